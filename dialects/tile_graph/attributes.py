@@ -1,0 +1,114 @@
+"""Owns the attributes: a memory level, a device, a tile.
+
+Their parameters read as plain Python values: str, int, float and tuples.
+`magweld.dialects.device_attributes` makes and reads whole devices.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from magweld.bindings import ir
+from magweld.dialects.tile_graph.dialect import TileGraphDialect
+
+
+def _plain_array(attribute: ir.Attribute) -> tuple[Any, ...]:
+    return tuple(
+        int(element.value) if isinstance(element, ir.IntegerAttr) else element
+        for element in ir.ArrayAttr(attribute)
+    )
+
+
+# Parameters arrive as plain `ir.Attribute`s; the declared class says how to read one.
+_READERS: dict[type, Callable[[ir.Attribute], Any]] = {
+    ir.StringAttr: lambda attribute: str(ir.StringAttr(attribute).value),
+    ir.IntegerAttr: lambda attribute: int(ir.IntegerAttr(attribute).value),
+    ir.FloatAttr: lambda attribute: float(ir.FloatAttr(attribute).value),
+    ir.ArrayAttr: _plain_array,
+}
+
+
+class _PlainAttribute(TileGraphDialect.Attribute):
+    """Base of attributes whose parameters read as plain Python values."""
+
+    @classmethod
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for index, field in enumerate(cls._fields):
+            read = _READERS[field.constraint]
+            setattr(cls, field.name, property(_Reader(index, read)))
+
+
+class _Reader:
+    """Reads the parameter at an index of an attribute."""
+
+    def __init__(self, index: int, read: Callable[[ir.Attribute], Any]) -> None:
+        self._index = index
+        self._read = read
+
+    def __call__(self, attribute: ir.DynamicAttr) -> Any:
+        return self._read(attribute.params[self._index])
+
+
+class LevelAttr(_PlainAttribute, name="level"):
+    """One memory level: `#tile_graph.level<"l2", 2, 1048576, 160.0, 64, 2, "cache">`.
+
+    Attributes:
+        name: Unique in its device.
+        index: Position in the device, 0 for the outermost level.
+        capacity: Bytes of one unit; 0 if unbounded.
+        bandwidth: GB/s of all units together.
+        transaction: Bytes that the smallest transfer moves.
+        units: How many separate memories of this level there are.
+        kind: "explicit" or "cache".
+    """
+
+    name: ir.StringAttr
+    index: ir.IntegerAttr
+    capacity: ir.IntegerAttr
+    bandwidth: ir.FloatAttr
+    transaction: ir.IntegerAttr
+    units: ir.IntegerAttr
+    kind: ir.StringAttr
+
+
+class DeviceAttr(_PlainAttribute, name="device"):
+    """A processor with its memory levels.
+
+    `#tile_graph.device<"a100", [#tile_graph.level<...>, ...], 108, 1024, 32, 128,
+    19500.0>`
+
+    Attributes:
+        name: Name of the device.
+        levels: Tuple of `LevelAttr`, outermost first.
+        units: Processing units: cores or multiprocessors.
+        threads: Most threads that work on one tile together.
+        warp: Threads that execute in lockstep.
+        vector_bits: Width of the widest load of one thread.
+        peak_gflops: 1e9 f32 operations per second of all units together.
+    """
+
+    name: ir.StringAttr
+    levels: ir.ArrayAttr
+    units: ir.IntegerAttr
+    threads: ir.IntegerAttr
+    warp: ir.IntegerAttr
+    vector_bits: ir.IntegerAttr
+    peak_gflops: ir.FloatAttr
+
+
+class TileAttr(_PlainAttribute, name="tile"):
+    """Extents of a tile over a root's parallel dimensions: `#tile_graph.tile<[16, 4]>`.
+
+    Attributes:
+        sizes: Tuple of integers in the order of the dimensions; () for a scalar.
+    """
+
+    sizes: ir.ArrayAttr
+
+
+def tile_attribute(sizes: Sequence[int]) -> TileAttr:
+    """Return `#tile_graph.tile<[...]>` in the current context."""
+    i64 = ir.IntegerType.get_signless(64)
+    return TileAttr.get(
+        ir.ArrayAttr.get([ir.IntegerAttr.get(i64, size) for size in sizes])
+    )

@@ -1,0 +1,79 @@
+"""Owns tile_graph.connect."""
+
+from collections.abc import Iterator
+
+from magweld.bindings import ext, ir
+from magweld.dialects.tile_graph.dialect import TileGraphDialect
+from magweld.dialects.tile_graph.structure import VIEWS
+from magweld.dialects.tile_graph.verification import (
+    GRAPH,
+    OPERATOR,
+    SUBGRAPH,
+    enclosing_device,
+    level_violations,
+    parent_violations,
+    quoted,
+    report,
+)
+
+_PRODUCERS = (OPERATOR, SUBGRAPH, "func.call", *sorted(VIEWS))
+
+
+class ConnectOp(
+    TileGraphDialect.Operation,
+    name="connect",
+    traits=[ext.Pure],
+):
+    """An edge of the graph and the memory level that its value lives at.
+
+    The level decides how the consumer's tile reaches its operand: at the outermost
+    level the whole tensor is stored and read again, below it a reuse tile is kept.
+
+    `%1 = "tile_graph.connect"(%0) {level = "l2"} : (tensor<4xf32>) -> tensor<4xf32>`
+
+    Attributes:
+        level: Name of a level of the enclosing graph's device; below the outermost
+            level only inside a subgraph of that level or of one outside of it.
+    """
+
+    output: ext.Result[ir.RankedTensorType]
+    input: ext.Operand[ir.RankedTensorType]
+    level: ir.StringAttr
+
+    def verify_region_invariants(self) -> bool:
+        """Check the place, the types, the producer and the level."""
+        return report(self, self._violations())
+
+    def _violations(self) -> Iterator[str]:
+        yield from parent_violations(self, (GRAPH, SUBGRAPH))
+        if self.input.type != self.output.type:
+            yield (
+                f"expected its result to have the type of its operand, "
+                f"{self.input.type}, got {self.output.type}"
+            )
+        yield from self._producer_violations()
+        yield from level_violations(self, self.level.value)
+        yield from self._subgraph_violations()
+
+    def _producer_violations(self) -> Iterator[str]:
+        if isinstance(self.input, ir.BlockArgument):
+            return
+        producer = self.input.owner.operation.name
+        if producer not in _PRODUCERS:
+            yield (
+                f"expected its operand to be a block argument or a result of "
+                f"{quoted(_PRODUCERS)}, got a result of '{producer}'"
+            )
+
+    def _subgraph_violations(self) -> Iterator[str]:
+        parent = self.operation.parent.operation
+        device = enclosing_device(self.operation)
+        if parent.name != SUBGRAPH or device is None:
+            return
+        outer = ir.StringAttr(parent.attributes["level"]).value
+        names = device.level_names()
+        if outer in names and names.index(self.level.value) < names.index(outer):
+            yield (
+                f"expected its level to be '{outer}' of its subgraph or inside of it, "
+                f"got '{self.level.value}'"
+            )

@@ -1,0 +1,147 @@
+"""Owns tile_graph.subgraph."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from magweld.bindings import ext, ir
+from magweld.dialects.tile_graph.attributes import TileAttr
+from magweld.dialects.tile_graph.dialect import TileGraphDialect
+from magweld.dialects.tile_graph.structure import (
+    VIEWS,
+    YIELD,
+    parallel_extents,
+    root_operation,
+)
+from magweld.dialects.tile_graph.verification import (
+    GRAPH,
+    OPERATOR,
+    body_violations,
+    enclosing_device,
+    integer_violations,
+    level_violations,
+    parent_violations,
+    quoted,
+    region_violations,
+    report,
+)
+
+IMPLEMENTATIONS = ("generated", "library")
+_BODY = frozenset({OPERATOR, YIELD, "tile_graph.connect"} | VIEWS)
+_LEAST_OF_INTEGER = {
+    "footprint": 0,
+    "reduction_step": 1,
+    "traffic_after": 0,
+    "traffic_before": 0,
+}
+
+
+class SubgraphOp(
+    TileGraphDialect.Operation,
+    name="subgraph",
+    traits=[ir.IsIsolatedFromAboveTrait, ext.Pure],
+):
+    """Operators that are connected below the outermost level: one kernel.
+
+    Attributes:
+        subgraph_name: Name in reports and of the kernel.
+        level: Level at which reuse tiles are kept.
+        tile: Optional `#tile_graph.tile`: the tile of the last operator's parallel
+            dimensions; every size divides its extent.
+        reduction_step: Optional; how much of a reduction is staged at a time.
+        implementation: Optional; "generated" code or a "library" call.
+        footprint: Optional; bytes that one tile needs at `level`.
+        traffic_before, traffic_after: Optional; bytes moved from and to the
+            outermost level with the operators apart, and as planned.
+    """
+
+    outputs: Sequence[ext.Result[Any]]
+    inputs: Sequence[ext.Operand[Any]]
+    subgraph_name: ir.StringAttr
+    level: ir.StringAttr
+    body: ext.Region
+
+    def verify_region_invariants(self) -> bool:
+        """Check the place, the block, and that the plan is possible."""
+        return report(self, self._violations())
+
+    def _violations(self) -> Iterator[str]:
+        yield from parent_violations(self, (GRAPH,))
+        yield from region_violations(self)
+        yield from body_violations(self, _BODY)
+        operators = [
+            op
+            for op in self.operation.regions[0].blocks[0].operations
+            if op.operation.name == OPERATOR
+        ]
+        if not operators:
+            yield f"expected its body to hold an '{OPERATOR}'"
+            return
+        yield from level_violations(self, self.level.value)
+        yield from self._implementation_violations()
+        yield from self._tile_violations(operators[-1])
+        for name, least in _LEAST_OF_INTEGER.items():
+            yield from integer_violations(self, name, least)
+        yield from self._traffic_violations()
+        yield from self._footprint_violations()
+
+    def _implementation_violations(self) -> Iterator[str]:
+        attributes = self.operation.attributes
+        if "implementation" not in attributes:
+            return
+        attribute = attributes["implementation"]
+        is_text = isinstance(attribute, ir.StringAttr)
+        if not is_text or attribute.value not in IMPLEMENTATIONS:
+            yield (
+                f"expected attribute 'implementation' to be one of "
+                f"{quoted(IMPLEMENTATIONS)}, got {attribute}"
+            )
+
+    def _tile_violations(self, operator: ir.OpView) -> Iterator[str]:
+        attributes = self.operation.attributes
+        if "tile" not in attributes:
+            return
+        tile = attributes["tile"]
+        if not isinstance(tile, TileAttr) or not _holds_integers(tile):
+            yield f"expected attribute 'tile' to be #tile_graph.tile<[...]>, got {tile}"
+            return
+        extents = parallel_extents(root_operation(operator))
+        if len(tile.sizes) != len(extents):
+            yield (
+                f"expected its tile to have {len(extents)} sizes, one for each "
+                f"parallel dimension of its last operator, got {len(tile.sizes)}"
+            )
+            return
+        for index, (size, extent) in enumerate(zip(tile.sizes, extents, strict=True)):
+            if size < 1 or extent % size:
+                yield (
+                    f"expected size #{index} of its tile to divide the extent "
+                    f"{extent}, got {size}"
+                )
+
+    def _traffic_violations(self) -> Iterator[str]:
+        before, after = self._integer("traffic_before"), self._integer("traffic_after")
+        if before is not None and after is not None and after > before:
+            yield (
+                f"expected traffic_after to be at most traffic_before, {before} "
+                f"bytes, got {after} bytes"
+            )
+
+    def _footprint_violations(self) -> Iterator[str]:
+        footprint = self._integer("footprint")
+        device = enclosing_device(self.operation)
+        if footprint is None or device is None:
+            return
+        level = device.level(self.level.value)
+        if level.capacity and footprint > level.capacity:
+            yield (
+                f"expected its footprint to fit into level '{level.name}' of "
+                f"{level.capacity} bytes, got {footprint} bytes"
+            )
+
+    def _integer(self, name: str) -> int | None:
+        attributes = self.operation.attributes
+        return int(attributes[name].value) if name in attributes else None
+
+
+def _holds_integers(tile: TileAttr) -> bool:
+    return all(isinstance(size, int) for size in tile.sizes)

@@ -1,0 +1,111 @@
+"""Owns what the region of an operator may hold, and reading its root operation.
+
+The root is the one operation that an operator is about. Everything else in the
+region prepares its operands: fills, pads, constants, views.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from magweld.bindings import ir
+
+YIELD = "tile_graph.yield"
+VIEWS = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})
+# Operations that move elements and that linalg has no operation for.
+_MOVES = frozenset(
+    {
+        "tensor.concat",
+        "tensor.extract_slice",
+        "tensor.gather",
+        "tensor.insert_slice",
+        "tensor.scatter",
+    }
+)
+# They are roots only where there is nothing else to be one, first come first.
+_SECONDARY_ROOTS = ("tensor.pad", "linalg.fill")
+_HELPERS = frozenset({"arith.constant", "tensor.empty", "tensor.cast", YIELD}) | VIEWS
+
+
+def is_allowed_in_operator(name: str) -> bool:
+    """Return whether an operation of this name may stand in an operator."""
+    return name in _HELPERS or name in _SECONDARY_ROOTS or _is_primary_root(name)
+
+
+def root_candidates(block: ir.Block) -> list[ir.Operation]:
+    """Return the operations of an operator's block that could be its root.
+
+    A valid operator has exactly one. linalg.fill and tensor.pad count only in a
+    block without any other candidate, a fill only if there is no pad either.
+    """
+    operations = [op.operation for op in block.operations]
+    primary = [op for op in operations if _is_primary_root(op.name)]
+    groups = [
+        primary,
+        *([op for op in operations if op.name == name] for name in _SECONDARY_ROOTS),
+    ]
+    return next((group for group in groups if group), [])
+
+
+def root_operation(operator: ir.OpView) -> ir.Operation:
+    """Return the root of a valid `tile_graph.operator`."""
+    return root_candidates(operator.operation.regions[0].blocks[0])[0]
+
+
+def parallel_extents(root: ir.Operation) -> tuple[int, ...]:
+    """Return the extents of a root's parallel dimensions, in loop order.
+
+    A tile has one size for each. For an operation with indexing maps these are the
+    loops that index its result; the dimensions of the first result otherwise, which
+    is the same for every other structured operation.
+
+    Returns:
+        Extents; `ir.ShapedType.get_dynamic_size()` for those that are not static
+        or that no operand states.
+    """
+    shape = tuple(ir.ShapedType(root.results[0].type).shape)
+    # Not linalg.get_indexing_maps: it writes a memo attribute into convolutions.
+    if "indexing_maps" not in root.attributes:
+        return shape
+    maps = [map_.value for map_ in ir.ArrayAttr(root.attributes["indexing_maps"])]
+    extents = _loop_extents(maps, [_shape(value) for value in root.operands])
+    loops = _parallel_loops(root, maps[-1])
+    unknown = ir.ShapedType.get_dynamic_size()
+    return tuple(extents.get(loop, unknown) for loop in loops)
+
+
+def _is_primary_root(name: str) -> bool:
+    is_linalg = name.startswith("linalg.") and name not in _SECONDARY_ROOTS
+    return is_linalg or name in _MOVES
+
+
+def _shape(value: ir.Value) -> tuple[int, ...]:
+    # Scalar operands of a linalg operation have maps without results.
+    is_shaped = isinstance(value.type, ir.ShapedType)
+    return tuple(value.type.shape) if is_shaped else ()
+
+
+def _parallel_loops(root: ir.Operation, result_map: ir.AffineMap) -> list[int]:
+    if "iterator_types" in root.attributes:
+        kinds = ir.ArrayAttr(root.attributes["iterator_types"])
+        return [i for i, kind in enumerate(kinds) if "parallel" in str(kind)]
+    return sorted({loop for loop, _ in _plain_dims(result_map)})
+
+
+def _loop_extents(
+    maps: Sequence[ir.AffineMap], shapes: Iterable[tuple[int, ...]]
+) -> dict[int, int]:
+    extents: dict[int, int] = {}
+    for map_, shape in zip(maps, shapes, strict=True):
+        for loop, position in _plain_dims(map_):
+            extents.setdefault(loop, shape[position])
+    return extents
+
+
+def _plain_dims(map_: ir.AffineMap) -> list[tuple[int, int]]:
+    """Pairs of loop and result position where a map's result is a bare loop."""
+    return [
+        (ir.AffineDimExpr(result).position, position)
+        for position, result in enumerate(map_.results)
+        if isinstance(result, ir.AffineDimExpr)
+    ]

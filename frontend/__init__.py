@@ -1,0 +1,1 @@
+"""The front end: monitored execution of eager PyTorch programs."""

@@ -1,0 +1,1 @@
+"""Annotations: what native callables read, write and return."""

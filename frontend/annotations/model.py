@@ -1,0 +1,124 @@
+"""Owns the form of an annotation: what a native callable does with its arguments."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any
+
+from magweld.frontend.state.lookup import find_in_mro
+from magweld.frontend.state.values import is_class, is_static_builtin
+
+if TYPE_CHECKING:
+    from magweld.frontend.monitor.observer import Observer
+
+
+class Use(Enum):
+    """What a native callable does with one argument."""
+
+    KEEP = auto()  # moves or stores it, looks at most at its type or identity
+    VALUE = auto()  # reads the whole value, nested containers included
+    CONTENT = auto()  # reads all elements of a container, not what is in them
+    LENGTH = auto()  # reads the number of elements
+    TRUTH = auto()  # reads whether it is true
+    ITERATE = auto()  # iterates over it
+    CALL = auto()  # calls it
+
+
+class Result(Enum):
+    """What a native callable returns."""
+
+    VALUE = auto()  # a scalar or identity that follows from what was read
+    FRESH = auto()  # a new object, or one that a read has made known
+    KNOWN = auto()  # an object that a read has made known
+
+
+class Write(Enum):
+    """What a native callable changes; always its first argument."""
+
+    NOTHING = auto()
+    TAIL = auto()  # appends to a list
+    WHOLE = auto()
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """What a native callable reads, writes and returns.
+
+    Attributes:
+        uses: Use of each positional argument, the receiver first.
+        rest: Use of all other arguments.
+        result: What comes back.
+        write: What happens to the first argument.
+    """
+
+    uses: tuple[Use, ...] = ()
+    rest: Use = Use.VALUE
+    result: Result = Result.VALUE
+    write: Write = Write.NOTHING
+
+
+@dataclass(frozen=True)
+class NativeCall:
+    """A call of a native callable, receiver included.
+
+    Attributes:
+        name: Readable name of the callable.
+        args: Positional arguments.
+        kwargs: Keyword arguments.
+    """
+
+    name: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+Rule = Callable[["Observer", NativeCall], None]
+Entry = Annotation | Rule
+
+
+class AnnotationTable:
+    """Annotations by callable; callables are told apart by identity.
+
+    An annotation of a Python function makes its body opaque: it runs unobserved.
+    """
+
+    def __init__(self, *parts: Iterable[tuple[Any, Entry]]) -> None:
+        self._entries: dict[int, tuple[Any, Entry]] = {}
+        for part in parts:
+            for key, entry in part:
+                # Holding the callable keeps its id its own.
+                self._entries[id(key)] = (key, entry)
+
+    def find(self, function: Any) -> Entry | None:
+        """Return the entry of a callable, None if it has none."""
+        held = self._entries.get(id(function))
+        return None if held is None else held[1]
+
+
+_BOUND = (types.BuiltinFunctionType, types.MethodWrapperType)
+
+
+def unbind(native: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Split a bound native method into its descriptor and receiver.
+
+    Returns:
+        The descriptor and a tuple with the receiver; for anything else the callable
+        itself and an empty tuple.
+    """
+    if type(native) not in _BOUND:
+        return native, ()
+    receiver = native.__self__
+    if is_static_builtin(native):
+        if not is_class(receiver):
+            return native, ()
+        descriptor = find_in_mro(receiver, native.__name__)
+        if type(descriptor) is types.ClassMethodDescriptorType:
+            return descriptor, (receiver,)
+        descriptor = find_in_mro(type(receiver), native.__name__)
+        if type(descriptor) is types.MethodDescriptorType:
+            return descriptor, (receiver,)
+        return native, ()
+    return find_in_mro(type(receiver), native.__name__), (receiver,)

@@ -1,0 +1,250 @@
+"""Owns the catalogue of refusals: every reason why a run is not captured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """One way in which capturing ends.
+
+    Attributes:
+        id: Stable name, as it is written in `docs/breaks.md`.
+        reason: What cannot be done, one clause.
+        hint: What the user can do about it.
+    """
+
+    id: str
+    reason: str
+    hint: str
+
+
+@dataclass(frozen=True)
+class Break:
+    """One refusal that happened.
+
+    Attributes:
+        refusal: Entry of the catalogue.
+        detail: The object or operation concerned.
+        where: The user's file:line, or "" outside of a run.
+    """
+
+    refusal: Refusal
+    detail: str
+    where: str
+
+    @property
+    def id(self) -> str:
+        """Id of the refusal."""
+        return self.refusal.id
+
+    def __str__(self) -> str:
+        at = f" at {self.where}" if self.where else ""
+        detail = f": {self.detail}" if self.detail else ""
+        return f"{self.id}{at}: {self.refusal.reason}{detail} ({self.refusal.hint})"
+
+
+class StopRecordingError(Exception):
+    """The run cannot be captured; never leaves the front end.
+
+    Attributes:
+        refusal: Entry of the catalogue.
+        detail: The object or operation concerned.
+    """
+
+    def __init__(self, refusal_id: str, detail: str = "") -> None:
+        super().__init__(f"{refusal_id}: {detail}")
+        self.refusal = CATALOGUE[refusal_id]
+        self.detail = detail
+
+
+_ENTRIES = (
+    Refusal(
+        "native-call",
+        "a native function without annotation was called",
+        "keep it out of the traced part, or add an annotation for it",
+    ),
+    Refusal(
+        "native-class",
+        "an object of a native class without annotation was made",
+        "make it outside of the traced part",
+    ),
+    Refusal(
+        "native-attribute",
+        "an attribute is computed by native code without annotation",
+        "read it outside of the traced part",
+    ),
+    Refusal(
+        "native-operator",
+        "an operator is native code without annotation for these types",
+        "use built-in containers and scalars, or tensors",
+    ),
+    Refusal(
+        "opaque-value",
+        "the value of an object that is no built-in container decides the result",
+        "pass built-in values, or compare by identity",
+    ),
+    Refusal(
+        "opaque-iterator",
+        "an iterator that was made before the run is consumed",
+        "pass the sequence itself",
+    ),
+    Refusal(
+        "opaque-key",
+        "a dict key has its own hash or equality",
+        "use strings, numbers, tuples of them, or classes as keys",
+    ),
+    Refusal(
+        "unknown-object",
+        "an object appeared that neither a read nor the run itself explains",
+        "report it with the program, the monitor missed an origin",
+    ),
+    Refusal(
+        "unknown-function",
+        "Python code ran that nothing observed has called",
+        "avoid finalizers, weak reference callbacks and signal handlers",
+    ),
+    Refusal(
+        "unknown-tensor",
+        "an operator reads a tensor without a path from the arguments",
+        "make tensors by torch functions or pass them as arguments",
+    ),
+    Refusal(
+        "opcode",
+        "a bytecode instruction has no rule",
+        "rewrite the construct (async, class statement, star import, match)",
+    ),
+    Refusal(
+        "stack-depth",
+        "the value stack of a function could not be determined",
+        "report the function; it ran eagerly",
+    ),
+    Refusal(
+        "lost-events",
+        "the interpreter skipped instructions of a monitored frame",
+        "switch off other tracing tools",
+    ),
+    Refusal(
+        "tracer-replaced",
+        "another trace function was installed during the run",
+        "do not call sys.settrace in the traced part",
+    ),
+    Refusal(
+        "tracer-active",
+        "a debugger or coverage tool holds the trace function",
+        "run without it; magweld never displaces a trace function",
+    ),
+    Refusal(
+        "tool-busy",
+        "no monitoring tool id of the interpreter is free",
+        "switch off another profiler or debugger",
+    ),
+    Refusal(
+        "torch-mode",
+        "a torch function or dispatch mode is active",
+        "leave the mode before the traced call",
+    ),
+    Refusal(
+        "tensor-subclass",
+        "a tensor subclass takes part",
+        "use plain tensors and parameters",
+    ),
+    Refusal(
+        "tensor-value",
+        "the value of a tensor becomes a Python value",
+        "keep it a tensor, or test it by a cheap predicate on the inputs",
+    ),
+    Refusal(
+        "tensor-write",
+        "the data or the gradient flag of a tensor is replaced",
+        "use in-place operators such as copy_",
+    ),
+    Refusal(
+        "tensor-attribute",
+        "an attribute of a tensor is no function of its type and shape",
+        "read it outside of the traced part",
+    ),
+    Refusal(
+        "dynamic-shape",
+        "the shape of a result depends on the values of tensors",
+        "use a form with a static shape, e.g. torch.where",
+    ),
+    Refusal(
+        "random-state",
+        "the state of a random generator is read or written",
+        "seed outside of the traced part; torch's own sampling is captured",
+    ),
+    Refusal(
+        "autograd-graph",
+        "the autograd graph is read or run inside of the program",
+        "call backward outside of the traced part",
+    ),
+    Refusal(
+        "operator-raised",
+        "a tensor operator raised an exception that the program handled",
+        "test the condition instead of catching the error",
+    ),
+    Refusal(
+        "operator-argument",
+        "an operator has an argument that a graph cannot hold",
+        "pass numbers, strings, tensors and containers of them",
+    ),
+    Refusal(
+        "class-write",
+        "an attribute of a class is written",
+        "write to an instance instead",
+    ),
+    Refusal(
+        "read-after-write",
+        "state was found changed without an observed write",
+        "avoid native code that changes Python objects behind the program",
+    ),
+    Refusal(
+        "result-object",
+        "a result or side effect holds an object that cannot be rebuilt",
+        "return tensors, built-in containers, or plain Python objects",
+    ),
+    Refusal(
+        "result-alias",
+        "two results share memory in a way that no recorded view explains",
+        "clone one of them",
+    ),
+    Refusal(
+        "guard-failed",
+        "the state changed during the run, its own guards do not hold",
+        "a counter or cache that guards itself: read it outside",
+    ),
+    Refusal(
+        "unstable-guard",
+        "the same guard failed on every one of the last calls",
+        "pass the changing value as a tensor",
+    ),
+    Refusal(
+        "repeated-break",
+        "earlier runs with such arguments were refused for the same reason",
+        "see the breaks listed before",
+    ),
+    Refusal(
+        "monitor-busy",
+        "another thread is being monitored",
+        "nothing to do; this call ran eagerly",
+    ),
+    Refusal(
+        "monitor-error",
+        "the monitor itself failed",
+        "report it with the program; the call ran eagerly",
+    ),
+    Refusal(
+        "backend-failed",
+        "the backend raised; the captured graph runs through torch",
+        "see the error, or use another backend",
+    ),
+    Refusal(
+        "training-graph",
+        "an input requires a gradient; the captured graph runs through torch",
+        "wrap the call in torch.no_grad() for compiled code",
+    ),
+)
+
+CATALOGUE: dict[str, Refusal] = {entry.id: entry for entry in _ENTRIES}

@@ -1,0 +1,1 @@
+"""Conditions under which a record is valid."""

@@ -1,0 +1,105 @@
+"""Owns the way from a recorded graph to a functional ATen graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+from torch._subclasses import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.traceback import preserve_node_meta
+
+from magweld.frontend.importer import refusals
+from magweld.frontend.importer.decompositions import DECOMPOSITIONS
+from magweld.frontend.importer.observation import GraphRunner, undisturbed
+from magweld.frontend.importer.substitutions import SUBSTITUTIONS
+
+
+class _AtenRunner(GraphRunner):
+    """Runs a graph for tracing, with the calls that must not reach ATen replaced."""
+
+    def call_function(
+        self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        substitute = SUBSTITUTIONS.get(target)
+        if substitute is not None:
+            result = substitute(*args, **kwargs)
+            if result is not NotImplemented:
+                return result
+        return super().call_function(target, args, kwargs)
+
+
+def lift_constants(graph: fx.GraphModule) -> tuple[fx.GraphModule, list[torch.Tensor]]:
+    """Make the tensors that a graph holds into further inputs of a copy of it.
+
+    Returns:
+        The copy, and the tensors for its new placeholders, which follow the others.
+
+    Raises:
+        UnsupportedError: A node is no placeholder, tensor attribute, call or output.
+    """
+    lifted = fx.Graph()
+    copies: dict[fx.Node, fx.Node] = {}
+    constants: list[torch.Tensor] = []
+    for node in _inputs_first(graph.graph):
+        if node.op == "get_attr":
+            value = _attribute(graph, node)
+            copies[node] = lifted.placeholder(node.name)
+            constants.append(value)
+        elif node.op == "call_module":
+            raise refusals.NODE_KIND.at(refusals.describe(node), f"module {node.target}")
+        else:
+            copies[node] = lifted.node_copy(node, copies.__getitem__)
+    return fx.GraphModule(torch.nn.Module(), lifted), constants
+
+
+def to_aten(graph: fx.GraphModule, inputs: Sequence[torch.Tensor]) -> fx.GraphModule:
+    """Trace a graph into functional ATen operators and decompose what is known.
+
+    Writes to inputs become `aten.copy_` nodes on placeholders after everything else;
+    every node has a tensor without data in `meta["val"]` and, where the recorded node
+    has one, its `stack_trace`.
+
+    Raises:
+        UnsupportedError: The graph depends on data, or a write cannot be removed.
+    """
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    # Gradients are no matter of a compiled graph, and a leaf that requires them
+    # would refuse to be written to.
+    fakes = [
+        mode.from_tensor(tensor.detach(), static_shapes=True) for tensor in inputs
+    ]
+
+    def run(*arguments: torch.Tensor) -> Any:
+        return _AtenRunner(graph).run(*arguments)
+
+    functional: Callable[..., Any] = torch.func.functionalize(run, remove="mutations")
+    tracer = make_fx(
+        functional,
+        decomposition_table=DECOMPOSITIONS,
+        tracing_mode="fake",
+        _allow_non_fake_inputs=True,
+    )
+    with undisturbed(), preserve_node_meta():
+        aten: fx.GraphModule = tracer(*fakes)
+    return aten
+
+
+def _inputs_first(graph: fx.Graph) -> list[fx.Node]:
+    placeholders = [n for n in graph.nodes if n.op == "placeholder"]
+    attributes = [n for n in graph.nodes if n.op == "get_attr"]
+    heads = {*placeholders, *attributes}
+    return [*placeholders, *attributes, *(n for n in graph.nodes if n not in heads)]
+
+
+def _attribute(graph: fx.GraphModule, node: fx.Node) -> torch.Tensor:
+    value: Any = graph
+    for name in str(node.target).split("."):
+        value = getattr(value, name)
+    if not isinstance(value, torch.Tensor):
+        raise refusals.NODE_KIND.at(
+            refusals.describe(node), f"attribute {node.target} ({type(value).__name__})"
+        )
+    return value

@@ -1,0 +1,36 @@
+"""Owns the element types that generated code computes with."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+from torch.utils import _pytree as pytree
+
+GENERATED_FLOATS = frozenset({torch.float32, torch.float64})
+# Narrower types would be computed with other intermediate precision than torch's,
+# unsigned ones would lose their sign rule on the way: they run through torch.
+GENERATED = GENERATED_FLOATS | {torch.int64, torch.int32, torch.bool}
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+
+def generated_floats_only(function: FunctionT) -> FunctionT:
+    """Let a decomposition decline calls whose floats are not generated, or are empty.
+
+    The operator then stays as it is and runs through torch as a whole, which keeps
+    torch's own intermediate precision.
+    """
+
+    @functools.wraps(function)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        leaves = pytree.tree_leaves((args, kwargs))
+        tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        for tensor in tensors:
+            if tensor.dtype not in GENERATED or tensor.numel() == 0:
+                return NotImplemented
+        return function(*args, **kwargs)
+
+    return guarded  # type: ignore[return-value]

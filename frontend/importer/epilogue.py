@@ -1,0 +1,189 @@
+"""Owns how a call ends: writes to inputs, then outputs that alias as eager's do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+
+@dataclass(frozen=True)
+class Window:
+    """A strided part of flat memory; offset and strides count elements."""
+
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int = 0
+
+    def of(self, memory: Tensor) -> Tensor:
+        """Return the part of a tensor's memory, from the tensor's own start on."""
+        start = memory.storage_offset() + self.offset
+        return memory.as_strided(self.shape, self.stride, start)
+
+    def fill(self, memory: Tensor, values: Tensor) -> None:
+        """Write values of the window's shape; elements that coincide are equal."""
+        target = self.of(memory)
+        for axis, stride in enumerate(self.stride):
+            if stride == 0:
+                target = target.narrow(axis, 0, min(1, self.shape[axis]))
+                values = values.narrow(axis, 0, min(1, self.shape[axis]))
+        target.copy_(values)
+
+
+@dataclass(frozen=True)
+class Call:
+    """What the outputs of one call are made of."""
+
+    inputs: Sequence[Tensor]
+    results: Sequence[Tensor]
+    buffers: Sequence[Tensor]
+    outputs: list[Any]
+
+
+class Output(Protocol):
+    """How one output comes about."""
+
+    def make(self, call: Call) -> Any:
+        """Return the output."""
+
+
+@dataclass(frozen=True)
+class ConstantOutput:
+    """A value that is no tensor."""
+
+    value: Any
+
+    def make(self, call: Call) -> Any:
+        """Return the value."""
+        return self.value
+
+
+@dataclass(frozen=True)
+class InputOutput:
+    """An input itself."""
+
+    input: int
+
+    def make(self, call: Call) -> Any:
+        """Return the input."""
+        return call.inputs[self.input]
+
+
+@dataclass(frozen=True)
+class InputViewOutput:
+    """A view of an input; the offset counts from the start of the input."""
+
+    input: int
+    window: Window
+
+    def make(self, call: Call) -> Any:
+        """Return a new view."""
+        return self.window.of(call.inputs[self.input])
+
+
+@dataclass(frozen=True)
+class SameOutput:
+    """The same tensor object as an earlier output."""
+
+    position: int
+
+    def make(self, call: Call) -> Any:
+        """Return that output."""
+        return call.outputs[self.position]
+
+
+@dataclass(frozen=True)
+class ResultOutput:
+    """A result of the compiled function, with other strides where there is a window."""
+
+    result: int
+    window: Window | None = None
+
+    def make(self, call: Call) -> Any:
+        """Return the result or the window on all of its memory."""
+        result = call.results[self.result]
+        return result if self.window is None else self.window.of(result)
+
+
+@dataclass(frozen=True)
+class BufferOutput:
+    """A part of a buffer that several outputs share, or that has gaps."""
+
+    buffer: int
+    window: Window
+
+    def make(self, call: Call) -> Any:
+        """Return a view of the buffer."""
+        return self.window.of(call.buffers[self.buffer])
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Memory made for outputs and filled from results.
+
+    Attributes:
+        count: Number of elements.
+        fills: Result number and the window it goes to, in order.
+    """
+
+    dtype: torch.dtype
+    count: int
+    fills: tuple[tuple[int, Window], ...]
+
+    def make(self, results: Sequence[Tensor]) -> Tensor:
+        """Return the filled memory as a tensor of one dimension."""
+        memory = torch.empty(self.count, dtype=self.dtype)
+        for result, window in self.fills:
+            window.fill(memory, results[result])
+        return memory
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """The end of each call.
+
+    Attributes:
+        writes: Input and the result that is copied into it.
+        buffers: Memory that outputs share.
+        outputs: One for each leaf of the output.
+        structure: How the leaves make up the output.
+    """
+
+    writes: tuple[tuple[int, int], ...]
+    buffers: tuple[Buffer, ...]
+    outputs: tuple[Output, ...]
+    structure: Any
+
+    def finish(self, inputs: Sequence[Tensor], results: Sequence[Tensor]) -> Any:
+        """Write to inputs and return what the recorded graph returns.
+
+        Args:
+            inputs: The call's own inputs, not copies that were made contiguous.
+            results: Contiguous results of the compiled function, in its order.
+        """
+        with torch.no_grad():
+            for input, result in self.writes:
+                inputs[input].copy_(results[result])
+            results = _distinct(results)
+            buffers = [buffer.make(results) for buffer in self.buffers]
+            call = Call(inputs, results, buffers, [])
+            for output in self.outputs:
+                call.outputs.append(output.make(call))
+        return pytree.tree_unflatten(call.outputs, self.structure)
+
+
+def _distinct(results: Sequence[Tensor]) -> Sequence[Tensor]:
+    """Copy results that the compiler found to be equal and keeps in one place."""
+    if len(results) < 2:
+        return results
+    seen: set[int] = set()
+    distinct = []
+    for result in results:
+        address = result.data_ptr()
+        distinct.append(result.clone() if address in seen else result)
+        seen.add(address)
+    return distinct

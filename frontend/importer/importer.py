@@ -1,0 +1,166 @@
+"""Owns the import of a recorded graph: its torch-dialect text and all around a call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx
+
+from magweld.frontend.importer import refusals
+from magweld.frontend.importer.capture import lift_constants, to_aten
+from magweld.frontend.importer.epilogue import Epilogue
+from magweld.frontend.importer.externals import External, find_externals
+from magweld.frontend.importer.observation import observe
+from magweld.frontend.importer.planning import plan_epilogue
+from magweld.frontend.importer.simplify import (
+    remove_dead,
+    simplify,
+    take_writes,
+    tensors_of,
+)
+from magweld.frontend.importer.torch_dialect import to_torch_dialect
+
+_PLAIN_CLASSES = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+
+
+@dataclass(frozen=True)
+class ImportedGraph:
+    """A graph ready to be compiled, and what a call does around the compiled function.
+
+    A call of the compiled function `program` is
+
+        graph.finish(inputs, program(graph.prepare(inputs)))
+
+    Attributes:
+        text: Module in the torch dialect; `@main` takes what `prepare` returns. Equal
+            graphs have equal text; no parameter's data is in it.
+        aten: The functional ATen graph of `@main`; location names are its nodes.
+        arguments: For each argument of `@main` its position among the inputs followed
+            by the constants.
+        constants: Tensors that the recorded graph holds.
+        externals: Operators that run through torch, by node name, in order.
+        epilogue: What happens after the compiled function.
+    """
+
+    text: str
+    aten: fx.GraphModule
+    arguments: tuple[int, ...]
+    constants: tuple[torch.Tensor, ...]
+    externals: Mapping[str, External]
+    epilogue: Epilogue
+
+    def prepare(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Return the arguments of the compiled function: used inputs, contiguous."""
+        every = [*inputs, *self.constants]
+        return [every[position].contiguous() for position in self.arguments]
+
+    def finish(
+        self, inputs: Sequence[torch.Tensor], results: Sequence[torch.Tensor]
+    ) -> Any:
+        """Write to the inputs and return what the recorded graph would return."""
+        return self.epilogue.finish([*inputs, *self.constants], results)
+
+    def run_external(
+        self, node: str, tensors: Sequence[torch.Tensor]
+    ) -> tuple[torch.Tensor, ...]:
+        """Run an external operator on real tensors.
+
+        Raises:
+            KeyError: There is no such external operator.
+            Exception: What torch raises for these operands.
+        """
+        return self.externals[node](tensors)
+
+    def with_externals(self, nodes: Sequence[str]) -> ImportedGraph:
+        """Return the same graph with more nodes running through torch.
+
+        Raises:
+            KeyError: A name is none of a node.
+        """
+        known = {node.name for node in self.aten.graph.nodes}
+        unknown = sorted(set(nodes) - known)
+        if unknown:
+            raise KeyError(f"no nodes of the graph: {', '.join(unknown)}")
+        forced = frozenset([*nodes, *self.externals])
+        externals = find_externals(self.aten.graph, forced)
+        text = to_torch_dialect(self.aten.graph, externals)
+        return ImportedGraph(
+            text, self.aten, self.arguments, self.constants, externals, self.epilogue
+        )
+
+    def where(self, node: str) -> str:
+        """Return a node's name with the user's file and line where it is known."""
+        found = [n for n in self.aten.graph.nodes if n.name == node]
+        return refusals.describe(found[0]) if found else f"node '{node}'"
+
+
+def import_graph(
+    graph: fx.GraphModule, example_inputs: Sequence[torch.Tensor]
+) -> ImportedGraph:
+    """Import a graph at torch level, e.g. one that the monitor has recorded.
+
+    Args:
+        graph: Calls of torch functions and tensor methods on placeholders; it may
+            write to inputs, return views and draw random numbers.
+        example_inputs: One tensor per placeholder. Shapes, strides, dtypes and shared
+            memory are taken from them; they are neither read nor written.
+
+    Raises:
+        UnsupportedError: The graph or an input is of a kind in `refusals`.
+    """
+    for position, tensor in enumerate(example_inputs):
+        _require_plain(tensor, f"input {position}")
+    lifted, constants = lift_constants(graph)
+    inputs = [*example_inputs, *constants]
+    observation = observe(lifted, inputs)
+    aten = to_aten(lifted, inputs)
+    written = take_writes(aten.graph)
+    simplify(aten.graph)
+    epilogue = plan_epilogue(aten.graph, written, observation)
+    remove_dead(aten.graph)
+    arguments = _drop_unused_inputs(aten.graph)
+    for node in aten.graph.nodes:
+        _require_real(node)
+    externals = find_externals(aten.graph, frozenset())
+    text = to_torch_dialect(aten.graph, externals)
+    return ImportedGraph(
+        text, aten, arguments, tuple(constants), externals, epilogue
+    )
+
+
+def _drop_unused_inputs(graph: fx.Graph) -> tuple[int, ...]:
+    used = []
+    placeholders = [node for node in graph.nodes if node.op == "placeholder"]
+    for position, node in enumerate(placeholders):
+        if node.users:
+            used.append(position)
+        else:
+            graph.erase_node(node)
+    return tuple(used)
+
+
+def _require_plain(tensor: torch.Tensor, where: str) -> None:
+    if type(tensor) not in _PLAIN_CLASSES:
+        raise refusals.SUBCLASS.at(where, type(tensor).__name__)
+    if tensor.device.type != "cpu":
+        raise refusals.DEVICE.at(where, tensor.device)
+    if tensor.layout is not torch.strided:
+        raise refusals.LAYOUT.at(where, tensor.layout)
+    if tensor.is_quantized or tensor.dtype.is_complex:
+        raise refusals.DTYPE.at(where, tensor.dtype)
+    if tensor.is_conj() or tensor.is_neg():
+        raise refusals.LAZY_BITS.at(where)
+
+
+def _require_real(node: fx.Node) -> None:
+    for value in tensors_of(node):
+        where = refusals.describe(node)
+        if value.device.type != "cpu":
+            raise refusals.DEVICE.at(where, value.device)
+        if value.layout is not torch.strided:
+            raise refusals.LAYOUT.at(where, value.layout)
+        if value.is_quantized or value.dtype.is_complex:
+            raise refusals.DTYPE.at(where, value.dtype)

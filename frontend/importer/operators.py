@@ -1,0 +1,238 @@
+"""Owns the table of ATen operators that become generated code; all others do not.
+
+An operator is in the table when its lowering was compared with torch. What is not in
+it, or has an operand its rule refuses, runs through torch as a whole: an unknown
+operator can cost time, but neither break a graph nor be wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import fx
+from torch._ops import OpOverload
+from torch.utils import _pytree as pytree
+
+from magweld.frontend.importer.dtypes import GENERATED, GENERATED_FLOATS
+
+aten = torch.ops.aten
+
+Rule = Callable[[fx.Node], bool]
+
+
+def is_generated(node: fx.Node) -> bool:
+    """Tell whether generated code computes a node of a functional ATen graph."""
+    if not isinstance(node.target, OpOverload):
+        return False
+    rule = _RULES.get(node.target)
+    if rule is None:
+        return False
+    tensors = [*_results(node), *map(_value, node.all_input_nodes)]
+    return all(map(_is_plain, tensors)) and rule(node)
+
+
+def _is_plain(value: Any) -> bool:
+    return (
+        isinstance(value, torch.Tensor)
+        and value.dtype in GENERATED
+        and value.numel() > 0
+        and value.layout is torch.strided
+    )
+
+
+def _value(node: fx.Node) -> Any:
+    return node.meta.get("val")
+
+
+def _results(node: fx.Node) -> list[Any]:
+    return list(pytree.tree_leaves(_value(node)))
+
+
+def _always(node: fx.Node) -> bool:
+    return True
+
+
+def _floats(node: fx.Node) -> bool:
+    tensors = [*_results(node), *map(_value, node.all_input_nodes)]
+    return all(value.dtype in GENERATED_FLOATS for value in tensors)
+
+
+def _float_result(node: fx.Node) -> bool:
+    return all(value.dtype in GENERATED_FLOATS for value in _results(node))
+
+
+def _numbers(node: fx.Node) -> bool:
+    operands = map(_value, node.all_input_nodes)
+    return all(value.dtype is not torch.bool for value in operands)
+
+
+def _no_bool_result(node: fx.Node) -> bool:
+    return all(value.dtype is not torch.bool for value in _results(node))
+
+
+def _bools(node: fx.Node) -> bool:
+    operands = map(_value, node.all_input_nodes)
+    return all(value.dtype is torch.bool for value in operands)
+
+
+def _bools_or_integers(node: fx.Node) -> bool:
+    operands = map(_value, node.all_input_nodes)
+    return all(value.dtype not in GENERATED_FLOATS for value in operands)
+
+
+def _all_of(*rules: Rule) -> Rule:
+    return lambda node: all(rule(node) for rule in rules)
+
+
+def _argument(node: fx.Node, name: str) -> Any:
+    """Return an argument by its name in the schema, default included."""
+    assert isinstance(node.target, OpOverload), f"no operator: {node.target}"
+    for position, argument in enumerate(node.target._schema.arguments):
+        if argument.name == name:
+            if position < len(node.args):
+                return node.args[position]
+            return node.kwargs.get(name, argument.default_value)
+    raise KeyError(name)
+
+
+def _forward_convolution(node: fx.Node) -> bool:
+    return _floats(node) and not _argument(node, "transposed")
+
+
+def _divisible_pool(node: fx.Node) -> bool:
+    extents = _value(node.all_input_nodes[0]).shape[-2:]
+    outputs = _argument(node, "output_size")
+    return _floats(node) and all(
+        extent % output == 0 for extent, output in zip(extents, outputs, strict=True)
+    )
+
+
+def _finite_scalars(node: fx.Node) -> bool:
+    scalars = [leaf for leaf in pytree.tree_leaves(node.args) if type(leaf) is float]
+    return not any(map(math.isnan, scalars))
+
+
+def _table(rule: Rule, operators: Iterable[OpOverload]) -> dict[OpOverload, Rule]:
+    return dict.fromkeys(operators, rule)
+
+
+_RULES: dict[OpOverload, Rule] = {
+    **_table(
+        _floats,
+        [
+            aten._adaptive_avg_pool2d.default,
+            aten.avg_pool2d.default,
+            aten.bmm.default,
+            aten.ceil.default,
+            aten.cos.default,
+            aten.erf.default,
+            aten.exp.default,
+            aten.expm1.default,
+            aten.floor.default,
+            aten.gelu.default,
+            aten.log.default,
+            aten.log10.default,
+            aten.log1p.default,
+            aten.log2.default,
+            aten.max_pool2d.default,
+            aten.mean.default,
+            aten.mean.dim,
+            aten.mm.default,
+            aten.pow.Scalar,
+            aten.pow.Tensor_Scalar,
+            aten.pow.Tensor_Tensor,
+            aten.reciprocal.default,
+            aten.round.default,
+            aten.rsqrt.default,
+            aten.sigmoid.default,
+            aten.sin.default,
+            aten.sqrt.default,
+            aten.tanh.default,
+            aten.trunc.default,
+        ],
+    ),
+    aten._adaptive_avg_pool2d.default: _divisible_pool,
+    aten.convolution.default: _forward_convolution,
+    **_table(_float_result, [aten.div.Tensor, aten.div.Scalar]),
+    **_table(
+        _no_bool_result,
+        [
+            aten.abs.default,
+            aten.add.Scalar,
+            aten.add.Tensor,
+            aten.amax.default,
+            aten.amin.default,
+            aten.argmax.default,
+            aten.argmin.default,
+            aten.clamp.default,
+            aten.maximum.default,
+            aten.minimum.default,
+            aten.mul.Scalar,
+            aten.mul.Tensor,
+            aten.neg.default,
+            aten.relu.default,
+            aten.sign.default,
+            aten.sub.Scalar,
+            aten.sub.Tensor,
+            aten.sum.default,
+            aten.sum.dim_IntList,
+        ],
+    ),
+    **_table(_bools, [aten.all.default, aten.any.default]),
+    **_table(_bools, [aten.all.dim, aten.any.dim]),
+    **_table(
+        _bools_or_integers,
+        [
+            aten.bitwise_and.Tensor,
+            aten.bitwise_not.default,
+            aten.bitwise_or.Tensor,
+            aten.bitwise_xor.Tensor,
+        ],
+    ),
+    **_table(
+        _always,
+        [
+            aten._to_copy.default,
+            aten.arange.start_step,
+            aten.cat.default,
+            aten.constant_pad_nd.default,
+            aten.eq.Scalar,
+            aten.eq.Tensor,
+            aten.expand.default,
+            aten.flip.default,
+            aten.full.default,
+            aten.full_like.default,
+            aten.ge.Scalar,
+            aten.ge.Tensor,
+            aten.gt.Scalar,
+            aten.gt.Tensor,
+            aten.le.Scalar,
+            aten.le.Tensor,
+            aten.logical_and.default,
+            aten.logical_not.default,
+            aten.logical_or.default,
+            aten.logical_xor.default,
+            aten.lt.Scalar,
+            aten.lt.Tensor,
+            aten.ne.Scalar,
+            aten.ne.Tensor,
+            aten.permute.default,
+            aten.repeat.default,
+            aten.scalar_tensor.default,
+            aten.select.int,
+            aten.slice.Tensor,
+            aten.slice_scatter.default,
+            aten.squeeze.default,
+            aten.squeeze.dim,
+            aten.squeeze.dims,
+            aten.t.default,
+            aten.transpose.int,
+            aten.unsqueeze.default,
+            aten.view.default,
+            aten.where.self,
+        ],
+    ),
+}

@@ -1,0 +1,109 @@
+"""Owns the refusals of the importer: what a graph must not hold, why, what to do."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from torch import fx
+
+from magweld.diagnostics import UnsupportedError
+
+_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """One kind of graph that the importer does not take.
+
+    Attributes:
+        id: Stable name.
+        reason: What is not supported, a format string of `detail`.
+        hint: What the user can do.
+    """
+
+    id: str
+    reason: str
+    hint: str
+
+    def at(self, where: str, detail: Any = "") -> UnsupportedError:
+        """Return the error to raise for a place, e.g. a node and its source line."""
+        reason = self.reason.format(detail=detail)
+        return UnsupportedError(self.id, reason, where=where, hint=self.hint)
+
+
+DEVICE = Refusal(
+    "tensor-device",
+    "a tensor lives on device {detail}",
+    "move the model and its inputs to the CPU",
+)
+LAYOUT = Refusal(
+    "tensor-layout",
+    "a tensor has layout {detail}",
+    "convert it with .to_dense() before the compiled part",
+)
+DTYPE = Refusal(
+    "tensor-dtype",
+    "a tensor has dtype {detail}",
+    "cast to a real dtype outside the compiled part",
+)
+SUBCLASS = Refusal(
+    "tensor-subclass",
+    "an input is a {detail}",
+    "pass plain tensors or parameters",
+)
+LAZY_BITS = Refusal(
+    "tensor-lazy-bits",
+    "an input has its lazy conjugate or negative bit set",
+    "call .resolve_conj() or .resolve_neg() before the compiled part",
+)
+NODE_KIND = Refusal(
+    "graph-node-kind",
+    "the graph calls {detail}, which is no operator on tensors",
+    "pass a graph whose nodes call torch functions and tensor methods",
+)
+DATA_DEPENDENT = Refusal(
+    "data-dependent-shape",
+    "the result of {detail} depends on the values of tensors",
+    "move the operator out of the compiled part",
+)
+GRAPH_RUN = Refusal(
+    "graph-not-runnable",
+    "the graph does not run on tensors without data: {detail}",
+    "run it eagerly; the operator may have no shape function",
+)
+HIDDEN_MUTATION = Refusal(
+    "hidden-mutation",
+    "{detail} writes to a tensor in a way that cannot be made functional",
+    "use the out-of-place form of the operator",
+)
+ALIASED_MUTATION = Refusal(
+    "aliased-mutation",
+    "the graph writes to an input that shares memory with another input",
+    "pass a copy of one of the two",
+)
+INPUT_METADATA = Refusal(
+    "input-metadata-mutation",
+    "the graph changes the shape, strides or storage of an input",
+    "return the changed tensor in place of changing the input",
+)
+VIEW_DTYPE = Refusal(
+    "output-view-dtype",
+    "an output shares memory with a tensor of another dtype",
+    "return a copy of it",
+)
+STORAGE_READ = Refusal(
+    "storage-read",
+    "{detail} reads memory beyond the elements of its operand",
+    "index the tensor that owns the memory",
+)
+
+
+def describe(node: fx.Node) -> str:
+    """Return a node's name with the user's file and line where it is known."""
+    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
+    if not frames:
+        return f"node '{node.name}'"
+    file, line = frames[-1]
+    return f"node '{node.name}' ({file}:{line})"

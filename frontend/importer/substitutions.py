@@ -1,0 +1,94 @@
+"""Owns the torch functions that are replaced before they reach ATen.
+
+Below them torch would choose a kernel that writes to tensors unseen, or splits one
+formula into more passes than it needs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from magweld.frontend.importer.attention import AttentionOptions, attention
+from magweld.frontend.importer.dtypes import (
+    GENERATED_FLOATS,
+    generated_floats_only,
+)
+from magweld.frontend.importer.normalization import (
+    batch_norm_training,
+    running_statistics,
+)
+
+
+@generated_floats_only
+def _scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Any:
+    batches = {tensor.shape[:-2] for tensor in (query, key, value)}
+    if enable_gqa or len(batches) != 1 or query.dtype not in GENERATED_FLOATS:
+        return NotImplemented
+    options = AttentionOptions(attn_mask, is_causal, scale, dropout_p)
+    return attention(query, key, value, options)[0]
+
+
+@generated_floats_only
+def _functional_batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Any:
+    if not training or running_mean is None or running_var is None:
+        return NotImplemented
+    result, mean, variance = batch_norm_training(input, weight, bias, eps)
+    new_mean, new_variance = running_statistics(
+        (mean, variance),
+        (running_mean, running_var),
+        momentum,
+        math.prod(input.shape) // input.shape[1],
+    )
+    running_mean.copy_(new_mean)
+    running_var.copy_(new_variance)
+    return result
+
+
+def _torch_batch_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool,
+) -> Any:
+    return _functional_batch_norm(
+        input, running_mean, running_var, weight, bias, training, momentum, eps
+    )
+
+
+SUBSTITUTIONS: dict[Any, Callable[..., Any]] = {
+    F.batch_norm: _functional_batch_norm,
+    F.scaled_dot_product_attention: _scaled_dot_product_attention,
+    torch.batch_norm: _torch_batch_norm,
+    torch.ops.aten.batch_norm.default: _torch_batch_norm,
+    torch.ops.aten.scaled_dot_product_attention.default: _scaled_dot_product_attention,
+}
+"""Torch function to its replacement, which may return `NotImplemented`."""

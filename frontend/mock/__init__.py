@@ -1,0 +1,1 @@
+"""Replays the side effects of a recorded run."""

@@ -1,0 +1,1 @@
+"""Observes one run of a program: interpreter events and torch calls."""

@@ -1,0 +1,246 @@
+"""Owns what is static about a code object: stack depths, successors, handlers."""
+
+from __future__ import annotations
+
+import dis
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
+from types import CodeType
+from typing import Any, Final
+
+from magweld.frontend.catalogue import StopRecordingError
+
+# 3.11 traces a prefixed instruction once, at its first EXTENDED_ARG; 3.12 reports the
+# prefixes and the instruction itself.
+_EVENT_AT_PREFIX: Final = sys.version_info < (3, 12)
+
+_TERMINAL: Final = frozenset(
+    {
+        "RETURN_VALUE",
+        "RETURN_CONST",
+        "RAISE_VARARGS",
+        "RERAISE",
+        "JUMP_FORWARD",
+        "JUMP_BACKWARD",
+        "JUMP_BACKWARD_NO_INTERRUPT",
+    }
+)
+_JUMPS: Final = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
+
+Handler = Callable[[Any, "Row", list[Any]], None]
+
+
+class Row:
+    """One instruction.
+
+    Attributes:
+        opname: Name of the operation.
+        arg: Its argument, 0 if it has none.
+        argval: The argument resolved: a name, a constant, a jump target.
+        offset: Byte offset of the event.
+        depth: Depth of the value stack before the instruction.
+        handler: Rule for the instruction; None when it cannot touch shared state.
+        normal: Offsets that may follow when no exception is raised.
+        handlers: Offsets of the exception handlers that cover the instruction.
+    """
+
+    __slots__ = (
+        "arg",
+        "argval",
+        "depth",
+        "handler",
+        "handlers",
+        "normal",
+        "offset",
+        "opname",
+    )
+
+    def __init__(self, instruction: dis.Instruction, depth: int) -> None:
+        self.opname = instruction.opname
+        self.arg = instruction.arg or 0
+        self.argval = instruction.argval
+        self.offset = instruction.offset
+        self.depth = depth
+        self.handler: Handler | None = None
+        self.normal: frozenset[int] = frozenset()
+        self.handlers: frozenset[int] = frozenset()
+
+
+class CodeTable:
+    """Rows of one code object, indexed by `offset // 2`."""
+
+    __slots__ = ("code", "rows")
+
+    def __init__(self, code: CodeType, handlers: Mapping[str, Handler | None]) -> None:
+        """Build and validate the table.
+
+        Raises:
+            StopRecordingError: The stack depths are inconsistent; reading the stack
+                with such a depth could crash the process.
+        """
+        self.code = code
+        self.rows: list[Row | None] = [None] * (len(code.co_code) // 2)
+        flow = _Flow(code)
+        depths = flow.depths()
+        for instruction in flow.instructions:
+            offset = instruction.offset
+            if offset in depths and instruction.opname != "EXTENDED_ARG":
+                row = self._row(instruction, depths[offset], flow, handlers)
+                self._place(row, flow)
+
+    def _row(
+        self,
+        instruction: dis.Instruction,
+        depth: int,
+        flow: _Flow,
+        handlers: Mapping[str, Handler | None],
+    ) -> Row:
+        row = Row(instruction, depth)
+        row.handler = handlers.get(row.opname, _refuse)
+        if row.opname == "LOAD_CONST" and type(row.argval) not in _COMPOUND:
+            row.handler = None
+        elif row.opname == "LOAD_FAST" and row.argval not in variadic_names(self.code):
+            row.handler = None
+        row.normal = frozenset(flow.normal(instruction))
+        row.handlers = frozenset(flow.covering(instruction.offset))
+        return row
+
+    def _place(self, row: Row, flow: _Flow) -> None:
+        prefixes = flow.prefixes(row.offset)
+        self.rows[row.offset // 2] = row
+        if _EVENT_AT_PREFIX:
+            for offset in prefixes:
+                self.rows[offset // 2] = row
+            return
+        for offset, after in pairwise([*prefixes, row.offset]):
+            prefix = Row(flow.index[offset], row.depth)
+            prefix.normal = frozenset({after})
+            self.rows[offset // 2] = prefix
+
+
+_COMPOUND: Final = (tuple, frozenset, CodeType)
+
+
+def _refuse(frame: Any, row: Row, stack: list[Any]) -> None:
+    raise StopRecordingError("opcode", row.opname)
+
+
+def variadic_names(code: CodeType) -> tuple[str, ...]:
+    """Return the names of `*args` and `**kwargs`, which the call itself creates."""
+    start = code.co_argcount + code.co_kwonlyargcount
+    flags = (0x04, 0x08)  # CO_VARARGS, CO_VARKEYWORDS
+    count = sum(1 for flag in flags if code.co_flags & flag)
+    return code.co_varnames[start : start + count]
+
+
+class _Flow:
+    """Control flow of a code object."""
+
+    def __init__(self, code: CodeType) -> None:
+        self.code = code
+        self.instructions = list(dis.get_instructions(code))
+        self.index = {i.offset: i for i in self.instructions}
+        offsets = [i.offset for i in self.instructions]
+        self.following = dict(zip(offsets, offsets[1:], strict=False))
+        parse: Callable[[CodeType], Iterable[Any]]
+        parse = dis._parse_exception_table  # type: ignore[attr-defined]
+        self.regions = list(parse(code))
+
+    def normal(self, instruction: dis.Instruction) -> list[int]:
+        """Return the offsets that follow when no exception is raised."""
+        result = []
+        if instruction.opname not in _TERMINAL:
+            result.append(self.following.get(instruction.offset, -1))
+        if instruction.opcode in _JUMPS:
+            target = instruction.argval
+            result.append(target)
+            # 3.12: an exhausted loop may continue behind END_FOR at once.
+            if self.index[target].opname == "END_FOR":
+                result.append(self.following[target])
+        return result
+
+    def covering(self, offset: int) -> list[int]:
+        """Return the targets of the exception table entries over an offset."""
+        return [r.target for r in self.regions if r.start <= offset < r.end]
+
+    def prefixes(self, offset: int) -> list[int]:
+        """Return the offsets of the EXTENDED_ARG before an instruction."""
+        result: list[int] = []
+        before = offset - 2
+        while before in self.index and self.index[before].opname == "EXTENDED_ARG":
+            result.insert(0, before)
+            before -= 2
+        return result
+
+    def depths(self) -> dict[int, int]:
+        """Return the stack depth before each reachable instruction.
+
+        Raises:
+            StopRecordingError: Two paths disagree, or a depth is impossible.
+        """
+        depth: dict[int, int] = {}
+        work = [(0, 0)]
+        work += [(r.target, r.depth + 1 + r.lasti) for r in self.regions]
+        while work:
+            offset, now = work.pop()
+            while offset in self.index:
+                if offset in depth:
+                    self._check(depth[offset] == now, offset)
+                    break
+                instruction = self.index[offset]
+                depth[offset] = now
+                if instruction.opcode in _JUMPS:
+                    after = now + _effect(instruction, jump=True)
+                    work.append((instruction.argval, after))
+                if instruction.opname in _TERMINAL:
+                    returns = instruction.opname == "RETURN_VALUE"
+                    self._check(not returns or now == 1, offset)
+                    break
+                now += _effect(instruction, jump=False)
+                self._check(0 <= now <= self.code.co_stacksize, offset)
+                offset = self.following.get(offset, -1)
+        return depth
+
+    def _check(self, holds: bool, offset: int) -> None:
+        if not holds:
+            name = self.code.co_qualname
+            raise StopRecordingError("stack-depth", f"{name} at {offset}")
+
+
+def _effect(instruction: dis.Instruction, jump: bool) -> int:
+    """Return the change of depth, corrected for where `dis` does not tell it.
+
+    3.11 takes the arguments of a call away at PRECALL while they stay until CALL;
+    RETURN_GENERATOR leaves one value more than 3.11 and 3.12 say.
+    """
+    name = instruction.opname
+    if name == "PRECALL":
+        return 0
+    arg = instruction.arg if instruction.opcode >= dis.HAVE_ARGUMENT else None
+    effect = dis.stack_effect(instruction.opcode, arg, jump=jump)
+    if name == "CALL" and sys.version_info < (3, 12):
+        return effect - (instruction.arg or 0)
+    if name == "RETURN_GENERATOR":
+        return effect + 1
+    return effect
+
+
+class CodeTables:
+    """Tables of all code objects met so far, for one set of handlers."""
+
+    def __init__(self, handlers: Mapping[str, Handler | None]) -> None:
+        self._handlers = handlers
+        self._tables: dict[int, CodeTable] = {}
+
+    def table(self, code: CodeType) -> CodeTable:
+        """Return the table of a code object.
+
+        Raises:
+            StopRecordingError: Its stack depths cannot be determined.
+        """
+        known = self._tables.get(id(code))
+        if known is None:
+            # The table holds the code, so the id cannot be used again.
+            known = self._tables[id(code)] = CodeTable(code, self._handlers)
+        return known

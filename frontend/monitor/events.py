@@ -1,0 +1,194 @@
+"""Owns the event sources: who tells a sink about frames and instructions."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any, Protocol
+
+from magweld.frontend.catalogue import StopRecordingError
+
+TraceFunction = Callable[[FrameType, str, Any], Any]
+Observe = Callable[[FrameType, int], None]
+
+
+class Sink(Protocol):
+    """Receives the events of one thread; none of its methods raises."""
+
+    def enter(self, frame: FrameType) -> Observe | None:
+        """Take note of a frame that starts or resumes.
+
+        Returns:
+            What to call before each instruction, None to leave the frame alone.
+        """
+
+    def leave(self, frame: FrameType) -> None:
+        """Take note of a frame that returns, yields or unwinds."""
+
+
+class EventSource(Protocol):
+    """Runs a function while a sink observes it."""
+
+    def run(self, sink: Sink, call: Callable[[], Any]) -> Any:
+        """Return what `call` returns; the sink sees every frame below it.
+
+        Raises:
+            StopRecordingError: Another tool holds the interpreter's events.
+        """
+
+    def is_intact(self) -> bool:
+        """Return whether the source was installed until the end of the run."""
+
+
+class TraceEvents:
+    """`sys.settrace` with opcode events; for CPython 3.11."""
+
+    def __init__(self) -> None:
+        self._sink: Sink | None = None
+        self._intact = True
+
+    def run(self, sink: Sink, call: Callable[[], Any]) -> Any:
+        """See `EventSource.run`."""
+        if sys.gettrace() is not None:
+            raise StopRecordingError("tracer-active", type(sys.gettrace()).__name__)
+        self._sink = sink
+        tracer = self._enter
+        with _collector_paused():
+            sys.settrace(tracer)
+            try:
+                return call()
+            finally:
+                self._intact = sys.gettrace() == tracer
+                sys.settrace(None)
+
+    def is_intact(self) -> bool:
+        """See `EventSource.is_intact`."""
+        return self._intact
+
+    def _enter(self, frame: FrameType, event: str, arg: Any) -> TraceFunction | None:
+        sink = self._sink
+        assert sink is not None, "events arrive while a run is on"
+        observe = sink.enter(frame)
+        if observe is None:
+            return None
+        frame.f_trace_opcodes = True
+        frame.f_trace_lines = False
+        leave = sink.leave
+
+        def trace(frame: FrameType, event: str, arg: Any) -> TraceFunction:
+            if event == "opcode":
+                observe(frame, frame.f_lasti)
+            elif event == "return":
+                leave(frame)
+            return trace
+
+        return trace
+
+
+class MonitoringEvents:
+    """`sys.monitoring` with instruction events; for CPython 3.12 and later."""
+
+    def __init__(self) -> None:
+        self._observers: dict[FrameType, Observe] = {}
+        self._codes: set[CodeType] = set()
+        self._sink: Sink | None = None
+        self._thread = 0
+        self._tool = -1
+
+    def run(self, sink: Sink, call: Callable[[], Any]) -> Any:
+        """See `EventSource.run`."""
+        self._sink = sink
+        self._thread = threading.get_ident()
+        self._tool = _free_tool()
+        monitoring: Any = sys.monitoring  # type: ignore[attr-defined, unused-ignore]
+        events = monitoring.events
+        table = {
+            events.PY_START: self._start,
+            events.PY_RESUME: self._start,
+            events.PY_THROW: self._start,
+            events.INSTRUCTION: self._instruction,
+            events.PY_RETURN: self._leave,
+            events.PY_YIELD: self._leave,
+            events.PY_UNWIND: self._leave,
+        }
+        for event, callback in table.items():
+            monitoring.register_callback(self._tool, event, callback)
+        frames = sum(e for e in table if e != events.INSTRUCTION)
+        with _collector_paused():
+            monitoring.set_events(self._tool, frames)
+            try:
+                return call()
+            finally:
+                self._uninstall(monitoring, list(table))
+
+    def is_intact(self) -> bool:
+        """See `EventSource.is_intact`; nobody else can take a tool id away."""
+        return True
+
+    def _uninstall(self, monitoring: Any, events: list[int]) -> None:
+        monitoring.set_events(self._tool, 0)
+        for code in self._codes:
+            monitoring.set_local_events(self._tool, code, 0)
+        for event in events:
+            monitoring.register_callback(self._tool, event, None)
+        monitoring.free_tool_id(self._tool)
+        self._codes.clear()
+        self._observers.clear()
+
+    def _start(self, code: CodeType, offset: int, *_: Any) -> None:
+        if threading.get_ident() != self._thread or self._sink is None:
+            return
+        frame = sys._getframe(1)
+        observe = self._sink.enter(frame)
+        if observe is None:
+            return
+        self._observers[frame] = observe
+        if code not in self._codes:
+            self._codes.add(code)
+            monitoring: Any = sys.monitoring  # type: ignore[attr-defined, unused-ignore]
+            kind = monitoring.events.INSTRUCTION
+            monitoring.set_local_events(self._tool, code, kind)
+
+    def _instruction(self, code: CodeType, offset: int) -> None:
+        if threading.get_ident() != self._thread:
+            return
+        frame = sys._getframe(1)
+        observe = self._observers.get(frame)
+        if observe is not None:
+            observe(frame, offset)
+
+    def _leave(self, code: CodeType, offset: int, *_: Any) -> None:
+        if threading.get_ident() != self._thread or self._sink is None:
+            return
+        frame = sys._getframe(1)
+        if self._observers.pop(frame, None) is not None:
+            self._sink.leave(frame)
+
+
+class _collector_paused:  # noqa: N801 - reads as a statement
+    """No garbage collection while monitoring: finalizers would be observed."""
+
+    def __enter__(self) -> None:
+        self._was_enabled = gc.isenabled()
+        gc.disable()
+
+    def __exit__(self, *exc: object) -> None:
+        if self._was_enabled:
+            gc.enable()
+
+
+def _free_tool() -> int:
+    monitoring: Any = sys.monitoring  # type: ignore[attr-defined, unused-ignore]
+    for tool in (4, 3):
+        if monitoring.get_tool(tool) is None:
+            monitoring.use_tool_id(tool, "magweld")
+            return tool
+    raise StopRecordingError("tool-busy")
+
+
+def event_source() -> EventSource:
+    """Return the source for this interpreter."""
+    return TraceEvents() if sys.version_info < (3, 12) else MonitoringEvents()

@@ -1,0 +1,114 @@
+"""Owns the observation of one frame: continuity, handlers, results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any
+
+from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.state.refgraph import Where
+
+if TYPE_CHECKING:
+    from magweld.frontend.monitor.session import Session
+
+After = Callable[["Observer", list[Any]], None]
+
+
+class Observer:
+    """Watches one frame.
+
+    Attributes:
+        session: The run that the frame belongs to.
+        frame_reader: Reads slots of the frame of the current event.
+        code: Code of the frame.
+        previous: Instruction of the last event.
+        after: What to do with the result of the last instruction.
+        awaits_operator: Whether that result must come from a tensor operator.
+        keyword_names: Names of the keyword arguments of the coming call.
+        constructing: Class whose instance the current call makes.
+        anchor: The user's instruction that led here, when this is library code.
+    """
+
+    __slots__ = (
+        "after",
+        "anchor",
+        "awaits_operator",
+        "code",
+        "constructing",
+        "frame",
+        "keyword_names",
+        "previous",
+        "rows",
+        "session",
+    )
+
+    def __init__(
+        self, session: Session, frame: FrameType, rows: list[Row | None]
+    ) -> None:
+        self.session = session
+        self.frame = frame
+        self.code: CodeType = frame.f_code
+        self.rows = rows
+        self.previous: Row | None = None
+        self.after: After | None = None
+        self.awaits_operator = ""
+        self.keyword_names: tuple[str, ...] = ()
+        self.constructing: type | None = None
+        self.anchor: Where | None = None
+
+    def observe(self, frame: FrameType, offset: int) -> None:
+        """Handle the event before the instruction at `offset`; never raises."""
+        session = self.session
+        if session.stopped is not None:
+            return
+        if session.quiet is not None:
+            if session.quiet is not self:
+                return
+            session.quiet = None
+        try:
+            self._step(frame, offset)
+        except StopRecordingError as stop:
+            session.stop(stop)
+        except Exception as error:
+            # A fault of the monitor must not reach the program that it watches.
+            session.stop(StopRecordingError("monitor-error", repr(error)))
+
+    def _step(self, frame: FrameType, offset: int) -> None:
+        row = self.rows[offset >> 1]
+        previous = self.previous
+        if row is None:
+            raise StopRecordingError("lost-events", self.code.co_qualname)
+        if previous is not None and offset not in previous.normal:
+            self._raised(previous, offset)
+        self.previous = row
+        after = self.after
+        if after is None and row.handler is None:
+            return
+        stack = self.session.reader.stack(frame, row.depth)
+        if after is not None:
+            self.after = None
+            after(self, stack)
+        if row.handler is not None:
+            row.handler(self, row, stack)
+
+    def _raised(self, previous: Row, offset: int) -> None:
+        if offset not in previous.handlers:
+            raise StopRecordingError("lost-events", self.code.co_qualname)
+        self.give_up_result()
+
+    def give_up_result(self) -> None:
+        """Forget the expected result: the instruction raised."""
+        awaited, self.awaits_operator = self.awaits_operator, ""
+        self.after = None
+        self.constructing = None
+        self.keyword_names = ()
+        if awaited:
+            raise StopRecordingError("operator-raised", awaited)
+
+    def where(self) -> Where | None:
+        """Return the user's instruction: this one, or the one that led here."""
+        if self.anchor is not None or self.previous is None:
+            return self.anchor
+        return Where(self.code, self.previous.offset)

@@ -1,0 +1,179 @@
+"""Owns one monitored run: the observers, the RefGraph and the reason to stop."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from types import CellType, CodeType, FrameType
+from typing import Any, Final, Protocol
+
+from magweld.frontend.annotations.model import AnnotationTable
+from magweld.frontend.catalogue import Break, StopRecordingError
+from magweld.frontend.monitor.code_table import CodeTables
+from magweld.frontend.monitor.events import EventSource, Observe
+from magweld.frontend.monitor.observer import Observer
+from magweld.frontend.monitor.stack import NULL, FrameReader
+from magweld.frontend.rules.functions import admit_special, register_function
+from magweld.frontend.state.refgraph import RefGraph, Where
+
+OWN_CODE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_STDLIB: Final = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+
+
+class OperatorLayer(Protocol):
+    """The tensor side of a monitored run.
+
+    Attributes:
+        serial: Number of operators seen so far.
+        last: Name of the last one.
+        library: Folder whose code is not the user's.
+    """
+
+    serial: int
+    last: str
+    library: str
+
+    def is_tensor(self, kind: type) -> bool:
+        """Return whether objects of this type are tensors."""
+
+    def is_operator(self, native: Any) -> bool:
+        """Return whether a native callable can only act through operators."""
+
+
+class NoOperators:
+    """Operator layer of a run without tensors."""
+
+    serial = 0
+    last = ""
+    library = "\0"
+
+    def is_tensor(self, kind: type) -> bool:
+        """See `OperatorLayer.is_tensor`."""
+        return False
+
+    def is_operator(self, native: Any) -> bool:
+        """See `OperatorLayer.is_operator`."""
+        return False
+
+
+class Session:
+    """One monitored run; receives the events of its thread.
+
+    Attributes:
+        graph: What the run has met and read.
+        stopped: Why the recording ended early; None while it goes on.
+        quiet: Observer whose current instruction runs unobserved code.
+    """
+
+    def __init__(
+        self,
+        tables: CodeTables,
+        reader: FrameReader,
+        annotations: AnnotationTable,
+        operators: OperatorLayer | None = None,
+    ) -> None:
+        self.tables = tables
+        self.reader = reader
+        self.annotations = annotations
+        self.operators: OperatorLayer = operators or NoOperators()
+        self.graph = RefGraph(locate=self.where)
+        self.stopped: Break | None = None
+        self.quiet: Observer | None = None
+        self.registered: set[int] = set()
+        self._active: list[Observer] = []
+        self._observers: dict[FrameType, Observer] = {}
+
+    def run(self, events: EventSource, call: Callable[[], Any]) -> Any:
+        """Return what `call` returns, observed.
+
+        Raises:
+            StopRecordingError: Another tool holds the interpreter's events; `call`
+                was not run.
+        """
+        result = events.run(self, call)
+        if not events.is_intact() and self.stopped is None:
+            self.stop(StopRecordingError("tracer-replaced"))
+        return result
+
+    def stop(self, stop: StopRecordingError) -> None:
+        """End the recording; the program goes on unobserved."""
+        if self.stopped is None:
+            where = self.where()
+            at = "" if where is None else str(where)
+            self.stopped = Break(stop.refusal, stop.detail, at)
+
+    def where(self) -> Where | None:
+        """Return the user's instruction that is running."""
+        return self._active[-1].where() if self._active else None
+
+    @property
+    def current(self) -> Observer | None:
+        """Observer of the innermost observed frame."""
+        return self._active[-1] if self._active else None
+
+    def enter(self, frame: FrameType) -> Observe | None:
+        """See `Sink.enter`."""
+        if self.stopped is not None or self.quiet is not None:
+            return None
+        code = frame.f_code
+        if code.co_filename.startswith(OWN_CODE):
+            return None
+        try:
+            observer = self._observers.get(frame) or self._admit(frame, code)
+        except StopRecordingError as stop:
+            self.stop(stop)
+            return None
+        except Exception as error:
+            # A fault of the monitor must not reach the program that it watches.
+            self.stop(StopRecordingError("monitor-error", repr(error)))
+            return None
+        self._active.append(observer)
+        return observer.observe
+
+    def leave(self, frame: FrameType) -> None:
+        """See `Sink.leave`."""
+        observer = self._observers.get(frame)
+        if observer is None or observer not in self._active:
+            return
+        while self._active.pop() is not observer:
+            pass
+        if observer.awaits_operator and self.stopped is None:
+            self.stop(StopRecordingError("operator-raised", observer.awaits_operator))
+
+    def _admit(self, frame: FrameType, code: CodeType) -> Observer:
+        function = self.reader.function(frame)
+        parent = self.current
+        self._adopt_instance(frame, code, parent)
+        if id(function) not in self.registered:
+            if self.graph.find(function) is None:
+                admit_special(self, function, self._first_argument(frame, code))
+            register_function(self, function)
+        observer = Observer(self, frame, self.tables.table(code).rows)
+        if parent is not None and self._is_library(code.co_filename):
+            observer.anchor = parent.where()
+        self._observers[frame] = observer
+        return observer
+
+    def _is_library(self, filename: str) -> bool:
+        if filename.startswith(self.operators.library):
+            return True
+        return filename.startswith(_STDLIB) and "site-packages" not in filename
+
+    def _adopt_instance(
+        self, frame: FrameType, code: CodeType, parent: Observer | None
+    ) -> None:
+        # `C(...)` makes the instance in native code; `__init__` is the first to see it.
+        if parent is None or parent.constructing is None:
+            return
+        instance = self._first_argument(frame, code)
+        if type(instance) is parent.constructing:
+            self.graph.adopt(instance)
+
+    def _first_argument(self, frame: FrameType, code: CodeType) -> Any:
+        if code.co_argcount == 0:
+            return NULL
+        value = self.reader.slot(frame, 0)
+        if type(value) is CellType and code.co_varnames[0] in code.co_cellvars:
+            return value.cell_contents
+        return value
+

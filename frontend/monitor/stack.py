@@ -1,0 +1,98 @@
+"""Owns reading interpreter frames: value stack, local slots, function object."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable
+from types import FrameType, FunctionType
+from typing import Any, Final, NamedTuple
+
+
+class Null:
+    """Stands for an empty slot of the value stack."""
+
+    def __repr__(self) -> str:
+        return "<null>"
+
+
+NULL: Final = Null()
+_WORD: Final = ctypes.sizeof(ctypes.c_void_p)
+
+
+class _Layout(NamedTuple):
+    """Byte offsets in `PyFrameObject` and `_PyInterpreterFrame`."""
+
+    interpreter_frame: int
+    function: int
+    slots: int
+
+
+# CPython: Include/internal/pycore_frame.h and Include/internal/pycore_frame.h of the
+# two versions; `probe` checks them against a known frame before the first use.
+_LAYOUTS: Final = {
+    (3, 11): _Layout(interpreter_frame=24, function=0, slots=72),
+    (3, 12): _Layout(interpreter_frame=24, function=16, slots=72),
+}
+
+StackReader = Callable[[FrameType, int], list[Any]]
+
+
+class FrameReader:
+    """Reads frames of this interpreter version.
+
+    Args:
+        read_stack: A native reader `(frame, depth) -> list` with its own marker for
+            empty slots, tried before the one here.
+        null: That marker.
+    """
+
+    def __init__(self, read_stack: StackReader | None = None, null: Any = NULL) -> None:
+        self._layout = _LAYOUTS[sys.version_info[:2]]
+        self.null = null if read_stack is not None else NULL
+        self.stack: StackReader = read_stack or self._read_stack
+
+    def function(self, frame: FrameType) -> Any:
+        """Return the function object that the frame runs."""
+        base = self._base(frame)
+        return _object_at(base + self._layout.function)
+
+    def slot(self, frame: FrameType, index: int) -> Any:
+        """Return a local, cell or free variable slot by number, NULL if empty."""
+        return _object_at(self._base(frame) + self._layout.slots + index * _WORD)
+
+    def _base(self, frame: FrameType) -> int:
+        address = id(frame) + self._layout.interpreter_frame
+        return int(ctypes.c_void_p.from_address(address).value or 0)
+
+    def _read_stack(self, frame: FrameType, depth: int) -> list[Any]:
+        code = frame.f_code
+        first = len(code.co_varnames) + len(_cells(code)) + len(code.co_freevars)
+        return [self.slot(frame, first + index) for index in range(depth)]
+
+
+def _cells(code: Any) -> list[str]:
+    # An argument that is a cell shares the slot of the argument.
+    return [name for name in code.co_cellvars if name not in code.co_varnames]
+
+
+def _object_at(address: int) -> Any:
+    pointer = ctypes.c_void_p.from_address(address).value
+    return NULL if not pointer else ctypes.cast(pointer, ctypes.py_object).value
+
+
+def is_supported() -> bool:
+    """Return whether frames of this interpreter can be read."""
+    if sys.version_info[:2] not in _LAYOUTS or sys.implementation.name != "cpython":
+        return False
+    marker = object()
+    return _probe(marker)
+
+
+def _probe(marker: object) -> bool:
+    frame = sys._getframe()
+    reader = FrameReader()
+    function = reader.function(frame)
+    if type(function) is not FunctionType or function is not _probe:
+        return False
+    return reader.slot(frame, 0) is marker

@@ -1,0 +1,1 @@
+"""Rules per instruction: which state an instruction reads and writes."""

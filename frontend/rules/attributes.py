@@ -1,0 +1,318 @@
+"""Owns attribute access: LOAD_ATTR, LOAD_METHOD, STORE_ATTR, DELETE_ATTR."""
+
+from __future__ import annotations
+
+import types
+from typing import TYPE_CHECKING, Any, Final
+
+from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.rules.functions import note_class, register_function
+from magweld.frontend.state.contents import (
+    Extent,
+    before_write,
+    namespace_of,
+    read_item,
+)
+from magweld.frontend.state.lookup import (
+    Found,
+    Lookup,
+    find_in_mro,
+    instance_dict,
+    lookup,
+)
+from magweld.frontend.state.refgraph import Kind, RefGraph
+from magweld.frontend.state.values import ABSENT, is_class, is_scalar
+
+if TYPE_CHECKING:
+    from magweld.frontend.monitor.observer import Observer
+
+# Native getters whose result follows from the identity or the type of the object.
+_FIXED_GETTERS: Final = frozenset(
+    {
+        object.__dict__["__class__"],
+        type.__dict__["__name__"],
+        type.__dict__["__qualname__"],
+        type.__dict__["__module__"],
+        type.__dict__["__mro__"],
+        type.__dict__["__base__"],
+        type.__dict__["__bases__"],
+        type.__dict__["__doc__"],
+        type.__dict__["__text_signature__"],
+    }
+)
+# Native getters of parts that code may replace; guarded by value.
+_FIELD_GETTERS: Final = frozenset(
+    {
+        types.FunctionType.__dict__["__name__"],
+        types.FunctionType.__dict__["__qualname__"],
+        types.FunctionType.__dict__["__code__"],
+        types.FunctionType.__dict__["__defaults__"],
+        types.FunctionType.__dict__["__kwdefaults__"],
+    }
+)
+_FOUND_IN_CLASS: Final = frozenset(
+    {
+        Lookup.METHOD,
+        Lookup.NATIVE_METHOD,
+        Lookup.CLASS_VALUE,
+        Lookup.STATIC,
+        Lookup.CLASS_METHOD,
+        Lookup.PYTHON_DESCRIPTOR,
+        Lookup.PYTHON_HOOK,
+        Lookup.ABSENT,
+    }
+)
+
+
+def load_attribute(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """LOAD_ATTR of 3.11, LOAD_ATTR of 3.12 with and without the method flag."""
+    read_attribute(observer, stack[-1], row.argval)
+
+
+def load_method(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """LOAD_METHOD of 3.11."""
+    read_attribute(observer, stack[-1], row.argval)
+
+
+def load_super_attribute(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """LOAD_SUPER_ATTR of 3.12: `super(cls, self).name` in one instruction."""
+    start, receiver = stack[-2], stack[-1]
+    if not is_class(start):
+        raise StopRecordingError("native-attribute", "super")
+    read_attribute(observer, super(start, receiver), row.argval)
+
+
+def read_attribute(observer: Observer, obj: Any, name: str) -> None:
+    """Record what `obj.name` reads, and adopt the bound method it may make."""
+    graph = observer.session.graph
+    found = lookup(obj, name)
+    _note_lookup(graph, obj, name, found)
+    _READERS.get(found.how, _read_nothing)(observer, obj, name, found)
+
+
+def _note_lookup(graph: RefGraph, obj: Any, name: str, found: Found) -> None:
+    kind = type(obj)
+    if kind is super:
+        _note_super(graph, obj, name)
+        return
+    note_class(graph, kind, name)
+    if found.how is Lookup.PYTHON_HOOK:
+        note_class(graph, kind, "__getattribute__")
+        note_class(graph, kind, "__getattr__")
+    if is_class(obj):
+        note_class(graph, obj, name)
+    elif found.how in _FOUND_IN_CLASS and not is_scalar(obj):
+        namespace = namespace_of(graph, obj)
+        if namespace is not None:
+            read_item(graph, namespace.obj, name)
+
+
+def _note_super(graph: RefGraph, proxy: Any, name: str) -> None:
+    start: type = super.__dict__["__thisclass__"].__get__(proxy)
+    receiver: type = super.__dict__["__self_class__"].__get__(proxy)
+    note_class(graph, receiver, name, start)
+
+
+def _read_nothing(observer: Observer, obj: Any, name: str, found: Found) -> None:
+    """The lookup itself was all that was read."""
+
+
+def _read_instance(observer: Observer, obj: Any, name: str, found: Found) -> None:
+    graph = observer.session.graph
+    namespace = namespace_of(graph, obj)
+    assert namespace is not None, "the value was found in an instance dict"
+    read_item(graph, namespace.obj, name)
+
+
+def read_slot(graph: RefGraph, obj: Any, descriptor: Any) -> None:
+    """Record the value behind a member descriptor, or that it is unset."""
+    try:
+        value = descriptor.__get__(obj)
+    except AttributeError:
+        value = ABSENT
+    graph.read(graph.require(obj), Kind.SLOT, descriptor, value)
+
+
+def _read_slot(observer: Observer, obj: Any, name: str, found: Found) -> None:
+    read_slot(observer.session.graph, obj, found.value)
+
+
+def _read_native(observer: Observer, obj: Any, name: str, found: Found) -> None:
+    session = observer.session
+    if found.value in _FIXED_GETTERS:
+        return
+    if found.value in _FIELD_GETTERS:
+        session.graph.read(
+            session.graph.require(obj), Kind.FIELD, name, found.value.__get__(obj)
+        )
+    elif name == "__dict__" and not is_class(obj):
+        namespace_of(session.graph, obj)
+    elif name in ("__doc__", "__annotations__", "__dict__", "__abstractmethods__"):
+        raise StopRecordingError("native-attribute", name)
+    elif session.operators.is_tensor(type(obj)):
+        expect_operator(observer, name)
+    else:
+        raise StopRecordingError("native-attribute", f"{type(obj).__name__}.{name}")
+
+
+def expect_operator(observer: Observer, name: str) -> None:
+    """Demand that the current instruction turns out to be a tensor operator."""
+    operators = observer.session.operators
+    serial = operators.serial
+
+    def check(observer: Observer, stack: list[Any]) -> None:
+        observer.awaits_operator = ""
+        if operators.serial == serial:
+            raise StopRecordingError("native-call", name)
+
+    observer.awaits_operator = name
+    observer.after = check
+
+
+def adopt_top(observer: Observer, stack: list[Any]) -> None:
+    """Register the result of the last instruction as made by the run."""
+    observer.constructing = None
+    observer.session.graph.adopt(stack[-1])
+
+
+def _bind_method(observer: Observer, obj: Any, name: str, found: Found) -> None:
+    observer.after = _adopt_method
+
+
+_METHODS: Final = (
+    types.MethodType,
+    types.BuiltinFunctionType,
+    types.MethodWrapperType,
+)
+
+
+def _adopt_method(observer: Observer, stack: list[Any]) -> None:
+    # LOAD_METHOD leaves the function and the receiver apart when it can.
+    if type(stack[-1]) in _METHODS:
+        observer.session.graph.adopt(stack[-1])
+
+
+def _read_static(observer: Observer, obj: Any, name: str, found: Found) -> None:
+    observer.session.graph.constant(found.value.__func__)
+    if type(found.value) is classmethod:
+        observer.after = _adopt_method
+
+
+def _run_property(observer: Observer, obj: Any, name: str, found: Found) -> None:
+    getter = property.__dict__["fget"].__get__(found.value)
+    if type(getter) is not types.FunctionType:
+        raise StopRecordingError("native-attribute", name)
+    observer.session.graph.constant(getter)
+    register_function(observer.session, getter)
+
+
+def _run_descriptor(observer: Observer, obj: Any, name: str, found: Found) -> None:
+    graph = observer.session.graph
+    getter = note_class(graph, type(found.value), "__get__")
+    register_function(observer.session, getter)
+
+
+def _run_hook(observer: Observer, obj: Any, name: str, found: Found) -> None:
+    graph = observer.session.graph
+    if type(obj) is types.ModuleType and instance_dict(obj) is not None:
+        namespace = namespace_of(graph, obj)
+        assert namespace is not None, "a module has a namespace"
+        read_item(graph, namespace.obj, "__getattr__")
+    graph.constant(found.value)
+    register_function(observer.session, found.value)
+
+
+def _refuse_opaque(observer: Observer, obj: Any, name: str, found: Found) -> None:
+    raise StopRecordingError("native-attribute", f"{type(obj).__name__}.{name}")
+
+
+_READERS: Final = {
+    Lookup.INSTANCE: _read_instance,
+    Lookup.SLOT: _read_slot,
+    Lookup.NATIVE_GETTER: _read_native,
+    Lookup.METHOD: _bind_method,
+    Lookup.NATIVE_METHOD: _bind_method,
+    Lookup.STATIC: _read_static,
+    Lookup.CLASS_METHOD: _read_static,
+    Lookup.PROPERTY: _run_property,
+    Lookup.PYTHON_DESCRIPTOR: _run_descriptor,
+    Lookup.PYTHON_HOOK: _run_hook,
+    Lookup.OPAQUE: _refuse_opaque,
+}
+
+
+def store_attribute(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """STORE_ATTR: the object is on top, the value below."""
+    write_attribute(observer, stack[-1], row.argval, "__setattr__")
+
+
+def delete_attribute(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """DELETE_ATTR."""
+    write_attribute(observer, stack[-1], row.argval, "__delattr__")
+
+
+_GENERIC_SETTERS: Final = {
+    "__setattr__": (object.__setattr__, types.ModuleType.__setattr__),
+    "__delattr__": (object.__delattr__, types.ModuleType.__delattr__),
+}
+
+
+def write_attribute(observer: Observer, obj: Any, name: str, hook: str) -> None:
+    """Record what `obj.name = value` or `del obj.name` goes through."""
+    graph = observer.session.graph
+    kind = type(obj)
+    setter = note_class(graph, kind, hook)
+    if is_class(obj):
+        raise StopRecordingError("class-write", f"{obj.__name__}.{name}")
+    if type(setter) is types.FunctionType:
+        register_function(observer.session, setter)
+    elif setter in _GENERIC_SETTERS[hook]:
+        write_generic(observer, obj, name, hook == "__delattr__")
+    else:
+        raise StopRecordingError("native-attribute", f"{kind.__name__}.{name}")
+
+
+def write_generic(observer: Observer, obj: Any, name: str, deletes: bool) -> None:
+    """Record a write as `object.__setattr__` and `object.__delattr__` do it."""
+    graph = observer.session.graph
+    descriptor = note_class(graph, type(obj), name)
+    if type(descriptor) is types.MemberDescriptorType:
+        _write_slot(graph, obj, descriptor)
+    elif type(descriptor) is property:
+        for part in ("fset", "fdel"):
+            function = property.__dict__[part].__get__(descriptor)
+            if type(function) is types.FunctionType:
+                graph.constant(function)
+                register_function(observer.session, function)
+    elif _has_setter(descriptor):
+        if observer.session.operators.is_tensor(type(obj)):
+            raise StopRecordingError("tensor-write", name)
+        raise StopRecordingError("native-attribute", f"{type(obj).__name__}.{name}")
+    else:
+        namespace = namespace_of(graph, obj)
+        if namespace is not None:
+            if deletes:
+                read_item(graph, namespace.obj, name)
+            before_write(graph, namespace.obj, Extent.KEY, name)
+
+
+def _has_setter(descriptor: Any) -> bool:
+    if descriptor is ABSENT:
+        return False
+    return (
+        find_in_mro(type(descriptor), "__set__") is not ABSENT
+        or find_in_mro(type(descriptor), "__delete__") is not ABSENT
+    )
+
+
+def _write_slot(graph: RefGraph, obj: Any, descriptor: Any) -> None:
+    node = graph.require(obj)
+    if not node.external:
+        return
+    try:
+        before = descriptor.__get__(obj)
+    except AttributeError:
+        before = ABSENT
+    graph.slot_snapshots.setdefault((id(obj), descriptor), before)
+    node.written.setdefault(descriptor)

@@ -1,0 +1,1 @@
+"""The RefGraph: objects, versions, edges and paths."""

@@ -1,0 +1,224 @@
+"""Owns reads and writes of containers: which edges a use of their content needs."""
+
+from __future__ import annotations
+
+from collections import deque
+from enum import Enum, auto
+from typing import Any
+
+from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.state.lookup import instance_dict
+from magweld.frontend.state.refgraph import Kind, Node, RefGraph
+from magweld.frontend.state.values import (
+    ABSENT,
+    is_identity,
+    is_plain_key,
+    is_scalar,
+)
+
+SEQUENCES = (list, tuple, deque)
+SETS = (set, frozenset)
+CONTAINERS = (dict, *SEQUENCES, *SETS)
+
+
+class Extent(Enum):
+    """How much of a container a write determines."""
+
+    KEY = auto()  # one key of a dict
+    TAIL = auto()  # elements behind the last one of a list
+    WHOLE = auto()  # everything; the old content is guarded first
+
+
+def builtin_base(obj: Any) -> type | None:
+    """Return the built-in container type whose layout the object has."""
+    kind = type(obj)
+    return next((base for base in CONTAINERS if issubclass(kind, base)), None)
+
+
+def size_of(obj: Any) -> int:
+    """Return the number of elements without running an override."""
+    base = builtin_base(obj)
+    assert base is not None, "a container is expected"
+    length: int = base.__len__(obj)
+    return length
+
+
+def read_length(graph: RefGraph, obj: Any) -> None:
+    """Record that the number of elements was used."""
+    node = graph.require(obj)
+    if node.appended:
+        own(graph, node)
+    if node.written:
+        _restrict_keys(graph, node)
+        return
+    graph.read(node, Kind.LENGTH, None, size_of(obj))
+
+
+def read_truth(graph: RefGraph, obj: Any) -> None:
+    """Record that it was used whether there are elements."""
+    node = graph.require(obj)
+    if node.appended:
+        own(graph, node)
+    if node.written:
+        _restrict_keys(graph, node)
+    elif (id(obj), Kind.LENGTH, None) not in graph.edges:
+        graph.read(node, Kind.NONEMPTY, None, size_of(obj) > 0)
+
+
+def read_index(graph: RefGraph, obj: Any, index: int) -> None:
+    """Record that one element of a sequence was used, or that it is missing."""
+    node = graph.require(obj)
+    if node.appended:
+        own(graph, node)
+    length = size_of(obj)
+    if not -length <= index < length:
+        read_length(graph, obj)
+        return
+    base = builtin_base(obj)
+    assert base is not None, "a sequence is expected"
+    graph.read(node, Kind.INDEX, index, base.__getitem__(obj, index))
+
+
+def read_item(graph: RefGraph, obj: Any, key: Any) -> None:
+    """Record that the entry of a dict under `key` was used, or its absence."""
+    if not is_plain_key(key):
+        raise StopRecordingError("opaque-key", type(key).__qualname__)
+    node = graph.require(obj)
+    graph.read(node, Kind.ITEM, key, dict.get(obj, key, ABSENT))
+
+
+def read_keys(graph: RefGraph, obj: Any) -> None:
+    """Record that the keys of a dict and their order were used."""
+    node = graph.require(obj)
+    if node.owned:
+        return
+    keys = tuple(dict.keys(obj))
+    if not all(is_plain_key(key) for key in keys):
+        raise StopRecordingError("opaque-key", "iteration over a dict")
+    if node.written:
+        _restrict_keys(graph, node)
+        return
+    graph.read(node, Kind.KEYS, None, keys)
+
+
+def _restrict_keys(graph: RefGraph, node: Node) -> None:
+    # The keys of now follow from the keys before the first write and the writes.
+    before = tuple(graph.snapshots[id(node.obj)])
+    slot = (id(node.obj), Kind.KEYS, None)
+    if slot not in graph.edges:
+        graph.read(node, Kind.KEYS, None, before)
+
+
+def read_all(graph: RefGraph, obj: Any) -> None:
+    """Record that every element of a container was used."""
+    node = graph.require(obj)
+    if node.owned:
+        for value in elements(obj):
+            graph.adopt(value)
+        return
+    if node.appended:
+        own(graph, node)
+    elif isinstance_exactly(obj, dict):
+        read_keys(graph, obj)
+        for key in dict.keys(obj):
+            read_item(graph, obj, key)
+    elif isinstance_exactly(obj, *SETS):
+        _read_set(graph, node)
+    else:
+        read_length(graph, obj)
+        for index in range(size_of(obj)):
+            read_index(graph, obj, index)
+
+
+def isinstance_exactly(obj: Any, *bases: type) -> bool:
+    """Return `isinstance` by the real type, without asking `__class__`."""
+    return issubclass(type(obj), bases)
+
+
+def elements(obj: Any) -> list[Any]:
+    """Return the values in a container without running an override."""
+    base = builtin_base(obj)
+    if base is dict:
+        return list(dict.values(obj))
+    assert base is not None, "a container is expected"
+    return list(base.__iter__(obj))
+
+
+def _read_set(graph: RefGraph, node: Node) -> None:
+    members = elements(node.obj)
+    if not all(is_scalar(m) or is_identity(m) for m in members):
+        raise StopRecordingError("opaque-key", "a set of objects")
+    graph.read(node, Kind.MEMBERS, None, frozenset(members))
+
+
+def read_deep(graph: RefGraph, obj: Any) -> None:
+    """Record that the whole value of nested built-in containers was used.
+
+    Raises:
+        StopRecordingError: An object in it is no container, scalar or identity.
+    """
+    if is_scalar(obj) or is_identity(obj):
+        return
+    if builtin_base(obj) is None:
+        raise StopRecordingError("opaque-value", type(obj).__qualname__)
+    read_all(graph, obj)
+    for value in elements(obj):
+        read_deep(graph, value)
+
+
+def before_write(graph: RefGraph, obj: Any, extent: Extent, key: Any = None) -> None:
+    """Prepare a write to a container: snapshot it, guard what must be known.
+
+    Raises:
+        StopRecordingError: The container is unknown or its keys are opaque.
+    """
+    node = graph.require(obj)
+    if not node.external:
+        return
+    graph.snapshots.setdefault(id(obj), copy_content(obj))
+    if node.owned:
+        return
+    if extent is Extent.KEY:
+        if not is_plain_key(key):
+            raise StopRecordingError("opaque-key", type(key).__qualname__)
+        node.written.setdefault(key)
+    elif extent is Extent.TAIL:
+        node.appended = True
+    else:
+        own(graph, node)
+
+
+def own(graph: RefGraph, node: Node) -> None:
+    """Guard the content before the first write, so that all later reads follow."""
+    content = graph.snapshots.get(id(node.obj))
+    if node.appended and content is not None:
+        graph.read(node, Kind.LENGTH, None, len(content))
+        for index, value in enumerate(content):
+            graph.read(node, Kind.INDEX, index, value)
+        node.appended = False
+    elif node.written:
+        _restrict_keys(graph, node)
+        for key in graph.snapshots[id(node.obj)]:
+            graph.read(node, Kind.ITEM, key, graph.snapshots[id(node.obj)][key])
+    else:
+        read_all(graph, node.obj)
+    node.owned = True
+
+
+def copy_content(obj: Any) -> Any:
+    """Return a shallow copy of a container as dict, list or set."""
+    base = builtin_base(obj)
+    if base is dict:
+        return dict(dict.items(obj))
+    assert base is not None, "a container is expected"
+    return set(base.__iter__(obj)) if base in SETS else list(base.__iter__(obj))
+
+
+def namespace_of(graph: RefGraph, obj: Any) -> Node | None:
+    """Return the node of the instance dict of an object, None if it has none."""
+    namespace = instance_dict(obj)
+    if namespace is None:
+        return None
+    owner = graph.require(obj)
+    graph.read(owner, Kind.INSTANCE_DICT, None, namespace)
+    return graph.require(namespace)

@@ -1,0 +1,204 @@
+"""Owns static attribute lookup: what the interpreter will find, without running it."""
+
+from __future__ import annotations
+
+import types
+from enum import Enum, auto
+from typing import Any, Final, NamedTuple
+
+from magweld.frontend.state.values import ABSENT, is_class
+
+_MRO: Final = type.__dict__["__mro__"]
+_TYPE_DICT: Final = type.__dict__["__dict__"]
+_IMMUTABLE_TYPE: Final = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE
+
+
+class Lookup(Enum):
+    """How an attribute is found."""
+
+    INSTANCE = auto()  # in the instance dict, or in the dict of a module
+    SLOT = auto()  # a member descriptor
+    NATIVE_GETTER = auto()  # a getset descriptor
+    PROPERTY = auto()  # a property; `value` is the property object
+    METHOD = auto()  # a Python function in the class, to be bound
+    NATIVE_METHOD = auto()  # a native method in the class, to be bound
+    CLASS_VALUE = auto()  # a class attribute as it is
+    STATIC = auto()  # `value` is the staticmethod object
+    CLASS_METHOD = auto()  # `value` is the classmethod object
+    PYTHON_DESCRIPTOR = auto()  # an object with a `__get__` in Python
+    PYTHON_HOOK = auto()  # `__getattr__` or `__getattribute__` in Python
+    OPAQUE = auto()  # native code decides
+    ABSENT = auto()
+
+
+class Found(NamedTuple):
+    """Result of a lookup.
+
+    Attributes:
+        how: How the attribute is found.
+        value: What was found, before any binding; ABSENT if nothing.
+    """
+
+    how: Lookup
+    value: Any
+
+
+def mro(cls: type) -> tuple[type, ...]:
+    """Return the method resolution order without asking a metaclass."""
+    order: tuple[type, ...] = _MRO.__get__(cls)
+    return order
+
+
+def class_dict(cls: type) -> Any:
+    """Return the namespace of a class without asking a metaclass."""
+    return _TYPE_DICT.__get__(cls)
+
+
+def is_immutable(cls: type) -> bool:
+    """Return whether attributes of the class itself can never change."""
+    return bool(cls.__flags__ & _IMMUTABLE_TYPE)
+
+
+def find_in_mro(cls: type, name: str) -> Any:
+    """Return the first `name` in the namespaces of `cls` and its bases, or ABSENT."""
+    for base in mro(cls):
+        namespace = class_dict(base)
+        if name in namespace:
+            return namespace[name]
+    return ABSENT
+
+
+def find_after(cls: type, start: type, name: str) -> Any:
+    """Return the first `name` in the bases of `cls` behind `start`, or ABSENT."""
+    order = mro(cls)
+    for base in order[order.index(start) + 1 :]:
+        namespace = class_dict(base)
+        if name in namespace:
+            return namespace[name]
+    return ABSENT
+
+
+def instance_dict(obj: Any) -> dict[str, Any] | None:
+    """Return the instance dict itself, or None when there is none to trust."""
+    descriptor = find_in_mro(type(obj), "__dict__")
+    if type(descriptor) is not types.GetSetDescriptorType:
+        return None
+    namespace = descriptor.__get__(obj)
+    return namespace if type(namespace) is dict else None
+
+
+def _is_data_descriptor(value: Any) -> bool:
+    kind = type(value)
+    if kind in (types.FunctionType, staticmethod, classmethod):
+        return False
+    return (
+        find_in_mro(kind, "__set__") is not ABSENT
+        or find_in_mro(kind, "__delete__") is not ABSENT
+    )
+
+
+_BY_DESCRIPTOR_TYPE: Final = {
+    types.FunctionType: Lookup.METHOD,
+    types.MethodDescriptorType: Lookup.NATIVE_METHOD,
+    types.WrapperDescriptorType: Lookup.NATIVE_METHOD,
+    types.ClassMethodDescriptorType: Lookup.NATIVE_METHOD,
+    types.GetSetDescriptorType: Lookup.NATIVE_GETTER,
+    types.MemberDescriptorType: Lookup.SLOT,
+    property: Lookup.PROPERTY,
+    staticmethod: Lookup.STATIC,
+    classmethod: Lookup.CLASS_METHOD,
+}
+
+
+def describe(value: Any) -> Found:
+    """Return how an attribute that was found in a class is turned into a result."""
+    how = _BY_DESCRIPTOR_TYPE.get(type(value))
+    if how is not None:
+        return Found(how, value)
+    getter = find_in_mro(type(value), "__get__")
+    if getter is ABSENT:
+        return Found(Lookup.CLASS_VALUE, value)
+    if type(getter) is types.FunctionType:
+        return Found(Lookup.PYTHON_DESCRIPTOR, value)
+    if issubclass(type(value), property):
+        return Found(Lookup.PROPERTY, value)
+    return Found(Lookup.OPAQUE, value)
+
+
+_GENERIC_GETTERS: Final = (
+    object.__getattribute__,
+    types.ModuleType.__getattribute__,
+    type.__getattribute__,
+)
+
+
+def lookup(obj: Any, name: str) -> Found:
+    """Return how `obj.name` will be found; runs no code of the user's."""
+    kind = type(obj)
+    if kind is super:
+        return _lookup_super(obj, name)
+    getter = find_in_mro(kind, "__getattribute__")
+    if getter not in _GENERIC_GETTERS:
+        python = type(getter) is types.FunctionType
+        return Found(Lookup.PYTHON_HOOK if python else Lookup.OPAQUE, getter)
+    if is_class(obj):
+        return _lookup_class(obj, name)
+    in_class = find_in_mro(kind, name)
+    if in_class is not ABSENT and _is_data_descriptor(in_class):
+        return describe(in_class)
+    namespace = instance_dict(obj)
+    if namespace is not None and name in namespace:
+        return Found(Lookup.INSTANCE, namespace[name])
+    if in_class is not ABSENT:
+        return describe(in_class)
+    return _lookup_hook(obj, namespace)
+
+
+def _lookup_hook(obj: Any, namespace: dict[str, Any] | None) -> Found:
+    hook = find_in_mro(type(obj), "__getattr__")
+    if hook is ABSENT and type(obj) is types.ModuleType and namespace is not None:
+        hook = namespace.get("__getattr__", ABSENT)
+    if type(hook) is types.FunctionType:
+        return Found(Lookup.PYTHON_HOOK, hook)
+    return Found(Lookup.ABSENT if hook is ABSENT else Lookup.OPAQUE, ABSENT)
+
+
+def _lookup_class(cls: type, name: str) -> Found:
+    in_meta = find_in_mro(type(cls), name)
+    if in_meta is not ABSENT and _is_data_descriptor(in_meta):
+        return describe(in_meta)
+    value = find_in_mro(cls, name)
+    if value is not ABSENT:
+        return _unbound(value)
+    if in_meta is not ABSENT:
+        return describe(in_meta)
+    hook = find_in_mro(type(cls), "__getattr__")
+    if type(hook) is types.FunctionType:
+        return Found(Lookup.PYTHON_HOOK, hook)
+    return Found(Lookup.ABSENT if hook is ABSENT else Lookup.OPAQUE, ABSENT)
+
+
+def _unbound(value: Any) -> Found:
+    # Reading through the class calls `__get__(None, cls)`: these return themselves.
+    found = describe(value)
+    selfless = (
+        Lookup.METHOD,
+        Lookup.NATIVE_GETTER,
+        Lookup.SLOT,
+        Lookup.PROPERTY,
+        Lookup.CLASS_VALUE,
+    )
+    if found.how in selfless:
+        return Found(Lookup.CLASS_VALUE, value)
+    if type(value) in (types.MethodDescriptorType, types.WrapperDescriptorType):
+        return Found(Lookup.CLASS_VALUE, value)
+    return found
+
+
+def _lookup_super(proxy: Any, name: str) -> Found:
+    start: type = super.__dict__["__thisclass__"].__get__(proxy)
+    receiver: type | None = super.__dict__["__self_class__"].__get__(proxy)
+    if receiver is None or name == "__class__":
+        return Found(Lookup.OPAQUE, ABSENT)
+    value = find_after(receiver, start, name)
+    return Found(Lookup.ABSENT, ABSENT) if value is ABSENT else describe(value)

@@ -1,0 +1,259 @@
+"""Owns the RefGraph: objects of a run, where they come from, what was read of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from types import CodeType, FunctionType
+from typing import Any, NamedTuple
+
+from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.state.values import (
+    ABSENT,
+    is_identity,
+    is_scalar,
+    same_scalar,
+)
+
+
+class Kind(Enum):
+    """What a read asks of its container."""
+
+    ITEM = auto()  # value of a dict under a key
+    INDEX = auto()  # element of a list, tuple or deque
+    LENGTH = auto()  # number of elements
+    NONEMPTY = auto()  # whether there are elements
+    KEYS = auto()  # keys of a dict, in order
+    MEMBERS = auto()  # elements of a set
+    INSTANCE_DICT = auto()  # the instance dict of an object
+    SLOT = auto()  # value behind a member descriptor
+    CLASS_ATTRIBUTE = auto()  # first hit in the method resolution order
+    CELL = auto()  # content of a closure cell
+    CODE = auto()  # code of a function
+    DEFAULTS = auto()  # positional defaults of a function
+    KWDEFAULTS = auto()  # keyword defaults of a function
+    CLOSURE = auto()  # cell of a function by number
+    RECEIVER = auto()  # `__self__` of a bound method
+    FUNCTION = auto()  # `__func__` of a bound method
+    FIELD = auto()  # a read-only field of a native object, e.g. of a slice
+
+
+class Where(NamedTuple):
+    """Place of an instruction: code object and byte offset."""
+
+    code: CodeType
+    offset: int
+
+    def __str__(self) -> str:
+        line = next(
+            (line for lo, hi, line in self.code.co_lines() if lo <= self.offset < hi),
+            self.code.co_firstlineno,
+        )
+        return f"{self.code.co_filename}:{line}"
+
+
+class Node:
+    """One object of the run; kept alive so that its id stays its own.
+
+    Attributes:
+        obj: The object.
+        external: Whether it existed before the run.
+        edge: The first read that reached it; None for roots and internal objects.
+        constant: Whether a record may hold it, because its identity is guarded.
+        name: Name of a root, e.g. "x".
+        written: Keys written by the run, in order; reads of them need no guard.
+        owned: Whether the run has determined the whole content.
+        appended: Whether the run has only appended to the list so far.
+    """
+
+    __slots__ = (
+        "appended",
+        "constant",
+        "edge",
+        "external",
+        "name",
+        "obj",
+        "owned",
+        "written",
+    )
+
+    def __init__(self, obj: Any, external: bool) -> None:
+        self.obj = obj
+        self.external = external
+        self.edge: Edge | None = None
+        self.constant = False
+        self.name = ""
+        self.written: dict[Any, None] = {}
+        self.owned = not external
+        self.appended = False
+
+
+@dataclass(frozen=True, eq=False)
+class Edge:
+    """One guarded read.
+
+    Attributes:
+        container: The object that was read.
+        kind: What was read of it.
+        key: Key, index, name or descriptor.
+        value: A scalar, an identity, a tuple (KEYS), or ABSENT; else the target's.
+        target: Node of the value when it is neither scalar nor identity.
+        first: Whether this read is the path of the target.
+        where: The user's instruction.
+    """
+
+    container: Node
+    kind: Kind
+    key: Any
+    value: Any
+    target: Node | None
+    first: bool
+    where: Where | None
+
+
+@dataclass
+class RefGraph:
+    """Objects and guarded reads of one run.
+
+    Attributes:
+        nodes: All known objects by id.
+        edges: Guarded reads in the order in which they happened.
+        identities: Pairs of external objects compared with `is` and found different.
+        snapshots: Content of external containers before the first write.
+        slot_snapshots: Values behind member descriptors before the first write.
+        locate: Tells the user's instruction that is running.
+    """
+
+    nodes: dict[int, Node] = field(default_factory=dict)
+    edges: dict[tuple[int, Kind, Any], Edge] = field(default_factory=dict)
+    identities: dict[tuple[int, int], Where | None] = field(default_factory=dict)
+    snapshots: dict[int, Any] = field(default_factory=dict)
+    slot_snapshots: dict[tuple[int, Any], Any] = field(default_factory=dict)
+    locate: Callable[[], Where | None] = lambda: None
+
+    def find(self, obj: Any) -> Node | None:
+        """Return the node of an object, None if the run has not met it."""
+        return self.nodes.get(id(obj))
+
+    def require(self, obj: Any) -> Node:
+        """Return the node of an object.
+
+        Raises:
+            StopRecordingError: Nothing explains where the object comes from.
+        """
+        node = self.nodes.get(id(obj))
+        if node is not None:
+            return node
+        if is_identity(obj):
+            return self.constant(obj)
+        raise StopRecordingError("unknown-object", type(obj).__qualname__)
+
+    def adopt(self, obj: Any) -> Node | None:
+        """Register an unknown object as made by the run; scalars have no node."""
+        if is_scalar(obj):
+            return None
+        node = self.nodes.get(id(obj))
+        if node is None:
+            node = self.nodes[id(obj)] = Node(obj, external=is_identity(obj))
+            node.constant = node.external
+        return node
+
+    def constant(self, obj: Any) -> Node:
+        """Register an object whose identity is fixed by other means."""
+        node = self.nodes.get(id(obj))
+        if node is None:
+            node = self.nodes[id(obj)] = Node(obj, external=True)
+            node.constant = True
+        return node
+
+    def root(self, obj: Any, name: str) -> Node:
+        """Register an argument; the first of two names of one object is its path."""
+        node = self.nodes.get(id(obj))
+        if node is None:
+            node = self.nodes[id(obj)] = Node(obj, external=True)
+            node.name = name
+        return node
+
+    def read(self, container: Node, kind: Kind, key: Any, value: Any) -> None:
+        """Record that `value` was read, unless the run itself put it there.
+
+        Raises:
+            StopRecordingError: The value differs from what was read there before.
+        """
+        if container.owned or (kind in _KEYED and key in container.written):
+            self.adopt(value)
+            return
+        slot = (id(container.obj), kind, _key_id(key))
+        known = self.edges.get(slot)
+        if known is not None:
+            self._check_same(known, value)
+            return
+        self.edges[slot] = self._edge(container, kind, key, value)
+
+    def distinct(self, left: Any, right: Any) -> None:
+        """Record that two objects were compared with `is` and found different."""
+        a, b = self.find(left), self.find(right)
+        if a is None or b is None or not (a.external and b.external):
+            return
+        if a.constant and b.constant:
+            return
+        low, high = sorted((id(left), id(right)))
+        self.identities.setdefault((low, high), self.locate())
+
+    def _edge(self, container: Node, kind: Kind, key: Any, value: Any) -> Edge:
+        if value is ABSENT or is_scalar(value) or kind in _VALUE_KINDS:
+            return Edge(container, kind, key, value, None, False, self.locate())
+        target = self.nodes.get(id(value))
+        if is_identity(value) or (target is None and _is_fixed(container, kind, value)):
+            target = target or self.constant(value)
+            if target.constant:
+                return Edge(container, kind, key, value, None, False, self.locate())
+        if target is None:
+            target = self.nodes[id(value)] = Node(value, external=True)
+            edge = Edge(container, kind, key, value, target, True, self.locate())
+            target.edge = edge
+            return edge
+        if not target.external:
+            raise StopRecordingError("read-after-write", str(key))
+        return Edge(container, kind, key, value, target, False, self.locate())
+
+    def _check_same(self, known: Edge, value: Any) -> None:
+        if is_scalar(value):
+            same = same_scalar(known.value, value)
+        elif known.kind in _VALUE_KINDS:
+            same = known.value == value
+        else:
+            same = known.value is value
+        if not same:
+            raise StopRecordingError("read-after-write", str(known.key))
+
+
+# Reads whose result is a value made for the purpose, compared as a whole.
+_VALUE_KINDS = frozenset({Kind.LENGTH, Kind.NONEMPTY, Kind.KEYS, Kind.MEMBERS})
+
+# Reads that a write to one key of the container makes unnecessary.
+_KEYED = frozenset({Kind.ITEM, Kind.SLOT})
+
+_FUNCTION_PARTS = frozenset({Kind.DEFAULTS, Kind.KWDEFAULTS, Kind.CLOSURE})
+
+
+def _is_fixed(container: Node, kind: Kind, value: Any) -> bool:
+    """Return whether the identity of `value` is guarded, so a record may hold it.
+
+    Classes, module namespaces and the functions in them live as long as the program;
+    what an argument reaches is guarded by type and path instead.
+    """
+    if kind in (Kind.CODE, Kind.CLASS_ATTRIBUTE):
+        return True
+    if not container.constant:
+        return False
+    if kind is Kind.ITEM:
+        return type(value) is FunctionType
+    return kind in _FUNCTION_PARTS
+
+
+def _key_id(key: Any) -> Any:
+    # 1, 1.0 and True are equal as dict keys and find the same entry; other keys are
+    # compared by identity unless they are plain tuples.
+    return key if is_scalar(key) or type(key) in (tuple, frozenset) else ("id", id(key))

@@ -1,0 +1,114 @@
+"""Owns the classes of Python values: scalars, identities, everything else."""
+
+from __future__ import annotations
+
+import enum
+import struct
+import types
+from typing import Any, Final
+
+SCALAR_TYPES: Final = frozenset(
+    {
+        type(None),
+        bool,
+        int,
+        float,
+        complex,
+        str,
+        bytes,
+        type(Ellipsis),
+        type(NotImplemented),
+    }
+)
+
+# Objects whose meaning is their identity: what can be read of them is either fixed
+# at creation or read through an edge of its own.
+_IDENTITY_TYPES: Final = frozenset(
+    {
+        types.CodeType,
+        types.ModuleType,
+        types.WrapperDescriptorType,
+        types.MethodDescriptorType,
+        types.ClassMethodDescriptorType,
+        types.GetSetDescriptorType,
+        types.MemberDescriptorType,
+        types.GenericAlias,
+        types.UnionType,
+        property,
+        staticmethod,
+        classmethod,
+        object,
+    }
+)
+
+
+class Absent:
+    """The outcome of a read that found nothing."""
+
+    def __repr__(self) -> str:
+        return "<absent>"
+
+
+ABSENT: Final = Absent()
+
+
+def is_scalar(obj: object) -> bool:
+    """Return whether type and value say all about `obj`."""
+    return type(obj) in SCALAR_TYPES
+
+
+def is_class(obj: object) -> bool:
+    """Return whether `obj` is a class, without asking the object."""
+    return issubclass(type(obj), type)
+
+
+def is_static_builtin(obj: object) -> bool:
+    """Return whether `obj` is a built-in function bound to a module or class."""
+    if type(obj) is not types.BuiltinFunctionType:
+        return False
+    owner = obj.__self__
+    return owner is None or type(owner) is types.ModuleType or is_class(owner)
+
+
+def is_identity(obj: object) -> bool:
+    """Return whether identity says all about `obj`; functions are not among them."""
+    kind = type(obj)
+    if kind in _IDENTITY_TYPES or issubclass(kind, (type, types.ModuleType)):
+        return True
+    if issubclass(kind, enum.Enum) or kind.__module__ == "typing":
+        return True
+    return is_static_builtin(obj)
+
+
+def same_scalar(left: object, right: object) -> bool:
+    """Return whether two scalars agree in type and in every bit of their value."""
+    kind = type(left)
+    if kind is not type(right):
+        return False
+    if kind is float:
+        return float_bits(left) == float_bits(right)  # type: ignore[arg-type]
+    if kind is complex:
+        return complex_bits(left) == complex_bits(right)  # type: ignore[arg-type]
+    return left is right or bool(left == right)
+
+
+def float_bits(value: float) -> bytes:
+    """Return the bytes of a float, so that zeros and NaNs are told apart."""
+    return struct.pack("d", value)
+
+
+def complex_bits(value: complex) -> bytes:
+    """Return the bytes of a complex number."""
+    return struct.pack("dd", value.real, value.imag)
+
+
+def is_plain_key(key: Any) -> bool:
+    """Return whether hashing and comparing `key` runs no code of the user's."""
+    if is_scalar(key):
+        return True
+    if type(key) in (tuple, frozenset):
+        return all(is_plain_key(item) for item in key)
+    kind = type(key)
+    if issubclass(kind, type):
+        return kind.__hash__ is type.__hash__ and kind.__eq__ is object.__eq__
+    return kind.__hash__ is object.__hash__ and kind.__eq__ is object.__eq__

@@ -1,0 +1,1 @@
+"""Pure analyses: regions, footprints, traffic and the tiling policy."""

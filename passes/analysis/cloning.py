@@ -1,0 +1,78 @@
+"""Owns the cloning of operations under a mapping of values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from magweld.bindings import ir
+
+
+class ValueMap:
+    """Maps values of one body to values of another; unknown values stay themselves."""
+
+    def __init__(self) -> None:
+        """Make an empty map."""
+        self._map: dict[Any, Any] = {}
+
+    def __setitem__(self, old: Any, new: Any) -> None:
+        self._map[old] = new
+
+    def __getitem__(self, old: Any) -> Any:
+        return self._map.get(old, old)
+
+    def __contains__(self, old: Any) -> bool:
+        return old in self._map
+
+
+def clone_mapped(op: Any, values: ValueMap) -> Any:
+    """Clone `op` at the insertion point, operands and captures replaced.
+
+    Results of the clone are added to `values`.
+    """
+    clone = op.operation.clone()
+    _replace_operands(clone, values)
+    for old, new in zip(op.operation.results, clone.results, strict=True):
+        values[old] = new
+    return clone
+
+
+def _replace_operands(op: Any, values: ValueMap) -> None:
+    for position, operand in enumerate(op.operands):
+        if operand in values:
+            op.operands[position] = values[operand]
+    for nested in nested_operations(op):
+        _replace_operands(nested, values)
+
+
+def nested_operations(op: Any) -> Iterator[Any]:
+    """Yield the operations directly inside the regions of `op`."""
+    for region in op.operation.regions:
+        for block in region.blocks:
+            for nested in block.operations:
+                yield nested.operation
+
+
+def captured_values(op: Any) -> list[Any]:
+    """Return the values that the regions of `op` use from outside, in order."""
+    inside: set[Any] = set()
+    captured: dict[Any, None] = {}
+
+    def visit(outer: Any) -> None:
+        for region in outer.regions:
+            for block in region.blocks:
+                inside.update(block.arguments)
+                for nested in block.operations:
+                    inside.update(nested.operation.results)
+                    for operand in nested.operation.operands:
+                        if operand not in inside:
+                            captured[operand] = None
+                    visit(nested.operation)
+
+    visit(op.operation)
+    return [value for value in captured if value not in inside]
+
+
+def defining_op(value: Any) -> Any | None:
+    """Return the operation that makes `value`, or None for a block argument."""
+    return None if isinstance(value, ir.BlockArgument) else value.owner

@@ -1,0 +1,197 @@
+"""Owns footprint, traffic and predicted time of a tiled group on a device.
+
+Welder's MemFootprint and MemTraffic (section 4.2), in bytes, with every level of the
+device a candidate bottleneck: seconds are those of the slowest level or of arithmetic,
+and a share of the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from magweld.passes.analysis.best_fit import BestFit
+from magweld.passes.analysis.propagation import Group, Tiles
+from magweld.passes.analysis.regions import ZERO, Access, Interval, OperatorKind
+from magweld.targets.device import Device, Level, LevelKind
+
+# One buffer of a footprint starts on a line of its own: 64 bytes is a cache line of
+# the CPUs and a whole number of banks of the GPUs in devices.toml.
+ALIGNMENT_BYTES = 64
+# Fixed costs that make a plan of a million tiny tiles lose against a few large ones.
+# Orders of magnitude, not measurements of one machine.
+TILE_SECONDS = 50e-9
+LAUNCH_SECONDS = 3e-6
+# How much of the time of the faster levels is not hidden behind the slowest.
+OVERLAP_LOSS = 0.5
+# A tensor is re-read from a cache only if it leaves room for what streams past it.
+RESIDENT_FRACTION = 0.5
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Predicted cost of a plan.
+
+    Attributes:
+        footprint: Bytes of the tile level that one tile needs.
+        traffic: Bytes moved from and to the outermost level.
+        tile_traffic: Bytes moved into and out of the tile level, all tiles.
+        seconds: Predicted time of one run.
+    """
+
+    footprint: int
+    traffic: int
+    tile_traffic: int
+    seconds: float
+
+
+def transaction_bytes(
+    region: tuple[int, ...], shape: tuple[int, ...], element: int, transaction: int
+) -> int:
+    """Return the bytes moved for a box of a row-major tensor, in whole transactions.
+
+    Args:
+        region: Extents of the box.
+        shape: Extents of the tensor.
+        element: Bytes of an element.
+        transaction: Bytes that one access moves at least.
+    """
+    run = element
+    for part, whole in zip(reversed(region), reversed(shape), strict=True):
+        run *= part
+        if part != whole:
+            break
+    total = math.prod(region) * element
+    return total if run >= transaction else total * transaction // max(run, 1)
+
+
+def external_reads(group: Group) -> Iterator[tuple[int, Access, int]]:
+    """Yield (node, access, tensor number) of every read from outside the group."""
+    for position, (node, sources) in enumerate(
+        zip(group.nodes, group.sources, strict=True)
+    ):
+        for read, source in zip(node.reads, sources, strict=True):
+            if source.producer is None:
+                yield position, read, source.tensor
+
+
+def footprint_bytes(group: Group, tiles: Tiles, level: Level, step: int) -> int:
+    """Return the bytes of `level` that one tile needs at its worst moment.
+
+    A cache holds all operands of a tile. Explicit memory holds what is staged there:
+    the operands of contractions, `step` long in the reduction, and reuse tiles.
+    """
+    memory = BestFit(ALIGNMENT_BYTES)
+    last_use = {
+        source.producer: position
+        for position, sources in enumerate(group.sources)
+        for source in sources
+        if source.producer is not None
+    }
+    reuse_tiles: dict[int, int] = {}
+    for position, node in enumerate(group.nodes):
+        staged = [
+            memory.allocate(size)
+            for size in _staged_bytes(group, tiles, position, level, step)
+        ]
+        result = node.writes[0]
+        tile = node.tile_of(tiles.boxes[position])
+        size = math.prod(tile) * result.element_bytes
+        accumulator = level.kind is LevelKind.EXPLICIT and position not in last_use
+        if not accumulator and not group.stays_in_registers(position):
+            reuse_tiles[position] = memory.allocate(size)
+        for offset in staged:
+            memory.release(offset)
+        for producer in [p for p, last in last_use.items() if last == position]:
+            if producer in reuse_tiles:
+                memory.release(reuse_tiles.pop(producer))
+    return memory.high_water
+
+
+def _staged_bytes(
+    group: Group, tiles: Tiles, position: int, level: Level, step: int
+) -> Iterator[int]:
+    node, loops = group.nodes[position], list(tiles.boxes[position])
+    explicit = level.kind is LevelKind.EXPLICIT
+    if explicit and node.kind not in (
+        OperatorKind.CONTRACTION,
+        OperatorKind.CONVOLUTION,
+    ):
+        return
+    if explicit:
+        for loop in node.reduction:
+            loops[loop] = Interval(ZERO, min(loops[loop].size, step))
+    for read, source in zip(node.reads, group.sources[position], strict=True):
+        if source.producer is None:
+            yield math.prod(_sizes(read.box(tuple(loops)))) * read.element_bytes
+
+
+def _sizes(box: tuple[Interval, ...]) -> tuple[int, ...]:
+    return tuple(interval.size for interval in box)
+
+
+def cost(group: Group, tiles: Tiles, device: Device, level: Level, step: int) -> Cost:
+    """Return the predicted cost of running `group` with its reuse tiles in `level`."""
+    inner = device.levels.index(level)
+    per_level = [
+        _crossing_bytes(group, tiles, device, outer, inner) for outer in range(inner)
+    ]
+    workers = max(1, level.units)
+    waves = -(-tiles.grid // workers) * workers / tiles.grid
+    reuse = sum(
+        2 * math.prod(node.tile_of(box)) * node.writes[0].element_bytes * tiles.grid
+        for position, (node, box) in enumerate(
+            zip(group.nodes[:-1], tiles.boxes[:-1], strict=True)
+        )
+        if not group.stays_in_registers(position)
+    )
+    flops = sum(
+        tiles.points(position) * node.flops * tiles.grid
+        for position, node in enumerate(group.nodes)
+    )
+    times = [
+        moved / (device.levels[outer].bandwidth * 1e9)
+        for outer, moved in enumerate(per_level)
+    ]
+    # Bandwidths are of all units together: idle ones in the last wave are lost.
+    times.append((per_level[-1] + reuse) * waves / (level.bandwidth * 1e9))
+    times.append(flops * waves / (device.peak_gflops * 1e9))
+    slowest = max(times)
+    seconds = (
+        slowest
+        + OVERLAP_LOSS * (sum(times) - slowest)
+        + tiles.grid * TILE_SECONDS / workers
+        + LAUNCH_SECONDS
+    )
+    return Cost(
+        footprint=footprint_bytes(group, tiles, level, step),
+        traffic=per_level[0],
+        tile_traffic=per_level[-1],
+        seconds=seconds,
+    )
+
+
+def _crossing_bytes(
+    group: Group, tiles: Tiles, device: Device, outer: int, inner: int
+) -> int:
+    """Bytes that cross from level `outer` towards the tiles, reads and writes."""
+    source = device.levels[outer]
+    caches = [
+        lvl.capacity
+        for lvl in device.levels[outer + 1 : inner]
+        if lvl.kind is LevelKind.CACHE and lvl.capacity
+    ]
+    resident = max(caches, default=0) * RESIDENT_FRACTION
+    regions: dict[tuple[int, tuple[int, ...]], tuple[Access, int]] = {}
+    for position, read, tensor in external_reads(group):
+        region = _sizes(read.box(tiles.boxes[position]))
+        moved = transaction_bytes(
+            region, read.shape, read.element_bytes, source.transaction
+        )
+        regions[tensor, region] = (read, moved * tiles.grid)
+    total = 0
+    for read, streamed in regions.values():
+        once = read.total_bytes <= resident
+        total += min(streamed, read.total_bytes) if once else streamed
+    return total + sum(w.total_bytes for w in group.root.writes)

@@ -1,0 +1,120 @@
+"""Owns the reading of the body of a graph or subgraph: operators and edges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from magweld.passes.analysis.cloning import defining_op
+from magweld.passes.analysis.operator_model import operator_model
+from magweld.passes.analysis.propagation import Group, Source
+from magweld.passes.analysis.regions import OperatorModel
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A connect that leads from one operator straight to another.
+
+    Attributes:
+        connect: The `tile_graph.connect` operation.
+        producer: Position of the operator that makes the value.
+        consumer: Position of the operator that reads it.
+        operand: Which operand of the consumer.
+    """
+
+    connect: Any
+    producer: int
+    consumer: int
+    operand: int
+
+
+@dataclass(frozen=True)
+class GraphBody:
+    """Operators in order of appearance and the edges between them.
+
+    Attributes:
+        operators: The `tile_graph.operator` operations.
+        models: What the scheduler knows of each.
+        edges: Direct edges only; a reshape between two operators hides them from
+            one another.
+    """
+
+    operators: tuple[Any, ...]
+    models: tuple[OperatorModel, ...]
+    edges: tuple[Edge, ...]
+
+    def group(self, members: list[int]) -> Group:
+        """Return the operators at `members`, rising positions, as a group."""
+        position = {member: i for i, member in enumerate(members)}
+        made_by = {
+            (e.consumer, e.operand): e.producer
+            for e in self.edges
+            if e.producer in position
+        }
+        tensors: dict[Any, int] = {}
+        sources = []
+        for member in members:
+            operands = self.operators[member].operands
+            sources.append(
+                tuple(
+                    Source(
+                        position.get(made_by.get((member, read.argument), -1)),
+                        tensors.setdefault(
+                            source_value(operands[read.argument]), len(tensors)
+                        ),
+                    )
+                    for read in self.models[member].reads
+                )
+            )
+        models = tuple(self.models[member] for member in members)
+        return Group(models, tuple(sources))
+
+    def users(self, position: int) -> list[int | None]:
+        """Return who reads the results of an operator; None is anybody else."""
+        found: list[int | None] = []
+        by_connect = {e.connect: e.consumer for e in self.edges}
+        for result in self.operators[position].results:
+            for use in result.uses:
+                owner = use.owner.operation
+                if owner.name != "tile_graph.connect":
+                    found.append(None)
+                    continue
+                found.append(by_connect.get(owner))
+        return found
+
+
+def source_value(value: Any) -> Any:
+    """Return the value behind a connect, or the value itself."""
+    producer = defining_op(value)
+    if producer is not None and producer.operation.name == "tile_graph.connect":
+        return producer.operation.operands[0]
+    return value
+
+
+def read_body(container: Any) -> GraphBody:
+    """Read the region of a `tile_graph.graph` or `tile_graph.subgraph`."""
+    block = container.operation.regions[0].blocks[0]
+    operators = tuple(
+        op.operation
+        for op in block.operations
+        if op.operation.name == "tile_graph.operator"
+    )
+    position = {op: i for i, op in enumerate(operators)}
+    edges: list[Edge] = []
+    for consumer, op in enumerate(operators):
+        for operand, value in enumerate(op.operands):
+            connect = defining_op(value)
+            if connect is None or connect.operation.name != "tile_graph.connect":
+                continue
+            producer = defining_op(connect.operation.operands[0])
+            if producer is not None and producer.operation in position:
+                edges.append(
+                    Edge(
+                        connect.operation,
+                        position[producer.operation],
+                        consumer,
+                        operand,
+                    )
+                )
+    models = tuple(operator_model(op) for op in operators)
+    return GraphBody(operators, models, tuple(edges))

@@ -1,0 +1,117 @@
+"""Owns the choice of a tile for a group: candidates, validity and ranking.
+
+Welder's SubGraphTiling for one level (section 4.3). Two of its rules are relaxed:
+redundant arithmetic is a cost with a bound instead of forbidden, and a plan is ranked
+by predicted seconds instead of traffic times waves.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from magweld.passes.analysis.cost import Cost, cost
+from magweld.passes.analysis.propagation import Group, Refusal, Tiles, propagate
+from magweld.targets.device import Device, Level, LevelKind
+
+# Arithmetic done over arithmetic needed that a plan may have.
+MAX_RECOMPUTE = 1.25
+# Plans whose predicted times differ by less than this are equally good: the one with
+# the smallest footprint leaves the most room for what the model does not see.
+MODEL_ACCURACY = 0.03
+# Share of a cache that a tile may fill: the rest goes to what streams past it.
+CACHE_SHARE = 0.5
+# Candidates examined for one group; more divisors than this are thinned out evenly.
+MAX_CANDIDATES = 128
+# Reduction step of operands staged in explicit memory: 32 elements of four bytes are
+# one 128-byte read transaction.
+STAGED_STEP = 32
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A tile for a group.
+
+    Attributes:
+        level: Name of the level that holds the reuse tiles.
+        tile: Result tile of the root.
+        tiles: What every node computes for it.
+        step: Reduction step of staged operands.
+        cost: Predicted cost.
+    """
+
+    level: str
+    tile: tuple[int, ...]
+    tiles: Tiles
+    step: int
+    cost: Cost
+
+
+def divisors(extent: int) -> tuple[int, ...]:
+    """Return the divisors of `extent` in rising order."""
+    small = [d for d in range(1, math.isqrt(extent) + 1) if extent % d == 0]
+    return tuple(sorted({*small, *(extent // d for d in small)}))
+
+
+def candidate_tiles(extents: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Yield tiles whose sizes divide the extents, thinned to `MAX_CANDIDATES`."""
+    choices = [list(divisors(e)) for e in extents]
+    while math.prod(len(c) for c in choices) > MAX_CANDIDATES:
+        longest = max(choices, key=len)
+        # Keep both ends: one iteration and the whole extent are always candidates.
+        del longest[1:-1:2]
+    yield from itertools.product(*choices)
+
+
+def tile_levels(device: Device) -> tuple[Level, ...]:
+    """Return the levels that can hold reuse tiles.
+
+    These are the ones that each processing unit has for itself, registers excepted.
+    """
+    return tuple(lvl for lvl in device.levels[1:-1] if lvl.units == device.units)
+
+
+def schedule(group: Group, device: Device) -> Plan | Refusal:
+    """Return the plan with the least predicted time, or why there is none."""
+    plans: list[Plan] = []
+    refusal = Refusal("no-candidate", f"{group.root.name} has no parallel loop")
+    for tile in candidate_tiles(group.root.grid_extents):
+        found = _plan(group, device, tile)
+        if isinstance(found, Refusal):
+            refusal = found
+        else:
+            plans.append(found)
+    if not plans:
+        return refusal
+    limit = min(plan.cost.seconds for plan in plans) * (1 + MODEL_ACCURACY)
+    near = [plan for plan in plans if plan.cost.seconds <= limit]
+    return min(near, key=lambda plan: (plan.cost.footprint, plan.cost.seconds))
+
+
+def _plan(group: Group, device: Device, tile: tuple[int, ...]) -> Plan | Refusal:
+    tiles = propagate(group, tile)
+    if isinstance(tiles, Refusal):
+        return tiles
+    if tiles.recompute > MAX_RECOMPUTE:
+        detail = f"{tiles.recompute:.2f} times the arithmetic, {MAX_RECOMPUTE} allowed"
+        return Refusal("recompute", detail)
+    reduction = [group.root.extents[loop] for loop in group.root.reduction]
+    step = max(
+        (d for e in reduction[-1:] for d in divisors(e) if d <= STAGED_STEP), default=1
+    )
+    refusal = Refusal("no-level", f"{device.name} has no level for reuse tiles")
+    best: Plan | None = None
+    for level in tile_levels(device):
+        price = cost(group, tiles, device, level, step)
+        share = CACHE_SHARE if level.kind is LevelKind.CACHE else 1
+        room = int(level.capacity * share)
+        if level.capacity and price.footprint > room:
+            refusal = Refusal(
+                "footprint",
+                f"{price.footprint} bytes needed in {level.name}, {room} there",
+            )
+        elif best is None or price.seconds < best.cost.seconds:
+            best = Plan(level.name, tile, tiles, step, price)
+    return best if best is not None else refusal

@@ -1,0 +1,175 @@
+"""Owns the propagation of a result tile backwards through a group of operators.
+
+Welder's Propagate (section 4.2): given the tile of the last operator, the tile of
+every producer and the region of every operand follow from the access expressions.
+Regions are boxes that hold for every tile position.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from magweld.passes.analysis.regions import (
+    ZERO,
+    Access,
+    Interval,
+    OperatorKind,
+    OperatorModel,
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where one read of a node comes from.
+
+    Attributes:
+        producer: Position of the producing node in the group, or None.
+        tensor: Number that is equal for equal tensors.
+    """
+
+    producer: int | None
+    tensor: int
+
+
+@dataclass(frozen=True)
+class Group:
+    """Operators in topological order; the last one makes the only result.
+
+    Attributes:
+        nodes: The operators.
+        sources: For each node one source a read.
+    """
+
+    nodes: tuple[OperatorModel, ...]
+    sources: tuple[tuple[Source, ...], ...]
+
+    @property
+    def root(self) -> OperatorModel:
+        """The operator whose tile is chosen."""
+        return self.nodes[-1]
+
+    def consumers(self, position: int) -> list[int]:
+        """Return the nodes that read what node `position` makes, once a read."""
+        return [
+            consumer
+            for consumer, sources in enumerate(self.sources)
+            for source in sources
+            if source.producer == position
+        ]
+
+    def stays_in_registers(self, position: int) -> bool:
+        """Whether a node melts into its only consumer, element by element."""
+        consumers = self.consumers(position)
+        if len(consumers) != 1 or self.nodes[position].reduction:
+            return False
+        consumer = self.nodes[consumers[0]]
+        return consumer.kind in (OperatorKind.ELEMENTWISE, OperatorKind.REDUCTION)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a plan or a connection is impossible or not worth it.
+
+    Attributes:
+        rule: Stable id, kebab case.
+        detail: Numbers and names.
+    """
+
+    rule: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """What one tile of the root needs.
+
+    Attributes:
+        boxes: For every node the box of iterations, one interval a loop.
+        grid: How many tiles there are.
+        recompute: Arithmetic done over arithmetic needed, at least 1.
+    """
+
+    boxes: tuple[tuple[Interval, ...], ...]
+    grid: int
+    recompute: float
+
+    def points(self, node: int) -> int:
+        """Return how many iterations of a node one tile runs."""
+        return math.prod(interval.size for interval in self.boxes[node])
+
+
+def propagate(group: Group, tile: tuple[int, ...]) -> Tiles | Refusal:
+    """Return what every node computes for one result tile of the root.
+
+    Args:
+        group: The operators.
+        tile: Sizes along the root's parallel loops; each divides its extent.
+    """
+    boxes: list[tuple[Interval, ...] | None] = [None] * len(group.nodes)
+    boxes[-1] = group.root.root_box(tile)
+    for consumer in reversed(range(len(group.nodes))):
+        node, box = group.nodes[consumer], boxes[consumer]
+        if box is None:
+            return Refusal("dead-producer", f"{node.name} has no consumer in the group")
+        for read, source in zip(node.reads, group.sources[consumer], strict=True):
+            if source.producer is None:
+                continue
+            producer = group.nodes[source.producer]
+            wanted = _producer_box(producer, node, read, box)
+            if isinstance(wanted, Refusal):
+                return wanted
+            merged = _merge(producer, boxes[source.producer], wanted)
+            if isinstance(merged, Refusal):
+                return merged
+            boxes[source.producer] = merged
+    final = tuple(box for box in boxes if box is not None)
+    grid = math.prod(
+        -(-e // t) for e, t in zip(group.root.grid_extents, tile, strict=True)
+    )
+    return Tiles(final, grid, _recompute(group, final, grid))
+
+
+def _producer_box(
+    producer: OperatorModel,
+    consumer: OperatorModel,
+    read: Access,
+    box: tuple[Interval, ...],
+) -> tuple[Interval, ...] | Refusal:
+    if read.padded:
+        detail = f"{consumer.name} pads what {producer.name} makes"
+        return Refusal("padded-operand", detail)
+    if not (producer.tileable and consumer.tileable):
+        return Refusal("unknown-region", f"{producer.name} -> {consumer.name}")
+    loops = producer.box_for_result(read.box(box))
+    if loops is None:
+        return Refusal("producer-indexing", f"{producer.name} has no tile for a box")
+    return loops
+
+
+def _merge(
+    producer: OperatorModel,
+    known: tuple[Interval, ...] | None,
+    new: tuple[Interval, ...],
+) -> tuple[Interval, ...] | Refusal:
+    """Join what two consumers need: equal intervals, or one of them the whole loop."""
+    if known is None or known == new:
+        return new
+    joined: list[Interval] = []
+    for extent, a, b in zip(producer.extents, known, new, strict=True):
+        if a != b and extent not in (a.size, b.size):
+            detail = f"two consumers need different tiles of {producer.name}"
+            return Refusal("conflicting-tiles", detail)
+        joined.append(a if a == b else Interval(ZERO, extent))
+    return tuple(joined)
+
+
+def _recompute(
+    group: Group, boxes: tuple[tuple[Interval, ...], ...], grid: int
+) -> float:
+    done = needed = 0
+    for node, box in zip(group.nodes, boxes, strict=True):
+        weight = max(1, node.flops)
+        done += math.prod(interval.size for interval in box) * grid * weight
+        needed += node.iterations * weight
+    return done / needed

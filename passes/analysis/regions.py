@@ -1,0 +1,185 @@
+"""Owns the operator model: loops, accesses and the regions that a tile touches."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class OperatorKind(StrEnum):
+    """What the root operation of an operator computes."""
+
+    CONTRACTION = "contraction"
+    CONVOLUTION = "convolution"
+    ELEMENTWISE = "elementwise"
+    REDUCTION = "reduction"
+    MOVE = "move"  # slices, concatenations, pads: bytes only
+    OTHER = "other"  # no region is known: every operand is needed whole
+
+
+@dataclass(frozen=True)
+class LinearIndex:
+    """An index expression `sum(coefficient * loop) + constant`.
+
+    Attributes:
+        terms: (loop number, coefficient) pairs, loops rising, no coefficient zero.
+        constant: What is added.
+    """
+
+    terms: tuple[tuple[int, int], ...] = ()
+    constant: int = 0
+
+    def extent(self, tile: tuple[int, ...]) -> int:
+        """Return how many positions a box of `tile` iterations spans.
+
+        The span does not depend on where the box lies, so it holds for every tile.
+        """
+        return 1 + sum(abs(c) * (tile[loop] - 1) for loop, c in self.terms)
+
+    def substitute(self, loops: tuple[LinearIndex, ...]) -> LinearIndex:
+        """Return this expression with each loop replaced by an expression."""
+        merged: dict[int, int] = {}
+        constant = self.constant
+        for loop, coefficient in self.terms:
+            constant += coefficient * loops[loop].constant
+            for outer, factor in loops[loop].terms:
+                merged[outer] = merged.get(outer, 0) + coefficient * factor
+        terms = tuple(sorted((k, v) for k, v in merged.items() if v))
+        return LinearIndex(terms, constant)
+
+
+ZERO = LinearIndex()
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Where a box lies along one loop or dimension.
+
+    Attributes:
+        offset: First position, over the parallel loops of the group's root.
+        size: How many positions.
+    """
+
+    offset: LinearIndex
+    size: int
+
+
+@dataclass(frozen=True)
+class Access:
+    """One tensor that an operator reads or writes.
+
+    Attributes:
+        argument: Operand number of the operator; the result number for a write.
+        shape: Extents of the whole tensor.
+        element_bytes: Bytes of one element.
+        index: One expression a dimension; None where no linear one exists, which
+            means the whole dimension.
+        padded: The operator pads this operand first.
+    """
+
+    argument: int
+    shape: tuple[int, ...]
+    element_bytes: int
+    index: tuple[LinearIndex | None, ...]
+    padded: bool = False
+
+    def box(self, loops: tuple[Interval, ...]) -> tuple[Interval, ...]:
+        """Return the box of the tensor that a box of iterations touches."""
+        sizes = tuple(interval.size for interval in loops)
+        offsets = tuple(interval.offset for interval in loops)
+        return tuple(
+            _whole_or(expr, extent, sizes, offsets)
+            for extent, expr in zip(self.shape, self.index, strict=True)
+        )
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of the whole tensor."""
+        return math.prod(self.shape) * self.element_bytes
+
+
+def _whole_or(
+    expr: LinearIndex | None,
+    extent: int,
+    sizes: tuple[int, ...],
+    offsets: tuple[LinearIndex, ...],
+) -> Interval:
+    if expr is None or expr.extent(sizes) >= extent:
+        return Interval(ZERO, extent)
+    return Interval(expr.substitute(offsets), expr.extent(sizes))
+
+
+@dataclass(frozen=True)
+class OperatorModel:
+    """What the scheduler knows of one operator tile.
+
+    Attributes:
+        name: For messages; two operators that differ in it alone are equal.
+        kind: What it computes.
+        extents: Trip count of each loop of the root operation.
+        parallel: Loop numbers that index the first result, rising.
+        reads: Operands that are tensors.
+        writes: Results.
+        flops: Arithmetic operations of one iteration.
+    """
+
+    name: str = field(compare=False)
+    kind: OperatorKind
+    extents: tuple[int, ...]
+    parallel: tuple[int, ...]
+    reads: tuple[Access, ...]
+    writes: tuple[Access, ...]
+    flops: int
+
+    @property
+    def reduction(self) -> tuple[int, ...]:
+        """Loop numbers that do not index the result."""
+        parallel = set(self.parallel)
+        return tuple(i for i in range(len(self.extents)) if i not in parallel)
+
+    @property
+    def tileable(self) -> bool:
+        """Whether regions of operands follow from regions of results."""
+        return self.kind not in (OperatorKind.MOVE, OperatorKind.OTHER)
+
+    @property
+    def grid_extents(self) -> tuple[int, ...]:
+        """Extents of the parallel loops, rising loop numbers."""
+        return tuple(self.extents[i] for i in self.parallel)
+
+    @property
+    def iterations(self) -> int:
+        """Points of the iteration space."""
+        return math.prod(self.extents)
+
+    def root_box(self, tile: tuple[int, ...]) -> tuple[Interval, ...]:
+        """Return the iterations of a result tile, offsets in this op's own loops.
+
+        Args:
+            tile: Sizes along `parallel`; reductions are taken whole.
+        """
+        box = [Interval(ZERO, extent) for extent in self.extents]
+        for loop, size in zip(self.parallel, tile, strict=True):
+            if size < self.extents[loop]:
+                box[loop] = Interval(LinearIndex(((loop, 1),)), size)
+        return tuple(box)
+
+    def box_for_result(self, box: tuple[Interval, ...]) -> tuple[Interval, ...] | None:
+        """Return the iterations that compute a box of the first result.
+
+        None when the result is not indexed by single loops with coefficient one.
+        """
+        loops = [Interval(ZERO, extent) for extent in self.extents]
+        for expr, interval in zip(self.writes[0].index, box, strict=True):
+            if expr is None or len(expr.terms) > 1 or expr.constant:
+                return None
+            for loop, coefficient in expr.terms:
+                if coefficient != 1:
+                    return None
+                loops[loop] = interval
+        return tuple(loops)
+
+    def tile_of(self, box: tuple[Interval, ...]) -> tuple[int, ...]:
+        """Return the sizes of a box of iterations along the parallel loops."""
+        return tuple(box[loop].size for loop in self.parallel)

@@ -1,0 +1,116 @@
+"""Owns loads and stores of elements and vectors in a flat view of a buffer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from magweld.bindings import arith, ir, llvm, memref, vector
+from magweld.passes.cpu.emit_index import Index
+from magweld.passes.cpu.emit_vectors import broadcast, lane, lanes_of, shuffle
+from magweld.passes.cpu.loop_nest import Access, LoopNest
+
+
+@dataclass(frozen=True)
+class FlatBuffer:
+    """A buffer seen as one row of elements that starts at the operand's own start.
+
+    Attributes:
+        view: Memref of rank one.
+        start: Index of the view's first element behind the allocation's start.
+        strides: Elements that each loop of the nest moves.
+        origin: Index of the element at iteration zero.
+    """
+
+    view: ir.Value
+    start: ir.Value
+    strides: tuple[int, ...]
+    origin: Index
+
+    @property
+    def element(self) -> ir.Type:
+        """Type of an element."""
+        return self.view.type.element_type
+
+    def load(self, index: Index, lanes: int, stride: int) -> ir.Value:
+        """Load `lanes` elements `stride` apart; a scalar for stride 0 or one lane."""
+        if lanes == 1 or stride == 0:
+            return memref.LoadOp(self.view, [index.emit()]).result
+        if stride == 1:
+            return self._load_contiguous(index, lanes)
+        if stride == 2 and self.element != _boolean():
+            return self._load_even(index, lanes)
+        scalars = [
+            memref.LoadOp(self.view, [index.shifted(k * stride).emit()]).result
+            for k in range(lanes)
+        ]
+        kind = ir.VectorType.get([lanes], self.element)
+        return vector.FromElementsOp(kind, scalars).result
+
+    def store(self, value: ir.Value, index: Index, lanes: int, stride: int) -> None:
+        """Store a value of `lanes` lanes, `stride` apart."""
+        if lanes > 1 and stride == 1:
+            self._store_contiguous(broadcast(value, lanes), index)
+            return
+        for k in range(lanes):
+            at = index.shifted(k * stride).emit()
+            element = lane(value, k) if lanes_of(value) > 1 else value
+            memref.StoreOp(element, self.view, [at])
+
+    def _load_contiguous(self, index: Index, lanes: int) -> ir.Value:
+        kind = ir.VectorType.get([lanes], self.element)
+        if self.element != _boolean():
+            return vector.LoadOp(kind, self.view, [index.emit()]).result
+        byte = ir.VectorType.get([lanes], ir.IntegerType.get_signless(8))
+        loaded = llvm.LoadOp(byte, self._pointer(index), alignment=1).res
+        return arith.TruncIOp(kind, loaded).result
+
+    def _store_contiguous(self, value: ir.Value, index: Index) -> None:
+        if self.element != _boolean():
+            vector.StoreOp(value, self.view, [index.emit()])
+            return
+        byte = ir.VectorType.get([lanes_of(value)], ir.IntegerType.get_signless(8))
+        widened = arith.ExtUIOp(byte, value).result
+        llvm.StoreOp(widened, self._pointer(index), alignment=1)
+
+    def _load_even(self, index: Index, lanes: int) -> ir.Value:
+        # The second vector starts one element early: nothing is read behind the
+        # last element that is asked for.
+        low = self._load_contiguous(index, lanes)
+        high = self._load_contiguous(index.shifted(lanes - 1), lanes)
+        mask = [*range(0, lanes, 2), *range(lanes + 1, 2 * lanes, 2)]
+        return shuffle(low, high, mask)
+
+    def _pointer(self, index: Index) -> ir.Value:
+        # A boolean takes a byte in memory, but a vector of booleans is packed bits
+        # to MLIR: such vectors are moved as bytes.
+        base = memref.ExtractAlignedPointerAsIndexOp(self.view).result
+        first = arith.AddIOp(base, self.start).result
+        address = arith.AddIOp(first, index.emit()).result
+        number = arith.IndexCastOp(ir.IntegerType.get_signless(64), address).result
+        return llvm.IntToPtrOp(ir.Type.parse("!llvm.ptr"), number).res
+
+
+def _boolean() -> ir.Type:
+    return ir.IntegerType.get_signless(1)
+
+
+def flatten(operand: ir.Value, access: Access, nest: LoopNest) -> FlatBuffer:
+    """Emit the flat view of an operand of a nest."""
+    metadata = memref.ExtractStridedMetadataOp(operand)
+    base, offset = metadata.results[0], metadata.results[1]
+    steps = zip(nest.extents, access.strides, strict=True)
+    size = 1 + access.offset + sum((e - 1) * max(s, 0) for e, s in steps)
+    dynamic = ir.ShapedType.get_dynamic_size()
+    layout = ir.StridedLayoutAttr.get(ir.ShapedType.get_dynamic_stride_or_offset(), [1])
+    kind = ir.MemRefType.get([size], operand.type.element_type, layout)
+    view = memref.ReinterpretCastOp(
+        kind, base, [offset], [], [], [dynamic], [size], [1]
+    ).result
+    return FlatBuffer(view, offset, access.strides, Index(None, access.offset))
+
+
+def scratch(elements: int, element: ir.Type) -> ir.Value:
+    """Emit scratch memory for a number of elements; return a memref of rank one."""
+    kind = ir.MemRefType.get([elements], element)
+    alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 64)
+    return memref.AllocOp(kind, [], [], alignment=alignment).result

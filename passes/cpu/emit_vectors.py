@@ -1,0 +1,84 @@
+"""Owns small vector idioms: constants, broadcasts, halving trees, block turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from magweld.bindings import arith, ir, vector
+
+
+def lanes_of(value: ir.Value) -> int:
+    """Return the number of lanes of a value, 1 for a scalar."""
+    kind = value.type
+    return int(kind.shape[0]) if isinstance(kind, ir.VectorType) else 1
+
+
+def element_type(kind: ir.Type) -> ir.Type:
+    """Return the scalar type of a scalar or vector type."""
+    return kind.element_type if isinstance(kind, ir.VectorType) else kind
+
+
+def with_lanes(kind: ir.Type, lanes: int) -> ir.Type:
+    """Return the type of `lanes` elements of a scalar type; a scalar for one."""
+    return kind if lanes == 1 else ir.VectorType.get([lanes], kind)
+
+
+def broadcast(value: ir.Value, lanes: int) -> ir.Value:
+    """Return a value with `lanes` lanes, equal in all when it was a scalar."""
+    if lanes_of(value) == lanes:
+        return value
+    return vector.BroadcastOp(with_lanes(value.type, lanes), value).result
+
+
+def splat(kind: ir.Type, number: ir.Attribute) -> ir.Value:
+    """Emit a constant whose lanes are all one number."""
+    if isinstance(kind, ir.VectorType):
+        number = ir.DenseElementsAttr.get_splat(kind, number)
+    return arith.ConstantOp(kind, number).result
+
+
+def shuffle(a: ir.Value, b: ir.Value, mask: Sequence[int]) -> ir.Value:
+    """Select lanes of the concatenation of two vectors."""
+    kind = ir.VectorType.get([len(mask)], element_type(a.type))
+    return vector.ShuffleOp(a, b, list(mask), results=[kind]).result
+
+
+def lane(value: ir.Value, number: int) -> ir.Value:
+    """Extract one lane; a scalar is its own lane."""
+    if lanes_of(value) == 1 and not isinstance(value.type, ir.VectorType):
+        return value
+    return vector.ExtractOp(value, [], [number]).result
+
+
+def fold_lanes(
+    value: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.Value]
+) -> ir.Value:
+    """Combine all lanes of a vector pairwise, halves first."""
+    lanes = lanes_of(value)
+    while lanes > 1:
+        lanes //= 2
+        low, high = range(lanes), range(lanes, 2 * lanes)
+        if lanes == 1:
+            return combine(lane(value, 0), lane(value, 1))
+        value = combine(shuffle(value, value, low), shuffle(value, value, high))
+    return value
+
+
+def turn_block(rows: Sequence[ir.Value]) -> list[ir.Value]:
+    """Transpose a square block of vectors, one vector a row.
+
+    The classic network: stage s swaps the off-diagonal blocks of side s, so n rows
+    take n * log2(n) two-input shuffles.
+    """
+    size = len(rows)
+    block = list(rows)
+    side = 1
+    while side < size:
+        low = [k if not k & side else size + k - side for k in range(size)]
+        high = [k + side if not k & side else size + k for k in range(size)]
+        for first in (k for k in range(size) if not k & side):
+            a, b = block[first], block[first + side]
+            block[first] = shuffle(a, b, low)
+            block[first + side] = shuffle(a, b, high)
+        side *= 2
+    return block

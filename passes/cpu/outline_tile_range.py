@@ -1,0 +1,155 @@
+"""Owns outline-tile-range: a kernel becomes a loop over a range of tile numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+from magweld.bindings import arith, func, ir, memref, scf
+from magweld.passes.base import Pass
+from magweld.passes.cpu.emit_index import index_constant
+from magweld.passes.cpu.kernels import TILES, add_remark, kernels_of
+from magweld.passes.ir_utils import located_error, operations_of
+
+# Operations on buffers that may stand beside the loop: repeated in every range,
+# they write nothing that another range could see.
+_PURE_PREFIXES = ("arith.", "affine.", "memref.subview", "memref.cast")
+_PURE = {
+    "memref.alloc",
+    "memref.collapse_shape",
+    "memref.expand_shape",
+    "memref.get_global",
+    "memref.reinterpret_cast",
+    "scf.forall",
+    "func.return",
+}
+
+
+@dataclass(frozen=True)
+class OutlineTileRange(Pass):
+    """Turn the forall of each bufferised kernel into a loop over tile numbers.
+
+    The kernel gets two arguments more, `lo` and `hi`, and runs the tiles lo..hi-1,
+    numbered row-major over the grid; `magweld.tiles` says how many there are.
+    Results become nothing: a result that is not in its destination, the memref
+    argument at the end that stands for it, is copied there.
+
+        func @k(%a, %out) -> memref {            func @k(%a, %out, %lo, %hi) {
+          scf.forall (%i) = (0) to (64)    =>      scf.for %t = %lo to %hi step 1 {
+              step (16) { f(%i) }                    %i = %t * 16
+          return %out }                              f(%i) } return }
+
+    A kernel without a forall, or one that does more than that, is one tile.
+    """
+
+    name: ClassVar[str] = "outline-tile-range"
+
+    def run(self, module: ir.Operation) -> None:
+        """Rewrite all kernels of the module."""
+        for function in kernels_of(module):
+            with function.location:
+                _drop_results(function)
+                tiles = _outline(function)
+                number = ir.IntegerType.get_signless(64)
+                function.attributes[TILES] = ir.IntegerAttr.get(number, tiles)
+
+
+def _drop_results(function: func.FuncOp) -> None:
+    """Return nothing; leave every result in its destination."""
+    *_, terminator = function.entry_block.operations
+    values = list(terminator.operands)
+    arguments = list(function.entry_block.arguments)
+    destinations = arguments[len(arguments) - len(values) :]
+    for value, destination in zip(values, destinations, strict=True):
+        if value == destination:
+            continue
+        if value.type.shape != destination.type.shape:
+            raise located_error(function, "expected a destination for every result")
+        with ir.InsertionPoint(terminator):
+            memref.CopyOp(value, destination)
+    with ir.InsertionPoint(terminator):
+        func.ReturnOp([])
+    terminator.operation.erase()
+    index = ir.IndexType.get()
+    for _ in ("lo", "hi"):
+        function.entry_block.add_argument(index, function.location)
+    inputs = [argument.type for argument in function.entry_block.arguments]
+    function.attributes["function_type"] = ir.TypeAttr.get(
+        ir.FunctionType.get(inputs, [])
+    )
+
+
+def _outline(function: func.FuncOp) -> int:
+    foralls = operations_of(function, scf.ForallOp)
+    top = [op for op in foralls if op.operation.parent == function.operation]
+    others = [
+        str(op.operation.name)
+        for op in function.entry_block.operations
+        if not _is_repeatable(str(op.operation.name))
+    ]
+    if len(top) != 1 or others:
+        add_remark(function, "runs as one tile: " + _why(len(top), others))
+        return 1
+    grid = _grid(top[0])
+    if grid is None:
+        add_remark(function, "runs as one tile: the grid has dynamic bounds")
+        return 1
+    _replace_by_range(function, top[0], grid)
+    return prod(count for _, _, count in grid)
+
+
+def _is_repeatable(name: str) -> bool:
+    return name in _PURE or name.startswith(_PURE_PREFIXES)
+
+
+def _why(loops: int, others: list[str]) -> str:
+    if loops != 1:
+        return f"it has {loops} loops over tiles"
+    return f"'{others[0]}' stands beside the loop over tiles"
+
+
+def _grid(forall: scf.ForallOp) -> list[tuple[int, int, int]] | None:
+    """Return lower bound, step and number of tiles of each dimension."""
+    bounds = [
+        list(forall.attributes[name])
+        for name in ("staticLowerBound", "staticUpperBound", "staticStep")
+    ]
+    dynamic = ir.ShapedType.get_dynamic_size()
+    if any(dynamic in numbers for numbers in bounds):
+        return None
+    return [
+        (low, step, max(0, -(-(high - low) // step)))
+        for low, high, step in zip(*bounds, strict=True)
+    ]
+
+
+def _replace_by_range(
+    function: func.FuncOp, forall: scf.ForallOp, grid: list[tuple[int, int, int]]
+) -> None:
+    *_, low, high = function.entry_block.arguments
+    with ir.InsertionPoint(forall), forall.location:
+        loop = scf.ForOp(low, high, index_constant(1))
+    with ir.InsertionPoint(loop.body), forall.location:
+        indices = _tile_origin(loop.induction_variable, grid)
+        terminator = scf.YieldOp([])
+    body = forall.regions[0].blocks[0]
+    for argument, index in zip(body.arguments, indices, strict=True):
+        argument.replace_all_uses_with(index)
+    for op in list(body.operations)[:-1]:
+        op.operation.move_before(terminator.operation)
+    forall.operation.erase()
+
+
+def _tile_origin(
+    number: ir.Value, grid: list[tuple[int, int, int]]
+) -> list[ir.Value]:
+    """Emit the first point of a tile from its number."""
+    indices = []
+    rest = number
+    for low, step, count in reversed(grid):
+        own = arith.RemUIOp(rest, index_constant(count)).result
+        rest = arith.DivUIOp(rest, index_constant(count)).result
+        scaled = arith.MulIOp(own, index_constant(step)).result
+        indices.append(arith.AddIOp(scaled, index_constant(low)).result)
+    return indices[::-1]

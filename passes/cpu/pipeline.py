@@ -1,0 +1,69 @@
+"""Owns the straight list of steps from tiled kernels to the LLVM dialect on x86."""
+
+from __future__ import annotations
+
+from magweld.passes.cpu.annotate_kernels import AnnotateKernels
+from magweld.passes.cpu.expand_math import ExpandMath
+from magweld.passes.cpu.generalize_copies import GeneralizeCopies
+from magweld.passes.cpu.outline_tile_range import OutlineTileRange
+from magweld.passes.cpu.place_scratch import PlaceScratch
+from magweld.passes.cpu.register_tile import VectorUnit
+from magweld.passes.cpu.tile_for_registers import TileForRegisters
+from magweld.passes.cpu.vectorize import Vectorize
+from magweld.passes.pipeline import Pipeline, Step, Upstream
+
+DEFAULT_UNIT = VectorUnit()
+
+_BUFFERIZE = (
+    "one-shot-bufferize{allow-return-allocs-from-loops=1 "
+    "bufferize-function-boundaries=1 "
+    "function-boundary-type-conversion=identity-layout-map}"
+)
+
+
+def cpu_steps(unit: VectorUnit = DEFAULT_UNIT) -> tuple[Step, ...]:
+    """Return the steps from tiled kernels to kernels in the LLVM dialect.
+
+    Args:
+        unit: Vector registers of the CPU that the code will run on.
+    """
+    return (
+        # One form of linalg, as few passes over memory as its values allow.
+        Upstream("linalg-generalize-named-ops"),
+        Upstream("linalg-fuse-elementwise-ops"),
+        Upstream("canonicalize,cse"),
+        # Tensors become buffers; results are written where they belong.
+        Upstream("eliminate-empty-tensors"),
+        Upstream(_BUFFERIZE),
+        Upstream("canonicalize,cse"),
+        OutlineTileRange(),
+        # What bufferisation left in other forms becomes linalg.generic or arith.
+        Upstream("lower-affine"),
+        Upstream("linalg-generalize-named-ops"),
+        GeneralizeCopies(),
+        # Registers.
+        TileForRegisters(unit.bits, unit.registers),
+        Vectorize(),
+        Upstream("convert-linalg-to-loops"),
+        PlaceScratch(),
+        Upstream("canonicalize,cse"),
+        # Arithmetic.
+        Upstream("math-extend-to-supported-types"),
+        ExpandMath(),
+        AnnotateKernels(unit.bits),
+        # LLVM dialect.
+        Upstream("scf-forall-to-for"),
+        Upstream("expand-strided-metadata,lower-affine"),
+        Upstream("convert-scf-to-cf"),
+        Upstream("convert-vector-to-llvm"),
+        Upstream("convert-math-to-llvm,convert-math-to-libm"),
+        Upstream("finalize-memref-to-llvm"),
+        Upstream("convert-func-to-llvm{use-bare-ptr-memref-call-conv=1}"),
+        Upstream("convert-to-llvm,reconcile-unrealized-casts"),
+        Upstream("canonicalize,cse"),
+    )
+
+
+def cpu_pipeline(unit: VectorUnit = DEFAULT_UNIT) -> Pipeline:
+    """Return `cpu_steps` as a pipeline."""
+    return Pipeline(cpu_steps(unit))

@@ -1,0 +1,77 @@
+"""Owns place-scratch: buffers inside a kernel move in front of its loops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+from magweld.bindings import func, ir, memref
+from magweld.passes.base import Pass
+from magweld.passes.cpu.kernels import kernels_of
+from magweld.passes.ir_utils import located_error, operations_of
+
+
+@dataclass(frozen=True)
+class PlaceScratch(Pass):
+    """Make every buffer of a kernel once per call: on the stack, or allocated.
+
+    A tile's buffers have static sizes and are free again with its end, so all tiles
+    of a call, which one thread runs, share them. The smallest go on the stack until
+    `stack_bytes` are used; the others are allocated at entry and freed at the end.
+
+    Attributes:
+        stack_bytes: Bytes that a kernel may take of its thread's stack.
+    """
+
+    name: ClassVar[str] = "place-scratch"
+
+    stack_bytes: int = 512 * 1024
+
+    def run(self, module: ir.Operation) -> None:
+        """Move the buffers of all kernels of the module."""
+        for function in kernels_of(module):
+            allocations = operations_of(function, memref.AllocOp)
+            for op in operations_of(function, memref.DeallocOp):
+                op.operation.erase()
+            self._place(function, allocations)
+
+    def _place(self, function: func.FuncOp, allocations: list[memref.AllocOp]) -> None:
+        left = self.stack_bytes
+        for op in sorted(allocations, key=_bytes):
+            _require_local(op)
+            left -= _bytes(op)
+            if left >= 0:
+                _to_stack(function, op)
+            else:
+                _to_entry(function, op)
+
+
+def _bytes(op: memref.AllocOp) -> int:
+    kind = op.memref.type
+    width = getattr(kind.element_type, "width", 64)
+    return prod(kind.shape) * max(1, width // 8)
+
+
+def _require_local(op: memref.AllocOp) -> None:
+    if not op.memref.type.has_static_shape:
+        raise located_error(op, "expected a static size inside a kernel")
+    if any(use.owner.operation.name == "scf.yield" for use in op.memref.uses):
+        raise located_error(op, "is carried from one iteration to the next")
+
+
+def _to_stack(function: func.FuncOp, op: memref.AllocOp) -> None:
+    with ir.InsertionPoint.at_block_begin(function.entry_block), op.location:
+        alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 64)
+        stack = memref.AllocaOp(op.memref.type, [], [], alignment=alignment)
+    op.memref.replace_all_uses_with(stack.memref)
+    op.operation.erase()
+
+
+def _to_entry(function: func.FuncOp, op: memref.AllocOp) -> None:
+    first, *_ = function.entry_block.operations
+    if op.operation != first.operation:
+        op.operation.move_before(first.operation)
+    *_, terminator = function.entry_block.operations
+    with ir.InsertionPoint(terminator), op.location:
+        memref.DeallocOp(op.memref)

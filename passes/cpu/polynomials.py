@@ -1,0 +1,115 @@
+"""Owns the polynomials behind math functions: computed here, not copied from tables.
+
+Each function is interpolated in double precision at Chebyshev points of its reduced
+interval (Trefethen, Approximation Theory and Approximation Practice, chapter 4) and
+converted to monomials. The error is within a small factor of the best polynomial's,
+far below the rounding of an evaluation in single precision. What is interpolated is
+what is left after the leading terms, which must be exact, have been taken off.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+Coefficients = tuple[float, ...]
+
+LN2 = math.log(2.0)
+# ln 2 in two parts: products of the first, which has 12 significant bits, with the
+# exponents of single precision are exact (Cody and Waite's reduction).
+LN2_HIGH = math.floor(LN2 * 2.0**12) / 2.0**12
+LN2_LOW = LN2 - LN2_HIGH
+
+# Below this the difference to the leading terms is summed as a series, since
+# subtracting them would cancel.
+_SERIES_BELOW = 0.1
+_SERIES_TERMS = 24
+
+
+def interpolate(
+    function: Callable[[float], float], low: float, high: float, degree: int
+) -> Coefficients:
+    """Return the coefficients of the interpolating polynomial, constant term first."""
+
+    def on_points(points: np.ndarray) -> np.ndarray:
+        return np.array([function(float(x)) for x in points])
+
+    fit = np.polynomial.Chebyshev.interpolate(on_points, degree, domain=[low, high])
+    monomials = fit.convert(kind=np.polynomial.Polynomial)
+    return tuple(float(c) for c in monomials.coef)
+
+
+@cache
+def exp_tail() -> Coefficients:
+    """(e^r - 1 - r) / r^2 on |r| <= ln(2)/2."""
+
+    def tail(r: float) -> float:
+        if abs(r) < _SERIES_BELOW:
+            terms = range(_SERIES_TERMS)
+            return math.fsum(r**k / math.factorial(k + 2) for k in terms)
+        return (math.expm1(r) - r) / (r * r)
+
+    return interpolate(tail, -LN2 / 2, LN2 / 2, 5)
+
+
+@cache
+def exp2_tail() -> Coefficients:
+    """(2^r - 1) / r on |r| <= 1/2."""
+
+    def tail(r: float) -> float:
+        return math.expm1(r * LN2) / r if r else LN2
+
+    return interpolate(tail, -0.5, 0.5, 6)
+
+
+@cache
+def log1p_tail() -> Coefficients:
+    """(ln(1+f) - f + f^2/2) / f^3 on sqrt(1/2) <= 1+f <= sqrt(2)."""
+
+    def tail(f: float) -> float:
+        if abs(f) < _SERIES_BELOW:
+            terms = range(_SERIES_TERMS)
+            return math.fsum((-f) ** k / (k + 3) for k in terms)
+        return (math.log1p(f) - f + f * f / 2) / f**3
+
+    return interpolate(tail, math.sqrt(0.5) - 1, math.sqrt(2.0) - 1, 9)
+
+
+@cache
+def erf_near_zero() -> Coefficients:
+    """erf(x) / x - 2/sqrt(pi) as a polynomial of x^2 divided by x^2, on |x| <= 1."""
+
+    def tail(square: float) -> float:
+        # erf(x) = 2/sqrt(pi) * sum over k of (-1)^k x^(2k+1) / (k! (2k+1))
+        terms = range(1, _SERIES_TERMS)
+        total = math.fsum(
+            (-1.0) ** k * square ** (k - 1) / (math.factorial(k) * (2 * k + 1))
+            for k in terms
+        )
+        return 2 / math.sqrt(math.pi) * total
+
+    return interpolate(tail, 0.0, 1.0, 6)
+
+
+@cache
+def minus_log_erfc() -> Coefficients:
+    """-ln(1 - erf(x)) as a polynomial of x - 2.5 on 1 <= x <= 4."""
+    return interpolate(lambda u: -math.log(math.erfc(u + 2.5)), -1.5, 1.5, 9)
+
+
+@cache
+def tanh_tail() -> Coefficients:
+    """(tanh(x) / x - 1) / x^2 as a polynomial of x^2, on |x| <= 0.625."""
+
+    def tail(square: float) -> float:
+        x = math.sqrt(square)
+        if x < _SERIES_BELOW:
+            # tanh(x) = x - x^3/3 + 2x^5/15 - 17x^7/315 + 62x^9/2835 - ...
+            series = (-1 / 3, 2 / 15, -17 / 315, 62 / 2835, -1382 / 155925)
+            return math.fsum(c * square**k for k, c in enumerate(series))
+        return (math.tanh(x) / x - 1) / square
+
+    return interpolate(tail, 0.0, 0.625**2, 5)

@@ -1,0 +1,123 @@
+"""Owns the decision how a loop nest uses vector registers, as data and attribute."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from magweld.bindings import ir
+
+ATTRIBUTE = "magweld.registers"
+NONE = -1
+
+
+@dataclass(frozen=True)
+class VectorUnit:
+    """The vector registers of a core.
+
+    Attributes:
+        bits: Width of a register.
+        registers: Number of registers.
+    """
+
+    bits: int = 512
+    registers: int = 32
+
+
+@dataclass(frozen=True)
+class RegisterTile:
+    """How a loop nest is cut into register tiles.
+
+    Attributes:
+        dims: Groups of the operation's loops; each group is one loop of the nest
+            and all numbers below refer to groups.
+        order: Groups from the outermost loop to the innermost, reductions last.
+        unroll: Iterations of each group in one register tile; vectors of `lanes`
+            for the vectorised one.
+        vector_dim: The vectorised group, NONE for scalar code.
+        lanes: Elements of a vector, a power of two; 1 for scalar code.
+        packed_input: Input that is copied panel by panel into contiguous scratch
+            memory before it is used, or NONE.
+    """
+
+    dims: tuple[tuple[int, ...], ...]
+    order: tuple[int, ...]
+    unroll: tuple[int, ...]
+    vector_dim: int = NONE
+    lanes: int = 1
+    packed_input: int = NONE
+
+    def to_attribute(self) -> ir.DictAttr:
+        """Return the tile as the attribute that `vectorize` reads."""
+        number = ir.IntegerType.get_signless(64)
+        return ir.DictAttr.get(
+            {
+                "dims": ir.ArrayAttr.get(
+                    [ir.DenseI64ArrayAttr.get(group) for group in self.dims]
+                ),
+                "lanes": ir.IntegerAttr.get(number, self.lanes),
+                "order": ir.DenseI64ArrayAttr.get(self.order),
+                "packed_input": ir.IntegerAttr.get(number, self.packed_input),
+                "unroll": ir.DenseI64ArrayAttr.get(self.unroll),
+                "vector_dim": ir.IntegerAttr.get(number, self.vector_dim),
+            }
+        )
+
+    @staticmethod
+    def from_attribute(attribute: ir.DictAttr) -> RegisterTile:
+        """Read what `to_attribute` wrote."""
+        return RegisterTile(
+            dims=tuple(tuple(group) for group in attribute["dims"]),
+            order=tuple(attribute["order"]),
+            unroll=tuple(attribute["unroll"]),
+            vector_dim=attribute["vector_dim"].value,
+            lanes=attribute["lanes"].value,
+            packed_input=attribute["packed_input"].value,
+        )
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Iterations `start` to `stop` of a loop in steps of `count` vectors of `lanes`."""
+
+    start: int
+    stop: int
+    count: int
+    lanes: int
+
+    @property
+    def step(self) -> int:
+        """Iterations of the original loop that one step covers."""
+        return self.count * self.lanes
+
+    @property
+    def is_loop(self) -> bool:
+        """Whether more than one step is made."""
+        return self.stop - self.start > self.step
+
+
+def split_extent(extent: int, unroll: int, lanes: int) -> tuple[Piece, ...]:
+    """Cut a loop into whole register tiles, whole vectors and smaller vectors.
+
+    The smaller vectors halve from `lanes` on, so that every extent is covered
+    exactly, without masks and without reading beyond the end.
+
+    Args:
+        extent: Trip count, at least 0.
+        unroll: Vectors in a register tile.
+        lanes: Elements of a vector, a power of two.
+    """
+    result = []
+    whole = extent - extent % (unroll * lanes)
+    if whole:
+        result.append(Piece(0, whole, unroll, lanes))
+    start = whole
+    vectors = (extent - start) // lanes
+    if vectors:
+        result.append(Piece(start, start + vectors * lanes, vectors, lanes))
+        start += vectors * lanes
+    while start < extent:
+        lanes //= 2
+        if extent - start >= lanes:
+            result.append(Piece(start, start + lanes, 1, lanes))
+            start += lanes
+    return tuple(result)

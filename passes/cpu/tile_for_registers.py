@@ -1,0 +1,54 @@
+"""Owns tile-for-registers: every linalg operation gets its register tile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from magweld.bindings import func, ir, linalg
+from magweld.passes.base import Pass
+from magweld.passes.cpu.kernels import add_remark, kernels_of
+from magweld.passes.cpu.loop_nest import NotALoopNest, read_loop_nest
+from magweld.passes.cpu.register_policy import choose_register_tile
+from magweld.passes.cpu.register_tile import ATTRIBUTE, NONE, VectorUnit
+from magweld.passes.ir_utils import operations_of
+
+
+@dataclass(frozen=True)
+class TileForRegisters(Pass):
+    """Decide how each bufferised linalg operation of a kernel uses vector registers.
+
+    The decision is the attribute `magweld.registers` of the `linalg.generic`: which
+    loops become one, which is vectorised with how many lanes, how many iterations
+    of each make a register tile, whether an operand is packed. An operation that is
+    no static loop nest gets none; the kernel keeps the reason as a remark.
+
+    Attributes:
+        vector_bits: Width of a vector register.
+        vector_registers: Number of vector registers.
+    """
+
+    name: ClassVar[str] = "tile-for-registers"
+
+    vector_bits: int = 512
+    vector_registers: int = 32
+
+    def run(self, module: ir.Operation) -> None:
+        """Annotate the operations of all kernels of the module."""
+        unit = VectorUnit(self.vector_bits, self.vector_registers)
+        for function in kernels_of(module):
+            for op in operations_of(function, linalg.GenericOp):
+                _annotate(function, op.operation, unit)
+
+
+def _annotate(function: func.FuncOp, op: ir.Operation, unit: VectorUnit) -> None:
+    try:
+        nest = read_loop_nest(op)
+    except NotALoopNest as reason:
+        add_remark(function, f"plain loops for '{op.name}': {reason}")
+        return
+    tile = choose_register_tile(nest, unit)
+    op.attributes[ATTRIBUTE] = tile.to_attribute()
+    if tile.vector_dim == NONE and nest.points > 1:
+        reason = nest.scalar_reason or "no loop walks memory contiguously"
+        add_remark(function, f"scalar code for '{op.name}': {reason}")

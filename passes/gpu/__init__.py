@@ -1,0 +1,1 @@
+"""Lowering to NVVM and ROCDL."""

@@ -1,0 +1,174 @@
+"""Owns map-tiles-to-threads: the operations of a block are shared by its threads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from magweld.bindings import ir, linalg, memref
+from magweld.passes.base import Pass
+from magweld.passes.gpu.cross_thread_reduction import (
+    Combiner,
+    allocate_partials,
+    build_merge,
+    combiner_of,
+)
+from magweld.passes.gpu.linalg_structure import (
+    LoopNest,
+    is_contraction,
+    linalg_operations_in,
+    loop_nest_of,
+    outputs_of,
+)
+from magweld.passes.gpu.structure import (
+    block_loop_of,
+    kernels_of,
+    phases_in,
+    workgroup_space,
+)
+from magweld.passes.gpu.thread_layout import (
+    ThreadLayout,
+    balanced_layout,
+    coalesced_layout,
+    merge_threads,
+)
+from magweld.passes.gpu.thread_loop import build_thread_loop
+from magweld.passes.ir_utils import located_error
+
+# Partial results that one thread merges alone; more are merged in two rounds.
+_SERIAL_MERGE = 8
+
+
+@dataclass(frozen=True)
+class MapTilesToThreads(Pass):
+    """Share the iterations of every operation of a block among its threads.
+
+    A linalg operation on whole tiles becomes a `scf.forall` mapped to
+    `#gpu.thread<linear_dim_*>` around the same operation on strided slices: thread t
+    of T takes elements t, t + T, ... The output tile of a contraction is shared in
+    near-square pieces, everything that works on such a tile follows it, and the rest
+    is shared so that neighbours read neighbours. A reduction that several threads
+    share writes one partial result a thread to workgroup memory, which further
+    operations merge.
+    """
+
+    name: ClassVar[str] = "map-tiles-to-threads"
+
+    threads: Annotated[int, "threads of a block"] = 256
+    subgroup: Annotated[int, "threads that execute in lockstep"] = 32
+
+    def run(self, module: Any) -> None:
+        """Share the operations of all kernels."""
+        for kernel in kernels_of(module):
+            loop = block_loop_of(kernel)
+            _replace_copies(loop)
+            _check_allocations(loop)
+            mapping = _Mapping(self)
+            operations = linalg_operations_in(loop)
+            mapping.fix_accumulators(operations)
+            for op in operations:
+                mapping.share(op)
+
+
+def _replace_copies(loop: Any) -> None:
+    """Make the copies that bufferization added operations to be shared as well."""
+    for op in phases_in(loop.body):
+        if isinstance(op, memref.CopyOp):
+            with ir.InsertionPoint(op), op.location:
+                linalg.copy(op.source, outs=[op.target])
+            op.erase()
+
+
+def _check_allocations(loop: Any) -> None:
+    space = workgroup_space()
+    for op in phases_in(loop.body):
+        if isinstance(op, memref.AllocOp) and op.memref.type.memory_space != space:
+            raise located_error(
+                op,
+                "is a temporary in global memory: the tile it holds is still read "
+                "after its own buffer is overwritten",
+            )
+
+
+class _Mapping:
+    """Shares the operations of one kernel; remembers how buffers are shared."""
+
+    def __init__(self, options: MapTilesToThreads) -> None:
+        self._options = options
+        # Threads along each dimension of an allocation.
+        self._buffers: dict[Any, tuple[int, ...]] = {}
+
+    def fix_accumulators(self, operations: list[Any]) -> None:
+        """Let contractions decide how their outputs are shared."""
+        for op in filter(is_contraction, operations):
+            nest = loop_nest_of(op)
+            extents = tuple(nest.extents[i] for i in nest.parallel)
+            layout = balanced_layout(extents, self._options.threads)
+            self._buffers[outputs_of(op)[0]] = layout.threads
+
+    def share(self, op: Any) -> None:
+        """Replace an operation on tiles by thread loops."""
+        nest = loop_nest_of(op)
+        self._share(op, nest, self._layout(op, nest))
+
+    def _share(self, op: Any, nest: LoopNest, layout: ThreadLayout) -> None:
+        shares_reduction = any(layout.threads[i] > 1 for i in nest.reduction)
+        combiner = combiner_of(op) if shares_reduction else None
+        if shares_reduction and combiner is None:
+            layout = _without_loops(layout, nest.reduction)
+        self._remember(op, nest, layout)
+        if combiner is None:
+            build_thread_loop(op, nest, layout)
+        else:
+            self._share_reduction(op, nest, layout, combiner)
+        op.operation.erase()
+
+    def _share_reduction(
+        self, op: Any, nest: LoopNest, layout: ThreadLayout, combiner: Combiner
+    ) -> None:
+        partials = allocate_partials(op, nest, layout, combiner)
+        build_thread_loop(op, nest, layout, partials)
+        merge = build_merge(op, nest, partials)
+        merge_nest = loop_nest_of(merge)
+        self._share(merge, merge_nest, self._merge_layout(merge_nest))
+
+    def _merge_layout(self, nest: LoopNest) -> ThreadLayout:
+        """Return how threads merge partial results, the last loop of which is long."""
+        counts = [1] * len(nest.extents)
+        counts[-1] = merge_threads(nest.extents[-1], _SERIAL_MERGE)
+        rows = tuple(nest.extents[i] for i in nest.parallel)
+        free = max(1, self._options.threads // counts[-1])
+        counts[: len(rows)] = coalesced_layout(
+            rows, free, self._options.subgroup
+        ).threads
+        if counts[-1] > self._options.threads:
+            counts[-1] = 1
+        return ThreadLayout(nest.extents, tuple(counts))
+
+    def _layout(self, op: Any, nest: LoopNest) -> ThreadLayout:
+        decisive = nest.parallel if is_contraction(op) else range(len(nest.extents))
+        for value, loops in zip(op.operands, nest.maps, strict=True):
+            threads = self._buffers.get(value)
+            if threads is None or set(loops) != set(decisive):
+                continue
+            counts = dict(zip(loops, threads, strict=True))
+            return ThreadLayout(
+                nest.extents,
+                tuple(counts.get(i, 1) for i in range(len(nest.extents))),
+            )
+        options = self._options
+        return coalesced_layout(nest.extents, options.threads, options.subgroup)
+
+    def _remember(self, op: Any, nest: LoopNest, layout: ThreadLayout) -> None:
+        for value, loops in zip(outputs_of(op), nest.output_maps, strict=True):
+            is_allocation = not isinstance(value, ir.BlockArgument) and isinstance(
+                value.owner.opview, memref.AllocOp
+            )
+            if is_allocation:
+                counts = tuple(layout.threads[i] for i in loops)
+                self._buffers.setdefault(value, counts)
+
+
+def _without_loops(layout: ThreadLayout, loops: tuple[int, ...]) -> ThreadLayout:
+    counts = [1 if i in loops else c for i, c in enumerate(layout.threads)]
+    return ThreadLayout(layout.extents, tuple(counts))

@@ -1,0 +1,216 @@
+"""Owns stage-in-shared-memory: which tiles of a block get a buffer of their own."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from magweld.bindings import bufferization, ir, linalg, scf, tensor
+from magweld.diagnostics import UnsupportedError
+from magweld.passes.base import Pass
+from magweld.passes.gpu.linalg_structure import (
+    inputs_of,
+    is_contraction,
+    linalg_operations_in,
+    loop_nest_of,
+    outputs_of,
+    reads_output,
+)
+from magweld.passes.gpu.structure import (
+    block_loop_of,
+    element_bytes,
+    kernels_of,
+    phases_in,
+    workgroup_space,
+)
+
+_PASSED_THROUGH = (
+    "tensor.collapse_shape",
+    "tensor.expand_shape",
+    "tensor.extract_slice",
+    "tensor.insert_slice",
+)
+_SCALAR_DIALECTS = ("affine", "arith", "linalg", "math")
+_ALLOWED = frozenset(
+    {
+        *_PASSED_THROUGH,
+        "bufferization.alloc_tensor",
+        "scf.for",
+        "scf.forall.in_parallel",
+        "scf.yield",
+        "tensor.empty",
+        "tensor.extract",
+    }
+)
+
+
+@dataclass(frozen=True)
+class StageInSharedMemory(Pass):
+    """Give tiles that a block works on buffers in workgroup memory.
+
+    Four kinds of tile get one, each as `bufferization.alloc_tensor` with
+    `#gpu.address_space<workgroup>`:
+
+    - operands of contractions that come from global memory: copied there,
+    - other tiles from global memory that several operations read, up to
+      `reuse-bytes`: copied there once,
+    - accumulators of reductions that would otherwise lie in global memory,
+    - every tile that an operation of the block hands to the next (`tensor.empty`).
+
+    What of it needs no sharing is moved to registers by keep-tiles-in-registers.
+    """
+
+    name: ClassVar[str] = "stage-in-shared-memory"
+
+    reuse_bytes: Annotated[int, "largest tile that is copied for reuse alone"] = 32768
+
+    def run(self, module: Any) -> None:
+        """Stage the tiles of all kernels."""
+        for kernel in kernels_of(module):
+            loop = block_loop_of(kernel)
+            _check_operations(loop)
+            self._stage_operands(loop)
+            self._stage_reused(loop)
+            _stage_accumulators(loop)
+            _place_temporaries(loop)
+
+    def _stage_operands(self, loop: Any) -> None:
+        for op in filter(is_contraction, linalg_operations_in(loop)):
+            for position, value in enumerate(inputs_of(op)):
+                if _is_global(value):
+                    with ir.InsertionPoint(op), op.location:
+                        op.operands[position] = _copy_of(value)
+
+    def _stage_reused(self, loop: Any) -> None:
+        readers: dict[Any, list[tuple[Any, int]]] = {}
+        for op in linalg_operations_in(loop):
+            for position, value in enumerate(inputs_of(op)):
+                if _is_global(value) and value.owner.name == "tensor.extract_slice":
+                    readers.setdefault(value, []).append((op, position))
+        for value, uses in readers.items():
+            if len({op.operation for op, _ in uses}) < 2:
+                continue
+            if _bytes(value.type) > self.reuse_bytes:
+                continue
+            with ir.InsertionPoint.after(value.owner), value.location:
+                staged = _copy_of(value)
+            for op, position in uses:
+                op.operands[position] = staged
+
+
+def _check_operations(loop: Any) -> None:
+    for op in phases_in(loop.body):
+        name = op.operation.name
+        if name in _ALLOWED or name.partition(".")[0] in _SCALAR_DIALECTS:
+            continue
+        raise UnsupportedError(
+            "gpu-tile-operation",
+            f"'{name}' in a tile has no GPU lowering",
+            where=str(op.location),
+            hint="let a library compute this operator, or tile it on its own",
+        )
+
+
+def _stage_accumulators(loop: Any) -> None:
+    """Let reductions accumulate in workgroup memory, whatever their destination."""
+    for op in linalg_operations_in(loop):
+        if not op.results or not loop_nest_of(op).reduction:
+            continue
+        for position in range(len(outputs_of(op))):
+            _redirect(op, position)
+
+
+def _redirect(op: Any, number: int) -> None:
+    """Follow the accumulator `number` of `op` to its first value and stage that."""
+    position = len(inputs_of(op)) + number
+    value = op.operands[position]
+    while not _is_global(value):
+        step = _earlier(value)
+        if step is None:
+            return
+        op, position = step
+        value = op.operands[position]
+    with ir.InsertionPoint(op), op.location:
+        is_fill = op.operation.name == "linalg.fill"
+        op.operands[position] = _temporary(value.type) if is_fill else _copy_of(value)
+
+
+def _earlier(value: ir.Value) -> tuple[Any, int] | None:
+    """Return the operation and operand that `value` is an update of."""
+    if isinstance(value, ir.BlockArgument):
+        loop = value.owner.owner.opview
+        if not isinstance(loop, scf.ForOp):
+            return None
+        # Operands are bounds and step, then one a carried value; arguments start
+        # with the induction variable.
+        return loop, 3 + value.arg_number - 1
+    op = value.owner.opview
+    if isinstance(op, scf.ForOp):
+        return op, 3 + ir.OpResult(value).result_number
+    if op.operation.name in _PASSED_THROUGH:
+        return op, 0
+    if linalg_operations_in(op):
+        return op, len(inputs_of(op)) + ir.OpResult(value).result_number
+    return None
+
+
+def _place_temporaries(loop: Any) -> None:
+    """Give every use of an empty tensor in the block a buffer of its own."""
+    for op in phases_in(loop.body):
+        for position, value in enumerate(op.operands):
+            if _is_empty(value):
+                with ir.InsertionPoint(op), op.location:
+                    op.operands[position] = _temporary(value.type)
+    for op in linalg_operations_in(loop):
+        for number, value in enumerate(outputs_of(op)):
+            if _is_input(value, loop):
+                with ir.InsertionPoint(op), op.location:
+                    read = reads_output(op, number)
+                    made = _copy_of(value) if read else _temporary(value.type)
+                    op.operands[len(inputs_of(op)) + number] = made
+
+
+def _is_empty(value: ir.Value) -> bool:
+    return not isinstance(value, ir.BlockArgument) and isinstance(
+        value.owner.opview, tensor.EmptyOp
+    )
+
+
+def _source(value: ir.Value) -> ir.Value:
+    while not isinstance(value, ir.BlockArgument):
+        if value.owner.name not in _PASSED_THROUGH:
+            return value
+        value = value.owner.operands[0]
+    return value
+
+
+def _is_global(value: ir.Value) -> bool:
+    """Tell whether a tensor is (a piece of) an argument or a destination."""
+    source = _source(value)
+    if not isinstance(source.type, ir.RankedTensorType):
+        return False
+    if not isinstance(source, ir.BlockArgument):
+        return False
+    return not isinstance(source.owner.owner.opview, scf.ForOp)
+
+
+def _is_input(value: ir.Value, loop: Any) -> bool:
+    source = _source(value)
+    return _is_global(value) and source.owner != loop.body
+
+
+def _temporary(type_: ir.Type) -> ir.Value:
+    op = bufferization.AllocTensorOp(type_, [], memory_space=workgroup_space())
+    made: ir.Value = op.result
+    return made
+
+
+def _copy_of(value: ir.Value) -> ir.Value:
+    made: ir.Value = linalg.copy(value, outs=[_temporary(value.type)])
+    return made
+
+
+def _bytes(type_: ir.Type) -> int:
+    ranked = ir.RankedTensorType(type_)
+    return math.prod(ranked.shape) * element_bytes(ranked.element_type)

@@ -1,0 +1,117 @@
+"""Owns how GPU passes find kernels, block loops, thread loops and their mappings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from magweld.bindings import func, ir, memref, scf
+from magweld.passes.ir_utils import functions_of, located_error
+
+KERNEL = "tile_graph.kernel"
+
+# The dialect numbers at most ten linear dimensions.
+MAX_MAPPED_DIMENSIONS = 10
+
+_VIEWS = (
+    "memref.cast",
+    "memref.collapse_shape",
+    "memref.expand_shape",
+    "memref.subview",
+    "memref.view",
+)
+
+
+def kernels_of(module: Any) -> list[func.FuncOp]:
+    """Return the functions of a module that are tiled kernels with a body."""
+    return [
+        function
+        for function in functions_of(module)
+        if KERNEL in function.attributes and not function.is_external
+    ]
+
+
+def block_loop_of(kernel: func.FuncOp) -> Any:
+    """Return the `scf.forall` whose iterations are the blocks of a kernel.
+
+    Raises:
+        PassError: There is none or more than one; located at the kernel.
+    """
+    loops = [op for op in kernel.entry_block if isinstance(op, scf.ForallOp)]
+    if len(loops) != 1:
+        raise located_error(
+            kernel, f"expected one scf.forall over block tiles, got {len(loops)}"
+        )
+    return loops[0]
+
+
+def block_mapping(rank: int) -> ir.ArrayAttr:
+    """Return the mapping of a row-major grid to linear block numbers."""
+    return _linear_mapping("block", rank)
+
+
+def thread_mapping(rank: int) -> ir.ArrayAttr:
+    """Return the mapping of a row-major space to linear thread numbers."""
+    return _linear_mapping("thread", rank)
+
+
+def is_thread_loop(op: Any) -> bool:
+    """Tell whether `op` is a loop whose iterations are the threads of a block."""
+    if not isinstance(op, scf.ForallOp) or op.mapping is None:
+        return False
+    return bool(op.mapping == thread_mapping(len(op.mapping)))
+
+
+def workgroup_space() -> ir.Attribute:
+    """Return the memory space that the threads of one block share."""
+    return ir.Attribute.parse("#gpu.address_space<workgroup>")
+
+
+def private_space() -> ir.Attribute:
+    """Return the memory space that belongs to one thread."""
+    return ir.Attribute.parse("#gpu.address_space<private>")
+
+
+def buffers_in(block_loop: Any, space: ir.Attribute) -> list[memref.AllocOp]:
+    """Return the allocations of a memory space in the body of a block loop."""
+    return [
+        op
+        for op in phases_in(block_loop.body)
+        if isinstance(op, memref.AllocOp) and op.memref.type.memory_space == space
+    ]
+
+
+def phases_in(block: Any) -> Iterator[Any]:
+    """Yield the operations that all threads of a block run, in program order.
+
+    Sequential loops are entered; thread loops are not.
+    """
+    for op in list(block.operations):
+        if isinstance(op, scf.ForOp):
+            yield from phases_in(op.body)
+        yield op
+
+
+def storage_of(value: Any) -> Any:
+    """Return the allocation or argument that a memref is a view of."""
+    while not isinstance(value, ir.BlockArgument) and value.owner.name in _VIEWS:
+        value = value.owner.operands[0]
+    return value
+
+
+def element_bytes(element: ir.Type) -> int:
+    """Return the bytes of one element of a number type.
+
+    Raises:
+        ValueError: The type is no number.
+    """
+    if isinstance(element, ir.IndexType):
+        return 8
+    if isinstance(element, ir.IntegerType | ir.FloatType):
+        return -(-element.width // 8)
+    raise ValueError(f"expected a number type, got {element}")
+
+
+def _linear_mapping(processor: str, rank: int) -> ir.ArrayAttr:
+    names = (f"#gpu.{processor}<linear_dim_{i}>" for i in reversed(range(rank)))
+    return ir.ArrayAttr.get([ir.Attribute.parse(name) for name in names])

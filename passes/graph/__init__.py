@@ -1,0 +1,1 @@
+"""Passes on linalg and on the whole tile graph."""

@@ -1,0 +1,85 @@
+"""Owns the pass that reads through reshapes which only add dimensions of extent one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from magweld.bindings import ir, linalg, tensor
+from magweld.passes.analysis.cloning import ValueMap, clone_mapped, defining_op
+from magweld.passes.base import Pattern, PatternPass
+
+
+def absorb(op: linalg.GenericOp, rewriter: Any) -> bool:
+    """Read operands before the reshape that gave them dimensions of extent one."""
+    if not op.results:
+        return False
+    maps = [attr.value for attr in op.indexing_maps]
+    operands = list(op.inputs)
+    for number, value in enumerate(operands):
+        expand = defining_op(value)
+        kept = _kept_dims(expand) if isinstance(expand, tensor.ExpandShapeOp) else None
+        if kept is None:
+            continue
+        results = list(maps[number].results)
+        operands[number] = expand.src
+        maps[number] = ir.AffineMap.get(
+            maps[number].n_dims, 0, [results[dim] for dim in kept]
+        )
+    if operands == list(op.inputs) or not _loops_known(maps):
+        return False
+    clone = clone_mapped(op, ValueMap())
+    for number, value in enumerate(operands):
+        clone.operands[number] = value
+    clone.attributes["indexing_maps"] = ir.ArrayAttr.get(
+        [ir.AffineMapAttr.get(map_) for map_ in maps]
+    )
+    rewriter.replace_op(op.operation, clone)
+    return True
+
+
+def _kept_dims(expand: tensor.ExpandShapeOp) -> list[int] | None:
+    """For each dimension of the source its dimension in the result.
+
+    None where a dimension is split into several that are not of extent one.
+    """
+    shape = list(ir.RankedTensorType(expand.result.type).shape)
+    kept: list[int] = []
+    for group in ir.ArrayAttr(expand.reassociation):
+        dims = [ir.IntegerAttr(i).value for i in ir.ArrayAttr(group)]
+        large = [dim for dim in dims if shape[dim] != 1]
+        if len(large) > 1:
+            return None
+        kept.append(large[0] if large else dims[-1])
+    return kept
+
+
+def _loops_known(maps: list[Any]) -> bool:
+    """Every loop must still index some operand, or its extent would be lost."""
+    loops = {
+        expr.position
+        for map_ in maps
+        for expr in map_.results
+        if isinstance(expr, ir.AffineDimExpr)
+    }
+    return len(loops) == maps[0].n_dims
+
+
+@dataclass(frozen=True)
+class AbsorbUnitDims(PatternPass):
+    """Fold reshapes that only add dimensions of extent one into their readers.
+
+    ```mlir
+    %e = tensor.expand_shape %m [[0], [1, 2]] : tensor<8x64xf32> into tensor<8x64x1xf32>
+    linalg.generic {indexing_maps = [..., (d0, d1, d2) -> (d0, d1, 0), ...]} ins(.., %e)
+    ```
+    reads `%m` through `(d0, d1, d2) -> (d0, d1)`, so that the reshape no longer
+    hides what makes `%m` from the scheduler. Other reshapes are left alone.
+    """
+
+    name: ClassVar[str] = "absorb-unit-dims"
+
+    def patterns(self) -> Sequence[tuple[type[ir.OpView], Pattern]]:
+        """Return the only pattern."""
+        return ((linalg.GenericOp, absorb),)

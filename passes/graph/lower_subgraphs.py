@@ -1,0 +1,180 @@
+"""Owns lower-subgraphs: every scheduled subgraph becomes a tiled, fused function."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from magweld.bindings import func, ir, tensor
+from magweld.dialects.tile_graph import GraphOp, operators_of
+from magweld.passes.analysis.cloning import ValueMap, clone_mapped
+from magweld.passes.base import Pass
+from magweld.passes.graph.library_calls import LibraryCall, Reshape, library_call
+from magweld.passes.graph.tile_body import build_tiled_body
+from magweld.passes.ir_utils import (
+    functions_of,
+    located_error,
+    operations_of,
+)
+
+
+@dataclass(frozen=True)
+class LowerSubgraphs(Pass):
+    """Lower scheduled subgraphs to functions of tiled and fused linalg.
+
+    Each generated subgraph becomes `@kernel_N(inputs..., destinations...)`: one
+    `scf.forall` over the tiles of its root whose body computes, tile by tile, every
+    operator of the subgraph in order on slices (Welder's ComputeTile with the reuse
+    tiles as values). Library subgraphs become declarations `@library_N` with
+    `magweld.library`. The graph itself dissolves into calls and reshapes.
+    """
+
+    name: ClassVar[str] = "lower-subgraphs"
+
+    def run(self, module: Any) -> None:
+        """Lower all graphs of the module."""
+        for function in list(functions_of(module)):
+            for graph in operations_of(function, GraphOp):
+                _Lowering(module, graph).run()
+
+
+class _Lowering:
+    def __init__(self, module: Any, graph: Any) -> None:
+        self._module = module
+        self._graph = graph
+        self._values = ValueMap()
+        self._kernels: dict[str, Any] = {}
+        self._libraries = 0
+
+    def run(self) -> None:
+        block = self._graph.regions[0].blocks[0]
+        pairs = zip(self._graph.operands, block.arguments, strict=True)
+        for outer, inner in pairs:
+            self._values[inner] = outer
+        with ir.InsertionPoint(self._graph):
+            for op in list(block.operations)[:-1]:
+                self._lower(op.operation)
+        terminator = list(block.operations)[-1]
+        for result, value in zip(self._graph.results, terminator.operands, strict=True):
+            result.replace_all_uses_with(self._values[value])
+        self._graph.erase()
+
+    def _lower(self, op: Any) -> None:
+        if op.name == "tile_graph.connect":
+            self._values[op.results[0]] = self._values[op.operands[0]]
+        elif op.name == "tile_graph.subgraph":
+            with op.location:
+                self._call(op)
+        elif op.name == "tile_graph.operator":
+            raise located_error(op, "expected extract-subgraphs to have wrapped it")
+        else:
+            clone_mapped(op, self._values)
+
+    def _call(self, subgraph: Any) -> None:
+        """Make the function of a subgraph and call it with fresh destinations."""
+        implementation = ir.StringAttr(subgraph.attributes["implementation"]).value
+        make = {"generated": self._kernel, "library": self._library}[implementation]
+        make(subgraph, [self._values[value] for value in subgraph.operands])
+
+    def _kernel(self, subgraph: Any, inputs: list[Any]) -> None:
+        results = [value.type for value in subgraph.results]
+        function = self._shared(self._build_kernel(subgraph, inputs, results))
+        call = func.CallOp(function, [*inputs, *map(_empty, results)])
+        names = [op.op_name for op in operators_of(subgraph)]
+        call.attributes["tile_graph.operators"] = ir.ArrayAttr.get(names)
+        for old, new in zip(subgraph.results, call.results, strict=True):
+            self._values[old] = new
+
+    def _build_kernel(
+        self, subgraph: Any, inputs: list[Any], results: list[Any]
+    ) -> Any:
+        signature = ([v.type for v in inputs] + results, results)
+        with ir.InsertionPoint(self._module.regions[0].blocks[0]):
+            function = func.FuncOp("kernel", signature, visibility="private")
+        function.attributes["tile_graph.kernel"] = ir.UnitAttr.get()
+        for key in sorted(_REPORTED & set(subgraph.attributes)):
+            function.attributes[f"tile_graph.{key}"] = subgraph.attributes[key]
+        with ir.InsertionPoint(function.add_entry_block()):
+            arguments = list(function.arguments)
+            func.ReturnOp(
+                build_tiled_body(
+                    subgraph, arguments[: len(inputs)], arguments[len(inputs) :]
+                )
+            )
+        return function
+
+    def _shared(self, function: Any) -> Any:
+        """Name a new kernel, or drop it for an equal one: layers repeat."""
+        text = function.operation.get_asm(enable_debug_info=False)
+        if text in self._kernels:
+            function.erase()
+            return self._kernels[text]
+        function.attributes["sym_name"] = ir.StringAttr.get(
+            f"kernel_{len(self._kernels)}"
+        )
+        self._kernels[text] = function
+        return function
+
+    def _library(self, subgraph: Any, inputs: list[Any]) -> None:
+        call = library_call(operators_of(subgraph)[0])
+        if not isinstance(call, LibraryCall):
+            raise located_error(subgraph, f"has no library call: {call.detail}")
+        reshapes = call.reshapes or (None,) * (len(call.operands) + 1)
+        used = [
+            _reshaped(inputs[i], reshape)
+            for i, reshape in zip(call.operands, reshapes, strict=False)
+        ]
+        ours = ir.RankedTensorType(subgraph.results[0].type)
+        result = _library_type(ours, reshapes[-1])
+        name = f"library_{self._libraries}"
+        self._libraries += 1
+        with ir.InsertionPoint(self._module.regions[0].blocks[0]):
+            function = func.FuncOp(
+                name,
+                ([v.type for v in used] + [result], [result]),
+                visibility="private",
+            )
+        function.attributes["magweld.library"] = call.attribute()
+        if call.adopts:
+            function.attributes["magweld.adopts"] = ir.UnitAttr.get()
+        made = func.CallOp(function, [*used, _empty(result)]).results[0]
+        back = reshapes[-1]
+        if back is not None:
+            made = _reshaped(made, Reshape(back.groups, not back.expand), ours)
+        self._values[subgraph.results[0]] = made
+
+
+def _empty(type_: Any) -> Any:
+    ranked = ir.RankedTensorType(type_)
+    return tensor.EmptyOp(list(ranked.shape), ranked.element_type).result
+
+
+def _library_type(type_: Any, reshape: Reshape | None) -> Any:
+    if reshape is None:
+        return type_
+    shape = reshape.shape(tuple(type_.shape))
+    return ir.RankedTensorType.get(shape, type_.element_type)
+
+
+def _reshaped(value: Any, reshape: Reshape | None, to: Any = None) -> Any:
+    """Reshape a tensor as a library call wants it, or to a given type."""
+    if reshape is None:
+        return value
+    type_ = to or _library_type(ir.RankedTensorType(value.type), reshape)
+    groups = [list(group) for group in reshape.groups]
+    if not reshape.expand:
+        return tensor.collapse_shape(type_, value, groups)
+    return tensor.expand_shape(type_, value, groups, [], list(type_.shape))
+
+
+_REPORTED = frozenset(
+    {
+        "footprint",
+        "level",
+        "predicted_seconds",
+        "reduction_step",
+        "tile",
+        "traffic_after",
+        "traffic_before",
+    }
+)

@@ -1,0 +1,193 @@
+"""Owns the lowering of the torch dialect to linalg on static tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from magweld.bindings import ir, passmanager
+from magweld.diagnostics import (
+    Diagnostic,
+    PassError,
+    Severity,
+    collect_diagnostics,
+    position_of,
+)
+from magweld.passes.base import Pass
+from magweld.passes.ir_utils import operations_of
+
+# The stages of torch-mlir's own pipelines, less those that a functional graph of
+# static shapes does not need (inlining, shape and dtype refinement) and less its
+# final check, which knows no calls: the check here does, and names what is left.
+_PREPARE = (
+    "builtin.module(func.func("
+    "torch-reduce-op-variants,canonicalize,torch-decompose-complex-ops,canonicalize,"
+    "torch-restructure-non-constant-axes,torch-scalarize-shapes,canonicalize,cse))"
+)
+_CONVERT = (
+    "builtin.module(func.func("
+    "convert-torch-to-linalg,canonicalize,"
+    "convert-torch-to-arith,convert-torch-to-tensor,canonicalize))"
+)
+_FINALIZE = (
+    "builtin.module(torch-func-backend-type-conversion,canonicalize,"
+    "func.func(torch-finalizing-backend-type-conversion,canonicalize,"
+    "resolve-shaped-type-result-dims,canonicalize,cse),symbol-dce)"
+)
+# Operations that carry no tensor: they vanish with the operation that uses them.
+_TENSOR_TYPE = "!torch.vtensor"
+
+
+@dataclass(frozen=True)
+class Unlowered:
+    """An operation of the torch dialect that no conversion takes.
+
+    Attributes:
+        operation: Its name, e.g. "torch.aten.sort".
+        node: Name of the graph node it was imported from; "" when its location
+            has none.
+    """
+
+    operation: str
+    node: str
+
+
+class UnloweredError(PassError):
+    """Operations are left that have no lowering; `str()` locates each.
+
+    Attributes:
+        operations: What is left, in order of the module. A caller that has the graph
+            can make the nodes external and lower again.
+    """
+
+    def __init__(
+        self, operations: Sequence[Unlowered], diagnostics: Sequence[Diagnostic]
+    ) -> None:
+        first = operations[0]
+        super().__init__(
+            f"no lowering to linalg for '{first.operation}'",
+            pass_name=LowerTorchToLinalg.name,
+            diagnostics=diagnostics,
+        )
+        self.operations = tuple(operations)
+
+
+@dataclass(frozen=True)
+class LowerTorchToLinalg(Pass):
+    """Lower the torch dialect to linalg on static tensors.
+
+    Functions take and return builtin tensors afterwards. Calls of private functions
+    without a body (operators that run through a library) stay calls, with converted
+    types. The torch dialect must have value semantics and static shapes.
+
+        %0 = torch.aten.mm %a, %b : ... -> !torch.vtensor<[4,8],f32>
+
+    becomes
+
+        %1 = linalg.fill ins(%zero : f32) outs(%empty : tensor<4x8xf32>)
+        %2 = linalg.matmul ins(%a, %b : ...) outs(%1 : tensor<4x8xf32>)
+
+    An operation without a lowering fails the pass with `UnloweredError`, which names
+    the operation and, where its location has one, the graph node.
+    """
+
+    name: ClassVar[str] = "lower-torch-to-linalg"
+
+    def run(self, module: ir.Operation) -> None:
+        """Lower all functions of the module in place.
+
+        Raises:
+            UnloweredError: Operations without a lowering are left.
+            PassError: A conversion failed otherwise.
+        """
+        _run(module, _PREPARE)
+        _run(module, _CONVERT)
+        _require_lowered(module)
+        _run(module, _FINALIZE)
+        _require_static(module)
+
+
+def node_of(location: ir.Location) -> str:
+    """Return the first name in a location, "" if there is none."""
+    if hasattr(location, "name_str"):
+        return str(location.name_str)
+    parts = [
+        *(getattr(location, side, None) for side in ("callee", "caller")),
+        *getattr(location, "locations", ()),
+    ]
+    names = (node_of(part) for part in parts if part is not None)
+    return next((name for name in names if name), "")
+
+
+def _run(module: ir.Operation, pipeline: str) -> None:
+    manager = passmanager.PassManager.parse(pipeline, module.context)
+    with collect_diagnostics(module.context) as diagnostics:
+        try:
+            manager.run(module)
+        except ir.MLIRError as error:
+            left = _unlowered(module)
+            if left:
+                raise _unlowered_error(left) from error
+            errors = [d for d in diagnostics if d.severity is Severity.ERROR]
+            text = errors[0].message if errors else str(error)
+            raise PassError(
+                text, pass_name=LowerTorchToLinalg.name, diagnostics=errors
+            ) from error
+
+
+def _unlowered(module: ir.Operation) -> list[ir.Operation]:
+    return [
+        view.operation
+        for view in operations_of(module, ir.OpView)
+        if view.operation.name.startswith("torch.") and _has_tensor(view.operation)
+    ]
+
+
+def _has_tensor(op: ir.Operation) -> bool:
+    values = [*op.operands, *op.results]
+    return any(str(value.type).startswith(_TENSOR_TYPE) for value in values)
+
+
+def _require_lowered(module: ir.Operation) -> None:
+    left = _unlowered(module)
+    if left:
+        raise _unlowered_error(left)
+
+
+def _unlowered_error(left: Sequence[ir.Operation]) -> UnloweredError:
+    operations = [Unlowered(_torch_name(op), node_of(op.location)) for op in left]
+    diagnostics = [
+        Diagnostic(
+            Severity.ERROR,
+            f"'{_torch_name(op)}' op has no lowering to linalg on static tensors",
+            position_of(op.location),
+        )
+        for op in left
+    ]
+    return UnloweredError(operations, diagnostics)
+
+
+def _torch_name(op: ir.Operation) -> str:
+    if op.name != "torch.operator":
+        return str(op.name)
+    return str(ir.StringAttr(op.attributes["name"]).value)
+
+
+def _require_static(module: ir.Operation) -> None:
+    for view in operations_of(module, ir.OpView):
+        for result in view.operation.results:
+            shaped = isinstance(result.type, ir.RankedTensorType)
+            if shaped and not ir.ShapedType(result.type).has_static_shape:
+                op = view.operation
+                raise PassError(
+                    f"'{op.name}' op expected static shapes, got {result.type}",
+                    pass_name=LowerTorchToLinalg.name,
+                    diagnostics=[
+                        Diagnostic(
+                            Severity.ERROR,
+                            f"'{op.name}' op expected static shapes, got {result.type}",
+                            position_of(op.location),
+                        )
+                    ],
+                )

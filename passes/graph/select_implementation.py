@@ -1,0 +1,62 @@
+"""Owns select-implementation: generated code or a library call for each operator."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from magweld.bindings import ir
+from magweld.dialects.tile_graph import GraphOp, device_of, operators_of
+from magweld.passes.analysis.operator_model import operator_model
+from magweld.passes.analysis.regions import OperatorKind, OperatorModel
+from magweld.passes.base import FunctionPass
+from magweld.passes.graph.library_calls import LibraryCall, library_call
+from magweld.passes.ir_utils import operations_of
+from magweld.targets.device import Device
+
+LibraryUse = Literal["auto", "never", "always"]
+
+
+@dataclass(frozen=True)
+class SelectImplementation(FunctionPass):
+    """Choose between generated code and a library call for each operator.
+
+    A library computes what is bound by arithmetic: contractions that do more
+    operations a byte than the device does while it moves one from the outermost
+    level, and all convolutions. What is bound by memory stays generated, so that it
+    can be fused. Written as `implementation` to the operator.
+
+    Options:
+        library: "auto" as above, "never", or "always" where a call exists.
+    """
+
+    name: ClassVar[str] = "select-implementation"
+    library: LibraryUse = "auto"
+
+    def run_on_function(self, function: Any) -> None:
+        """Annotate the operators of the graphs of `function`."""
+        for graph in operations_of(function, GraphOp):
+            device = device_of(graph)
+            for operator in operators_of(graph):
+                use = self._uses_library(operator, device)
+                name = "library" if use else "generated"
+                operator.attributes["implementation"] = ir.StringAttr.get(name)
+
+    def _uses_library(self, operator: Any, device: Device) -> bool:
+        if self.library == "never":
+            return False
+        if not isinstance(library_call(operator), LibraryCall):
+            return False
+        model = operator_model(operator)
+        return self.library == "always" or is_compute_bound(model, device)
+
+
+def is_compute_bound(model: OperatorModel, device: Device) -> bool:
+    """Whether an operator needs longer to compute than to read and write once."""
+    if model.kind is OperatorKind.CONVOLUTION:
+        return True
+    moved = sum(a.total_bytes for a in (*model.reads, *model.writes))
+    seconds = moved / (device.levels[0].bandwidth * 1e9)
+    # A contraction's body is one multiplication and one addition.
+    return math.prod(model.extents) * 2 / (device.peak_gflops * 1e9) > seconds

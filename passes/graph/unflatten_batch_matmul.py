@@ -1,0 +1,124 @@
+"""Owns the pass that gives products of flattened batches their batch dims back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from magweld.bindings import arith, ir, linalg, tensor
+from magweld.passes.analysis.cloning import defining_op
+from magweld.passes.base import Pattern, PatternPass
+
+# [b0, b1, rows, columns] with its first two dims flattened.
+_FLATTENED = [[0, 1], [2], [3]]
+
+
+def unflatten(op: linalg.BatchMatmulOp, rewriter: Any) -> bool:
+    """Compute a product whose operands were flattened on their own dimensions."""
+    if not op.results or not isinstance(op.results[0].type, ir.RankedTensorType):
+        return False
+    sources = [_flattened(value) for value in op.inputs]
+    batch = next((tuple(s.type.shape)[:2] for s in sources if s is not None), None)
+    init = _filled_with(op.outputs[0])
+    if batch is None or init is None:
+        return False
+    operands = [
+        source if source is not None else _expand(value, batch)
+        for source, value in zip(sources, op.inputs, strict=True)
+    ]
+    if any(tuple(value.type.shape)[:2] != batch for value in operands):
+        return False
+    maps = [_with_two_batch_dims(attr.value) for attr in op.indexing_maps]
+    flat = ir.RankedTensorType(op.results[0].type)
+    shape = [*batch, *flat.shape[1:]]
+    empty = tensor.EmptyOp(shape, flat.element_type).result
+    filled = linalg.fill(init, outs=[empty])
+    product = _contraction(operands, filled, maps)
+    rewriter.replace_op(
+        op.operation, [tensor.collapse_shape(flat, product, _FLATTENED)]
+    )
+    return True
+
+
+def _flattened(value: Any) -> Any | None:
+    """The source of a collapse of the first two of four dimensions."""
+    producer = defining_op(value)
+    if producer is None or producer.operation.name != "tensor.collapse_shape":
+        return None
+    groups = [
+        [ir.IntegerAttr(i).value for i in ir.ArrayAttr(group)]
+        for group in ir.ArrayAttr(producer.operation.attributes["reassociation"])
+    ]
+    return producer.operation.operands[0] if groups == _FLATTENED else None
+
+
+def _filled_with(value: Any) -> Any | None:
+    producer = defining_op(value)
+    if producer is None or producer.operation.name != "linalg.fill":
+        return None
+    return producer.operation.operands[0]
+
+
+def _expand(value: Any, batch: tuple[int, ...]) -> Any:
+    flat = ir.RankedTensorType(value.type)
+    shape = [*batch, *flat.shape[1:]]
+    type_ = ir.RankedTensorType.get(shape, flat.element_type)
+    return tensor.expand_shape(type_, value, _FLATTENED, [], shape)
+
+
+def _with_two_batch_dims(map_: Any) -> Any:
+    """Turn (b, m, n, k) -> (b, ...) into (b0, b1, m, n, k) -> (b0, b1, ...)."""
+    dims = [expr.position for expr in map_.results]
+    moved = [0, 1, *(dim + 1 for dim in dims[1:])]
+    return ir.AffineMap.get(5, 0, [ir.AffineDimExpr.get(dim) for dim in moved])
+
+
+def _contraction(operands: list[Any], init: Any, maps: list[Any]) -> Any:
+    parallel, reduction = (
+        ir.Attribute.parse(f"#linalg.iterator_type<{kind}>")
+        for kind in ("parallel", "reduction")
+    )
+    generic = linalg.GenericOp(
+        [init.type],
+        operands,
+        [init],
+        ir.ArrayAttr.get([ir.AffineMapAttr.get(map_) for map_ in maps]),
+        ir.ArrayAttr.get([parallel] * 4 + [reduction]),
+    )
+    element = ir.RankedTensorType(init.type).element_type
+    location = ir.Location.current
+    block = generic.regions[0].blocks.append(*[element] * 3, arg_locs=[location] * 3)
+    with ir.InsertionPoint(block):
+        left, right, total = block.arguments
+        product = arith.mulf(left, right)
+        linalg.YieldOp([arith.addf(total, product)])
+    return generic.results[0]
+
+
+@dataclass(frozen=True)
+class UnflattenBatchMatmul(PatternPass):
+    """Replace a product of flattened batches by a contraction over both batch dims.
+
+    ```mlir
+    %f = tensor.collapse_shape %a [[0, 1], [2], [3]] : tensor<8x12x64x32xf32> into ...
+    %r = linalg.batch_matmul ins(%f, ...) outs(%zero) -> tensor<96x64x64xf32>
+    ```
+    becomes a `linalg.generic` on `tensor<8x12x64x32xf32>` whose result is collapsed.
+    The reshape no longer stands between the product and what makes its operands, so
+    they can be connected. Products that accumulate into something but a constant, and
+    those of integers, are left alone.
+    """
+
+    name: ClassVar[str] = "unflatten-batch-matmul"
+
+    def patterns(self) -> Sequence[tuple[type[ir.OpView], Pattern]]:
+        """Return the only pattern."""
+        return ((linalg.BatchMatmulOp, _floats_only),)
+
+
+def _floats_only(op: linalg.BatchMatmulOp, rewriter: Any) -> bool:
+    types = [ir.ShapedType(value.type).element_type for value in op.operands]
+    if len(set(map(str, types))) != 1 or not isinstance(types[0], ir.FloatType):
+        return False
+    return unflatten(op, rewriter)

@@ -1,0 +1,62 @@
+"""Owns small helpers on IR that know nothing of any dialect of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeVar
+
+from magweld.bindings import func, ir
+from magweld.diagnostics import Diagnostic, PassError, Severity, position_of
+
+OpT = TypeVar("OpT", bound=ir.OpView)
+
+
+def operations_of(root: ir.Operation | ir.OpView, kind: type[OpT]) -> list[OpT]:
+    """Return all operations of a class below and including `root`, pre-order.
+
+    The list is made before it is returned, so that the caller may rewrite.
+    """
+    found: list[OpT] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        view = op.opview
+        if isinstance(view, kind):
+            found.append(view)
+        return ir.WalkResult.ADVANCE
+
+    root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def functions_of(module: ir.Operation) -> Iterator[func.FuncOp]:
+    """Yield the `func.func` operations directly in a module."""
+    for op in list(module.regions[0].blocks[0]):
+        if isinstance(op, func.FuncOp):
+            yield op
+
+
+def find_function(module: ir.Operation, name: str) -> func.FuncOp:
+    """Return the function of a module by its symbol name.
+
+    Raises:
+        PassError: There is none; located at the module.
+    """
+    for function in functions_of(module):
+        if function.name.value == name:
+            return function
+    raise located_error(module, f"expected a function @{name}")
+
+
+def users_of(value: ir.Value) -> list[ir.OpView]:
+    """Return the operations that use a value, once per use."""
+    return [use.owner for use in value.uses]
+
+
+def located_error(op: ir.Operation | ir.OpView, message: str) -> PassError:
+    """Return an error to raise that points at the source of an operation.
+
+    The text names the operation first, as MLIR's own diagnostics do.
+    """
+    text = f"'{op.operation.name}' op {message}"
+    diagnostic = Diagnostic(Severity.ERROR, text, position_of(op.location))
+    return PassError(text, diagnostics=(diagnostic,))

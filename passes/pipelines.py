@@ -1,0 +1,60 @@
+"""Owns the compiler as one straight list of steps for each part of the way."""
+
+from __future__ import annotations
+
+from magweld.passes.graph.absorb_transpose import AbsorbTranspose
+from magweld.passes.graph.absorb_unit_dims import AbsorbUnitDims
+from magweld.passes.graph.fold_transpose import FoldTranspose
+from magweld.passes.graph.form_tile_graph import FormTileGraph
+from magweld.passes.graph.lower_subgraphs import LowerSubgraphs
+from magweld.passes.graph.lower_torch_to_linalg import LowerTorchToLinalg
+from magweld.passes.graph.plan_memory import PlanMemory
+from magweld.passes.graph.select_implementation import LibraryUse, SelectImplementation
+from magweld.passes.graph.unflatten_batch_matmul import UnflattenBatchMatmul
+from magweld.passes.phases import Phase
+from magweld.passes.pipeline import Pipeline, Step, Upstream
+from magweld.passes.tile.connect_operators import ConnectOperators
+from magweld.passes.tile.extract_subgraphs import ExtractSubgraphs
+from magweld.passes.tile.propagate_tiles import PropagateTiles
+from magweld.passes.tile.select_tiles import SelectTiles
+
+
+def graph_steps(
+    device: str, library: LibraryUse = "auto"
+) -> dict[Phase, tuple[Step, ...]]:
+    """Return the steps to each phase from the torch dialect to tiled kernels.
+
+    Args:
+        device: Name of a device description.
+        library: Whether library calls may compute operators.
+    """
+    return {
+        Phase.LINALG: (
+            LowerTorchToLinalg(),
+            # Reshapes and transposes hide producers from consumers: read through them.
+            UnflattenBatchMatmul(),
+            Upstream("canonicalize,cse"),
+            FoldTranspose(),
+            AbsorbTranspose(),
+            AbsorbUnitDims(),
+            Upstream("canonicalize,cse"),
+        ),
+        Phase.TILE_GRAPH: (FormTileGraph(device),),
+        Phase.SCHEDULED: (
+            SelectImplementation(library),
+            ConnectOperators(),
+            ExtractSubgraphs(),
+            SelectTiles(),
+            PropagateTiles(),
+        ),
+        Phase.TILED: (LowerSubgraphs(), PlanMemory()),
+    }
+
+
+def graph_pipeline(
+    device: str, library: LibraryUse = "auto", until: Phase = Phase.TILED
+) -> Pipeline:
+    """Return the steps of `graph_steps` up to and with a phase."""
+    steps = graph_steps(device, library)
+    chosen = [s for phase in steps for s in steps[phase] if not until.is_before(phase)]
+    return Pipeline(tuple(chosen))

@@ -1,0 +1,124 @@
+"""Owns connect-operators: which edges live below the outermost memory level."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from magweld.bindings import ir
+from magweld.dialects.tile_graph import GraphOp, device_of
+from magweld.passes.analysis.graph_body import Edge, GraphBody, read_body
+from magweld.passes.analysis.policy import Plan, schedule
+from magweld.passes.analysis.propagation import Group, Refusal
+from magweld.passes.base import FunctionPass
+from magweld.passes.ir_utils import operations_of
+from magweld.targets.device import Device
+
+
+@dataclass(frozen=True)
+class ConnectOperators(FunctionPass):
+    """Choose the memory level of every edge between two operators.
+
+    Groups grow backwards from each operator as long as the predicted time falls
+    (Welder's GraphConnecting, section 4.3). An edge inside a group gets the level of
+    the group's plan, or "register" where the producer melts into its only reader;
+    every other edge stays at the outermost level and gets `refused`, the rule that
+    kept it there and its numbers. Library operators are never connected.
+
+    Example: `"tile_graph.connect"(%0) {level = "dram"}` becomes `{level = "l1"}`, or
+    `{level = "dram", refused = "footprint: 90112 bytes needed in l1, 32768 there"}`.
+    """
+
+    name: ClassVar[str] = "connect-operators"
+
+    def run_on_function(self, function: Any) -> None:
+        """Set the level of the edges in the graphs of `function`."""
+        for graph in operations_of(function, GraphOp):
+            _Connector(read_body(graph), device_of(graph)).run()
+
+
+@dataclass
+class _Connector:
+    body: GraphBody
+    device: Device
+    groups: dict[int, list[int]] = field(default_factory=dict)
+    root_of: dict[int, int] = field(default_factory=dict)
+    plans: dict[Group, Plan | Refusal] = field(default_factory=dict)
+    refusals: dict[Any, Refusal] = field(default_factory=dict)
+
+    def run(self) -> None:
+        for position in range(len(self.body.operators)):
+            self.groups[position] = [position]
+            self.root_of[position] = position
+            while self._absorb(position):
+                pass
+        for edge in self.body.edges:
+            self._annotate(edge)
+
+    def _plan(self, members: list[int]) -> Plan | Refusal:
+        group = self.body.group(members)
+        if group not in self.plans:
+            self.plans[group] = schedule(group, self.device)
+        return self.plans[group]
+
+    def _absorb(self, root: int) -> bool:
+        """Take one producer's group into the group of `root` if that pays."""
+        members = self.groups[root]
+        for edge in self.body.edges:
+            if edge.consumer not in members or edge.producer in members:
+                continue
+            refusal = self._try(root, self.root_of[edge.producer])
+            if refusal is None:
+                self.refusals.pop(edge.connect, None)
+                return True
+            self.refusals[edge.connect] = refusal
+        return False
+
+    def _try(self, root: int, producer: int) -> Refusal | None:
+        library = [
+            self.body.models[i].name for i in (producer, root) if self._is_library(i)
+        ]
+        if library:
+            return Refusal("library", f"{library[0]} is a library call")
+        together = sorted([*self.groups[producer], *self.groups[root]])
+        outside = [u for u in self.body.users(producer) if u not in together]
+        if outside:
+            detail = f"{self.body.models[producer].name} has {len(outside)} more"
+            return Refusal("other-readers", detail)
+        apart = [self._plan(self.groups[i]) for i in (producer, root)]
+        plan = self._plan(together)
+        if isinstance(plan, Refusal):
+            return plan
+        before = sum(p.cost.seconds for p in apart if isinstance(p, Plan))
+        if all(isinstance(p, Plan) for p in apart) and plan.cost.seconds > before:
+            detail = f"{plan.cost.seconds:.3e} s together, {before:.3e} s apart"
+            return Refusal("slower", detail)
+        self._merge(root, producer, together)
+        return None
+
+    def _is_library(self, position: int) -> bool:
+        attributes = self.body.operators[position].attributes
+        if "implementation" not in attributes:
+            return False
+        return bool(ir.StringAttr(attributes["implementation"]).value == "library")
+
+    def _merge(self, root: int, producer: int, together: list[int]) -> None:
+        for member in self.groups.pop(producer):
+            self.root_of[member] = root
+        self.groups[root] = together
+
+    def _annotate(self, edge: Edge) -> None:
+        root = self.root_of[edge.consumer]
+        if self.root_of[edge.producer] == root:
+            members = self.groups[root]
+            plan = self._plan(members)
+            group = self.body.group(members)
+            melts = group.stays_in_registers(members.index(edge.producer))
+            level = plan.level if isinstance(plan, Plan) else self.device.levels[0].name
+            name = self.device.levels[-1].name if melts else level
+            edge.connect.attributes["level"] = ir.StringAttr.get(name)
+            return
+        refusal = self.refusals.get(edge.connect)
+        if refusal is not None:
+            text = f"{refusal.rule}: {refusal.detail}"
+            edge.connect.attributes["refused"] = ir.StringAttr.get(text)

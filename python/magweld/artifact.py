@@ -1,0 +1,175 @@
+"""Owns the compiled program as plain data: values, steps and machine code.
+
+A `Program` is what the compiler returns, what the disk cache keeps and what the
+runtime executes. It refers to nothing of torch or MLIR.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+FORMAT_VERSION = 1
+
+
+class Place(StrEnum):
+    """Where the bytes of a value live during a call."""
+
+    INPUT = "input"  # argument `index` of the call, contiguous
+    OUTPUT = "output"  # a fresh tensor of this call
+    ARENA = "arena"  # at `offset` bytes in the arena of the program
+    VIEW = "view"  # the bytes of value `index` under another shape
+    ADOPTED = "adopted"  # the tensor that a library or external step returned
+    CONSTANT = "constant"  # `Program.constants[index]`
+
+
+@dataclass(frozen=True)
+class Value:
+    """One tensor of a program.
+
+    Attributes:
+        shape: Static extents.
+        dtype: MLIR spelling: "f32", "f64", "i64", "i1", ...
+        place: Where the bytes live.
+        index: Argument number, viewed value or constant number; 0 otherwise.
+        offset: Byte offset in the arena for `Place.ARENA`; 0 otherwise.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    place: Place
+    index: int = 0
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class KernelStep:
+    """Run generated code: `symbol(table)` of the object code.
+
+    Attributes:
+        symbol: Launch function, `void symbol(int64_t* table)`.
+        reads: Value ids read.
+        writes: Value ids written.
+    """
+
+    symbol: str
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class LibraryStep:
+    """Run a library candidate through torch, e.g. op="matmul".
+
+    Attributes:
+        op: Name in the runtime's library table.
+        reads: Value ids of the operands.
+        writes: Value ids of the results.
+        attributes: Scalars and lists, e.g. strides.
+    """
+
+    op: str
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ExternalStep:
+    """Run one operator of the captured graph through torch.
+
+    Attributes:
+        node: Name of the node in the functional ATen graph.
+        reads: Value ids of its tensor operands, in order of first appearance.
+        writes: Value ids of its tensor results.
+    """
+
+    node: str
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+
+
+Step = KernelStep | LibraryStep | ExternalStep
+_STEP_KINDS: dict[str, type[Step]] = {
+    "kernel": KernelStep,
+    "library": LibraryStep,
+    "external": ExternalStep,
+}
+_KIND_OF_STEP = {cls: kind for kind, cls in _STEP_KINDS.items()}
+
+
+@dataclass(frozen=True)
+class Program:
+    """A compiled graph.
+
+    Attributes:
+        values: All tensors; a value id is its position.
+        steps: In execution order.
+        results: Value ids that the call returns, in order.
+        arena_bytes: Size of the arena.
+        objects: Host object files, all symbols of the kernel steps defined.
+        constants: Raw bytes of `Place.CONSTANT` values.
+        report: Groups with their predicted traffic, for `explain()`.
+    """
+
+    values: tuple[Value, ...]
+    steps: tuple[Step, ...]
+    results: tuple[int, ...]
+    arena_bytes: int
+    objects: tuple[bytes, ...] = ()
+    constants: tuple[bytes, ...] = ()
+    report: dict[str, Any] = field(default_factory=dict)
+
+    def header(self) -> str:
+        """Return everything but the binary parts as JSON."""
+        return json.dumps(
+            {
+                "version": FORMAT_VERSION,
+                "values": [asdict(v) for v in self.values],
+                "steps": [
+                    {"kind": _KIND_OF_STEP[type(s)], **asdict(s)} for s in self.steps
+                ],
+                "results": list(self.results),
+                "arena_bytes": self.arena_bytes,
+                "report": self.report,
+            },
+            sort_keys=True,
+        )
+
+    @staticmethod
+    def from_header(
+        header: str, objects: tuple[bytes, ...], constants: tuple[bytes, ...]
+    ) -> Program:
+        """Rebuild a program from `header()` and its binary parts.
+
+        Raises:
+            ValueError: The text is not a header of this format version.
+        """
+        data = json.loads(header)
+        if data.get("version") != FORMAT_VERSION:
+            raise ValueError(
+                f"program format {data.get('version')!r}, expected {FORMAT_VERSION}"
+            )
+        return Program(
+            values=tuple(_value(v) for v in data["values"]),
+            steps=tuple(_step(s) for s in data["steps"]),
+            results=tuple(data["results"]),
+            arena_bytes=data["arena_bytes"],
+            objects=objects,
+            constants=constants,
+            report=data["report"],
+        )
+
+
+def _value(data: dict[str, Any]) -> Value:
+    data = dict(data)
+    return Value(tuple(data.pop("shape")), place=Place(data.pop("place")), **data)
+
+
+def _step(data: dict[str, Any]) -> Step:
+    data = dict(data)
+    cls = _STEP_KINDS[data.pop("kind")]
+    reads, writes = tuple(data.pop("reads")), tuple(data.pop("writes"))
+    return cls(reads=reads, writes=writes, **data)

@@ -1,0 +1,75 @@
+"""Owns the imports of MLIR's Python bindings; no other module imports torch_mlir.
+
+The bindings come with the torch-mlir wheel, which carries the newest upstream MLIR
+with all its dialects and passes. `import torch_mlir` does not import torch.
+"""
+
+from torch_mlir import ir, passmanager, rewrite
+from torch_mlir.dialects import (
+    affine,
+    amdgpu,
+    arith,
+    bufferization,
+    builtin,
+    cf,
+    ext,
+    func,
+    gpu,
+    irdl,
+    linalg,
+    llvm,
+    math,
+    memref,
+    nvgpu,
+    nvvm,
+    openmp,
+    rocdl,
+    scf,
+    tensor,
+    transform,
+    ub,
+    vector,
+)
+from torch_mlir.dialects import torch as torch_dialect
+from torch_mlir.dialects.transform import bufferization as bufferization_transform
+from torch_mlir.dialects.transform import interpreter as transform_interpreter
+from torch_mlir.dialects.transform import loop as loop_transform
+from torch_mlir.dialects.transform import memref as memref_transform
+from torch_mlir.dialects.transform import structured as structured_transform
+from torch_mlir.dialects.transform import vector as vector_transform
+
+__all__ = [
+    "affine",
+    "amdgpu",
+    "arith",
+    "bufferization",
+    "bufferization_transform",
+    "builtin",
+    "cf",
+    "ext",
+    "func",
+    "gpu",
+    "ir",
+    "irdl",
+    "linalg",
+    "llvm",
+    "loop_transform",
+    "math",
+    "memref",
+    "memref_transform",
+    "nvgpu",
+    "nvvm",
+    "openmp",
+    "passmanager",
+    "rewrite",
+    "rocdl",
+    "scf",
+    "structured_transform",
+    "tensor",
+    "torch_dialect",
+    "transform",
+    "transform_interpreter",
+    "ub",
+    "vector",
+    "vector_transform",
+]

@@ -1,0 +1,125 @@
+"""Owns the compilation of LLVM IR text to object code for a host CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import llvmlite.binding as llvm
+
+from magweld.codegen.launch import Launch, launch_module
+from magweld.codegen.llvm_text import translate_to_llvm_ir
+from magweld.diagnostics import MagweldError
+
+
+class CodegenError(MagweldError):
+    """LLVM refused code that it was given."""
+
+
+@dataclass(frozen=True)
+class HostTarget:
+    """What object code is made for.
+
+    Attributes:
+        triple: Target triple.
+        cpu: LLVM's name of the CPU.
+        features: LLVM's feature string, e.g. "+avx2,-avx512f".
+    """
+
+    triple: str
+    cpu: str
+    features: str
+
+    @staticmethod
+    def detect() -> HostTarget:
+        """Describe the CPU of this process."""
+        _initialize()
+        return HostTarget(
+            llvm.get_process_triple(),
+            llvm.get_host_cpu_name(),
+            llvm.get_host_cpu_features().flatten(),
+        )
+
+    @property
+    def vector_bits(self) -> int:
+        """Width of the widest vector registers that are worth using."""
+        enabled = set(self.features.split(","))
+        for feature, bits in (("+avx512f", 512), ("+avx", 256)):
+            if feature in enabled:
+                return bits
+        return 128
+
+    @property
+    def vector_registers(self) -> int:
+        """Number of vector registers."""
+        return 32 if self.vector_bits == 512 else 16
+
+    def machine(self) -> llvm.TargetMachine:
+        """Return a new target machine."""
+        _initialize()
+        return llvm.Target.from_triple(self.triple).create_target_machine(
+            cpu=self.cpu, features=self.features, opt=3, reloc="pic", jit=True
+        )
+
+
+def compile_kernels(
+    module: object, launches: Sequence[Launch], target: HostTarget | None = None
+) -> bytes:
+    """Compile a module in the LLVM dialect, with its launch functions.
+
+    Args:
+        module: `ir.Module` with kernels `void k(ptr..., i64 lo, i64 hi)`.
+        launches: The launch functions to define beside them.
+        target: What to compile for; the CPU of this process by default.
+
+    Returns:
+        A relocatable object file.
+
+    Raises:
+        CodegenError: LLVM does not take the code.
+    """
+    text = translate_to_llvm_ir(module)
+    return emit_object([text, launch_module(launches)], target or HostTarget.detect())
+
+
+def emit_object(texts: Sequence[str], target: HostTarget) -> bytes:
+    """Link, optimise and assemble LLVM IR texts to one object file.
+
+    Raises:
+        CodegenError: LLVM does not take the code.
+    """
+    machine = target.machine()
+    module = _link(texts, target, machine)
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = True
+    options.slp_vectorization = True
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return bytes(machine.emit_object(module))
+
+
+def _link(
+    texts: Sequence[str], target: HostTarget, machine: llvm.TargetMachine
+) -> llvm.ModuleRef:
+    linked = None
+    for text in texts:
+        try:
+            module = llvm.parse_assembly(text)
+            module.verify()
+        except RuntimeError as error:
+            raise CodegenError(f"LLVM does not take the generated code: {error}") from error
+        module.triple = target.triple
+        module.data_layout = str(machine.target_data)
+        if linked is None:
+            linked = module
+        else:
+            linked.link_in(module)
+    if linked is None:
+        raise CodegenError("there is no code to compile")
+    return linked
+
+
+def _initialize() -> None:
+    # Both are idempotent and take microseconds when done before.
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()

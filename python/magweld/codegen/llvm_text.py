@@ -1,0 +1,41 @@
+"""Owns the way from MLIR's LLVM dialect to LLVM IR text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from magweld.bindings import ir, llvm
+from magweld.codegen.llvm_literals import respell_literals
+
+_TILES = "magweld.tiles"
+
+
+@dataclass(frozen=True)
+class KernelSignature:
+    """A kernel as its caller sees it.
+
+    Attributes:
+        symbol: Name of `void symbol(ptr..., i64 lo, i64 hi)`.
+        pointers: Number of pointer arguments: operands, then destinations.
+        tiles: Number of tiles; the kernel does those from `lo` to below `hi`.
+    """
+
+    symbol: str
+    pointers: int
+    tiles: int
+
+
+def kernel_signatures(module: ir.Module) -> tuple[KernelSignature, ...]:
+    """Return the kernels of a module in the LLVM dialect, in order."""
+    found = []
+    for op in module.body.operations:
+        if isinstance(op, llvm.LLVMFuncOp) and _TILES in op.attributes:
+            arguments = len(op.regions[0].blocks[0].arguments)
+            tiles = op.attributes[_TILES].value
+            found.append(KernelSignature(op.sym_name.value, arguments - 2, tiles))
+    return tuple(found)
+
+
+def translate_to_llvm_ir(module: ir.Module) -> str:
+    """Return the LLVM IR text of a module in the LLVM dialect, for llvmlite."""
+    return respell_literals(str(llvm.translate_module_to_llvmir(module.operation)))

@@ -1,0 +1,174 @@
+"""Owns the compilation of a module in the torch dialect to a program.
+
+`compile_module` runs in a worker process that never imports torch: an abort in
+native code costs that process and not the user's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from magweld.artifact import (
+    ExternalStep,
+    KernelStep,
+    LibraryStep,
+    Program,
+    Step,
+)
+from magweld.bindings import ir
+from magweld.codegen.host import HostTarget, compile_kernels
+from magweld.codegen.launch import Launch
+from magweld.codegen.llvm_text import KernelSignature, kernel_signatures
+from magweld.context import make_context
+from magweld.diagnostics import MagweldError
+from magweld.host_function import HostCall, HostFunction, read_host_function
+from magweld.passes.cpu.pipeline import cpu_pipeline
+from magweld.passes.cpu.register_tile import VectorUnit
+from magweld.passes.execution import run_pipeline
+from magweld.passes.graph.lower_torch_to_linalg import UnloweredError
+from magweld.passes.graph.select_implementation import LibraryUse
+from magweld.passes.phases import Phase
+from magweld.passes.pipelines import graph_pipeline
+from magweld.runtime.container import decode_request, encode_program
+
+# Bytes that a kernel must move before waking other threads pays: a parallel region
+# costs some microseconds, in which one core moves tens of kilobytes.
+PARALLEL_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True)
+class CompileOptions:
+    """What a compilation may decide.
+
+    Attributes:
+        device: Name of a device description; "cpu" is this machine.
+        library: Whether library calls may compute operators.
+    """
+
+    device: str = "cpu"
+    library: LibraryUse = "auto"
+
+    def text(self) -> str:
+        """Return the options as canonical text."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @staticmethod
+    def parse(text: str) -> CompileOptions:
+        """Read what `text` wrote."""
+        return CompileOptions(**json.loads(text))
+
+
+class NeedsExternalsError(MagweldError):
+    """Graph nodes have no lowering and must run through torch; `str()` lists them.
+
+    Attributes:
+        nodes: Their names.
+    """
+
+    def __init__(self, nodes: Sequence[str]) -> None:
+        super().__init__("\n".join(nodes))
+        self.nodes = tuple(nodes)
+
+
+def compile_module(payload: bytes) -> bytes:
+    """Compile an encoded request, options and module text, to an encoded program.
+
+    Raises:
+        NeedsExternalsError: See there; the caller changes the module and tries again.
+        MagweldError: The module cannot be compiled.
+    """
+    options, text = decode_request(payload)
+    return encode_program(compile_text(text, CompileOptions.parse(options)))
+
+
+def compile_text(text: str, options: CompileOptions) -> Program:
+    """Compile a module in the torch dialect for the CPU of this process.
+
+    Raises:
+        NeedsExternalsError: Named nodes have no lowering.
+        MagweldError: The module cannot be compiled.
+    """
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        lower_to_tiles(module, options)
+        host = read_host_function(module)
+        objects = _compile_kernels(module, host)
+        return _program(host, objects)
+
+
+def lower_to_tiles(
+    module: Any, options: CompileOptions, until: Phase = Phase.TILED
+) -> None:
+    """Lower a module in the torch dialect in place, as far as to tiled kernels.
+
+    Raises:
+        NeedsExternalsError: Named nodes have no lowering.
+    """
+    pipeline = graph_pipeline(options.device, options.library, until)
+    try:
+        run_pipeline(pipeline, module)
+    except UnloweredError as error:
+        nodes = sorted({op.node for op in error.operations if op.node})
+        if not nodes:
+            raise
+        raise NeedsExternalsError(nodes) from error
+
+
+def _compile_kernels(module: Any, host: HostFunction) -> tuple[bytes, ...]:
+    calls = [call for call in host.calls if call.kind == "kernel"]
+    if not calls:
+        return ()
+    for op in list(module.body.operations):
+        if "tile_graph.kernel" not in op.attributes:
+            op.erase()
+    target = HostTarget.detect()
+    unit = VectorUnit(target.vector_bits, target.vector_registers)
+    run_pipeline(cpu_pipeline(unit), module)
+    signatures = {s.symbol: s for s in kernel_signatures(module)}
+    launches = [
+        _launch(host, call, signatures[call.callee], number)
+        for number, call in enumerate(calls)
+    ]
+    return (compile_kernels(module, launches, target),)
+
+
+def _launch(
+    host: HostFunction, call: HostCall, kernel: KernelSignature, number: int
+) -> Launch:
+    entries = (*call.operands, *call.results)
+    moved = sum(host.bytes_of(value) for value in entries)
+    parallel = moved >= PARALLEL_BYTES
+    return Launch(_launch_symbol(number), kernel, entries, parallel)
+
+
+def _launch_symbol(number: int) -> str:
+    return f"launch_{number}"
+
+
+def _program(host: HostFunction, objects: tuple[bytes, ...]) -> Program:
+    steps: list[Step] = []
+    kernels = 0
+    for call in host.calls:
+        if call.kind == "kernel":
+            symbol = _launch_symbol(kernels)
+            steps.append(KernelStep(symbol, call.operands, call.results))
+            kernels += 1
+        elif call.kind == "library":
+            attributes = dict(call.attributes)
+            op = attributes.pop("op")
+            steps.append(LibraryStep(op, call.operands, call.results, attributes))
+        else:
+            steps.append(ExternalStep(call.node, call.operands, call.results))
+    return Program(
+        values=tuple(host.values),
+        steps=tuple(steps),
+        results=host.results,
+        arena_bytes=host.arena_bytes,
+        objects=objects,
+        constants=tuple(host.constants),
+        report={"groups": [call.report for call in host.calls if call.report]},
+    )
+

@@ -1,0 +1,17 @@
+"""Owns the making of MLIR contexts that know magweld's dialects."""
+
+from magweld.bindings import ir, torch_dialect
+from magweld.dialects import load_dialects
+
+
+def make_context() -> ir.Context:
+    """Return a new context: upstream and torch dialects registered, ours loaded.
+
+    Multithreading is off: passes and verifiers written in Python must run in the
+    thread that holds the interpreter lock.
+    """
+    context = ir.Context()
+    context.enable_multithreading(False)
+    torch_dialect.register_dialect(context)
+    load_dialects(context)
+    return context

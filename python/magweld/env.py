@@ -1,0 +1,181 @@
+"""Owns every environment variable of magweld: name, type, default and meaning.
+
+A variable is read each time it is asked for, never at import.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import platformdirs
+
+T_co = TypeVar("T_co", covariant=True)
+
+DEBUG_LEVELS: tuple[str, ...] = (
+    "nothing but warnings",
+    "a line for each record, compilation, cache hit and fallback",
+    "the decisions and refusals with their reasons, the time of each phase",
+    "the IR at every phase, and tracebacks of internal errors",
+)
+"""What each level of `DEBUG` adds to the one before it."""
+
+_BOOLEANS = {"0": False, "false": False, "1": True, "true": True}
+
+
+class EnvironmentVariableError(ValueError):
+    """An environment variable whose text means nothing."""
+
+
+@dataclass(frozen=True)
+class Variable(Generic[T_co]):
+    """One environment variable.
+
+    Attributes:
+        name: With the prefix `MAGWELD_`.
+        type_name: What its text has to be.
+        default_text: The default, for readers.
+        doc: One sentence on what it does.
+        decode: Text to value; raises ValueError.
+        default: Makes the value of the unset or empty variable.
+    """
+
+    name: str
+    type_name: str
+    default_text: str
+    doc: str
+    decode: Callable[[str], T_co]
+    default: Callable[[], T_co]
+
+    def get(self) -> T_co:
+        """Read the variable.
+
+        Raises:
+            EnvironmentVariableError: Its text is ill-formed; the message names it.
+        """
+        text = os.environ.get(self.name, "").strip()
+        if not text:
+            return self.default()
+        try:
+            return self.decode(text)
+        except ValueError:
+            message = f"{self.name}: expected {self.type_name}, got '{text}'"
+            raise EnvironmentVariableError(message) from None
+
+
+def _natural(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise ValueError(text)
+    return value
+
+
+def _positive(text: str) -> int:
+    value = _natural(text)
+    if value == 0:
+        raise ValueError(text)
+    return value
+
+
+def _debug_level(text: str) -> int:
+    value = _natural(text)
+    if value >= len(DEBUG_LEVELS):
+        raise ValueError(text)
+    return value
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in _BOOLEANS:
+        raise ValueError(text)
+    return _BOOLEANS[text.lower()]
+
+
+def _path(text: str) -> Path:
+    return Path(text).expanduser()
+
+
+CACHE: Variable[bool] = Variable(
+    "MAGWELD_CACHE",
+    "0 or 1",
+    "1",
+    "Whether compiled programs are kept on disk and taken from there.",
+    _boolean,
+    lambda: True,
+)
+
+CACHE_DIR: Variable[Path] = Variable(
+    "MAGWELD_CACHE_DIR",
+    "a directory",
+    "`magweld` in the user's cache directory",
+    "Where compiled programs are kept.",
+    _path,
+    lambda: platformdirs.user_cache_path("magweld"),
+)
+
+CACHE_MAX_BYTES: Variable[int] = Variable(
+    "MAGWELD_CACHE_MAX_BYTES",
+    "a number of bytes",
+    "4294967296",
+    "Size above which the least recently used programs leave the disk cache.",
+    _natural,
+    lambda: 4 << 30,
+)
+
+CHECK: Variable[bool] = Variable(
+    "MAGWELD_CHECK",
+    "0 or 1",
+    "0",
+    "Whether each call of a compiled program is compared with eager execution.",
+    _boolean,
+    lambda: False,
+)
+
+DEBUG: Variable[int] = Variable(
+    "MAGWELD_DEBUG",
+    "a level, 0 to 3",
+    "0",
+    "How much is logged to stderr; the levels are below.",
+    _debug_level,
+    lambda: 0,
+)
+
+DUMP_DIR: Variable[Path | None] = Variable(
+    "MAGWELD_DUMP_DIR",
+    "a directory",
+    "unset",
+    "Where the IR after every pass and the inputs of failed pipelines are written.",
+    _path,
+    lambda: None,
+)
+
+THREADS: Variable[int | None] = Variable(
+    "MAGWELD_THREADS",
+    "a positive number",
+    "as many as torch uses",
+    "Number of threads of a CPU kernel.",
+    _positive,
+    lambda: None,
+)
+
+WORKERS: Variable[int | None] = Variable(
+    "MAGWELD_WORKERS",
+    "a positive number",
+    "one for each core that the process may use",
+    "Largest number of compile workers.",
+    _positive,
+    lambda: None,
+)
+
+VARIABLES: tuple[Variable[object], ...] = (
+    CACHE,
+    CACHE_DIR,
+    CACHE_MAX_BYTES,
+    CHECK,
+    DEBUG,
+    DUMP_DIR,
+    THREADS,
+    WORKERS,
+)

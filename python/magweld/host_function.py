@@ -1,0 +1,194 @@
+"""Owns the reading of the host function of a tiled module: values and calls."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy
+
+from magweld.artifact import Place, Value
+from magweld.bindings import ir
+from magweld.diagnostics import MagweldError
+from magweld.passes.analysis.operator_model import element_bytes
+
+_VIEWS = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})
+_REPORTED = (
+    "tile",
+    "level",
+    "footprint",
+    "traffic_before",
+    "traffic_after",
+    "predicted_seconds",
+)
+
+
+@dataclass(frozen=True)
+class HostCall:
+    """One call of the host function.
+
+    Attributes:
+        kind: "kernel", "library" or "external".
+        callee: Symbol that is called.
+        operands: Value ids read.
+        results: Value ids written.
+        attributes: Of a library call, `op` among them.
+        node: Graph node of an external.
+        report: What was decided and predicted, for people.
+    """
+
+    kind: str
+    callee: str
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+    attributes: dict[str, Any] = field(default_factory=dict)
+    node: str = ""
+    report: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class HostFunction:
+    """Values, calls and results of `@main`, ids being positions in `values`."""
+
+    values: list[Value] = field(default_factory=list)
+    element_sizes: list[int] = field(default_factory=list)
+    calls: list[HostCall] = field(default_factory=list)
+    constants: list[bytes] = field(default_factory=list)
+    results: tuple[int, ...] = ()
+    arena_bytes: int = 0
+
+    def bytes_of(self, value: int) -> int:
+        """Return the bytes of a value."""
+        return math.prod(self.values[value].shape) * self.element_sizes[value]
+
+
+def read_host_function(module: Any, name: str = "main") -> HostFunction:
+    """Read the host function of a module after plan-memory.
+
+    Raises:
+        MagweldError: It holds something that the runtime cannot carry out.
+    """
+    functions = {op.name.value: op for op in module.body.operations}
+    return _Reader(functions).read(functions[name])
+
+
+class _Reader:
+    def __init__(self, functions: dict[str, Any]) -> None:
+        self._functions = functions
+        self._host = HostFunction()
+        self._ids: dict[Any, int] = {}
+
+    def read(self, main: Any) -> HostFunction:
+        block = main.regions[0].blocks[0]
+        for number, argument in enumerate(block.arguments):
+            self._add(argument, Place.INPUT, index=number)
+        for op in block.operations:
+            self._operation(op.operation)
+        arena = main.attributes["magweld.arena_bytes"]
+        self._host.arena_bytes = ir.IntegerAttr(arena).value
+        return self._host
+
+    def _operation(self, op: Any) -> None:
+        if op.name in _VIEWS:
+            source = self._ids[op.operands[0]]
+            self._add(op.results[0], Place.VIEW, index=source)
+        elif op.name == "tensor.empty":
+            self._destination(op)
+        elif op.name == "arith.constant":
+            self._constant(op)
+        elif op.name == "func.call":
+            self._call(op)
+        elif op.name == "func.return":
+            self._host.results = tuple(self._ids[v] for v in op.operands)
+        else:
+            raise MagweldError(f"the host function holds '{op.name}'")
+
+    def _add(self, value: Any, place: Place, index: int = 0, offset: int = 0) -> int:
+        type_ = ir.RankedTensorType(value.type)
+        identity = len(self._host.values)
+        self._host.values.append(
+            Value(tuple(type_.shape), str(type_.element_type), place, index, offset)
+        )
+        self._host.element_sizes.append(element_bytes(type_))
+        self._ids[value] = identity
+        return identity
+
+    def _destination(self, op: Any) -> None:
+        place = Place(ir.StringAttr(op.attributes["magweld.place"]).value)
+        offset = 0
+        if place is Place.ARENA:
+            offset = ir.IntegerAttr(op.attributes["magweld.offset"]).value
+        self._add(op.results[0], place, offset=offset)
+
+    def _constant(self, op: Any) -> None:
+        if not isinstance(op.results[0].type, ir.RankedTensorType):
+            return
+        self._add(op.results[0], Place.CONSTANT, index=len(self._host.constants))
+        self._host.constants.append(_constant_bytes(op))
+
+    def _call(self, op: Any) -> None:
+        callee = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+        function = self._functions[callee]
+        if "magweld.external" in function.attributes:
+            self._external(op, callee, function)
+            return
+        inputs = len(op.operands) - len(op.results)
+        operands = tuple(self._ids[v] for v in list(op.operands)[:inputs])
+        results = tuple(self._ids[v] for v in list(op.operands)[inputs:])
+        for value, identity in zip(op.results, results, strict=True):
+            self._ids[value] = identity
+        if "magweld.library" in function.attributes:
+            attributes = _plain(function.attributes["magweld.library"])
+            call = HostCall("library", callee, operands, results, attributes)
+        else:
+            report = _report(op, callee, function)
+            call = HostCall("kernel", callee, operands, results, report=report)
+        self._host.calls.append(call)
+
+    def _external(self, op: Any, callee: str, function: Any) -> None:
+        operands = tuple(self._ids[v] for v in op.operands)
+        results = tuple(self._add(v, Place.ADOPTED) for v in op.results)
+        node = ir.StringAttr(function.attributes["magweld.external"]).value
+        self._host.calls.append(
+            HostCall("external", callee, operands, results, node=node)
+        )
+
+
+def _constant_bytes(op: Any) -> bytes:
+    type_ = ir.RankedTensorType(op.results[0].type)
+    attribute = ir.DenseElementsAttr(op.attributes["value"])
+    if attribute.is_splat:
+        attribute = ir.DenseElementsAttr.get(
+            [attribute.get_splat_value()] * math.prod(type_.shape), type_
+        )
+    # The buffer protocol of the bindings: one byte an element for i1 as well.
+    return bytes(numpy.ascontiguousarray(numpy.array(attribute)).tobytes())
+
+
+def _plain(attribute: Any) -> dict[str, Any]:
+    return {
+        entry.name: _python_value(entry.attr) for entry in ir.DictAttr(attribute)
+    }
+
+
+def _python_value(attribute: Any) -> Any:
+    if isinstance(attribute, ir.ArrayAttr):
+        return [_python_value(item) for item in attribute]
+    return attribute.value
+
+
+def _report(op: Any, callee: str, function: Any) -> dict[str, Any]:
+    report: dict[str, Any] = {
+        "kernel": callee,
+        "operators": _python_value(op.attributes["tile_graph.operators"]),
+    }
+    for key in _REPORTED:
+        name = f"tile_graph.{key}"
+        if name not in function.attributes:
+            continue
+        attribute = function.attributes[name]
+        report[key] = (
+            list(attribute.sizes) if key == "tile" else _python_value(attribute)
+        )
+    return report

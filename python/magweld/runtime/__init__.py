@@ -1,0 +1,1 @@
+"""Runs compiled programs: loads code, plans calls, keeps the compile cache."""

@@ -1,0 +1,80 @@
+"""Owns the check of a call's arguments against what a program was compiled for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from magweld.runtime.errors import InputMismatchError
+from magweld.runtime.layout import Signature
+
+
+class Admission:
+    """Turns the arguments of a call into addresses, or refuses them.
+
+    Generated code reads raw memory, so every property it relies on is checked on
+    every call: parameters can change under the same tensor object.
+    """
+
+    def __init__(self, expected: Sequence[Signature]) -> None:
+        self._expected = tuple(expected)
+        self._pairs = tuple((s.shape, s.dtype) for s in expected)
+        self._complex = [i for i, s in enumerate(expected) if s.dtype.is_complex]
+
+    def addresses(self, arguments: Sequence[Tensor]) -> list[int]:
+        """Return the data pointers of contiguous CPU tensors, in order.
+
+        Raises:
+            InputMismatchError: An argument is not what the program expects.
+        """
+        if len(arguments) != len(self._pairs):
+            raise InputMismatchError(
+                -1, f"{len(arguments)} arguments, expected {len(self._pairs)}"
+            )
+        pointers = []
+        try:
+            for tensor, (shape, dtype) in zip(arguments, self._pairs, strict=True):
+                if (
+                    tensor.shape != shape
+                    or tensor.dtype is not dtype
+                    or not tensor.is_contiguous()
+                    or not tensor.is_cpu
+                    or tensor.is_neg()
+                ):
+                    raise self._mismatch(arguments)
+                pointers.append(tensor.data_ptr())
+            if any(arguments[i].is_conj() for i in self._complex):
+                raise self._mismatch(arguments)
+        except (AttributeError, RuntimeError) as error:
+            # Other objects, sparse and wrapped tensors: no such method or no memory.
+            raise self._mismatch(arguments) from error
+        return pointers
+
+    def _mismatch(self, arguments: Sequence[Tensor]) -> InputMismatchError:
+        pairs = zip(arguments, self._expected, strict=True)
+        for index, (argument, expected) in enumerate(pairs):
+            problem = describe_difference(argument, expected)
+            if problem:
+                return InputMismatchError(index, f"argument {index} {problem}")
+        return InputMismatchError(-1, "an argument has no memory of its own")
+
+
+def describe_difference(argument: object, expected: Signature) -> str:
+    """Say how an object differs from a plain contiguous CPU tensor; "" if not."""
+    if not isinstance(argument, Tensor):
+        return f"is a {type(argument).__name__}, not a tensor"
+    if argument.layout is not torch.strided:
+        return f"has layout {argument.layout}"
+    if not argument.is_cpu:
+        return f"is on {argument.device}, expected cpu"
+    if argument.shape != expected.shape:
+        return f"has shape {list(argument.shape)}, expected {list(expected.shape)}"
+    if argument.dtype != expected.dtype:
+        return f"has dtype {argument.dtype}, expected {expected.dtype}"
+    if not argument.is_contiguous():
+        return f"has strides {list(argument.stride())} and is not contiguous"
+    if argument.is_neg() or argument.is_conj():
+        return "is a lazily negated or conjugated view"
+    return ""

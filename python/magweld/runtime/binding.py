@@ -1,0 +1,154 @@
+"""Owns the turning of a program's steps into calls on the addresses of one frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+
+from torch import Tensor
+
+from magweld.artifact import (
+    ExternalStep,
+    KernelStep,
+    LibraryStep,
+    Place,
+    Program,
+    Step,
+)
+from magweld.runtime.errors import ProgramError
+from magweld.runtime.frame import Frame
+from magweld.runtime.layout import Layout
+from magweld.runtime.library import LibraryOperation, make_operation
+
+Action = Callable[[], object]
+KernelFunction = Callable[[int], object]
+RunExternal = Callable[[str, Sequence[Tensor]], Sequence[Tensor]]
+
+
+def check_library_steps(layout: Layout) -> dict[int, LibraryOperation]:
+    """Return the operation of every library step, by step number.
+
+    Raises:
+        ProgramError: An unknown operation, or operands and result that do not fit.
+    """
+    operations = {}
+    for number, step in enumerate(layout.program.steps):
+        if isinstance(step, LibraryStep):
+            operations[number] = make_operation(step)
+            _check_library_step(layout, step, operations[number])
+    return operations
+
+
+def _check_library_step(
+    layout: Layout, step: LibraryStep, operation: LibraryOperation
+) -> None:
+    reads = [layout.signatures[i] for i in step.reads]
+    writes = [layout.signatures[i] for i in step.writes]
+    try:
+        shape = tuple(operation.result_shape(*(s.shape for s in reads)))
+    except (ValueError, TypeError) as error:
+        raise ProgramError("bad-library-step", f"{step.op}: {error}") from error
+    # A wrong `out` would be resized by torch, away from its place in the arena.
+    if len(writes) != 1 or tuple(writes[0].shape) != shape:
+        found = [tuple(s.shape) for s in writes]
+        raise ProgramError("bad-library-step", f"{step.op}: {shape} into {found}")
+    dtypes = {s.dtype for s in (*reads, *writes)}
+    if len(dtypes) != 1:
+        raise ProgramError("bad-library-step", f"{step.op}: mixed types {dtypes}")
+
+
+def bind_steps(
+    frame: Frame,
+    functions: Mapping[str, KernelFunction],
+    operations: Mapping[int, LibraryOperation],
+    run_external: RunExternal,
+) -> tuple[Action, ...]:
+    """Return one call per step, in order, and calls that free adopted tensors."""
+    binders: dict[type[Step], Callable[[int, Step], Action]] = {
+        KernelStep: lambda _, step: _bind_kernel(frame, step, functions),
+        LibraryStep: lambda number, step: _bind_library(
+            frame, step, operations[number]
+        ),
+        ExternalStep: lambda _, step: _bind_external(frame, step, run_external),
+    }
+    actions: list[Action] = []
+    for number, step in enumerate(frame.layout.program.steps):
+        actions.append(binders[type(step)](number, step))
+        released = tuple(_released_after(frame.layout, number))
+        if released:
+            actions.append(partial(_release, frame.tensors, released))
+    return tuple(actions)
+
+
+def _bind_kernel(
+    frame: Frame, step: Step, functions: Mapping[str, KernelFunction]
+) -> Action:
+    assert isinstance(step, KernelStep)
+    return partial(functions[step.symbol], frame.table_address)
+
+
+def _bind_library(frame: Frame, step: Step, operation: LibraryOperation) -> Action:
+    assert isinstance(step, LibraryStep)
+    target = step.writes[0]
+    into_buffer = operation.writes_out and _has_buffer(frame.layout, target)
+    deliver = _deliverer(frame, target, f"library operation {step.op}")
+
+    def operands() -> list[Tensor]:
+        return [
+            operation.arrange(position, frame.tensor(value_id))
+            for position, value_id in enumerate(step.reads)
+        ]
+
+    if into_buffer and all(map(frame.is_static, (*step.reads, target))):
+        return partial(operation.compute, operands(), frame.tensor(target))
+    if into_buffer:
+        return lambda: operation.compute(operands(), frame.tensor(target))
+    return lambda: deliver(operation.compute(operands(), None))
+
+
+def _bind_external(frame: Frame, step: Step, run_external: RunExternal) -> Action:
+    assert isinstance(step, ExternalStep)
+    source = f"external node {step.node!r}"
+    deliver = [_deliverer(frame, value_id, source) for value_id in step.writes]
+
+    def run() -> None:
+        results = run_external(step.node, [frame.tensor(i) for i in step.reads])
+        if len(results) != len(deliver):
+            raise ProgramError(
+                "bad-result",
+                f"{source} returned {len(results)} tensors, expected {len(deliver)}",
+            )
+        for put, result in zip(deliver, results, strict=True):
+            put(result)
+
+    return run
+
+
+def _deliverer(frame: Frame, target: int, source: str) -> Callable[[Tensor], object]:
+    if _has_buffer(frame.layout, target):
+        # `copy_` alone would broadcast and convert what does not fit.
+        return lambda tensor: frame.tensor(target).copy_(
+            frame.plain(target, tensor, source)
+        )
+    return lambda tensor: frame.adopt(target, tensor, source)
+
+
+def _has_buffer(layout: Layout, value_id: int) -> bool:
+    return layout.root_value(value_id).place is not Place.ADOPTED
+
+
+def _released_after(layout: Layout, number: int) -> Iterator[int]:
+    for root, (_, last) in layout.lifetimes.items():
+        if last == number and layout.program.values[root].place is Place.ADOPTED:
+            yield from (root, *layout.aliases[root])
+
+
+def _release(tensors: list[Tensor | None], value_ids: tuple[int, ...]) -> None:
+    for value_id in value_ids:
+        tensors[value_id] = None
+
+
+def kernel_symbols(program: Program) -> tuple[str, ...]:
+    """Return the launch functions that a program calls, each once, in order."""
+    steps = (s.symbol for s in program.steps if isinstance(s, KernelStep))
+    return tuple(dict.fromkeys(steps))

@@ -1,0 +1,162 @@
+"""Owns one arena with everything that is bound to its addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from magweld.artifact import KernelStep, Place
+from magweld.runtime.admission import describe_difference
+from magweld.runtime.errors import ProgramError
+from magweld.runtime.layout import Layout
+from magweld.runtime.memory import Block
+
+_STATIC = (Place.ARENA, Place.CONSTANT)
+
+
+class _View(NamedTuple):
+    value_id: int
+    shape: torch.Size
+    as_tensor: bool  # read by more than kernels, which need the address alone
+
+
+class Frame:
+    """The values of one call at a time: an arena, its views and the address table.
+
+    What never moves (arena, constants, views of them) is set once; a call sets
+    arguments, fresh outputs and adopted tensors, and takes them out at its end.
+    `tensors[i]` is set for the values that a torch step or a result needs.
+
+    Attributes:
+        layout: The checked program.
+        tensors: Tensor of every value id, None while it has none.
+        table: Address of every value id, int64; kernels read it.
+        table_address: Address of `table`.
+    """
+
+    def __init__(
+        self, layout: Layout, constants: dict[int, Tensor], constants_block: Block
+    ) -> None:
+        count = len(layout.program.values)
+        needed = _ids_needed_as_tensors(layout)
+        self.layout = layout
+        self.tensors: list[Tensor | None] = [None] * count
+        self._views = tuple(
+            tuple(_View(i, layout.signatures[i].shape, i in needed) for i in views)
+            for views in layout.aliases
+        )
+        self.table = np.zeros(max(count, 1), dtype=np.int64)
+        self.table_address = int(self.table.ctypes.data)
+        arena = Block(layout.program.arena_bytes)
+        # Kept alive by the views, too, but a program may have no arena values.
+        self._blocks = (arena, constants_block)
+        self._owned = {block.storage_address for block in self._blocks}
+        for value_id in layout.values_in(Place.ARENA):
+            offset = layout.program.values[value_id].offset
+            self.place(value_id, arena.view(offset, layout.signatures[value_id]))
+        for value_id, tensor in constants.items():
+            self.place(value_id, tensor)
+        self._input_ids = np.array(layout.inputs, dtype=np.int64)
+        self._outputs = tuple(layout.values_in(Place.OUTPUT))
+        self._dynamic = tuple(
+            i for i in range(count) if layout.root_value(i).place not in _STATIC
+        )
+        self._viewed_inputs = [
+            (position, value_id)
+            for position, value_id in enumerate(layout.inputs)
+            if value_id in needed or layout.aliases[value_id]
+        ]
+
+    def is_static(self, value_id: int) -> bool:
+        """Whether a value is at the same address in all calls on this frame."""
+        return self.layout.root_value(value_id).place in _STATIC
+
+    def place(self, root: int, tensor: Tensor) -> None:
+        """Give a root its tensor, and its views theirs."""
+        address = tensor.data_ptr()
+        self.tensors[root] = tensor
+        self.table[root] = address
+        for view in self._views[root]:
+            self.table[view.value_id] = address
+            if view.as_tensor:
+                self.tensors[view.value_id] = tensor.view(view.shape)
+
+    def begin(self, arguments: Sequence[Tensor], addresses: list[int]) -> None:
+        """Set the arguments and allocate the outputs of a call."""
+        if addresses:
+            self.table[self._input_ids] = addresses
+        for position, value_id in self._viewed_inputs:
+            self.place(value_id, arguments[position])
+        for value_id in self._outputs:
+            signature = self.layout.signatures[value_id]
+            self.place(
+                value_id,
+                torch.empty(signature.shape, dtype=signature.dtype, device="cpu"),
+            )
+
+    def adopt(self, value_id: int, tensor: Tensor, source: str) -> None:
+        """Make a tensor that a step returned the value.
+
+        Raises:
+            ProgramError: It is not the tensor that the program says.
+        """
+        tensor = self.plain(value_id, tensor, source)
+        # A view of the arena would change when its bytes are used again, and a view
+        # of a constant would let the caller write to it.
+        if tensor.untyped_storage().data_ptr() in self._owned:
+            tensor = tensor.clone()
+        self.place(value_id, tensor)
+
+    def plain(self, value_id: int, tensor: Tensor, source: str) -> Tensor:
+        """Return a step's result contiguous and resolved, having checked its kind.
+
+        Raises:
+            ProgramError: Another shape, dtype, device or no tensor at all.
+        """
+        if isinstance(tensor, Tensor) and tensor.layout is torch.strided:
+            tensor = tensor.resolve_conj().resolve_neg().contiguous()
+        problem = describe_difference(tensor, self.layout.signatures[value_id])
+        if problem:
+            raise ProgramError(
+                "bad-result", f"the result of {source} for value {value_id} {problem}"
+            )
+        return tensor
+
+    def tensor(self, value_id: int) -> Tensor:
+        """Return the tensor of a value that has one."""
+        tensor = self.tensors[value_id]
+        assert tensor is not None, value_id
+        return tensor
+
+    def results(self) -> list[Tensor]:
+        """Return the results of a call; none shares memory with this frame."""
+        copies: dict[int, Tensor] = {}
+        found = []
+        for value_id in self.layout.program.results:
+            if not self.is_static(value_id):
+                found.append(self.tensor(value_id))
+                continue
+            root = self.layout.roots[value_id]
+            if root not in copies:
+                copies[root] = self.tensor(root).clone()
+            shape = self.layout.signatures[value_id].shape
+            # The root itself is the copy, so that equal results stay one tensor.
+            found.append(copies[root] if value_id == root else copies[root].view(shape))
+        return found
+
+    def end(self) -> None:
+        """Forget the caller's tensors."""
+        for value_id in self._dynamic:
+            self.tensors[value_id] = None
+
+
+def _ids_needed_as_tensors(layout: Layout) -> set[int]:
+    needed = set(layout.program.results)
+    for step in layout.program.steps:
+        if not isinstance(step, KernelStep):
+            needed.update(step.reads, step.writes)
+    return needed

@@ -1,0 +1,116 @@
+"""Owns what follows from a program's values alone: roots, views, lifetimes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import torch
+
+from magweld.artifact import Place, Program, Value
+from magweld.runtime.dtypes import torch_dtype
+from magweld.runtime.errors import ProgramError
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Shape and dtype that one tensor has on every call."""
+
+    shape: torch.Size
+    dtype: torch.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of a contiguous tensor of this signature."""
+        return prod(self.shape) * self.dtype.itemsize
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A program with its views resolved; shared by all concurrent calls.
+
+    A *root* is a value that is no view; the root of a view is the value whose bytes
+    it shows. Construct only from checked programs (`validation.check_program`) or
+    for checking one.
+    """
+
+    program: Program
+
+    @cached_property
+    def signatures(self) -> tuple[Signature, ...]:
+        """Shape and dtype of every value.
+
+        Raises:
+            ProgramError: An element type has no torch dtype.
+        """
+        return tuple(
+            Signature(torch.Size(v.shape), torch_dtype(v.dtype))
+            for v in self.program.values
+        )
+
+    @cached_property
+    def roots(self) -> tuple[int, ...]:
+        """Root of every value.
+
+        Raises:
+            ProgramError: A view leads nowhere or back to itself.
+        """
+        return tuple(self._root(i) for i in range(len(self.program.values)))
+
+    def _root(self, start: int) -> int:
+        values = self.program.values
+        at = start
+        for _ in values:
+            if values[at].place is not Place.VIEW:
+                return at
+            at = values[at].index
+            if not 0 <= at < len(values):
+                raise ProgramError("bad-view", f"view {start} leads to no value")
+        raise ProgramError("bad-view", f"view {start} leads back to itself")
+
+    def root_value(self, value_id: int) -> Value:
+        """Return the value whose bytes `value_id` shows."""
+        return self.program.values[self.roots[value_id]]
+
+    @cached_property
+    def aliases(self) -> tuple[tuple[int, ...], ...]:
+        """For every root the views of it, in order of id; () for views."""
+        views: list[list[int]] = [[] for _ in self.program.values]
+        for value_id, root in enumerate(self.roots):
+            if value_id != root:
+                views[root].append(value_id)
+        return tuple(map(tuple, views))
+
+    @cached_property
+    def inputs(self) -> tuple[int, ...]:
+        """Value id of every argument, in order of arguments."""
+        found = (
+            (value.index, value_id)
+            for value_id, value in enumerate(self.program.values)
+            if value.place is Place.INPUT
+        )
+        return tuple(value_id for _, value_id in sorted(found))
+
+    @cached_property
+    def lifetimes(self) -> dict[int, tuple[int, int]]:
+        """For every root that a step writes: first writing and last using step.
+
+        Results live one step longer than the last.
+        """
+        spans: dict[int, tuple[int, int]] = {}
+        for number, step in enumerate(self.program.steps):
+            for root in {self.roots[i] for i in step.writes}:
+                spans[root] = (spans.get(root, (number, number))[0], number)
+            for root in {self.roots[i] for i in step.reads} & spans.keys():
+                spans[root] = (spans[root][0], number)
+        for root in {self.roots[i] for i in self.program.results} & spans.keys():
+            spans[root] = (spans[root][0], len(self.program.steps))
+        return spans
+
+    def values_in(self, *places: Place) -> Iterator[int]:
+        """Yield the ids of the values that have one of these places."""
+        for value_id, value in enumerate(self.program.values):
+            if value.place in places:
+                yield value_id

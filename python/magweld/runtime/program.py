@@ -1,0 +1,100 @@
+"""Owns loaded programs: compiled graphs that can be called with tensors."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from magweld.artifact import Program
+from magweld.runtime.admission import Admission
+from magweld.runtime.binding import (
+    Action,
+    RunExternal,
+    bind_steps,
+    check_library_steps,
+    kernel_symbols,
+)
+from magweld.runtime.frame import Frame
+from magweld.runtime.isolation import TorchIsolation
+from magweld.runtime.loader import load_kernels
+from magweld.runtime.memory import load_constants
+from magweld.runtime.validation import check_program
+
+_logger = logging.getLogger(__name__)
+
+# A call that finds no idle frame makes one; more than this many are not kept, so
+# that a burst of concurrent calls does not hold its arenas for ever.
+_IDLE_FRAMES = 4
+
+
+@dataclass(frozen=True)
+class _BoundFrame:
+    frame: Frame
+    actions: tuple[Action, ...]
+
+
+class LoadedProgram:
+    """A program in memory, callable from any number of threads at once.
+
+    A call takes contiguous CPU tensors, one for each `Place.INPUT` value in order,
+    and returns the results in order. Results are fresh tensors, arguments that the
+    program returns as they are, or views of those; they never show memory that the
+    next call uses. Two concurrent or nested calls have an arena each.
+
+    Args:
+        program: What to load; it is checked as a whole.
+        run_external: Runs one operator of the captured graph by its node's name on
+            the tensors that the step reads; returns its tensor results.
+
+    Raises:
+        ProgramError: The program contradicts itself or its object code.
+    """
+
+    def __init__(self, program: Program, run_external: RunExternal) -> None:
+        self.program = program
+        self._layout = check_program(program)
+        self._operations = check_library_steps(self._layout)
+        self._admission = Admission(
+            [self._layout.signatures[i] for i in self._layout.inputs]
+        )
+        self._kernels = load_kernels(program.objects, kernel_symbols(program))
+        self._constants_block, self._constants = load_constants(self._layout)
+        self._run_external = run_external
+        self._idle: deque[_BoundFrame] = deque(maxlen=_IDLE_FRAMES)
+
+    def __call__(self, arguments: Sequence[Tensor]) -> list[Tensor]:
+        """Run the program once.
+
+        Raises:
+            InputMismatchError: Arguments of other number, shape, dtype or layout.
+            ProgramError: A step returned something else than the program says.
+        """
+        with TorchIsolation():
+            addresses = self._admission.addresses(arguments)
+            bound = self._take_frame()
+            try:
+                bound.frame.begin(arguments, addresses)
+                for action in bound.actions:
+                    action()
+                return bound.frame.results()
+            finally:
+                bound.frame.end()
+                self._idle.append(bound)
+
+    def _take_frame(self) -> _BoundFrame:
+        try:
+            # Popping the latest keeps one arena warm in the caches.
+            return self._idle.pop()
+        except IndexError:
+            return self._make_frame()
+
+    def _make_frame(self) -> _BoundFrame:
+        _logger.debug("new arena of %d bytes", self.program.arena_bytes)
+        frame = Frame(self._layout, self._constants, self._constants_block)
+        functions = self._kernels.functions
+        actions = bind_steps(frame, functions, self._operations, self._run_external)
+        return _BoundFrame(frame, actions)

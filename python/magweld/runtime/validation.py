@@ -1,0 +1,154 @@
+"""Owns the check that a program cannot touch memory it should not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from magweld.artifact import KernelStep, Place, Program, Step
+from magweld.runtime.errors import ProgramError
+from magweld.runtime.layout import Layout
+
+_ALWAYS_DEFINED = (Place.INPUT, Place.CONSTANT)
+
+
+def check_program(program: Program) -> Layout:
+    """Check a program and return its layout.
+
+    The checks cover what generated code cannot notice: pointers out of the arena,
+    reads of bytes nobody wrote, two live values on the same bytes.
+
+    Raises:
+        ProgramError: With the id of the first rule that is broken.
+    """
+    layout = Layout(program)
+    _check_shapes(layout)
+    _check_views(layout)
+    _check_inputs(layout)
+    _check_arena(layout)
+    _check_constants(layout)
+    defined = {i for i, v in enumerate(program.values) if v.place in _ALWAYS_DEFINED}
+    for number, step in enumerate(program.steps):
+        _check_step(layout, number, step, defined)
+    _check_known(program, program.results, "results")
+    _check_defined(layout, program.results, defined, "results")
+    _check_overlaps(layout)
+    return layout
+
+
+def _check_shapes(layout: Layout) -> None:
+    for value_id, signature in enumerate(layout.signatures):
+        if any(extent < 0 for extent in signature.shape):
+            raise ProgramError(
+                "bad-shape", f"value {value_id} has extents {list(signature.shape)}"
+            )
+
+
+def _check_views(layout: Layout) -> None:
+    for value_id in layout.values_in(Place.VIEW):
+        signature = layout.signatures[value_id]
+        root = layout.signatures[layout.roots[value_id]]
+        same_count = signature.shape.numel() == root.shape.numel()
+        if not same_count or signature.dtype != root.dtype:
+            raise ProgramError(
+                "bad-view",
+                f"view {value_id} shows {signature} of {root}: elements differ",
+            )
+
+
+def _check_inputs(layout: Layout) -> None:
+    values = layout.program.values
+    indices = [values[i].index for i in layout.inputs]
+    if indices != list(range(len(indices))):
+        raise ProgramError("bad-inputs", f"argument numbers {indices} are not 0..n-1")
+
+
+def _check_arena(layout: Layout) -> None:
+    for value_id in layout.values_in(Place.ARENA):
+        offset = layout.program.values[value_id].offset
+        signature = layout.signatures[value_id]
+        inside = 0 <= offset <= layout.program.arena_bytes - signature.nbytes
+        if not inside or offset % signature.dtype.itemsize:
+            raise ProgramError(
+                "bad-offset",
+                f"value {value_id} of {signature.nbytes} bytes at offset {offset} is "
+                f"misaligned or outside an arena of {layout.program.arena_bytes} bytes",
+            )
+
+
+def _check_constants(layout: Layout) -> None:
+    constants = layout.program.constants
+    for value_id in layout.values_in(Place.CONSTANT):
+        index = layout.program.values[value_id].index
+        nbytes = layout.signatures[value_id].nbytes
+        if not 0 <= index < len(constants) or len(constants[index]) != nbytes:
+            raise ProgramError(
+                "bad-constant", f"value {value_id} has no constant of {nbytes} bytes"
+            )
+
+
+def _check_step(layout: Layout, number: int, step: Step, defined: set[int]) -> None:
+    where = f"step {number} ({type(step).__name__})"
+    _check_known(layout.program, (*step.reads, *step.writes), where)
+    _check_defined(layout, step.reads, defined, where)
+    for value_id in step.writes:
+        _check_write(layout, step, value_id, defined, where)
+    defined.update(layout.roots[i] for i in step.writes)
+
+
+def _check_known(program: Program, ids: Iterable[int], where: str) -> None:
+    for value_id in ids:
+        if not 0 <= value_id < len(program.values):
+            raise ProgramError(
+                "unknown-value", f"{where}: there is no value {value_id}"
+            )
+
+
+def _check_defined(
+    layout: Layout, ids: Iterable[int], defined: set[int], where: str
+) -> None:
+    for value_id in ids:
+        if layout.roots[value_id] not in defined:
+            raise ProgramError(
+                "undefined-value", f"{where}: value {value_id} is read before a write"
+            )
+
+
+def _check_write(
+    layout: Layout, step: Step, value_id: int, defined: set[int], where: str
+) -> None:
+    place = layout.program.values[value_id].place
+    root = layout.root_value(value_id).place
+    if root in _ALWAYS_DEFINED:
+        raise ProgramError(
+            "read-only-value", f"{where}: value {value_id} is {root} and is written"
+        )
+    if root is not Place.ADOPTED:
+        return
+    # An adopted value has no bytes before its only writer has returned a tensor.
+    if isinstance(step, KernelStep) or place is Place.VIEW or value_id in defined:
+        raise ProgramError(
+            "bad-adoption",
+            f"{where}: value {value_id} is adopted and cannot be written here",
+        )
+
+
+def _check_overlaps(layout: Layout) -> None:
+    values, lifetimes = layout.program.values, layout.lifetimes
+    arena = [i for i in lifetimes if values[i].place is Place.ARENA]
+    live: list[int] = []
+    for root in sorted(arena, key=lambda i: lifetimes[i][0]):
+        live = [other for other in live if lifetimes[other][1] >= lifetimes[root][0]]
+        for other in live:
+            if _same_bytes(layout, root, other):
+                raise ProgramError(
+                    "overlap",
+                    f"values {other} and {root} are alive together in step "
+                    f"{lifetimes[root][0]} and share bytes of the arena",
+                )
+        live.append(root)
+
+
+def _same_bytes(layout: Layout, first: int, second: int) -> bool:
+    values, signatures = layout.program.values, layout.signatures
+    a, b = values[first].offset, values[second].offset
+    return a < b + signatures[second].nbytes and b < a + signatures[first].nbytes
