@@ -11,21 +11,66 @@ from magweld.passes.base import Pass
 _PASSES: tuple[tuple[str, str], ...] = (
     ("absorb-transpose", "magweld.passes.graph.absorb_transpose:AbsorbTranspose"),
     ("absorb-unit-dims", "magweld.passes.graph.absorb_unit_dims:AbsorbUnitDims"),
+    ("annotate-kernels", "magweld.passes.cpu.annotate_kernels:AnnotateKernels"),
     ("connect-operators", "magweld.passes.tile.connect_operators:ConnectOperators"),
+    ("expand-math", "magweld.passes.cpu.expand_math:ExpandMath"),
     ("extract-subgraphs", "magweld.passes.tile.extract_subgraphs:ExtractSubgraphs"),
     ("fold-transpose", "magweld.passes.graph.fold_transpose:FoldTranspose"),
     ("form-tile-graph", "magweld.passes.graph.form_tile_graph:FormTileGraph"),
+    ("generalize-copies", "magweld.passes.cpu.generalize_copies:GeneralizeCopies"),
     ("lower-subgraphs", "magweld.passes.graph.lower_subgraphs:LowerSubgraphs"),
     ("propagate-tiles", "magweld.passes.tile.propagate_tiles:PropagateTiles"),
+    ("outline-tile-range", "magweld.passes.cpu.outline_tile_range:OutlineTileRange"),
+    ("place-scratch", "magweld.passes.cpu.place_scratch:PlaceScratch"),
     ("plan-memory", "magweld.passes.graph.plan_memory:PlanMemory"),
     (
         "select-implementation",
         "magweld.passes.graph.select_implementation:SelectImplementation",
     ),
     ("select-tiles", "magweld.passes.tile.select_tiles:SelectTiles"),
+    ("tile-for-registers", "magweld.passes.cpu.tile_for_registers:TileForRegisters"),
     (
         "unflatten-batch-matmul",
         "magweld.passes.graph.unflatten_batch_matmul:UnflattenBatchMatmul",
+    ),
+    ("vectorize", "magweld.passes.cpu.vectorize:Vectorize"),
+    (
+        "contract-multiply-add",
+        "magweld.passes.gpu.contract_multiply_add:ContractMultiplyAdd",
+    ),
+    (
+        "declare-shared-memory",
+        "magweld.passes.gpu.declare_shared_memory:DeclareSharedMemory",
+    ),
+    ("expand-gpu-math", "magweld.passes.gpu.expand_gpu_math:ExpandGpuMath"),
+    ("form-gpu-launch", "magweld.passes.gpu.form_gpu_launch:FormGpuLaunch"),
+    ("insert-barriers", "magweld.passes.gpu.insert_barriers:InsertBarriers"),
+    (
+        "keep-tiles-in-registers",
+        "magweld.passes.gpu.keep_tiles_in_registers:KeepTilesInRegisters",
+    ),
+    ("map-tiles-to-blocks", "magweld.passes.gpu.map_tiles_to_blocks:MapTilesToBlocks"),
+    (
+        "map-tiles-to-threads",
+        "magweld.passes.gpu.map_tiles_to_threads:MapTilesToThreads",
+    ),
+    (
+        "order-register-loops",
+        "magweld.passes.gpu.order_register_loops:OrderRegisterLoops",
+    ),
+    ("place-shared-memory", "magweld.passes.gpu.place_shared_memory:PlaceSharedMemory"),
+    ("serialize-to-binary", "magweld.passes.gpu.serialize_to_binary:SerializeToBinary"),
+    (
+        "stage-in-shared-memory",
+        "magweld.passes.gpu.stage_in_shared_memory:StageInSharedMemory",
+    ),
+    (
+        "tile-reduction-steps",
+        "magweld.passes.gpu.tile_reduction_steps:TileReductionSteps",
+    ),
+    (
+        "unroll-register-loops",
+        "magweld.passes.gpu.unroll_register_loops:UnrollRegisterLoops",
     ),
 )
 

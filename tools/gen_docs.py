@@ -37,7 +37,7 @@ def env_vars_page() -> str:
             [
                 "# Environment variables",
                 _NOTICE,
-                "A variable is read each time it is needed; an empty one counts as unset.",
+                "A variable is read at each use; an empty one counts as unset.",
                 "\n".join(table),
                 f"## Levels of `{env.DEBUG.name}`",
                 "Each level shows what the one before it shows, and:",

@@ -8,7 +8,6 @@ from magweld.dialects.tile_graph.attributes import (
 )
 from magweld.dialects.tile_graph.builders import (
     build_connect,
-    build_graph,
     build_operator,
     build_subgraph,
     yield_values,
@@ -16,25 +15,27 @@ from magweld.dialects.tile_graph.builders import (
 from magweld.dialects.tile_graph.dialect import TileGraphDialect
 from magweld.dialects.tile_graph.ops import (
     ConnectOp,
-    GraphOp,
     OperatorOp,
     SubgraphOp,
     YieldOp,
 )
-from magweld.dialects.tile_graph.structure import parallel_extents, root_operation
+from magweld.dialects.tile_graph.structure import (
+    captured_values,
+    parallel_extents,
+    root_operation,
+)
+from magweld.dialects.tile_graph.verification import DEVICE
 from magweld.dialects.tile_graph.view import (
-    connected_value,
-    connects_of,
-    consumers_of,
     device_of,
+    is_tile_graph,
     operators_of,
     subgraphs_of,
 )
 
 __all__ = [
+    "DEVICE",
     "ConnectOp",
     "DeviceAttr",
-    "GraphOp",
     "LevelAttr",
     "OperatorOp",
     "SubgraphOp",
@@ -42,13 +43,11 @@ __all__ = [
     "TileGraphDialect",
     "YieldOp",
     "build_connect",
-    "build_graph",
     "build_operator",
     "build_subgraph",
-    "connected_value",
-    "connects_of",
-    "consumers_of",
+    "captured_values",
     "device_of",
+    "is_tile_graph",
     "operators_of",
     "parallel_extents",
     "root_operation",

@@ -1,40 +1,36 @@
 """Owns the functions that make ops of this dialect at the current insertion point.
 
-Builders that open a region give it one empty block with the types of the operands as
-arguments; fill it under `ir.InsertionPoint(op.body.blocks[0])` and end it with
-`yield_values`. Location and insertion point come from the caller's `with`.
+Builders that open a region give it one empty block; fill it under
+`ir.InsertionPoint(op.body.blocks[0])` and end it with `yield_values`. Location and
+insertion point come from the caller's `with`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from magweld.bindings import ir
-from magweld.dialects.tile_graph.attributes import DeviceAttr
 from magweld.dialects.tile_graph.ops import (
     ConnectOp,
-    GraphOp,
     OperatorOp,
     SubgraphOp,
     YieldOp,
 )
 
 OpT = TypeVar("OpT", bound=ir.OpView)
+# More cannot be registered, see `TileGraphDialect`.
+MOST_RESULTS = 2
 
 
-def build_graph(
-    inputs: Sequence[ir.Value], result_types: Sequence[ir.Type], device: DeviceAttr
-) -> GraphOp:
-    """Make a graph for a device, its block empty."""
-    return _with_block(GraphOp(result_types, inputs, device))
+def build_operator(op_name: str, result_types: Sequence[ir.Type]) -> OperatorOp:
+    """Make an operator, its block empty.
 
-
-def build_operator(
-    op_name: str, inputs: Sequence[ir.Value], result_types: Sequence[ir.Type]
-) -> OperatorOp:
-    """Make an operator, its block empty."""
-    return _with_block(OperatorOp(result_types, inputs, ir.StringAttr.get(op_name)))
+    Raises:
+        ValueError: There are neither one nor two results.
+    """
+    attributes = {"op_name": ir.StringAttr.get(op_name)}
+    return _with_block(OperatorOp, result_types, attributes)
 
 
 def build_connect(value: ir.Value, level: str) -> ConnectOp:
@@ -44,7 +40,6 @@ def build_connect(value: ir.Value, level: str) -> ConnectOp:
 
 def build_subgraph(
     subgraph_name: str,
-    inputs: Sequence[ir.Value],
     result_types: Sequence[ir.Type],
     *,
     level: str,
@@ -54,34 +49,42 @@ def build_subgraph(
 
     Args:
         subgraph_name: Name in reports and of the kernel.
-        inputs: Operands.
-        result_types: Types of the results.
+        result_types: Types of the results, one or two.
         level: Level at which reuse tiles are kept.
         implementation: "generated", "library", or None if that is not decided.
+
+    Raises:
+        ValueError: There are neither one nor two results.
     """
-    subgraph = _with_block(
-        SubgraphOp(
-            result_types,
-            inputs,
-            ir.StringAttr.get(subgraph_name),
-            ir.StringAttr.get(level),
-        )
-    )
+    attributes = {
+        "subgraph_name": ir.StringAttr.get(subgraph_name),
+        "level": ir.StringAttr.get(level),
+    }
     if implementation is not None:
-        subgraph.attributes["implementation"] = ir.StringAttr.get(implementation)
-    return subgraph
+        attributes["implementation"] = ir.StringAttr.get(implementation)
+    return _with_block(SubgraphOp, result_types, attributes)
 
 
 def yield_values(values: Sequence[ir.Value]) -> YieldOp:
-    """End the current block with the results of its parent."""
-    return YieldOp(values)
+    """End the current block with the results of its parent, one or two."""
+    name = YieldOp.OPERATION_NAME
+    return ir.Operation.create(name, operands=list(values)).opview
 
 
-def _with_block(op: OpT) -> OpT:
-    operands = op.operation.operands
-    ir.Block.create_at_start(
-        op.operation.regions[0],
-        [value.type for value in operands],
-        [op.operation.location] * len(operands),
+def _with_block(
+    kind: type[OpT],
+    result_types: Sequence[ir.Type],
+    attributes: Mapping[str, ir.Attribute],
+) -> OpT:
+    if not 1 <= len(result_types) <= MOST_RESULTS:
+        raise ValueError(f"expected one or two results, got {len(result_types)}")
+    # The constructors of `ext` would add segment sizes, see `read_by_position`.
+    operation = ir.Operation.create(
+        kind.OPERATION_NAME,
+        results=list(result_types),
+        attributes=dict(attributes),
+        regions=1,
     )
-    return op
+    ir.Block.create_at_start(operation.regions[0], [], [])
+    view: OpT = operation.opview
+    return view

@@ -37,8 +37,9 @@ def root_candidates(block: ir.Block) -> list[ir.Operation]:
 
     A valid operator has exactly one. linalg.fill and tensor.pad count only in a
     block without any other candidate, a fill only if there is no pad either.
+    Operations on memory, which have no results, are none.
     """
-    operations = [op.operation for op in block.operations]
+    operations = [op.operation for op in block.operations if len(op.results)]
     primary = [op for op in operations if _is_primary_root(op.name)]
     groups = [
         primary,
@@ -47,7 +48,7 @@ def root_candidates(block: ir.Block) -> list[ir.Operation]:
     return next((group for group in groups if group), [])
 
 
-def root_operation(operator: ir.OpView) -> ir.Operation:
+def root_operation(operator: ir.Operation | ir.OpView) -> ir.Operation:
     """Return the root of a valid `tile_graph.operator`."""
     return root_candidates(operator.operation.regions[0].blocks[0])[0]
 
@@ -65,7 +66,7 @@ def parallel_extents(root: ir.Operation) -> tuple[int, ...]:
     """
     shape = tuple(ir.ShapedType(root.results[0].type).shape)
     # Not linalg.get_indexing_maps: it writes a memo attribute into convolutions.
-    if "indexing_maps" not in root.attributes:
+    if not root.name.startswith("linalg.") or "indexing_maps" not in root.attributes:
         return shape
     maps = [map_.value for map_ in ir.ArrayAttr(root.attributes["indexing_maps"])]
     extents = _loop_extents(maps, [_shape(value) for value in root.operands])
@@ -88,7 +89,9 @@ def _shape(value: ir.Value) -> tuple[int, ...]:
 def _parallel_loops(root: ir.Operation, result_map: ir.AffineMap) -> list[int]:
     if "iterator_types" in root.attributes:
         kinds = ir.ArrayAttr(root.attributes["iterator_types"])
-        return [i for i, kind in enumerate(kinds) if "parallel" in str(kind)]
+        # The bindings have no class for #linalg.iterator_type.
+        parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>", root.context)
+        return [i for i, kind in enumerate(kinds) if kind == parallel]
     return sorted({loop for loop, _ in _plain_dims(result_map)})
 
 
@@ -109,3 +112,21 @@ def _plain_dims(map_: ir.AffineMap) -> list[tuple[int, int]]:
         for position, result in enumerate(map_.results)
         if isinstance(result, ir.AffineDimExpr)
     ]
+
+
+def captured_values(op: ir.Operation | ir.OpView) -> list[ir.Value]:
+    """Return the values that the regions of `op` use from outside, in first use."""
+    inside: set[ir.Value] = set()
+    used: dict[ir.Value, None] = {}
+
+    def visit(outer: ir.Operation) -> None:
+        for region in outer.regions:
+            for block in region.blocks:
+                inside.update(block.arguments)
+                for nested in block.operations:
+                    used.update(dict.fromkeys(nested.operation.operands))
+                    inside.update(nested.operation.results)
+                    visit(nested.operation)
+
+    visit(op.operation)
+    return [value for value in used if value not in inside]

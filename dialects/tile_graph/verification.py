@@ -10,13 +10,14 @@ from collections.abc import Collection, Iterator
 
 from magweld.bindings import ir
 from magweld.dialects.device_attributes import device_from_attribute
-from magweld.dialects.tile_graph.attributes import DeviceAttr
+from magweld.dialects.tile_graph.attributes import DeviceAttr, TileAttr
 from magweld.dialects.tile_graph.structure import YIELD
 from magweld.targets.device import Device
 
-GRAPH = "tile_graph.graph"
 SUBGRAPH = "tile_graph.subgraph"
 OPERATOR = "tile_graph.operator"
+DEVICE = "tile_graph.device"
+IMPLEMENTATIONS = ("generated", "library")
 
 
 def report(op: ir.OpView, violations: Iterator[str]) -> bool:
@@ -29,28 +30,42 @@ def report(op: ir.OpView, violations: Iterator[str]) -> bool:
     return False
 
 
-def enclosing_graph(op: ir.Operation) -> ir.Operation | None:
-    """Return the nearest `tile_graph.graph` around an operation."""
-    parent = op.parent
-    while parent is not None and parent.operation.name != GRAPH:
-        parent = parent.operation.parent
-    return None if parent is None else parent.operation
-
-
 def enclosing_device(op: ir.Operation) -> Device | None:
-    """Return the device of the nearest graph around `op`.
+    """Return the device of the function around `op`.
 
-    None where there is no such graph, or its device is malformed: then the graph's
-    own verifier says so.
+    None where there is no such function, or its device is malformed.
     """
-    graph = enclosing_graph(op)
-    device = None if graph is None else graph.attributes["device"]
+    parent = op.parent
+    while parent is not None and DEVICE not in parent.operation.attributes:
+        parent = parent.operation.parent
+    device = None if parent is None else parent.operation.attributes[DEVICE]
     if not isinstance(device, DeviceAttr):
         return None
     try:
         return device_from_attribute(device)
     except ValueError:
         return None
+
+
+def device_violations(op: ir.OpView) -> Iterator[str]:
+    """Yield a text unless the function around `op` has a proper device."""
+    parent = op.operation.parent
+    while parent is not None and parent.operation.name != "func.func":
+        parent = parent.operation.parent
+    if parent is None or DEVICE not in parent.operation.attributes:
+        yield f"expected the function around it to have attribute '{DEVICE}'"
+        return
+    attribute = parent.operation.attributes[DEVICE]
+    if not isinstance(attribute, DeviceAttr):
+        yield (
+            f"expected attribute '{DEVICE}' of the function around it to be a "
+            f"#tile_graph.device, got {attribute}"
+        )
+        return
+    try:
+        device_from_attribute(attribute)
+    except ValueError as error:
+        yield f"expected a possible device around it: {error}"
 
 
 def parent_violations(op: ir.OpView, names: Collection[str]) -> Iterator[str]:
@@ -63,22 +78,21 @@ def parent_violations(op: ir.OpView, names: Collection[str]) -> Iterator[str]:
 def region_violations(op: ir.OpView) -> Iterator[str]:
     """Yield what is wrong with a region that stands for the op itself.
 
-    It has one block, whose arguments are the operands and whose `tile_graph.yield`
-    gives the results. No value from outside is used: `IsIsolatedFromAboveTrait`.
+    It has one block without arguments, and its `tile_graph.yield` gives the results.
     """
     operation = op.operation
     blocks = list(operation.regions[0].blocks)
     if len(blocks) != 1:
         yield f"expected one block, got {len(blocks)}"
         return
-    operands = [value.type for value in operation.operands]
-    arguments = [argument.type for argument in blocks[0].arguments]
-    yield from _type_violations("block argument", "operand", arguments, operands)
-    terminator = blocks[0].operations[len(blocks[0].operations) - 1].operation
-    if terminator.name != YIELD:
-        yield f"expected its block to end in '{YIELD}', got '{terminator.name}'"
+    if len(blocks[0].arguments):
+        yield f"expected a block without arguments, got {len(blocks[0].arguments)}"
+    nested = list(blocks[0].operations)
+    if not nested or nested[-1].operation.name != YIELD:
+        got = f"'{nested[-1].operation.name}'" if nested else "an empty block"
+        yield f"expected its block to end in '{YIELD}', got {got}"
         return
-    yielded = [value.type for value in terminator.operands]
+    yielded = [value.type for value in nested[-1].operation.operands]
     results = [value.type for value in operation.results]
     yield from _type_violations("yielded value", "result", yielded, results)
 
@@ -92,13 +106,49 @@ def body_violations(op: ir.OpView, allowed: Collection[str]) -> Iterator[str]:
 
 
 def level_violations(op: ir.OpView, level: str) -> Iterator[str]:
-    """Yield a text unless the device of the enclosing graph has the level."""
+    """Yield a text unless the device of the enclosing function has the level."""
+    yield from device_violations(op)
     device = enclosing_device(op.operation)
     if device is not None and level not in device.level_names():
         yield (
             f"expected its level to be one of {quoted(device.level_names())} of "
             f"device '{device.name}', got '{level}'"
         )
+
+
+def implementation_violations(op: ir.OpView) -> Iterator[str]:
+    """Yield a text unless the implementation is absent or a known one."""
+    attributes = op.operation.attributes
+    if "implementation" not in attributes:
+        return
+    attribute = attributes["implementation"]
+    is_text = isinstance(attribute, ir.StringAttr)
+    if not is_text or attribute.value not in IMPLEMENTATIONS:
+        yield (
+            f"expected attribute 'implementation' to be one of "
+            f"{quoted(IMPLEMENTATIONS)}, got {attribute}"
+        )
+
+
+def tile_violations(attribute: ir.Attribute, extents: tuple[int, ...]) -> Iterator[str]:
+    """Yield a text unless a tile has a positive size for each parallel dimension.
+
+    Args:
+        attribute: The attribute in the place of a tile.
+        extents: Extents of the parallel dimensions.
+    """
+    if not isinstance(attribute, TileAttr):
+        yield f"expected attribute 'tile' to be a #tile_graph.tile, got {attribute}"
+        return
+    sizes = attribute.sizes
+    if len(sizes) != len(extents):
+        yield (
+            f"expected its tile to have {len(extents)} sizes, one for each parallel "
+            f"dimension, got {len(sizes)}"
+        )
+    for index, size in enumerate(sizes):
+        if not isinstance(size, int) or size < 1:
+            yield f"expected size #{index} of its tile to be positive, got {size}"
 
 
 def integer_violations(op: ir.OpView, name: str, least: int) -> Iterator[str]:

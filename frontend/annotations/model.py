@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
-from magweld.frontend.state.lookup import find_in_mro
-from magweld.frontend.state.values import is_class, is_static_builtin
+from magweld.frontend.state.mro import find_in_mro, is_class
+from magweld.frontend.state.values import is_static_builtin
 
 if TYPE_CHECKING:
     from magweld.frontend.monitor.observer import Observer

@@ -79,15 +79,18 @@ def _hide(scores: Tensor, options: AttentionOptions) -> Tensor:
 
 
 def _softmax(scores: Tensor, *, may_hide_rows: bool) -> tuple[Tensor, Tensor]:
-    highest = scores.amax(-1, keepdim=True)
+    # Row values are kept without the reduced axis: they are computed as they are stored.
+    highest = scores.amax(-1)
     if may_hide_rows:
         # A hidden row has no highest score: its exponentials become 0, not nan.
+        lowest = torch.scalar_tensor(-math.inf, dtype=scores.dtype)
         zero = torch.scalar_tensor(0.0, dtype=scores.dtype)
-        highest = torch.where(highest == -math.inf, zero, highest)
-    exponentials = torch.exp(scores - highest)
-    total = exponentials.sum(-1, keepdim=True)
-    log_sum = (highest + torch.log(total)).squeeze(-1)
+        highest = torch.where(highest == lowest, zero, highest)
+    exponentials = torch.exp(scores - highest.unsqueeze(-1))
+    total = exponentials.sum(-1)
+    log_sum = highest + torch.log(total)
     if may_hide_rows:
+        zero = torch.scalar_tensor(0.0, dtype=scores.dtype)
         one = torch.scalar_tensor(1.0, dtype=scores.dtype)
-        total = torch.where(total == 0.0, one, total)
-    return exponentials / total, log_sum
+        total = torch.where(total == zero, one, total)
+    return exponentials * torch.reciprocal(total).unsqueeze(-1), log_sum

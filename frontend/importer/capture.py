@@ -13,8 +13,12 @@ from torch.fx.traceback import preserve_node_meta
 
 from magweld.frontend.importer import refusals
 from magweld.frontend.importer.decompositions import DECOMPOSITIONS
+from magweld.frontend.importer.dtypes import LITERAL_TYPES
 from magweld.frontend.importer.observation import GraphRunner, undisturbed
 from magweld.frontend.importer.substitutions import SUBSTITUTIONS
+
+# Larger ones are data: text is for programs.
+MAX_LITERAL_ELEMENTS = 64
 
 
 class _AtenRunner(GraphRunner):
@@ -49,7 +53,9 @@ def lift_constants(graph: fx.GraphModule) -> tuple[fx.GraphModule, list[torch.Te
             copies[node] = lifted.placeholder(node.name)
             constants.append(value)
         elif node.op == "call_module":
-            raise refusals.NODE_KIND.at(refusals.describe(node), f"module {node.target}")
+            raise refusals.NODE_KIND.at(
+                refusals.describe(node), f"module {node.target}"
+            )
         else:
             copies[node] = lifted.node_copy(node, copies.__getitem__)
     return fx.GraphModule(torch.nn.Module(), lifted), constants
@@ -68,9 +74,7 @@ def to_aten(graph: fx.GraphModule, inputs: Sequence[torch.Tensor]) -> fx.GraphMo
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     # Gradients are no matter of a compiled graph, and a leaf that requires them
     # would refuse to be written to.
-    fakes = [
-        mode.from_tensor(tensor.detach(), static_shapes=True) for tensor in inputs
-    ]
+    fakes = [mode.from_tensor(tensor.detach(), static_shapes=True) for tensor in inputs]
 
     def run(*arguments: torch.Tensor) -> Any:
         return _AtenRunner(graph).run(*arguments)
@@ -85,6 +89,29 @@ def to_aten(graph: fx.GraphModule, inputs: Sequence[torch.Tensor]) -> fx.GraphMo
     with undisturbed(), preserve_node_meta():
         aten: fx.GraphModule = tracer(*fakes)
     return aten
+
+
+def lift_large_literals(aten: fx.GraphModule) -> list[torch.Tensor]:
+    """Make the constants that tracing found into further placeholders, in place.
+
+    Small ones stay: they are written into the module's text.
+
+    Returns:
+        The tensors for the new placeholders, which follow the others.
+    """
+    lifted = []
+    body = next(node for node in aten.graph.nodes if node.op != "placeholder")
+    for node in [n for n in aten.graph.nodes if n.op == "get_attr"]:
+        value = _attribute(aten, node)
+        if value.dtype in LITERAL_TYPES and value.numel() <= MAX_LITERAL_ELEMENTS:
+            continue
+        with aten.graph.inserting_before(body):
+            placeholder = aten.graph.placeholder(f"lifted_{len(lifted)}")
+        placeholder.meta = dict(node.meta)
+        node.replace_all_uses_with(placeholder)
+        aten.graph.erase_node(node)
+        lifted.append(value)
+    return lifted
 
 
 def _inputs_first(graph: fx.Graph) -> list[fx.Node]:

@@ -23,6 +23,9 @@ from magweld.frontend.importer.normalization import (
     group_norm,
     layer_norm,
 )
+from magweld.frontend.importer.pointwise import POINTWISE
+from magweld.frontend.importer.reductions import REDUCTIONS
+from magweld.frontend.importer.structure import STRUCTURE
 
 aten = torch.ops.aten
 
@@ -33,8 +36,6 @@ _FROM_TORCH: tuple[OpOverload, ...] = (
     aten.addmv.default,
     aten.addr.default,
     aten.celu.default,
-    aten.clamp_max.default,
-    aten.clamp_min.default,
     aten.dot.default,
     aten.elu.default,
     aten.expand_copy.default,
@@ -75,7 +76,6 @@ _FROM_TORCH: tuple[OpOverload, ...] = (
     aten.softplus.default,
     aten.softshrink.default,
     aten.stack.default,
-    aten.std.correction,
     aten.threshold.default,
     aten.trace.default,
     aten.tril.default,
@@ -90,15 +90,16 @@ _FROM_TORCH: tuple[OpOverload, ...] = (
 def _softmax(x: Tensor, dim: int, half_to_float: bool) -> Any:
     if x.dim() == 0:
         return NotImplemented
-    exponentials = torch.exp(x - x.amax(dim, keepdim=True))
-    return exponentials / exponentials.sum(dim, keepdim=True)
+    exponentials = torch.exp(x - x.amax(dim).unsqueeze(dim))
+    total = exponentials.sum(dim)
+    return exponentials * torch.reciprocal(total).unsqueeze(dim)
 
 
 def _log_softmax(x: Tensor, dim: int, half_to_float: bool) -> Any:
     if x.dim() == 0:
         return NotImplemented
-    shifted = x - x.amax(dim, keepdim=True)
-    return shifted - torch.log(torch.exp(shifted).sum(dim, keepdim=True))
+    shifted = x - x.amax(dim).unsqueeze(dim)
+    return shifted - torch.log(torch.exp(shifted).sum(dim)).unsqueeze(dim)
 
 
 def _addmm(
@@ -214,31 +215,6 @@ def _convolution(
     return products + bias.view(-1, *[1] * (weight.dim() - 2))
 
 
-def _split(x: Tensor, size: int, dim: int = 0) -> Any:
-    starts = range(0, x.shape[dim], size)
-    return [aten.slice.Tensor(x, dim, start, start + size) for start in starts]
-
-
-def _split_with_sizes(x: Tensor, sizes: Sequence[int], dim: int = 0) -> Any:
-    parts, start = [], 0
-    for size in sizes:
-        parts.append(aten.slice.Tensor(x, dim, start, start + size))
-        start += size
-    return parts
-
-
-def _unbind(x: Tensor, dim: int = 0) -> Any:
-    return [aten.select.int(x, dim, index) for index in range(x.shape[dim])]
-
-
-def _empty_like(x: Tensor, **options: Any) -> Any:
-    return aten.empty.memory_format(x.shape, dtype=options.get("dtype") or x.dtype)
-
-
-def _new_empty(x: Tensor, size: Sequence[int], **options: Any) -> Any:
-    return aten.empty.memory_format(size, dtype=options.get("dtype") or x.dtype)
-
-
 _OURS: dict[OpOverload, Callable[..., Any]] = {
     aten._log_softmax.default: _log_softmax,
     aten._native_batch_norm_legit.no_stats: (
@@ -252,18 +228,16 @@ _OURS: dict[OpOverload, Callable[..., Any]] = {
     aten.addmm.default: _addmm,
     aten.baddbmm.default: _baddbmm,
     aten.convolution.default: _convolution,
-    aten.empty_like.default: _empty_like,
     aten.native_batch_norm.default: _native_batch_norm,
     aten.native_group_norm.default: group_norm,
     aten.native_layer_norm.default: _native_layer_norm,
-    aten.new_empty.default: _new_empty,
-    aten.split.Tensor: _split,
-    aten.split_with_sizes.default: _split_with_sizes,
-    aten.unbind.int: _unbind,
 }
 
 DECOMPOSITIONS: dict[OpOverload, Callable[..., Any]] = {
     **{op: generated_floats_only(_torch_table[op]) for op in _FROM_TORCH},
     **{op: generated_floats_only(function) for op, function in _OURS.items()},
+    **POINTWISE,
+    **REDUCTIONS,
+    **STRUCTURE,
 }
 """ATen operator to a function that traces its replacement, or `NotImplemented`."""

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from torch.utils import _pytree as pytree
 
@@ -13,6 +14,15 @@ GENERATED_FLOATS = frozenset({torch.float32, torch.float64})
 # Narrower types would be computed with other intermediate precision than torch's,
 # unsigned ones would lose their sign rule on the way: they run through torch.
 GENERATED = GENERATED_FLOATS | {torch.int64, torch.int32, torch.bool}
+
+LITERAL_TYPES: dict[torch.dtype, type[np.generic]] = {
+    torch.float32: np.float32,
+    torch.float64: np.float64,
+    torch.int64: np.int64,
+    torch.int32: np.int32,
+    torch.bool: np.bool_,
+}
+"""Types of constants that text can hold, as numpy spells them."""
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 

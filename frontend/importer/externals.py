@@ -14,7 +14,9 @@ from torch.utils import _pytree as pytree
 from magweld.frontend.importer.operators import is_generated
 from magweld.frontend.importer.simplify import OPERAND_STRIDES, tensors_of
 
-_EMPTY = torch.ops.aten.empty.memory_format
+_WITHOUT_VALUES = frozenset(
+    {torch.ops.aten.empty.memory_format, torch.ops.aten.empty_strided.default}
+)
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,9 @@ def find_externals(graph: fx.Graph, forced: frozenset[str]) -> Mapping[str, Exte
     absorbed = {
         node
         for node in chosen
-        if node.target is _EMPTY and node.users and among.issuperset(node.users)
+        if node.target in _WITHOUT_VALUES
+        and node.users
+        and among.issuperset(node.users)
     }
     return {
         node.name: _external(node, absorbed) for node in chosen if node not in absorbed
@@ -101,5 +105,6 @@ def _with_strides(tensor: torch.Tensor, stride: tuple[int, ...]) -> torch.Tensor
 
 
 def _run_empty(node: fx.Node) -> torch.Tensor:
-    result: torch.Tensor = _EMPTY(*node.args, **node.kwargs)
+    target: Callable[..., Any] = node.target  # type: ignore[assignment]
+    result: torch.Tensor = target(*node.args, **node.kwargs)
     return result

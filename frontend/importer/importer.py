@@ -10,7 +10,11 @@ import torch
 from torch import fx
 
 from magweld.frontend.importer import refusals
-from magweld.frontend.importer.capture import lift_constants, to_aten
+from magweld.frontend.importer.capture import (
+    lift_constants,
+    lift_large_literals,
+    to_aten,
+)
 from magweld.frontend.importer.epilogue import Epilogue
 from magweld.frontend.importer.externals import External, find_externals
 from magweld.frontend.importer.observation import observe
@@ -117,6 +121,7 @@ def import_graph(
     inputs = [*example_inputs, *constants]
     observation = observe(lifted, inputs)
     aten = to_aten(lifted, inputs)
+    constants += lift_large_literals(aten)
     written = take_writes(aten.graph)
     simplify(aten.graph)
     epilogue = plan_epilogue(aten.graph, written, observation)
@@ -126,9 +131,7 @@ def import_graph(
         _require_real(node)
     externals = find_externals(aten.graph, frozenset())
     text = to_torch_dialect(aten.graph, externals)
-    return ImportedGraph(
-        text, aten, arguments, tuple(constants), externals, epilogue
-    )
+    return ImportedGraph(text, aten, arguments, tuple(constants), externals, epilogue)
 
 
 def _drop_unused_inputs(graph: fx.Graph) -> tuple[int, ...]:

@@ -1,6 +1,7 @@
 """Owns normalisations as means, differences and an affine map, all in one precision.
 
-Each returns what the ATen operator of the same name returns, in its order.
+Each returns what the ATen operator of the same name returns, in its order. Reduced
+values are computed without the axes of extent one that they are spread over.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ def layer_norm(
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Normalise over the last `len(shape)` dims."""
-    dims = list(range(x.dim() - len(shape), x.dim()))
-    centred, mean, inverse = _centre(x, dims, eps)
-    return _affine(centred * inverse, weight, bias), mean, inverse
+    dims = range(x.dim() - len(shape), x.dim())
+    centred, mean, variance = _centre(x, dims)
+    inverse = _spread(torch.rsqrt(variance + eps), x, dims)
+    return _affine(centred * inverse, weight, bias), _spread(mean, x, dims), inverse
 
 
 def group_norm(
@@ -35,12 +37,17 @@ def group_norm(
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Normalise over the channels of each group and all that follows them."""
-    grouped = x.reshape(batch, groups, channels // groups * extent)
-    centred, mean, inverse = _centre(grouped, [2], eps)
-    normal = (centred * inverse).view(x.shape)
-    rank = x.dim() - 2
-    result = _affine(normal, _channel(weight, rank), _channel(bias, rank))
-    return result, mean.view(batch, groups), inverse.view(batch, groups)
+    grouped = x.reshape(batch, groups, channels // groups, *x.shape[2:])
+    dims = range(2, grouped.dim())
+    centred, mean, variance = _centre(grouped, dims)
+    inverse = torch.rsqrt(variance + eps)
+    shape = (groups, channels // groups, *[1] * (x.dim() - 2))
+    result = _affine(
+        centred * _spread(inverse, grouped, dims),
+        None if weight is None else weight.view(shape),
+        None if bias is None else bias.view(shape),
+    )
+    return result.view(x.shape), mean, inverse
 
 
 def batch_norm_inference(
@@ -71,13 +78,11 @@ def batch_norm_training(
         The result, and mean and (biased) variance of the batch as [channels].
     """
     dims = [0, *range(2, x.dim())]
-    mean = x.mean(dims, keepdim=True)
-    centred = x - mean
-    variance = (centred * centred).mean(dims, keepdim=True)
+    centred, mean, variance = _centre(x, dims)
+    inverse = _spread(torch.rsqrt(variance + eps), x, dims)
     rank = x.dim() - 2
-    normal = centred * torch.rsqrt(variance + eps)
-    result = _affine(normal, _channel(weight, rank), _channel(bias, rank))
-    return result, mean.view(-1), variance.view(-1)
+    result = _affine(centred * inverse, _channel(weight, rank), _channel(bias, rank))
+    return result, mean, variance
 
 
 def running_statistics(
@@ -102,13 +107,16 @@ def running_statistics(
     )
 
 
-def _centre(
-    x: Tensor, dims: Sequence[int], eps: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    mean = x.mean(dims, keepdim=True)
-    centred = x - mean
-    variance = (centred * centred).mean(dims, keepdim=True)
-    return centred, mean, torch.rsqrt(variance + eps)
+def _centre(x: Tensor, dims: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
+    """Return what is left of `x` without its mean, the mean and the variance."""
+    mean = x.mean(list(dims))
+    centred = x - _spread(mean, x, dims)
+    return centred, mean, (centred * centred).mean(list(dims))
+
+
+def _spread(reduced: Tensor, x: Tensor, dims: Sequence[int]) -> Tensor:
+    shape = [1 if axis in dims else extent for axis, extent in enumerate(x.shape)]
+    return reduced.view(shape)
 
 
 def _channel(parameter: Tensor | None, rank: int) -> Tensor | None:

@@ -7,7 +7,6 @@ operator can cost time, but neither break a graph nor be wrong.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -64,11 +63,6 @@ def _float_result(node: fx.Node) -> bool:
     return all(value.dtype in GENERATED_FLOATS for value in _results(node))
 
 
-def _numbers(node: fx.Node) -> bool:
-    operands = map(_value, node.all_input_nodes)
-    return all(value.dtype is not torch.bool for value in operands)
-
-
 def _no_bool_result(node: fx.Node) -> bool:
     return all(value.dtype is not torch.bool for value in _results(node))
 
@@ -83,8 +77,13 @@ def _bools_or_integers(node: fx.Node) -> bool:
     return all(value.dtype not in GENERATED_FLOATS for value in operands)
 
 
-def _all_of(*rules: Rule) -> Rule:
-    return lambda node: all(rule(node) for rule in rules)
+def _integers(node: fx.Node) -> bool:
+    return all(value.dtype is torch.int64 for value in _results(node))
+
+
+def _same_branches(node: fx.Node) -> bool:
+    _, left, right = map(_value, node.args)
+    return bool(left.dtype == right.dtype)
 
 
 def _argument(node: fx.Node, name: str) -> Any:
@@ -110,9 +109,8 @@ def _divisible_pool(node: fx.Node) -> bool:
     )
 
 
-def _finite_scalars(node: fx.Node) -> bool:
-    scalars = [leaf for leaf in pytree.tree_leaves(node.args) if type(leaf) is float]
-    return not any(map(math.isnan, scalars))
+def _growing_pad(node: fx.Node) -> bool:
+    return all(extent >= 0 for extent in _argument(node, "pad"))
 
 
 def _table(rule: Rule, operators: Iterable[OpOverload]) -> dict[OpOverload, Rule]:
@@ -144,7 +142,6 @@ _RULES: dict[OpOverload, Rule] = {
             aten.pow.Scalar,
             aten.pow.Tensor_Scalar,
             aten.pow.Tensor_Tensor,
-            aten.reciprocal.default,
             aten.round.default,
             aten.rsqrt.default,
             aten.sigmoid.default,
@@ -155,6 +152,7 @@ _RULES: dict[OpOverload, Rule] = {
         ],
     ),
     aten._adaptive_avg_pool2d.default: _divisible_pool,
+    aten.constant_pad_nd.default: _growing_pad,
     aten.convolution.default: _forward_convolution,
     **_table(_float_result, [aten.div.Tensor, aten.div.Scalar]),
     **_table(
@@ -165,8 +163,6 @@ _RULES: dict[OpOverload, Rule] = {
             aten.add.Tensor,
             aten.amax.default,
             aten.amin.default,
-            aten.argmax.default,
-            aten.argmin.default,
             aten.clamp.default,
             aten.maximum.default,
             aten.minimum.default,
@@ -181,6 +177,10 @@ _RULES: dict[OpOverload, Rule] = {
             aten.sum.dim_IntList,
         ],
     ),
+    **_table(
+        _integers, [aten.arange.default, aten.arange.start, aten.arange.start_step]
+    ),
+    aten.where.self: _same_branches,
     **_table(_bools, [aten.all.default, aten.any.default]),
     **_table(_bools, [aten.all.dim, aten.any.dim]),
     **_table(
@@ -196,28 +196,20 @@ _RULES: dict[OpOverload, Rule] = {
         _always,
         [
             aten._to_copy.default,
-            aten.arange.start_step,
             aten.cat.default,
-            aten.constant_pad_nd.default,
-            aten.eq.Scalar,
             aten.eq.Tensor,
             aten.expand.default,
             aten.flip.default,
             aten.full.default,
             aten.full_like.default,
-            aten.ge.Scalar,
             aten.ge.Tensor,
-            aten.gt.Scalar,
             aten.gt.Tensor,
-            aten.le.Scalar,
             aten.le.Tensor,
             aten.logical_and.default,
             aten.logical_not.default,
             aten.logical_or.default,
             aten.logical_xor.default,
-            aten.lt.Scalar,
             aten.lt.Tensor,
-            aten.ne.Scalar,
             aten.ne.Tensor,
             aten.permute.default,
             aten.repeat.default,
@@ -232,7 +224,6 @@ _RULES: dict[OpOverload, Rule] = {
             aten.transpose.int,
             aten.unsqueeze.default,
             aten.view.default,
-            aten.where.self,
         ],
     ),
 }

@@ -27,18 +27,6 @@ from magweld.frontend.importer.simplify import output_of
 
 aten = torch.ops.aten
 
-# Compiled code keeps the operand's memory for these and makes other views anew.
-_RESHAPES = frozenset(
-    {
-        aten.squeeze.default,
-        aten.squeeze.dim,
-        aten.squeeze.dims,
-        aten.unsqueeze.default,
-        aten.view.default,
-    }
-)
-
-
 def plan_epilogue(
     graph: fx.Graph,
     written: Sequence[int],
@@ -203,7 +191,8 @@ def _require_private(written: Sequence[int], observation: Observation) -> None:
 
 
 def _root(node: fx.Node) -> fx.Node:
-    while node.target in _RESHAPES:
+    """Return what a node's memory belongs to: views keep it in compiled code."""
+    while node.target is aten.view.default:
         node = node.args[0]  # type: ignore[assignment]
     return node
 
@@ -217,8 +206,10 @@ def _span(facts: TensorFacts) -> int:
 
 
 def _contiguous(shape: Sequence[int]) -> tuple[int, ...]:
-    trailing = [max(1, math.prod(shape[i + 1 :])) for i in range(len(shape))]
-    return tuple(trailing)
+    strides = [1] * len(shape)
+    for axis in reversed(range(len(shape) - 1)):
+        strides[axis] = strides[axis + 1] * max(1, shape[axis + 1])
+    return tuple(strides)
 
 
 def _memory_order(facts: TensorFacts) -> list[int] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 
 import torch
@@ -29,13 +28,26 @@ _IDENTITIES = frozenset(
         aten.lift_fresh_copy.default,
         aten.permute.default,
         aten.slice.Tensor,
-        aten.squeeze.dims,
         aten._to_copy.default,
         aten.view.default,
     }
 )
-_RESHAPES = frozenset(
-    {aten.expand.default, aten.view.default, aten._unsafe_view.default}
+# Random operators that read no element of their operand.
+_SHAPE_READERS = (
+    aten.bernoulli.p,
+    aten.cauchy.default,
+    aten.exponential.default,
+    aten.geometric.default,
+    aten.log_normal.default,
+    aten.normal_functional.default,
+    aten.rand_like.default,
+    aten.randint_like.default,
+    aten.randint_like.low_dtype,
+    aten.randn_like.default,
+    aten.random.default,
+    getattr(aten.random, "from"),
+    aten.random.to,
+    aten.uniform.default,
 )
 
 
@@ -96,6 +108,22 @@ def simplify(graph: fx.Graph) -> None:
     remove_dead(graph)
 
 
+def _without_values(node: fx.Node) -> None:
+    """Give an operator that reads but the shape of its operand one without values."""
+    source = node.args[0]
+    value = source.meta["val"]
+    if source.target is aten.empty_strided.default:
+        return
+    with node.graph.inserting_before(node):
+        empty = node.graph.call_function(
+            aten.empty_strided.default,
+            (list(value.shape), list(value.stride())),
+            {"dtype": value.dtype},
+        )
+    empty.meta["val"] = value
+    node.args = (empty, *node.args[1:])
+
+
 def note_strides(graph: fx.Graph) -> None:
     """Keep the operands' strides of the operators whose result depends on them."""
     for node in graph.nodes:
@@ -153,8 +181,18 @@ def _in_order(node: fx.Node) -> bool:
 
 
 def _as_view(node: fx.Node) -> None:
+    """Make any change of shape alone one view of what was not reshaped yet."""
+    source = node.args[0]
+    if source.target is aten.view.default:
+        source = source.args[0]
     node.target = aten.view.default
-    _as_empty(node)
+    node.args = (source, list(node.meta["val"].shape))
+    node.kwargs = {}
+    if _is_identity(node):
+        node.replace_all_uses_with(source)
+        node.graph.erase_node(node)
+    else:
+        _as_empty(node)
 
 
 def _as_empty(node: fx.Node) -> None:
@@ -169,22 +207,44 @@ def _as_empty(node: fx.Node) -> None:
 
 def _without_indices(node: fx.Node) -> None:
     """Use the pooling that returns no indices where nobody reads them."""
+    if _only_first_result(node):
+        node.target = aten.max_pool2d.default
+
+
+def _without_positions(node: fx.Node) -> None:
+    """Use the reduction that returns no positions where nobody reads them."""
+    operators = {aten.max.dim: aten.amax.default, aten.min.dim: aten.amin.default}
+    operator_ = operators[node.target]
+    if _only_first_result(node):
+        source, dim, *rest = node.args
+        node.target = operator_
+        node.args = (source, [dim], *rest)
+
+
+def _only_first_result(node: fx.Node) -> bool:
+    """Make a node's first result its only one, if nobody reads another."""
     uses = list(node.users)
-    if any(use.target is not operator.getitem or use.args[1] != 0 for use in uses):
-        if any(use.args[1] != 0 and use.users for use in uses):
-            return
-    node.target = aten.max_pool2d.default
+    if any(use.args[1] != 0 and use.users for use in uses):
+        return False
     node.meta["val"] = node.meta["val"][0]
     for use in uses:
         use.replace_all_uses_with(node)
         use.graph.erase_node(use)
+    return True
 
 
 _REWRITES: dict[object, Callable[[fx.Node], None]] = {
     aten._unsafe_view.default: _as_view,
     aten.expand.default: _as_empty,
+    aten.max.dim: _without_positions,
     aten.max_pool2d_with_indices.default: _without_indices,
-    aten.view.default: _as_empty,
+    aten.min.dim: _without_positions,
+    aten.squeeze.default: _as_view,
+    aten.squeeze.dim: _as_view,
+    aten.squeeze.dims: _as_view,
+    aten.unsqueeze.default: _as_view,
+    aten.view.default: _as_view,
+    **dict.fromkeys(_SHAPE_READERS, _without_values),
 }
 
 

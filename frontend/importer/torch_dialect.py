@@ -11,13 +11,12 @@ from torch import fx
 from torch_mlir.extras.fx_importer import (
     ContextCache,
     FxImporter,
-    FxImporterHooks,
     GraphNodeImporter,
-    InputInfo,
 )
 
 from magweld.bindings import func, ir
 from magweld.context import make_context
+from magweld.frontend.importer.dtypes import LITERAL_TYPES
 from magweld.frontend.importer.externals import External
 
 EXTERNAL_ATTRIBUTE = "magweld.external"
@@ -48,43 +47,45 @@ class _NodeNames(ContextCache):  # type: ignore[misc]
         return ir.Location.name(node.name, context=self._c)
 
 
-class _Literals(FxImporterHooks):  # type: ignore[misc]
-    """Writes constants into the text rather than into a blob beside it."""
-
-    def resolve_literal(
-        self, gni: GraphNodeImporter, literal: Any, info: InputInfo | None
-    ) -> ir.Value | None:
-        if not isinstance(literal, torch.Tensor):
-            return None
-        kind = gni._cc.tensor_to_vtensor_type(literal)
-        element = gni._cc.dtype_to_type(literal.dtype)
-        values = np.array(literal.tolist(), dtype=_NUMPY_TYPES[literal.dtype])
-        attribute = ir.DenseElementsAttr.get(
-            np.ascontiguousarray(values), type=element, shape=list(literal.shape)
-        )
-        op = ir.Operation.create(
-            "torch.vtensor.literal", results=[kind], attributes={"value": attribute}
-        )
-        return op.result
-
-
 class _NodeImporter(GraphNodeImporter):  # type: ignore[misc]
     """Imports external operators as calls and leaves the others to torch-mlir."""
 
     fx_importer: _Importer
+
+    def import_literal(self, node: fx.Node) -> None:
+        """Import a constant of the graph with its data."""
+        assert node.graph.owning_module is not None, "a constant needs its module"
+        tensor = getattr(node.graph.owning_module, str(node.target))
+        element = ir.Type.parse(_SIGNLESS[tensor.dtype], context=self._c)
+        values = np.array(tensor.tolist(), dtype=LITERAL_TYPES[tensor.dtype])
+        with ir.Location.name(node.name, context=self._c), ir.InsertionPoint(self._b):
+            op = ir.Operation.create(
+                "torch.vtensor.literal",
+                results=[self._cc.tensor_to_vtensor_type(tensor)],
+                attributes={"value": _elements(values, element)},
+            )
+        self.bind_node_value(node, op.result)
 
     def _import_torch_op_overload(
         self, loc: ir.Location, node: fx.Node, concrete_target: Any = None
     ) -> None:
         external = self.fx_importer.externals.get(node.name)
         if external is None:
-            if node.users:
+            if self._is_read(node):
                 super()._import_torch_op_overload(loc, node, concrete_target)
             return
         callee = self.fx_importer.declare(external)
         operands = [self.resolve_node_value(operand) for operand in external.operands]
         call = func.CallOp(callee, operands, loc=loc)
         self._bind_results(node, list(call.results))
+
+    def _is_read(self, node: fx.Node) -> bool:
+        """Tell whether the text needs a node: externals make some operands anew."""
+        externals = self.fx_importer.externals
+        return any(
+            user.name not in externals or node in externals[user.name].operands
+            for user in node.users
+        )
 
     def _bind_results(self, node: fx.Node, results: list[ir.Value]) -> None:
         value = node.meta["val"]
@@ -104,7 +105,6 @@ class _Importer(FxImporter):  # type: ignore[misc]
         super().__init__(
             context=make_context(),
             config_check=False,
-            hooks=_Literals(),
             graph_node_importer_cls=_NodeImporter,
         )
         self._cc = _NodeNames(self._c, py_attr_tracker=self._py_attr_tracker)
@@ -118,7 +118,11 @@ class _Importer(FxImporter):  # type: ignore[misc]
             function = func.FuncOp("main", kind, ip=self._m_ip)
             self._declarations = ir.InsertionPoint(function)
             entry = ir.Block.create_at_start(function.body, kind.inputs)
-        _NodeImporter(self, self._c, self._cc, entry).import_nodes(graph.nodes)
+        importer = _NodeImporter(self, self._c, self._cc, entry)
+        for node in graph.nodes:
+            if node.op == "get_attr":
+                importer.import_literal(node)
+        importer.import_nodes(graph.nodes)
 
     def declare(self, external: External) -> func.FuncOp:
         """Declare the function that stands for an external operator."""
@@ -137,10 +141,20 @@ class _Importer(FxImporter):  # type: ignore[misc]
         return function
 
 
-_NUMPY_TYPES = {
-    torch.float32: np.float32,
-    torch.float64: np.float64,
-    torch.int64: np.int64,
-    torch.int32: np.int32,
-    torch.bool: np.bool_,
+
+def _elements(values: np.ndarray[Any, Any], element: ir.Type) -> ir.Attribute:
+    if values.dtype != np.bool_:
+        return ir.DenseElementsAttr.get(values, type=element, shape=list(values.shape))
+    # Bits are packed in the attribute.
+    bits = [ir.IntegerAttr.get(element, bool(value)) for value in values.flat]
+    kind = ir.RankedTensorType.get(list(values.shape), element)
+    return ir.DenseElementsAttr.get(bits, kind)
+
+
+_SIGNLESS = {
+    torch.float32: "f32",
+    torch.float64: "f64",
+    torch.int64: "si64",
+    torch.int32: "si32",
+    torch.bool: "i1",
 }

@@ -142,7 +142,7 @@ class _Flow:
         self.instructions = list(dis.get_instructions(code))
         self.index = {i.offset: i for i in self.instructions}
         offsets = [i.offset for i in self.instructions]
-        self.following = dict(zip(offsets, offsets[1:], strict=False))
+        self.following = dict(pairwise(offsets))
         parse: Callable[[CodeType], Iterable[Any]]
         parse = dis._parse_exception_table  # type: ignore[attr-defined]
         self.regions = list(parse(code))

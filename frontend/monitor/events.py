@@ -168,7 +168,7 @@ class MonitoringEvents:
             self._sink.leave(frame)
 
 
-class _collector_paused:  # noqa: N801 - reads as a statement
+class _collector_paused:
     """No garbage collection while monitoring: finalizers would be observed."""
 
     def __enter__(self) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.monitor.entry import call_entry
 from magweld.frontend.state.refgraph import Where
 
 if TYPE_CHECKING:
@@ -93,7 +94,16 @@ class Observer:
         if row.handler is not None:
             row.handler(self, row, stack)
 
+    def resume(self, offset: int) -> None:
+        """Take note that a suspended frame goes on at its RESUME instruction."""
+        row = self.rows[offset >> 1]
+        if row is not None and row.opname == "RESUME" and self.previous is not None:
+            if row.offset in self.previous.normal:
+                self.previous = row
+
     def _raised(self, previous: Row, offset: int) -> None:
+        if previous.opname == "RESUME" and offset == previous.offset:
+            return  # 3.12 reports the instruction after the resumption
         if offset not in previous.handlers:
             raise StopRecordingError("lost-events", self.code.co_qualname)
         self.give_up_result()
@@ -111,4 +121,6 @@ class Observer:
         """Return the user's instruction: this one, or the one that led here."""
         if self.anchor is not None or self.previous is None:
             return self.anchor
+        if self.code is call_entry.__code__:
+            return None
         return Where(self.code, self.previous.offset)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable
-from types import CellType, CodeType, FrameType
+from types import CellType, CodeType, FrameType, FunctionType, MethodType
 from typing import Any, Final, Protocol
 
 from magweld.frontend.annotations.model import AnnotationTable
 from magweld.frontend.catalogue import Break, StopRecordingError
 from magweld.frontend.monitor.code_table import CodeTables
+from magweld.frontend.monitor.entry import call_entry
 from magweld.frontend.monitor.events import EventSource, Observe
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.monitor.stack import NULL, FrameReader
 from magweld.frontend.rules.functions import admit_special, register_function
 from magweld.frontend.state.refgraph import RefGraph, Where
 
+# Code of the front end itself is not part of the program, but for the call of it.
 OWN_CODE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+ENTRY: Final = call_entry.__code__
 _STDLIB: Final = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 
 
@@ -83,13 +87,28 @@ class Session:
         self._active: list[Observer] = []
         self._observers: dict[FrameType, Observer] = {}
 
-    def run(self, events: EventSource, call: Callable[[], Any]) -> Any:
-        """Return what `call` returns, observed.
+    def run(
+        self,
+        events: EventSource,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        """Return what a call returns, observed.
 
         Raises:
-            StopRecordingError: Another tool holds the interpreter's events; `call`
-                was not run.
+            StopRecordingError: x
         """
+        graph = self.graph
+        graph.constant(function).name = _root_name(function)
+        graph.adopt(args)
+        graph.adopt(kwargs)
+        for index, value in enumerate(args):
+            graph.root(value, f"args[{index}]")
+        for name, value in kwargs.items():
+            graph.root(value, name)
+        graph.constant(call_entry)
+        call = functools.partial(call_entry, function, args, kwargs)
         result = events.run(self, call)
         if not events.is_intact() and self.stopped is None:
             self.stop(StopRecordingError("tracer-replaced"))
@@ -104,7 +123,8 @@ class Session:
 
     def where(self) -> Where | None:
         """Return the user's instruction that is running."""
-        return self._active[-1].where() if self._active else None
+        observer = self.current
+        return None if observer is None else observer.where()
 
     @property
     def current(self) -> Observer | None:
@@ -116,10 +136,14 @@ class Session:
         if self.stopped is not None or self.quiet is not None:
             return None
         code = frame.f_code
-        if code.co_filename.startswith(OWN_CODE):
+        if code.co_filename.startswith(OWN_CODE) and code is not ENTRY:
             return None
         try:
-            observer = self._observers.get(frame) or self._admit(frame, code)
+            observer = self._observers.get(frame)
+            if observer is None:
+                observer = self._admit(frame, code)
+            else:
+                observer.resume(frame.f_lasti)
         except StopRecordingError as stop:
             self.stop(stop)
             return None
@@ -177,3 +201,8 @@ class Session:
             return value.cell_contents
         return value
 
+
+def _root_name(function: Any) -> str:
+    if type(function) in (FunctionType, MethodType):
+        return str(function.__name__)
+    return "self"

@@ -14,15 +14,10 @@ from magweld.frontend.state.contents import (
     namespace_of,
     read_item,
 )
-from magweld.frontend.state.lookup import (
-    Found,
-    Lookup,
-    find_in_mro,
-    instance_dict,
-    lookup,
-)
+from magweld.frontend.state.lookup import Found, Lookup, instance_dict, lookup
+from magweld.frontend.state.mro import ABSENT, find_in_mro, is_class
 from magweld.frontend.state.refgraph import Kind, RefGraph
-from magweld.frontend.state.values import ABSENT, is_class, is_scalar
+from magweld.frontend.state.values import is_scalar
 
 if TYPE_CHECKING:
     from magweld.frontend.monitor.observer import Observer
@@ -66,13 +61,15 @@ _FOUND_IN_CLASS: Final = frozenset(
 
 
 def load_attribute(observer: Observer, row: Row, stack: list[Any]) -> None:
-    """LOAD_ATTR of 3.11, LOAD_ATTR of 3.12 with and without the method flag."""
-    read_attribute(observer, stack[-1], row.argval)
+    """LOAD_ATTR with and without the method flag of 3.12, LOAD_METHOD of 3.11."""
+    found = read_attribute(observer, stack[-1], row.argval)
+    if found.how is Lookup.ABSENT:
+        observer.after = _refuse_surprise
 
 
-def load_method(observer: Observer, row: Row, stack: list[Any]) -> None:
-    """LOAD_METHOD of 3.11."""
-    read_attribute(observer, stack[-1], row.argval)
+def _refuse_surprise(observer: Observer, stack: list[Any]) -> None:
+    # Nothing was to be found, yet no exception was raised.
+    raise StopRecordingError("native-attribute", "found by native code")
 
 
 def load_super_attribute(observer: Observer, row: Row, stack: list[Any]) -> None:
@@ -83,12 +80,17 @@ def load_super_attribute(observer: Observer, row: Row, stack: list[Any]) -> None
     read_attribute(observer, super(start, receiver), row.argval)
 
 
-def read_attribute(observer: Observer, obj: Any, name: str) -> None:
-    """Record what `obj.name` reads, and adopt the bound method it may make."""
+def read_attribute(observer: Observer, obj: Any, name: str) -> Found:
+    """Record what `obj.name` reads, adopt the bound method it may make.
+
+    Returns:
+        How the attribute is found.
+    """
     graph = observer.session.graph
     found = lookup(obj, name)
     _note_lookup(graph, obj, name, found)
     _READERS.get(found.how, _read_nothing)(observer, obj, name, found)
+    return found
 
 
 def _note_lookup(graph: RefGraph, obj: Any, name: str, found: Found) -> None:

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.stack import NULL
 from magweld.frontend.state.contents import read_all
-from magweld.frontend.state.lookup import (
+from magweld.frontend.state.mro import (
+    ABSENT,
     find_after,
     find_in_mro,
     is_immutable,
     mro,
 )
 from magweld.frontend.state.refgraph import Kind, RefGraph
-from magweld.frontend.state.values import ABSENT, is_scalar
+from magweld.frontend.state.values import is_scalar
 
 if TYPE_CHECKING:
     from magweld.frontend.monitor.session import Session
@@ -23,9 +24,7 @@ if TYPE_CHECKING:
 _ASYNC = 0x80 | 0x100 | 0x200  # CO_COROUTINE, CO_ITERABLE_COROUTINE, CO_ASYNC_GENERATOR
 
 
-def note_class(
-    graph: RefGraph, cls: type, name: str, start: type | None = None
-) -> Any:
+def note_class(graph: RefGraph, cls: type, name: str, start: type | None = None) -> Any:
     """Record a class lookup and return what it found, unbound, or ABSENT.
 
     Args:

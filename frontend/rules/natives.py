@@ -22,12 +22,13 @@ from magweld.frontend.state.contents import (
     builtin_base,
     elements,
     read_all,
-    read_deep,
     read_keys,
     read_length,
     read_truth,
 )
-from magweld.frontend.state.values import ABSENT, is_identity, is_scalar
+from magweld.frontend.state.mro import ABSENT
+from magweld.frontend.state.refgraph import Kind
+from magweld.frontend.state.values import is_identity, is_scalar
 
 if TYPE_CHECKING:
     from magweld.frontend.monitor.observer import Observer
@@ -58,11 +59,22 @@ def call_native(
 
 def native_name(native: Any) -> str:
     """Return a readable name of a native callable."""
-    name = getattr(native, "__qualname__", None)
+    if type(native) not in _NAMED:
+        return f"object of {type(native).__qualname__}"
     module = getattr(native, "__module__", None)
-    if type(name) is not str:
-        return type(native).__qualname__
+    name: str = native.__qualname__
     return f"{module}.{name}" if type(module) is str else name
+
+
+_NAMED: Final = (
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.ClassMethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.MethodWrapperType,
+    type,
+)
 
 
 def apply(observer: Observer, annotation: Annotation, call: NativeCall) -> None:
@@ -123,13 +135,7 @@ def read_fields(observer: Observer, obj: Any) -> None:
     node = graph.require(obj)
     for name in _FIELDS:
         descriptor = type(obj).__dict__[name]
-        graph.read(node, _slot_kind(), descriptor, descriptor.__get__(obj))
-
-
-def _slot_kind() -> Any:
-    from magweld.frontend.state.refgraph import Kind
-
-    return Kind.SLOT
+        graph.read(node, Kind.SLOT, descriptor, descriptor.__get__(obj))
 
 
 def _content(observer: Observer, argument: Any) -> None:
@@ -151,7 +157,10 @@ def _truth(observer: Observer, argument: Any) -> None:
 # Iterators and views over containers: whoever made them has read the container.
 ITERATORS: Final = frozenset(
     {
-        *(type(iter(c)) for c in ([], (), {}, set(), "", b"", range(0), range(1 << 70))),
+        *(
+            type(iter(c))
+            for c in ([], (), {}, set(), "", b"", range(0), range(1 << 70))
+        ),
         *(type(iter(v)) for v in ({}.values(), {}.items())),
         *(type(reversed(c)) for c in ([], {}, {}.values(), {}.items())),
         type({}.keys()),

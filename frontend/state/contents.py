@@ -8,13 +8,9 @@ from typing import Any
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.state.lookup import instance_dict
+from magweld.frontend.state.mro import ABSENT
 from magweld.frontend.state.refgraph import Kind, Node, RefGraph
-from magweld.frontend.state.values import (
-    ABSENT,
-    is_identity,
-    is_plain_key,
-    is_scalar,
-)
+from magweld.frontend.state.values import is_identity, is_plain_key, is_scalar
 
 SEQUENCES = (list, tuple, deque)
 SETS = (set, frozenset)

@@ -6,11 +6,7 @@ import types
 from enum import Enum, auto
 from typing import Any, Final, NamedTuple
 
-from magweld.frontend.state.values import ABSENT, is_class
-
-_MRO: Final = type.__dict__["__mro__"]
-_TYPE_DICT: Final = type.__dict__["__dict__"]
-_IMMUTABLE_TYPE: Final = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE
+from magweld.frontend.state.mro import ABSENT, find_after, find_in_mro, is_class
 
 
 class Lookup(Enum):
@@ -43,45 +39,12 @@ class Found(NamedTuple):
     value: Any
 
 
-def mro(cls: type) -> tuple[type, ...]:
-    """Return the method resolution order without asking a metaclass."""
-    order: tuple[type, ...] = _MRO.__get__(cls)
-    return order
-
-
-def class_dict(cls: type) -> Any:
-    """Return the namespace of a class without asking a metaclass."""
-    return _TYPE_DICT.__get__(cls)
-
-
-def is_immutable(cls: type) -> bool:
-    """Return whether attributes of the class itself can never change."""
-    return bool(cls.__flags__ & _IMMUTABLE_TYPE)
-
-
-def find_in_mro(cls: type, name: str) -> Any:
-    """Return the first `name` in the namespaces of `cls` and its bases, or ABSENT."""
-    for base in mro(cls):
-        namespace = class_dict(base)
-        if name in namespace:
-            return namespace[name]
-    return ABSENT
-
-
-def find_after(cls: type, start: type, name: str) -> Any:
-    """Return the first `name` in the bases of `cls` behind `start`, or ABSENT."""
-    order = mro(cls)
-    for base in order[order.index(start) + 1 :]:
-        namespace = class_dict(base)
-        if name in namespace:
-            return namespace[name]
-    return ABSENT
-
-
 def instance_dict(obj: Any) -> dict[str, Any] | None:
     """Return the instance dict itself, or None when there is none to trust."""
     descriptor = find_in_mro(type(obj), "__dict__")
-    if type(descriptor) is not types.GetSetDescriptorType:
+    if issubclass(type(obj), types.ModuleType):
+        descriptor = types.ModuleType.__dict__["__dict__"]
+    elif type(descriptor) is not types.GetSetDescriptorType:
         return None
     namespace = descriptor.__get__(obj)
     return namespace if type(namespace) is dict else None
@@ -125,11 +88,19 @@ def describe(value: Any) -> Found:
     return Found(Lookup.OPAQUE, value)
 
 
-_GENERIC_GETTERS: Final = (
-    object.__getattribute__,
-    types.ModuleType.__getattribute__,
-    type.__getattribute__,
-)
+# Types whose own `__getattribute__` does not search as that of `object` does.
+_CUSTOM_GETTERS: Final = (types.MethodType, types.GenericAlias)
+
+
+def _is_generic(getter: Any) -> bool:
+    # Built-in types repeat the generic getter in their own namespace.
+    if type(getter) is not types.WrapperDescriptorType:
+        return False
+    owner = getter.__objclass__
+    return owner not in _CUSTOM_GETTERS and owner.__module__ in _PLAIN_MODULES
+
+
+_PLAIN_MODULES: Final = ("builtins", "collections", "functools")
 
 
 def lookup(obj: Any, name: str) -> Found:
@@ -138,7 +109,7 @@ def lookup(obj: Any, name: str) -> Found:
     if kind is super:
         return _lookup_super(obj, name)
     getter = find_in_mro(kind, "__getattribute__")
-    if getter not in _GENERIC_GETTERS:
+    if not _is_generic(getter):
         python = type(getter) is types.FunctionType
         return Found(Lookup.PYTHON_HOOK if python else Lookup.OPAQUE, getter)
     if is_class(obj):

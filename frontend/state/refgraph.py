@@ -9,12 +9,8 @@ from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.state.values import (
-    ABSENT,
-    is_identity,
-    is_scalar,
-    same_scalar,
-)
+from magweld.frontend.state.mro import ABSENT
+from magweld.frontend.state.values import is_identity, is_scalar, same_scalar
 
 
 class Kind(Enum):
@@ -167,8 +163,12 @@ class RefGraph:
             node.constant = True
         return node
 
-    def root(self, obj: Any, name: str) -> Node:
+    def root(self, obj: Any, name: str) -> Node | None:
         """Register an argument; the first of two names of one object is its path."""
+        if is_scalar(obj):
+            return None
+        if is_identity(obj):
+            return self.constant(obj)
         node = self.nodes.get(id(obj))
         if node is None:
             node = self.nodes[id(obj)] = Node(obj, external=True)

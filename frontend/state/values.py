@@ -7,6 +7,8 @@ import struct
 import types
 from typing import Any, Final
 
+from magweld.frontend.state.mro import ABSENT, find_in_mro, is_class
+
 SCALAR_TYPES: Final = frozenset(
     {
         type(None),
@@ -42,32 +44,34 @@ _IDENTITY_TYPES: Final = frozenset(
 )
 
 
-class Absent:
-    """The outcome of a read that found nothing."""
-
-    def __repr__(self) -> str:
-        return "<absent>"
-
-
-ABSENT: Final = Absent()
+# Types of a library that the core must not import, as (module, name).
+_VALUE_TYPE_NAMES: Final = frozenset({("torch", "device")})
+_IDENTITY_TYPE_NAMES: Final = frozenset(
+    {("torch", "dtype"), ("torch", "layout"), ("torch", "memory_format")}
+)
 
 
 def is_scalar(obj: object) -> bool:
     """Return whether type and value say all about `obj`."""
-    return type(obj) in SCALAR_TYPES
+    kind = type(obj)
+    return kind in SCALAR_TYPES or (
+        kind.__name__ == "device" and _name_of(kind) in _VALUE_TYPE_NAMES
+    )
 
 
-def is_class(obj: object) -> bool:
-    """Return whether `obj` is a class, without asking the object."""
-    return issubclass(type(obj), type)
+def _name_of(kind: type) -> tuple[str, str]:
+    return kind.__module__, kind.__name__
 
 
 def is_static_builtin(obj: object) -> bool:
-    """Return whether `obj` is a built-in function bound to a module or class."""
+    """Return whether `obj` is a built-in function that belongs to no instance."""
     if type(obj) is not types.BuiltinFunctionType:
         return False
     owner = obj.__self__
-    return owner is None or type(owner) is types.ModuleType or is_class(owner)
+    if owner is None or type(owner) is types.ModuleType or is_class(owner):
+        return True
+    # Extension modules may bind their functions to a record of their own.
+    return find_in_mro(type(owner), obj.__name__) is ABSENT
 
 
 def is_identity(obj: object) -> bool:
@@ -76,6 +80,8 @@ def is_identity(obj: object) -> bool:
     if kind in _IDENTITY_TYPES or issubclass(kind, (type, types.ModuleType)):
         return True
     if issubclass(kind, enum.Enum) or kind.__module__ == "typing":
+        return True
+    if kind.__module__ == "torch" and _name_of(kind) in _IDENTITY_TYPE_NAMES:
         return True
     return is_static_builtin(obj)
 

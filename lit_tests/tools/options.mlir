@@ -33,7 +33,7 @@
 // LIST: --fold-transpose Fold `linalg.transpose` into the matrix products
 
 // RUN: magweld-opt --emit-irdl | filecheck %s --check-prefix=IRDL
-// IRDL: irdl.dialect @tile_graph
+// IRDL: irdl.dialect @tile
 
 func.func @f(%a: i32) -> i32 {
   %unused = arith.addi %a, %a : i32

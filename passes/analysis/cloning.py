@@ -53,26 +53,6 @@ def nested_operations(op: Any) -> Iterator[Any]:
                 yield nested.operation
 
 
-def captured_values(op: Any) -> list[Any]:
-    """Return the values that the regions of `op` use from outside, in order."""
-    inside: set[Any] = set()
-    captured: dict[Any, None] = {}
-
-    def visit(outer: Any) -> None:
-        for region in outer.regions:
-            for block in region.blocks:
-                inside.update(block.arguments)
-                for nested in block.operations:
-                    inside.update(nested.operation.results)
-                    for operand in nested.operation.operands:
-                        if operand not in inside:
-                            captured[operand] = None
-                    visit(nested.operation)
-
-    visit(op.operation)
-    return [value for value in captured if value not in inside]
-
-
 def defining_op(value: Any) -> Any | None:
     """Return the operation that makes `value`, or None for a block argument."""
     return None if isinstance(value, ir.BlockArgument) else value.owner

@@ -1,4 +1,4 @@
-"""Owns the reading of the body of a graph or subgraph: operators and edges."""
+"""Owns the reading of the body of a function or subgraph: operators and edges."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from magweld.passes.analysis.cloning import defining_op
-from magweld.passes.analysis.operator_model import operator_model
+from magweld.passes.analysis.operator_model import inputs_of, operator_model
 from magweld.passes.analysis.propagation import Group, Source
 from magweld.passes.analysis.regions import OperatorModel
 
@@ -19,7 +19,7 @@ class Edge:
         connect: The `tile_graph.connect` operation.
         producer: Position of the operator that makes the value.
         consumer: Position of the operator that reads it.
-        operand: Which operand of the consumer.
+        operand: Which input of the consumer.
     """
 
     connect: Any
@@ -34,12 +34,14 @@ class GraphBody:
 
     Attributes:
         operators: The `tile_graph.operator` operations.
+        inputs: The tensors that each reads, connects among them.
         models: What the scheduler knows of each.
         edges: Direct edges only; a reshape between two operators hides them from
             one another.
     """
 
     operators: tuple[Any, ...]
+    inputs: tuple[tuple[Any, ...], ...]
     models: tuple[OperatorModel, ...]
     edges: tuple[Edge, ...]
 
@@ -54,13 +56,13 @@ class GraphBody:
         tensors: dict[Any, int] = {}
         sources = []
         for member in members:
-            operands = self.operators[member].operands
+            inputs = self.inputs[member]
             sources.append(
                 tuple(
                     Source(
                         position.get(made_by.get((member, read.argument), -1)),
                         tensors.setdefault(
-                            source_value(operands[read.argument]), len(tensors)
+                            source_value(inputs[read.argument]), len(tensors)
                         ),
                     )
                     for read in self.models[member].reads
@@ -92,17 +94,18 @@ def source_value(value: Any) -> Any:
 
 
 def read_body(container: Any) -> GraphBody:
-    """Read the region of a `tile_graph.graph` or `tile_graph.subgraph`."""
+    """Read the region of a function or a `tile_graph.subgraph`."""
     block = container.operation.regions[0].blocks[0]
     operators = tuple(
         op.operation
         for op in block.operations
         if op.operation.name == "tile_graph.operator"
     )
+    inputs = tuple(tuple(inputs_of(op)) for op in operators)
     position = {op: i for i, op in enumerate(operators)}
     edges: list[Edge] = []
-    for consumer, op in enumerate(operators):
-        for operand, value in enumerate(op.operands):
+    for consumer, values in enumerate(inputs):
+        for operand, value in enumerate(values):
             connect = defining_op(value)
             if connect is None or connect.operation.name != "tile_graph.connect":
                 continue
@@ -117,4 +120,4 @@ def read_body(container: Any) -> GraphBody:
                     )
                 )
     models = tuple(operator_model(op) for op in operators)
-    return GraphBody(operators, models, tuple(edges))
+    return GraphBody(operators, inputs, models, tuple(edges))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from magweld.bindings import ir, linalg
-from magweld.dialects.tile_graph import root_operation
-from magweld.passes.analysis.cloning import captured_values
+from magweld.dialects.tile_graph import captured_values, root_operation
+from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.analysis.regions import (
     Access,
     LinearIndex,
@@ -37,14 +37,54 @@ def element_bytes(type_: Any) -> int:
     return max(1, int(element.width) // 8)
 
 
+# Ops without data: made again wherever they are used, they are no inputs.
+REMATERIALISED = frozenset({"arith.constant", "linalg.fill", "tensor.empty"})
+
+
+def is_rematerialised(value: Any) -> bool:
+    """Return whether a value holds no data of its own: a constant number, a fill.
+
+    A tensor constant that is no splat is data.
+    """
+    producer = defining_op(value)
+    if producer is None or producer.operation.name not in REMATERIALISED:
+        return False
+    constant = producer.operation.name == "arith.constant"
+    if not constant or not isinstance(value.type, ir.RankedTensorType):
+        return True
+    return bool(ir.DenseElementsAttr(producer.operation.attributes["value"]).is_splat)
+
+
+def inputs_of(operator: Any) -> list[Any]:
+    """Return the tensors that an operator or subgraph reads, in first use.
+
+    Upstream clean-up may move constants, fills and empty tensors out of a region;
+    they are no inputs wherever they stand.
+    """
+    found: dict[Any, None] = {}
+
+    def visit(values: list[Any]) -> None:
+        for value in values:
+            if is_rematerialised(value):
+                visit(list(value.owner.operation.operands))
+            elif isinstance(value.type, ir.RankedTensorType):
+                found[value] = None
+
+    visit(captured_values(operator))
+    return list(found)
+
+
 def root_accesses(root: Any) -> list[Access]:
     """Return how a linalg operation accesses each of its operands, inits last.
 
-    An access whose value is not an argument of the region has argument -1.
+    The argument of an access is the number of the operator's input, -1 for what is
+    made inside the operator.
     """
+    inputs = {value: i for i, value in enumerate(inputs_of(root.parent))}
     maps = [attr.value for attr in linalg.get_indexing_maps(root)]
     return [
-        _access(value, map_) for value, map_ in zip(root.operands, maps, strict=True)
+        _access(value, map_, inputs)
+        for value, map_ in zip(root.operands, maps, strict=True)
     ]
 
 
@@ -67,9 +107,13 @@ def operator_model(operator: Any) -> OperatorModel:
     )
     reads = tuple(a for a in accesses if a.argument >= 0)
     extents = _extents(maps, [a.shape for a in accesses])
-    parallel = _parallel(writes[0], len(extents))
+    parallel = None if extents is None else _parallel(writes[0], len(extents))
     if extents is None or parallel is None:
         return _opaque_model(operator, name, root)
+    if "indexing_maps" in root.attributes:
+        # The dialect counts parallel dimensions by loops where an operation states
+        # its maps, and by dimensions of the result where it does not.
+        parallel = tuple(sorted(parallel))
     return OperatorModel(
         name=name,
         kind=_kind(root, len(extents) - len(parallel)),
@@ -84,7 +128,8 @@ def operator_model(operator: Any) -> OperatorModel:
 def _opaque_model(operator: Any, name: str, root: Any) -> OperatorModel:
     results = [ir.RankedTensorType(r.type) for r in operator.results]
     reads = tuple(
-        _whole(i, ir.RankedTensorType(v.type)) for i, v in enumerate(operator.operands)
+        _whole(i, ir.RankedTensorType(v.type))
+        for i, v in enumerate(inputs_of(operator))
     )
     shape = tuple(results[0].shape)
     identity = tuple(LinearIndex(((i, 1),)) for i in range(len(shape)))
@@ -115,21 +160,20 @@ def _whole(argument: int, type_: Any) -> Access:
     return Access(argument, shape, element_bytes(type_), (None,) * len(shape))
 
 
-def _access(value: Any, map_: Any) -> Access:
-    """Trace an operand of the root back to an argument of the operator's region."""
+def _access(value: Any, map_: Any, inputs: dict[Any, int]) -> Access:
+    """Trace an operand of the root back to an input of the operator."""
     type_ = value.type
     if not isinstance(type_, ir.RankedTensorType):  # a scalar operand
         return Access(-1, (), 0, ())
     index = tuple(_linear(expr) for expr in map_.results)
     padded, source = False, value
-    while not isinstance(source, ir.BlockArgument):
-        owner = source.owner
-        if owner.name != "tensor.pad":
+    while source not in inputs:
+        producer = defining_op(source)
+        if producer is None or producer.operation.name != "tensor.pad":
             return Access(-1, tuple(type_.shape), element_bytes(type_), index)
-        padded, source = True, owner.operands[0]
-    return Access(
-        source.arg_number, tuple(type_.shape), element_bytes(type_), index, padded
-    )
+        padded, source = True, producer.operation.operands[0]
+    shape = tuple(type_.shape)
+    return Access(inputs[source], shape, element_bytes(type_), index, padded)
 
 
 def _linear(expr: Any) -> LinearIndex | None:
@@ -178,7 +222,7 @@ def _parallel(write: Access, loops: int) -> tuple[int, ...] | None:
         if expr is None or len(expr.terms) > 1:
             return None
         found.extend(loop for loop, _ in expr.terms)
-    return tuple(sorted(found)) if len(set(found)) == len(found) <= loops else None
+    return tuple(found) if len(set(found)) == len(found) <= loops else None
 
 
 def _kind(root: Any, reductions: int) -> OperatorKind:

@@ -6,7 +6,13 @@ from dataclasses import dataclass
 
 from magweld.bindings import arith, ir, llvm, memref, vector
 from magweld.passes.cpu.emit_index import Index
-from magweld.passes.cpu.emit_vectors import broadcast, lane, lanes_of, shuffle
+from magweld.passes.cpu.emit_vectors import (
+    broadcast,
+    from_lanes,
+    lane,
+    lanes_of,
+    shuffle,
+)
 from magweld.passes.cpu.loop_nest import Access, LoopNest
 
 
@@ -43,8 +49,7 @@ class FlatBuffer:
             memref.LoadOp(self.view, [index.shifted(k * stride).emit()]).result
             for k in range(lanes)
         ]
-        kind = ir.VectorType.get([lanes], self.element)
-        return vector.FromElementsOp(kind, scalars).result
+        return from_lanes(scalars)
 
     def store(self, value: ir.Value, index: Index, lanes: int, stride: int) -> None:
         """Store a value of `lanes` lanes, `stride` apart."""

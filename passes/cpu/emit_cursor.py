@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
+from typing import TypeAlias
 
 from magweld.bindings import ir
 from magweld.passes.cpu.emit_body import IndexOf
@@ -14,7 +15,8 @@ from magweld.passes.cpu.loop_nest import LoopNest
 from magweld.passes.cpu.register_tile import NONE, Piece, RegisterTile, split_extent
 
 Point = tuple[int, ...]
-Operand = FlatBuffer | ir.Value
+# A buffer, or a scalar that is the operand itself.
+Operand: TypeAlias = "FlatBuffer | ir.Value"
 
 
 class Cursor:

@@ -15,7 +15,6 @@ from magweld.passes.cpu import polynomials
 from magweld.passes.cpu.emit_vectors import lanes_of, splat, with_lanes
 
 LOG2_E = 1.0 / polynomials.LN2
-TWO_OVER_SQRT_PI = 1.1283791670955126
 # Adding it to a number below 2^22 leaves the number's integer part in the low bits
 # of the significand, rounded to nearest: a conversion that NaN does not break.
 ROUNDER = 1.5 * 2.0**23
@@ -29,8 +28,7 @@ EXP2_LOW, EXP2_HIGH = -151.0, 129.0
 EXPM1_LOW = -20.0
 # 1 is the nearest number to erf(x) from here on, and to tanh(x).
 ERF_HIGH, TANH_HIGH = 4.0, 10.0
-ERF_SPLIT, TANH_SPLIT = 1.0, 0.625
-ERF_CENTRE = 2.5
+TANH_SPLIT = 0.625
 
 
 class Lanes:
@@ -220,20 +218,19 @@ def emit_log1p(x: ir.Value) -> ir.Value:
 
 
 def emit_erf(x: ir.Value) -> ir.Value:
-    """Error function: an odd polynomial up to 1, 1 - e^-q(x) beyond."""
+    """Error function, as 1 - e^-q(|x|) with the sign of x.
+
+    With e^-q = 2^n (1 + p) that is (1 - 2^n) - 2^n p, exact to the last place also
+    near 0, where n is 0.
+    """
     of = Lanes(x)
-    square = of.mul(x, x)
-    tail = of.polynomial(square, polynomials.erf_near_zero())
-    slope = of.fma(tail, square, of.real(TWO_OVER_SQRT_PI - 1.0))
-    near = of.fma(x, slope, x)
-    size = math.AbsFOp(x).result
-    u = of.sub(of.at_most(size, ERF_HIGH), of.real(ERF_CENTRE))
-    q = of.polynomial(u, [-c for c in polynomials.minus_log_erfc()])
-    number, p = of.reduce_exp(q)
+    size = of.at_most(math.AbsFOp(x).result, ERF_HIGH)
+    slope = of.polynomial(size, [-c for c in polynomials.minus_log_erfc()])
+    number, p = of.reduce_exp(of.mul(size, slope))
     power = of.power_of_two(number)
-    far = of.sub(of.real(1.0), of.fma(power, p, power))
-    far = math.CopySignOp(far, x).result
-    return of.pick(of.test("OLT", size, of.real(ERF_SPLIT)), near, far)
+    rest = of.sub(of.real(1.0), power)
+    result = of.sub(rest, of.mul(power, p))
+    return math.CopySignOp(result, x).result
 
 
 def emit_tanh(x: ir.Value) -> ir.Value:
@@ -249,8 +246,8 @@ def emit_tanh(x: ir.Value) -> ir.Value:
     one = of.real(1.0)
     denominator = of.add(of.fma(power, p, power), one)
     far = of.sub(one, of.div(of.real(2.0), denominator))
-    far = math.CopySignOp(far, x).result
-    return of.pick(of.test("OLT", size, of.real(TANH_SPLIT)), near, far)
+    result = of.pick(of.test("OLT", size, of.real(TANH_SPLIT)), near, far)
+    return math.CopySignOp(result, x).result
 
 
 def emit_rsqrt(x: ir.Value) -> ir.Value:

@@ -74,21 +74,25 @@ class NestEmitter:
                 self.cursor.positions[dim] = first.plus(index)
                 unpacked = list(self.operands)
                 if self.tile.packed_input != NONE and dim == self.tile.vector_dim:
-                    self._pack(self.tile.packed_input)
+                    self._pack(self.parallel[: level + 1])
                 self._emit_parallel(level + 1, outer)
                 self.operands = unpacked
 
             self.cursor.pieces[dim] = piece
             emit_loop(piece, step)
 
-    def _pack(self, number: int) -> None:
+    def _pack(self, opened: Sequence[int]) -> None:
         """Copy the panel of the current columns into contiguous scratch memory."""
-        columns, (depth,) = self.tile.vector_dim, self.reductions
+        number, columns, (depth,) = (
+            self.tile.packed_input,
+            self.tile.vector_dim,
+            self.reductions,
+        )
         source = self.operands[number]
         assert isinstance(source, FlatBuffer), "a packed operand is a buffer"
         width, height = self.cursor.pieces[columns].step, self.nest.extents[depth]
         panel = scratch(width * height, source.element)
-        corner = self.cursor.index(source, dict.fromkeys(self.cursor.positions, 0))
+        corner = self.cursor.index(source, dict.fromkeys(opened, 0))
         emit_copy(
             FlatBuffer(
                 source.view,
@@ -238,6 +242,7 @@ def emit_copy(
         combiners=("",),
         scalar_reason="",
         uses_index=False,
+        uses_math=False,
         product=False,
     )
     tile = choose_register_tile(nest, VectorUnit())

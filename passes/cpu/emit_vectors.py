@@ -50,6 +50,12 @@ def lane(value: ir.Value, number: int) -> ir.Value:
     return vector.ExtractOp(value, [], [number]).result
 
 
+def from_lanes(scalars: Sequence[ir.Value]) -> ir.Value:
+    """Return the vector of some scalars."""
+    kind = ir.VectorType.get([len(scalars)], scalars[0].type)
+    return vector.FromElementsOp(kind, list(scalars)).result
+
+
 def fold_lanes(
     value: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.Value]
 ) -> ir.Value:

@@ -64,6 +64,7 @@ class LoopNest:
             is not `combine(f(inputs), output)`.
         scalar_reason: Why the body has no form on vectors; "" when it has one.
         uses_index: Whether the body asks for loop indices.
+        uses_math: Whether the body calls math functions.
         product: Whether the body is `output + input 0 * input 1`.
     """
 
@@ -74,6 +75,7 @@ class LoopNest:
     combiners: tuple[str, ...]
     scalar_reason: str
     uses_index: bool
+    uses_math: bool
     product: bool
 
     @property
@@ -158,6 +160,7 @@ def read_loop_nest(op: ir.Operation) -> LoopNest:
         )
     )
     inputs = int(op.attributes["operandSegmentSizes"][0])
+    names = [str(inner.operation.name) for inner in block.operations]
     return LoopNest(
         extents=_extents(op, maps, len(parallel)),
         parallel=parallel,
@@ -165,7 +168,8 @@ def read_loop_nest(op: ir.Operation) -> LoopNest:
         outputs=accesses[inputs:],
         combiners=_combiners(block, inputs),
         scalar_reason=_scalar_reason(block),
-        uses_index=any(o.operation.name == "linalg.index" for o in block.operations),
+        uses_index=any(name == "linalg.index" for name in names),
+        uses_math=any(name.startswith("math.") for name in names),
         product=_is_product(block, inputs),
     )
 

@@ -141,9 +141,7 @@ def _replace_by_range(
     forall.operation.erase()
 
 
-def _tile_origin(
-    number: ir.Value, grid: list[tuple[int, int, int]]
-) -> list[ir.Value]:
+def _tile_origin(number: ir.Value, grid: list[tuple[int, int, int]]) -> list[ir.Value]:
     """Emit the first point of a tile from its number."""
     indices = []
     rest = number

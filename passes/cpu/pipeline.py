@@ -50,6 +50,9 @@ def cpu_steps(unit: VectorUnit = DEFAULT_UNIT) -> tuple[Step, ...]:
         # Arithmetic.
         Upstream("math-extend-to-supported-types"),
         ExpandMath(),
+        # bfloat is a format of memory: LLVM would call a library to round to it.
+        Upstream("arith-emulate-unsupported-floats{source-types=bf16 target-type=f32}"),
+        Upstream("arith-expand{include-bf16=1}"),
         AnnotateKernels(unit.bits),
         # LLVM dialect.
         Upstream("scf-forall-to-for"),

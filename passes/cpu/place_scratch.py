@@ -50,7 +50,7 @@ class PlaceScratch(Pass):
 def _bytes(op: memref.AllocOp) -> int:
     kind = op.memref.type
     width = getattr(kind.element_type, "width", 64)
-    return prod(kind.shape) * max(1, width // 8)
+    return int(prod(kind.shape) * max(1, width // 8))
 
 
 def _require_local(op: memref.AllocOp) -> None:

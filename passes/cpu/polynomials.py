@@ -52,7 +52,7 @@ def exp_tail() -> Coefficients:
             return math.fsum(r**k / math.factorial(k + 2) for k in terms)
         return (math.expm1(r) - r) / (r * r)
 
-    return interpolate(tail, -LN2 / 2, LN2 / 2, 5)
+    return interpolate(tail, -LN2 / 2, LN2 / 2, 4)
 
 
 @cache
@@ -79,25 +79,18 @@ def log1p_tail() -> Coefficients:
 
 
 @cache
-def erf_near_zero() -> Coefficients:
-    """erf(x) / x - 2/sqrt(pi) as a polynomial of x^2 divided by x^2, on |x| <= 1."""
-
-    def tail(square: float) -> float:
-        # erf(x) = 2/sqrt(pi) * sum over k of (-1)^k x^(2k+1) / (k! (2k+1))
-        terms = range(1, _SERIES_TERMS)
-        total = math.fsum(
-            (-1.0) ** k * square ** (k - 1) / (math.factorial(k) * (2 * k + 1))
-            for k in terms
-        )
-        return 2 / math.sqrt(math.pi) * total
-
-    return interpolate(tail, 0.0, 1.0, 6)
-
-
-@cache
 def minus_log_erfc() -> Coefficients:
-    """-ln(1 - erf(x)) as a polynomial of x - 2.5 on 1 <= x <= 4."""
-    return interpolate(lambda u: -math.log(math.erfc(u + 2.5)), -1.5, 1.5, 9)
+    """-ln(1 - erf(x)) / x on 0 <= x <= 4."""
+
+    def slope(x: float) -> float:
+        if x < _SERIES_BELOW**3:
+            # The first two terms of the quotient's series.
+            return 2 / math.sqrt(math.pi) + 2 * x / math.pi
+        # Near 0, erfc loses what erf has; far from 0 the other way round.
+        near = x < 0.5
+        return -(math.log1p(-math.erf(x)) if near else math.log(math.erfc(x))) / x
+
+    return interpolate(slope, 0.0, 4.0, 10)
 
 
 @cache

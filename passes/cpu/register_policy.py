@@ -90,7 +90,7 @@ def _scalar(nest: LoopNest, unit: VectorUnit) -> RegisterTile:
 
 
 def _without_vector_form(nest: LoopNest, unit: VectorUnit) -> RegisterTile | None:
-    return _scalar(nest, unit) if nest.scalar_reason or nest.points == 1 else None
+    return _scalar(nest, unit) if nest.scalar_reason or nest.points <= 1 else None
 
 
 # ---- matrix products --------------------------------------------------------------
@@ -215,7 +215,10 @@ def _along_parallel(nest: LoopNest, unit: VectorUnit) -> RegisterTile | None:
     if turned is not None:
         tile = _tile(nest, dim, lanes, {turned: lanes})
         return tile
-    return _tile(nest, dim, lanes, {dim: _vectors(extent, lanes, PARALLEL_VECTORS)})
+    # The constants of math functions fill the registers: the processor overlaps
+    # iterations of such bodies better than one long body that spills.
+    most = 1 if nest.uses_math else PARALLEL_VECTORS
+    return _tile(nest, dim, lanes, {dim: _vectors(extent, lanes, most)})
 
 
 def _best_parallel(nest: LoopNest, lanes: int) -> int | None:

@@ -44,8 +44,8 @@ class TileForRegisters(Pass):
 def _annotate(function: func.FuncOp, op: ir.Operation, unit: VectorUnit) -> None:
     try:
         nest = read_loop_nest(op)
-    except NotALoopNest as reason:
-        add_remark(function, f"plain loops for '{op.name}': {reason}")
+    except NotALoopNest as error:
+        add_remark(function, f"plain loops for '{op.name}': {error}")
         return
     tile = choose_register_tile(nest, unit)
     op.attributes[ATTRIBUTE] = tile.to_attribute()

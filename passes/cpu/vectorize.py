@@ -47,9 +47,7 @@ def emitter_for(op: ir.Operation, nest: LoopNest, tile: RegisterTile) -> NestEmi
     """Return the emitter of a `linalg.generic`, its buffers flattened here."""
     block = op.regions[0].blocks[0]
     operands = [
-        flatten(value, access, nest)
-        if isinstance(value.type, ir.MemRefType)
-        else value
+        flatten(value, access, nest) if isinstance(value.type, ir.MemRefType) else value
         for value, access in zip(op.operands, nest.accesses, strict=True)
     ]
     return NestEmitter(

@@ -20,23 +20,24 @@ class LoopNest:
 
     Attributes:
         extents: Trip count of each loop.
-        maps: One tuple an operand: the loop that indexes each of its dimensions.
+        maps: One tuple an operand: the loop that indexes each of its dimensions,
+            None where a constant does.
         outputs: How many of the operands, at the end, are outputs.
     """
 
     extents: tuple[int, ...]
-    maps: tuple[tuple[int, ...], ...]
+    maps: tuple[tuple[int | None, ...], ...]
     outputs: int
 
     @property
-    def output_maps(self) -> tuple[tuple[int, ...], ...]:
+    def output_maps(self) -> tuple[tuple[int | None, ...], ...]:
         """Maps of the outputs."""
         return self.maps[len(self.maps) - self.outputs :]
 
     @property
     def parallel(self) -> tuple[int, ...]:
         """Loops that index the first output, in its order."""
-        return self.output_maps[0]
+        return tuple(loop for loop in self.output_maps[0] if loop is not None)
 
     @property
     def reduction(self) -> tuple[int, ...]:
@@ -70,7 +71,8 @@ def loop_nest_of(op: Any) -> LoopNest:
         loops = []
         for expression, size in zip(map_.results, _shape(operand), strict=True):
             loop = _loop_of(expression, op)
-            extents[loop] = size
+            if loop is not None:
+                extents[loop] = size
             loops.append(loop)
         positions.append(tuple(loops))
     return LoopNest(tuple(extents), tuple(positions), _output_count(op))
@@ -103,6 +105,11 @@ def is_contraction(op: Any) -> bool:
 
 
 def _output_count(op: Any) -> int:
+    if isinstance(op, linalg.ReduceOp):
+        return len(op.operands) // 2
+    # Operations with one output and no other variadic operands keep no segments.
+    if "operandSegmentSizes" not in op.operation.attributes:
+        return 1
     segments = op.operation.attributes["operandSegmentSizes"]
     return int(ir.DenseI32ArrayAttr(segments)[1])
 
@@ -111,7 +118,9 @@ def _shape(operand: ir.Value) -> list[int]:
     return list(operand.type.shape) if hasattr(operand.type, "shape") else []
 
 
-def _loop_of(expression: ir.AffineExpr, op: Any) -> int:
+def _loop_of(expression: ir.AffineExpr, op: Any) -> int | None:
+    if isinstance(expression, ir.AffineConstantExpr):
+        return None
     if not isinstance(expression, ir.AffineDimExpr):
         raise UnsupportedError(
             "gpu-index-expression",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import affine, func, ir
 from magweld.passes.base import Pass
 from magweld.passes.gpu.structure import (
-    MAX_MAPPED_DIMENSIONS,
     block_loop_of,
     block_mapping,
     kernels_of,
@@ -21,11 +22,12 @@ _MAX_BLOCKS = 2**31 - 1
 
 @dataclass(frozen=True)
 class MapTilesToBlocks(Pass):
-    """Map the tile loop of every kernel to a row-major grid of blocks.
+    """Map the tile loop of every kernel to a row of blocks.
 
-    `scf.forall (%i) = (0) to (512) step (16)` becomes `scf.forall (%n) in (32)` with
-    `mapping = [#gpu.block<linear_dim_0>]`, and `%i` becomes `%n * 16`. Arguments that
-    are no destination are marked read-only, so that bufferization never reuses them.
+    `scf.forall (%i, %j) = (0, 0) to (512, 96) step (16, 32)` becomes
+    `scf.forall (%n) in (96)` with `mapping = [#gpu.block<linear_dim_0>]`; `%i` becomes
+    `(%n floordiv 3) * 16` and `%j` `(%n mod 3) * 32`. Arguments that are no
+    destination are marked read-only, so that bufferization never reuses them.
     """
 
     name: ClassVar[str] = "map-tiles-to-blocks"
@@ -35,30 +37,45 @@ class MapTilesToBlocks(Pass):
         for kernel in kernels_of(module):
             loop = block_loop_of(kernel)
             with kernel.location:
-                _normalize(loop)
+                _flatten(loop)
                 _mark_inputs(kernel, loop)
 
 
-def _normalize(loop: Any) -> None:
-    """Count tiles instead of elements and set the mapping."""
+def _flatten(loop: Any) -> None:
+    """Number the tiles by one loop and compute their offsets from the number."""
     trips = _trip_counts(loop)
+    bounds = list(zip(loop.staticLowerBound, loop.staticStep, strict=True))
     body = loop.body
-    for position, (lower, step) in enumerate(
-        zip(loop.staticLowerBound, loop.staticStep, strict=True)
-    ):
-        if (lower, step) == (0, 1):
-            continue
-        iv = body.arguments[position]
-        d0 = ir.AffineExpr.get_dim(0)
-        map_ = ir.AffineMap.get(1, 0, [d0 * step + lower])
-        with ir.InsertionPoint.at_block_begin(body):
-            element = affine.AffineApplyOp(map_, [iv])
-        iv.replace_all_uses_except(element.result, element.operation)
-    rank = len(trips)
-    loop.staticLowerBound = ir.DenseI64ArrayAttr.get([0] * rank)
-    loop.staticUpperBound = ir.DenseI64ArrayAttr.get(trips)
-    loop.staticStep = ir.DenseI64ArrayAttr.get([1] * rank)
-    loop.mapping = block_mapping(rank)
+    number = body.add_argument(ir.IndexType.get(), loop.location)
+    with ir.InsertionPoint.at_block_begin(body):
+        for position, offset in enumerate(_offsets(trips, bounds)):
+            map_ = ir.AffineMap.get(1, 0, [offset])
+            element = affine.AffineApplyOp(map_, [number]).result
+            body.arguments[position].replace_all_uses_with(element)
+    # Block arguments are induction variables, then destinations.
+    for destination in list(body.arguments)[len(trips) : -1]:
+        moved = body.add_argument(destination.type, loop.location)
+        destination.replace_all_uses_with(moved)
+    for _ in range(len(body.arguments) - 1 - len(loop.outputs)):
+        body.erase_argument(0)
+    loop.staticLowerBound = ir.DenseI64ArrayAttr.get([0])
+    loop.staticUpperBound = ir.DenseI64ArrayAttr.get([math.prod(trips)])
+    loop.staticStep = ir.DenseI64ArrayAttr.get([1])
+    loop.mapping = block_mapping()
+
+
+def _offsets(
+    trips: list[int], bounds: list[tuple[int, int]]
+) -> Iterator[ir.AffineExpr]:
+    """Yield the element offset along each dimension, row-major over the grid."""
+    number = ir.AffineDimExpr.get(0)
+    inner = math.prod(trips)
+    for position, (count, (lower, step)) in enumerate(zip(trips, bounds, strict=True)):
+        inner //= count
+        along = ir.AffineExpr.get_floor_div(number, inner) if inner > 1 else number
+        if position > 0:
+            along = ir.AffineExpr.get_mod(along, count)
+        yield along * step + lower
 
 
 def _trip_counts(loop: Any) -> list[int]:
@@ -74,14 +91,7 @@ def _trip_counts(loop: Any) -> list[int]:
                 loop, f"expected tiles to divide the extent {upper - lower}, got {step}"
             )
         trips.append((upper - lower) // step)
-    if len(trips) > MAX_MAPPED_DIMENSIONS:
-        raise located_error(
-            loop,
-            f"expected at most {MAX_MAPPED_DIMENSIONS} dimensions, got {len(trips)}",
-        )
-    blocks = 1
-    for count in trips:
-        blocks *= count
+    blocks = math.prod(trips)
     if blocks > _MAX_BLOCKS:
         raise located_error(
             loop, f"expected at most {_MAX_BLOCKS} blocks, got {blocks}"

@@ -22,6 +22,7 @@ from magweld.passes.gpu.linalg_structure import (
 )
 from magweld.passes.gpu.structure import (
     block_loop_of,
+    is_in_space,
     kernels_of,
     phases_in,
     workgroup_space,
@@ -82,7 +83,7 @@ def _replace_copies(loop: Any) -> None:
 def _check_allocations(loop: Any) -> None:
     space = workgroup_space()
     for op in phases_in(loop.body):
-        if isinstance(op, memref.AllocOp) and op.memref.type.memory_space != space:
+        if isinstance(op, memref.AllocOp) and not is_in_space(op.memref, space):
             raise located_error(
                 op,
                 "is a temporary in global memory: the tile it holds is still read "
@@ -165,7 +166,7 @@ class _Mapping:
                 value.owner.opview, memref.AllocOp
             )
             if is_allocation:
-                counts = tuple(layout.threads[i] for i in loops)
+                counts = tuple(1 if i is None else layout.threads[i] for i in loops)
                 self._buffers.setdefault(value, counts)
 
 

@@ -86,7 +86,7 @@ class StageInSharedMemory(Pass):
         readers: dict[Any, list[tuple[Any, int]]] = {}
         for op in linalg_operations_in(loop):
             for position, value in enumerate(inputs_of(op)):
-                if _is_global(value) and value.owner.name == "tensor.extract_slice":
+                if _is_global(value) and not isinstance(value, ir.BlockArgument):
                     readers.setdefault(value, []).append((op, position))
         for value, uses in readers.items():
             if len({op.operation for op, _ in uses}) < 2:
@@ -213,4 +213,4 @@ def _copy_of(value: ir.Value) -> ir.Value:
 
 def _bytes(type_: ir.Type) -> int:
     ranked = ir.RankedTensorType(type_)
-    return math.prod(ranked.shape) * element_bytes(ranked.element_type)
+    return int(math.prod(ranked.shape)) * element_bytes(ranked.element_type)

@@ -10,8 +10,10 @@ from magweld.passes.ir_utils import functions_of, located_error
 
 KERNEL = "tile_graph.kernel"
 
-# The dialect numbers at most ten linear dimensions.
-MAX_MAPPED_DIMENSIONS = 10
+# LLVM's number for the memory of a block, on NVPTX and AMDGPU alike.
+SHARED_ADDRESS_SPACE = 3
+# The widest access of one thread, 128 bits, must be aligned to its size.
+SHARED_ALIGNMENT = 16
 
 _VIEWS = (
     "memref.cast",
@@ -45,9 +47,9 @@ def block_loop_of(kernel: func.FuncOp) -> Any:
     return loops[0]
 
 
-def block_mapping(rank: int) -> ir.ArrayAttr:
-    """Return the mapping of a row-major grid to linear block numbers."""
-    return _linear_mapping("block", rank)
+def block_mapping() -> ir.ArrayAttr:
+    """Return the mapping of a loop over tile numbers to blocks."""
+    return _linear_mapping("block", 1)
 
 
 def thread_mapping(rank: int) -> ir.ArrayAttr:
@@ -72,12 +74,19 @@ def private_space() -> ir.Attribute:
     return ir.Attribute.parse("#gpu.address_space<private>")
 
 
+def is_in_space(value: ir.Value, space: ir.Attribute) -> bool:
+    """Tell whether a memref lies in a memory space."""
+    found = ir.MemRefType(value.type).memory_space
+    # The bindings cannot compare an attribute with None.
+    return found is not None and bool(found == space)
+
+
 def buffers_in(block_loop: Any, space: ir.Attribute) -> list[memref.AllocOp]:
     """Return the allocations of a memory space in the body of a block loop."""
     return [
         op
         for op in phases_in(block_loop.body)
-        if isinstance(op, memref.AllocOp) and op.memref.type.memory_space == space
+        if isinstance(op, memref.AllocOp) and is_in_space(op.memref, space)
     ]
 
 
@@ -108,7 +117,7 @@ def element_bytes(element: ir.Type) -> int:
     if isinstance(element, ir.IndexType):
         return 8
     if isinstance(element, ir.IntegerType | ir.FloatType):
-        return -(-element.width // 8)
+        return -(-int(element.width) // 8)
     raise ValueError(f"expected a number type, got {element}")
 
 

@@ -34,14 +34,15 @@ def build_thread_loop(
         )
         ivs = dict(zip(shared, forall.induction_variables, strict=False))
         with ir.InsertionPoint(forall.body):
+            sliced = inputs_of(op) if partials else list(op.operands)
             operands = [
                 _slice(value, loops, layout, ivs)
-                for value, loops in zip(op.operands, nest.maps, strict=True)
+                for value, loops in zip(sliced, nest.maps, strict=False)
             ]
             if partials is not None:
                 accumulator = _partial_slice(partials, nest, layout, ivs)
                 linalg.fill(partials.neutral_constant(), outs=[accumulator])
-                operands[len(inputs_of(op))] = accumulator
+                operands.append(accumulator)
             clone = op.operation.clone()
             for position, operand in enumerate(operands):
                 clone.operands[position] = operand
@@ -51,18 +52,18 @@ def build_thread_loop(
 
 def _slice(
     value: ir.Value,
-    loops: tuple[int, ...],
+    loops: tuple[int | None, ...],
     layout: ThreadLayout,
     ivs: dict[int, ir.Value],
 ) -> ir.Value:
     if all(loop not in ivs for loop in loops):
         return value
-    return strided_subview(
-        value,
-        [ivs.get(loop) for loop in loops],
-        [layout.per_thread[loop] for loop in loops],
-        [layout.threads[loop] for loop in loops],
-    )
+    offsets, sizes, strides = [], [], []
+    for loop, whole in zip(loops, value.type.shape, strict=True):
+        offsets.append(None if loop is None else ivs.get(loop))
+        sizes.append(whole if loop is None else layout.per_thread[loop])
+        strides.append(1 if loop is None else layout.threads[loop])
+    return strided_subview(value, offsets, sizes, strides)
 
 
 def _partial_slice(
@@ -82,9 +83,7 @@ def _partial_slice(
     )
 
 
-def _rebase_indices(
-    clone: Any, layout: ThreadLayout, ivs: dict[int, ir.Value]
-) -> None:
+def _rebase_indices(clone: Any, layout: ThreadLayout, ivs: dict[int, ir.Value]) -> None:
     """Make `linalg.index` count in the whole tile again: `t + T * local`."""
     for op in operations_of(clone, linalg.IndexOp):
         loop = ir.IntegerAttr(op.dim).value

@@ -11,21 +11,16 @@ from magweld.diagnostics import PassError
 from magweld.dialects.device_attributes import device_attribute
 from magweld.dialects.tile_graph import (
     build_connect,
-    build_graph,
     build_operator,
+    captured_values,
+    is_tile_graph,
     yield_values,
 )
-from magweld.passes.analysis.cloning import (
-    ValueMap,
-    captured_values,
-    clone_mapped,
-    defining_op,
-)
+from magweld.passes.analysis.cloning import ValueMap, clone_mapped, defining_op
+from magweld.passes.analysis.operator_model import REMATERIALISED, is_rematerialised
 from magweld.passes.base import FunctionPass
 from magweld.targets import Device, device
 
-# Ops that are cheap to make again where they are used: they hold no data.
-_REMATERIALISED = frozenset({"tensor.empty", "arith.constant", "linalg.fill"})
 _VIEWS = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})
 _MOVES = frozenset(
     {"tensor.pad", "tensor.extract_slice", "tensor.insert_slice", "tensor.concat"}
@@ -49,21 +44,14 @@ class FormTileGraph(FunctionPass):
     device: str = "cpu"
 
     def run_on_function(self, function: Any) -> None:
-        """Replace the body of `function` by one graph; declarations are left."""
-        if function.is_external or _has_graph(function):
+        """Replace the operations of `function`; one that is a graph is left."""
+        if is_tile_graph(function):
             return
         _Former(function, device(self.device)).form()
 
 
-def _has_graph(function: Any) -> bool:
-    return any(
-        op.operation.name == "tile_graph.graph"
-        for op in function.regions[0].blocks[0].operations
-    )
-
-
 class _Former:
-    """Builds the graph of one function beside its old body, then drops that."""
+    """Builds the operators of one function before its old body, then drops that."""
 
     def __init__(self, function: Any, device: Device) -> None:
         self._function = function
@@ -77,26 +65,22 @@ class _Former:
         block = self._function.regions[0].blocks[0]
         old = [op.operation for op in block.operations]
         terminator = old.pop()
-        results = [value.type for value in terminator.operands]
-        with ir.InsertionPoint(terminator), self._function.location:
-            graph = build_graph(
-                list(block.arguments), results, device_attribute(self._device)
-            )
-        body = graph.regions[0].blocks[0]
-        for outer, inner in zip(block.arguments, body.arguments, strict=True):
-            self._values[outer] = inner
-        with ir.InsertionPoint(body):
+        for argument in block.arguments:
+            self._values[argument] = argument
+        with ir.InsertionPoint(old[0] if old else terminator):
             for op in old:
                 self._convert(op)
-            with self._function.location:
-                yield_values([self._result(v) for v in terminator.operands])
-        for position, value in enumerate(graph.results):
+            results = [self._result(value) for value in terminator.operands]
+        for position, value in enumerate(results):
             terminator.operands[position] = value
         for op in reversed(old):
             op.erase()
+        attribute = device_attribute(self._device)
+        self._function.attributes["tile_graph.device"] = attribute
 
     def _convert(self, op: Any) -> None:
-        if op.name in _REMATERIALISED or self._is_private_pad(op):
+        is_helper = op.name in REMATERIALISED and is_rematerialised(op.results[0])
+        if is_helper or self._is_private_pad(op):
             self._prologue[op] = op
             return
         for names, convert in self._table():
@@ -113,6 +97,7 @@ class _Former:
         return (
             (_VIEWS, self._view),
             (frozenset({"func.call"}), self._call),
+            (frozenset({"arith.constant"}), self._view),
             (_MOVES, self._operator),
             (_LINALG, self._operator),
         )
@@ -152,20 +137,16 @@ class _Former:
     def _operator(self, op: Any) -> None:
         prologue, inputs = self._closure(op)
         with op.location:
-            operands = [self._edge(value) for value in inputs]
-            operator = build_operator(
-                self._name_of(op), operands, [r.type for r in op.results]
-            )
             inner = ValueMap()
-            body = operator.regions[0].blocks[0]
-            for value, argument in zip(inputs, body.arguments, strict=True):
-                inner[value] = argument
-            with ir.InsertionPoint(body):
+            for value in inputs:
+                inner[value] = self._edge(value)
+            operator = build_operator(self._name_of(op), [r.type for r in op.results])
+            with ir.InsertionPoint(operator.body.blocks[0]):
                 for helper in prologue:
                     clone_mapped(helper, inner)
                 root = clone_mapped(op, inner)
                 yield_values(list(root.results))
-        for old, new in zip(op.results, operator.results, strict=True):
+        for old, new in zip(op.results, operator.operation.results, strict=True):
             self._values[old] = new
             self._made.add(new)
 
@@ -178,7 +159,7 @@ class _Former:
             for value in [*user.operands, *captured_values(user)]:
                 producer = defining_op(value)
                 key = producer.operation if producer is not None else None
-                if key in self._prologue and not self._is_data(key):
+                if key in self._prologue:
                     visit(key)
                     prologue[key] = None
                 else:
@@ -187,22 +168,12 @@ class _Former:
         visit(op)
         return list(prologue), list(inputs)
 
-    @staticmethod
-    def _is_data(op: Any) -> bool:
-        """A tensor constant that is no splat is data: it stays outside."""
-        if op.name != "arith.constant" or not isinstance(
-            op.results[0].type, ir.RankedTensorType
-        ):
-            return False
-        value = ir.DenseElementsAttr(op.attributes["value"])
-        return not value.is_splat
-
     def _edge(self, value: Any) -> Any:
         """The operand for `value`: through a connect when an operator made it."""
         new = self._result(value)
         if not self._comes_from_operator(new):
             return new
-        return build_connect(new, self._device.levels[0].name).results[0]
+        return build_connect(new, self._device.levels[0].name).output
 
     def _comes_from_operator(self, value: Any) -> bool:
         producer = defining_op(value)

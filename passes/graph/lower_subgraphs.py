@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import func, ir, tensor
-from magweld.dialects.tile_graph import GraphOp, operators_of
+from magweld.dialects.tile_graph import DEVICE, is_tile_graph, operators_of
 from magweld.passes.analysis.cloning import ValueMap, clone_mapped
+from magweld.passes.analysis.operator_model import inputs_of
 from magweld.passes.base import Pass
 from magweld.passes.graph.library_calls import LibraryCall, Reshape, library_call
 from magweld.passes.graph.tile_body import build_tiled_body
 from magweld.passes.ir_utils import (
     functions_of,
     located_error,
-    operations_of,
 )
 
 
@@ -34,30 +34,30 @@ class LowerSubgraphs(Pass):
     def run(self, module: Any) -> None:
         """Lower all graphs of the module."""
         for function in list(functions_of(module)):
-            for graph in operations_of(function, GraphOp):
-                _Lowering(module, graph).run()
+            if is_tile_graph(function):
+                _Lowering(module, function).run()
 
 
 class _Lowering:
-    def __init__(self, module: Any, graph: Any) -> None:
+    def __init__(self, module: Any, function: Any) -> None:
         self._module = module
-        self._graph = graph
+        self._function = function
         self._values = ValueMap()
         self._kernels: dict[str, Any] = {}
         self._libraries = 0
 
     def run(self) -> None:
-        block = self._graph.regions[0].blocks[0]
-        pairs = zip(self._graph.operands, block.arguments, strict=True)
-        for outer, inner in pairs:
-            self._values[inner] = outer
-        with ir.InsertionPoint(self._graph):
-            for op in list(block.operations)[:-1]:
-                self._lower(op.operation)
-        terminator = list(block.operations)[-1]
-        for result, value in zip(self._graph.results, terminator.operands, strict=True):
-            result.replace_all_uses_with(self._values[value])
-        self._graph.erase()
+        block = self._function.regions[0].blocks[0]
+        old = [op.operation for op in block.operations]
+        terminator = old.pop()
+        with ir.InsertionPoint(old[0] if old else terminator):
+            for op in old:
+                self._lower(op)
+        for position, value in enumerate(terminator.operands):
+            terminator.operands[position] = self._values[value]
+        for op in reversed(old):
+            op.erase()
+        del self._function.attributes[DEVICE]
 
     def _lower(self, op: Any) -> None:
         if op.name == "tile_graph.connect":
@@ -74,12 +74,13 @@ class _Lowering:
         """Make the function of a subgraph and call it with fresh destinations."""
         implementation = ir.StringAttr(subgraph.attributes["implementation"]).value
         make = {"generated": self._kernel, "library": self._library}[implementation]
-        make(subgraph, [self._values[value] for value in subgraph.operands])
+        make(subgraph, inputs_of(subgraph))
 
     def _kernel(self, subgraph: Any, inputs: list[Any]) -> None:
         results = [value.type for value in subgraph.results]
         function = self._shared(self._build_kernel(subgraph, inputs, results))
-        call = func.CallOp(function, [*inputs, *map(_empty, results)])
+        operands = [self._values[value] for value in inputs]
+        call = func.CallOp(function, [*operands, *map(_empty, results)])
         names = [op.op_name for op in operators_of(subgraph)]
         call.attributes["tile_graph.operators"] = ir.ArrayAttr.get(names)
         for old, new in zip(subgraph.results, call.results, strict=True):
@@ -98,7 +99,9 @@ class _Lowering:
             arguments = list(function.arguments)
             func.ReturnOp(
                 build_tiled_body(
-                    subgraph, arguments[: len(inputs)], arguments[len(inputs) :]
+                    subgraph,
+                    dict(zip(inputs, arguments, strict=False)),
+                    arguments[len(inputs) :],
                 )
             )
         return function
@@ -121,7 +124,7 @@ class _Lowering:
             raise located_error(subgraph, f"has no library call: {call.detail}")
         reshapes = call.reshapes or (None,) * (len(call.operands) + 1)
         used = [
-            _reshaped(inputs[i], reshape)
+            _reshaped(self._values[inputs[i]], reshape)
             for i, reshape in zip(call.operands, reshapes, strict=False)
         ]
         ours = ir.RankedTensorType(subgraph.results[0].type)

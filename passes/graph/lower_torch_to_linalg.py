@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from magweld.bindings import ir, passmanager
 from magweld.diagnostics import (
@@ -35,7 +35,7 @@ _FINALIZE = (
     "func.func(torch-finalizing-backend-type-conversion,canonicalize,"
     "resolve-shaped-type-result-dims,canonicalize,cse),symbol-dce)"
 )
-# Operations that carry no tensor: they vanish with the operation that uses them.
+# Operations without tensors vanish with the operation that uses them.
 _TENSOR_TYPE = "!torch.vtensor"
 
 
@@ -122,11 +122,19 @@ def node_of(location: ir.Location) -> str:
 
 def _run(module: ir.Operation, pipeline: str) -> None:
     manager = passmanager.PassManager.parse(pipeline, module.context)
+    nodes: list[str] = []
+
+    def note_node(diagnostic: Any) -> bool:
+        nodes.append(node_of(diagnostic.location))
+        return False
+
     with collect_diagnostics(module.context) as diagnostics:
+        # Attached last, it is asked first and leaves the diagnostic to the collector.
+        handler = module.context.attach_diagnostic_handler(note_node)
         try:
             manager.run(module)
         except ir.MLIRError as error:
-            left = _unlowered(module)
+            left = [op for op in _unlowered(module) if node_of(op.location) in nodes]
             if left:
                 raise _unlowered_error(left) from error
             errors = [d for d in diagnostics if d.severity is Severity.ERROR]
@@ -134,6 +142,8 @@ def _run(module: ir.Operation, pipeline: str) -> None:
             raise PassError(
                 text, pass_name=LowerTorchToLinalg.name, diagnostics=errors
             ) from error
+        finally:
+            handler.detach()
 
 
 def _unlowered(module: ir.Operation) -> list[ir.Operation]:

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from magweld.bindings import ir
-from magweld.dialects.tile_graph import GraphOp, device_of, operators_of
+from magweld.dialects.tile_graph import is_tile_graph, device_of, operators_of
 from magweld.passes.analysis.operator_model import operator_model
 from magweld.passes.analysis.regions import OperatorKind, OperatorModel
 from magweld.passes.base import FunctionPass
 from magweld.passes.graph.library_calls import LibraryCall, library_call
-from magweld.passes.ir_utils import operations_of
 from magweld.targets.device import Device
 
 LibraryUse = Literal["auto", "never", "always"]
@@ -36,12 +35,13 @@ class SelectImplementation(FunctionPass):
 
     def run_on_function(self, function: Any) -> None:
         """Annotate the operators of the graphs of `function`."""
-        for graph in operations_of(function, GraphOp):
-            device = device_of(graph)
-            for operator in operators_of(graph):
-                use = self._uses_library(operator, device)
-                name = "library" if use else "generated"
-                operator.attributes["implementation"] = ir.StringAttr.get(name)
+        if not is_tile_graph(function):
+            return
+        device = device_of(function)
+        for operator in operators_of(function):
+            use = self._uses_library(operator, device)
+            name = "library" if use else "generated"
+            operator.attributes["implementation"] = ir.StringAttr.get(name)
 
     def _uses_library(self, operator: Any, device: Device) -> bool:
         if self.library == "never":

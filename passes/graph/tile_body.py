@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from magweld.bindings import affine, ir, scf, tensor
-from magweld.dialects.tile_graph import TileAttr, root_operation
+from magweld.dialects.tile_graph import TileAttr, captured_values, root_operation
 from magweld.passes.analysis.cloning import ValueMap, clone_mapped, nested_operations
 from magweld.passes.analysis.graph_body import read_body
 from magweld.passes.analysis.operator_model import root_accesses
@@ -23,13 +23,13 @@ Box = tuple[Interval, ...]
 
 
 def build_tiled_body(
-    subgraph: Any, inputs: list[Any], destinations: list[Any]
+    subgraph: Any, inputs: dict[Any, Any], destinations: list[Any]
 ) -> list[Any]:
     """Build the loop over tiles at the insertion point and return its results.
 
     Args:
         subgraph: A `tile_graph.subgraph` with a `tile`.
-        inputs: Tensors for the operands of the subgraph.
+        inputs: What stands for each tensor that the subgraph reads.
         destinations: One tensor a result, overwritten completely.
 
     Raises:
@@ -56,10 +56,10 @@ def build_tiled_body(
     ivs = dict(zip(loops, arguments[: len(bounds)], strict=False))
     with ir.InsertionPoint(forall.body):
         emitter = _TileEmitter(subgraph, inputs, arguments[len(bounds) :], ivs)
-        for operator, model, box in zip(
-            body.operators, body.models, tiles.boxes, strict=True
-        ):
-            emitter.emit(operator, model, box)
+        for number, box in enumerate(tiles.boxes):
+            emitter.emit(
+                body.operators[number], body.inputs[number], body.models[number], box
+            )
         parallel = scf.InParallelOp()
     with ir.InsertionPoint(parallel.region.blocks[0]):
         emitter.insert_results(group.root, tiles.boxes[-1])
@@ -72,12 +72,12 @@ class _TileEmitter:
     def __init__(
         self,
         subgraph: Any,
-        inputs: list[Any],
+        inputs: dict[Any, Any],
         destinations: list[Any],
         ivs: dict[int, Any],
     ) -> None:
         block = subgraph.operation.regions[0].blocks[0]
-        self._tensors = dict(zip(block.arguments, inputs, strict=True))
+        self._tensors = inputs
         self._connects = {
             op.operation.results[0]: op.operation.operands[0]
             for op in block.operations
@@ -88,13 +88,16 @@ class _TileEmitter:
         self._ivs = ivs
         self._root: Any = list(block.operations)[-1].operands[0].owner.operation
 
-    def emit(self, operator: Any, model: OperatorModel, box: Box) -> None:
+    def emit(
+        self, operator: Any, inputs: tuple[Any, ...], model: OperatorModel, box: Box
+    ) -> None:
+        """Compute one operator for a box of its iterations."""
         root = root_operation(operator)
         with root.location:
             if model.tileable:
-                self._emit_tiled(operator, root, model, box)
+                self._emit_tiled(operator, inputs, root, model, box)
             else:
-                self._emit_whole(operator, root, model)
+                self._emit_whole(operator, inputs, root, model)
 
     def insert_results(self, model: OperatorModel, box: Box) -> None:
         """Write the tiles of the last operator into the destinations."""
@@ -116,13 +119,16 @@ class _TileEmitter:
                 [1] * len(sizes),
             )
 
-    def _emit_whole(self, operator: Any, root: Any, model: OperatorModel) -> None:
+    def _emit_whole(
+        self, operator: Any, inputs: tuple[Any, ...], root: Any, model: OperatorModel
+    ) -> None:
         """An operator without known regions is computed whole, in one tile."""
         values = ValueMap()
-        block = operator.regions[0].blocks[0]
-        for argument, operand in zip(block.arguments, operator.operands, strict=True):
-            values[argument] = self._tensors[operand]
-        for op in list(block.operations)[:-1]:
+        for value in inputs:
+            values[value] = self._tensors[value]
+        for value in captured_values(operator):
+            self._clone_helper(value, values)
+        for op in list(operator.regions[0].blocks[0].operations)[:-1]:
             clone_mapped(op, values)
         for result, write, inner in zip(
             operator.results, model.writes, root.results, strict=True
@@ -130,10 +136,14 @@ class _TileEmitter:
             self._tiles[result] = (values[inner], _whole(write.shape))
 
     def _emit_tiled(
-        self, operator: Any, root: Any, model: OperatorModel, box: Box
+        self,
+        operator: Any,
+        inputs: tuple[Any, ...],
+        root: Any,
+        model: OperatorModel,
+        box: Box,
     ) -> None:
         helpers = ValueMap()
-        block = operator.regions[0].blocks[0]
         accesses = root_accesses(root)
         inits = len(accesses) - len(root.results)
         operands = []
@@ -146,8 +156,8 @@ class _TileEmitter:
             elif access.argument < 0:
                 operands.append(self._helper(value, access, box, helpers))
             else:
-                operand = operator.operands[access.argument]
-                operands.append(self._read(value, block, operand, access, box, helpers))
+                source = inputs[access.argument]
+                operands.append(self._read(value, source, access, box, helpers))
         for value in _scalar_captures(root):
             self._clone_helper(value, helpers)
         clone = clone_mapped(root, helpers)
@@ -206,7 +216,6 @@ class _TileEmitter:
     def _read(
         self,
         value: Any,
-        block: Any,
         operand: Any,
         access: Access,
         box: Box,
@@ -220,7 +229,7 @@ class _TileEmitter:
         whole = self._tensors[operand]
         if not access.padded:
             return self._slice(whole, region)
-        helpers[block.arguments[access.argument]] = whole
+        helpers[operand] = whole
         self._clone_helper(value, helpers)
         return self._slice(helpers[value], region)
 

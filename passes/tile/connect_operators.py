@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from magweld.bindings import ir
-from magweld.dialects.tile_graph import GraphOp, device_of
+from magweld.dialects.tile_graph import is_tile_graph, device_of
 from magweld.passes.analysis.graph_body import Edge, GraphBody, read_body
 from magweld.passes.analysis.policy import Plan, schedule
 from magweld.passes.analysis.propagation import Group, Refusal
 from magweld.passes.base import FunctionPass
-from magweld.passes.ir_utils import operations_of
 from magweld.targets.device import Device
 
 
@@ -33,8 +32,9 @@ class ConnectOperators(FunctionPass):
 
     def run_on_function(self, function: Any) -> None:
         """Set the level of the edges in the graphs of `function`."""
-        for graph in operations_of(function, GraphOp):
-            _Connector(read_body(graph), device_of(graph)).run()
+        if not is_tile_graph(function):
+            return
+        _Connector(read_body(function), device_of(function)).run()
 
 
 @dataclass

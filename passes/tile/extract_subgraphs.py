@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from magweld.bindings import ir
 from magweld.dialects.tile_graph import (
-    GraphOp,
+    is_tile_graph,
     build_subgraph,
     device_of,
     yield_values,
@@ -15,7 +15,6 @@ from magweld.dialects.tile_graph import (
 from magweld.passes.analysis.cloning import ValueMap, clone_mapped
 from magweld.passes.analysis.graph_body import GraphBody, read_body
 from magweld.passes.base import FunctionPass
-from magweld.passes.ir_utils import operations_of
 
 
 @dataclass(frozen=True)
@@ -31,11 +30,12 @@ class ExtractSubgraphs(FunctionPass):
 
     def run_on_function(self, function: Any) -> None:
         """Wrap the operators of the graphs of `function`."""
-        for graph in operations_of(function, GraphOp):
-            outermost = device_of(graph).levels[0].name
-            body = read_body(graph)
-            for number, members in enumerate(_components(body, outermost)):
-                _extract(body, members, outermost, number)
+        if not is_tile_graph(function):
+            return
+        outermost = device_of(function).levels[0].name
+        body = read_body(function)
+        for number, members in enumerate(_components(body, outermost)):
+            _extract(body, members, outermost, number)
 
 
 def _level(connect: Any) -> str:
@@ -68,27 +68,18 @@ def _extract(body: GraphBody, members: list[int], outermost: str, number: int) -
         for edge in body.edges
         if edge.producer in members and edge.consumer in members
     }
-    made = {result for op in operators[:-1] for result in op.results}
-    inputs: dict[Any, None] = {}
-    for op in operators:
-        for value in op.operands:
-            connect = value.owner.operation if _is_result(value) else None
-            if connect not in inside:
-                inputs[value] = None
     levels = [_level(connect) for connect in inside]
     with ir.InsertionPoint(root), root.location:
         subgraph = build_subgraph(
             f"subgraph_{number}",
-            list(inputs),
             [r.type for r in root.results],
             level=_group_level(levels, outermost),
             implementation=_implementation(root),
         )
-        _fill(subgraph, operators, list(inputs), inside)
-    for old, new in zip(root.results, subgraph.results, strict=True):
+        _fill(subgraph, body, members, inside)
+    for old, new in zip(root.results, subgraph.operation.results, strict=True):
         old.replace_all_uses_with(new)
     _erase(operators, inside)
-    assert not made & set(inputs), "an inner result would enter from outside"
 
 
 def _is_result(value: Any) -> bool:
@@ -108,19 +99,17 @@ def _implementation(root: Any) -> str:
 
 
 def _fill(
-    subgraph: Any, operators: list[Any], inputs: list[Any], inside: set[Any]
+    subgraph: Any, body: GraphBody, members: list[int], inside: set[Any]
 ) -> None:
     values = ValueMap()
-    block = subgraph.operation.regions[0].blocks[0]
-    for outer, inner in zip(inputs, block.arguments, strict=True):
-        values[outer] = inner
-    with ir.InsertionPoint(block):
-        for op in operators:
-            for value in op.operands:
+    with ir.InsertionPoint(subgraph.operation.regions[0].blocks[0]):
+        for member in members:
+            for value in body.inputs[member]:
                 if _is_result(value) and value.owner.operation in inside:
                     clone_mapped(value.owner.operation, values)
-            clone_mapped(op, values)
-        yield_values([values[result] for result in operators[-1].results])
+            clone_mapped(body.operators[member], values)
+        root = body.operators[members[-1]]
+        yield_values([values[result] for result in root.results])
 
 
 def _erase(operators: list[Any], inside: set[Any]) -> None:

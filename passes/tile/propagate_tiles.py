@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from magweld.bindings import ir
 from magweld.dialects.tile_graph import (
-    GraphOp,
+    is_tile_graph,
     TileAttr,
     subgraphs_of,
     tile_attribute,
@@ -15,7 +15,7 @@ from magweld.dialects.tile_graph import (
 from magweld.passes.analysis.graph_body import read_body
 from magweld.passes.analysis.propagation import Refusal, propagate
 from magweld.passes.base import FunctionPass
-from magweld.passes.ir_utils import located_error, operations_of
+from magweld.passes.ir_utils import located_error
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,10 @@ class PropagateTiles(FunctionPass):
 
     def run_on_function(self, function: Any) -> None:
         """Annotate the operators in the subgraphs of `function`."""
-        for graph in operations_of(function, GraphOp):
-            for subgraph in subgraphs_of(graph):
-                _annotate(subgraph)
+        if not is_tile_graph(function):
+            return
+        for subgraph in subgraphs_of(function):
+            _annotate(subgraph)
 
 
 def _annotate(subgraph: Any) -> None:

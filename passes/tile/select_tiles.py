@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from magweld.bindings import ir
 from magweld.dialects.tile_graph import (
-    GraphOp,
+    is_tile_graph,
     device_of,
     subgraphs_of,
     tile_attribute,
@@ -17,7 +17,7 @@ from magweld.passes.analysis.graph_body import GraphBody, read_body
 from magweld.passes.analysis.policy import Plan, schedule
 from magweld.passes.analysis.propagation import Group, Refusal
 from magweld.passes.base import FunctionPass
-from magweld.passes.ir_utils import located_error, operations_of
+from magweld.passes.ir_utils import located_error
 from magweld.targets.device import Device
 
 
@@ -37,11 +37,12 @@ class SelectTiles(FunctionPass):
     def run_on_function(self, function: Any) -> None:
         """Annotate the subgraphs of `function`."""
         plans: dict[Group, Plan | Refusal] = {}
-        for graph in operations_of(function, GraphOp):
-            device = device_of(graph)
-            for subgraph in subgraphs_of(graph):
-                if "tile" not in subgraph.attributes:
-                    _annotate(subgraph, device, plans)
+        if not is_tile_graph(function):
+            return
+        device = device_of(function)
+        for subgraph in subgraphs_of(function):
+            if "tile" not in subgraph.attributes:
+                _annotate(subgraph, device, plans)
 
 
 def _annotate(

@@ -32,6 +32,7 @@ from torch_mlir.dialects import (
 )
 from torch_mlir.dialects import torch as torch_dialect
 from torch_mlir.dialects.transform import bufferization as bufferization_transform
+from torch_mlir.dialects.transform import gpu as gpu_transform
 from torch_mlir.dialects.transform import interpreter as transform_interpreter
 from torch_mlir.dialects.transform import loop as loop_transform
 from torch_mlir.dialects.transform import memref as memref_transform
@@ -49,6 +50,7 @@ __all__ = [
     "ext",
     "func",
     "gpu",
+    "gpu_transform",
     "ir",
     "irdl",
     "linalg",

@@ -6,9 +6,7 @@ native code costs that process and not the user's.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
 from magweld.artifact import (
@@ -22,6 +20,7 @@ from magweld.bindings import ir
 from magweld.codegen.host import HostTarget, compile_kernels
 from magweld.codegen.launch import Launch
 from magweld.codegen.llvm_text import KernelSignature, kernel_signatures
+from magweld.compiler_options import CompileOptions
 from magweld.context import make_context
 from magweld.diagnostics import MagweldError
 from magweld.host_function import HostCall, HostFunction, read_host_function
@@ -29,7 +28,6 @@ from magweld.passes.cpu.pipeline import cpu_pipeline
 from magweld.passes.cpu.register_tile import VectorUnit
 from magweld.passes.execution import run_pipeline
 from magweld.passes.graph.lower_torch_to_linalg import UnloweredError
-from magweld.passes.graph.select_implementation import LibraryUse
 from magweld.passes.phases import Phase
 from magweld.passes.pipelines import graph_pipeline
 from magweld.runtime.container import decode_request, encode_program
@@ -37,28 +35,6 @@ from magweld.runtime.container import decode_request, encode_program
 # Bytes that a kernel must move before waking other threads pays: a parallel region
 # costs some microseconds, in which one core moves tens of kilobytes.
 PARALLEL_BYTES = 64 * 1024
-
-
-@dataclass(frozen=True)
-class CompileOptions:
-    """What a compilation may decide.
-
-    Attributes:
-        device: Name of a device description; "cpu" is this machine.
-        library: Whether library calls may compute operators.
-    """
-
-    device: str = "cpu"
-    library: LibraryUse = "auto"
-
-    def text(self) -> str:
-        """Return the options as canonical text."""
-        return json.dumps(asdict(self), sort_keys=True)
-
-    @staticmethod
-    def parse(text: str) -> CompileOptions:
-        """Read what `text` wrote."""
-        return CompileOptions(**json.loads(text))
 
 
 class NeedsExternalsError(MagweldError):
@@ -82,6 +58,21 @@ def compile_module(payload: bytes) -> bytes:
     """
     options, text = decode_request(payload)
     return encode_program(compile_text(text, CompileOptions.parse(options)))
+
+
+def print_module(payload: bytes) -> bytes:
+    """Return the text of a module at a stage; the first line of the input names it.
+
+    Raises:
+        ValueError: There is no such stage on the way to this target.
+        MagweldError: The module cannot be lowered that far.
+    """
+    options, text = decode_request(payload)
+    stage, _, module_text = text.partition("\n")
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(module_text)
+        lower_to_tiles(module, CompileOptions.parse(options), Phase(stage))
+        return str(module).encode()
 
 
 def compile_text(text: str, options: CompileOptions) -> Program:

@@ -189,6 +189,8 @@ def position_of(location: Any) -> Position | None:
     Name locations lead to their child, call sites to the callee before the caller,
     fused locations to their parts in order.
     """
+    # Locations in the diagnostics of an MLIRError come as the base class.
+    location = type(location).from_attr(location.attr, location.context)
     if hasattr(location, "filename"):
         return Position(location.filename, location.start_line, location.start_col)
     parts = [

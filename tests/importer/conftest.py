@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import ctypes
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch.overrides import TorchFunctionMode
 from torch_mlir.execution_engine import ExecutionEngine
 
 from magweld.bindings import func, ir, passmanager
 from magweld.context import make_context
 from magweld.frontend.importer import ImportedGraph, import_graph
 from magweld.passes.graph.lower_torch_to_linalg import LowerTorchToLinalg
+from magweld.passes.graph.simplify_generic import SimplifyGeneric
 from magweld.passes.ir_utils import functions_of
 
 TO_LLVM = (
@@ -63,7 +66,8 @@ class Reference:
         self.imported = imported
         self.context = make_context()
         self.module = ir.Module.parse(imported.text, self.context)
-        LowerTorchToLinalg().run(self.module.operation)
+        LowerTorchToLinalg().run(self.operation)
+        SimplifyGeneric().run(self.operation)
         self.linalg = str(self.module)
         self.functions = {f.name.value: f.type for f in functions_of(self.operation)}
         self.externals = {
@@ -95,15 +99,13 @@ class Reference:
         if not kind.results:
             return []
         made = read_all(results, kind.results)
-        return [tensor.clone() for tensor in made]
+        return [torch.empty(t.shape, dtype=t.dtype).copy_(t) for t in made]
 
     def _register(self, name: str, node: str) -> None:
         kind = self.functions[name]
         structures = [descriptor(ir.ShapedType(t).rank) for t in kind.inputs]
         outputs = result_struct(kind.results)
-        signature = ctypes.CFUNCTYPE(
-            None, *map(ctypes.POINTER, [outputs, *structures])
-        )
+        signature = ctypes.CFUNCTYPE(None, *map(ctypes.POINTER, [outputs, *structures]))
 
         def call(target: Any, *operands: Any) -> None:
             pairs = zip(operands, kind.inputs, strict=True)
@@ -146,7 +148,9 @@ def write_all(target: Any, arrays: Sequence[Any], types: Sequence[ir.Type]) -> N
     for index, array in enumerate(arrays):
         made = describe(array)
         part = target if len(types) == 1 else getattr(target, f"part{index}")
-        ctypes.memmove(ctypes.addressof(part), ctypes.addressof(made), ctypes.sizeof(made))
+        ctypes.memmove(
+            ctypes.addressof(part), ctypes.addressof(made), ctypes.sizeof(made)
+        )
 
 
 def read(memory: Any, type_: ir.Type) -> torch.Tensor:
@@ -173,7 +177,7 @@ def to_numpy(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     tensor = tensor.detach()
     if tensor.dtype is torch.bfloat16:
         tensor = tensor.view(torch.int16)
-    return np.ascontiguousarray(tensor.numpy())
+    return tensor.contiguous().numpy()
 
 
 def same_metadata(left: torch.Tensor, right: torch.Tensor) -> bool:
@@ -183,6 +187,72 @@ def same_metadata(left: torch.Tensor, right: torch.Tensor) -> bool:
         right.shape,
         right.stride(),
     )
+
+
+
+class Recorder(TorchFunctionMode):
+    """Records calls of torch functions as a graph, as the monitor does for tensors."""
+
+    def __init__(self, inputs: Sequence[torch.Tensor]) -> None:
+        super().__init__()
+        self.graph = torch.fx.Graph()
+        self.root = torch.nn.Module()
+        self.kept: list[Any] = list(inputs)
+        self.nodes = {
+            id(x): self.graph.placeholder(f"input_{number}")
+            for number, x in enumerate(inputs)
+        }
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        leaves = torch.utils._pytree.tree_leaves(result)
+        if func is not torch.Tensor.__setitem__ and not any(map(is_tensor, leaves)):
+            return result
+        arguments = torch.utils._pytree.tree_map(self._argument, (args, kwargs))
+        if getattr(func, "__name__", "") == "__get__":
+            called = (getattr, (arguments[0][0], func.__self__.__name__), {})
+        else:
+            called = (func, *arguments)
+        node = self.graph.call_function(*called)
+        if is_tensor(result):
+            self._bind(result, node)
+        elif not isinstance(result, type(None)):
+            for index, leaf in enumerate(leaves):
+                if is_tensor(leaf):
+                    part = self.graph.call_function(operator.getitem, (node, index))
+                    self._bind(leaf, part)
+        return result
+
+    def _bind(self, tensor: torch.Tensor, node: torch.fx.Node) -> None:
+        self.kept.append(tensor)
+        self.nodes[id(tensor)] = node
+
+    def _argument(self, value: Any) -> Any:
+        if not is_tensor(value):
+            return value
+        if id(value) not in self.nodes:
+            name = f"held_{len(self.nodes)}"
+            self.root.register_buffer(name, value.detach())
+            self._bind(value, self.graph.get_attr(name))
+        return self.nodes[id(value)]
+
+
+def is_tensor(value: Any) -> bool:
+    return isinstance(value, torch.Tensor)
+
+
+def record(function: Callable[..., Any], *inputs: torch.Tensor) -> torch.fx.GraphModule:
+    """Run a function and return the graph of the torch functions it called."""
+    recorder = Recorder(inputs)
+    with torch.no_grad(), recorder:
+        result = function(*inputs)
+    leaves, structure = torch.utils._pytree.tree_flatten(result)
+    made = [recorder.nodes[id(x)] if is_tensor(x) else x for x in leaves]
+    recorder.graph.output(torch.utils._pytree.tree_unflatten(made, structure))
+    return torch.fx.GraphModule(recorder.root, recorder.graph)
 
 
 Check = Callable[..., Reference]
@@ -195,7 +265,7 @@ def check() -> Check:
     def run(
         function: Callable[..., Any], *inputs: torch.Tensor, rtol: float = 1e-5
     ) -> Reference:
-        graph = torch.fx.symbolic_trace(function)
+        graph = record(function, *[tensor.clone() for tensor in inputs])
         mine = [tensor.clone() for tensor in inputs]
         theirs = [tensor.clone() for tensor in inputs]
         reference = Reference(import_graph(graph, mine))
@@ -215,9 +285,8 @@ def check() -> Check:
 
 def compare(actual: Any, expected: Any, rtol: float) -> None:
     """Assert that values, dtypes, shapes and strides are equal, leaf by leaf."""
-    left, left_structure = torch.utils._pytree.tree_flatten(actual)
-    right, right_structure = torch.utils._pytree.tree_flatten(expected)
-    assert left_structure == right_structure
+    left = torch.utils._pytree.tree_leaves(actual)
+    right = torch.utils._pytree.tree_leaves(expected)
     for mine, theirs in zip(left, right, strict=True):
         if not isinstance(theirs, torch.Tensor):
             assert mine == theirs

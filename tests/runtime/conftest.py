@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from llvmlite import binding, ir
-
-from magweld.artifact import KernelStep, Place, Program, Value
+from magweld.artifact import (
+    ExternalStep,
+    KernelStep,
+    LibraryStep,
+    Place,
+    Program,
+    Step,
+    Value,
+)
+from magweld.runtime.binding import RunExternal
+from magweld.runtime.worker_pool import WorkerPool
+from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -108,8 +118,90 @@ def chain_program(build_object: Callable[[Sequence[AffineKernel]], bytes]) -> Pr
     )
 
 
+@pytest.fixture(scope="session")
+def no_externals() -> RunExternal:
+    """Runs the external steps of a program that has none."""
+
+    def run(node: str, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        raise AssertionError(f"no external in this program: {node}")
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def external_program() -> Callable[..., Program]:
+    """x [4, 8] -> external "f" -> value 1; returned, or copied by external "g"."""
+
+    def make(
+        place: Place, result_shape: tuple[int, ...] = (4, 8), *, returns: bool = True
+    ) -> Program:
+        values = [Value((4, 8), "f32", Place.INPUT), Value(result_shape, "f32", place)]
+        steps: list[Step] = [ExternalStep("f", (0,), (1,))]
+        if not returns:
+            values.append(Value(result_shape, "f32", Place.OUTPUT))
+            steps.append(ExternalStep("g", (1,), (2,)))
+        results = (len(values) - 1,)
+        return Program(tuple(values), tuple(steps), results, arena_bytes=128)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def matmul_program() -> Program:
+    """x [4, 4] -> x @ x by the library (arena) -> external "mm" with x (output)."""
+    shape = (4, 4)
+    return Program(
+        values=(
+            Value(shape, "f32", Place.INPUT),
+            Value(shape, "f32", Place.ARENA),
+            Value(shape, "f32", Place.OUTPUT),
+        ),
+        steps=(
+            LibraryStep("matmul", (0, 0), (1,)),
+            ExternalStep("mm", (1, 0), (2,)),
+        ),
+        results=(2,),
+        arena_bytes=64,
+    )
+
+
+@pytest.fixture(scope="session")
+def make_program() -> Callable[..., Program]:
+    """A program with a step and a value of each kind, for storing only."""
+
+    def make(constant: bytes = b"\x00\xff" * 8) -> Program:
+        return Program(
+            values=(
+                Value((2, 3), "f32", Place.INPUT),
+                Value((2, 3), "f32", Place.ARENA, offset=64),
+                Value((len(constant),), "ui8", Place.CONSTANT, index=0),
+                Value((2, 3), "f32", Place.ADOPTED),
+            ),
+            steps=(
+                KernelStep("kernel_0_launch", (0,), (1,)),
+                LibraryStep("convolution", (0, 1), (3,), {"strides": [1, 2]}),
+                ExternalStep("node", (1,), (3,)),
+            ),
+            results=(3, 2),
+            arena_bytes=128,
+            objects=(b"\x7fELF object", b""),
+            constants=(constant,),
+            report={"groups": [{"name": "a", "bytes": 10}]},
+        )
+
+    return make
+
+
 @pytest.fixture
 def tasks(monkeypatch: pytest.MonkeyPatch) -> str:
     """Name of the module of worker tasks, importable in workers started now."""
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
     return "worker_tasks"
+
+
+@pytest.fixture
+def pool() -> Iterator[WorkerPool]:
+    """A pool of two workers, ended with the test."""
+    pool = WorkerPool(size=2)
+    yield pool
+    pool.close()

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 import torch
-
 from magweld.artifact import LibraryStep, Place, Program, Value
 from magweld.runtime.errors import ProgramError
 from magweld.runtime.program import LoadedProgram
@@ -28,12 +27,15 @@ def program_of(
     return Program(tuple(values), (step,), (len(operands),), arena_bytes=1 << 16)
 
 
-def run(*arguments: Any, operands: list[torch.Tensor], **keywords: Any) -> torch.Tensor:
-    def no_externals(node: str, tensors: Any) -> Any:
-        raise AssertionError(node)
-
-    program = program_of(*arguments, operands=operands, **keywords)
-    (result,) = LoadedProgram(program, no_externals)(operands)
+def run(
+    op: str,
+    operands: list[torch.Tensor],
+    result_shape: tuple[int, ...],
+    place: Place,
+    attributes: dict[str, Any],
+) -> torch.Tensor:
+    program = program_of(op, operands, result_shape, place, attributes)
+    (result,) = LoadedProgram(program, lambda node, tensors: ())(operands)
     return result
 
 

@@ -1,15 +1,14 @@
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-
 from magweld.artifact import Program
 from magweld.runtime.cache import DiskCache
 from magweld.runtime.errors import (
@@ -19,16 +18,9 @@ from magweld.runtime.errors import (
 )
 from magweld.runtime.program import LoadedProgram
 from magweld.runtime.service import CompileService
-from magweld.runtime.worker_pool import InlineRunner, WorkerPool
+from magweld.runtime.worker_pool import ExecutorRunner, WorkerPool
 
 LIMIT = 1 << 30
-
-
-@pytest.fixture
-def pool() -> Iterator[WorkerPool]:
-    pool = WorkerPool(size=2)
-    yield pool
-    pool.close()
 
 
 @pytest.fixture
@@ -127,9 +119,17 @@ def test_damaged_cache_file_is_compiled_again(
     assert count(log) == 4
 
 
-def test_works_without_a_usable_cache(
+def test_other_tasks_run_in_the_same_place(
     pool: WorkerPool, tasks: str, log: Path
 ) -> None:
+    service = CompileService(f"{tasks}:compile_constant", pool)
+    service.compile("text")
+    (compiler,) = log.read_text().split()
+    assert json.loads(service.run(f"{tasks}:describe", b""))["pid"] == int(compiler)
+    assert service.statistics.misses == 1
+
+
+def test_works_without_a_usable_cache(pool: WorkerPool, tasks: str, log: Path) -> None:
     cache = DiskCache(Path("/dev/null/cache"), LIMIT)
     service = CompileService(f"{tasks}:compile_constant", pool, cache)
     assert text_of(service.compile("text")) == "text"
@@ -137,10 +137,11 @@ def test_works_without_a_usable_cache(
     assert count(log) == 1
 
 
-class _InterruptedOnce(InlineRunner):
+class _InterruptedOnce(ExecutorRunner):
     """Is interrupted in its first task, while another thread waits for the result."""
 
     def __init__(self) -> None:
+        super().__init__(ThreadPoolExecutor(1))
         self.started = threading.Event()
         self.go_on = threading.Event()
         self.runs = 0
@@ -177,16 +178,15 @@ def test_interrupted_compilation_is_taken_over(tasks: str) -> None:
     assert runner.runs == 2
 
 
-def test_environment_chooses_runner_and_cache(
+def test_environment_chooses_the_cache(
     tasks: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MAGWELD_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setenv("MAGWELD_WORKERS", "0")
+    monkeypatch.setenv("MAGWELD_WORKERS", "1")
     task = f"{tasks}:compile_constant"
     assert text_of(CompileService.from_environment(task).compile("text")) == "text"
     assert len(list((tmp_path / "cache").rglob("*.program"))) == 1
     monkeypatch.setenv("MAGWELD_CACHE", "0")
-    monkeypatch.setenv("MAGWELD_WORKERS", "1")
     service = CompileService.from_environment(task)
     service.prepare()
     assert text_of(service.compile("other")) == "other"

@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-
 from magweld.artifact import (
     ExternalStep,
     KernelStep,
@@ -63,7 +62,10 @@ def kernel(reads: tuple[int, ...], writes: tuple[int, ...]) -> KernelStep:
         ("unknown-value", program(given(), steps=(kernel((0,), (5,)),))),
         ("unknown-value", program(given(), results=(-1,))),
         ("undefined-value", program(buffer(0), results=(0,))),
-        ("undefined-value", program(buffer(0), buffer(64), steps=(kernel((0,), (1,)),))),
+        (
+            "undefined-value",
+            program(buffer(0), buffer(64), steps=(kernel((0,), (1,)),)),
+        ),
         ("read-only-value", program(given(), steps=(kernel((), (0,)),))),
         (
             "read-only-value",

@@ -3,37 +3,22 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
-from multiprocessing import get_context
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
-
-from magweld.runtime import worker_process
 from magweld.runtime.errors import (
     TaskFailedError,
     WorkerDiedError,
-    WorkerError,
     WorkerProtocolError,
-    WorkerStartError,
     WorkerTimeoutError,
 )
-from magweld.runtime.worker_pool import ExecutorRunner, InlineRunner, WorkerPool
+from magweld.runtime.worker_pool import WorkerPool
 
 PATIENCE = 60.0
-
-
-@pytest.fixture
-def pool() -> Iterator[WorkerPool]:
-    pool = WorkerPool(size=2)
-    yield pool
-    pool.close()
 
 
 def wait_for(condition: Callable[[], bool]) -> bool:
@@ -71,9 +56,7 @@ def test_worker_does_not_import_torch(tasks: str) -> None:
     assert answer["modules"] == ["torch_mlir"]
 
 
-def test_task_that_raises_leaves_the_worker_alive(
-    pool: WorkerPool, tasks: str
-) -> None:
+def test_task_that_raises_leaves_the_worker_alive(pool: WorkerPool, tasks: str) -> None:
     before = pool.run(f"{tasks}:describe", b"", PATIENCE)
     with pytest.raises(TaskFailedError, match="too odd") as caught:
         pool.run(f"{tasks}:raise_error", b"too odd", PATIENCE)
@@ -154,8 +137,9 @@ def test_killed_while_idle_is_not_noticed(pool: WorkerPool, tasks: str) -> None:
 
 @pytest.mark.parametrize("task", ["hang", "hang_with_interpreter_lock"])
 def test_hang_ends_at_the_time_limit(pool: WorkerPool, tasks: str, task: str) -> None:
-    with pytest.raises(WorkerTimeoutError, match=r"within 0\.5 s") as caught:
-        pool.run(f"{tasks}:{task}", b"", 0.5)
+    pool.run(f"{tasks}:echo", b"", PATIENCE)  # imports the module of the tasks
+    with pytest.raises(WorkerTimeoutError, match="within 1 s") as caught:
+        pool.run(f"{tasks}:{task}", b"", 1.0)
     # Says where it was.
     assert any(f"in {task}" in line for line in caught.value.stderr_tail)
     assert pool.run(f"{tasks}:echo", b"again", PATIENCE) == b"again"
@@ -193,57 +177,6 @@ def test_garbage_of_an_idle_worker_costs_no_request(
     assert pool.run(f"{tasks}:echo", b"again", PATIENCE) == b"again"
 
 
-def refuse_to_start(*arguments: Any, **keywords: Any) -> Any:
-    raise PermissionError("fork is not allowed here")
-
-
-def test_no_permission_to_fork(
-    pool: WorkerPool, tasks: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(subprocess, "Popen", refuse_to_start)
-        pool.prestart()
-        with pytest.raises(WorkerStartError, match="fork is not allowed here"):
-            pool.run(f"{tasks}:echo", b"", PATIENCE)
-    assert pool.run(f"{tasks}:echo", b"again", PATIENCE) == b"again"
-
-
-def test_interpreter_that_is_none(
-    pool: WorkerPool, tasks: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "executable", "/no/such/python")
-    with pytest.raises(WorkerStartError, match="/no/such/python"):
-        pool.run(f"{tasks}:echo", b"", PATIENCE)
-
-
-def test_interpreter_that_ends_at_once(
-    pool: WorkerPool, tasks: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "executable", "/bin/false")
-    with pytest.raises(WorkerStartError, match="exited with status 1"):
-        pool.run(f"{tasks}:echo", b"", PATIENCE)
-
-
-def test_worker_that_never_gets_ready(
-    pool: WorkerPool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    sleeper = tmp_path / "python"
-    sleeper.write_text("#!/bin/sh\necho I sleep >&2\nexec sleep 1000\n")
-    sleeper.chmod(0o700)
-    monkeypatch.setattr(sys, "executable", str(sleeper))
-    monkeypatch.setattr(worker_process, "START_SECONDS", 1.0)
-    with pytest.raises(WorkerStartError, match="not ready after 1 s") as caught:
-        pool.run("any:task", b"", PATIENCE)
-    assert caught.value.stderr_tail == ("I sleep",)
-
-
-def test_temporary_directory_is_not_needed(
-    pool: WorkerPool, tasks: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TMPDIR", "/proc/no-such-directory")
-    assert pool.run(f"{tasks}:echo", b"works", PATIENCE) == b"works"
-
-
 def test_requests_of_many_threads(pool: WorkerPool, tasks: str) -> None:
     with ThreadPoolExecutor(8) as executor:
         futures: list[Future[bytes]] = [
@@ -252,14 +185,6 @@ def test_requests_of_many_threads(pool: WorkerPool, tasks: str) -> None:
         ]
         pids = {future.result(PATIENCE) for future in futures}
     assert 1 <= len(pids) <= 2  # the size of the pool
-
-
-def test_prestarted_worker_is_the_one_used(pool: WorkerPool, tasks: str) -> None:
-    pool.prestart()
-    pool.prestart()
-    (worker,) = pool._idle
-    answer = json.loads(pool.run(f"{tasks}:describe", b"", PATIENCE))
-    assert answer["pid"] == worker.pid
 
 
 def test_interrupted_request_ends_its_worker(
@@ -274,100 +199,7 @@ def test_interrupted_request_ends_its_worker(
     thread = threading.Thread(target=interrupt)
     thread.start()
     with pytest.raises(KeyboardInterrupt):
-        pool.run(
-            f"{tasks}:announce_and_wait", str(announcement).encode(), PATIENCE
-        )
+        pool.run(f"{tasks}:announce_and_wait", str(announcement).encode(), PATIENCE)
     thread.join()
     assert wait_for(lambda: not is_running(int(announcement.read_text())))
     assert pool.run(f"{tasks}:echo", b"again", PATIENCE) == b"again"
-
-
-def test_forked_child_gets_workers_of_its_own(pool: WorkerPool, tasks: str) -> None:
-    mine = pool.run(f"{tasks}:describe", b"", PATIENCE)
-    read_end, write_end = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.write(write_end, pool.run(f"{tasks}:describe", b"", PATIENCE))
-            pool.close()
-        finally:
-            os._exit(0)
-    os.close(write_end)
-    with os.fdopen(read_end, "rb") as answers:
-        theirs = answers.read()
-    os.waitpid(child, 0)
-    assert json.loads(theirs)["pid"] != json.loads(mine)["pid"]
-    assert pool.run(f"{tasks}:describe", b"", PATIENCE) == mine
-
-
-SCRIPT = """
-import os, sys
-print("main runs", flush=True)
-sys.path.insert(0, sys.argv[1])
-from magweld.runtime.worker_pool import WorkerPool
-pool = WorkerPool()
-pid = __import__("json").loads(pool.run("worker_tasks:describe", b"", 60.0))["pid"]
-print(pid, flush=True)
-sys.stdin.read()
-"""
-
-
-@pytest.mark.parametrize("death", ["exit", "kill"])
-def test_worker_ends_with_its_parent(tmp_path: Path, death: str) -> None:
-    script = tmp_path / "unguarded.py"
-    script.write_text(SCRIPT)
-    process = subprocess.Popen(
-        [sys.executable, str(script), str(Path(__file__).parent)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    # A start method that imports the main module would run the script again.
-    assert process.stdout.readline() == "main runs\n"
-    worker = int(process.stdout.readline())
-    assert is_running(worker)
-    if death == "kill":
-        process.kill()
-    process.stdin.close()
-    assert process.stdout.read() == ""
-    process.stdout.close()
-    process.wait(PATIENCE)
-    assert wait_for(lambda: not is_running(worker))
-
-
-@pytest.mark.parametrize("kind", ["threads", "processes"])
-def test_any_executor_can_run_tasks(tasks: str, kind: str) -> None:
-    executor = (
-        ThreadPoolExecutor(1)
-        if kind == "threads"
-        else ProcessPoolExecutor(1, mp_context=get_context("forkserver"))
-    )
-    with executor:
-        runner = ExecutorRunner(executor)
-        assert runner.run(f"{tasks}:echo", b"bytes", PATIENCE) == b"bytes"
-        with pytest.raises(TaskFailedError, match="too odd"):
-            runner.run(f"{tasks}:raise_error", b"too odd", PATIENCE)
-        if kind == "processes":
-            with pytest.raises(WorkerDiedError):
-                runner.run(f"{tasks}:exit_at_once", b"", PATIENCE)
-    with pytest.raises(WorkerError):
-        runner.run(f"{tasks}:echo", b"", PATIENCE)
-
-
-def test_executor_that_does_not_answer() -> None:
-    class Never(ThreadPoolExecutor):
-        def submit(self, *arguments: Any, **keywords: Any) -> Future[Any]:
-            return Future()
-
-    with pytest.raises(WorkerTimeoutError, match=r"within 0\.01 s"):
-        ExecutorRunner(Never()).run("any:task", b"", 0.01)
-
-
-def test_inline_runner_wraps_failures(tasks: str) -> None:
-    runner = InlineRunner()
-    assert runner.run(f"{tasks}:echo", b"bytes", PATIENCE) == b"bytes"
-    with pytest.raises(TaskFailedError, match="too odd") as caught:
-        runner.run(f"{tasks}:raise_error", b"too odd", PATIENCE)
-    assert "in raise_error" in caught.value.remote_traceback

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from magweld.diagnostics import PipelineSyntaxError
+from magweld.diagnostics import PipelineSyntaxError, Span
 from magweld.passes.pipeline_text import (
     Element,
     Nest,
@@ -89,6 +89,8 @@ def test_garbled_text_is_parsed_or_refused(text: str) -> None:
     try:
         nodes = parse_pipeline(text)
     except PipelineSyntaxError as error:
-        assert 0 <= error.span.start <= error.span.end <= len(text)
+        span = error.span
     else:
+        span = Span(0, 0)
         assert parse_pipeline(format_pipeline(nodes)) == nodes
+    assert 0 <= span.start <= span.end <= len(text)

@@ -31,7 +31,7 @@ def test_one_name_for_two_passes_is_an_error() -> None:
 
 
 def test_an_ill_formed_entry_is_an_error() -> None:
-    with pytest.raises(ValueError, match="'m.A' is no 'module:Class'"):
+    with pytest.raises(ValueError, match=r"'m\.A' is no 'module:Class'"):
         PassRegistry([("a", "m.A")])
 
 

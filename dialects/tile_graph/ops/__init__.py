@@ -1,9 +1,8 @@
 """The operations of tile_graph, one a file."""
 
 from magweld.dialects.tile_graph.ops.connect import ConnectOp
-from magweld.dialects.tile_graph.ops.graph import GraphOp
 from magweld.dialects.tile_graph.ops.operator import OperatorOp
 from magweld.dialects.tile_graph.ops.subgraph import SubgraphOp
 from magweld.dialects.tile_graph.ops.yield_ import YieldOp
 
-__all__ = ["ConnectOp", "GraphOp", "OperatorOp", "SubgraphOp", "YieldOp"]
+__all__ = ["ConnectOp", "OperatorOp", "SubgraphOp", "YieldOp"]

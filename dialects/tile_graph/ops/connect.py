@@ -6,7 +6,6 @@ from magweld.bindings import ext, ir
 from magweld.dialects.tile_graph.dialect import TileGraphDialect
 from magweld.dialects.tile_graph.structure import VIEWS
 from magweld.dialects.tile_graph.verification import (
-    GRAPH,
     OPERATOR,
     SUBGRAPH,
     enclosing_device,
@@ -19,21 +18,20 @@ from magweld.dialects.tile_graph.verification import (
 _PRODUCERS = (OPERATOR, SUBGRAPH, "func.call", *sorted(VIEWS))
 
 
-class ConnectOp(
-    TileGraphDialect.Operation,
-    name="connect",
-    traits=[ext.Pure],
-):
+class ConnectOp(TileGraphDialect.Operation, name="connect"):
     """An edge of the graph and the memory level that its value lives at.
 
     The level decides how the consumer's tile reaches its operand: at the outermost
     level the whole tensor is stored and read again, below it a reuse tile is kept.
+    Edges are not pure: two edges from one producer stay two.
 
     `%1 = "tile_graph.connect"(%0) {level = "l2"} : (tensor<4xf32>) -> tensor<4xf32>`
 
     Attributes:
-        level: Name of a level of the enclosing graph's device; below the outermost
+        level: Name of a level of the enclosing function's device; below the outermost
             level only inside a subgraph of that level or of one outside of it.
+        refused: Optional; the rule that keeps the edge at the outermost level, and
+            its numbers.
     """
 
     output: ext.Result[ir.RankedTensorType]
@@ -45,7 +43,7 @@ class ConnectOp(
         return report(self, self._violations())
 
     def _violations(self) -> Iterator[str]:
-        yield from parent_violations(self, (GRAPH, SUBGRAPH))
+        yield from parent_violations(self, ("func.func", SUBGRAPH))
         if self.input.type != self.output.type:
             yield (
                 f"expected its result to have the type of its operand, "
@@ -61,7 +59,7 @@ class ConnectOp(
         producer = self.input.owner.operation.name
         if producer not in _PRODUCERS:
             yield (
-                f"expected its operand to be a block argument or a result of "
+                f"expected its operand to be an argument or a result of "
                 f"{quoted(_PRODUCERS)}, got a result of '{producer}'"
             )
 

@@ -1,11 +1,10 @@
 """Owns tile_graph.subgraph."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from magweld.bindings import ext, ir
-from magweld.dialects.tile_graph.attributes import TileAttr
-from magweld.dialects.tile_graph.dialect import TileGraphDialect
+from magweld.dialects.tile_graph.dialect import TileGraphDialect, read_by_position
 from magweld.dialects.tile_graph.structure import (
     VIEWS,
     YIELD,
@@ -13,19 +12,18 @@ from magweld.dialects.tile_graph.structure import (
     root_operation,
 )
 from magweld.dialects.tile_graph.verification import (
-    GRAPH,
     OPERATOR,
     body_violations,
     enclosing_device,
+    implementation_violations,
     integer_violations,
     level_violations,
     parent_violations,
-    quoted,
     region_violations,
     report,
+    tile_violations,
 )
 
-IMPLEMENTATIONS = ("generated", "library")
 _BODY = frozenset({OPERATOR, YIELD, "tile_graph.connect"} | VIEWS)
 _LEAST_OF_INTEGER = {
     "footprint": 0,
@@ -35,12 +33,12 @@ _LEAST_OF_INTEGER = {
 }
 
 
-class SubgraphOp(
-    TileGraphDialect.Operation,
-    name="subgraph",
-    traits=[ir.IsIsolatedFromAboveTrait, ext.Pure],
-):
+@read_by_position
+class SubgraphOp(TileGraphDialect.Operation, name="subgraph"):
     """Operators that are connected below the outermost level: one kernel.
+
+    It reads the values that its region uses from outside, and gives what its last
+    operator makes.
 
     Attributes:
         subgraph_name: Name in reports and of the kernel.
@@ -54,8 +52,8 @@ class SubgraphOp(
             outermost level with the operators apart, and as planned.
     """
 
-    outputs: Sequence[ext.Result[Any]]
-    inputs: Sequence[ext.Operand[Any]]
+    first: ext.Result[Any]
+    second: ext.Result[Any] | None
     subgraph_name: ir.StringAttr
     level: ir.StringAttr
     body: ext.Region
@@ -65,7 +63,7 @@ class SubgraphOp(
         return report(self, self._violations())
 
     def _violations(self) -> Iterator[str]:
-        yield from parent_violations(self, (GRAPH,))
+        yield from parent_violations(self, ("func.func",))
         yield from region_violations(self)
         yield from body_violations(self, _BODY)
         operators = [
@@ -74,45 +72,24 @@ class SubgraphOp(
             if op.operation.name == OPERATOR
         ]
         if not operators:
-            yield f"expected its body to hold an '{OPERATOR}'"
+            yield f"expected its body to hold a '{OPERATOR}'"
             return
         yield from level_violations(self, self.level.value)
-        yield from self._implementation_violations()
+        yield from implementation_violations(self)
         yield from self._tile_violations(operators[-1])
         for name, least in _LEAST_OF_INTEGER.items():
             yield from integer_violations(self, name, least)
         yield from self._traffic_violations()
         yield from self._footprint_violations()
 
-    def _implementation_violations(self) -> Iterator[str]:
-        attributes = self.operation.attributes
-        if "implementation" not in attributes:
-            return
-        attribute = attributes["implementation"]
-        is_text = isinstance(attribute, ir.StringAttr)
-        if not is_text or attribute.value not in IMPLEMENTATIONS:
-            yield (
-                f"expected attribute 'implementation' to be one of "
-                f"{quoted(IMPLEMENTATIONS)}, got {attribute}"
-            )
-
     def _tile_violations(self, operator: ir.OpView) -> Iterator[str]:
         attributes = self.operation.attributes
         if "tile" not in attributes:
             return
-        tile = attributes["tile"]
-        if not isinstance(tile, TileAttr) or not _holds_integers(tile):
-            yield f"expected attribute 'tile' to be #tile_graph.tile<[...]>, got {tile}"
-            return
-        extents = parallel_extents(root_operation(operator))
-        if len(tile.sizes) != len(extents):
-            yield (
-                f"expected its tile to have {len(extents)} sizes, one for each "
-                f"parallel dimension of its last operator, got {len(tile.sizes)}"
-            )
-            return
+        tile, extents = attributes["tile"], parallel_extents(root_operation(operator))
+        yield from tile_violations(tile, extents)
         for index, (size, extent) in enumerate(zip(tile.sizes, extents, strict=True)):
-            if size < 1 or extent % size:
+            if extent % size:
                 yield (
                     f"expected size #{index} of its tile to divide the extent "
                     f"{extent}, got {size}"
@@ -141,7 +118,3 @@ class SubgraphOp(
     def _integer(self, name: str) -> int | None:
         attributes = self.operation.attributes
         return int(attributes[name].value) if name in attributes else None
-
-
-def _holds_integers(tile: TileAttr) -> bool:
-    return all(isinstance(size, int) for size in tile.sizes)

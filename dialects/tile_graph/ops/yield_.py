@@ -1,12 +1,11 @@
 """Owns tile_graph.yield."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from magweld.bindings import ext, ir
-from magweld.dialects.tile_graph.dialect import TileGraphDialect
+from magweld.dialects.tile_graph.dialect import TileGraphDialect, read_by_position
 from magweld.dialects.tile_graph.verification import (
-    GRAPH,
     OPERATOR,
     SUBGRAPH,
     parent_violations,
@@ -14,6 +13,7 @@ from magweld.dialects.tile_graph.verification import (
 )
 
 
+@read_by_position
 class YieldOp(
     TileGraphDialect.Operation,
     name="yield",
@@ -21,14 +21,15 @@ class YieldOp(
 ):
     """End a region of this dialect and give the results of its op.
 
-    `"tile_graph.yield"(%v) : (tensor<4xf32>) -> ()`
+    `"tile_graph.yield"(%v) : (tensor<4xf32>) -> ()`, with one or two values.
     """
 
-    values: Sequence[ext.Operand[Any]]
+    first: ext.Operand[Any]
+    second: ext.Operand[Any] | None = None
 
     def verify_region_invariants(self) -> bool:
         """Check that the parent is an op of this dialect with a region."""
         return report(self, self._violations())
 
     def _violations(self) -> Iterator[str]:
-        yield from parent_violations(self, (GRAPH, OPERATOR, SUBGRAPH))
+        yield from parent_violations(self, (OPERATOR, SUBGRAPH))

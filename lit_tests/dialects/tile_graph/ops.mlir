@@ -1,6 +1,6 @@
 // Every op and attribute survives printing and parsing.
 //
-// RUN: %roundtrip %s | filecheck %s
+// RUN: %roundtrip | filecheck %s
 
 #device = #tile_graph.device<"toy", [
   #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
@@ -9,91 +9,103 @@
 ], 2, 1, 1, 256, 100.0>
 
 // CHECK-LABEL: func.func @graph
-// CHECK: %[[R:.*]] = "tile_graph.graph"(%{{.*}}, %{{.*}}) ({
-// CHECK: ^bb0(%[[A:.*]]: tensor<8x4xf32>, %[[B:.*]]: tensor<4x6xf32>):
-// CHECK: %[[M:.*]] = "tile_graph.operator"(%[[A]], %[[B]]) ({
-// CHECK: linalg.fill
-// CHECK: %[[ROOT:.*]] = linalg.matmul
-// CHECK: "tile_graph.yield"(%[[ROOT]]) : (tensor<8x6xf32>) -> ()
-// CHECK: }) {op_name = "matmul"} : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
-// CHECK: %[[E:.*]] = "tile_graph.connect"(%[[M]]) {level = "dram"}
-// CHECK-SAME: : (tensor<8x6xf32>) -> tensor<8x6xf32>
-// CHECK: "tile_graph.operator"(%[[E]])
-// CHECK: }) {device = #tile_graph.device<"toy", [
+// CHECK-SAME: (%[[A:.*]]: tensor<8x4xf32>, %[[B:.*]]: tensor<4x6xf32>)
+// CHECK-SAME: #tile_graph.device<"toy", [
 // CHECK-SAME: #tile_graph.level<"dram", 0 : i64, 0 : i64, 2.500000e+01 : f64, 64 : i64, 1 : i64, "explicit">
 // CHECK-SAME: #tile_graph.level<"l2", 1 : i64, 65536 : i64, 2.000000e+02 : f64, 64 : i64, 2 : i64, "cache">
-// CHECK-SAME: ], 2 : i64, 1 : i64, 1 : i64, 256 : i64, 1.000000e+02 : f64>}
-// CHECK: return %[[R]]
-func.func @graph(%a: tensor<8x4xf32>, %b: tensor<4x6xf32>) -> tensor<8x6xf32> {
-  %r = "tile_graph.graph"(%a, %b) ({
-  ^bb0(%x: tensor<8x4xf32>, %y: tensor<4x6xf32>):
-    %0 = "tile_graph.operator"(%x, %y) ({
-    ^bb0(%p: tensor<8x4xf32>, %q: tensor<4x6xf32>):
-      %zero = arith.constant 0.0 : f32
-      %empty = tensor.empty() : tensor<8x6xf32>
-      %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<8x6xf32>)
-          -> tensor<8x6xf32>
-      %product = linalg.matmul ins(%p, %q : tensor<8x4xf32>, tensor<4x6xf32>)
-          outs(%init : tensor<8x6xf32>) -> tensor<8x6xf32>
-      "tile_graph.yield"(%product) : (tensor<8x6xf32>) -> ()
-    }) {op_name = "matmul"} : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
-    %1 = "tile_graph.connect"(%0) {level = "dram"}
-        : (tensor<8x6xf32>) -> tensor<8x6xf32>
-    %2 = "tile_graph.operator"(%1) ({
-    ^bb0(%p: tensor<8x6xf32>):
-      %empty = tensor.empty() : tensor<8x6xf32>
-      %exp = linalg.exp ins(%p : tensor<8x6xf32>) outs(%empty : tensor<8x6xf32>)
-          -> tensor<8x6xf32>
-      "tile_graph.yield"(%exp) : (tensor<8x6xf32>) -> ()
-    }) {op_name = "exp"} : (tensor<8x6xf32>) -> tensor<8x6xf32>
-    "tile_graph.yield"(%2) : (tensor<8x6xf32>) -> ()
-  }) {device = #device} : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
-  return %r : tensor<8x6xf32>
+// CHECK-SAME: ], 2 : i64, 1 : i64, 1 : i64, 256 : i64, 1.000000e+02 : f64>
+// CHECK: %[[M:.*]] = "tile_graph.operator"() ({
+// CHECK: linalg.fill
+// CHECK: %[[ROOT:.*]] = linalg.matmul ins(%[[A]], %[[B]]
+// CHECK: "tile_graph.yield"(%[[ROOT]]) : (tensor<8x6xf32>) -> ()
+// CHECK: }) {op_name = "matmul"} : () -> tensor<8x6xf32>
+// CHECK: %[[E:.*]] = "tile_graph.connect"(%[[M]]) {level = "dram"}
+// CHECK-SAME: : (tensor<8x6xf32>) -> tensor<8x6xf32>
+// CHECK: "tile_graph.operator"() ({
+// CHECK: linalg.exp ins(%[[E]]
+func.func @graph(%a: tensor<8x4xf32>, %b: tensor<4x6xf32>) -> tensor<8x6xf32>
+    attributes {tile_graph.device = #device} {
+  %0 = "tile_graph.operator"() ({
+    %zero = arith.constant 0.0 : f32
+    %empty = tensor.empty() : tensor<8x6xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<8x6xf32>)
+        -> tensor<8x6xf32>
+    %product = linalg.matmul ins(%a, %b : tensor<8x4xf32>, tensor<4x6xf32>)
+        outs(%init : tensor<8x6xf32>) -> tensor<8x6xf32>
+    "tile_graph.yield"(%product) : (tensor<8x6xf32>) -> ()
+  }) {op_name = "matmul"} : () -> tensor<8x6xf32>
+  %1 = "tile_graph.connect"(%0) {level = "dram"}
+      : (tensor<8x6xf32>) -> tensor<8x6xf32>
+  %2 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<8x6xf32>
+    %exp = linalg.exp ins(%1 : tensor<8x6xf32>) outs(%empty : tensor<8x6xf32>)
+        -> tensor<8x6xf32>
+    "tile_graph.yield"(%exp) : (tensor<8x6xf32>) -> ()
+  }) {op_name = "exp"} : () -> tensor<8x6xf32>
+  return %2 : tensor<8x6xf32>
 }
 
 // CHECK-LABEL: func.func @scheduled
-// CHECK: "tile_graph.subgraph"(%{{.*}}, %{{.*}}) ({
+// CHECK: "tile_graph.subgraph"() ({
+// CHECK: {op_name = "matmul", tile = #tile_graph.tile<[4, 6]>}
 // CHECK: "tile_graph.connect"(%{{.*}}) {level = "l2"}
 // CHECK: }) {footprint = 288 : i64, implementation = "generated", level = "l2",
 // CHECK-SAME: reduction_step = 2 : i64, subgraph_name = "matmul_exp",
 // CHECK-SAME: tile = #tile_graph.tile<[4, 6]>,
 // CHECK-SAME: traffic_after = 416 : i64, traffic_before = 800 : i64}
-func.func @scheduled(%a: tensor<8x4xf32>, %b: tensor<4x6xf32>) -> tensor<8x6xf32> {
-  %r = "tile_graph.graph"(%a, %b) ({
-  ^bb0(%x: tensor<8x4xf32>, %y: tensor<4x6xf32>):
-    %0 = "tile_graph.subgraph"(%x, %y) ({
-    ^bb0(%p: tensor<8x4xf32>, %q: tensor<4x6xf32>):
-      %1 = "tile_graph.operator"(%p, %q) ({
-      ^bb0(%s: tensor<8x4xf32>, %t: tensor<4x6xf32>):
-        %empty = tensor.empty() : tensor<8x6xf32>
-        %product = linalg.matmul ins(%s, %t : tensor<8x4xf32>, tensor<4x6xf32>)
-            outs(%empty : tensor<8x6xf32>) -> tensor<8x6xf32>
-        "tile_graph.yield"(%product) : (tensor<8x6xf32>) -> ()
-      }) {op_name = "matmul"}
-          : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
-      %2 = "tile_graph.connect"(%1) {level = "l2"}
-          : (tensor<8x6xf32>) -> tensor<8x6xf32>
-      %3 = "tile_graph.operator"(%2) ({
-      ^bb0(%s: tensor<8x6xf32>):
-        %empty = tensor.empty() : tensor<8x6xf32>
-        %exp = linalg.exp ins(%s : tensor<8x6xf32>) outs(%empty : tensor<8x6xf32>)
-            -> tensor<8x6xf32>
-        "tile_graph.yield"(%exp) : (tensor<8x6xf32>) -> ()
-      }) {op_name = "exp"} : (tensor<8x6xf32>) -> tensor<8x6xf32>
-      "tile_graph.yield"(%3) : (tensor<8x6xf32>) -> ()
-    }) {subgraph_name = "matmul_exp", level = "l2", tile = #tile_graph.tile<[4, 6]>,
-        reduction_step = 2, implementation = "generated", footprint = 288,
-        traffic_before = 800, traffic_after = 416}
-        : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
-    "tile_graph.yield"(%0) : (tensor<8x6xf32>) -> ()
-  }) {device = #device} : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
-  return %r : tensor<8x6xf32>
+func.func @scheduled(%a: tensor<8x4xf32>, %b: tensor<4x6xf32>) -> tensor<8x6xf32>
+    attributes {tile_graph.device = #device} {
+  %0 = "tile_graph.subgraph"() ({
+    %1 = "tile_graph.operator"() ({
+      %empty = tensor.empty() : tensor<8x6xf32>
+      %product = linalg.matmul ins(%a, %b : tensor<8x4xf32>, tensor<4x6xf32>)
+          outs(%empty : tensor<8x6xf32>) -> tensor<8x6xf32>
+      "tile_graph.yield"(%product) : (tensor<8x6xf32>) -> ()
+    }) {op_name = "matmul", tile = #tile_graph.tile<[4, 6]>} : () -> tensor<8x6xf32>
+    %2 = "tile_graph.connect"(%1) {level = "l2"}
+        : (tensor<8x6xf32>) -> tensor<8x6xf32>
+    %3 = "tile_graph.operator"() ({
+      %empty = tensor.empty() : tensor<8x6xf32>
+      %exp = linalg.exp ins(%2 : tensor<8x6xf32>) outs(%empty : tensor<8x6xf32>)
+          -> tensor<8x6xf32>
+      "tile_graph.yield"(%exp) : (tensor<8x6xf32>) -> ()
+    }) {op_name = "exp"} : () -> tensor<8x6xf32>
+    "tile_graph.yield"(%3) : (tensor<8x6xf32>) -> ()
+  }) {subgraph_name = "matmul_exp", level = "l2", tile = #tile_graph.tile<[4, 6]>,
+      reduction_step = 2, implementation = "generated", footprint = 288,
+      traffic_before = 800, traffic_after = 416} : () -> tensor<8x6xf32>
+  return %0 : tensor<8x6xf32>
 }
 
-// Externals, reshapes and constants stand in the graph as they are.
+// Two results may have two types.
+//
+// CHECK-LABEL: func.func @two_results
+// CHECK: %[[R:.*]]:2 = "tile_graph.operator"() ({
+// CHECK: "tile_graph.yield"(%{{.*}}#0, %{{.*}}#1) : (tensor<4xf32>, tensor<4xi64>) -> ()
+// CHECK: }) {op_name = "both"} : () -> (tensor<4xf32>, tensor<4xi64>)
+// CHECK: return %[[R]]#0, %[[R]]#1
+func.func @two_results(%a: tensor<4xf32>, %b: tensor<4xi64>)
+    -> (tensor<4xf32>, tensor<4xi64>) attributes {tile_graph.device = #device} {
+  %0:2 = "tile_graph.operator"() ({
+    %x = tensor.empty() : tensor<4xf32>
+    %y = tensor.empty() : tensor<4xi64>
+    %both:2 = linalg.generic {
+        indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>,
+                         affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+        iterator_types = ["parallel"]}
+        ins(%a, %b : tensor<4xf32>, tensor<4xi64>)
+        outs(%x, %y : tensor<4xf32>, tensor<4xi64>) {
+    ^bb0(%p: f32, %q: i64, %r: f32, %s: i64):
+      linalg.yield %p, %q : f32, i64
+    } -> (tensor<4xf32>, tensor<4xi64>)
+    "tile_graph.yield"(%both#0, %both#1) : (tensor<4xf32>, tensor<4xi64>) -> ()
+  }) {op_name = "both"} : () -> (tensor<4xf32>, tensor<4xi64>)
+  return %0#0, %0#1 : tensor<4xf32>, tensor<4xi64>
+}
+
+// Externals, reshapes and constants stand beside operators as they are.
 //
 // CHECK-LABEL: func.func @beside_operators
-// CHECK: "tile_graph.graph"
 // CHECK: arith.constant dense<
 // CHECK: call @external_0
 // CHECK: tensor.expand_shape
@@ -101,24 +113,20 @@ func.func @scheduled(%a: tensor<8x4xf32>, %b: tensor<4x6xf32>) -> tensor<8x6xf32
 // CHECK: tensor.concat
 func.func private @external_0(tensor<6xf32>) -> tensor<6xf32>
     attributes {magweld.external = "sort"}
-func.func @beside_operators(%a: tensor<6xf32>) -> tensor<2x6xf32> {
-  %r = "tile_graph.graph"(%a) ({
-  ^bb0(%x: tensor<6xf32>):
-    %table = arith.constant dense<[[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]]> : tensor<1x6xf32>
-    %0 = func.call @external_0(%x) : (tensor<6xf32>) -> tensor<6xf32>
-    %1 = tensor.expand_shape %0 [[0, 1]] output_shape [1, 6]
-        : tensor<6xf32> into tensor<1x6xf32>
-    %2 = "tile_graph.connect"(%1) {level = "dram"}
-        : (tensor<1x6xf32>) -> tensor<1x6xf32>
-    %3 = "tile_graph.operator"(%2, %table) ({
-    ^bb0(%p: tensor<1x6xf32>, %q: tensor<1x6xf32>):
-      %both = tensor.concat dim(0) %p, %q
-          : (tensor<1x6xf32>, tensor<1x6xf32>) -> tensor<2x6xf32>
-      "tile_graph.yield"(%both) : (tensor<2x6xf32>) -> ()
-    }) {op_name = "cat"} : (tensor<1x6xf32>, tensor<1x6xf32>) -> tensor<2x6xf32>
-    "tile_graph.yield"(%3) : (tensor<2x6xf32>) -> ()
-  }) {device = #device} : (tensor<6xf32>) -> tensor<2x6xf32>
-  return %r : tensor<2x6xf32>
+func.func @beside_operators(%a: tensor<6xf32>) -> tensor<2x6xf32>
+    attributes {tile_graph.device = #device} {
+  %table = arith.constant dense<[[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]]> : tensor<1x6xf32>
+  %0 = func.call @external_0(%a) : (tensor<6xf32>) -> tensor<6xf32>
+  %1 = tensor.expand_shape %0 [[0, 1]] output_shape [1, 6]
+      : tensor<6xf32> into tensor<1x6xf32>
+  %2 = "tile_graph.connect"(%1) {level = "dram"}
+      : (tensor<1x6xf32>) -> tensor<1x6xf32>
+  %3 = "tile_graph.operator"() ({
+    %both = tensor.concat dim(0) %2, %table
+        : (tensor<1x6xf32>, tensor<1x6xf32>) -> tensor<2x6xf32>
+    "tile_graph.yield"(%both) : (tensor<2x6xf32>) -> ()
+  }) {op_name = "cat"} : () -> tensor<2x6xf32>
+  return %3 : tensor<2x6xf32>
 }
 
 // A pad or a fill is the root where there is nothing else.
@@ -126,26 +134,22 @@ func.func @beside_operators(%a: tensor<6xf32>) -> tensor<2x6xf32> {
 // CHECK-LABEL: func.func @secondary_roots
 // CHECK: tensor.pad
 // CHECK: linalg.fill
-func.func @secondary_roots(%a: tensor<6xf32>) -> (tensor<8xf32>, tensor<4xf32>) {
-  %r:2 = "tile_graph.graph"(%a) ({
-  ^bb0(%x: tensor<6xf32>):
-    %0 = "tile_graph.operator"(%x) ({
-    ^bb0(%p: tensor<6xf32>):
-      %zero = arith.constant 0.0 : f32
-      %padded = tensor.pad %p low[1] high[1] {
-      ^bb0(%i: index):
-        tensor.yield %zero : f32
-      } : tensor<6xf32> to tensor<8xf32>
-      "tile_graph.yield"(%padded) : (tensor<8xf32>) -> ()
-    }) {op_name = "pad"} : (tensor<6xf32>) -> tensor<8xf32>
-    %1 = "tile_graph.operator"() ({
-      %one = arith.constant 1.0 : f32
-      %empty = tensor.empty() : tensor<4xf32>
-      %ones = linalg.fill ins(%one : f32) outs(%empty : tensor<4xf32>)
-          -> tensor<4xf32>
-      "tile_graph.yield"(%ones) : (tensor<4xf32>) -> ()
-    }) {op_name = "ones"} : () -> tensor<4xf32>
-    "tile_graph.yield"(%0, %1) : (tensor<8xf32>, tensor<4xf32>) -> ()
-  }) {device = #device} : (tensor<6xf32>) -> (tensor<8xf32>, tensor<4xf32>)
-  return %r#0, %r#1 : tensor<8xf32>, tensor<4xf32>
+func.func @secondary_roots(%a: tensor<6xf32>) -> (tensor<8xf32>, tensor<4xf32>)
+    attributes {tile_graph.device = #device} {
+  %0 = "tile_graph.operator"() ({
+    %zero = arith.constant 0.0 : f32
+    %padded = tensor.pad %a low[1] high[1] {
+    ^bb0(%i: index):
+      tensor.yield %zero : f32
+    } : tensor<6xf32> to tensor<8xf32>
+    "tile_graph.yield"(%padded) : (tensor<8xf32>) -> ()
+  }) {op_name = "pad"} : () -> tensor<8xf32>
+  %1 = "tile_graph.operator"() ({
+    %one = arith.constant 1.0 : f32
+    %empty = tensor.empty() : tensor<4xf32>
+    %ones = linalg.fill ins(%one : f32) outs(%empty : tensor<4xf32>)
+        -> tensor<4xf32>
+    "tile_graph.yield"(%ones) : (tensor<4xf32>) -> ()
+  }) {op_name = "ones"} : () -> tensor<4xf32>
+  return %0, %1 : tensor<8xf32>, tensor<4xf32>
 }

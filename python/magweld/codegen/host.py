@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import llvmlite.binding as llvm
@@ -10,6 +10,11 @@ import llvmlite.binding as llvm
 from magweld.codegen.launch import Launch, launch_module
 from magweld.codegen.llvm_text import translate_to_llvm_ir
 from magweld.diagnostics import MagweldError
+
+
+# With these LLVM 22 takes vectors of bfloat for legal and then aborts on some of
+# their rearrangements ("Unexpected illegal type!"); without them they are widened.
+_BROKEN = frozenset({"avx512bf16", "avxneconvert"})
 
 
 class CodegenError(MagweldError):
@@ -37,7 +42,7 @@ class HostTarget:
         return HostTarget(
             llvm.get_process_triple(),
             llvm.get_host_cpu_name(),
-            llvm.get_host_cpu_features().flatten(),
+            _reliable_features(llvm.get_host_cpu_features()),
         )
 
     @property
@@ -107,7 +112,9 @@ def _link(
             module = llvm.parse_assembly(text)
             module.verify()
         except RuntimeError as error:
-            raise CodegenError(f"LLVM does not take the generated code: {error}") from error
+            raise CodegenError(
+                f"LLVM does not take the generated code: {error}"
+            ) from error
         module.triple = target.triple
         module.data_layout = str(machine.target_data)
         if linked is None:
@@ -117,6 +124,15 @@ def _link(
     if linked is None:
         raise CodegenError("there is no code to compile")
     return linked
+
+
+def _reliable_features(features: Mapping[str, bool]) -> str:
+    enabled = {
+        name: present and name not in _BROKEN for name, present in features.items()
+    }
+    return ",".join(
+        ("+" if present else "-") + name for name, present in sorted(enabled.items())
+    )
 
 
 def _initialize() -> None:

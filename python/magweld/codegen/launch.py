@@ -47,9 +47,10 @@ def launch_module(launches: Sequence[Launch]) -> str:
     kernel on the calling thread.
     """
     module = ir.Module(name="launches")
+    # Equal layers launch one kernel several times.
+    used = {launch.kernel.symbol: launch.kernel for launch in launches}
     kernels = {
-        launch.kernel.symbol: _declare_kernel(module, launch.kernel)
-        for launch in launches
+        symbol: _declare_kernel(module, kernel) for symbol, kernel in used.items()
     }
     for launch in launches:
         _define_launch(module, launch, kernels[launch.kernel.symbol])

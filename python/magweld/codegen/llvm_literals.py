@@ -65,6 +65,10 @@ def _known(kind: str, match: re.Match[str]) -> str:
 _FORMATS = {"half": (16, 10), "bfloat": (16, 7), "float": (32, 23), "double": (64, 52)}
 
 
+# Codes of the module struct for a type and for the integer of the same width.
+_STRUCT_CODES = {"half": ("e", "H"), "float": ("f", "I"), "double": ("d", "Q")}
+
+
 def _special(text: str, kind: str) -> int:
     """Return the bits of an infinity or NaN."""
     width, fraction = _FORMATS[kind]
@@ -81,7 +85,7 @@ def _round(number: float, kind: str) -> int:
     if kind == "bfloat":
         bits: int = struct.unpack("<I", struct.pack("<f", number))[0]
         return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
-    code, word = {"half": "eH", "float": "fI", "double": "dQ"}[kind]
+    code, word = _STRUCT_CODES[kind]
     rounded: int = struct.unpack(f"<{word}", struct.pack(f"<{code}", number))[0]
     return rounded
 

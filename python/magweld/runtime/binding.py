@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 
 from torch import Tensor
 
@@ -19,9 +21,9 @@ from magweld.runtime.errors import ProgramError
 from magweld.runtime.frame import Frame
 from magweld.runtime.layout import Layout
 from magweld.runtime.library import LibraryOperation, make_operation
+from magweld.runtime.loader import Kernels
 
 Action = Callable[[], object]
-KernelFunction = Callable[[int], object]
 RunExternal = Callable[[str, Sequence[Tensor]], Sequence[Tensor]]
 
 
@@ -59,36 +61,50 @@ def _check_library_step(
 
 def bind_steps(
     frame: Frame,
-    functions: Mapping[str, KernelFunction],
+    kernels: Kernels,
     operations: Mapping[int, LibraryOperation],
     run_external: RunExternal,
 ) -> tuple[Action, ...]:
-    """Return one call per step, in order, and calls that free adopted tensors."""
-    binders: dict[type[Step], Callable[[int, Step], Action]] = {
-        KernelStep: lambda _, step: _bind_kernel(frame, step, functions),
-        LibraryStep: lambda number, step: _bind_library(
-            frame, step, operations[number]
-        ),
-        ExternalStep: lambda _, step: _bind_external(frame, step, run_external),
-    }
+    """Return calls that run all steps in order and free adopted tensors.
+
+    Consecutive kernels become one call.
+    """
     actions: list[Action] = []
-    for number, step in enumerate(frame.layout.program.steps):
-        actions.append(binders[type(step)](number, step))
-        released = tuple(_released_after(frame.layout, number))
+    for numbers in _groups(frame.layout.program.steps):
+        step = frame.layout.program.steps[numbers[0]]
+        match step:
+            case KernelStep():
+                action = _bind_kernels(frame, numbers, kernels)
+            case LibraryStep():
+                action = _bind_library(frame, step, operations[numbers[0]])
+            case ExternalStep():
+                action = _bind_external(frame, step, run_external)
+        actions.append(action)
+        released = _released_after(frame.layout, numbers)
         if released:
             actions.append(partial(_release, frame.tensors, released))
     return tuple(actions)
 
 
-def _bind_kernel(
-    frame: Frame, step: Step, functions: Mapping[str, KernelFunction]
+def _groups(steps: Sequence[Step]) -> Iterator[list[int]]:
+    """Yield the numbers of the steps: kernels as they follow, others alone."""
+    keys = (
+        -1 if isinstance(step, KernelStep) else number
+        for number, step in enumerate(steps)
+    )
+    for _, group in groupby(enumerate(keys), key=itemgetter(1)):
+        yield [number for number, _ in group]
+
+
+def _bind_kernels(frame: Frame, numbers: Sequence[int], kernels: Kernels) -> Action:
+    steps = (frame.layout.program.steps[number] for number in numbers)
+    symbols = [step.symbol for step in steps if isinstance(step, KernelStep)]
+    return kernels.launcher(symbols, frame.table_address)
+
+
+def _bind_library(
+    frame: Frame, step: LibraryStep, operation: LibraryOperation
 ) -> Action:
-    assert isinstance(step, KernelStep)
-    return partial(functions[step.symbol], frame.table_address)
-
-
-def _bind_library(frame: Frame, step: Step, operation: LibraryOperation) -> Action:
-    assert isinstance(step, LibraryStep)
     target = step.writes[0]
     into_buffer = operation.writes_out and _has_buffer(frame.layout, target)
     deliver = _deliverer(frame, target, f"library operation {step.op}")
@@ -106,8 +122,9 @@ def _bind_library(frame: Frame, step: Step, operation: LibraryOperation) -> Acti
     return lambda: deliver(operation.compute(operands(), None))
 
 
-def _bind_external(frame: Frame, step: Step, run_external: RunExternal) -> Action:
-    assert isinstance(step, ExternalStep)
+def _bind_external(
+    frame: Frame, step: ExternalStep, run_external: RunExternal
+) -> Action:
     source = f"external node {step.node!r}"
     deliver = [_deliverer(frame, value_id, source) for value_id in step.writes]
 
@@ -137,10 +154,13 @@ def _has_buffer(layout: Layout, value_id: int) -> bool:
     return layout.root_value(value_id).place is not Place.ADOPTED
 
 
-def _released_after(layout: Layout, number: int) -> Iterator[int]:
-    for root, (_, last) in layout.lifetimes.items():
-        if last == number and layout.program.values[root].place is Place.ADOPTED:
-            yield from (root, *layout.aliases[root])
+def _released_after(layout: Layout, numbers: Sequence[int]) -> tuple[int, ...]:
+    return tuple(
+        value_id
+        for root, (_, last) in layout.lifetimes.items()
+        if last in numbers and layout.program.values[root].place is Place.ADOPTED
+        for value_id in (root, *layout.aliases[root])
+    )
 
 
 def _release(tensors: list[Tensor | None], value_ids: tuple[int, ...]) -> None:

@@ -3,50 +3,50 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from uuid import uuid4
+from collections.abc import Callable, Sequence
+from functools import partial
 
-from llvmlite import binding
-
+from magweld.codegen.loader import LoadedObjects, LoadError
 from magweld.runtime.errors import ProgramError
+from magweld.runtime.sequence import SEQUENCE_SYMBOL, sequence_object
 
-# Releases the interpreter lock: kernels of concurrent calls run at the same time.
-_LAUNCH_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_SEQUENCE_TYPE = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p
+)
 
 
-@dataclass(frozen=True)
 class Kernels:
-    """Launch functions of a program by symbol; each takes the table's address.
+    """The launch functions of a program, in memory as long as this value.
 
-    Attributes:
-        functions: Callables that run without the interpreter lock.
-        code: Keeps the machine code in memory.
-    """
-
-    functions: Mapping[str, Callable[[int], object]]
-    code: object
-
-
-def load_kernels(objects: Sequence[bytes], symbols: Sequence[str]) -> Kernels:
-    """Load object files and return their launch functions.
+    Args:
+        objects: Object files of the host.
+        symbols: The launch functions, `void symbol(int64_t* table)`.
 
     Raises:
         ProgramError: Not object code of this machine, or a symbol is missing.
     """
-    if not symbols:
-        return Kernels({}, None)
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
-    machine = binding.Target.from_default_triple().create_target_machine(jit=True)
-    jit = binding.create_lljit_compiler(machine)
-    library = binding.JITLibraryBuilder()
-    for data in objects:
-        library.add_object_img(data)
-    for symbol in symbols:
-        library.export_symbol(symbol)
-    try:
-        code = library.link(jit, uuid4().hex)
-    except RuntimeError as error:
-        raise ProgramError("bad-object-code", f"cannot load kernels: {error}") from error
-    return Kernels({s: _LAUNCH_TYPE(code[s]) for s in symbols}, (jit, code))
+
+    def __init__(self, objects: Sequence[bytes], symbols: Sequence[str]) -> None:
+        try:
+            self._code = LoadedObjects(
+                [*objects, sequence_object()], [*symbols, SEQUENCE_SYMBOL]
+            )
+        except LoadError as error:
+            raise ProgramError("bad-object-code", str(error)) from error
+        self._run_sequence = _SEQUENCE_TYPE(self._code.address(SEQUENCE_SYMBOL))
+
+    def launcher(
+        self, symbols: Sequence[str], table_address: int
+    ) -> Callable[[], object]:
+        """Return a function that runs these kernels one after the other.
+
+        It does so without the interpreter lock: kernels of concurrent calls run at
+        the same time.
+
+        Args:
+            symbols: Some of the launch functions, in order.
+            table_address: The table that each of them gets.
+        """
+        addresses = [self._code.address(symbol) for symbol in symbols]
+        launches = (ctypes.c_int64 * len(addresses))(*addresses)
+        return partial(self._run_sequence, launches, len(addresses), table_address)

@@ -20,7 +20,7 @@ from magweld.runtime.binding import (
 )
 from magweld.runtime.frame import Frame
 from magweld.runtime.isolation import TorchIsolation
-from magweld.runtime.loader import load_kernels
+from magweld.runtime.loader import Kernels
 from magweld.runtime.memory import load_constants
 from magweld.runtime.validation import check_program
 
@@ -61,7 +61,7 @@ class LoadedProgram:
         self._admission = Admission(
             [self._layout.signatures[i] for i in self._layout.inputs]
         )
-        self._kernels = load_kernels(program.objects, kernel_symbols(program))
+        self._kernels = Kernels(program.objects, kernel_symbols(program))
         self._constants_block, self._constants = load_constants(self._layout)
         self._run_external = run_external
         self._idle: deque[_BoundFrame] = deque(maxlen=_IDLE_FRAMES)
@@ -95,6 +95,5 @@ class LoadedProgram:
     def _make_frame(self) -> _BoundFrame:
         _logger.debug("new arena of %d bytes", self.program.arena_bytes)
         frame = Frame(self._layout, self._constants, self._constants_block)
-        functions = self._kernels.functions
-        actions = bind_steps(frame, functions, self._operations, self._run_external)
+        actions = bind_steps(frame, self._kernels, self._operations, self._run_external)
         return _BoundFrame(frame, actions)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import operator
-import os
 import threading
 import time
 from collections import OrderedDict
@@ -22,7 +21,8 @@ from magweld.runtime.container import (
 )
 from magweld.runtime.errors import WorkerProtocolError
 from magweld.runtime.fingerprint import compiler_identity, program_key
-from magweld.runtime.worker_pool import InlineRunner, TaskRunner, WorkerPool
+from magweld.runtime.worker_pool import TaskRunner, WorkerPool
+from magweld.targets.host import host_device
 
 _logger = logging.getLogger(__name__)
 
@@ -93,13 +93,10 @@ class CompileService:
         """Return a service with workers and cache as the environment says.
 
         Raises:
-            ValueError: An environment variable is ill-formed.
+            EnvironmentVariableError: An environment variable is ill-formed.
         """
-        size = env.WORKERS.get()
-        if size is None:
-            size = len(os.sched_getaffinity(0))
-        preload = (task.partition(":")[0],)
-        runner = WorkerPool(size, preload) if size else InlineRunner()
+        size = env.WORKERS.get() or host_device().units
+        runner = WorkerPool(size, preload=(task.partition(":")[0],))
         cache = None
         if env.CACHE.get():
             cache = DiskCache(env.CACHE_DIR.get(), env.CACHE_MAX_BYTES.get())
@@ -113,6 +110,14 @@ class CompileService:
     def prepare(self) -> None:
         """Start what the next compilation needs, without waiting for it."""
         self._runner.prestart()
+
+    def run(self, task: str, payload: bytes) -> bytes:
+        """Run another task, "module:function", where the compiler runs; no cache.
+
+        Raises:
+            WorkerError: The task refused or did not come back.
+        """
+        return self._runner.run(task, payload, self._timeout_seconds)
 
     def compile(self, text: str, options: str = "") -> Program:
         """Return the program of a module.

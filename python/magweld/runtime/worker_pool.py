@@ -155,24 +155,6 @@ class ExecutorRunner:
         """Do nothing: an executor starts its workers as it likes."""
 
 
-class InlineRunner:
-    """Runs tasks in the calling thread, without any protection; for debugging."""
-
-    def run(self, target: str, payload: bytes, timeout_seconds: float) -> bytes:
-        """Run "module:function" on `payload` here; the time limit is not kept.
-
-        Raises:
-            TaskFailedError: The task raised.
-        """
-        try:
-            return run_task(target, payload)
-        except Exception as error:
-            raise _task_failure(error) from error
-
-    def prestart(self) -> None:
-        """Do nothing: there is nothing to start."""
-
-
 def _task_failure(error: Exception) -> TaskFailedError:
     kind = type(error)
     name = f"{kind.__module__}.{kind.__qualname__}"

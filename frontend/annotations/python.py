@@ -1,0 +1,156 @@
+"""Annotations of built-in functions and types, as data."""
+
+from __future__ import annotations
+
+import abc
+import builtins
+import collections
+import dataclasses
+import enum
+import inspect
+import math
+import operator
+import typing
+from typing import Any, Final
+
+from magweld.frontend.annotations.model import Annotation, Entry, Result, Use, Write
+
+PURE: Final = Annotation()  # reads values, returns a value
+_MAKE: Final = Annotation(rest=Use.KEEP, result=Result.FRESH)
+_CONTENT: Final = Annotation((Use.CONTENT,), result=Result.FRESH)
+_READ: Final = Annotation((Use.CONTENT,), rest=Use.KEEP, result=Result.FRESH)
+_CHANGE: Final = Annotation(
+    (Use.KEEP,), rest=Use.KEEP, result=Result.FRESH, write=Write.WHOLE
+)
+_TAKE: Final = Annotation((Use.KEEP,), rest=Use.ITERATE, write=Write.WHOLE)
+_SORT: Final = Annotation((Use.VALUE,), rest=Use.CALL, write=Write.WHOLE)
+_APPEND: Final = Annotation((Use.KEEP,), rest=Use.KEEP, write=Write.TAIL)
+_EXTEND: Final = Annotation((Use.KEEP,), rest=Use.ITERATE, write=Write.TAIL)
+_ITERATORS: Final = Annotation(rest=Use.ITERATE, result=Result.FRESH)
+_CALLBACK: Final = Annotation((Use.CALL,), rest=Use.ITERATE, result=Result.FRESH)
+_SEARCH: Final = Annotation((Use.VALUE,), rest=Use.VALUE)
+
+FUNCTIONS: Final[tuple[tuple[Any, Entry], ...]] = (
+    (builtins.abs, PURE),
+    (builtins.bin, PURE),
+    (builtins.callable, Annotation(rest=Use.KEEP)),
+    (builtins.chr, PURE),
+    (builtins.divmod, Annotation(result=Result.FRESH)),
+    (builtins.format, PURE),
+    (builtins.hex, PURE),
+    (builtins.oct, PURE),
+    (builtins.ord, PURE),
+    (builtins.pow, PURE),
+    (builtins.round, PURE),
+    (builtins.id, Annotation(rest=Use.KEEP)),
+    (builtins.all, Annotation((Use.ITERATE,))),
+    (builtins.any, Annotation((Use.ITERATE,))),
+)
+
+TYPES: Final[tuple[tuple[Any, Entry], ...]] = (
+    (int, PURE),
+    (str, PURE),
+    (bytes, PURE),
+    (complex, PURE),
+    (slice, Annotation(result=Result.FRESH)),
+    (range, Annotation(result=Result.FRESH)),
+    (list, _CONTENT),
+    (tuple, _CONTENT),
+    (set, Annotation((Use.VALUE,), result=Result.FRESH)),
+    (frozenset, Annotation((Use.VALUE,), result=Result.FRESH)),
+    (enumerate, Annotation((Use.ITERATE,), result=Result.FRESH)),
+    (reversed, Annotation((Use.CONTENT,), result=Result.FRESH)),
+    (zip, _ITERATORS),
+    (map, _CALLBACK),
+    (filter, _CALLBACK),
+    (super, _MAKE),
+    (object, _MAKE),
+    (property, _MAKE),
+    (staticmethod, _MAKE),
+    (classmethod, _MAKE),
+    (collections.deque, _CONTENT),
+)
+
+# Constructors that store their arguments or ignore them.
+MAKERS: Final[tuple[tuple[Any, Entry], ...]] = (
+    (object.__new__, _MAKE),
+    (object.__init__, Annotation(rest=Use.KEEP)),
+    (dict.__new__, _MAKE),
+    (list.__new__, _MAKE),
+    (set.__new__, _MAKE),
+    (tuple.__new__, Annotation((Use.KEEP, Use.CONTENT), result=Result.FRESH)),
+    (list.__init__, Annotation((Use.KEEP, Use.CONTENT))),
+    (BaseException.__new__, _MAKE),
+    (BaseException.__init__, Annotation(rest=Use.KEEP)),
+    *(
+        (vars(error)[name], _MAKE)
+        for error in vars(builtins).values()
+        if isinstance(error, type) and issubclass(error, BaseException)
+        for name in ("__new__", "__init__")
+        if name in vars(error)
+    ),
+)
+
+
+def _methods(
+    kind: type, entries: dict[Annotation, str]
+) -> tuple[tuple[Any, Entry], ...]:
+    return tuple(
+        (vars(kind)[name], annotation)
+        for annotation, names in entries.items()
+        for name in names.split()
+        if name in vars(kind)
+    )
+
+
+_LIST: Final = {
+    _APPEND: "append",
+    _EXTEND: "extend",
+    _CHANGE: "insert pop reverse clear __setitem__ __delitem__",
+    _SORT: "sort",
+    _SEARCH: "index count remove",
+    _READ: "copy __getitem__ __iter__",
+    Annotation((Use.LENGTH,)): "__len__",
+}
+_SET: Final = {
+    _CHANGE: "add discard remove pop clear",
+    _TAKE: "update",
+    Annotation((Use.VALUE,), result=Result.FRESH): (
+        "copy union intersection difference symmetric_difference issubset issuperset"
+        " isdisjoint __iter__"
+    ),
+}
+_DEQUE: Final = {
+    _CHANGE: "append appendleft pop popleft clear rotate reverse insert",
+    _TAKE: "extend extendleft",
+    _READ: "copy __getitem__ __iter__",
+}
+_TEXT: Final = Annotation(result=Result.FRESH)
+
+METHODS: Final[tuple[tuple[Any, Entry], ...]] = (
+    *_methods(list, _LIST),
+    *_methods(set, _SET),
+    *_methods(frozenset, _SET),
+    *_methods(collections.deque, _DEQUE),
+    *_methods(tuple, {_SEARCH: "index count", _READ: "__getitem__ __iter__"}),
+    *(
+        (method, _TEXT)
+        for kind in (str, bytes, int, float, complex, bool)
+        for name, method in vars(kind).items()
+        if callable(method) and name != "__new__"
+    ),
+)
+
+LIBRARY: Final[tuple[tuple[Any, Entry], ...]] = (
+    *((f, PURE) for f in vars(math).values() if callable(f)),
+    # Classes answer by their own structure; what they return follows from identity.
+    (type.mro, Annotation(result=Result.FRESH)),
+    (abc.ABCMeta.__instancecheck__, Annotation(rest=Use.KEEP)),
+    (abc.ABCMeta.__subclasscheck__, Annotation(rest=Use.KEEP)),
+    (inspect.signature, Annotation(rest=Use.KEEP, result=Result.FRESH)),
+    (typing.cast, Annotation(rest=Use.KEEP)),
+    (dataclasses.is_dataclass, Annotation(rest=Use.KEEP)),
+    (enum.EnumType.__call__, Annotation(result=Result.FRESH)),
+    (enum.EnumType.__contains__, Annotation()),
+    (operator.index, PURE),
+)

@@ -1,0 +1,69 @@
+"""Owns the records of one traced callable: order, limit, and giving up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from magweld.frontend.catalogue import Break
+from magweld.frontend.record import Record
+
+MAX_RECORDS = 32
+# Runs refused for one reason before calls with such arguments are left alone.
+MAX_REFUSALS = 2
+# Records in a row that failed by one guard before it is taken for unstable.
+MAX_FAILURES = 8
+
+Signature = tuple[Any, ...]
+
+
+def signature_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Signature:
+    """Return the types of the arguments, which tell kinds of calls apart."""
+    return (
+        tuple(type(value) for value in args),
+        tuple((name, type(value)) for name, value in kwargs.items()),
+    )
+
+
+class RecordCache:
+    """Records, the most recently used first.
+
+    Attributes:
+        records: Replaced as a whole, so that readers need no lock.
+    """
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self._refusals: Counter[tuple[Signature, str]] = Counter()
+        self._failures: Counter[str] = Counter()
+        self._given_up: dict[Signature, str] = {}
+
+    def add(self, record: Record) -> None:
+        """Put a new record first; the least recently used one may go."""
+        self.records = [record, *self.records[: MAX_RECORDS - 1]]
+
+    def promote(self, record: Record) -> None:
+        """Put a record first."""
+        records = self.records
+        if records[0] is not record:
+            self.records = [record, *(r for r in records if r is not record)]
+        self._failures.clear()
+
+    def refuse(self, signature: Signature, refusal: Break) -> None:
+        """Count a refused run; after some, such calls are no longer monitored."""
+        key = (signature, refusal.id)
+        self._refusals[key] += 1
+        if self._refusals[key] >= MAX_REFUSALS:
+            self._given_up[signature] = refusal.id
+
+    def fail(self, signature: Signature, path: str) -> bool:
+        """Count a failed guard; True when it fails on call after call."""
+        self._failures[path] += 1
+        if self._failures[path] < MAX_FAILURES:
+            return False
+        self._given_up[signature] = path
+        return True
+
+    def has_given_up(self, signature: Signature) -> bool:
+        """Return whether calls with such arguments run unmonitored."""
+        return signature in self._given_up

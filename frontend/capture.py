@@ -1,0 +1,167 @@
+"""Owns capturing: one monitored run of a program, turned into a record."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from magweld.frontend.annotations.model import AnnotationTable
+from magweld.frontend.annotations.python import (
+    FUNCTIONS,
+    LIBRARY,
+    MAKERS,
+    METHODS,
+    TYPES,
+)
+from magweld.frontend.annotations.special import SPECIAL
+from magweld.frontend.annotations.torch_functions import TORCH
+from magweld.frontend.catalogue import Break, StopRecordingError
+from magweld.frontend.guards.derive import Arguments, derive_guards
+from magweld.frontend.guards.program import GuardProgram
+from magweld.frontend.guards.torch_state import torch_state
+from magweld.frontend.mock.plan import Planner
+from magweld.frontend.mock.steps import Mock
+from magweld.frontend.monitor.code_table import CodeTables
+from magweld.frontend.monitor.events import event_source
+from magweld.frontend.monitor.session import Session
+from magweld.frontend.monitor.stack import FrameReader, StackReader
+from magweld.frontend.operators.graph import OperatorGraph, build_graph
+from magweld.frontend.operators.recorder import OperatorRecorder
+from magweld.frontend.operators.watch import OperatorWatch
+from magweld.frontend.rules.table import RULES
+from magweld.frontend.state.paths import path_of
+from torch import fx
+
+
+@functools.cache
+def annotations() -> AnnotationTable:
+    """Return the table of all annotations that ship with the front end."""
+    parts = (FUNCTIONS, TYPES, MAKERS, METHODS, LIBRARY, SPECIAL, TORCH)
+    return AnnotationTable(*parts)
+
+
+@functools.cache
+def code_tables() -> CodeTables:
+    """Return the tables of code objects; they depend on nothing but the code."""
+    return CodeTables(RULES)
+
+
+def frame_reader() -> FrameReader:
+    """Return a reader of frames, with torch's native stack reader where it exists."""
+    module = torch._C._dynamo.eval_frame
+    read: StackReader | None = getattr(
+        module, "_get_frame_value_stack_with_depth", None
+    )
+    return FrameReader(read, getattr(module, "NULL_STACK_VALUE", None))
+
+
+@dataclass(frozen=True)
+class Capture:
+    """A captured run.
+
+    Attributes:
+        graph: Its operators.
+        program: Its guards; they fetch the graph inputs, then what the mock needs.
+        mock: Its effects and result.
+        input_paths: How the graph inputs are reached.
+    """
+
+    graph: OperatorGraph
+    program: GuardProgram
+    mock: Mock
+    input_paths: tuple[str, ...]
+
+    @property
+    def example_inputs(self) -> list[torch.Tensor]:
+        """The tensors that the graph read in the run."""
+        return [item.node.obj for item in self.graph.inputs]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a monitored run gave.
+
+    Attributes:
+        result: What the program returned; always right.
+        capture: The capture, None if the run was refused.
+        refusal: Why it was refused.
+    """
+
+    result: Any
+    capture: Capture | None
+    refusal: Break | None
+
+
+def capture(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Outcome:
+    """Run a program once under observation.
+
+    Exceptions of the program propagate; nothing is captured then.
+    """
+    watch = OperatorWatch()
+    recorder = OperatorRecorder(watch)
+    session = Session(code_tables(), frame_reader(), annotations(), recorder)
+    recorder.attach(session)
+    state = torch_state()
+    try:
+        with _no_other_compiler(), watch, recorder:
+            result = session.run(event_source(), function, args, kwargs)
+    except StopRecordingError as stop:
+        # Raised before the program began: another tool holds the events.
+        refusal = Break(stop.refusal, stop.detail, "")
+        return Outcome(function(*args, **kwargs), None, refusal)
+    if session.stopped is not None:
+        return Outcome(result, None, session.stopped)
+    try:
+        finished = _finish(session, recorder, Arguments(args, kwargs), state, result)
+    except StopRecordingError as stop:
+        return Outcome(result, None, Break(stop.refusal, stop.detail, ""))
+    return Outcome(result, finished, None)
+
+
+def _finish(
+    session: Session,
+    recorder: OperatorRecorder,
+    arguments: Arguments,
+    state: tuple[Any, ...],
+    result: Any,
+) -> Capture:
+    recorder.check_inputs()
+    outputs: list[fx.Node] = []
+
+    def output_of(obj: Any) -> int | None:
+        node = recorder.output_node(obj)
+        if node is None:
+            return None
+        if node not in outputs:
+            outputs.append(node)
+        return outputs.index(node)
+
+    planner = Planner(session.graph, output_of)
+    mock = planner.plan(result)
+    graph = build_graph(recorder, outputs, grad_enabled=state[0])
+    fetched = [item.node for item in graph.inputs] + planner.fetched
+    program = derive_guards(session.graph, recorder, arguments, state, fetched)
+    writes = session.graph.snapshots or session.graph.slot_snapshots
+    if not writes and not recorder.written:
+        verdict = program.check(arguments.args, arguments.kwargs)
+        if type(verdict) is not list:
+            raise StopRecordingError("guard-failed", program.guards[verdict[0]].path)
+    paths = tuple(path_of(item.node) for item in graph.inputs)
+    return Capture(graph, program, mock, paths)
+
+
+@contextlib.contextmanager
+def _no_other_compiler() -> Iterator[None]:
+    # Code compiled by torch.compile would not show its operators.
+    if "torch._dynamo" not in sys.modules:
+        yield
+        return
+    with torch.compiler.set_stance("force_eager"):
+        yield

@@ -1,0 +1,79 @@
+"""Owns the text of `explain()`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from magweld.frontend.catalogue import Break
+from magweld.frontend.guards.program import Failure
+from magweld.frontend.record import Record
+
+_SHOWN_GUARDS = 12
+_SHOWN_INPUTS = 8
+
+
+@dataclass(frozen=True)
+class Miss:
+    """Why the most recently used record did not answer a call.
+
+    Attributes:
+        path: The expression whose guard failed.
+        expected: What it had to give.
+        actual: What it gave, "" when the path ended before.
+        where: The user's file:line that read it.
+    """
+
+    path: str
+    expected: str
+    actual: str
+    where: str
+
+    @staticmethod
+    def of(failures: Sequence[tuple[Record, Failure]]) -> Miss:
+        """Return the reason for the first of several records."""
+        record, (index, actual) = failures[0]
+        guard = record.guards[index]
+        return Miss(guard.path, guard.expected, actual, guard.where)
+
+    def __str__(self) -> str:
+        at = f"  [{self.where}]" if self.where else ""
+        found = f", found {self.actual}" if self.actual else ""
+        return f"{self.path}: expected {self.expected}{found}{at}"
+
+
+def explain(
+    records: Sequence[Record], breaks: Sequence[Break], miss: Miss | None
+) -> str:
+    """Return what was captured, guarded and refused."""
+    lines = [f"{len(records)} record(s)"]
+    for number, record in enumerate(records):
+        lines += _describe(number, record)
+    if miss is not None:
+        lines.append(f"last miss: {miss}")
+    lines += [f"break: {item}" for item in breaks]
+    return "\n".join(lines)
+
+
+def _describe(number: int, record: Record) -> list[str]:
+    calls = [n for n in record.graph.graph.nodes if n.op.startswith("call")]
+    kinds = Counter(str(guard.category) for guard in record.guards)
+    counts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    lines = [
+        f"record {number}: {len(calls)} operators, "
+        f"{len(record.input_paths)} inputs, {record.hits} hits",
+        f"  inputs: {_shorten(record.input_paths, _SHOWN_INPUTS)}",
+        f"  guards: {len(record.guards)} ({counts})",
+    ]
+    lines += [f"    {guard}" for guard in record.guards[:_SHOWN_GUARDS]]
+    hidden = len(record.guards) - _SHOWN_GUARDS
+    if hidden > 0:
+        lines.append(f"    ... {hidden} more in records[{number}].guards")
+    lines += [f"  {item}" for item in record.breaks]
+    return lines
+
+
+def _shorten(items: Sequence[str], limit: int) -> str:
+    more = f", ... {len(items) - limit} more" if len(items) > limit else ""
+    return ", ".join(items[:limit]) + more

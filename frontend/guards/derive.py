@@ -1,0 +1,152 @@
+"""Owns the derivation of guards from the RefGraph of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from magweld.frontend.guards.classes import ClassGuards, ClassLookup
+from magweld.frontend.guards.program import Builder, Category, GuardProgram, shown
+from magweld.frontend.guards.torch_state import (
+    OverlapCheck,
+    TensorCheck,
+    torch_state,
+)
+from magweld.frontend.operators.predicates import Predicate
+from magweld.frontend.operators.recorder import OperatorRecorder
+from magweld.frontend.state.paths import path_of
+from magweld.frontend.state.refgraph import Kind, Node, RefGraph
+from magweld.frontend.state.values import same_scalar
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """The arguments of the recorded call."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+def derive_guards(
+    graph: RefGraph,
+    recorder: OperatorRecorder,
+    arguments: Arguments,
+    state: tuple[Any, ...],
+    fetched: Iterable[Node],
+) -> GuardProgram:
+    """Turn what a run has read into the guards of its record.
+
+    Args:
+        graph: What was read.
+        recorder: Which tensors take part.
+        arguments: Arguments of the call.
+        state: Modes of torch before the run.
+        fetched: External objects that a hit needs, in this order.
+
+    Returns:
+        Guards in the order: arguments, modes, classes, reads, aliases, tensors,
+        predicates.
+    """
+    builder = Builder(graph)
+    builder.signature(arguments.args, arguments.kwargs)
+    for index, value in enumerate(arguments.args):
+        builder.argument("args", index, value, f"args[{index}]")
+    for key, value in arguments.kwargs.items():
+        builder.argument("kwargs", key, value, key)
+    builder.external(
+        Category.STATE,
+        "grad mode, autocast, default dtype, mode stacks",
+        "as recorded",
+        lambda: torch_state() == state,
+        (),
+    )
+    _guard_classes(builder, graph)
+    for edge in graph.edges.values():
+        builder.edge(edge)
+    _guard_identities(builder, graph)
+    _guard_tensors(builder, recorder)
+    for predicate in recorder.predicates:
+        _guard_predicate(builder, recorder, predicate)
+    return builder.finish(fetched)
+
+
+def _guard_classes(builder: Builder, graph: RefGraph) -> None:
+    edges = [e for e in graph.edges.values() if e.kind is Kind.CLASS_ATTRIBUTE]
+    if not edges:
+        return
+    guards = ClassGuards([ClassLookup(e.container.obj, e.key, e.value) for e in edges])
+    builder.external(
+        Category.CLASS,
+        f"{len(edges)} attributes of classes",
+        "as recorded",
+        lambda: guards.check() < 0,
+        (),
+    )
+    for edge in edges:
+        path = f"{edge.container.obj.__qualname__}.{_key_text(edge.key)}"
+        builder.guard(Category.CLASS, path, f"is {shown(edge.value)}", edge.where)
+
+
+def _key_text(key: Any) -> str:
+    return key if type(key) is str else f"super({key[0].__qualname__}).{key[1]}"
+
+
+def _guard_identities(builder: Builder, graph: RefGraph) -> None:
+    for (left, right), where in graph.identities.items():
+        builder.distinct(graph.nodes[left], graph.nodes[right], where)
+    external = [
+        node for node in graph.nodes.values() if node.external and not node.constant
+    ]
+    written = [graph.nodes[key] for key in graph.snapshots]
+    for node in written:
+        for other in external:
+            if other is not node and type(other.obj) is type(node.obj):
+                builder.distinct(node, other, None)
+
+
+def _guard_tensors(builder: Builder, recorder: OperatorRecorder) -> None:
+    inputs = recorder.inputs
+    if not inputs:
+        return
+    nodes = [item.node for item in inputs]
+    tensors: list[torch.Tensor] = [node.obj for node in nodes]
+    names = ", ".join(path_of(node) for node in nodes[:3])
+    more = f" and {len(nodes) - 3} more" if len(nodes) > 3 else ""
+    builder.external(
+        Category.TENSOR,
+        names + more,
+        "dtype, device, layout, shape, strides, requires_grad; pairwise distinct",
+        TensorCheck(tensors).check,
+        nodes,
+    )
+    if recorder.written:
+        builder.external(
+            Category.ALIAS,
+            "memory of the tensors that are written",
+            "shared by the same tensors",
+            OverlapCheck(tensors, recorder.written).check,
+            nodes,
+        )
+
+
+def _guard_predicate(
+    builder: Builder, recorder: OperatorRecorder, predicate: Predicate
+) -> None:
+    by_placeholder = {item.placeholder: item.node for item in recorder.inputs}
+    nodes = [by_placeholder[placeholder] for placeholder in predicate.placeholders]
+    compute, expected = predicate.module.forward, predicate.value
+
+    def holds(*tensors: torch.Tensor) -> bool:
+        with torch.no_grad():
+            return same_scalar(compute(*tensors), expected)
+
+    paths = ", ".join(path_of(node) for node in nodes)
+    builder.external(
+        Category.PREDICATE,
+        f"{predicate.name}({paths})",
+        f"== {expected!r}",
+        holds,
+        nodes,
+    )

@@ -1,0 +1,318 @@
+"""Owns the guard program of a record: one generated function for all conditions."""
+
+from __future__ import annotations
+
+import ast
+import enum
+import types
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from magweld.frontend.guards import emit
+from magweld.frontend.guards.emit import Names
+from magweld.frontend.state.mro import ABSENT
+from magweld.frontend.state.paths import describe, path_of
+from magweld.frontend.state.refgraph import Edge, Kind, Node, RefGraph, Where
+from magweld.frontend.state.values import is_scalar
+
+
+class Category(enum.StrEnum):
+    """What a guard is about; the order is that of cost."""
+
+    ARGUMENT = "argument"
+    STATE = "torch state"
+    CLASS = "class"
+    VALUE = "value"
+    IDENTITY = "identity"
+    TYPE = "type"
+    CONTENT = "content"
+    ABSENCE = "absence"
+    ALIAS = "alias"
+    TENSOR = "tensor"
+    PREDICATE = "predicate"
+
+
+@dataclass(frozen=True)
+class Guard:
+    """One condition of a record.
+
+    Attributes:
+        category: What it is about.
+        path: The expression that it tests.
+        expected: What it must give.
+        where: The user's file:line that read it, "" for the arguments.
+    """
+
+    category: Category
+    path: str
+    expected: str
+    where: str
+
+    def __str__(self) -> str:
+        at = f"  [{self.where}]" if self.where else ""
+        return f"{self.category}: {self.path} {self.expected}{at}"
+
+
+class Failure(tuple[int, str]):
+    """Number of the guard that failed and what was there instead."""
+
+    __slots__ = ()
+
+
+def failure(index: int, value: object = ABSENT) -> Failure:
+    """Return a failure; shows scalars by value, all else by type."""
+    if value is ABSENT:
+        shown = ""
+    elif is_scalar(value):
+        shown = repr(value)
+    else:
+        shown = f"an object of {type(value).__qualname__}"
+    return Failure((index, shown))
+
+
+@dataclass(frozen=True)
+class GuardProgram:
+    """The conditions of a record.
+
+    Attributes:
+        guards: All conditions in the order of their tests.
+        run: `run(args, kwargs)` gives the objects that the graph and the mock need,
+            in the order in which they were asked for, or a `Failure`.
+        source: The generated function, for debugging.
+    """
+
+    guards: tuple[Guard, ...]
+    run: Callable[[tuple[Any, ...], dict[str, Any]], Any]
+    source: str
+
+    def check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the fetched objects as a list, or a `Failure`; never raises."""
+        try:
+            return self.run(args, kwargs)
+        except Exception as error:
+            # A guard that cannot be evaluated does not hold: the path ends early.
+            # The line number in the generated function is the number of the guard.
+            trace = error.__traceback__
+            while trace is not None and trace.tb_next is not None:
+                if trace.tb_frame.f_code.co_filename == FILENAME:
+                    break
+                trace = trace.tb_next
+            line = trace.tb_lineno if trace is not None else 1
+            return failure(min(line - 1, len(self.guards) - 1))
+
+
+FILENAME = "<magweld guards>"
+
+
+def shown(value: Any) -> str:
+    """Return a short text for an expected value."""
+    if value is ABSENT:
+        return "absent"
+    if is_scalar(value):
+        return repr(value)
+    if type(value) is tuple:
+        return f"({', '.join(map(shown, value[:4]))}{', ...' if value[4:] else ''})"
+    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
+    return str(name or f"an object of {type(value).__qualname__}")
+
+
+class Builder:
+    """Builds the guard program of one run."""
+
+    def __init__(self, graph: RefGraph) -> None:
+        self.names = Names()
+        self._graph = graph
+        self._guards: list[Guard] = []
+        self._body: list[ast.stmt] = []
+        self._variables: dict[int, str] = {}
+
+    def guard(
+        self,
+        category: Category,
+        path: str,
+        expected: str,
+        where: Where | None,
+        *statements: ast.stmt,
+    ) -> None:
+        """Append one condition; its statements carry its number as line number."""
+        self._guards.append(
+            Guard(category, path, expected, "" if where is None else str(where))
+        )
+        for statement in statements:
+            for node in ast.walk(statement):
+                if isinstance(node, (ast.expr, ast.stmt)):
+                    node.lineno = node.end_lineno = len(self._guards)
+                    node.col_offset = node.end_col_offset = 0
+            self._body.append(statement)
+
+    def unless(self, condition: ast.expr, value: ast.expr | None = None) -> ast.stmt:
+        """Return a statement that leaves with a failure when `condition` holds."""
+        index = ast.Constant(len(self._guards))
+        parts = [index] if value is None else [index, value]
+        result = emit.call(self.names.constant(failure), *parts)
+        return ast.If(condition, [ast.Return(result)], [])
+
+    def variable(self, node: Node) -> ast.expr:
+        """Return the expression for an external object that is known by now."""
+        if node.constant:
+            return self.names.constant(node.obj)
+        return emit.name(self._variables[id(node.obj)])
+
+    def signature(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Guard the form of the call."""
+        count = emit.call(self.names.constant(len), emit.name("args"))
+        test = emit.compare(count, ast.NotEq(), ast.Constant(len(args)))
+        self.guard(
+            Category.ARGUMENT, "len(args)", f"== {len(args)}", None, self.unless(test)
+        )
+        keys = emit.call(self.names.constant(tuple), emit.name("kwargs"))
+        test = emit.compare(keys, ast.NotEq(), self.names.constant(tuple(kwargs)))
+        self.guard(
+            Category.ARGUMENT, "keywords", f"== {list(kwargs)}", None, self.unless(test)
+        )
+
+    def argument(self, holder: str, key: Any, value: Any, path: str) -> None:
+        """Guard one argument by value, identity or type."""
+        source = ast.Subscript(emit.name(holder), ast.Constant(key), ast.Load())
+        target = None if is_scalar(value) else self._graph.require(value)
+        first = target is not None and id(value) not in self._variables
+        self._outcome(Category.ARGUMENT, path, source, value, target, first, None)
+
+    def edge(self, edge: Edge) -> None:
+        """Guard one read."""
+        if edge.kind is Kind.CLASS_ATTRIBUTE:
+            return
+        base = self.variable(edge.container)
+        where, path = edge.where, describe(edge)
+        if edge.kind is Kind.ITEM and edge.value is ABSENT:
+            self._absent(edge, base, path)
+            return
+        source = emit.fetch(edge, base, self.names)
+        if edge.kind in _COMPARED:
+            temporary = emit.assign("t", source)
+            test = _COMPARED[edge.kind](self.names, emit.name("t"), edge.value)
+            guard = self.unless(test, emit.name("t"))
+            expected = f"== {shown(edge.value)}"
+            self.guard(Category.CONTENT, path, expected, where, temporary, guard)
+            return
+        self._outcome(
+            _category(edge), path, source, edge.value, edge.target, edge.first, where
+        )
+
+    def _absent(self, edge: Edge, base: ast.expr, path: str) -> None:
+        key = self.names.literal(edge.key)
+        if type(edge.container.obj) is dict:
+            test = emit.compare(key, ast.In(), base)
+        else:
+            found = emit.fetch(edge, base, self.names)
+            test = emit.is_not(found, self.names.constant(ABSENT))
+        self.guard(Category.ABSENCE, path, "absent", edge.where, self.unless(test))
+
+    def _outcome(
+        self,
+        category: Category,
+        path: str,
+        source: ast.expr,
+        value: Any,
+        target: Node | None,
+        first: bool,
+        where: Where | None,
+    ) -> None:
+        variable = f"v{len(self._variables)}" if first else "t"
+        read = emit.name(variable)
+        if is_scalar(value):
+            test = emit.scalar_differs(self.names, read, value)
+            expected = f"== {value!r}"
+        elif target is None or target.constant:
+            test = emit.is_not(read, self.names.constant(value))
+            expected = f"is {shown(value)}"
+        elif first:
+            self._variables[id(target.obj)] = variable
+            test = emit.type_differs(self.names, read, type(value))
+            expected = f"has type {type(value).__qualname__}"
+        else:
+            test = emit.is_not(read, self.variable(target))
+            category, expected = Category.ALIAS, f"is {path_of(target)}"
+        body = (emit.assign(variable, source), self.unless(test, read))
+        if first and category is Category.TYPE and path.endswith(".__dict__"):
+            body = body[:1]  # an instance dict is always a dict
+        self.guard(category, path, expected, where, *body)
+
+    def distinct(self, left: Node, right: Node, where: Where | None) -> None:
+        """Guard that two objects are not one."""
+        same = emit.compare(self.variable(left), ast.Is(), self.variable(right))
+        expected = f"is not {path_of(right)}"
+        self.guard(Category.ALIAS, path_of(left), expected, where, self.unless(same))
+
+    def external(
+        self,
+        category: Category,
+        path: str,
+        expected: str,
+        check: Callable[..., Any],
+        nodes: Iterable[Node],
+        where: Where | None = None,
+    ) -> None:
+        """Guard by a function of fetched objects; it returns whether they fit."""
+        called = emit.call(self.names.constant(check), *map(self.variable, nodes))
+        test = ast.UnaryOp(ast.Not(), called)
+        self.guard(category, path, expected, where, self.unless(test))
+
+    def finish(self, fetched: Iterable[Node]) -> GuardProgram:
+        """Compile the program; a success returns the fetched objects as a list."""
+        result = ast.List([self.variable(node) for node in fetched], ast.Load())
+        leave: ast.stmt = ast.Return(result)
+        for node in ast.walk(leave):
+            if isinstance(node, (ast.expr, ast.stmt)):
+                node.lineno = node.end_lineno = len(self._guards) + 1
+                node.col_offset = node.end_col_offset = 0
+        arguments = ast.arguments(
+            [], [ast.arg("args"), ast.arg("kwargs")], None, [], [], None, []
+        )
+        function = ast.FunctionDef(
+            "guards", arguments, [*self._body, leave], [], None, None
+        )
+        module = ast.fix_missing_locations(ast.Module([function], []))
+        code = compile(module, FILENAME, "exec")
+        namespace = self.names.values
+        exec(code, namespace)
+        run = namespace.pop("guards")
+        assert isinstance(run, types.FunctionType), "the module defines one function"
+        return GuardProgram(tuple(self._guards), run, ast.unparse(module))
+
+
+def _category(edge: Edge) -> Category:
+    if is_scalar(edge.value):
+        return Category.VALUE
+    if edge.target is None or edge.target.constant:
+        return Category.IDENTITY
+    return Category.TYPE
+
+
+def _differs(names: Names, value: ast.expr, expected: Any) -> ast.expr:
+    return emit.compare(value, ast.NotEq(), names.literal(expected))
+
+
+def same_objects(left: Any, right: Any) -> bool:
+    """Return whether two tuples or sets agree in values and types."""
+    if left != right:
+        return False
+    if isinstance(left, frozenset):
+        return {(type(x), x) for x in left} == {(type(x), x) for x in right}
+    return all(type(a) is type(b) for a, b in zip(left, right, strict=True))
+
+
+def _keys_differ(names: Names, value: ast.expr, expected: Any) -> ast.expr:
+    if all(type(key) is str for key in expected):
+        return _differs(names, value, expected)
+    same = emit.call(names.constant(same_objects), value, names.constant(expected))
+    return ast.UnaryOp(ast.Not(), same)
+
+
+_COMPARED = {
+    Kind.LENGTH: _differs,
+    Kind.NONEMPTY: _differs,
+    Kind.KEYS: _keys_differ,
+    Kind.MEMBERS: _keys_differ,
+}

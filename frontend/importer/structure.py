@@ -1,0 +1,64 @@
+"""Owns operators that only arrange elements, as slices, views and plain tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+
+aten = torch.ops.aten
+
+
+def _split(x: Tensor, size: int, dim: int = 0) -> Any:
+    if size == 0:
+        return NotImplemented
+    starts = range(0, x.shape[dim], size)
+    return [aten.slice.Tensor(x, dim, start, start + size) for start in starts]
+
+
+def _split_with_sizes(x: Tensor, sizes: Sequence[int], dim: int = 0) -> Any:
+    parts, start = [], 0
+    for size in sizes:
+        parts.append(aten.slice.Tensor(x, dim, start, start + size))
+        start += size
+    return parts
+
+
+def _unbind(x: Tensor, dim: int = 0) -> Any:
+    return [aten.select.int(x, dim, index) for index in range(x.shape[dim])]
+
+
+def _empty_like(x: Tensor, **options: Any) -> Any:
+    return aten.empty.memory_format(x.shape, dtype=options.get("dtype") or x.dtype)
+
+
+def _new_empty(x: Tensor, size: Sequence[int], **options: Any) -> Any:
+    return aten.empty.memory_format(size, dtype=options.get("dtype") or x.dtype)
+
+
+def _copy(x: Tensor, source: Tensor, non_blocking: bool = False) -> Any:
+    return source.to(x.dtype).expand(x.shape)
+
+
+def _fill_scalar(x: Tensor, value: Any) -> Any:
+    return aten.full.default(x.shape, value, dtype=x.dtype)
+
+
+def _fill_tensor(x: Tensor, value: Tensor) -> Any:
+    return value.to(x.dtype).expand(x.shape)
+
+
+STRUCTURE: dict[OpOverload, Callable[..., Any]] = {
+    aten.copy.default: _copy,
+    aten.empty_like.default: _empty_like,
+    aten.fill.Scalar: _fill_scalar,
+    aten.fill.Tensor: _fill_tensor,
+    aten.new_empty.default: _new_empty,
+    aten.split.Tensor: _split,
+    aten.split_with_sizes.default: _split_with_sizes,
+    aten.unbind.int: _unbind,
+}
+"""Decompositions that hold for elements of every type."""

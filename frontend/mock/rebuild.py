@@ -1,0 +1,199 @@
+"""Owns recipes: how an object that the run made is made again."""
+
+from __future__ import annotations
+
+import types
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.mock.steps import (
+    fill_namespace,
+    make_function,
+    replace_list,
+    replace_set,
+    set_cell,
+)
+from magweld.frontend.rules.names import cell_value
+from magweld.frontend.state.lookup import instance_dict
+from magweld.frontend.state.mro import ABSENT, class_dict, is_immutable, mro
+
+Fill = tuple[Callable[..., Any], tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How an object is made.
+
+    Attributes:
+        make: Makes it, from `parts`.
+        parts: Objects needed to make it.
+        packed: Whether `make` takes the parts as one sequence.
+        late: Whether a shell is made first and filled when all others exist; its
+            parts are then constants.
+        fills: Functions that take the object and a list of parts.
+    """
+
+    make: Callable[..., Any]
+    parts: tuple[Any, ...] = ()
+    packed: bool = False
+    late: bool = False
+    fills: tuple[Fill, ...] = ()
+
+
+def recipe_for(obj: Any) -> Recipe:
+    """Return how to make an object like `obj`.
+
+    Raises:
+        StopRecordingError: Its native state is not known to be complete.
+    """
+    recipe = _BY_TYPE.get(type(obj))
+    return recipe(obj) if recipe is not None else _instance(obj)
+
+
+def extend_dict(target: dict[Any, Any], items: list[Any]) -> None:
+    """Fill a dict, or an instance of a subclass, from keys and values in turn."""
+    owner = OrderedDict if isinstance(target, OrderedDict) else dict
+    for key, value in zip(items[::2], items[1::2], strict=True):
+        owner.__setitem__(target, key, value)
+
+
+def _pairs(obj: Any) -> tuple[Any, ...]:
+    return tuple(
+        part for key in dict.keys(obj) for part in (key, dict.__getitem__(obj, key))
+    )
+
+
+def _list(obj: list[Any]) -> Recipe:
+    return Recipe(list, late=True, fills=((replace_list, tuple(obj)),))
+
+
+def _dict(obj: dict[Any, Any]) -> Recipe:
+    return Recipe(type(obj), late=True, fills=((extend_dict, _pairs(obj)),))
+
+
+def _set(obj: set[Any]) -> Recipe:
+    return Recipe(set, late=True, fills=((replace_set, tuple(obj)),))
+
+
+def _deque(obj: deque[Any]) -> Recipe:
+    if obj.maxlen is not None:
+        raise StopRecordingError("result-object", "a deque of limited length")
+    return Recipe(deque, late=True, fills=((deque.extend, tuple(obj)),))
+
+
+def _tuple(obj: tuple[Any, ...]) -> Recipe:
+    return Recipe(tuple, tuple(obj), packed=True)
+
+
+def _frozenset(obj: frozenset[Any]) -> Recipe:
+    return Recipe(frozenset, tuple(obj), packed=True)
+
+
+def _slice(obj: Any) -> Recipe:
+    return Recipe(type(obj), (obj.start, obj.stop, obj.step))
+
+
+def _method(obj: types.MethodType) -> Recipe:
+    return Recipe(types.MethodType, (obj.__func__, obj.__self__))
+
+
+def _cell(obj: types.CellType) -> Recipe:
+    value = cell_value(obj)
+
+    def fill(cell: types.CellType, parts: list[Any]) -> None:
+        set_cell(cell, parts[0])
+
+    fills: tuple[Fill, ...] = () if value is ABSENT else ((fill, (value,)),)
+    return Recipe(types.CellType, late=True, fills=fills)
+
+
+def _function(obj: types.FunctionType) -> Recipe:
+    parts = (
+        obj.__code__,
+        obj.__globals__,
+        obj.__name__,
+        obj.__qualname__,
+        obj.__defaults__,
+        obj.__kwdefaults__,
+        *(obj.__closure__ or ()),
+    )
+    return Recipe(make_function, parts, fills=_namespace_fills(obj))
+
+
+_BY_TYPE: Final[dict[type, Callable[[Any], Recipe]]] = {
+    list: _list,
+    dict: _dict,
+    OrderedDict: _dict,
+    set: _set,
+    deque: _deque,
+    tuple: _tuple,
+    frozenset: _frozenset,
+    slice: _slice,
+    range: _slice,
+    types.MethodType: _method,
+    types.CellType: _cell,
+    types.FunctionType: _function,
+}
+
+
+def _namespace_fills(obj: Any) -> tuple[Fill, ...]:
+    namespace = instance_dict(obj)
+    return ((fill_namespace, _pairs(namespace)),) if namespace else ()
+
+
+def _slot_fills(obj: Any) -> tuple[Fill, ...]:
+    fills: list[Fill] = []
+    for cls in mro(type(obj)):
+        for descriptor in class_dict(cls).values():
+            if type(descriptor) is types.MemberDescriptorType and not is_immutable(cls):
+                fills += _slot_fill(obj, descriptor)
+    return tuple(fills)
+
+
+def _slot_fill(obj: Any, descriptor: Any) -> list[Fill]:
+    try:
+        value = descriptor.__get__(obj)
+    except AttributeError:
+        return []
+
+    def fill(target: Any, parts: list[Any]) -> None:
+        descriptor.__set__(target, parts[0])
+
+    return [(fill, (value,))]
+
+
+_CONTENT: Final[dict[type, Callable[[Any], tuple[Fill, ...]]]] = {
+    object: lambda obj: (),
+    dict: lambda obj: ((extend_dict, _pairs(obj)),),
+    OrderedDict: lambda obj: ((extend_dict, _pairs(obj)),),
+    list: lambda obj: ((replace_list, tuple(list.__iter__(obj))),),
+    set: lambda obj: ((replace_set, tuple(set.__iter__(obj))),),
+}
+
+
+def _instance(obj: Any) -> Recipe:
+    """Return the recipe for an instance of a class written in Python."""
+    cls = type(obj)
+    native = next(base for base in mro(cls) if is_immutable(base))
+    if issubclass(native, tuple):
+        return _tuple_instance(obj)
+    content = _CONTENT.get(native)
+    if content is None or is_immutable(cls) or native is defaultdict:
+        raise StopRecordingError("result-object", cls.__qualname__)
+    fills = (*content(obj), *_namespace_fills(obj), *_slot_fills(obj))
+    return Recipe(native.__new__, (cls,), late=True, fills=fills)
+
+
+def _tuple_instance(obj: Any) -> Recipe:
+    cls = type(obj)
+    items = tuple(tuple.__iter__(obj))
+    if is_immutable(cls) or "n_sequence_fields" in class_dict(cls):
+        return Recipe(cls, items, packed=True)
+
+    def make(parts: list[Any]) -> Any:
+        return tuple.__new__(cls, parts)
+
+    return Recipe(make, items, packed=True, fills=_namespace_fills(obj))

@@ -1,0 +1,182 @@
+"""Owns the steps of a mock: how a hit rebuilds objects and repeats writes."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class Environment:
+    """What the steps of one hit work on.
+
+    Attributes:
+        fetched: External objects, as the guard program returned them.
+        outputs: Tensors that the graph returned.
+        made: New objects by number.
+    """
+
+    fetched: list[Any]
+    outputs: tuple[Any, ...]
+    made: list[Any] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A scalar or an object whose identity is guarded."""
+
+    value: Any
+
+    def build(self, env: Environment) -> Any:
+        """Return the object."""
+        return self.value
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """An object from before the run."""
+
+    index: int
+
+    def build(self, env: Environment) -> Any:
+        """Return the object."""
+        return env.fetched[self.index]
+
+
+@dataclass(frozen=True)
+class Output:
+    """A tensor that the graph computes."""
+
+    index: int
+
+    def build(self, env: Environment) -> Any:
+        """Return the object."""
+        return env.outputs[self.index]
+
+
+@dataclass(frozen=True)
+class Made:
+    """An object that an earlier step made."""
+
+    index: int
+
+    def build(self, env: Environment) -> Any:
+        """Return the object."""
+        return env.made[self.index]
+
+
+Source = Constant | Fetched | Output | Made
+
+
+@dataclass(frozen=True)
+class Make:
+    """Makes one object: `function(*parts)`, the parts packed as a tuple if wanted.
+
+    Attributes:
+        index: Number of the new object.
+        function: What makes it.
+        parts: Its arguments.
+        packed: Whether the parts are one sequence argument.
+    """
+
+    index: int
+    function: Callable[..., Any]
+    parts: tuple[Source, ...] = ()
+    packed: bool = False
+
+    def run(self, env: Environment) -> None:
+        """Make the object."""
+        parts = [part.build(env) for part in self.parts]
+        env.made[self.index] = (
+            self.function(parts) if self.packed else self.function(*parts)
+        )
+
+
+@dataclass(frozen=True)
+class Call:
+    """Calls `function(target, *parts)` for its effect."""
+
+    function: Callable[..., Any]
+    target: Source
+    parts: tuple[Source, ...] = ()
+    packed: bool = False
+
+    def run(self, env: Environment) -> None:
+        """Call the function."""
+        target = self.target.build(env)
+        parts = [part.build(env) for part in self.parts]
+        if self.packed:
+            self.function(target, parts)
+        else:
+            self.function(target, *parts)
+
+
+Step = Make | Call
+
+
+@dataclass(frozen=True)
+class Mock:
+    """Everything that a hit does after its graph.
+
+    Attributes:
+        steps: New objects first, then writes, in order.
+        result: What the call returns.
+        made: Number of new objects.
+    """
+
+    steps: tuple[Step, ...]
+    result: Source
+    made: int
+
+    def replay(self, fetched: list[Any], outputs: tuple[Any, ...]) -> Any:
+        """Rebuild objects, repeat writes and return the result of the call."""
+        env = Environment(fetched, outputs, [None] * self.made)
+        for step in self.steps:
+            step.run(env)
+        return self.result.build(env)
+
+
+def set_cell(cell: types.CellType, value: Any) -> None:
+    """Write a closure variable."""
+    cell.cell_contents = value
+
+
+def clear_cell(cell: types.CellType) -> None:
+    """Unbind a closure variable."""
+    del cell.cell_contents
+
+
+def replace_list(target: list[Any], items: list[Any]) -> None:
+    """Give a list, or an instance of a subclass, new elements."""
+    list.__setitem__(target, slice(None), items)
+
+
+def replace_set(target: set[Any], items: list[Any]) -> None:
+    """Give a set new elements."""
+    set.clear(target)
+    set.update(target, items)
+
+
+def fill_namespace(target: Any, items: list[Any]) -> None:
+    """Fill the instance dict of a new object from keys and values in turn."""
+    namespace = target.__dict__
+    for key, value in zip(items[::2], items[1::2], strict=True):
+        namespace[key] = value
+
+
+def make_function(
+    code: types.CodeType,
+    namespace: dict[str, Any],
+    name: str,
+    qualified: str,
+    defaults: tuple[Any, ...] | None,
+    keyword_defaults: dict[str, Any] | None,
+    *cells: types.CellType,
+) -> types.FunctionType:
+    """Make a function as a `def` statement does."""
+    function = types.FunctionType(code, namespace, name, defaults, cells)
+    function.__qualname__ = qualified
+    function.__kwdefaults__ = keyword_defaults
+    return function

@@ -1,0 +1,1 @@
+"""The tensor side of a monitored run: torch operators recorded as a graph."""

@@ -1,0 +1,87 @@
+"""Owns the finished operator graph: what is needed, in the form a backend gets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from magweld.frontend.operators.recorder import GraphInput, OperatorRecorder
+from torch import fx
+
+
+@dataclass(frozen=True)
+class OperatorGraph:
+    """The graph of a run.
+
+    Attributes:
+        module: torch-level graph; takes the inputs, returns a tuple of tensors.
+        inputs: Tensors that it takes, in order.
+        trains: Whether a gradient may flow through it.
+    """
+
+    module: fx.GraphModule
+    inputs: tuple[GraphInput, ...]
+    trains: bool
+
+
+def build_graph(
+    recorder: OperatorRecorder, outputs: list[fx.Node], grad_enabled: bool
+) -> OperatorGraph:
+    """Cut the recorded graph down to outputs and effects.
+
+    Args:
+        recorder: The recording.
+        outputs: Nodes whose tensors a hit needs.
+        grad_enabled: Grad mode when the run began.
+    """
+    nodes = list(recorder.graph.nodes)
+    trains = _trains(recorder, nodes, grad_enabled)
+    if not trains and _keeps_grad_mode(nodes, grad_enabled):
+        for node in nodes:
+            if _switches_grad(node):
+                node.meta["effect"] = False
+    needed = _needed(nodes, outputs)
+    inputs = tuple(
+        item
+        for item in recorder.inputs
+        if item.placeholder in needed or item.placeholder in outputs
+    )
+    graph = fx.Graph()
+    mapping = {}
+    for item in inputs:
+        assert item.placeholder is not None, "the graph reads this input"
+        mapping[item.placeholder] = graph.placeholder(item.placeholder.name)
+    for node in nodes:
+        if node in needed and node not in mapping:
+            mapping[node] = graph.node_copy(node, mapping.__getitem__)
+    graph.output(tuple(mapping[node] for node in outputs))
+    graph.lint()
+    return OperatorGraph(fx.GraphModule({}, graph), inputs, trains)
+
+
+def _switches_grad(node: fx.Node) -> bool:
+    return node.target is torch._C._set_grad_enabled
+
+
+def _trains(
+    recorder: OperatorRecorder, nodes: list[fx.Node], grad_enabled: bool
+) -> bool:
+    if not any(item.node.obj.requires_grad for item in recorder.inputs):
+        return False
+    return grad_enabled or any(
+        _switches_grad(node) and node.args[0] is True for node in nodes
+    )
+
+
+def _keeps_grad_mode(nodes: list[fx.Node], grad_enabled: bool) -> bool:
+    switches = [node.args[0] for node in nodes if _switches_grad(node)]
+    return not switches or switches[-1] is grad_enabled
+
+
+def _needed(nodes: list[fx.Node], outputs: list[fx.Node]) -> set[fx.Node]:
+    needed = set(outputs)
+    for node in reversed(nodes):
+        if node in needed or node.meta.get("effect"):
+            needed.add(node)
+            needed.update(node.all_input_nodes)
+    return needed

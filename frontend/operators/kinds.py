@@ -1,0 +1,102 @@
+"""Owns the table of torch calls that are no operators on tensors."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import Any, Final
+
+
+class CallKind(Enum):
+    """What a call seen by the torch function mode is."""
+
+    OPERATOR = auto()  # a node of the graph
+    METADATA = auto()  # a function of type, shape and layout, which are guarded
+    STATE = auto()  # switches a mode of torch: a node of the graph with an effect
+    VALUE = auto()  # makes a Python value of the data of a tensor
+    ATTRIBUTE = auto()  # an attribute that follows from nothing that is guarded
+    WRITE = auto()  # replaces data, gradient or flags of a tensor
+    AUTOGRAD = auto()  # reads or runs the autograd graph
+    RANDOM = auto()  # touches the state of a generator
+    CHECK = auto()  # raises unless a condition holds
+
+
+_METADATA: Final = """
+    get shape, get dtype, get device, get layout, get ndim, get requires_grad,
+    get is_cpu, get is_cuda, get is_meta, get is_sparse, get is_sparse_csr,
+    get is_quantized, get is_nested, get is_mkldnn, get is_mps, get is_xla, get is_xpu,
+    get is_vulkan, get is_ipu, get is_maia, get is_mtia, get itemsize, get nbytes,
+    get names,
+    size, dim, ndimension, numel, nelement, stride, storage_offset, element_size,
+    is_contiguous, is_floating_point, is_complex, is_signed, is_conj, is_neg,
+    is_tensor, get_device, __len__, is_same_size, dense_dim, sparse_dim, is_inference,
+    dim_order, _is_zerotensor, has_names, type, result_type, promote_types, can_cast
+"""
+_STATE: Final = "_set_grad_enabled"
+_VALUE: Final = """
+    item, tolist, numpy, __bool__, __int__, __float__, __index__, __complex__,
+    __array__, __contains__, __repr__, __format__, __hash__, data_ptr, equal, allclose,
+    is_nonzero, __dlpack__, __reduce_ex__, untyped_storage, storage, _typed_storage
+"""
+_ATTRIBUTE: Final = """
+    get is_leaf, get output_nr, get _version, get name, get volatile, get _base,
+    get _cdata, get _is_view, get is_shared, is_shared, is_pinned, is_set_to
+"""
+_WRITE: Final = """
+    set data, set requires_grad, set grad, set names, set _grad, requires_grad_, set_,
+    resize_, resize_as_, share_memory_, pin_memory, rename_, apply_, map_,
+    as_strided_, swap_tensors, t_, transpose_, squeeze_, unsqueeze_, swapaxes_,
+    swapdims_
+"""
+_AUTOGRAD: Final = """
+    get grad, get grad_fn, get _grad, get _grad_fn, get _backward_hooks, backward,
+    register_hook, retain_grad, get retains_grad, register_post_accumulate_grad_hook,
+    grad, set _backward_hooks
+"""
+_CHECK: Final = "_assert"
+_RANDOM: Final = "manual_seed, seed, set_rng_state, get_rng_state"
+
+_KINDS: Final = {
+    name.strip(): kind
+    for names, kind in (
+        (_METADATA, CallKind.METADATA),
+        (_STATE, CallKind.STATE),
+        (_VALUE, CallKind.VALUE),
+        (_ATTRIBUTE, CallKind.ATTRIBUTE),
+        (_WRITE, CallKind.WRITE),
+        (_AUTOGRAD, CallKind.AUTOGRAD),
+        (_RANDOM, CallKind.RANDOM),
+        (_CHECK, CallKind.CHECK),
+    )
+    for name in names.split(",")
+}
+
+REFUSALS: Final = {
+    CallKind.ATTRIBUTE: "tensor-attribute",
+    CallKind.WRITE: "tensor-write",
+    CallKind.AUTOGRAD: "autograd-graph",
+    CallKind.RANDOM: "random-state",
+}
+
+
+def name_of(func: Any) -> str:
+    """Return the name of a torch call; getters and setters as "get x", "set x"."""
+    name = getattr(func, "__name__", type(func).__name__)
+    if name in ("__get__", "__set__", "__delete__"):
+        verb = {"__get__": "get", "__set__": "set", "__delete__": "set"}[name]
+        return f"{verb} {getattr(func.__self__, '__name__', '')}"
+    return str(name)
+
+
+def kind_of(name: str, args: tuple[Any, ...]) -> CallKind:
+    """Return what a call is.
+
+    Args:
+        name: As `name_of` tells it.
+        args: Its arguments; `x.type(dtype)` converts, `x.type()` only asks.
+    """
+    kind = _KINDS.get(name)
+    if kind is None:
+        return CallKind.WRITE if name.startswith("set ") else CallKind.OPERATOR
+    if name == "type" and len(args) > 1:
+        return CallKind.OPERATOR
+    return kind

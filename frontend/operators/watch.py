@@ -1,0 +1,105 @@
+"""Owns the view below autograd: writes, random numbers and values read by operators."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+
+class _Traits(NamedTuple):
+    """What the schema of an operator says."""
+
+    dynamic: bool  # the shape of a result depends on values
+    reads: bool  # a Python value comes out of a tensor
+    random: bool  # consumes numbers of a generator
+    written: tuple[int, ...]  # positions of arguments that are written
+    written_names: tuple[str, ...]
+    normalizes: bool  # keeps running statistics
+
+
+# Training updates the running statistics, arguments 3 and 4; the schema does not tell
+# it. Argument 5 says whether it is training.
+_BATCH_NORMS = frozenset(
+    {"aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::miopen_batch_norm"}
+)
+_STATISTICS = (3, 4)
+_TRAINING = 5
+
+
+def _traits(func: Any) -> _Traits:
+    schema = func._schema
+    written = [
+        index
+        for index, argument in enumerate(schema.arguments)
+        if argument.alias_info is not None and argument.alias_info.is_write
+    ]
+    names = tuple(schema.arguments[index].name for index in written)
+    return _Traits(
+        dynamic=torch.Tag.dynamic_output_shape in func.tags,
+        reads=torch.Tag.data_dependent_output in func.tags,
+        random=torch.Tag.nondeterministic_seeded in func.tags,
+        written=tuple(written),
+        written_names=names,
+        normalizes=schema.name in _BATCH_NORMS,
+    )
+
+
+class OperatorWatch(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
+    """Notes what the operators below one torch call do.
+
+    Attributes:
+        calls: Operators dispatched so far.
+        dynamic: Whether one of them had a result of dynamic shape.
+        reads: Whether one of them made a Python value of a tensor.
+        random: Whether one of them consumed random numbers.
+        written: Storages that they wrote, by address.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._known: dict[Any, _Traits] = {}
+        self.calls = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what was noted."""
+        self.dynamic = False
+        self.reads = False
+        self.random = False
+        self.written: set[int] = set()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        """Note one operator and run it."""
+        traits = self._known.get(func)
+        if traits is None:
+            traits = self._known[func] = _traits(func)
+        self.calls += 1
+        self.dynamic |= traits.dynamic
+        self.reads |= traits.reads
+        self.random |= traits.random
+        kwargs = kwargs or {}
+        for index in traits.written:
+            if index < len(args):
+                self._note_write(args[index])
+        for name in traits.written_names:
+            self._note_write(kwargs.get(name))
+        if traits.normalizes and args[_TRAINING]:
+            for index in _STATISTICS:
+                self._note_write(args[index])
+        return func(*args, **kwargs)
+
+    def _note_write(self, target: Any) -> None:
+        if isinstance(target, torch.Tensor):
+            self.written.add(storage_of(target))
+        elif isinstance(target, list):
+            for item in target:
+                self._note_write(item)
+
+
+def storage_of(tensor: torch.Tensor) -> int:
+    """Return the address of the storage object of a tensor."""
+    return int(tensor.untyped_storage()._cdata)

@@ -1,0 +1,63 @@
+"""Owns the record: a graph with the conditions and effects of the run behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from magweld.frontend.catalogue import Break
+from magweld.frontend.guards.program import Guard, GuardProgram
+from magweld.frontend.mock.steps import Mock, Output
+from torch import fx
+
+
+@dataclass
+class Record:
+    """What one monitored run has left for later calls.
+
+    Attributes:
+        graph: Operator graph at the level of torch calls.
+        program: Guards in executable form.
+        mock: Effects and result after the graph.
+        input_paths: How each graph input is reached, as expressions.
+        compiled: What the backend returned.
+        breaks: Why the backend was not used, if so.
+        hits: Calls answered.
+    """
+
+    graph: fx.GraphModule
+    program: GuardProgram
+    mock: Mock
+    input_paths: tuple[str, ...]
+    compiled: Callable[..., Any]
+    breaks: list[Break] = field(default_factory=list)
+    hits: int = 0
+
+    def __post_init__(self) -> None:
+        self._inputs = len(self.input_paths)
+        self._plain = (
+            self.mock.result.index
+            if not self.mock.steps and isinstance(self.mock.result, Output)
+            else None
+        )
+
+    @property
+    def guards(self) -> tuple[Guard, ...]:
+        """Conditions under which the record is valid."""
+        return self.program.guards
+
+    def run(self, fetched: list[Any]) -> Any:
+        """Run the graph and repeat the effects.
+
+        Args:
+            fetched: What the guard program returned on success.
+
+        Returns:
+            What the program would return.
+        """
+        count = self._inputs
+        outputs = self.compiled(*fetched[:count])
+        if self._plain is not None:
+            return outputs[self._plain]
+        return self.mock.replay(fetched[count:], outputs)

@@ -1,0 +1,285 @@
+"""Owns calls: functions, methods, classes, callable objects, native code."""
+
+from __future__ import annotations
+
+import functools
+import types
+from typing import TYPE_CHECKING, Any, Final
+
+from magweld.frontend.annotations.model import Annotation, NativeCall
+from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.rules.attributes import adopt_top, read_slot
+from magweld.frontend.rules.functions import note_class, register_function
+from magweld.frontend.rules.natives import (
+    apply,
+    call_native,
+    native_name,
+    read_value,
+)
+from magweld.frontend.state.contents import read_all
+from magweld.frontend.state.mro import ABSENT, find_in_mro, is_class
+from magweld.frontend.state.refgraph import Kind
+from magweld.frontend.state.values import is_identity, is_scalar
+
+if TYPE_CHECKING:
+    from magweld.frontend.monitor.observer import Observer
+
+Arguments = tuple[Any, ...]
+Keywords = dict[str, Any]
+
+_GENERATOR: Final = 0x20
+
+
+def keyword_names(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """KW_NAMES."""
+    observer.keyword_names = observer.code.co_consts[row.arg]
+
+
+def call(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """CALL: an optional receiver, the callable, the arguments."""
+    count = row.arg
+    base = len(stack) - count - 2
+    first, second = stack[base], stack[base + 1]
+    arguments = tuple(stack[base + 2 :])
+    null = observer.session.reader.null
+    if first is not null:
+        function, arguments = first, (second, *arguments)
+    else:
+        function = second
+    names, observer.keyword_names = observer.keyword_names, ()
+    split = len(arguments) - len(names)
+    kwargs = dict(zip(names, arguments[split:], strict=True))
+    call_object(observer, function, arguments[:split], kwargs)
+
+
+def call_function_ex(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """CALL_FUNCTION_EX: the callable, an iterable, optionally a mapping."""
+    kwargs = stack[-1] if row.arg & 1 else {}
+    args = stack[-2] if row.arg & 1 else stack[-1]
+    function = stack[-3] if row.arg & 1 else stack[-2]
+    if type(args) is not tuple or type(kwargs) is not dict:
+        raise StopRecordingError("native-call", "call with an iterable of arguments")
+    graph = observer.session.graph
+    graph.adopt(kwargs)
+    read_all(graph, args)
+    read_all(graph, kwargs)
+    call_object(observer, function, args, kwargs)
+
+
+def call_object(
+    observer: Observer, function: Any, args: Arguments, kwargs: Keywords
+) -> None:
+    """Record what a call reads, and prepare for the frames it will run."""
+    kind = type(function)
+    rule = _BY_TYPE.get(kind)
+    if rule is not None:
+        rule(observer, function, args, kwargs)
+    elif is_class(function):
+        call_class(observer, function, args, kwargs)
+    else:
+        _call_instance(observer, function, args, kwargs)
+
+
+def _call_function(
+    observer: Observer, function: Any, args: Arguments, kwargs: Keywords
+) -> None:
+    session = observer.session
+    entry = session.annotations.find(function)
+    if entry is not None:
+        call = NativeCall(native_name(function), args, kwargs)
+        session.quiet = observer
+        if isinstance(entry, Annotation):
+            apply(observer, entry, call)
+        else:
+            entry(observer, call)
+        return
+    register_function(session, function)
+    if function.__code__.co_flags & _GENERATOR:
+        observer.after = adopt_top
+
+
+def _call_method(
+    observer: Observer, method: Any, args: Arguments, kwargs: Keywords
+) -> None:
+    graph = observer.session.graph
+    node = graph.require(method)
+    graph.read(node, Kind.FUNCTION, None, method.__func__)
+    graph.read(node, Kind.RECEIVER, None, method.__self__)
+    call_object(observer, method.__func__, (method.__self__, *args), kwargs)
+
+
+def _call_partial(
+    observer: Observer, partial: Any, args: Arguments, kwargs: Keywords
+) -> None:
+    graph = observer.session.graph
+    for name in ("func", "args", "keywords"):
+        read_slot(graph, partial, functools.partial.__dict__[name])
+    read_all(graph, partial.args)
+    read_all(graph, partial.keywords)
+    merged = {**partial.keywords, **kwargs}
+    call_object(observer, partial.func, (*partial.args, *args), merged)
+
+
+def _call_cached(
+    observer: Observer, function: Any, args: Arguments, kwargs: Keywords
+) -> None:
+    # By its decorator such a function is a function of its arguments.
+    observer.session.graph.require(function)
+    for argument in (*args, *kwargs.values()):
+        read_value(observer, argument)
+    observer.session.quiet = observer
+
+    def check(observer: Observer, stack: list[Any]) -> None:
+        result = stack[-1]
+        if not is_scalar(result) and not is_identity(result):
+            raise StopRecordingError("native-call", "cached function with objects")
+
+    observer.after = check
+
+
+def call_class(
+    observer: Observer, cls: type, args: Arguments, kwargs: Keywords
+) -> None:
+    """Record what making an instance reads."""
+    session = observer.session
+    graph = session.graph
+    maker = note_class(graph, type(cls), "__call__")
+    if type(maker) is types.FunctionType:
+        register_function(session, maker)
+        return
+    entry = session.annotations.find(cls)
+    if entry is not None:
+        call_native(observer, cls, args, kwargs)
+        return
+    construct(observer, cls, args, kwargs)
+
+
+def construct(observer: Observer, cls: type, args: Arguments, kwargs: Keywords) -> None:
+    """Record what `type.__call__` reads for a class with or without `__new__`."""
+    session = observer.session
+    graph = session.graph
+    maker = note_class(graph, cls, "__new__")
+    if type(maker) is staticmethod:
+        function = maker.__func__
+        graph.constant(function)
+        register_function(session, function)
+    elif session.annotations.find(maker) is None:
+        raise StopRecordingError("native-class", cls.__qualname__)
+    starter = note_class(graph, cls, "__init__")
+    if type(starter) is types.FunctionType:
+        register_function(session, starter)
+    else:
+        _initialise_native(observer, cls, starter, args, kwargs)
+    observer.constructing = cls
+    observer.after = adopt_top
+
+
+def _initialise_native(
+    observer: Observer, cls: type, starter: Any, args: Arguments, kwargs: Keywords
+) -> None:
+    entry = observer.session.annotations.find(starter)
+    if entry is None:
+        raise StopRecordingError("native-class", cls.__qualname__)
+    if isinstance(entry, Annotation):
+        call = NativeCall(cls.__qualname__, (None, *args), kwargs)
+        apply(observer, entry, call)
+
+
+def _call_instance(
+    observer: Observer, obj: Any, args: Arguments, kwargs: Keywords
+) -> None:
+    session = observer.session
+    target = find_in_mro(type(obj), "_magweld_target")
+    if type(target) is types.MemberDescriptorType:
+        inner = target.__get__(obj)
+        read_slot(session.graph, obj, target)
+        call_object(observer, inner, args, kwargs)
+        return
+    method = note_class(session.graph, type(obj), "__call__")
+    if type(method) is types.FunctionType:
+        session.graph.require(obj)
+        register_function(session, method)
+    elif method is not ABSENT:
+        raise StopRecordingError("native-call", native_name(obj))
+
+
+_BY_TYPE: Final = {
+    types.FunctionType: _call_function,
+    types.MethodType: _call_method,
+    types.BuiltinFunctionType: call_native,
+    types.MethodDescriptorType: call_native,
+    types.WrapperDescriptorType: call_native,
+    types.MethodWrapperType: call_native,
+    types.ClassMethodDescriptorType: call_native,
+    functools.partial: _call_partial,
+    functools._lru_cache_wrapper: _call_cached,
+}
+
+
+def make_function(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """MAKE_FUNCTION."""
+    observer.after = adopt_top
+
+
+def before_with(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """BEFORE_WITH: pushes the bound `__exit__` and what `__enter__` returned."""
+    session = observer.session
+    for name in ("__enter__", "__exit__"):
+        method = note_class(session.graph, type(stack[-1]), name)
+        if type(method) is types.FunctionType:
+            register_function(session, method)
+        elif session.annotations.find(method) is None:
+            kind = type(stack[-1]).__qualname__
+            raise StopRecordingError("native-call", f"{kind}.{name}")
+    observer.after = _adopt_exit
+
+
+def _adopt_exit(observer: Observer, stack: list[Any]) -> None:
+    observer.session.graph.adopt(stack[-2])
+
+
+def push_exc_info(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """PUSH_EXC_INFO: an exception that native code raised is new."""
+    observer.session.graph.adopt(stack[-1])
+
+
+def raise_varargs(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """RAISE_VARARGS: a class is instantiated."""
+    if row.arg and is_class(stack[-row.arg]):
+        call_class(observer, stack[-row.arg], (), {})
+        observer.after = None
+
+
+def format_value(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """FORMAT_VALUE: the value, above it the specification if there is one."""
+    obj = stack[-2] if row.arg & 0x04 else stack[-1]
+    if is_scalar(obj) or is_identity(obj):
+        return
+    if observer.session.operators.is_tensor(type(obj)):
+        raise StopRecordingError("tensor-value", "format")
+    python = False
+    for name in ("__format__", "__str__", "__repr__"):
+        method = note_class(observer.session.graph, type(obj), name)
+        if type(method) is types.FunctionType:
+            register_function(observer.session, method)
+            python = True
+    if not python:
+        read_value(observer, obj)
+
+
+def call_intrinsic(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """CALL_INTRINSIC_1 of 3.12: unary plus, list to tuple, generator exits."""
+    if row.arg == _INTRINSIC_LIST_TO_TUPLE:
+        observer.after = adopt_top
+    elif row.arg == _INTRINSIC_UNARY_POSITIVE:
+        if not is_scalar(stack[-1]):
+            raise StopRecordingError("native-operator", "unary plus")
+    elif row.arg != _INTRINSIC_STOP_ITERATION:
+        raise StopRecordingError("opcode", f"CALL_INTRINSIC_1 {row.arg}")
+
+
+# Include/internal/pycore_intrinsics.h of CPython 3.12.
+_INTRINSIC_STOP_ITERATION: Final = 3
+_INTRINSIC_UNARY_POSITIVE: Final = 5
+_INTRINSIC_LIST_TO_TUPLE: Final = 6

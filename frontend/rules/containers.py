@@ -1,0 +1,205 @@
+"""Owns displays, subscripts, iteration and unpacking."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.rules.attributes import adopt_top, expect_operator
+from magweld.frontend.rules.natives import ITERATORS, iterate, read_fields
+from magweld.frontend.rules.operators import is_plain, is_python, special_method
+from magweld.frontend.state.contents import (
+    SEQUENCES,
+    Extent,
+    before_write,
+    builtin_base,
+    read_all,
+    read_index,
+    read_item,
+)
+from magweld.frontend.state.mro import ABSENT
+from magweld.frontend.state.values import is_scalar
+
+if TYPE_CHECKING:
+    from magweld.frontend.monitor.observer import Observer
+
+
+def build(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """BUILD_LIST and its kin: the result is made by the run."""
+    observer.after = adopt_top
+
+
+def load_variadic(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """LOAD_FAST of `*args` or `**kwargs`, LOAD_CONST of a tuple."""
+    observer.after = adopt_top
+
+
+def extend(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """LIST_EXTEND, SET_UPDATE: a display takes the elements of an iterable."""
+    source = stack[-1]
+    if builtin_base(source) not in (None, dict):
+        read_all(observer.session.graph, source)
+    else:
+        iterate(observer, source)
+
+
+def merge(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """DICT_UPDATE, DICT_MERGE: a display takes the entries of a mapping."""
+    read_mapping(observer, stack[-1])
+
+
+def read_mapping(observer: Observer, source: Any) -> None:
+    """Record that all entries of a mapping were used."""
+    if builtin_base(source) is not dict:
+        name = type(source).__qualname__
+        raise StopRecordingError("native-operator", f"** of {name}")
+    for name in ("keys", "__iter__", "__getitem__"):
+        if is_python(special_method(observer, source, name)):
+            return
+    read_all(observer.session.graph, source)
+
+
+def get_iter(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """GET_ITER, GET_YIELD_FROM_ITER."""
+    iterate(observer, stack[-1])
+    observer.after = adopt_top
+
+
+def for_iter(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """FOR_ITER: the item lies above the iterator, unless that is exhausted."""
+    check_iterator(observer, stack[-1])
+    depth = len(stack)
+
+    def adopt_item(observer: Observer, stack: list[Any]) -> None:
+        if len(stack) == depth + 1:
+            observer.session.graph.adopt(stack[-1])
+
+    observer.after = adopt_item
+
+
+def check_iterator(observer: Observer, iterator: Any) -> None:
+    """Refuse to advance an iterator that the run has not made."""
+    kind = type(iterator)
+    if kind in ITERATORS or kind.__module__ == "itertools":
+        if not observer.session.graph.require(iterator).owned:
+            raise StopRecordingError("opaque-iterator", kind.__qualname__)
+    elif not is_python(special_method(observer, iterator, "__next__")):
+        raise StopRecordingError("opaque-iterator", kind.__qualname__)
+
+
+def unpack(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """UNPACK_SEQUENCE, UNPACK_EX."""
+    source = stack[-1]
+    if not is_scalar(source):
+        iterate(observer, source)
+    below = len(stack) - 1
+
+    def adopt_items(observer: Observer, stack: list[Any]) -> None:
+        for item in stack[below:]:
+            observer.session.graph.adopt(item)
+
+    observer.after = adopt_items
+
+
+def binary_subscr(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """BINARY_SUBSCR."""
+    subscript(observer, stack[-2], stack[-1])
+
+
+def binary_slice(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """BINARY_SLICE of 3.12: container, start, stop."""
+    key = slice(stack[-2], stack[-1])
+    observer.session.graph.adopt(key)
+    subscript(observer, stack[-3], key)
+
+
+def subscript(observer: Observer, container: Any, key: Any) -> None:
+    """Record what `container[key]` reads."""
+    if is_scalar(container):
+        return
+    if observer.session.operators.is_tensor(type(container)):
+        expect_operator(observer, "getitem")
+        return
+    method = special_method(observer, container, "__getitem__")
+    if is_python(method):
+        return
+    if type(container) is range:
+        read_fields(observer, container)
+        observer.after = adopt_top
+    elif not is_plain(method):
+        name = type(container).__qualname__
+        raise StopRecordingError("native-operator", f"subscript of {name}")
+    elif builtin_base(container) is dict:
+        _read_entry(observer, container, key)
+    else:
+        _read_element(observer, container, key)
+
+
+def _read_entry(observer: Observer, container: Any, key: Any) -> None:
+    graph = observer.session.graph
+    read_item(graph, container, key)
+    if dict.get(container, key, ABSENT) is not ABSENT:
+        return
+    missing = special_method(observer, container, "__missing__")
+    if missing is not ABSENT and not is_python(missing):
+        raise StopRecordingError("native-operator", "a dict with a default factory")
+
+
+def _read_element(observer: Observer, container: Any, key: Any) -> None:
+    graph = observer.session.graph
+    if type(key) in (int, bool):
+        read_index(graph, container, int(key))
+        return
+    if type(key) is slice:
+        read_fields(observer, key)
+    elif not observer.session.operators.is_tensor(type(key)):
+        raise StopRecordingError("native-operator", f"index {type(key).__qualname__}")
+    read_all(graph, container)
+    observer.after = adopt_top
+
+
+def store_subscr(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """STORE_SUBSCR: value, container, key."""
+    write_subscript(observer, stack[-2], stack[-1], "__setitem__", stack[-3])
+
+
+def store_slice(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """STORE_SLICE of 3.12: value, container, start, stop."""
+    key = slice(stack[-2], stack[-1])
+    observer.session.graph.adopt(key)
+    write_subscript(observer, stack[-3], key, "__setitem__", stack[-4])
+
+
+def delete_subscr(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """DELETE_SUBSCR: container, key."""
+    write_subscript(observer, stack[-2], stack[-1], "__delitem__", None)
+
+
+def write_subscript(
+    observer: Observer, container: Any, key: Any, name: str, value: Any
+) -> None:
+    """Record what `container[key] = value` or `del container[key]` changes."""
+    if observer.session.operators.is_tensor(type(container)):
+        expect_operator(observer, "setitem")
+        return
+    method = special_method(observer, container, name)
+    if is_python(method):
+        return
+    base = builtin_base(container)
+    if not is_plain(method) or base not in (dict, *SEQUENCES):
+        owner = type(container).__qualname__
+        raise StopRecordingError("native-operator", f"{name} of {owner}")
+    graph = observer.session.graph
+    if base is dict:
+        if name == "__delitem__":
+            read_item(graph, container, key)
+        before_write(graph, container, Extent.KEY, key)
+        return
+    if type(key) is slice:
+        read_fields(observer, key)
+        if value is not None:
+            iterate(observer, value)
+    elif type(key) not in (int, bool):
+        raise StopRecordingError("native-operator", f"index {type(key).__qualname__}")
+    before_write(graph, container, Extent.WHOLE)

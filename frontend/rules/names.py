@@ -1,0 +1,115 @@
+"""Owns globals, closure variables and imports."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from types import CellType
+from typing import TYPE_CHECKING, Any
+
+from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.monitor.stack import NULL
+from magweld.frontend.rules.attributes import read_attribute
+from magweld.frontend.state.contents import Extent, before_write, read_item
+from magweld.frontend.state.mro import ABSENT
+from magweld.frontend.state.refgraph import Kind, Node
+
+if TYPE_CHECKING:
+    from magweld.frontend.monitor.observer import Observer
+
+
+def load_global(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """LOAD_GLOBAL: the globals of the function, then the builtins."""
+    frame, name = observer.frame, row.argval
+    graph = observer.session.graph
+    graph.constant(frame.f_globals)
+    read_item(graph, frame.f_globals, name)
+    if name not in frame.f_globals:
+        graph.constant(frame.f_builtins)
+        read_item(graph, frame.f_builtins, name)
+
+
+def store_global(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """STORE_GLOBAL."""
+    namespace = observer.frame.f_globals
+    observer.session.graph.constant(namespace)
+    before_write(observer.session.graph, namespace, Extent.KEY, row.argval)
+
+
+def delete_global(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """DELETE_GLOBAL."""
+    namespace = observer.frame.f_globals
+    graph = observer.session.graph
+    graph.constant(namespace)
+    read_item(graph, namespace, row.argval)
+    before_write(graph, namespace, Extent.KEY, row.argval)
+
+
+def _cell(observer: Observer, row: Row) -> Node:
+    cell = observer.session.reader.slot(observer.frame, row.arg)
+    if cell is NULL or type(cell) is not CellType:
+        raise StopRecordingError("unknown-object", f"cell of {row.argval}")
+    graph = observer.session.graph
+    return graph.find(cell) or _adopted(observer, cell)
+
+
+def _adopted(observer: Observer, cell: CellType) -> Node:
+    node = observer.session.graph.adopt(cell)
+    assert node is not None, "a cell is no scalar"
+    return node
+
+
+def cell_value(cell: CellType) -> Any:
+    """Return the content of a cell, ABSENT if it is empty."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return ABSENT
+
+
+def load_deref(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """LOAD_DEREF."""
+    node = _cell(observer, row)
+    observer.session.graph.read(node, Kind.CELL, None, cell_value(node.obj))
+
+
+def load_closure(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """LOAD_CLOSURE."""
+    _cell(observer, row)
+
+
+def store_deref(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """STORE_DEREF, DELETE_DEREF."""
+    node = _cell(observer, row)
+    if node.external:
+        snapshots = observer.session.graph.slot_snapshots
+        snapshots.setdefault((id(node.obj), None), cell_value(node.obj))
+        node.owned = True
+
+
+def import_name(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """IMPORT_NAME of a module that is loaded already: level, fromlist."""
+    name = row.argval
+    if stack[-2]:
+        package = observer.frame.f_globals.get("__package__") or ""
+        name = importlib.util.resolve_name("." * stack[-2] + name, package)
+    graph = observer.session.graph
+    if name not in sys.modules:
+        raise StopRecordingError("native-call", f"first import of {name}")
+    graph.constant(sys.modules)
+    read_item(graph, sys.modules, name)
+    read_item(graph, sys.modules, name.partition(".")[0])
+    # The import machinery is Python code; with a loaded module it changes nothing.
+    observer.session.quiet = observer
+
+
+def import_from(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """IMPORT_FROM."""
+    module = stack[-1]
+    read_attribute(observer, module, row.argval)
+    observer.after = None
+    graph = observer.session.graph
+    submodule = sys.modules.get(f"{module.__name__}.{row.argval}")
+    if submodule is not None:
+        graph.constant(submodule)

@@ -1,0 +1,59 @@
+"""Owns searching classes without asking a metaclass or a descriptor."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+_MRO: Final = type.__dict__["__mro__"]
+_TYPE_DICT: Final = type.__dict__["__dict__"]
+_IMMUTABLE_TYPE: Final = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE
+
+
+class Absent:
+    """The outcome of a read that found nothing."""
+
+    def __repr__(self) -> str:
+        return "<absent>"
+
+
+ABSENT: Final = Absent()
+
+
+def is_class(obj: object) -> bool:
+    """Return whether `obj` is a class, without asking the object."""
+    return issubclass(type(obj), type)
+
+
+def mro(cls: type) -> tuple[type, ...]:
+    """Return the method resolution order without asking a metaclass."""
+    order: tuple[type, ...] = _MRO.__get__(cls)
+    return order
+
+
+def class_dict(cls: type) -> Any:
+    """Return the namespace of a class without asking a metaclass."""
+    return _TYPE_DICT.__get__(cls)
+
+
+def is_immutable(cls: type) -> bool:
+    """Return whether attributes of the class itself can never change."""
+    return bool(cls.__flags__ & _IMMUTABLE_TYPE)
+
+
+def find_in_mro(cls: type, name: str) -> Any:
+    """Return the first `name` in the namespaces of `cls` and its bases, or ABSENT."""
+    for base in mro(cls):
+        namespace = class_dict(base)
+        if name in namespace:
+            return namespace[name]
+    return ABSENT
+
+
+def find_after(cls: type, start: type, name: str) -> Any:
+    """Return the first `name` in the bases of `cls` behind `start`, or ABSENT."""
+    order = mro(cls)
+    for base in order[order.index(start) + 1 :]:
+        namespace = class_dict(base)
+        if name in namespace:
+            return namespace[name]
+    return ABSENT

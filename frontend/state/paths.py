@@ -1,0 +1,62 @@
+"""Owns paths: how a record reaches an external object again, in readable form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from magweld.frontend.state.refgraph import Edge, Kind, Node
+
+_FORMS = {
+    Kind.INSTANCE_DICT: "{}.__dict__",
+    Kind.CELL: "{}.cell_contents",
+    Kind.CODE: "{}.__code__",
+    Kind.DEFAULTS: "{}.__defaults__",
+    Kind.KWDEFAULTS: "{}.__kwdefaults__",
+    Kind.RECEIVER: "{}.__self__",
+    Kind.FUNCTION: "{}.__func__",
+    Kind.LENGTH: "len({})",
+    Kind.NONEMPTY: "bool({})",
+    Kind.KEYS: "list({})",
+    Kind.MEMBERS: "set({})",
+}
+
+
+def path_of(node: Node) -> str:
+    """Return the path of an external object as an expression."""
+    if node.edge is not None:
+        return describe(node.edge)
+    if node.name:
+        return node.name
+    return _constant_name(node.obj)
+
+
+def describe(edge: Edge) -> str:
+    """Return what an edge reads, as an expression."""
+    container = edge.container
+    owner = container.edge
+    if edge.kind is Kind.ITEM and owner is not None:
+        if owner.kind is Kind.INSTANCE_DICT:
+            return f"{path_of(owner.container)}.{edge.key}"
+    base = path_of(container)
+    form = _FORMS.get(edge.kind)
+    if form is not None:
+        return form.format(base)
+    if edge.kind in (Kind.ITEM, Kind.INDEX):
+        if type(container.obj) is dict and "__name__" in container.obj and not owner:
+            return f"{base}.{edge.key}"
+        return f"{base}[{edge.key!r}]"
+    if edge.kind is Kind.CLOSURE:
+        return f"{base}.__closure__[{edge.key}]"
+    return f"{base}.{_key_name(edge.key)}"
+
+
+def _key_name(key: Any) -> str:
+    if type(key) is tuple:
+        return f"super({key[0].__name__}).{key[1]}"
+    return key if type(key) is str else str(getattr(key, "__name__", key))
+
+
+def _constant_name(obj: Any) -> str:
+    if type(obj) is dict:
+        return str(obj.get("__name__", "<dict>"))
+    return str(getattr(obj, "__qualname__", f"<{type(obj).__qualname__}>"))

@@ -1,0 +1,187 @@
+"""Owns `trace`: a callable that answers calls from records, or runs and records."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any, Literal
+
+import torch
+from magweld.frontend.backends import (
+    Backend,
+    CompileGraph,
+    resolve_backend,
+    run_eagerly,
+)
+from magweld.frontend.cache import RecordCache, signature_of
+from magweld.frontend.capture import Capture, capture
+from magweld.frontend.catalogue import CATALOGUE, Break
+from magweld.frontend.explain import Miss, explain
+from magweld.frontend.operators.recorder import OperatorRecorder
+from magweld.frontend.record import Record
+
+
+def trace(
+    target_callable: Callable[..., Any],
+    backend: str | CompileGraph = "magweld",
+    target: str = "cpu",
+    dynamic: Literal[False, "auto"] = False,
+) -> Traced:
+    """Wrap a callable or module: calls are captured once and then answered by graphs.
+
+    Args:
+        target_callable: Function, bound method, `nn.Module` or other callable object.
+        backend: "magweld", "eager" (the captured graph run by torch), or a callable
+            `(gm, example_inputs) -> callable(*tensors) -> tuple of tensors`.
+        target: Device description for the "magweld" backend.
+        dynamic: "auto" is accepted; every shape gets its own record for now.
+
+    Returns:
+        A callable of the same signature.
+
+    Raises:
+        ValueError: Unknown backend or value of `dynamic`.
+        TypeError: The target is not callable.
+    """
+    if dynamic not in (False, "auto"):
+        raise ValueError(f"dynamic is {dynamic!r}, expected False or 'auto'")
+    if not callable(target_callable):
+        raise TypeError(f"expected a callable, got {type(target_callable).__name__}")
+    return Traced(target_callable, resolve_backend(backend, target))
+
+
+class Traced:
+    """A traced callable; attributes of the original are reached through it."""
+
+    __slots__ = (
+        "__weakref__",
+        "_backend",
+        "_breaks",
+        "_cache",
+        "_counts",
+        "_last_miss",
+        "_lock",
+        "_magweld_target",
+        "_warned",
+    )
+
+    def __init__(self, target_callable: Callable[..., Any], backend: Backend) -> None:
+        self._magweld_target = target_callable
+        self._backend = backend
+        self._cache = RecordCache()
+        self._lock = threading.RLock()
+        self._counts = {"calls": 0, "hits": 0, "misses": 0, "graphs": 0, "breaks": 0}
+        self._breaks: list[Break] = []
+        self._last_miss: Miss | None = None
+        self._warned = False
+
+    def __getattr__(self, name: str) -> Any:
+        if name in Traced.__slots__:
+            raise AttributeError(name)
+        return getattr(self._magweld_target, name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Answer from a record whose guards hold; otherwise run, observed."""
+        if torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack():
+            return self._run_below_mode(args, kwargs)
+        self._counts["calls"] += 1
+        failures = []
+        for record in self._cache.records:
+            verdict = record.program.check(args, kwargs)
+            if type(verdict) is list:
+                self._counts["hits"] += 1
+                record.hits += 1
+                self._cache.promote(record)
+                return record.run(verdict)
+            failures.append((record, verdict))
+        return self._miss(args, kwargs, failures)
+
+    @property
+    def records(self) -> list[Record]:
+        """Records, the most recently used first."""
+        return list(self._cache.records)
+
+    @property
+    def breaks(self) -> list[Break]:
+        """Why calls were not captured, in order of appearance."""
+        return list(self._breaks)
+
+    def stats(self) -> dict[str, int]:
+        """Return counts: calls, hits, misses, records, graphs, breaks."""
+        return {**self._counts, "records": len(self._cache.records)}
+
+    def explain(self) -> str:
+        """Return what was captured, under which conditions, and what was refused."""
+        return explain(self._cache.records, self._breaks, self._last_miss)
+
+    def _run_below_mode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        # Inside of a monitored run this call is a part of that run.
+        mode = torch.overrides._get_current_function_mode()
+        if not isinstance(mode, OperatorRecorder):
+            self._counts["calls"] += 1
+            self._counts["misses"] += 1
+            self._note(Break(CATALOGUE["torch-mode"], "", ""))
+        return self._magweld_target(*args, **kwargs)
+
+    def _miss(self, args: Any, kwargs: Any, failures: list[Any]) -> Any:
+        self._counts["misses"] += 1
+        signature = signature_of(args, kwargs)
+        unstable = False
+        if failures:
+            self._last_miss = Miss.of(failures)
+            unstable = self._cache.fail(signature, self._last_miss.path)
+        if unstable and self._last_miss is not None:
+            self._note(Break(CATALOGUE["unstable-guard"], self._last_miss.path, ""))
+        if self._cache.has_given_up(signature):
+            return self._magweld_target(*args, **kwargs)
+        if not self._lock.acquire(blocking=False):
+            self._note(Break(CATALOGUE["monitor-busy"], "", ""))
+            return self._magweld_target(*args, **kwargs)
+        try:
+            outcome = capture(self._magweld_target, args, kwargs)
+            if outcome.capture is not None:
+                self._cache.add(self._compile(outcome.capture))
+                self._counts["graphs"] += 1
+            elif outcome.refusal is not None:
+                self._note(outcome.refusal)
+                self._cache.refuse(signature, outcome.refusal)
+            return outcome.result
+        finally:
+            self._lock.release()
+
+    def _note(self, refusal: Break) -> None:
+        self._counts["breaks"] += 1
+        if refusal not in self._breaks:
+            self._breaks.append(refusal)
+
+    def _compile(self, captured: Capture) -> Record:
+        module = captured.graph.module
+        record = Record(
+            graph=module,
+            program=captured.program,
+            mock=captured.mock,
+            input_paths=captured.input_paths,
+            compiled=run_eagerly(module, []),
+        )
+        if captured.graph.trains and not self._backend.differentiates:
+            record.breaks.append(Break(CATALOGUE["training-graph"], "", ""))
+            return record
+        try:
+            record.compiled = self._backend.compile(module, captured.example_inputs)
+        except Exception as error:
+            # A backend costs speed at most: the graph itself is right.
+            reason = f"{type(error).__name__}: {error}"
+            record.breaks.append(Break(CATALOGUE["backend-failed"], reason, ""))
+            self._warn(reason)
+        return record
+
+    def _warn(self, reason: str) -> None:
+        if not self._warned:
+            self._warned = True
+            name = self._backend.name
+            warnings.warn(
+                f"backend-failed: {name} raised {reason}; running the captured graph"
+                " through torch",
+                stacklevel=4,
+            )

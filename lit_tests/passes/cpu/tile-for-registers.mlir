@@ -1,0 +1,115 @@
+// RUN: magweld-opt --tile-for-registers %s | filecheck %s
+// RUN: magweld-opt --pass-pipeline="tile-for-registers{vector-bits=256 vector-registers=16}" %s | filecheck %s --check-prefix=AVX2
+
+#row = affine_map<(d0, d1) -> (d0, d1)>
+#turned = affine_map<(d0, d1) -> (d1, d0)>
+#per_row = affine_map<(d0, d1) -> (d0)>
+#column = affine_map<(d0, d1) -> (d1)>
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#bt = affine_map<(m, n, k) -> (n, k)>
+#c = affine_map<(m, n, k) -> (m, n)>
+
+// Contiguous loops become one.
+// CHECK-LABEL: func.func @pointwise(
+// CHECK:         magweld.registers = {dims = [array<i64: 0, 1>], lanes = 16 : i64, order = array<i64: 0>, packed_input = -1 : i64, unroll = array<i64: 4>, vector_dim = 0 : i64}
+// AVX2-LABEL:  func.func @pointwise(
+// AVX2:          lanes = 8 : i64
+func.func @pointwise(%x: memref<16x384xf32>, %y: memref<16x384xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#row, #row], iterator_types = ["parallel", "parallel"]} ins(%x : memref<16x384xf32>) outs(%y : memref<16x384xf32>) {
+  ^bb0(%p: f32, %u: f32):
+    %0 = arith.addf %p, %p : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// A contiguous reduction keeps a partial result in each lane of four vectors.
+// CHECK-LABEL: func.func @row_sum(
+// CHECK:         dims = [array<i64: 0>, array<i64: 1>], lanes = 16 : i64, order = array<i64: 0, 1>, {{.*}}unroll = array<i64: 1, 4>, vector_dim = 1 : i64
+func.func @row_sum(%x: memref<16x384xf32>, %y: memref<16xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#row, #per_row], iterator_types = ["parallel", "reduction"]} ins(%x : memref<16x384xf32>) outs(%y : memref<16xf32>) {
+  ^bb0(%p: f32, %acc: f32):
+    %0 = arith.addf %p, %acc : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// Any other reduction vectorises what is contiguous in the result.
+// CHECK-LABEL: func.func @column_sum(
+// CHECK:         order = array<i64: 1, 0>, {{.*}}unroll = array<i64: 1, 4>, vector_dim = 1 : i64
+func.func @column_sum(%x: memref<16x384xf32>, %y: memref<384xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#row, #column], iterator_types = ["reduction", "parallel"]} ins(%x : memref<16x384xf32>) outs(%y : memref<384xf32>) {
+  ^bb0(%p: f32, %acc: f32):
+    %0 = arith.addf %p, %acc : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// A turned input is read in square blocks.
+// CHECK-LABEL: func.func @transpose(
+// CHECK:         lanes = 16 : i64, {{.*}}unroll = array<i64: 16, 1>, vector_dim = 1 : i64
+func.func @transpose(%x: memref<64x32xf32>, %y: memref<32x64xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#turned, #row], iterator_types = ["parallel", "parallel"]} ins(%x : memref<64x32xf32>) outs(%y : memref<32x64xf32>) {
+  ^bb0(%p: f32, %u: f32):
+    linalg.yield %p : f32
+  }
+  return
+}
+
+// A matrix product fills the registers with accumulators.
+// CHECK-LABEL: func.func @matmul(
+// CHECK:         order = array<i64: 1, 0, 2>, packed_input = -1 : i64, unroll = array<i64: 6, 4, 1>, vector_dim = 1 : i64
+// AVX2-LABEL:  func.func @matmul(
+// AVX2:          lanes = 8 : i64
+func.func @matmul(%x: memref<48x64xf32>, %y: memref<64x64xf32>, %z: memref<48x64xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %y : memref<48x64xf32>, memref<64x64xf32>) outs(%z : memref<48x64xf32>) {
+  ^bb0(%p: f32, %q: f32, %acc: f32):
+    %0 = arith.mulf %p, %q : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
+// Its operand is packed where it is not contiguous along the columns.
+// CHECK-LABEL: func.func @matmul_transposed(
+// CHECK:         packed_input = 1 : i64
+func.func @matmul_transposed(%x: memref<48x64xf32>, %y: memref<64x64xf32>, %z: memref<48x64xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#a, #bt, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %y : memref<48x64xf32>, memref<64x64xf32>) outs(%z : memref<48x64xf32>) {
+  ^bb0(%p: f32, %q: f32, %acc: f32):
+    %0 = arith.mulf %p, %q : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
+// A gather has no form on vectors; the kernel says so.
+// CHECK-LABEL: func.func @gather(
+// CHECK-SAME:      magweld.remarks = ["scalar code for 'linalg.generic': 'memref.load' in the body has no form on vectors"]
+// CHECK:         lanes = 1 : i64, {{.*}}vector_dim = -1 : i64
+func.func @gather(%table: memref<100xf32>, %i: memref<64xi64>, %y: memref<64xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%i : memref<64xi64>) outs(%y : memref<64xf32>) {
+  ^bb0(%p: i64, %u: f32):
+    %0 = arith.index_cast %p : i64 to index
+    %1 = memref.load %table[%0] : memref<100xf32>
+    linalg.yield %1 : f32
+  }
+  return
+}
+
+// What is no static loop nest is left to plain loops.
+// CHECK-LABEL: func.func @dynamic(
+// CHECK-SAME:      magweld.remarks = ["plain loops for 'linalg.generic': a loop has no static extent"]
+// CHECK-NOT:     magweld.registers
+// CHECK:         return
+func.func @dynamic(%x: memref<?xf32>, %y: memref<?xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x : memref<?xf32>) outs(%y : memref<?xf32>) {
+  ^bb0(%p: f32, %u: f32):
+    linalg.yield %p : f32
+  }
+  return
+}

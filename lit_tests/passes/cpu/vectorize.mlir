@@ -1,0 +1,110 @@
+// RUN: magweld-opt --tile-for-registers --vectorize --canonicalize --cse %s | filecheck %s
+
+#id = affine_map<(d0) -> (d0)>
+#row = affine_map<(d0, d1) -> (d0, d1)>
+#turned = affine_map<(d0, d1) -> (d1, d0)>
+#per_row = affine_map<(d0, d1) -> (d0)>
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+
+// 197 elements: three register tiles of four vectors, then 4 lanes and a scalar.
+// CHECK-LABEL: func.func @odd_extent(
+// CHECK-SAME:      %[[X:.+]]: memref<197xf32>, %[[Y:.+]]: memref<197xf32>)
+// CHECK-DAG:     %[[C0:.+]] = arith.constant 0 : index
+// CHECK-DAG:     %[[C64:.+]] = arith.constant 64 : index
+// CHECK-DAG:     %[[C192:.+]] = arith.constant 192 : index
+// CHECK-DAG:     %[[C196:.+]] = arith.constant 196 : index
+// CHECK:         scf.for %[[I:.+]] = %[[C0]] to %[[C192]] step %[[C64]] {
+// CHECK-COUNT-4:   vector.store %{{.+}}, %[[Y]][%{{.+}}] : memref<197xf32>, vector<16xf32>
+// CHECK:         }
+// CHECK:         %[[FOUR:.+]] = vector.load %[[X]][%[[C192]]] : memref<197xf32>, vector<4xf32>
+// CHECK:         vector.store %{{.+}}, %[[Y]][%[[C192]]] : memref<197xf32>, vector<4xf32>
+// CHECK:         memref.load %[[X]][%[[C196]]]
+// CHECK:         memref.store %{{.+}}, %[[Y]][%[[C196]]]
+// CHECK-NOT:     linalg
+func.func @odd_extent(%x: memref<197xf32>, %y: memref<197xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : memref<197xf32>) outs(%y : memref<197xf32>) {
+  ^bb0(%p: f32, %u: f32):
+    %0 = arith.addf %p, %p : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// Partial sums in vectors, one tree over the lanes at the end.
+// CHECK-LABEL: func.func @row_sum(
+// CHECK:         %[[NEUTRAL:.+]] = arith.constant dense<-0.000000e+00> : vector<16xf32>
+// CHECK:         scf.for
+// CHECK:           %[[TOTAL:.+]] = memref.load
+// CHECK:           %[[SUMS:.+]]:4 = scf.for {{.+}} iter_args(%{{.+}} = %[[NEUTRAL]],
+// CHECK-COUNT-4:     arith.addf %{{.+}}, %{{.+}} : vector<16xf32>
+// CHECK:             scf.yield
+// CHECK:           vector.shuffle {{.+}} [8, 9, 10, 11, 12, 13, 14, 15]
+// CHECK:           %[[SUM:.+]] = arith.addf %[[TOTAL]], %{{.+}} : f32
+// CHECK:           memref.store %[[SUM]]
+func.func @row_sum(%x: memref<16x384xf32>, %y: memref<16xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#row, #per_row], iterator_types = ["parallel", "reduction"]} ins(%x : memref<16x384xf32>) outs(%y : memref<16xf32>) {
+  ^bb0(%p: f32, %acc: f32):
+    %0 = arith.addf %p, %acc : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// 12 x 2 accumulators travel through the reduction loop in registers.
+// CHECK-LABEL: func.func @matmul(
+// CHECK:         %{{.+}}:24 = scf.for {{.+}} iter_args
+// CHECK-COUNT-24:  arith.mulf %{{.+}}, %{{.+}} : vector<16xf32>
+// CHECK:           scf.yield
+// CHECK-COUNT-24: vector.store
+func.func @matmul(%x: memref<12x64xf32>, %y: memref<64x32xf32>, %z: memref<12x32xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %y : memref<12x64xf32>, memref<64x32xf32>) outs(%z : memref<12x32xf32>) {
+  ^bb0(%p: f32, %q: f32, %acc: f32):
+    %0 = arith.mulf %p, %q : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
+// A block of 16 rows is turned by 64 shuffles and stored contiguously.
+// CHECK-LABEL: func.func @transpose(
+// CHECK-COUNT-16: vector.load
+// CHECK-COUNT-64: vector.shuffle
+// CHECK-COUNT-16: vector.store
+// CHECK-NOT:      memref.store
+func.func @transpose(%x: memref<16x16xf32>, %y: memref<16x16xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#turned, #row], iterator_types = ["parallel", "parallel"]} ins(%x : memref<16x16xf32>) outs(%y : memref<16x16xf32>) {
+  ^bb0(%p: f32, %u: f32):
+    linalg.yield %p : f32
+  }
+  return
+}
+
+// A boolean is a byte in memory: vectors of them are moved as bytes.
+// CHECK-LABEL: func.func @booleans(
+// CHECK:         llvm.load %{{.+}} : !llvm.ptr -> vector<16xi8>
+// CHECK:         arith.trunci %{{.+}} : vector<16xi8> to vector<16xi1>
+// CHECK:         arith.extui %{{.+}} : vector<16xi1> to vector<16xi8>
+// CHECK:         llvm.store %{{.+}} : vector<16xi8>, !llvm.ptr
+func.func @booleans(%x: memref<16xi1>, %y: memref<16xi1>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : memref<16xi1>) outs(%y : memref<16xi1>) {
+  ^bb0(%p: i1, %u: i1):
+    %true = arith.constant true
+    %0 = arith.xori %p, %true : i1
+    linalg.yield %0 : i1
+  }
+  return
+}
+
+// Without a register tile an operation is left alone.
+// CHECK-LABEL: func.func @dynamic(
+// CHECK:         linalg.generic
+func.func @dynamic(%x: memref<?xf32>, %y: memref<?xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : memref<?xf32>) outs(%y : memref<?xf32>) {
+  ^bb0(%p: f32, %u: f32):
+    linalg.yield %p : f32
+  }
+  return
+}

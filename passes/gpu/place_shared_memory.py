@@ -1,0 +1,168 @@
+"""Owns place-shared-memory: buffers of a block get offsets in one shared buffer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from magweld.bindings import arith, gpu, ir, memref, scf
+from magweld.passes.analysis.best_fit import BestFit
+from magweld.passes.base import Pass
+from magweld.passes.gpu.structure import (
+    SHARED_ALIGNMENT,
+    block_loop_of,
+    buffers_in,
+    element_bytes,
+    kernels_of,
+    phases_in,
+    storage_of,
+    workgroup_space,
+)
+from magweld.passes.ir_utils import located_error
+
+SHARED_BYTES = "magweld.shared_bytes"
+
+
+@dataclass(frozen=True)
+class PlaceSharedMemory(Pass):
+    """Place all workgroup buffers of a block in one buffer.
+
+    Every `memref.alloc` in workgroup memory becomes a `memref.view` of
+    `gpu.dynamic_shared_memory` at an offset that best fit gives: buffers whose
+    lifetimes do not overlap share bytes. The size is left on the kernel as
+    `magweld.shared_bytes`. A kernel that needs more than `capacity` is an error.
+    """
+
+    name: ClassVar[str] = "place-shared-memory"
+
+    capacity: Annotated[int, "bytes of shared memory that a block may use"] = 49152
+
+    def run(self, module: Any) -> None:
+        """Place the buffers of all kernels."""
+        for kernel in kernels_of(module):
+            loop = block_loop_of(kernel)
+            buffers = _lifetimes(loop)
+            offsets, size = place(buffers)
+            if size > self.capacity:
+                largest = max(buffer.size for buffer in buffers)
+                raise located_error(
+                    loop,
+                    f"expected tiles of at most {self.capacity} bytes of shared "
+                    f"memory, got {size} bytes in {len(buffers)} buffers, the "
+                    f"largest of {largest}",
+                )
+            i64 = ir.IntegerType.get_signless(64)
+            kernel.attributes[SHARED_BYTES] = ir.IntegerAttr.get(i64, size)
+            if buffers:
+                with loop.location:
+                    _replace(loop, buffers, offsets)
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """A buffer and the steps of the program in which it holds something.
+
+    Attributes:
+        buffer: What is placed, of any type.
+        size: Bytes.
+        first: Number of the first step that uses it.
+        last: Number of the last one.
+    """
+
+    buffer: Any
+    size: int
+    first: int
+    last: int
+
+
+def place(lifetimes: list[Lifetime]) -> tuple[list[int], int]:
+    """Return the offset of each buffer and the bytes of the memory they need."""
+    memory = BestFit(SHARED_ALIGNMENT)
+    offsets = [0] * len(lifetimes)
+    live: list[int] = []
+    for number in sorted(range(len(lifetimes)), key=lambda i: lifetimes[i].first):
+        lifetime = lifetimes[number]
+        for ended in [i for i in live if lifetimes[i].last < lifetime.first]:
+            memory.release(offsets[ended])
+            live.remove(ended)
+        offsets[number] = memory.allocate(lifetime.size)
+        live.append(number)
+    return offsets, memory.high_water
+
+
+def _lifetimes(loop: Any) -> list[Lifetime]:
+    spans = _Spans(loop)
+    found = []
+    for op in buffers_in(loop, workgroup_space()):
+        type_ = op.memref.type
+        size = math.prod(type_.shape) * element_bytes(type_.element_type)
+        first, last = spans.of_buffer(op)
+        found.append(Lifetime(op, size, first, last))
+    return found
+
+
+class _Spans:
+    """Numbers the operations that the threads of a block run."""
+
+    def __init__(self, block_loop: Any) -> None:
+        self._spans: dict[Any, tuple[int, int]] = {}
+        self._uses: dict[Any, list[Any]] = {}
+        self._number(block_loop.body)
+        self._collect_uses(block_loop)
+
+    def of_buffer(self, buffer: Any) -> tuple[int, int]:
+        """Return the first and last number that use an allocation.
+
+        A use in a loop that does not contain the allocation counts for the whole
+        loop: the buffer carries values from one iteration to the next.
+        """
+        level = buffer.operation.block
+        numbers = [self._spans[buffer.operation]]
+        for user in self._uses.get(buffer.memref, []):
+            numbers.append(self._spans[_ancestor(user, level)])
+        used = numbers[1:] or numbers
+        return min(first for first, _ in used), max(last for _, last in used)
+
+    def _number(self, block: Any) -> None:
+        for op in block.operations:
+            first = len(self._spans)
+            self._spans[op.operation] = (first, first)
+            if isinstance(op, scf.ForOp):
+                self._number(op.body)
+                self._spans[op.operation] = (first, len(self._spans) - 1)
+
+    def _collect_uses(self, block_loop: Any) -> None:
+        def visit(op: ir.Operation) -> ir.WalkResult:
+            for operand in op.operands:
+                if isinstance(operand.type, ir.MemRefType):
+                    self._uses.setdefault(storage_of(operand), []).append(op)
+            return ir.WalkResult.ADVANCE
+
+        for op in phases_in(block_loop.body):
+            op.operation.walk(visit)
+
+
+def _ancestor(op: Any, block: Any) -> Any:
+    operation = op.operation
+    while operation.block != block:
+        operation = operation.parent
+    return operation
+
+
+def _replace(loop: Any, buffers: list[Lifetime], offsets: list[int]) -> None:
+    space = workgroup_space()
+    i8 = ir.IntegerType.get_signless(8)
+    dynamic = ir.ShapedType.get_dynamic_size()
+    with ir.InsertionPoint.at_block_begin(loop.body):
+        whole = gpu.DynamicSharedMemoryOp(
+            ir.MemRefType.get([dynamic], i8, memory_space=space)
+        ).result
+        views = []
+        for lifetime, offset in zip(buffers, offsets, strict=True):
+            start = arith.ConstantOp(ir.IndexType.get(), offset).result
+            type_ = lifetime.buffer.memref.type
+            views.append(memref.ViewOp(type_, whole, start, []).result)
+    for lifetime, view in zip(buffers, views, strict=True):
+        lifetime.buffer.memref.replace_all_uses_with(view)
+        lifetime.buffer.erase()

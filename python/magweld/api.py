@@ -1,0 +1,136 @@
+"""Owns the joining of front end, compiler and runtime: captured graph to callable."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+
+from magweld.artifact import Program
+from magweld.compiler_options import CompileOptions
+from magweld.diagnostics import UnsupportedError
+from magweld.frontend.importer import ImportedGraph, import_graph
+from magweld.runtime.container import encode_request
+from magweld.runtime.errors import TaskFailedError
+from magweld.runtime.program import LoadedProgram
+from magweld.runtime.service import CompileService
+from magweld.targets import Backend, parse_target
+
+_logger = logging.getLogger(__name__)
+
+_COMPILE_TASK = "magweld.compiler:compile_module"
+_PRINT_TASK = "magweld.compiler:print_module"
+_NEEDS_EXTERNALS = "magweld.compiler.NeedsExternalsError"
+
+
+@functools.cache
+def compile_service() -> CompileService:
+    """Return the compile service of this process: workers, memory and disk cache."""
+    return CompileService.from_environment(_COMPILE_TASK)
+
+
+@dataclass(frozen=True)
+class CompiledGraph:
+    """A captured graph as compiled code; call it with the graph's inputs.
+
+    Attributes:
+        imported: The functional graph and what surrounds the compiled function.
+        program: The compiled function as data.
+        loaded: The compiled function in memory.
+        options: What the compilation was allowed to decide.
+    """
+
+    imported: ImportedGraph
+    program: Program
+    loaded: LoadedProgram
+    options: CompileOptions
+
+    def __call__(self, *inputs: Tensor) -> Any:
+        """Run the graph; inputs are written to and aliased as the graph says."""
+        results = self.loaded(self.imported.prepare(inputs))
+        return self.imported.finish(inputs, results)
+
+    def mlir(self, stage: str) -> str:
+        """Return the module at a stage: "torch", "linalg", "tile-graph", ...
+
+        Raises:
+            ValueError: There is no such stage on the way to this target.
+        """
+        if stage == "torch":
+            return self.imported.text
+        payload = encode_request(self.options.text(), f"{stage}\n{self.imported.text}")
+        return compile_service().run(_PRINT_TASK, payload).decode()
+
+    def report(self) -> dict[str, Any]:
+        """Return fused groups with their predicted traffic, and what runs in torch."""
+        return {
+            **self.program.report,
+            "externals": sorted(self.imported.externals),
+        }
+
+
+def compile_graph(
+    graph: fx.GraphModule, example_inputs: Sequence[Tensor], target: str = "cpu"
+) -> CompiledGraph:
+    """Compile a captured graph for this machine.
+
+    Args:
+        graph: Graph at torch level; placeholders are tensors.
+        example_inputs: One tensor a placeholder; shapes, strides and dtypes count.
+        target: "cpu"; other targets compile ahead of time only.
+
+    Raises:
+        UnsupportedError: The graph or the target cannot be run from here.
+        WorkerError: The compiler refused the graph or did not come back.
+    """
+    if parse_target(target).backend is not Backend.CPU:
+        raise UnsupportedError(
+            "target-cannot-run",
+            f"code for {target} cannot be run in this process",
+            hint="use magweld.compile(..., target=...) to make a binary",
+        )
+    options = CompileOptions()
+    imported = import_graph(graph, example_inputs)
+    imported, program = _compile(imported, options)
+    loaded = LoadedProgram(program, imported.run_external)
+    return CompiledGraph(imported, program, loaded, options)
+
+
+def _compile(
+    imported: ImportedGraph, options: CompileOptions
+) -> tuple[ImportedGraph, Program]:
+    """Compile; nodes that have no lowering after all run through torch."""
+    while True:
+        try:
+            return imported, compile_service().compile(imported.text, options.text())
+        except TaskFailedError as error:
+            if error.error_type != _NEEDS_EXTERNALS:
+                raise
+            nodes = error.error_message.split("\n")
+            if not set(nodes) - set(imported.externals):
+                raise
+            for node in nodes:
+                _logger.info("no lowering, runs through torch: %s", imported.where(node))
+            imported = imported.with_externals(nodes)
+
+
+def dynamo_backend(
+    graph: fx.GraphModule, example_inputs: Sequence[Any]
+) -> Callable[..., Any]:
+    """Compile a graph of TorchDynamo's, as `torch.compile(backend="magweld")` does.
+
+    Graphs that need gradients or symbolic sizes run through torch as they are.
+    """
+    tensors = [x for x in example_inputs if isinstance(x, Tensor)]
+    needs_grad = torch.is_grad_enabled() and any(t.requires_grad for t in tensors)
+    if needs_grad or len(tensors) != len(example_inputs):
+        reason = "needs gradients" if needs_grad else "has symbolic sizes"
+        _logger.warning("a graph %s and runs through torch", reason)
+        return graph.forward
+    compiled = compile_graph(graph, tensors)
+    return compiled

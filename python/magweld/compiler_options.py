@@ -1,0 +1,28 @@
+"""Owns what a compilation may decide, as a value that travels to the worker."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+@dataclass(frozen=True)
+class CompileOptions:
+    """What a compilation may decide.
+
+    Attributes:
+        device: Name of a device description; "cpu" is this machine.
+        library: Whether library calls may compute operators.
+    """
+
+    device: str = "cpu"
+    library: Literal["auto", "never", "always"] = "auto"
+
+    def text(self) -> str:
+        """Return the options as canonical text."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @staticmethod
+    def parse(text: str) -> CompileOptions:
+        """Read what `text` wrote."""
+        return CompileOptions(**json.loads(text))

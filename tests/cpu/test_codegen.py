@@ -1,0 +1,181 @@
+"""Checks object code: literals, launch functions and loading."""
+
+import ctypes
+import logging
+import math
+import subprocess
+import sys
+
+import llvmlite.binding as llvm
+import pytest
+from magweld.bindings import ir
+from magweld.codegen import loader
+from magweld.codegen.host import CodegenError, HostTarget, emit_object
+from magweld.codegen.launch import Launch, launch_module
+from magweld.codegen.llvm_literals import respell_literals
+from magweld.codegen.llvm_text import KernelSignature, translate_to_llvm_ir
+from magweld.codegen.loader import LoadedObjects, LoadError
+
+DOUBLE = "define double @f(double %x) { %y = fadd double %x, 1.0\n ret double %y }"
+# Writes hi - lo to the first destination.
+COUNT = """
+define void @count(ptr %out, i64 %lo, i64 %hi) {
+  %n = sub i64 %hi, %lo
+  %old = atomicrmw add ptr %out, i64 %n seq_cst
+  ret void
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("fadd float %0, f0x3FB8AA3B", "fadd float %0, 0x3FF7154760000000"),
+        ("fadd float %0, 1.000000e-01", "fadd float %0, 0x3FB99999A0000000"),
+        ("fmul float %0, -inf", "fmul float %0, 0xFFF0000000000000"),
+        ("fmul float %0, +qnan", "fmul float %0, 0x7FF8000000000000"),
+        ("fmul float %0, +snan(0x1)", "fmul float %0, 0x7FF0000020000000"),
+        ("fmul half %1, 9.997550e-02", "fmul half %1, 0xH2E66"),
+        ("fmul bfloat %2, +inf", "fmul bfloat %2, 0xR7F80"),
+        ("fmul bfloat %2, 1.000980e-01", "fmul bfloat %2, 0xR3DCD"),
+        ("fmul double %3, 1.000000e-01", "fmul double %3, 0x3FB999999999999A"),
+        ("<2 x float> <float 1.0, float -0.0>", None),
+        ('@s = constant [4 x i8] c"1.5\\00"', '@s = constant [4 x i8] c"1.5\\00"'),
+        ("br label %1.2 ; 1.5", "br label %1.2 ; 1.5"),
+    ],
+)
+def test_literals_are_spelled_as_bits(text: str, expected: str | None) -> None:
+    if expected is None:
+        expected = "<2 x float> <float 0x3FF0000000000000, float 0x8000000000000000>"
+    assert respell_literals(text) == expected
+
+
+def test_a_literal_without_a_type_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"'1\.5' has no type"):
+        respell_literals("  1.5")
+
+
+@pytest.mark.parametrize(
+    "number", [0.1, -0.0, math.inf, -math.inf, 3.4e38, 1e-45, 1.0 / 3.0]
+)
+@pytest.mark.parametrize("kind", ["f16", "bf16", "f32", "f64"])
+def test_constants_survive_the_way_to_llvm(kind: str, number: float) -> None:
+    with ir.Context(), ir.Location.unknown():
+        constant = ir.FloatAttr.get(ir.Type.parse(kind), number)
+        expected = constant.value
+        module = ir.Module.parse(
+            f"llvm.func @f() -> f64 {{ %0 = llvm.mlir.constant({constant}) : {kind}\n"
+            + (
+                "llvm.return %0 : f64 }"
+                if kind == "f64"
+                else f"%1 = llvm.fpext %0 : {kind} to f64\nllvm.return %1 : f64 }}"
+            )
+        )
+        text = translate_to_llvm_ir(module)
+    objects = LoadedObjects([emit_object([text], HostTarget.detect())], ["f"])
+    result = ctypes.CFUNCTYPE(ctypes.c_double)(objects.address("f"))()
+    assert result == expected
+    assert math.copysign(1.0, result) == math.copysign(1.0, expected)
+
+
+@pytest.mark.parametrize("tiles", [1, 2, 7, 1000])
+@pytest.mark.parametrize("parallel", [False, True])
+def test_every_tile_is_launched_once(tiles: int, parallel: bool) -> None:
+    launch = Launch("go", KernelSignature("count", 1, tiles), (3,), parallel)
+    data = emit_object([COUNT, launch_module([launch])], HostTarget.detect())
+    objects = LoadedObjects([data], ["go"])
+    total = ctypes.c_int64(0)
+    table = (ctypes.c_int64 * 4)(0, 0, 0, ctypes.addressof(total))
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(objects.address("go"))(table)
+    assert total.value == tiles
+
+
+def test_one_kernel_has_many_launches() -> None:
+    kernel = KernelSignature("count", 1, 2)
+    launches = [Launch(f"go{k}", kernel, (k,), parallel=False) for k in range(3)]
+    data = emit_object([COUNT, launch_module(launches)], HostTarget.detect())
+    objects = LoadedObjects([data], [launch.symbol for launch in launches])
+    assert len({objects.address(f"go{k}") for k in range(3)}) == 3
+
+
+def test_launch_wants_an_entry_for_every_pointer() -> None:
+    with pytest.raises(ValueError, match="expected 2 table entries"):
+        Launch("go", KernelSignature("k", 2, 1), (0,), parallel=False)
+
+
+def test_bad_llvm_ir_is_a_codegen_error() -> None:
+    with pytest.raises(CodegenError, match="does not take the generated code"):
+        emit_object(["define void @f() { nonsense }"], HostTarget.detect())
+    with pytest.raises(CodegenError, match="no code"):
+        emit_object([], HostTarget.detect())
+
+
+def test_damaged_objects_are_refused() -> None:
+    data = emit_object([DOUBLE], HostTarget.detect())
+    for damaged in (b"", b"not an object", data[: len(data) // 2]):
+        with pytest.raises(LoadError, match="cannot load kernels"):
+            LoadedObjects([damaged], ["f"])
+
+
+def test_missing_symbol_is_refused() -> None:
+    data = emit_object([DOUBLE], HostTarget.detect())
+    with pytest.raises(LoadError, match="missing"):
+        LoadedObjects([data], ["missing"])
+
+
+def test_equal_symbols_of_two_programs_do_not_meet() -> None:
+    other = DOUBLE.replace("1.0", "2.0")
+    both = [
+        LoadedObjects([emit_object([text], HostTarget.detect())], ["f"])
+        for text in (DOUBLE, other)
+    ]
+    kind = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)
+    assert [kind(o.address("f"))(0.5) for o in both] == [1.5, 2.5]
+
+
+def test_without_openmp_kernels_run_on_the_calling_thread(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(loader, "find_openmp", lambda: None)
+    launch = Launch("go", KernelSignature("count", 1, 5), (0,), parallel=True)
+    data = emit_object([COUNT, launch_module([launch])], HostTarget.detect())
+    with caplog.at_level(logging.WARNING):
+        objects = LoadedObjects([data], ["go"])
+    assert not objects.parallel
+    assert "no OpenMP runtime" in caplog.text
+    total = ctypes.c_int64(0)
+    table = (ctypes.c_int64 * 1)(ctypes.addressof(total))
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(objects.address("go"))(table)
+    assert total.value == 5
+
+
+def test_the_process_keeps_one_openmp_runtime() -> None:
+    code = """
+import torch
+from magweld.codegen.loader import LoadedObjects, find_openmp
+from magweld.codegen.host import HostTarget, emit_object
+def runtimes():
+    lines = open("/proc/self/maps").read().splitlines()
+    return {line.split()[-1] for line in lines if "omp" in line.split()[-1]}
+before = runtimes()
+text = "define void @f() { ret void }"
+objects = LoadedObjects([emit_object([text], HostTarget.detect())], ["f"])
+assert objects.parallel and find_openmp() is not None
+assert runtimes() == before, (before, runtimes())
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_codegen_does_not_import_torch() -> None:
+    code = (
+        "import sys, magweld.codegen.loader, magweld.passes.cpu.pipeline;"
+        "assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_host_target_names_this_cpu() -> None:
+    target = HostTarget.detect()
+    assert target.cpu == llvm.get_host_cpu_name()
+    assert target.vector_bits in (128, 256, 512)
+    assert "+avx512bf16" not in target.features

@@ -1,0 +1,119 @@
+"""Checks the cutting of loops and the choice of register tiles without any IR."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from magweld.bindings import ir
+from magweld.passes.cpu.loop_nest import Access, LoopNest, collapsible_dims
+from magweld.passes.cpu.register_policy import choose_register_tile
+from magweld.passes.cpu.register_tile import (
+    NONE,
+    RegisterTile,
+    VectorUnit,
+    split_extent,
+)
+
+AVX512 = VectorUnit(512, 32)
+AVX2 = VectorUnit(256, 16)
+
+
+@given(st.integers(0, 5000), st.integers(1, 16), st.sampled_from([1, 2, 4, 8, 16]))
+def test_pieces_cover_a_loop_exactly(extent: int, unroll: int, lanes: int) -> None:
+    pieces = split_extent(extent, unroll, lanes)
+    assert sum(p.stop - p.start for p in pieces) == extent
+    assert all(a.stop == b.start for a, b in pairwise(pieces))
+    assert all((p.stop - p.start) % p.step == 0 for p in pieces)
+    assert all(p.lanes <= lanes and p.count <= unroll for p in pieces)
+    assert sum(p.is_loop for p in pieces) <= 1
+
+
+def nest(
+    extents: tuple[int, ...],
+    reductions: set[int],
+    inputs: list[tuple[int, ...]],
+    output: tuple[int, ...],
+    *,
+    product: bool = False,
+    scalar_reason: str = "",
+    bits: int = 32,
+) -> LoopNest:
+    return LoopNest(
+        extents=extents,
+        parallel=tuple(d not in reductions for d in range(len(extents))),
+        inputs=tuple(Access(strides, 0, bits, True) for strides in inputs),
+        outputs=(Access(output, 0, bits, bool(reductions)),),
+        combiners=("arith.addf" if reductions else "",),
+        scalar_reason=scalar_reason,
+        uses_index=False,
+        uses_math=False,
+        product=product,
+    )
+
+
+def matmul(m: int, n: int, k: int, *, transposed: bool = False) -> LoopNest:
+    right = (0, k, 1) if transposed else (0, 1, n)
+    return nest((m, n, k), {2}, [(k, 0, 1), right], (n, 1, 0), product=True)
+
+
+def test_contiguous_loops_become_one() -> None:
+    both = nest((16, 384), set(), [(384, 1)], (384, 1))
+    assert collapsible_dims(both) == ((0, 1),)
+    assert both.collapse(((0, 1),)).extents == (6144,)
+    assert collapsible_dims(both, keep=1) == ((0,), (1,))
+
+
+def test_a_broadcast_keeps_loops_apart() -> None:
+    rows = nest((16, 384), set(), [(384, 1), (1, 0)], (384, 1))
+    assert collapsible_dims(rows) == ((0,), (1,))
+
+
+def test_unit_loops_vanish() -> None:
+    unit = nest((1, 64, 1, 64), set(), [(4096, 64, 64, 1)], (4096, 64, 64, 1))
+    assert collapsible_dims(unit) == ((1, 3),)
+
+
+@pytest.mark.parametrize("unit", [AVX512, AVX2])
+@pytest.mark.parametrize("rows", [1, 2, 7, 12, 16, 49, 64, 197])
+@pytest.mark.parametrize("columns", [1, 3, 16, 32, 48, 197])
+def test_accumulators_of_a_product_fit_the_registers(
+    rows: int, columns: int, unit: VectorUnit
+) -> None:
+    tile = choose_register_tile(matmul(rows, columns, 64), unit)
+    vectors = 1
+    for count in tile.unroll:
+        vectors *= count
+    assert vectors < unit.registers
+
+
+def test_transposed_operand_is_packed_when_rows_repay_it() -> None:
+    many = choose_register_tile(matmul(64, 64, 64, transposed=True), AVX512)
+    assert many.packed_input == 1
+    few = choose_register_tile(matmul(4, 64, 64, transposed=True), AVX512)
+    assert few.packed_input == NONE
+
+
+def test_doubles_take_half_the_lanes() -> None:
+    wide = nest((1024,), set(), [(1,)], (1,), bits=64)
+    assert choose_register_tile(wide, AVX512).lanes == 8
+
+
+def test_body_without_vector_form_is_scalar() -> None:
+    gather = nest((1024,), set(), [(1,)], (1,), scalar_reason="it gathers")
+    tile = choose_register_tile(gather, AVX512)
+    assert (tile.vector_dim, tile.lanes) == (NONE, 1)
+
+
+@pytest.mark.parametrize("extents", [(0,), (1,), (0, 7), (5, 0)])
+def test_empty_and_single_points_are_scalar(extents: tuple[int, ...]) -> None:
+    strides = tuple(1 for _ in extents)
+    tile = choose_register_tile(nest(extents, set(), [strides], strides), AVX512)
+    assert tile.vector_dim == NONE
+
+
+def test_attribute_round_trip() -> None:
+    tile = RegisterTile(((0, 1), (3,)), (1, 0), (12, 2), 1, 16, 0)
+    with ir.Context():
+        attribute = ir.Attribute.parse(str(tile.to_attribute()))
+        assert RegisterTile.from_attribute(attribute) == tile

@@ -1,0 +1,95 @@
+"""Kernels lowered to the gpu dialect compute what torch computes, without races."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from magweld.passes.gpu.pipeline import BlockShape
+from torch import Tensor
+
+TOLERANCE = 2e-5
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel template with sizes, inputs and what it should compute."""
+
+    kernel: str
+    sizes: dict[str, int]
+    shapes: tuple[tuple[int, ...], ...]
+    reference: Callable[..., Tensor]
+    shape: BlockShape = field(default_factory=lambda: BlockShape(32, 8, 49152))
+
+    def __str__(self) -> str:
+        sizes = "-".join(f"{k}{v}" for k, v in self.sizes.items())
+        return f"{self.kernel}-{sizes}-{self.shape.threads}"
+
+
+def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    return torch.softmax(q @ k.mT * 0.125 + mask, -1) @ v
+
+
+def layer_norm(x: Tensor, y: Tensor, w: Tensor, b: Tensor) -> Tensor:
+    return F.layer_norm(x + y, (x.shape[-1],), w, b)
+
+
+def linear_relu(a: Tensor, b: Tensor, bias: Tensor) -> Tensor:
+    return torch.relu(F.linear(a, b, bias))
+
+
+def linear_case(m: int, n: int, k: int, tm: int, tn: int, threads: int) -> Case:
+    sizes = {"M": m, "N": n, "K": k, "TM": tm, "TN": tn}
+    shape = BlockShape(threads, 8, 49152)
+    return Case("linear_relu", sizes, ((m, k), (n, k), (n,)), linear_relu, shape)
+
+
+CASES = [
+    Case("bias_relu", {"M": 8, "N": 32, "T": 4}, ((8, 32), (32,)),
+         lambda x, b: torch.relu(x + b)),
+    Case("bias_gelu", {"M": 6, "N": 49, "T": 3}, ((6, 49), (49,)),
+         lambda x, b: F.gelu(x + b)),
+    Case("residual_layer_norm", {"M": 6, "N": 48, "T": 2},
+         ((6, 48), (6, 48), (48,), (48,)), layer_norm),
+    Case("residual_layer_norm", {"M": 3, "N": 197, "T": 1},
+         ((3, 197), (3, 197), (197,), (197,)), layer_norm),
+    Case("masked_softmax", {"B": 3, "S": 16}, ((3, 16, 16), (16,)),
+         lambda x, m: torch.softmax(x + m, -1)),
+    Case("masked_softmax", {"B": 2, "S": 7}, ((2, 7, 7), (7,)),
+         lambda x, m: torch.softmax(x + m, -1)),
+    Case("attention", {"B": 2, "S": 16, "D": 8, "T": 8},
+         ((2, 16, 8), (2, 16, 8), (2, 16, 8), (16,)), attention),
+    Case("matmul", {"M": 16, "N": 24, "K": 40, "TM": 8, "TN": 12},
+         ((16, 40), (40, 24)), torch.mm),
+    Case("matmul", {"M": 7, "N": 3, "K": 49, "TM": 7, "TN": 3},
+         ((7, 49), (49, 3)), torch.mm),
+    linear_case(16, 16, 32, 8, 16, 32),
+    linear_case(8, 8, 16, 4, 4, 64),
+    linear_case(12, 18, 19, 6, 9, 32),
+    Case("mean_inner", {"C": 6, "H": 7, "T": 2, "COUNT": 49}, ((6, 7, 7),),
+         lambda x: x.mean((1, 2))),
+    Case("sum_middle", {"B": 3, "S": 10, "C": 6}, ((3, 10, 6),),
+         lambda x: x.sum(1)),
+    Case("swap_last", {"B": 2, "X": 6, "Y": 5}, ((2, 6, 5),),
+         lambda x: x.transpose(1, 2)),
+    Case("swap_middle", {"B": 2, "X": 3, "Y": 4, "D": 8}, ((2, 3, 4, 8),),
+         lambda x: x.transpose(1, 2)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_kernel_gives_what_torch_gives(case: Case, build, run) -> None:
+    generator = torch.Generator().manual_seed(
+        len(case.shapes) + math.prod(case.sizes.values()) % 97
+    )
+    inputs = [torch.randn(s, generator=generator) for s in case.shapes]
+    expected = case.reference(*(i.double() for i in inputs)).contiguous().numpy()
+    module = build(case.kernel, case.sizes, case.shape)
+    result = run(module, [i.numpy() for i in inputs], expected.shape)
+    error = np.abs(result - expected).max()
+    assert error <= TOLERANCE * np.abs(expected).max()

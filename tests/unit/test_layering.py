@@ -1,0 +1,203 @@
+"""The layers: who may import whom, where torch may be, and what names may not occur."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+# Where the packages are on disk; magweld itself comes last, as it contains the others.
+FOLDERS = {
+    "magweld.dialects": ROOT / "dialects",
+    "magweld.frontend": ROOT / "frontend",
+    "magweld.passes": ROOT / "passes",
+    "magweld.tools": ROOT / "tools",
+    "magweld": ROOT / "python" / "magweld",
+}
+
+# Module or package -> what it may import of magweld beside itself. A longer name wins
+# over a shorter one; whatever matches nothing here fails the test.
+DESCRIPTIONS = (
+    "magweld.artifact",
+    "magweld.bindings",
+    "magweld.codegen",
+    "magweld.context",
+    "magweld.diagnostics",
+    "magweld.dialects",
+    "magweld.env",
+    "magweld.reproducer",
+    "magweld.targets",
+)
+LAYERS: dict[str, tuple[str, ...]] = {
+    "magweld.artifact": (),
+    "magweld.bindings": (),
+    "magweld.diagnostics": (),
+    "magweld.env": (),
+    "magweld.codegen": DESCRIPTIONS,
+    "magweld.context": DESCRIPTIONS,
+    "magweld.dialects": DESCRIPTIONS,
+    "magweld.reproducer": DESCRIPTIONS,
+    "magweld.targets": DESCRIPTIONS,
+    "magweld.frontend": DESCRIPTIONS,
+    "magweld.passes": DESCRIPTIONS,
+    "magweld.runtime": DESCRIPTIONS,
+    "magweld": ("magweld",),
+    "magweld.api": ("magweld",),
+    "magweld.compiler": ("magweld",),
+    "magweld.compiler_options": ("magweld",),
+    "magweld.host_function": ("magweld",),
+    "magweld.tools": ("magweld",),
+}
+
+TORCH_ALLOWED = ("magweld.frontend", "magweld.runtime")
+
+# module -> what of torch_mlir it may import beside what magweld.bindings carries, why.
+TORCH_MLIR_ALLOWED: dict[str, tuple[str, str]] = {
+    "magweld.bindings": ("torch_mlir", "it is the one that carries the bindings"),
+    "magweld.frontend.importer.torch_dialect": (
+        "torch_mlir.extras.fx_importer",
+        "it imports torch, which magweld.bindings must not",
+    ),
+}
+
+# Names of models, model libraries and benchmarks: behaviour never depends on them.
+PRODUCT_NAMES = re.compile(
+    r"timm|torchvision|transformers|diffusers|hugging.?face|torchbench"
+    r"|mini.?lm|\bbert|deberta|resnet|convnext|\bvit\b|\bswin\b|\bgpt|llama",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported module and where that is written."""
+
+    target: str
+    place: str
+
+
+def sources() -> Iterator[tuple[str, Path]]:
+    """Yield every module of magweld by name, with its file."""
+    for package, folder in FOLDERS.items():
+        for path in sorted(folder.rglob("*.py")):
+            parts = path.relative_to(folder).with_suffix("").parts
+            inner = parts[:-1] if parts[-1] == "__init__" else parts
+            yield ".".join((package, *inner)), path
+
+
+SOURCES = tuple(sources())
+MODULES = frozenset(name for name, _ in SOURCES)
+
+
+def imports_in(source: str, place: str) -> Iterator[Import]:
+    """Yield the modules that a source text imports, anywhere in it."""
+    for node in ast.walk(ast.parse(source)):
+        at = f"{place}:{getattr(node, 'lineno', 0)}"
+        if isinstance(node, ast.Import):
+            yield from (Import(alias.name, at) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            # A relative import would hide where it goes; none is used.
+            module = "." * node.level + (node.module or "")
+            names = (f"{module}.{alias.name}" for alias in node.names)
+            # `from package import name` imports a module or something inside one.
+            yield from (Import(n if n in MODULES else module, at) for n in names)
+
+
+def is_inside(name: str, package: str) -> bool:
+    return name == package or name.startswith(f"{package}.")
+
+
+def layer_of(module: str) -> str | None:
+    """Return the longest entry of the table that a module belongs to."""
+    if module == "magweld":
+        return module
+    found = [k for k in LAYERS if k != "magweld" and is_inside(module, k)]
+    return max(found, key=len, default=None)
+
+
+def layering_faults(module: str, imported: Import) -> Iterator[str]:
+    """Say what is wrong with one import of one module, if anything is."""
+    layer, target = layer_of(module), imported.target
+    text = f"{imported.place}: {module} imports {target}"
+    top = target.partition(".")[0]
+    if top == "":
+        yield f"{text} relatively"
+    if top == "torch" and not any(is_inside(module, p) for p in TORCH_ALLOWED):
+        yield f"{text}, allowed in {' and '.join(TORCH_ALLOWED)}"
+    if top == "torch_mlir":
+        allowed, _ = TORCH_MLIR_ALLOWED.get(module, ("nothing of it", ""))
+        if not is_inside(target, allowed):
+            yield f"{text}, allowed is {allowed}"
+    # The package itself holds the version and must stay importable from everywhere.
+    if top == "magweld" and target != "magweld" and layer is not None:
+        known = (layer, *LAYERS[layer])
+        if not any(is_inside(target, package) for package in known):
+            yield f"{text}, allowed are {', '.join(known)}"
+
+
+@pytest.mark.parametrize(("module", "path"), SOURCES, ids=[m for m, _ in SOURCES])
+def test_a_module_keeps_to_its_layer(module: str, path: Path) -> None:
+    assert layer_of(module) is not None, f"{module} is in no layer: add it to LAYERS"
+    source = path.read_text(encoding="utf-8")
+    place = str(path.relative_to(ROOT))
+    imports = imports_in(source, place)
+    assert not [fault for i in imports for fault in layering_faults(module, i)]
+
+
+@pytest.mark.parametrize(
+    ("module", "path"),
+    [s for s in SOURCES if not is_inside(s[0], "magweld.tools")],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_no_product_is_named(module: str, path: Path) -> None:
+    lines = enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+    assert not [
+        f"{path}:{n}: {line}" for n, line in lines if PRODUCT_NAMES.search(line)
+    ]
+
+
+def test_the_tables_name_modules_that_exist() -> None:
+    assert {*LAYERS} <= MODULES
+    assert {*TORCH_MLIR_ALLOWED} <= MODULES
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("magweld.passes.x", "import torch"),
+        ("magweld.passes.x", "def f():\n    from torch import fx"),
+        ("magweld.passes.x", "from magweld.frontend import trace"),
+        ("magweld.passes.x", "from magweld import frontend"),
+        ("magweld.passes.x", "import magweld.runtime.program"),
+        ("magweld.passes.x", "from torch_mlir import ir"),
+        ("magweld.passes.x", "from . import base"),
+        ("magweld.runtime.x", "from magweld.passes.base import Pass"),
+        ("magweld.diagnostics", "from magweld.bindings import ir"),
+        ("magweld.dialects.x", "from magweld.passes import base"),
+        ("magweld.frontend.x", "from torch_mlir.extras import fx_importer"),
+    ],
+)
+def test_a_wrong_import_is_found(module: str, source: str) -> None:
+    imports = imports_in(source, "x.py")
+    assert [fault for i in imports for fault in layering_faults(module, i)]
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("magweld.passes.x", "from magweld.passes.base import Pass"),
+        ("magweld.passes.x", "from magweld.bindings import ir"),
+        ("magweld.frontend.x", "import torch"),
+        ("magweld.tools.x", "from magweld.passes import base"),
+        ("magweld.api", "from magweld import frontend"),
+    ],
+)
+def test_a_right_import_is_let_through(module: str, source: str) -> None:
+    imports = imports_in(source, "x.py")
+    assert not [fault for i in imports for fault in layering_faults(module, i)]
