@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from magweld.bindings import ir
-from magweld.dialects.tile_graph.dialect import TileGraphDialect
+from magweld.dialects.tile_graph.dialect import Attribute
 
 
 def _plain_array(attribute: ir.Attribute) -> tuple[Any, ...]:
@@ -27,12 +27,12 @@ _READERS: dict[type, Callable[[ir.Attribute], Any]] = {
 }
 
 
-class _PlainAttribute(TileGraphDialect.Attribute):
+class _PlainAttribute(Attribute):
     """Base of attributes whose parameters read as plain Python values."""
 
     @classmethod
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
+    def __init_subclass__(cls, *, name: str = "") -> None:
+        super().__init_subclass__(name=name)
         for index, field in enumerate(cls._fields):
             read = _READERS[field.constraint]
             setattr(cls, field.name, property(_Reader(index, read)))

@@ -8,9 +8,9 @@ insertion point come from the caller's `with`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
 
 from magweld.bindings import ir
+from magweld.dialects.tile_graph.dialect import OpT
 from magweld.dialects.tile_graph.ops import (
     ConnectOp,
     OperatorOp,
@@ -18,7 +18,6 @@ from magweld.dialects.tile_graph.ops import (
     YieldOp,
 )
 
-OpT = TypeVar("OpT", bound=ir.OpView)
 # More cannot be registered, see `TileGraphDialect`.
 MOST_RESULTS = 2
 
@@ -68,7 +67,8 @@ def build_subgraph(
 def yield_values(values: Sequence[ir.Value]) -> YieldOp:
     """End the current block with the results of its parent, one or two."""
     name = YieldOp.OPERATION_NAME
-    return ir.Operation.create(name, operands=list(values)).opview
+    view: YieldOp = ir.Operation.create(name, operands=list(values)).opview
+    return view
 
 
 def _with_block(

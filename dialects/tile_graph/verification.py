@@ -6,7 +6,7 @@ reported, as MLIR does, so that later rules may rely on earlier ones.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Generator, Iterator
 
 from magweld.bindings import ir
 from magweld.dialects.device_attributes import device_from_attribute
@@ -30,42 +30,29 @@ def report(op: ir.OpView, violations: Iterator[str]) -> bool:
     return False
 
 
-def enclosing_device(op: ir.Operation) -> Device | None:
+def found_device(op: ir.OpView) -> Generator[str, None, Device | None]:
     """Return the device of the function around `op`.
 
-    None where there is no such function, or its device is malformed.
+    Yields a text, and returns None, where there is no function with a proper device.
     """
-    parent = op.parent
-    while parent is not None and DEVICE not in parent.operation.attributes:
-        parent = parent.operation.parent
-    device = None if parent is None else parent.operation.attributes[DEVICE]
-    if not isinstance(device, DeviceAttr):
-        return None
-    try:
-        return device_from_attribute(device)
-    except ValueError:
-        return None
-
-
-def device_violations(op: ir.OpView) -> Iterator[str]:
-    """Yield a text unless the function around `op` has a proper device."""
     parent = op.operation.parent
     while parent is not None and parent.operation.name != "func.func":
         parent = parent.operation.parent
     if parent is None or DEVICE not in parent.operation.attributes:
         yield f"expected the function around it to have attribute '{DEVICE}'"
-        return
+        return None
     attribute = parent.operation.attributes[DEVICE]
     if not isinstance(attribute, DeviceAttr):
         yield (
             f"expected attribute '{DEVICE}' of the function around it to be a "
             f"#tile_graph.device, got {attribute}"
         )
-        return
+        return None
     try:
-        device_from_attribute(attribute)
+        return device_from_attribute(attribute)
     except ValueError as error:
         yield f"expected a possible device around it: {error}"
+        return None
 
 
 def parent_violations(op: ir.OpView, names: Collection[str]) -> Iterator[str]:
@@ -105,15 +92,19 @@ def body_violations(op: ir.OpView, allowed: Collection[str]) -> Iterator[str]:
             yield f"expected its body to hold only {quoted(allowed)}, got '{name}'"
 
 
-def level_violations(op: ir.OpView, level: str) -> Iterator[str]:
-    """Yield a text unless the device of the enclosing function has the level."""
-    yield from device_violations(op)
-    device = enclosing_device(op.operation)
-    if device is not None and level not in device.level_names():
-        yield (
-            f"expected its level to be one of {quoted(device.level_names())} of "
-            f"device '{device.name}', got '{level}'"
-        )
+def found_level(op: ir.OpView, level: str) -> Generator[str, None, Device | None]:
+    """Return the device of the function around `op`.
+
+    Yields a text, and returns None, where there is none with the named level.
+    """
+    device = yield from found_device(op)
+    if device is None or level in device.level_names():
+        return device
+    yield (
+        f"expected its level to be one of {quoted(device.level_names())} of "
+        f"device '{device.name}', got '{level}'"
+    )
+    return None
 
 
 def implementation_violations(op: ir.OpView) -> Iterator[str]:

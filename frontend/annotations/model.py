@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
-from magweld.frontend.state.mro import find_in_mro, is_class
+from magweld.frontend.state.mro import ABSENT, class_dict, find_in_mro, is_class, mro
 from magweld.frontend.state.values import is_static_builtin
 
 if TYPE_CHECKING:
@@ -121,4 +121,15 @@ def unbind(native: Any) -> tuple[Any, tuple[Any, ...]]:
         if type(descriptor) is types.MethodDescriptorType:
             return descriptor, (receiver,)
         return native, ()
-    return find_in_mro(type(receiver), native.__name__), (receiver,)
+    if type(native) is types.MethodWrapperType:
+        return class_dict(native.__objclass__)[native.__name__], (receiver,)
+    return _native_in_mro(type(receiver), native.__name__), (receiver,)
+
+
+def _native_in_mro(cls: type, name: str) -> Any:
+    # `super().append` is native although a Python method of that name comes first.
+    for base in mro(cls):
+        found = class_dict(base).get(name)
+        if type(found) is types.MethodDescriptorType:
+            return found
+    return ABSENT

@@ -7,7 +7,6 @@ import builtins
 import collections
 import dataclasses
 import enum
-import inspect
 import math
 import operator
 import typing
@@ -147,7 +146,6 @@ LIBRARY: Final[tuple[tuple[Any, Entry], ...]] = (
     (type.mro, Annotation(result=Result.FRESH)),
     (abc.ABCMeta.__instancecheck__, Annotation(rest=Use.KEEP)),
     (abc.ABCMeta.__subclasscheck__, Annotation(rest=Use.KEEP)),
-    (inspect.signature, Annotation(rest=Use.KEEP, result=Result.FRESH)),
     (typing.cast, Annotation(rest=Use.KEEP)),
     (dataclasses.is_dataclass, Annotation(rest=Use.KEEP)),
     (enum.EnumType.__call__, Annotation(result=Result.FRESH)),

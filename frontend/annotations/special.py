@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import builtins
 import collections
+import contextvars
 import functools
+import inspect
 import itertools
 import math
 import operator
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final
 
 from magweld.frontend.annotations.model import Entry, NativeCall, Rule
@@ -20,13 +22,15 @@ from magweld.frontend.state.contents import (
     before_write,
     builtin_base,
     elements,
+    namespace_of,
     read_all,
     read_item,
     read_keys,
     read_length,
 )
+from magweld.frontend.state.lookup import lookup_generic
 from magweld.frontend.state.mro import ABSENT, is_class
-from magweld.frontend.state.refgraph import RefGraph
+from magweld.frontend.state.refgraph import Kind, RefGraph
 from magweld.frontend.state.values import is_scalar
 
 if TYPE_CHECKING:
@@ -55,6 +59,11 @@ def _generic_setattr(observer: Observer, call: NativeCall) -> None:
 
 def _generic_delattr(observer: Observer, call: NativeCall) -> None:
     attributes.write_generic(observer, call.args[0], call.args[1], deletes=True)
+
+
+def _generic_getattr(observer: Observer, call: NativeCall) -> None:
+    obj, name = call.args
+    attributes.read_found(observer, obj, name, lookup_generic(obj, name))
 
 
 def _isinstance(observer: Observer, call: NativeCall) -> None:
@@ -279,10 +288,56 @@ def _iterator(observer: Observer, call: NativeCall) -> None:
     observer.after = attributes.adopt_top
 
 
+def _signature(observer: Observer, call: NativeCall) -> None:
+    """`inspect.signature`: what it reads of a function and of those it wraps."""
+    graph = _graph(observer)
+    function = call.args[0]
+    while True:
+        if type(function) is MethodType:
+            function = function.__func__
+            graph.constant(function)
+        if type(function) is not FunctionType:
+            raise StopRecordingError("native-call", call.name)
+        register_function(observer.session, function)
+        namespace = namespace_of(graph, function)
+        assert namespace is not None, "a function has a namespace"
+        read_item(graph, namespace.obj, "__signature__")
+        read_item(graph, namespace.obj, "__wrapped__")
+        if "__wrapped__" not in namespace.obj:
+            break
+        function = namespace.obj["__wrapped__"]
+    observer.after = attributes.adopt_top
+
+
 def _vars(observer: Observer, call: NativeCall) -> None:
     if is_class(call.args[0]):
         raise StopRecordingError("native-attribute", "__dict__ of a class")
     attributes.read_attribute(observer, call.args[0], "__dict__")
+
+
+def _context_get(observer: Observer, call: NativeCall) -> None:
+    graph = _graph(observer)
+    variable = call.args[0]
+    value = variable.get(ABSENT)
+    graph.read(graph.require(variable), Kind.CONTEXT, None, value)
+    if value is ABSENT and len(call.args) == 1:
+        # The default of the variable, fixed when it was made.
+        observer.after = _hold_top
+
+
+def _hold_top(observer: Observer, stack: list[Any]) -> None:
+    if not is_scalar(stack[-1]):
+        _graph(observer).constant(stack[-1])
+
+
+def _context_set(observer: Observer, call: NativeCall) -> None:
+    graph = _graph(observer)
+    node = graph.require(call.args[0])
+    if node.external:
+        graph.slot_snapshots.setdefault((id(node.obj), None), node.obj.get(ABSENT))
+        graph.read(node, Kind.CONTEXT, None, node.obj.get(ABSENT))
+        node.owned = True
+    observer.after = attributes.adopt_top
 
 
 def _binary(symbol: str) -> Rule:
@@ -350,9 +405,13 @@ SPECIAL: Final[tuple[tuple[Any, Entry], ...]] = (
     (collections.OrderedDict, _make_dict),
     (object.__setattr__, _generic_setattr),
     (object.__delattr__, _generic_delattr),
-    (object.__getattribute__, _getattr),
+    (object.__getattribute__, _generic_getattr),
     (type.__call__, _construct),
     (functools.reduce, _fold),
+    (inspect.signature, _signature),
+    (contextvars.ContextVar.get, _context_get),
+    (contextvars.ContextVar.set, _context_set),
+    (contextvars.ContextVar.reset, _context_set),
     (itertools.chain, _iterator),
     (itertools.chain.__dict__["from_iterable"], _iterator),
     (itertools.islice, _iterator),

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import random
+from types import MethodDescriptorType, WrapperDescriptorType
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
 import torch.overrides
-from magweld.frontend.annotations.model import Annotation, Entry, NativeCall, Use
+from magweld.frontend.annotations.model import (
+    Annotation,
+    Entry,
+    NativeCall,
+    Result,
+    Use,
+)
 from magweld.frontend.catalogue import StopRecordingError
 
 if TYPE_CHECKING:
@@ -66,6 +73,12 @@ TORCH: Final[tuple[tuple[Any, Entry], ...]] = (
     (torch.overrides.has_torch_function_unary, _QUERY),
     (torch.overrides.has_torch_function_variadic, _QUERY),
     (torch.device, Annotation()),
+    (torch.Size, Annotation((Use.CONTENT,), result=Result.FRESH)),
+    *(
+        (method, Annotation((Use.CONTENT,), result=Result.FRESH))
+        for method in vars(torch.Size).values()
+        if type(method) in (WrapperDescriptorType, MethodDescriptorType)
+    ),
     *(
         (method, _refuse_random)
         for cls in random.Random.__mro__[:-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextvars
 import types
 from collections import OrderedDict, deque
 from typing import Any, Final
@@ -181,6 +182,15 @@ def _cell(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
     return ast.Attribute(base, "cell_contents", ast.Load())
 
 
+def read_context(variable: contextvars.ContextVar[Any]) -> Any:
+    """Return the value of a context variable, ABSENT if it is unset."""
+    return variable.get(ABSENT)
+
+
+def _context(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
+    return call(names.constant(read_context), base)
+
+
 def _closure(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
     cells = ast.Attribute(base, "__closure__", ast.Load())
     return ast.Subscript(cells, ast.Constant(edge.key), ast.Load())
@@ -209,6 +219,7 @@ _FETCHES: Final = {
     Kind.SLOT: _slot,
     Kind.CELL: _cell,
     Kind.CLOSURE: _closure,
+    Kind.CONTEXT: _context,
 }
 
 

@@ -79,12 +79,10 @@ class GuardProgram:
         guards: All conditions in the order of their tests.
         run: `run(args, kwargs)` gives the objects that the graph and the mock need,
             in the order in which they were asked for, or a `Failure`.
-        source: The generated function, for debugging.
     """
 
     guards: tuple[Guard, ...]
     run: Callable[[tuple[Any, ...], dict[str, Any]], Any]
-    source: str
 
     def check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the fetched objects as a list, or a `Failure`; never raises."""
@@ -140,10 +138,7 @@ class Builder:
             Guard(category, path, expected, "" if where is None else str(where))
         )
         for statement in statements:
-            for node in ast.walk(statement):
-                if isinstance(node, (ast.expr, ast.stmt)):
-                    node.lineno = node.end_lineno = len(self._guards)
-                    node.col_offset = node.end_col_offset = 0
+            _locate(statement, len(self._guards))
             self._body.append(statement)
 
     def unless(self, condition: ast.expr, value: ast.expr | None = None) -> ast.stmt:
@@ -263,23 +258,37 @@ class Builder:
         """Compile the program; a success returns the fetched objects as a list."""
         result = ast.List([self.variable(node) for node in fetched], ast.Load())
         leave: ast.stmt = ast.Return(result)
-        for node in ast.walk(leave):
-            if isinstance(node, (ast.expr, ast.stmt)):
-                node.lineno = node.end_lineno = len(self._guards) + 1
-                node.col_offset = node.end_col_offset = 0
+        _locate(leave, len(self._guards) + 1)
         arguments = ast.arguments(
             [], [ast.arg("args"), ast.arg("kwargs")], None, [], [], None, []
         )
         function = ast.FunctionDef(
             "guards", arguments, [*self._body, leave], [], None, None
         )
-        module = ast.fix_missing_locations(ast.Module([function], []))
-        code = compile(module, FILENAME, "exec")
+        _locate(arguments.args[0], 1)
+        _locate(arguments.args[1], 1)
+        function.lineno = function.end_lineno = 1
+        function.col_offset = function.end_col_offset = 0
+        code = compile(ast.Module([function], []), FILENAME, "exec")
         namespace = self.names.values
         exec(code, namespace)
         run = namespace.pop("guards")
         assert isinstance(run, types.FunctionType), "the module defines one function"
-        return GuardProgram(tuple(self._guards), run, ast.unparse(module))
+        return GuardProgram(tuple(self._guards), run)
+
+
+def _locate(node: ast.AST, line: int) -> None:
+    """Give a tree the line number of its guard; `ast.walk` takes thrice as long."""
+    if isinstance(node, ast.expr_context):
+        return
+    node.lineno = node.end_lineno = line  # type: ignore[attr-defined]
+    node.col_offset = node.end_col_offset = 0  # type: ignore[attr-defined]
+    for child in list(vars(node).values()):
+        if isinstance(child, ast.AST):
+            _locate(child, line)
+        elif type(child) is list:
+            for item in child:
+                _locate(item, line)
 
 
 def _category(edge: Edge) -> Category:

@@ -15,6 +15,16 @@ GENERATED_FLOATS = frozenset({torch.float32, torch.float64})
 # unsigned ones would lose their sign rule on the way: they run through torch.
 GENERATED = GENERATED_FLOATS | {torch.int64, torch.int32, torch.bool}
 
+# What text can name; unsigned elements travel as signed ones of the same bits.
+IMPORTED = GENERATED | {
+    torch.bfloat16,
+    torch.float16,
+    torch.int16,
+    torch.int8,
+    torch.uint8,
+}
+_CARRIERS = {torch.uint8: torch.int8}
+
 LITERAL_TYPES: dict[torch.dtype, type[np.generic]] = {
     torch.float32: np.float32,
     torch.float64: np.float64,
@@ -25,6 +35,17 @@ LITERAL_TYPES: dict[torch.dtype, type[np.generic]] = {
 """Types of constants that text can hold, as numpy spells them."""
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+
+def is_carried(dtype: torch.dtype) -> bool:
+    """Tell whether elements have another type in compiled code than in torch."""
+    return dtype in _CARRIERS
+
+
+def carried(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor's bits in the type that compiled code has for them."""
+    carrier = _CARRIERS.get(tensor.dtype)
+    return tensor if carrier is None else tensor.view(carrier)
 
 
 def generated_floats_only(function: FunctionT) -> FunctionT:

@@ -151,12 +151,14 @@ class Epilogue:
         buffers: Memory that outputs share.
         outputs: One for each leaf of the output.
         structure: How the leaves make up the output.
+        carried: Results that have another dtype in compiled code, and torch's dtype.
     """
 
     writes: tuple[tuple[int, int], ...]
     buffers: tuple[Buffer, ...]
     outputs: tuple[Output, ...]
     structure: Any
+    carried: tuple[tuple[int, torch.dtype], ...] = ()
 
     def finish(self, inputs: Sequence[Tensor], results: Sequence[Tensor]) -> Any:
         """Write to inputs and return what the recorded graph returns.
@@ -165,6 +167,10 @@ class Epilogue:
             inputs: The call's own inputs, not copies that were made contiguous.
             results: Contiguous results of the compiled function, in its order.
         """
+        if self.carried:
+            results = list(results)
+            for result, dtype in self.carried:
+                results[result] = results[result].view(dtype)
         with torch.no_grad():
             for input, result in self.writes:
                 inputs[input].copy_(results[result])

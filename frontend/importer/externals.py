@@ -11,6 +11,7 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
+from magweld.frontend.importer.dtypes import carried
 from magweld.frontend.importer.operators import is_generated
 from magweld.frontend.importer.simplify import OPERAND_STRIDES, tensors_of
 
@@ -45,9 +46,11 @@ class External:
             Exception: What torch raises, e.g. for an index out of range.
         """
         if self.strides is not None:
-            pairs = zip(tensors, self.strides, strict=True)
-            tensors = [_with_strides(tensor, stride) for tensor, stride in pairs]
-        values = dict(zip(self.operands, tensors, strict=True))
+            strided = zip(tensors, self.strides, strict=True)
+            tensors = [_with_strides(tensor, stride) for tensor, stride in strided]
+        pairs = zip(self.operands, tensors, strict=True)
+        # Unsigned elements come as signed ones.
+        values = {node: tensor.view(_dtype(node)) for node, tensor in pairs}
 
         def value(node: fx.Node) -> Any:
             return values[node] if node in values else _run_empty(node)
@@ -56,7 +59,7 @@ class External:
         target: Callable[..., Any] = self.node.target  # type: ignore[assignment]
         result = target(*arguments[0], **arguments[1])
         leaves = pytree.tree_leaves(result)
-        return tuple(leaf for leaf in leaves if isinstance(leaf, torch.Tensor))
+        return tuple(carried(leaf) for leaf in leaves if isinstance(leaf, torch.Tensor))
 
 
 def find_externals(graph: fx.Graph, forced: frozenset[str]) -> Mapping[str, External]:
@@ -95,6 +98,11 @@ def _external(node: fx.Node, absorbed: set[fx.Node]) -> External:
         pairs = zip(node.all_input_nodes, strides, strict=True)
         strides = tuple(stride for n, stride in pairs if n not in absorbed)
     return External(node, tuple(operands), strides)
+
+
+def _dtype(node: fx.Node) -> torch.dtype:
+    dtype: torch.dtype = node.meta["val"].dtype
+    return dtype
 
 
 def _with_strides(tensor: torch.Tensor, stride: tuple[int, ...]) -> torch.Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -15,6 +15,7 @@ from magweld.frontend.importer.capture import (
     lift_large_literals,
     to_aten,
 )
+from magweld.frontend.importer.dtypes import IMPORTED, carried, is_carried
 from magweld.frontend.importer.epilogue import Epilogue
 from magweld.frontend.importer.externals import External, find_externals
 from magweld.frontend.importer.observation import observe
@@ -47,6 +48,7 @@ class ImportedGraph:
         constants: Tensors that the recorded graph holds.
         externals: Operators that run through torch, by node name, in order.
         epilogue: What happens after the compiled function.
+        converted: Arguments that the compiled function cannot take as they are.
     """
 
     text: str
@@ -55,11 +57,15 @@ class ImportedGraph:
     constants: tuple[torch.Tensor, ...]
     externals: Mapping[str, External]
     epilogue: Epilogue
+    converted: tuple[int, ...]
 
     def prepare(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Return the arguments of the compiled function: used inputs, contiguous."""
         every = [*inputs, *self.constants]
-        return [every[position].contiguous() for position in self.arguments]
+        arguments = [every[position] for position in self.arguments]
+        for number in self.converted:
+            arguments[number] = carried(arguments[number].contiguous())
+        return arguments
 
     def finish(
         self, inputs: Sequence[torch.Tensor], results: Sequence[torch.Tensor]
@@ -91,9 +97,7 @@ class ImportedGraph:
         forced = frozenset([*nodes, *self.externals])
         externals = find_externals(self.aten.graph, forced)
         text = to_torch_dialect(self.aten.graph, externals)
-        return ImportedGraph(
-            text, self.aten, self.arguments, self.constants, externals, self.epilogue
-        )
+        return replace(self, text=text, externals=externals)
 
     def where(self, node: str) -> str:
         """Return a node's name with the user's file and line where it is known."""
@@ -131,7 +135,21 @@ def import_graph(
         _require_real(node)
     externals = find_externals(aten.graph, frozenset())
     text = to_torch_dialect(aten.graph, externals)
-    return ImportedGraph(text, aten, arguments, tuple(constants), externals, epilogue)
+    every = [*example_inputs, *constants]
+    return ImportedGraph(
+        text=text,
+        aten=aten,
+        arguments=arguments,
+        constants=tuple(constants),
+        externals=externals,
+        epilogue=epilogue,
+        converted=tuple(
+            number
+            for number, position in enumerate(arguments)
+            if not every[position].is_contiguous()
+            or is_carried(every[position].dtype)
+        ),
+    )
 
 
 def _drop_unused_inputs(graph: fx.Graph) -> tuple[int, ...]:
@@ -152,7 +170,7 @@ def _require_plain(tensor: torch.Tensor, where: str) -> None:
         raise refusals.DEVICE.at(where, tensor.device)
     if tensor.layout is not torch.strided:
         raise refusals.LAYOUT.at(where, tensor.layout)
-    if tensor.is_quantized or tensor.dtype.is_complex:
+    if tensor.dtype not in IMPORTED:
         raise refusals.DTYPE.at(where, tensor.dtype)
     if tensor.is_conj() or tensor.is_neg():
         raise refusals.LAZY_BITS.at(where)
@@ -165,5 +183,5 @@ def _require_real(node: fx.Node) -> None:
             raise refusals.DEVICE.at(where, value.device)
         if value.layout is not torch.strided:
             raise refusals.LAYOUT.at(where, value.layout)
-        if value.is_quantized or value.dtype.is_complex:
+        if value.dtype not in IMPORTED:
             raise refusals.DTYPE.at(where, value.dtype)

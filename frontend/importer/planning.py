@@ -10,6 +10,7 @@ import torch
 from torch import fx
 
 from magweld.frontend.importer import refusals
+from magweld.frontend.importer.dtypes import is_carried
 from magweld.frontend.importer.epilogue import (
     Buffer,
     BufferOutput,
@@ -59,6 +60,7 @@ def plan_epilogue(
         tuple(planner.buffers),
         tuple(planner.outputs),
         observation.structure,
+        tuple(planner.carried()),
     )
 
 
@@ -91,6 +93,11 @@ class _Planner:
         if node not in self.results:
             self.results.append(node)
         return self.results.index(node)
+
+    def carried(self) -> list[tuple[int, torch.dtype]]:
+        """Return the results of types that compiled code has not, with their types."""
+        dtypes = [node.meta["val"].dtype for node in self.results]
+        return [(n, dtype) for n, dtype in enumerate(dtypes) if is_carried(dtype)]
 
     def close(self) -> None:
         """Make the graph return the results."""

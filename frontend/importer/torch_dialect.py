@@ -66,6 +66,13 @@ class _NodeImporter(GraphNodeImporter):  # type: ignore[misc]
             )
         self.bind_node_value(node, op.result)
 
+    def _import_argument(
+        self, loc: ir.Location, arg: Any, expected_jit_type: Any = None
+    ) -> Any:
+        if isinstance(arg, fx.Node) and arg.op == "get_attr":
+            return self.resolve_node_value(arg)
+        return super()._import_argument(loc, arg, expected_jit_type)
+
     def _import_torch_op_overload(
         self, loc: ir.Location, node: fx.Node, concrete_target: Any = None
     ) -> None:

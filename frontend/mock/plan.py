@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import types
 from collections import OrderedDict, deque
 from collections.abc import Callable
@@ -146,6 +147,13 @@ class Planner:
 
     def _slot_write(self, node: Node, descriptor: Any, before: Any) -> list[steps.Step]:
         target = Constant(node.obj) if node.constant else self._fetch(node)
+        if type(node.obj) is contextvars.ContextVar:
+            value = node.obj.get(ABSENT)
+            if value is before:
+                return []
+            if value is ABSENT:
+                raise StopRecordingError("result-object", "a context variable")
+            return [Call(steps.set_context, target, (self.source(value),))]
         if type(node.obj) is types.CellType:
             value = cell_value(node.obj)
             if value is ABSENT:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -146,6 +147,11 @@ def set_cell(cell: types.CellType, value: Any) -> None:
 def clear_cell(cell: types.CellType) -> None:
     """Unbind a closure variable."""
     del cell.cell_contents
+
+
+def set_context(variable: contextvars.ContextVar[Any], value: Any) -> None:
+    """Write a context variable."""
+    variable.set(value)
 
 
 def replace_list(target: list[Any], items: list[Any]) -> None:

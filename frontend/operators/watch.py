@@ -28,6 +28,14 @@ _STATISTICS = (3, 4)
 _TRAINING = 5
 
 
+def _gathers(func: Any, args: Any) -> bool:
+    # Indexing has a dynamic shape only when a mask selects the elements.
+    return func._schema.name == "aten::index" and not any(
+        index is not None and index.dtype in (torch.bool, torch.uint8)
+        for index in args[1]
+    )
+
+
 def _traits(func: Any) -> _Traits:
     schema = func._schema
     written = [
@@ -78,7 +86,7 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
         if traits is None:
             traits = self._known[func] = _traits(func)
         self.calls += 1
-        self.dynamic |= traits.dynamic
+        self.dynamic |= traits.dynamic and not _gathers(func, args)
         self.reads |= traits.reads
         self.random |= traits.random
         kwargs = kwargs or {}

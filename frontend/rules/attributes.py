@@ -22,6 +22,8 @@ from magweld.frontend.state.values import is_scalar
 if TYPE_CHECKING:
     from magweld.frontend.monitor.observer import Observer
 
+_NATIVE_GETTERS: Final = (types.GetSetDescriptorType, types.MemberDescriptorType)
+
 # Native getters whose result follows from the identity or the type of the object.
 _FIXED_GETTERS: Final = frozenset(
     {
@@ -34,6 +36,7 @@ _FIXED_GETTERS: Final = frozenset(
         type.__dict__["__bases__"],
         type.__dict__["__doc__"],
         type.__dict__["__text_signature__"],
+        *(v for v in vars(types.CodeType).values() if type(v) in _NATIVE_GETTERS),
     }
 )
 # Native getters of parts that code may replace; guarded by value.
@@ -86,11 +89,15 @@ def read_attribute(observer: Observer, obj: Any, name: str) -> Found:
     Returns:
         How the attribute is found.
     """
-    graph = observer.session.graph
     found = lookup(obj, name)
-    _note_lookup(graph, obj, name, found)
-    _READERS.get(found.how, _read_nothing)(observer, obj, name, found)
+    read_found(observer, obj, name, found)
     return found
+
+
+def read_found(observer: Observer, obj: Any, name: str, found: Found) -> None:
+    """Record what an attribute access reads that was looked up before."""
+    _note_lookup(observer.session.graph, obj, name, found)
+    _READERS.get(found.how, _read_nothing)(observer, obj, name, found)
 
 
 def _note_lookup(graph: RefGraph, obj: Any, name: str, found: Found) -> None:
@@ -143,6 +150,7 @@ def _read_slot(observer: Observer, obj: Any, name: str, found: Found) -> None:
 def _read_native(observer: Observer, obj: Any, name: str, found: Found) -> None:
     session = observer.session
     if found.value in _FIXED_GETTERS:
+        observer.after = adopt_top
         return
     if found.value in _FIELD_GETTERS:
         session.graph.read(

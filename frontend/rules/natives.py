@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
 from magweld.frontend.annotations.model import (
@@ -154,6 +155,12 @@ def _truth(observer: Observer, argument: Any) -> None:
     test_truth(observer, argument)
 
 
+_ORDERED_VIEWS: Final = (
+    OrderedDict[int, int]().keys,
+    OrderedDict[int, int]().values,
+    OrderedDict[int, int]().items,
+)
+
 # Iterators and views over containers: whoever made them has read the container.
 ITERATORS: Final = frozenset(
     {
@@ -166,7 +173,10 @@ ITERATORS: Final = frozenset(
         type({}.keys()),
         type({}.values()),
         type({}.items()),
+        *(type(view()) for view in _ORDERED_VIEWS),
+        *(type(iter(view())) for view in _ORDERED_VIEWS),
         types.GeneratorType,
+        types.MappingProxyType,
         enumerate,
         zip,
         map,

@@ -74,10 +74,11 @@ def is_python(method: Any) -> bool:
 
 def is_plain(method: Any) -> bool:
     """Return whether a native special method is that of a built-in container."""
-    return (
-        type(method) in (types.WrapperDescriptorType, types.MethodDescriptorType)
-        and method.__objclass__ in PLAIN_OWNERS
-    )
+    if type(method) not in (types.WrapperDescriptorType, types.MethodDescriptorType):
+        return False
+    owner = method.__objclass__
+    # Native subclasses of tuple add names to their elements, not behaviour.
+    return owner in PLAIN_OWNERS or issubclass(owner, tuple)
 
 
 def binary_op(observer: Observer, row: Row, stack: list[Any]) -> None:

@@ -100,7 +100,7 @@ def _is_generic(getter: Any) -> bool:
     return owner not in _CUSTOM_GETTERS and owner.__module__ in _PLAIN_MODULES
 
 
-_PLAIN_MODULES: Final = ("builtins", "collections", "functools")
+_PLAIN_MODULES: Final = ("_contextvars", "builtins", "collections", "functools")
 
 
 def lookup(obj: Any, name: str) -> Found:
@@ -112,8 +112,20 @@ def lookup(obj: Any, name: str) -> Found:
     if not _is_generic(getter):
         python = type(getter) is types.FunctionType
         return Found(Lookup.PYTHON_HOOK if python else Lookup.OPAQUE, getter)
+    return lookup_generic(obj, name, hook=True)
+
+
+def lookup_generic(obj: Any, name: str, hook: bool = False) -> Found:
+    """Return what `object.__getattribute__` will find, or that of a class or module.
+
+    Args:
+        obj: Where to look.
+        name: What for.
+        hook: Whether `__getattr__` is asked in the end.
+    """
     if is_class(obj):
         return _lookup_class(obj, name)
+    kind = type(obj)
     in_class = find_in_mro(kind, name)
     if in_class is not ABSENT and _is_data_descriptor(in_class):
         return describe(in_class)
@@ -122,7 +134,7 @@ def lookup(obj: Any, name: str) -> Found:
         return Found(Lookup.INSTANCE, namespace[name])
     if in_class is not ABSENT:
         return describe(in_class)
-    return _lookup_hook(obj, namespace)
+    return _lookup_hook(obj, namespace) if hook else Found(Lookup.ABSENT, ABSENT)
 
 
 def _lookup_hook(obj: Any, namespace: dict[str, Any] | None) -> Found:

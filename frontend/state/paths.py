@@ -9,6 +9,7 @@ from magweld.frontend.state.refgraph import Edge, Kind, Node
 _FORMS = {
     Kind.INSTANCE_DICT: "{}.__dict__",
     Kind.CELL: "{}.cell_contents",
+    Kind.CONTEXT: "{}.get()",
     Kind.CODE: "{}.__code__",
     Kind.DEFAULTS: "{}.__defaults__",
     Kind.KWDEFAULTS: "{}.__kwdefaults__",

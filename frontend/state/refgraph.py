@@ -26,6 +26,7 @@ class Kind(Enum):
     SLOT = auto()  # value behind a member descriptor
     CLASS_ATTRIBUTE = auto()  # first hit in the method resolution order
     CELL = auto()  # content of a closure cell
+    CONTEXT = auto()  # value of a context variable
     CODE = auto()  # code of a function
     DEFAULTS = auto()  # positional defaults of a function
     KWDEFAULTS = auto()  # keyword defaults of a function

@@ -61,7 +61,9 @@ class Group:
     def stays_in_registers(self, position: int) -> bool:
         """Whether a node melts into its only consumer, element by element."""
         consumers = self.consumers(position)
-        if len(consumers) != 1 or self.nodes[position].reduction:
+        if len(consumers) != 1:
+            return False
+        if self.nodes[position].kind is not OperatorKind.ELEMENTWISE:
             return False
         consumer = self.nodes[consumers[0]]
         return consumer.kind in (OperatorKind.ELEMENTWISE, OperatorKind.REDUCTION)

@@ -86,12 +86,8 @@ def block_steps(shape: BlockShape) -> tuple[Step, ...]:
     )
 
 
-def nvvm_steps(chip: str) -> tuple[Step, ...]:
-    """Return the steps from the gpu dialect to the NVVM dialect, alike for all chips.
-
-    Args:
-        chip: Any; LLVM alone distinguishes them.
-    """
+def nvvm_steps() -> tuple[Step, ...]:
+    """Return the steps from the gpu dialect to the NVVM dialect."""
     return (
         Upstream("gpu.module(convert-scf-to-cf)"),
         Upstream(
@@ -119,7 +115,7 @@ def rocdl_steps(chip: str) -> tuple[Step, ...]:
 
 
 _LOWERINGS: dict[Backend, Callable[[str], tuple[Step, ...]]] = {
-    Backend.NVVM: nvvm_steps,
+    Backend.NVVM: lambda chip: nvvm_steps(),
     Backend.ROCDL: rocdl_steps,
 }
 

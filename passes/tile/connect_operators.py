@@ -9,7 +9,7 @@ from magweld.bindings import ir
 from magweld.dialects.tile_graph import is_tile_graph, device_of
 from magweld.passes.analysis.graph_body import Edge, GraphBody, read_body
 from magweld.passes.analysis.policy import Plan, schedule
-from magweld.passes.analysis.propagation import Group, Refusal
+from magweld.passes.analysis.propagation import Group, Refusal, propagate
 from magweld.passes.base import FunctionPass
 from magweld.targets.device import Device
 
@@ -85,6 +85,14 @@ class _Connector:
         if outside:
             detail = f"{self.body.models[producer].name} has {len(outside)} more"
             return Refusal("other-readers", detail)
+        merged = self.body.group(together)
+        whole = propagate(merged, merged.root.grid_extents)
+        if isinstance(whole, Refusal):
+            return whole
+        if merged.stays_in_registers(together.index(producer)):
+            # Element by element into its only reader: never slower, nothing to weigh.
+            self._merge(root, producer, together)
+            return None
         apart = [self._plan(self.groups[i]) for i in (producer, root)]
         plan = self._plan(together)
         if isinstance(plan, Refusal):

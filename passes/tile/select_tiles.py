@@ -16,6 +16,7 @@ from magweld.passes.analysis.cost import external_reads
 from magweld.passes.analysis.graph_body import GraphBody, read_body
 from magweld.passes.analysis.policy import Plan, schedule
 from magweld.passes.analysis.propagation import Group, Refusal
+from magweld.passes.analysis.regions import OperatorKind
 from magweld.passes.base import FunctionPass
 from magweld.passes.ir_utils import located_error
 from magweld.targets.device import Device
@@ -59,7 +60,9 @@ def _annotate(
         attributes["tile"] = tile_attribute(group.root.grid_extents)
         attributes["level"] = ir.StringAttr.get(device.levels[0].name)
         return
-    before = sum(_alone(body, i, device, plans) for i in range(len(group.nodes)))
+    before = plan.cost.traffic
+    if len(group.nodes) > 1:
+        before = sum(_alone(body, i, device, plans) for i in range(len(group.nodes)))
     number = ir.IntegerType.get_signless(64)
     attributes["tile"] = tile_attribute(plan.tile)
     attributes["level"] = ir.StringAttr.get(plan.level)
@@ -83,8 +86,10 @@ def _alone(
 ) -> int:
     """Bytes that one operator moves when nothing is connected to it."""
     group = body.group([position])
-    plan = _schedule(group, device, plans)
-    if isinstance(plan, Plan):
-        return plan.cost.traffic
+    if group.root.kind is OperatorKind.CONTRACTION:
+        # Its operands are read again for every tile unless a cache holds them.
+        plan = _schedule(group, device, plans)
+        if isinstance(plan, Plan):
+            return plan.cost.traffic
     reads = {tensor: read.total_bytes for _, read, tensor in external_reads(group)}
     return sum(reads.values()) + sum(w.total_bytes for w in group.root.writes)

@@ -39,6 +39,13 @@ from torch_mlir.dialects.transform import memref as memref_transform
 from torch_mlir.dialects.transform import structured as structured_transform
 from torch_mlir.dialects.transform import vector as vector_transform
 
+# MLIR looks for the Python module of a dialect by name, at every use until it finds
+# one: with ours on its path it asks once.
+ext._cext.globals.append_dialect_search_prefix("magweld.dialects")
+
+# What the bindings know of all contexts: where Python modules of dialects are.
+registry = ext._cext.globals
+
 __all__ = [
     "affine",
     "amdgpu",
@@ -63,6 +70,7 @@ __all__ = [
     "nvvm",
     "openmp",
     "passmanager",
+    "registry",
     "rewrite",
     "rocdl",
     "scf",

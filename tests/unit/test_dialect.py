@@ -5,8 +5,11 @@ Its verifier is tested in lit_tests/dialects/tile_graph/invalid.mlir.
 
 from __future__ import annotations
 
+import importlib
+from pathlib import Path
+
 import pytest
-from magweld.bindings import ir
+from magweld.bindings import ir, registry
 from magweld.context import make_context
 from magweld.diagnostics import from_mlir
 from magweld.dialects import irdl_module, load_dialects
@@ -232,3 +235,17 @@ def test_the_irdl_export_defines_every_op_and_attribute() -> None:
         *("connect", "operator", "subgraph", "yield"),
         *("device", "level", "tile"),
     }
+
+
+def test_the_example_of_the_documentation_is_valid() -> None:
+    page = Path(__file__).parents[2] / "docs" / "dialect.md"
+    example = page.read_text("utf-8").partition("```mlir\n")[2].partition("```")[0]
+    with make_context():
+        module = ir.Module.parse(example)
+        assert is_tile_graph(module.body.operations[0])
+
+
+def test_the_bindings_find_the_module_of_the_dialect() -> None:
+    # Else they search for it on every look-up of a class, and verifying gets slow.
+    assert "magweld.dialects" in registry.dialect_search_modules
+    assert importlib.import_module("magweld.dialects.tile_graph")

@@ -3,22 +3,22 @@
 from collections.abc import Iterator
 
 from magweld.bindings import ext, ir
-from magweld.dialects.tile_graph.dialect import TileGraphDialect
+from magweld.dialects.tile_graph.dialect import Operation
 from magweld.dialects.tile_graph.structure import VIEWS
 from magweld.dialects.tile_graph.verification import (
     OPERATOR,
     SUBGRAPH,
-    enclosing_device,
-    level_violations,
+    found_level,
     parent_violations,
     quoted,
     report,
 )
+from magweld.targets.device import Device
 
 _PRODUCERS = (OPERATOR, SUBGRAPH, "func.call", *sorted(VIEWS))
 
 
-class ConnectOp(TileGraphDialect.Operation, name="connect"):
+class ConnectOp(Operation, name="connect"):
     """An edge of the graph and the memory level that its value lives at.
 
     The level decides how the consumer's tile reaches its operand: at the outermost
@@ -50,8 +50,9 @@ class ConnectOp(TileGraphDialect.Operation, name="connect"):
                 f"{self.input.type}, got {self.output.type}"
             )
         yield from self._producer_violations()
-        yield from level_violations(self, self.level.value)
-        yield from self._subgraph_violations()
+        device = yield from found_level(self, self.level.value)
+        if device is not None:
+            yield from self._subgraph_violations(device)
 
     def _producer_violations(self) -> Iterator[str]:
         if isinstance(self.input, ir.BlockArgument):
@@ -63,10 +64,9 @@ class ConnectOp(TileGraphDialect.Operation, name="connect"):
                 f"{quoted(_PRODUCERS)}, got a result of '{producer}'"
             )
 
-    def _subgraph_violations(self) -> Iterator[str]:
+    def _subgraph_violations(self, device: Device) -> Iterator[str]:
         parent = self.operation.parent.operation
-        device = enclosing_device(self.operation)
-        if parent.name != SUBGRAPH or device is None:
+        if parent.name != SUBGRAPH:
             return
         outer = ir.StringAttr(parent.attributes["level"]).value
         names = device.level_names()

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from magweld.bindings import ext, ir
-from magweld.dialects.tile_graph.dialect import TileGraphDialect, read_by_position
+from magweld.dialects.tile_graph.dialect import Operation, read_by_position
 from magweld.dialects.tile_graph.structure import (
     captured_values,
     is_allowed_in_operator,
@@ -23,7 +23,7 @@ from magweld.dialects.tile_graph.verification import (
 
 
 @read_by_position
-class OperatorOp(TileGraphDialect.Operation, name="operator"):
+class OperatorOp(Operation, name="operator"):
     """A node of the graph: one root operation on tensors and what prepares it.
 
     The root is a linalg operation, or a tensor operation that moves elements.

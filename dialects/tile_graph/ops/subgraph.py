@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from magweld.bindings import ext, ir
-from magweld.dialects.tile_graph.dialect import TileGraphDialect, read_by_position
+from magweld.dialects.tile_graph.dialect import Operation, read_by_position
 from magweld.dialects.tile_graph.structure import (
     VIEWS,
     YIELD,
@@ -14,15 +14,15 @@ from magweld.dialects.tile_graph.structure import (
 from magweld.dialects.tile_graph.verification import (
     OPERATOR,
     body_violations,
-    enclosing_device,
+    found_level,
     implementation_violations,
     integer_violations,
-    level_violations,
     parent_violations,
     region_violations,
     report,
     tile_violations,
 )
+from magweld.targets.device import Level
 
 _BODY = frozenset({OPERATOR, YIELD, "tile_graph.connect"} | VIEWS)
 _LEAST_OF_INTEGER = {
@@ -34,7 +34,7 @@ _LEAST_OF_INTEGER = {
 
 
 @read_by_position
-class SubgraphOp(TileGraphDialect.Operation, name="subgraph"):
+class SubgraphOp(Operation, name="subgraph"):
     """Operators that are connected below the outermost level: one kernel.
 
     It reads the values that its region uses from outside, and gives what its last
@@ -74,13 +74,14 @@ class SubgraphOp(TileGraphDialect.Operation, name="subgraph"):
         if not operators:
             yield f"expected its body to hold a '{OPERATOR}'"
             return
-        yield from level_violations(self, self.level.value)
+        device = yield from found_level(self, self.level.value)
         yield from implementation_violations(self)
         yield from self._tile_violations(operators[-1])
         for name, least in _LEAST_OF_INTEGER.items():
             yield from integer_violations(self, name, least)
         yield from self._traffic_violations()
-        yield from self._footprint_violations()
+        if device is not None:
+            yield from self._footprint_violations(device.level(self.level.value))
 
     def _tile_violations(self, operator: ir.OpView) -> Iterator[str]:
         attributes = self.operation.attributes
@@ -103,13 +104,9 @@ class SubgraphOp(TileGraphDialect.Operation, name="subgraph"):
                 f"bytes, got {after} bytes"
             )
 
-    def _footprint_violations(self) -> Iterator[str]:
+    def _footprint_violations(self, level: Level) -> Iterator[str]:
         footprint = self._integer("footprint")
-        device = enclosing_device(self.operation)
-        if footprint is None or device is None:
-            return
-        level = device.level(self.level.value)
-        if level.capacity and footprint > level.capacity:
+        if footprint is not None and level.capacity and footprint > level.capacity:
             yield (
                 f"expected its footprint to fit into level '{level.name}' of "
                 f"{level.capacity} bytes, got {footprint} bytes"

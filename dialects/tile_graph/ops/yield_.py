@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from magweld.bindings import ext, ir
-from magweld.dialects.tile_graph.dialect import TileGraphDialect, read_by_position
+from magweld.dialects.tile_graph.dialect import Operation, read_by_position
 from magweld.dialects.tile_graph.verification import (
     OPERATOR,
     SUBGRAPH,
@@ -15,7 +15,7 @@ from magweld.dialects.tile_graph.verification import (
 
 @read_by_position
 class YieldOp(
-    TileGraphDialect.Operation,
+    Operation,
     name="yield",
     traits=[ir.IsTerminatorTrait, ext.Pure],
 ):

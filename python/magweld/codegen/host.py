@@ -17,6 +17,27 @@ from magweld.diagnostics import MagweldError
 _BROKEN = frozenset({"avx512bf16", "avxneconvert"})
 
 
+# What the code generator calls to round to bfloat: round to nearest, ties to even.
+# The C library has it only where it comes from a recent compiler. It must not use
+# arithmetic on bfloat itself.
+_SUPPORT = """
+define weak hidden bfloat @__truncsfbf2(float %x) {
+  %bits = bitcast float %x to i32
+  %high = lshr i32 %bits, 16
+  %odd = and i32 %high, 1
+  %bias = add i32 %odd, 32767
+  %sum = add i32 %bits, %bias
+  %rounded = lshr i32 %sum, 16
+  %nan = fcmp uno float %x, %x
+  %quiet = or i32 %high, 64
+  %chosen = select i1 %nan, i32 %quiet, i32 %rounded
+  %narrow = trunc i32 %chosen to i16
+  %result = bitcast i16 %narrow to bfloat
+  ret bfloat %result
+}
+"""
+
+
 class CodegenError(MagweldError):
     """LLVM refused code that it was given."""
 
@@ -107,7 +128,7 @@ def _link(
     texts: Sequence[str], target: HostTarget, machine: llvm.TargetMachine
 ) -> llvm.ModuleRef:
     linked = None
-    for text in texts:
+    for text in (*texts, _SUPPORT) if texts else ():
         try:
             module = llvm.parse_assembly(text)
             module.verify()

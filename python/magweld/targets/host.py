@@ -127,7 +127,7 @@ def _default_caches(defaults: Mapping[str, Any], cores: int) -> dict[int, _Cache
 
 
 def _cache_levels(
-    caches: Mapping[int, _Cache], cores: int, clock_ghz: float
+    caches: dict[int, _Cache], cores: int, clock_ghz: float
 ) -> list[Level]:
     defaults = tables()[HOST]
     levels = []

@@ -1,0 +1,56 @@
+// RUN: magweld-opt --expand-gpu-math %s | filecheck %s
+
+// CHECK-LABEL: gpu.func @intrinsics(
+// CHECK:         llvm.call_intrinsic "llvm.exp2.f32"
+// CHECK:         llvm.call_intrinsic "llvm.sqrt.f32"
+// CHECK:         llvm.call_intrinsic "llvm.fma.f32"
+// CHECK:         llvm.call_intrinsic "llvm.floor.f64"
+// CHECK-NOT:     math.
+gpu.module @intrinsics_module {
+  gpu.func @intrinsics(%a: f32, %b: f64, %out: memref<f32>, %wide: memref<f64>) kernel {
+    %0 = math.exp2 %a : f32
+    %1 = math.sqrt %0 : f32
+    %2 = math.fma %1, %a, %0 : f32
+    %3 = math.floor %b : f64
+    memref.store %2, %out[] : memref<f32>
+    memref.store %3, %wide[] : memref<f64>
+    gpu.return
+  }
+}
+
+// The argument is reduced with two fused multiply-adds around the hardware's 2^r.
+// CHECK-LABEL: gpu.func @exponential(
+// CHECK:         %[[HIGH:.+]] = arith.constant 1.44269502 : f32
+// CHECK:         llvm.call_intrinsic "llvm.fma.f32"(%[[X:.+]], %[[HIGH]], %{{.+}})
+// CHECK:         %[[LOW:.+]] = arith.constant 1.92596303E-8 : f32
+// CHECK:         %[[R:.+]] = llvm.call_intrinsic "llvm.fma.f32"(%{{.+}}, %[[LOW]], %{{.+}})
+// CHECK:         %[[POWER:.+]] = llvm.call_intrinsic "llvm.exp2.f32"(%[[R]])
+// CHECK:         arith.mulf %[[POWER]]
+// CHECK-NOT:     math.
+gpu.module @exponential_module {
+  gpu.func @exponential(%a: f32, %out: memref<f32>) kernel {
+    %0 = math.exp %a : f32
+    memref.store %0, %out[] : memref<f32>
+    gpu.return
+  }
+}
+
+// Other functions become arithmetic.
+// CHECK-LABEL: gpu.func @arithmetic(
+// CHECK-NOT:     math.
+// CHECK:         llvm.call_intrinsic "llvm.copysign.f32"
+gpu.module @arithmetic_module {
+  gpu.func @arithmetic(%a: f32, %out: memref<f32>) kernel {
+    %0 = math.erf %a : f32
+    %1 = math.tanh %0 : f32
+    memref.store %1, %out[] : memref<f32>
+    gpu.return
+  }
+}
+
+// CHECK-LABEL: func.func @host(
+// CHECK:         math.exp
+func.func @host(%a: f32) -> f32 {
+  %0 = math.exp %a : f32
+  return %0 : f32
+}

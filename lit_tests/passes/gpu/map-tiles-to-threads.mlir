@@ -1,0 +1,130 @@
+// RUN: magweld-opt --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(map-tiles-to-threads{threads=16 subgroup=8})" %s | filecheck %s
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+
+// Neighbouring threads take neighbouring elements: 8 along a row, strided.
+// CHECK-LABEL: func.func @elementwise(
+// CHECK:           scf.forall (%[[R:.+]], %[[T:.+]]) in (2, 8) {
+// CHECK:             %[[X:.+]] = memref.subview %{{.+}}[%[[R]], %[[T]]] [2, 4] [2, 8]
+// CHECK:             %[[Y:.+]] = memref.subview %{{.+}}[%[[R]], %[[T]]] [2, 4] [2, 8]
+// CHECK:             linalg.exp ins(%[[X]] : {{.+}}) outs(%[[Y]] :
+// CHECK:           } {mapping = [#gpu.thread<linear_dim_1>, #gpu.thread<linear_dim_0>]}
+func.func @elementwise(%x: memref<4x32xf32>, %out: memref<4x32xf32>) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    linalg.exp ins(%x : memref<4x32xf32>) outs(%out : memref<4x32xf32>)
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// -----
+
+// The output of a contraction is shared in squares; what works on it follows.
+// CHECK-LABEL: func.func @contraction(
+// CHECK:           %[[ACC:.+]] = memref.alloc() : memref<8x8xf32, #gpu.address_space<workgroup>>
+// CHECK:           scf.forall (%[[I:.+]], %[[J:.+]]) in (4, 4)
+// CHECK:             %[[F:.+]] = memref.subview %[[ACC]][%[[I]], %[[J]]] [2, 2] [4, 4]
+// CHECK:             linalg.fill ins(%{{.+}}) outs(%[[F]] :
+// CHECK:           scf.forall (%[[I:.+]], %[[J:.+]]) in (4, 4)
+// CHECK-DAG:         %[[A:.+]] = memref.subview %{{.+}}[%[[I]], 0] [2, 16] [4, 1]
+// CHECK-DAG:         %[[B:.+]] = memref.subview %{{.+}}[0, %[[J]]] [16, 2] [1, 4]
+// CHECK-DAG:         %[[C:.+]] = memref.subview %[[ACC]][%[[I]], %[[J]]] [2, 2] [4, 4]
+// CHECK:             linalg.matmul ins(%[[A]], %[[B]] : {{.+}}) outs(%[[C]] :
+// CHECK:           scf.forall (%[[I:.+]], %[[J:.+]]) in (4, 4)
+// CHECK:             memref.subview %[[ACC]][%[[I]], %[[J]]] [2, 2] [4, 4]
+// CHECK:             linalg.exp
+func.func @contraction(%a: memref<8x16xf32>, %b: memref<16x8xf32>, %out: memref<8x8xf32>) attributes {tile_graph.kernel} {
+  %zero = arith.constant 0.0 : f32
+  scf.forall (%n) in (1) {
+    %acc = memref.alloc() : memref<8x8xf32, #gpu.address_space<workgroup>>
+    linalg.fill ins(%zero : f32) outs(%acc : memref<8x8xf32, #gpu.address_space<workgroup>>)
+    linalg.matmul ins(%a, %b : memref<8x16xf32>, memref<16x8xf32>) outs(%acc : memref<8x8xf32, #gpu.address_space<workgroup>>)
+    linalg.exp ins(%acc : memref<8x8xf32, #gpu.address_space<workgroup>>) outs(%out : memref<8x8xf32>)
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+
+// Each thread reduces what it owns into its own partial result; eight threads more
+// than one merges alone are merged by the rows' threads.
+// CHECK-LABEL: func.func @row_sum(
+// CHECK-SAME:      %[[X:[a-z0-9]+]]: memref<2x32xf32>, %[[SUM:[a-z0-9]+]]: memref<2xf32>
+// CHECK:           %[[PARTIAL:.+]] = memref.alloc() : memref<2x8xf32, #gpu.address_space<workgroup>>
+// CHECK:           scf.forall (%[[R:.+]], %[[T:.+]]) in (2, 8) {
+// CHECK:             %[[OWN:.+]] = memref.subview %[[X]][%[[R]], %[[T]]] [1, 4] [2, 8]
+// CHECK:             %[[P:.+]] = memref.subview %[[PARTIAL]][%[[R]], %[[T]]] [1, 1] [2, 8]
+// CHECK:             %[[NEUTRAL:.+]] = arith.constant -0.000000e+00 : f32
+// CHECK:             linalg.fill ins(%[[NEUTRAL]] : f32) outs(%[[P]] :
+// CHECK:             linalg.generic {{.+}} ins(%[[OWN]] : {{.+}}) outs(%[[P]] :
+// CHECK:           scf.forall (%[[R:.+]]) in (2) {
+// CHECK:             %[[ALL:.+]] = memref.subview %[[PARTIAL]][%[[R]], 0] [1, 8] [2, 1]
+// CHECK:             %[[S:.+]] = memref.subview %[[SUM]][%[[R]]] [1] [2]
+// CHECK:             linalg.generic {{.+}} ins(%[[ALL]] : {{.+}}) outs(%[[S]] :
+// CHECK:               arith.addf
+func.func @row_sum(%x: memref<2x32xf32>, %sum: memref<2xf32>) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]} ins(%x : memref<2x32xf32>) outs(%sum : memref<2xf32>) {
+    ^bb0(%p: f32, %acc: f32):
+      %0 = arith.addf %p, %acc : f32
+      linalg.yield %0 : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+
+// A reduction without a known combiner is done by one thread a row.
+// CHECK-LABEL: func.func @last_of_row(
+// CHECK:           scf.forall (%[[R:.+]]) in (2) {
+// CHECK:             memref.subview %{{.+}}[%[[R]], 0] [1, 32] [2, 1]
+func.func @last_of_row(%x: memref<2x32xf32>, %last: memref<2xf32>) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]} ins(%x : memref<2x32xf32>) outs(%last : memref<2xf32>) {
+    ^bb0(%p: f32, %acc: f32):
+      linalg.yield %p : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// -----
+
+#id = affine_map<(d0) -> (d0)>
+
+// An index counts in the whole tile, not in the slice.
+// CHECK-DAG: #[[WHOLE:.+]] = affine_map<(d0, d1) -> (d0 * 16 + d1)>
+// CHECK-LABEL: func.func @index(
+// CHECK:           scf.forall (%[[T:.+]]) in (16)
+// CHECK:             linalg.generic
+// CHECK:               %[[LOCAL:.+]] = linalg.index 0 : index
+// CHECK:               %[[I:.+]] = affine.apply #[[WHOLE]](%[[LOCAL]], %[[T]])
+// CHECK:               linalg.yield %[[I]] : index
+func.func @index(%out: memref<32xindex>) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    linalg.generic {indexing_maps = [#id], iterator_types = ["parallel"]} outs(%out : memref<32xindex>) {
+    ^bb0(%u: index):
+      %i = linalg.index 0 : index
+      linalg.yield %i : index
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// -----
+
+func.func @spilled(%out: memref<8xf32>) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    // expected-error @+1 {{'memref.alloc' op is a temporary in global memory}}
+    %t = memref.alloc() : memref<8xf32>
+    linalg.exp ins(%t : memref<8xf32>) outs(%out : memref<8xf32>)
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
