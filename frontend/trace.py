@@ -117,7 +117,8 @@ class Traced:
 
     def _run_below_mode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         # Inside of a monitored run this call is a part of that run.
-        mode = torch.overrides._get_current_function_mode()
+        depth = torch._C._len_torch_function_stack()
+        mode = torch._C._get_function_stack_at(depth - 1) if depth else None
         if not isinstance(mode, OperatorRecorder):
             self._counts["calls"] += 1
             self._counts["misses"] += 1

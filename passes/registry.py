@@ -18,6 +18,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
     ("fold-transpose", "magweld.passes.graph.fold_transpose:FoldTranspose"),
     ("form-tile-graph", "magweld.passes.graph.form_tile_graph:FormTileGraph"),
     ("generalize-copies", "magweld.passes.cpu.generalize_copies:GeneralizeCopies"),
+    ("hoist-expand", "magweld.passes.graph.hoist_expand:HoistExpand"),
     ("lower-subgraphs", "magweld.passes.graph.lower_subgraphs:LowerSubgraphs"),
     ("propagate-tiles", "magweld.passes.tile.propagate_tiles:PropagateTiles"),
     ("outline-tile-range", "magweld.passes.cpu.outline_tile_range:OutlineTileRange"),

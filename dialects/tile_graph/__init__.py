@@ -17,7 +17,6 @@ from magweld.dialects.tile_graph.ops import (
     ConnectOp,
     OperatorOp,
     SubgraphOp,
-    YieldOp,
 )
 from magweld.dialects.tile_graph.structure import (
     captured_values,
@@ -41,7 +40,6 @@ __all__ = [
     "SubgraphOp",
     "TileAttr",
     "TileGraphDialect",
-    "YieldOp",
     "build_connect",
     "build_operator",
     "build_subgraph",

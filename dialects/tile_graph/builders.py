@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from magweld.bindings import ir
+from magweld.bindings import gpu, ir
 from magweld.dialects.tile_graph.dialect import OpT
 from magweld.dialects.tile_graph.ops import (
     ConnectOp,
     OperatorOp,
     SubgraphOp,
-    YieldOp,
 )
 
 # More cannot be registered, see `TileGraphDialect`.
@@ -64,11 +63,10 @@ def build_subgraph(
     return _with_block(SubgraphOp, result_types, attributes)
 
 
-def yield_values(values: Sequence[ir.Value]) -> YieldOp:
+def yield_values(values: Sequence[ir.Value]) -> ir.OpView:
     """End the current block with the results of its parent, one or two."""
-    name = YieldOp.OPERATION_NAME
-    view: YieldOp = ir.Operation.create(name, operands=list(values)).opview
-    return view
+    terminator: ir.OpView = gpu.YieldOp(list(values))
+    return terminator
 
 
 def _with_block(

@@ -26,9 +26,7 @@ if TYPE_CHECKING:
         attributes: Any
         operation: Any
 
-        def __init_subclass__(
-            cls, *, name: str = "", traits: Sequence[type] = ()
-        ) -> None: ...
+        def __init_subclass__(cls, *, name: str = "") -> None: ...
         def __init__(self, *arguments: Any) -> None: ...
 
     class Attribute:

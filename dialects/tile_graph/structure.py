@@ -10,7 +10,9 @@ from collections.abc import Iterable, Sequence
 
 from magweld.bindings import ir
 
-YIELD = "tile_graph.yield"
+# Upstream's: IRDL cannot state that an op of ours ends a block, so that other tools
+# would refuse it. This one takes any types and stands in any op.
+YIELD = "gpu.yield"
 VIEWS = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})
 # Operations that move elements and that linalg has no operation for.
 _MOVES = frozenset(

@@ -65,7 +65,7 @@ def parent_violations(op: ir.OpView, names: Collection[str]) -> Iterator[str]:
 def region_violations(op: ir.OpView) -> Iterator[str]:
     """Yield what is wrong with a region that stands for the op itself.
 
-    It has one block without arguments, and its `tile_graph.yield` gives the results.
+    It has one block without arguments, and its `gpu.yield` gives the results.
     """
     operation = op.operation
     blocks = list(operation.regions[0].blocks)

@@ -109,6 +109,8 @@ def shown(value: Any) -> str:
         return "absent"
     if is_scalar(value):
         return repr(value)
+    if type(value) is frozenset:
+        return f"{{{', '.join(sorted(map(shown, value))[:4])}}}"
     if type(value) is tuple:
         return f"({', '.join(map(shown, value[:4]))}{', ...' if value[4:] else ''})"
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from magweld.frontend.importer.randomness import bernoulli
+
 
 @dataclass(frozen=True)
 class AttentionOptions:
@@ -35,13 +37,15 @@ def attention(
 
     Args:
         query: [*batch, queries, size].
-        key: [*batch, keys, size].
-        value: [*batch, keys, value size].
+        key: [*batch, keys, size]; the last batch dim, the heads, may be a divisor of
+            the queries'.
+        value: [*batch, keys, value size], likewise.
         options: Mask, scale and dropout.
 
     Returns:
         [*batch, queries, value size] and [*batch, queries].
     """
+    key, value = _repeat_heads(key, query), _repeat_heads(value, query)
     size = query.shape[-1]
     scale = 1.0 / math.sqrt(size) if options.scale is None else options.scale
     scores = _batched(query, key.transpose(-2, -1))
@@ -50,8 +54,21 @@ def attention(
     scores = _hide(scores, options)
     weights, log_sum = _softmax(scores, may_hide_rows=options.mask is not None)
     if options.dropout:
-        weights = torch.dropout(weights, options.dropout, True)
+        kept = 1 - options.dropout
+        weights = weights * (bernoulli(weights, kept) / kept)
     return _batched(weights, value), log_sum
+
+
+def _repeat_heads(x: Tensor, query: Tensor) -> Tensor:
+    """Return keys or values once for each of the queries that share them."""
+    if x.dim() < 3 or x.shape[-3] == query.shape[-3]:
+        return x
+    *batch, heads, length, size = x.shape
+    shared = x.unsqueeze(-3)
+    groups = query.shape[-3] // heads
+    return shared.expand(*batch, heads, groups, length, size).reshape(
+        *batch, query.shape[-3], length, size
+    )
 
 
 def _batched(left: Tensor, right: Tensor) -> Tensor:

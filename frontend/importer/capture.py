@@ -15,6 +15,7 @@ from magweld.frontend.importer import refusals
 from magweld.frontend.importer.decompositions import DECOMPOSITIONS
 from magweld.frontend.importer.dtypes import LITERAL_TYPES
 from magweld.frontend.importer.observation import GraphRunner, undisturbed
+from magweld.frontend.importer.simplify import is_hidden_write
 from magweld.frontend.importer.substitutions import SUBSTITUTIONS
 
 # Larger ones are data: text is for programs.
@@ -27,12 +28,20 @@ class _AtenRunner(GraphRunner):
     def call_function(
         self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        substitute = SUBSTITUTIONS.get(target)
-        if substitute is not None:
-            result = substitute(*args, **kwargs)
-            if result is not NotImplemented:
-                return result
+        substitute = SUBSTITUTIONS.get(target, _no_substitute)
+        result = substitute(*args, **kwargs)
+        if result is not NotImplemented:
+            return result
         return super().call_function(target, args, kwargs)
+
+    def call_method(
+        self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        return self.call_function(getattr(torch.Tensor, target), args, kwargs)
+
+
+def _no_substitute(*args: Any, **kwargs: Any) -> Any:
+    return NotImplemented
 
 
 def lift_constants(graph: fx.GraphModule) -> tuple[fx.GraphModule, list[torch.Tensor]]:
@@ -76,6 +85,16 @@ def to_aten(graph: fx.GraphModule, inputs: Sequence[torch.Tensor]) -> fx.GraphMo
     # would refuse to be written to.
     fakes = [mode.from_tensor(tensor.detach(), static_shapes=True) for tensor in inputs]
 
+    with undisturbed(), preserve_node_meta():
+        aten = _trace(graph, fakes)
+        if any(is_hidden_write(node) for node in aten.graph.nodes):
+            # Torch's own composites write to their temporaries below the tracing of
+            # writes; as nodes of a graph they are above it.
+            aten = _trace(aten, fakes)
+    return aten
+
+
+def _trace(graph: fx.GraphModule, fakes: Sequence[torch.Tensor]) -> fx.GraphModule:
     def run(*arguments: torch.Tensor) -> Any:
         return _AtenRunner(graph).run(*arguments)
 
@@ -86,9 +105,8 @@ def to_aten(graph: fx.GraphModule, inputs: Sequence[torch.Tensor]) -> fx.GraphMo
         tracing_mode="fake",
         _allow_non_fake_inputs=True,
     )
-    with undisturbed(), preserve_node_meta():
-        aten: fx.GraphModule = tracer(*fakes)
-    return aten
+    traced: fx.GraphModule = tracer(*fakes)
+    return traced
 
 
 def lift_large_literals(aten: fx.GraphModule) -> list[torch.Tensor]:

@@ -93,6 +93,11 @@ VIEW_DTYPE = Refusal(
     "an output shares memory with a tensor of another dtype",
     "return a copy of it",
 )
+RANDOM_ORDER = Refusal(
+    "random-order",
+    "random numbers would not be drawn in the order of the tensor's memory",
+    "make the tensor contiguous first",
+)
 STORAGE_READ = Refusal(
     "storage-read",
     "{detail} reads memory beyond the elements of its operand",

@@ -82,12 +82,24 @@ def take_writes(graph: fx.Graph) -> list[int]:
         elif _keeps_elements(node):
             node.replace_all_uses_with(node.args[0])
             graph.erase_node(node)
-        elif _writes(node):
+        elif is_hidden_write(node):
             name = str(node.target)
             raise refusals.HIDDEN_MUTATION.at(refusals.describe(node), name)
     output = output_of(graph)
     output.args = ((*written.values(), *pytree.tree_leaves(output.args[0])),)
     return list(written)
+
+
+def is_hidden_write(node: fx.Node) -> bool:
+    """Tell whether a node writes to a tensor that is no placeholder, or unseen."""
+    if not isinstance(node.target, OpOverload) or _keeps_elements(node):
+        return False
+    if node.target is aten.native_batch_norm.default:
+        # Its schema does not say that it updates the running statistics.
+        return bool(node.args[5]) and node.args[3] is not None
+    if node.target is aten.copy_.default and node.args[0].op == "placeholder":
+        return False
+    return bool(node.target._schema.is_mutable)
 
 
 def output_of(graph: fx.Graph) -> fx.Node:
@@ -144,15 +156,6 @@ def remove_dead(graph: fx.Graph) -> None:
         kept = node.op in {"placeholder", "output"} or is_random(node)
         if not kept and not node.users:
             graph.erase_node(node)
-
-
-def _writes(node: fx.Node) -> bool:
-    if not isinstance(node.target, OpOverload):
-        return False
-    if node.target is aten.native_batch_norm.default:
-        # Its schema does not say that it updates the running statistics.
-        return bool(node.args[5]) and node.args[3] is not None
-    return bool(node.target._schema.is_mutable)
 
 
 def _keeps_elements(node: fx.Node) -> bool:

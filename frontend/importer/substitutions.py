@@ -14,11 +14,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from magweld.frontend.importer import refusals
 from magweld.frontend.importer.attention import AttentionOptions, attention
 from magweld.frontend.importer.dtypes import (
     GENERATED_FLOATS,
     generated_floats_only,
 )
+from magweld.frontend.importer.randomness import bernoulli
 from magweld.frontend.importer.normalization import (
     batch_norm_training,
     running_statistics,
@@ -36,8 +38,9 @@ def _scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Any:
-    batches = {tensor.shape[:-2] for tensor in (query, key, value)}
-    if enable_gqa or len(batches) != 1 or query.dtype not in GENERATED_FLOATS:
+    kept = slice(-3) if enable_gqa else slice(-2)
+    batches = {tensor.shape[kept] for tensor in (query, key, value)}
+    if len(batches) != 1 or query.dtype not in GENERATED_FLOATS:
         return NotImplemented
     options = AttentionOptions(attn_mask, is_causal, scale, dropout_p)
     return attention(query, key, value, options)[0]
@@ -84,11 +87,38 @@ def _torch_batch_norm(
     )
 
 
+def _dropout(input: Tensor, p: float = 0.5, train: bool = True) -> Any:
+    if not train or not 0 < p < 1 or input.numel() == 0:
+        return NotImplemented
+    return input * (bernoulli(input, 1 - p) / (1 - p))
+
+
+def _functional_dropout(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Any:
+    return NotImplemented if inplace else _dropout(input, p, training)
+
+
+def _in_logical_order(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    # Torch's composite would draw in this order here and in memory's order eagerly.
+    if input.is_contiguous():
+        return NotImplemented
+    raise refusals.RANDOM_ORDER.at("a random operator")
+
+
 SUBSTITUTIONS: dict[Any, Callable[..., Any]] = {
+    F.alpha_dropout: _in_logical_order,
     F.batch_norm: _functional_batch_norm,
+    F.dropout: _functional_dropout,
+    F.feature_alpha_dropout: _in_logical_order,
     F.scaled_dot_product_attention: _scaled_dot_product_attention,
+    torch.Tensor.bernoulli_: _in_logical_order,
+    torch.alpha_dropout: _in_logical_order,
     torch.batch_norm: _torch_batch_norm,
+    torch.dropout: _dropout,
+    torch.feature_alpha_dropout: _in_logical_order,
     torch.ops.aten.batch_norm.default: _torch_batch_norm,
+    torch.ops.aten.dropout.default: _dropout,
     torch.ops.aten.scaled_dot_product_attention.default: _scaled_dot_product_attention,
 }
 """Torch function to its replacement, which may return `NotImplemented`."""

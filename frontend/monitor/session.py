@@ -169,6 +169,9 @@ class Session:
         parent = self.current
         self._adopt_instance(frame, code, parent)
         if id(function) not in self.registered:
+            if parent is not None and parent.awaits_operator:
+                # A native function runs Python code, but is no operator.
+                raise StopRecordingError("native-call", parent.awaits_operator)
             if self.graph.find(function) is None:
                 admit_special(self, function, self._first_argument(frame, code))
             register_function(self, function)

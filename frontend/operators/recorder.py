@@ -169,6 +169,8 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         if kind is CallKind.STATE:
             node.meta["effect"] = True
             return
+        if result is None and node.meta.get("effect"):
+            return
         if not self._register(node, result):
             raise StopRecordingError("tensor-value", name)
 

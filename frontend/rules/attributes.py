@@ -156,6 +156,10 @@ def _read_native(observer: Observer, obj: Any, name: str, found: Found) -> None:
         session.graph.read(
             session.graph.require(obj), Kind.FIELD, name, found.value.__get__(obj)
         )
+    elif found.value.__objclass__ is BaseException:
+        if not session.graph.require(obj).owned:
+            raise StopRecordingError("native-attribute", f"exception.{name}")
+        observer.after = adopt_top
     elif name == "__dict__" and not is_class(obj):
         namespace_of(session.graph, obj)
     elif name in ("__doc__", "__annotations__", "__dict__", "__abstractmethods__"):

@@ -194,7 +194,7 @@ def iterate(observer: Observer, obj: Any) -> None:
     """
     graph = observer.session.graph
     kind = type(obj)
-    if kind in (str, bytes) or observer.session.operators.is_tensor(kind):
+    if is_scalar(obj) or observer.session.operators.is_tensor(kind):
         return
     if kind is range:
         read_fields(observer, obj)

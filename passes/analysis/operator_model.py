@@ -14,7 +14,6 @@ from magweld.passes.analysis.regions import (
     OperatorModel,
 )
 
-_YIELDS = frozenset({"linalg.yield", "tile_graph.yield", "tensor.yield"})
 # Stands for the constant term beside loop numbers.
 _CONSTANT = -1
 # Relative price of one scalar operation; everything else costs one.
@@ -238,5 +237,5 @@ def _flops(root: Any) -> int:
     return sum(
         _EXPENSIVE.get(op.operation.name, 1)
         for op in body
-        if op.operation.name not in _YIELDS
+        if op.operation.name != "linalg.yield"
     )

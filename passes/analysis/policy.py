@@ -18,8 +18,9 @@ from magweld.targets.device import Device, Level, LevelKind
 
 # Arithmetic done over arithmetic needed that a plan may have.
 MAX_RECOMPUTE = 1.25
-# Plans whose predicted times differ by less than this are equally good: the one with
-# the smallest footprint leaves the most room for what the model does not see.
+# Plans whose predicted times differ by less than this are equally good: whole
+# rows keep runs of memory long for the prefetchers, and a small footprint leaves room
+# for what the model does not see.
 MODEL_ACCURACY = 0.03
 # Share of a cache that a tile may fill: the rest goes to what streams past it.
 CACHE_SHARE = 0.5
@@ -87,7 +88,14 @@ def schedule(group: Group, device: Device) -> Plan | Refusal:
         return refusal
     limit = min(plan.cost.seconds for plan in plans) * (1 + MODEL_ACCURACY)
     near = [plan for plan in plans if plan.cost.seconds <= limit]
-    return min(near, key=lambda plan: (plan.cost.footprint, plan.cost.seconds))
+    return min(near, key=lambda plan: _preference(group, plan))
+
+
+def _preference(group: Group, plan: Plan) -> tuple[float, ...]:
+    """Among equally fast plans: whole rows first, then the smallest footprint."""
+    root = group.root
+    rows = plan.tile[-1] / root.grid_extents[-1] if plan.tile else 1.0
+    return (-rows, plan.cost.footprint, plan.cost.seconds)
 
 
 def _plan(group: Group, device: Device, tile: tuple[int, ...]) -> Plan | Refusal:

@@ -25,13 +25,13 @@ _PREPARE = (
     "torch-reduce-op-variants,canonicalize,torch-decompose-complex-ops,canonicalize,"
     "torch-restructure-non-constant-axes,torch-scalarize-shapes,canonicalize,cse))"
 )
+# Constants are converted last: folding would turn them into literals of torch again.
 _CONVERT = (
-    "builtin.module(func.func("
-    "convert-torch-to-linalg,canonicalize,"
-    "convert-torch-to-arith,convert-torch-to-tensor,canonicalize))"
+    "builtin.module(func.func(convert-torch-to-linalg,canonicalize,"
+    "convert-torch-to-tensor,convert-torch-to-arith))"
 )
 _FINALIZE = (
-    "builtin.module(torch-func-backend-type-conversion,canonicalize,"
+    "builtin.module(torch-func-backend-type-conversion,"
     "func.func(torch-finalizing-backend-type-conversion,canonicalize,"
     "resolve-shaped-type-result-dims,canonicalize,cse),symbol-dce)"
 )

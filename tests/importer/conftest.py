@@ -255,15 +255,39 @@ def record(function: Callable[..., Any], *inputs: torch.Tensor) -> torch.fx.Grap
     return torch.fx.GraphModule(recorder.root, recorder.graph)
 
 
-Check = Callable[..., Reference]
+@pytest.fixture(name="record")
+def record_fixture() -> Callable[..., torch.fx.GraphModule]:
+    """Return the function that records another's calls of torch as a graph."""
+    return record
 
 
 @pytest.fixture
-def check() -> Check:
-    """Compare a function with its import on the same inputs; returns the reference."""
+def run() -> Callable[..., Any]:
+    """Run a function on its inputs through its import."""
 
-    def run(
-        function: Callable[..., Any], *inputs: torch.Tensor, rtol: float = 1e-5
+    def call(
+        function: Callable[..., Any],
+        *inputs: torch.Tensor,
+        example: Sequence[torch.Tensor] | None = None,
+    ) -> Any:
+        example = inputs if example is None else example
+        graph = record(function, *[tensor.detach().clone() for tensor in example])
+        imported = import_graph(graph, example)
+        arguments = imported.prepare(inputs)
+        return imported.finish(inputs, Reference(imported)(arguments))
+
+    return call
+
+
+@pytest.fixture
+def check() -> Callable[..., Reference]:
+    """Compare a function with its import on the same inputs; returns the reference.
+
+    Results, written inputs and the state of the random generator must be equal.
+    """
+
+    def compare_once(
+        function: Callable[..., Any], *inputs: torch.Tensor, atol: float = 1e-6
     ) -> Reference:
         graph = record(function, *[tensor.clone() for tensor in inputs])
         mine = [tensor.clone() for tensor in inputs]
@@ -272,18 +296,20 @@ def check() -> Check:
         with torch.no_grad():
             torch.manual_seed(0)
             expected = function(*theirs)
+            state = torch.get_rng_state()
             torch.manual_seed(0)
             imported = reference.imported
             actual = imported.finish(mine, reference(imported.prepare(mine)))
-        compare(actual, expected, rtol)
+            assert torch.equal(torch.get_rng_state(), state)
+        compare(actual, expected, atol)
         for left, right in zip(mine, theirs, strict=True):
-            compare(left, right, rtol)
+            compare(left, right, atol)
         return reference
 
-    return run
+    return compare_once
 
 
-def compare(actual: Any, expected: Any, rtol: float) -> None:
+def compare(actual: Any, expected: Any, atol: float) -> None:
     """Assert that values, dtypes, shapes and strides are equal, leaf by leaf."""
     left = torch.utils._pytree.tree_leaves(actual)
     right = torch.utils._pytree.tree_leaves(expected)
@@ -292,4 +318,4 @@ def compare(actual: Any, expected: Any, rtol: float) -> None:
             assert mine == theirs
             continue
         assert same_metadata(mine, theirs)
-        torch.testing.assert_close(mine, theirs, rtol=rtol, atol=1e-6, equal_nan=True)
+        torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=atol, equal_nan=True)

@@ -232,7 +232,7 @@ def test_the_irdl_export_defines_every_op_and_attribute() -> None:
         }
         assert not context.is_dialect_loaded("tile_graph")
     assert defined == {
-        *("connect", "operator", "subgraph", "yield"),
+        *("connect", "operator", "subgraph"),
         *("device", "level", "tile"),
     }
 

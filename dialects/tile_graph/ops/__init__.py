@@ -3,6 +3,5 @@
 from magweld.dialects.tile_graph.ops.connect import ConnectOp
 from magweld.dialects.tile_graph.ops.operator import OperatorOp
 from magweld.dialects.tile_graph.ops.subgraph import SubgraphOp
-from magweld.dialects.tile_graph.ops.yield_ import YieldOp
 
-__all__ = ["ConnectOp", "OperatorOp", "SubgraphOp", "YieldOp"]
+__all__ = ["ConnectOp", "OperatorOp", "SubgraphOp"]

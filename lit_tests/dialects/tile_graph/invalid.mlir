@@ -140,7 +140,7 @@ func.func @f(%x: tensor<8xf32>)
     %empty = tensor.empty() : tensor<8xf32>
     %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
         -> tensor<8xf32>
-    "tile_graph.yield"(%exp) : (tensor<8xf32>) -> ()
+    gpu.yield %exp : tensor<8xf32>
   })  : () -> tensor<8xf32>
   return
 }
@@ -162,7 +162,7 @@ func.func @f(%x: tensor<8xf32>)
     %empty = tensor.empty() : tensor<8xf32>
     %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
         -> tensor<8xf32>
-    "tile_graph.yield"(%exp) : (tensor<8xf32>) -> ()
+    gpu.yield %exp : tensor<8xf32>
   }) {op_name = 1} : () -> tensor<8xf32>
   return
 }
@@ -238,7 +238,7 @@ func.func @f(%x: tensor<8xf32>)
       %empty = tensor.empty() : tensor<8xf32>
       %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
           -> tensor<8xf32>
-      "tile_graph.yield"(%exp) : (tensor<8xf32>) -> ()
+      gpu.yield %exp : tensor<8xf32>
     }) {op_name = "exp"} : () -> tensor<8xf32>
     scf.yield
   }
@@ -281,7 +281,7 @@ func.func @f(%x: tensor<8xf32>)
     %empty = tensor.empty() : tensor<8xf32>
     %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
         -> tensor<8xf32>
-    "tile_graph.yield"(%exp) : (tensor<8xf32>) -> ()
+    gpu.yield %exp : tensor<8xf32>
   }) {op_name = "exp"} : () -> tensor<8xf32>
   return
 }
@@ -298,7 +298,7 @@ func.func @f(%x: tensor<8xf32>)
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
-  // expected-error @below {{'tile_graph.operator' op expected its block to end in 'tile_graph.yield', got 'llvm.unreachable'}}
+  // expected-error @below {{'tile_graph.operator' op expected its block to end in 'gpu.yield', got 'llvm.unreachable'}}
   %0 = "tile_graph.operator"() ({
     llvm.unreachable
   }) {op_name = "exp"} : () -> tensor<8xf32>
@@ -322,7 +322,7 @@ func.func @f(%x: tensor<8xf32>)
     %empty = tensor.empty() : tensor<8xf32>
     %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
         -> tensor<8xf32>
-    "tile_graph.yield"(%exp, %exp) : (tensor<8xf32>, tensor<8xf32>) -> ()
+    gpu.yield %exp, %exp : tensor<8xf32>, tensor<8xf32>
   }) {op_name = "exp"} : () -> tensor<8xf32>
   return
 }
@@ -344,7 +344,7 @@ func.func @f(%x: tensor<8xf32>)
     %empty = tensor.empty() : tensor<8xf32>
     %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
         -> tensor<8xf32>
-    "tile_graph.yield"(%exp) : (tensor<8xf32>) -> ()
+    gpu.yield %exp : tensor<8xf32>
   }) {op_name = "exp"} : () -> tensor<4xf32>
   return
 }
@@ -364,7 +364,7 @@ func.func @f(%x: tensor<8xf32>)
   // expected-error @below {{'tile_graph.operator' op expected its body to hold a linalg operation or a move of elements, and constants, fills, pads and views, got 'math.exp'}}
   %0 = "tile_graph.operator"() ({
     %exp = math.exp %x : tensor<8xf32>
-    "tile_graph.yield"(%exp) : (tensor<8xf32>) -> ()
+    gpu.yield %exp : tensor<8xf32>
   }) {op_name = "exp"} : () -> tensor<8xf32>
   return
 }
@@ -384,7 +384,7 @@ func.func @f(%x: tensor<8xf32>)
   // expected-error @below {{'tile_graph.operator' op expected one root operation, got 0}}
   %0 = "tile_graph.operator"() ({
     %exp = tensor.empty() : tensor<8xf32>
-    "tile_graph.yield"(%exp) : (tensor<8xf32>) -> ()
+    gpu.yield %exp : tensor<8xf32>
   }) {op_name = "exp"} : () -> tensor<8xf32>
   return
 }
@@ -408,7 +408,7 @@ func.func @f(%x: tensor<8xf32>)
         -> tensor<8xf32>
     %log = linalg.log ins(%exp : tensor<8xf32>) outs(%empty : tensor<8xf32>)
         -> tensor<8xf32>
-    "tile_graph.yield"(%log) : (tensor<8xf32>) -> ()
+    gpu.yield %log : tensor<8xf32>
   }) {op_name = "exp"} : () -> tensor<8xf32>
   return
 }
@@ -436,7 +436,7 @@ func.func @f(%x: tensor<8xf32>)
     ^bb0(%i: index):
       tensor.yield %zero : f32
     } : tensor<9xf32> to tensor<10xf32>
-    "tile_graph.yield"(%both) : (tensor<10xf32>) -> ()
+    gpu.yield %both : tensor<10xf32>
   }) {op_name = "exp"} : () -> tensor<10xf32>
   return
 }
@@ -457,14 +457,14 @@ func.func @f(%x: tensor<8xf32>)
     %empty = tensor.empty() : tensor<8xf32>
     %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
         -> tensor<8xf32>
-    "tile_graph.yield"(%exp) : (tensor<8xf32>) -> ()
+    gpu.yield %exp : tensor<8xf32>
   }) {op_name = "exp"} : () -> tensor<8xf32>
   // expected-error @below {{'tile_graph.operator' op expected what it reads of 'tile_graph.operator' to come through 'tile_graph.connect'}}
   %1 = "tile_graph.operator"() ({
     %empty = tensor.empty() : tensor<8xf32>
     %exp = linalg.exp ins(%0 : tensor<8xf32>) outs(%empty : tensor<8xf32>)
         -> tensor<8xf32>
-    "tile_graph.yield"(%exp) : (tensor<8xf32>) -> ()
+    gpu.yield %exp : tensor<8xf32>
   }) {op_name = "exp"} : () -> tensor<8xf32>
   return
 }
@@ -486,7 +486,7 @@ func.func @f(%x: tensor<8xf32>)
     %empty = tensor.empty() : tensor<8xf32>
     %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
         -> tensor<8xf32>
-    "tile_graph.yield"(%exp) : (tensor<8xf32>) -> ()
+    gpu.yield %exp : tensor<8xf32>
   }) {op_name = "exp", implementation = "magic"} : () -> tensor<8xf32>
   return
 }
@@ -508,7 +508,7 @@ func.func @f(%x: tensor<8xf32>)
     %empty = tensor.empty() : tensor<8xf32>
     %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
         -> tensor<8xf32>
-    "tile_graph.yield"(%exp) : (tensor<8xf32>) -> ()
+    gpu.yield %exp : tensor<8xf32>
   }) {op_name = "exp", tile = [4]} : () -> tensor<8xf32>
   return
 }
@@ -530,7 +530,7 @@ func.func @f(%x: tensor<8xf32>)
     %empty = tensor.empty() : tensor<8xf32>
     %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
         -> tensor<8xf32>
-    "tile_graph.yield"(%exp) : (tensor<8xf32>) -> ()
+    gpu.yield %exp : tensor<8xf32>
   }) {op_name = "exp", tile = #tile_graph.tile<[4, 4]>} : () -> tensor<8xf32>
   return
 }
@@ -552,7 +552,7 @@ func.func @f(%x: tensor<8xf32>)
     %empty = tensor.empty() : tensor<8xf32>
     %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
         -> tensor<8xf32>
-    "tile_graph.yield"(%exp) : (tensor<8xf32>) -> ()
+    gpu.yield %exp : tensor<8xf32>
   }) {op_name = "exp", tile = #tile_graph.tile<[0]>} : () -> tensor<8xf32>
   return
 }
@@ -698,7 +698,7 @@ func.func @f(%x: tensor<8xf32>)
       %empty = tensor.empty() : tensor<8xf32>
       %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
           -> tensor<8xf32>
-      "tile_graph.yield"(%exp) : (tensor<8xf32>) -> ()
+      gpu.yield %exp : tensor<8xf32>
     }) {op_name = "exp"} : () -> tensor<8xf32>
     // expected-error @below {{'tile_graph.connect' op expected its level to be 'l1' of its subgraph or inside of it, got 'l2'}}
     %t = "tile_graph.connect"(%p) {level = "l2"} : (tensor<8xf32>) -> tensor<8xf32>
@@ -706,9 +706,9 @@ func.func @f(%x: tensor<8xf32>)
       %empty = tensor.empty() : tensor<8xf32>
       %exp = linalg.exp ins(%t : tensor<8xf32>) outs(%empty : tensor<8xf32>)
           -> tensor<8xf32>
-      "tile_graph.yield"(%exp) : (tensor<8xf32>) -> ()
+      gpu.yield %exp : tensor<8xf32>
     }) {op_name = "exp"} : () -> tensor<8xf32>
-    "tile_graph.yield"(%q) : (tensor<8xf32>) -> ()
+    gpu.yield %q : tensor<8xf32>
   }) {subgraph_name = "s", level = "l1"} : () -> tensor<8xf32>
   return
 }
@@ -731,9 +731,9 @@ func.func @f(%x: tensor<8xf32>)
       %empty = tensor.empty() : tensor<8xf32>
       %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
           -> tensor<8xf32>
-      "tile_graph.yield"(%exp) : (tensor<8xf32>) -> ()
+      gpu.yield %exp : tensor<8xf32>
     }) {op_name = "exp"} : () -> tensor<8xf32>
-    "tile_graph.yield"(%q) : (tensor<8xf32>) -> ()
+    gpu.yield %q : tensor<8xf32>
   }) {level = "l1"} : () -> tensor<8xf32>
   return
 }
@@ -756,9 +756,9 @@ func.func @f(%x: tensor<8xf32>)
       %empty = tensor.empty() : tensor<8xf32>
       %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
           -> tensor<8xf32>
-      "tile_graph.yield"(%exp) : (tensor<8xf32>) -> ()
+      gpu.yield %exp : tensor<8xf32>
     }) {op_name = "exp"} : () -> tensor<8xf32>
-    "tile_graph.yield"(%q) : (tensor<8xf32>) -> ()
+    gpu.yield %q : tensor<8xf32>
   }) {subgraph_name = "s"} : () -> tensor<8xf32>
   return
 }
@@ -781,9 +781,9 @@ func.func @f(%x: tensor<8xf32>)
       %empty = tensor.empty() : tensor<8xf32>
       %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
           -> tensor<8xf32>
-      "tile_graph.yield"(%exp) : (tensor<8xf32>) -> ()
+      gpu.yield %exp : tensor<8xf32>
     }) {op_name = "exp"} : () -> tensor<8xf32>
-    "tile_graph.yield"(%q) : (tensor<8xf32>) -> ()
+    gpu.yield %q : tensor<8xf32>
   }) {subgraph_name = "s", level = "l9"} : () -> tensor<8xf32>
   return
 }
@@ -807,9 +807,9 @@ func.func @f(%x: tensor<8xf32>)
         %empty = tensor.empty() : tensor<8xf32>
         %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
             -> tensor<8xf32>
-        "tile_graph.yield"(%exp) : (tensor<8xf32>) -> ()
+        gpu.yield %exp : tensor<8xf32>
       }) {op_name = "exp"} : () -> tensor<8xf32>
-      "tile_graph.yield"(%q) : (tensor<8xf32>) -> ()
+      gpu.yield %q : tensor<8xf32>
     }) {subgraph_name = "s", level = "l1"} : () -> tensor<8xf32>
     scf.yield
   }
@@ -828,10 +828,10 @@ func.func @f(%x: tensor<8xf32>)
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
-  // expected-error @below {{'tile_graph.subgraph' op expected its body to hold only 'tensor.collapse_shape', 'tensor.expand_shape', 'tile_graph.connect', 'tile_graph.operator', 'tile_graph.yield', got 'math.exp'}}
+  // expected-error @below {{'tile_graph.subgraph' op expected its body to hold only 'gpu.yield', 'tensor.collapse_shape', 'tensor.expand_shape', 'tile_graph.connect', 'tile_graph.operator', got 'math.exp'}}
   %0 = "tile_graph.subgraph"() ({
     %q = math.exp %x : tensor<8xf32>
-    "tile_graph.yield"(%q) : (tensor<8xf32>) -> ()
+    gpu.yield %q : tensor<8xf32>
   }) {subgraph_name = "s", level = "l1"} : () -> tensor<8xf32>
   return
 }
@@ -850,7 +850,7 @@ func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
   // expected-error @below {{'tile_graph.subgraph' op expected its body to hold a 'tile_graph.operator'}}
   %0 = "tile_graph.subgraph"() ({
-    "tile_graph.yield"(%x) : (tensor<8xf32>) -> ()
+    gpu.yield %x : tensor<8xf32>
   }) {subgraph_name = "s", level = "l1"} : () -> tensor<8xf32>
   return
 }
@@ -873,9 +873,9 @@ func.func @f(%x: tensor<8xf32>)
       %empty = tensor.empty() : tensor<8xf32>
       %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
           -> tensor<8xf32>
-      "tile_graph.yield"(%exp) : (tensor<8xf32>) -> ()
+      gpu.yield %exp : tensor<8xf32>
     }) {op_name = "exp"} : () -> tensor<8xf32>
-    "tile_graph.yield"(%q) : (tensor<8xf32>) -> ()
+    gpu.yield %q : tensor<8xf32>
   }) {subgraph_name = "s", level = "l1", implementation = "magic"} : () -> tensor<8xf32>
   return
 }
@@ -898,9 +898,9 @@ func.func @f(%x: tensor<8xf32>)
       %empty = tensor.empty() : tensor<8xf32>
       %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
           -> tensor<8xf32>
-      "tile_graph.yield"(%exp) : (tensor<8xf32>) -> ()
+      gpu.yield %exp : tensor<8xf32>
     }) {op_name = "exp"} : () -> tensor<8xf32>
-    "tile_graph.yield"(%q) : (tensor<8xf32>) -> ()
+    gpu.yield %q : tensor<8xf32>
   }) {subgraph_name = "s", level = "l1", tile = #tile_graph.tile<[4, 2]>} : () -> tensor<8xf32>
   return
 }
@@ -923,9 +923,9 @@ func.func @f(%x: tensor<8xf32>)
       %empty = tensor.empty() : tensor<8xf32>
       %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
           -> tensor<8xf32>
-      "tile_graph.yield"(%exp) : (tensor<8xf32>) -> ()
+      gpu.yield %exp : tensor<8xf32>
     }) {op_name = "exp"} : () -> tensor<8xf32>
-    "tile_graph.yield"(%q) : (tensor<8xf32>) -> ()
+    gpu.yield %q : tensor<8xf32>
   }) {subgraph_name = "s", level = "l1", tile = #tile_graph.tile<["all"]>} : () -> tensor<8xf32>
   return
 }
@@ -948,9 +948,9 @@ func.func @f(%x: tensor<8xf32>)
       %empty = tensor.empty() : tensor<8xf32>
       %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
           -> tensor<8xf32>
-      "tile_graph.yield"(%exp) : (tensor<8xf32>) -> ()
+      gpu.yield %exp : tensor<8xf32>
     }) {op_name = "exp"} : () -> tensor<8xf32>
-    "tile_graph.yield"(%q) : (tensor<8xf32>) -> ()
+    gpu.yield %q : tensor<8xf32>
   }) {subgraph_name = "s", level = "l1", tile = #tile_graph.tile<[3]>} : () -> tensor<8xf32>
   return
 }
@@ -973,7 +973,7 @@ func.func @f(%x: tensor<8xf32>)
       %empty = tensor.empty() : tensor<8xf32>
       %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
           -> tensor<8xf32>
-      "tile_graph.yield"(%exp) : (tensor<8xf32>) -> ()
+      gpu.yield %exp : tensor<8xf32>
     }) {op_name = "exp"} : () -> tensor<8xf32>
     %q = "tile_graph.operator"() ({
       %empty = tensor.empty() : tensor<f32>
@@ -985,9 +985,9 @@ func.func @f(%x: tensor<8xf32>)
         %add = arith.addf %in, %out : f32
         linalg.yield %add : f32
       } -> tensor<f32>
-      "tile_graph.yield"(%sum) : (tensor<f32>) -> ()
+      gpu.yield %sum : tensor<f32>
     }) {op_name = "sum"} : () -> tensor<f32>
-    "tile_graph.yield"(%p) : (tensor<8xf32>) -> ()
+    gpu.yield %p : tensor<8xf32>
   }) {subgraph_name = "s", level = "l1", tile = #tile_graph.tile<[8]>} : () -> tensor<8xf32>
   return
 }
@@ -1010,9 +1010,9 @@ func.func @f(%x: tensor<8xf32>)
       %empty = tensor.empty() : tensor<8xf32>
       %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
           -> tensor<8xf32>
-      "tile_graph.yield"(%exp) : (tensor<8xf32>) -> ()
+      gpu.yield %exp : tensor<8xf32>
     }) {op_name = "exp"} : () -> tensor<8xf32>
-    "tile_graph.yield"(%q) : (tensor<8xf32>) -> ()
+    gpu.yield %q : tensor<8xf32>
   }) {subgraph_name = "s", level = "l1", footprint = "small"} : () -> tensor<8xf32>
   return
 }
@@ -1035,9 +1035,9 @@ func.func @f(%x: tensor<8xf32>)
       %empty = tensor.empty() : tensor<8xf32>
       %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
           -> tensor<8xf32>
-      "tile_graph.yield"(%exp) : (tensor<8xf32>) -> ()
+      gpu.yield %exp : tensor<8xf32>
     }) {op_name = "exp"} : () -> tensor<8xf32>
-    "tile_graph.yield"(%q) : (tensor<8xf32>) -> ()
+    gpu.yield %q : tensor<8xf32>
   }) {subgraph_name = "s", level = "l1", traffic_after = -1} : () -> tensor<8xf32>
   return
 }
@@ -1060,9 +1060,9 @@ func.func @f(%x: tensor<8xf32>)
       %empty = tensor.empty() : tensor<8xf32>
       %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
           -> tensor<8xf32>
-      "tile_graph.yield"(%exp) : (tensor<8xf32>) -> ()
+      gpu.yield %exp : tensor<8xf32>
     }) {op_name = "exp"} : () -> tensor<8xf32>
-    "tile_graph.yield"(%q) : (tensor<8xf32>) -> ()
+    gpu.yield %q : tensor<8xf32>
   }) {subgraph_name = "s", level = "l1", reduction_step = 0} : () -> tensor<8xf32>
   return
 }
@@ -1085,9 +1085,9 @@ func.func @f(%x: tensor<8xf32>)
       %empty = tensor.empty() : tensor<8xf32>
       %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
           -> tensor<8xf32>
-      "tile_graph.yield"(%exp) : (tensor<8xf32>) -> ()
+      gpu.yield %exp : tensor<8xf32>
     }) {op_name = "exp"} : () -> tensor<8xf32>
-    "tile_graph.yield"(%q) : (tensor<8xf32>) -> ()
+    gpu.yield %q : tensor<8xf32>
   }) {subgraph_name = "s", level = "l1", traffic_before = 64, traffic_after = 96} : () -> tensor<8xf32>
   return
 }
@@ -1110,46 +1110,10 @@ func.func @f(%x: tensor<8xf32>)
       %empty = tensor.empty() : tensor<8xf32>
       %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
           -> tensor<8xf32>
-      "tile_graph.yield"(%exp) : (tensor<8xf32>) -> ()
+      gpu.yield %exp : tensor<8xf32>
     }) {op_name = "exp"} : () -> tensor<8xf32>
-    "tile_graph.yield"(%q) : (tensor<8xf32>) -> ()
+    gpu.yield %q : tensor<8xf32>
   }) {subgraph_name = "s", level = "l1", footprint = 2048} : () -> tensor<8xf32>
-  return
-}
-
-// -----
-
-// yield: in an op of the dialect
-
-#device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
-
-func.func @f(%x: tensor<8xf32>)
-    attributes {tile_graph.device = #device} {
-  // expected-error @below {{'tile_graph.yield' op expects parent op to be one of 'tile_graph.operator', 'tile_graph.subgraph'}}
-  "tile_graph.yield"(%x) : (tensor<8xf32>) -> ()
-}
-
-// -----
-
-// yield: last
-
-#device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
-
-func.func @f(%x: tensor<8xf32>)
-    attributes {tile_graph.device = #device} {
-  %0 = "tile_graph.operator"() ({
-    // expected-error @below {{'tile_graph.yield' op must be the last operation in the parent block}}
-    "tile_graph.yield"(%x) : (tensor<8xf32>) -> ()
-    "tile_graph.yield"(%x) : (tensor<8xf32>) -> ()
-  }) {op_name = "exp"} : () -> tensor<8xf32>
   return
 }
 

@@ -1,14 +1,12 @@
-// The IRDL export lets the mlir-opt of a release read and print tile graphs. IRDL has no
-// traits, so that tool takes no op of ours for a terminator: its verifier is off for
-// whole graphs, and what it prints, then in generic form, is verified here.
+// The IRDL export lets the mlir-opt of a release read, verify and print tile graphs.
 //
 // REQUIRES: mlir-opt
 // RUN: magweld-opt --emit-irdl -o %t.irdl.mlir
-// RUN: %mlir-opt --irdl-file=%t.irdl.mlir --verify-each=0 \
-// RUN:   --mlir-very-unsafe-disable-verifier-on-parsing %S/ops.mlir \
-// RUN:   | magweld-opt - | filecheck %S/ops.mlir
+// RUN: %mlir-opt --irdl-file=%t.irdl.mlir %S/ops.mlir | filecheck %S/ops.mlir
+// RUN: %mlir-opt --irdl-file=%t.irdl.mlir %S/ops.mlir | magweld-opt - \
+// RUN:   | filecheck %S/ops.mlir
 //
-// What stands alone it verifies.
+// What IRDL can state it verifies.
 // RUN: %mlir-opt --irdl-file=%t.irdl.mlir %s --split-input-file --verify-diagnostics
 
 func.func @connect(%a: tensor<4xf32>) -> tensor<4xf32> {

@@ -17,7 +17,7 @@
 // CHECK: %[[M:.*]] = "tile_graph.operator"() ({
 // CHECK: linalg.fill
 // CHECK: %[[ROOT:.*]] = linalg.matmul ins(%[[A]], %[[B]]
-// CHECK: "tile_graph.yield"(%[[ROOT]]) : (tensor<8x6xf32>) -> ()
+// CHECK: gpu.yield %[[ROOT]] : tensor<8x6xf32>
 // CHECK: }) {op_name = "matmul"} : () -> tensor<8x6xf32>
 // CHECK: %[[E:.*]] = "tile_graph.connect"(%[[M]]) {level = "dram"}
 // CHECK-SAME: : (tensor<8x6xf32>) -> tensor<8x6xf32>
@@ -32,7 +32,7 @@ func.func @graph(%a: tensor<8x4xf32>, %b: tensor<4x6xf32>) -> tensor<8x6xf32>
         -> tensor<8x6xf32>
     %product = linalg.matmul ins(%a, %b : tensor<8x4xf32>, tensor<4x6xf32>)
         outs(%init : tensor<8x6xf32>) -> tensor<8x6xf32>
-    "tile_graph.yield"(%product) : (tensor<8x6xf32>) -> ()
+    gpu.yield %product : tensor<8x6xf32>
   }) {op_name = "matmul"} : () -> tensor<8x6xf32>
   %1 = "tile_graph.connect"(%0) {level = "dram"}
       : (tensor<8x6xf32>) -> tensor<8x6xf32>
@@ -40,7 +40,7 @@ func.func @graph(%a: tensor<8x4xf32>, %b: tensor<4x6xf32>) -> tensor<8x6xf32>
     %empty = tensor.empty() : tensor<8x6xf32>
     %exp = linalg.exp ins(%1 : tensor<8x6xf32>) outs(%empty : tensor<8x6xf32>)
         -> tensor<8x6xf32>
-    "tile_graph.yield"(%exp) : (tensor<8x6xf32>) -> ()
+    gpu.yield %exp : tensor<8x6xf32>
   }) {op_name = "exp"} : () -> tensor<8x6xf32>
   return %2 : tensor<8x6xf32>
 }
@@ -60,7 +60,7 @@ func.func @scheduled(%a: tensor<8x4xf32>, %b: tensor<4x6xf32>) -> tensor<8x6xf32
       %empty = tensor.empty() : tensor<8x6xf32>
       %product = linalg.matmul ins(%a, %b : tensor<8x4xf32>, tensor<4x6xf32>)
           outs(%empty : tensor<8x6xf32>) -> tensor<8x6xf32>
-      "tile_graph.yield"(%product) : (tensor<8x6xf32>) -> ()
+      gpu.yield %product : tensor<8x6xf32>
     }) {op_name = "matmul", tile = #tile_graph.tile<[4, 6]>} : () -> tensor<8x6xf32>
     %2 = "tile_graph.connect"(%1) {level = "l2"}
         : (tensor<8x6xf32>) -> tensor<8x6xf32>
@@ -68,9 +68,9 @@ func.func @scheduled(%a: tensor<8x4xf32>, %b: tensor<4x6xf32>) -> tensor<8x6xf32
       %empty = tensor.empty() : tensor<8x6xf32>
       %exp = linalg.exp ins(%2 : tensor<8x6xf32>) outs(%empty : tensor<8x6xf32>)
           -> tensor<8x6xf32>
-      "tile_graph.yield"(%exp) : (tensor<8x6xf32>) -> ()
+      gpu.yield %exp : tensor<8x6xf32>
     }) {op_name = "exp"} : () -> tensor<8x6xf32>
-    "tile_graph.yield"(%3) : (tensor<8x6xf32>) -> ()
+    gpu.yield %3 : tensor<8x6xf32>
   }) {subgraph_name = "matmul_exp", level = "l2", tile = #tile_graph.tile<[4, 6]>,
       reduction_step = 2, implementation = "generated", footprint = 288,
       traffic_before = 800, traffic_after = 416} : () -> tensor<8x6xf32>
@@ -81,7 +81,7 @@ func.func @scheduled(%a: tensor<8x4xf32>, %b: tensor<4x6xf32>) -> tensor<8x6xf32
 //
 // CHECK-LABEL: func.func @two_results
 // CHECK: %[[R:.*]]:2 = "tile_graph.operator"() ({
-// CHECK: "tile_graph.yield"(%{{.*}}#0, %{{.*}}#1) : (tensor<4xf32>, tensor<4xi64>) -> ()
+// CHECK: gpu.yield %{{.*}}#0, %{{.*}}#1 : tensor<4xf32>, tensor<4xi64>
 // CHECK: }) {op_name = "both"} : () -> (tensor<4xf32>, tensor<4xi64>)
 // CHECK: return %[[R]]#0, %[[R]]#1
 func.func @two_results(%a: tensor<4xf32>, %b: tensor<4xi64>)
@@ -98,7 +98,7 @@ func.func @two_results(%a: tensor<4xf32>, %b: tensor<4xi64>)
     ^bb0(%p: f32, %q: i64, %r: f32, %s: i64):
       linalg.yield %p, %q : f32, i64
     } -> (tensor<4xf32>, tensor<4xi64>)
-    "tile_graph.yield"(%both#0, %both#1) : (tensor<4xf32>, tensor<4xi64>) -> ()
+    gpu.yield %both#0, %both#1 : tensor<4xf32>, tensor<4xi64>
   }) {op_name = "both"} : () -> (tensor<4xf32>, tensor<4xi64>)
   return %0#0, %0#1 : tensor<4xf32>, tensor<4xi64>
 }
@@ -124,7 +124,7 @@ func.func @beside_operators(%a: tensor<6xf32>) -> tensor<2x6xf32>
   %3 = "tile_graph.operator"() ({
     %both = tensor.concat dim(0) %2, %table
         : (tensor<1x6xf32>, tensor<1x6xf32>) -> tensor<2x6xf32>
-    "tile_graph.yield"(%both) : (tensor<2x6xf32>) -> ()
+    gpu.yield %both : tensor<2x6xf32>
   }) {op_name = "cat"} : () -> tensor<2x6xf32>
   return %3 : tensor<2x6xf32>
 }
@@ -142,14 +142,14 @@ func.func @secondary_roots(%a: tensor<6xf32>) -> (tensor<8xf32>, tensor<4xf32>)
     ^bb0(%i: index):
       tensor.yield %zero : f32
     } : tensor<6xf32> to tensor<8xf32>
-    "tile_graph.yield"(%padded) : (tensor<8xf32>) -> ()
+    gpu.yield %padded : tensor<8xf32>
   }) {op_name = "pad"} : () -> tensor<8xf32>
   %1 = "tile_graph.operator"() ({
     %one = arith.constant 1.0 : f32
     %empty = tensor.empty() : tensor<4xf32>
     %ones = linalg.fill ins(%one : f32) outs(%empty : tensor<4xf32>)
         -> tensor<4xf32>
-    "tile_graph.yield"(%ones) : (tensor<4xf32>) -> ()
+    gpu.yield %ones : tensor<4xf32>
   }) {op_name = "ones"} : () -> tensor<4xf32>
   return %0, %1 : tensor<8xf32>, tensor<4xf32>
 }

@@ -1,0 +1,85 @@
+// Softmax of rows in one kernel: the row stays in registers, only the partial
+// maxima and sums go through shared memory.
+// RUN: %python -m magweld.tools.device_code --target nvvm:sm_80 --emit gpu %s | filecheck %s
+// RUN: %python -m magweld.tools.device_code --target nvvm:sm_80 --emit llvm %s | filecheck --check-prefix=LLVM %s
+// RUN: %python -m magweld.tools.device_code --target nvvm:sm_80 %s | filecheck --check-prefix=PTX %s
+// RUN: %python -m magweld.tools.device_code --target nvvm:sm_90a %s | filecheck --check-prefix=PTX90 %s
+
+// CHECK:         gpu.launch_func @softmax_kernel::@softmax_kernel blocks in (%c8, %c1, %c1) threads in (%c256, %c1, %c1) dynamic_shared_memory_size %c1184_i32
+// CHECK-LABEL: gpu.func @softmax_kernel(
+// CHECK:         %[[SHARED:.+]] = gpu.dynamic_shared_memory
+// CHECK-COUNT-3: memref.view %[[SHARED]]
+// CHECK-COUNT-2: memref.alloca() : memref<1x16xf32, #gpu.address_space<private>>
+// The maximum: partial results, two rounds of merging, and then everyone reads it.
+// CHECK:         arith.maximumf
+// CHECK:         gpu.barrier
+// CHECK:         scf.if
+// CHECK:         gpu.barrier
+// CHECK:         scf.if
+// CHECK:         gpu.barrier
+// CHECK:         llvm.call_intrinsic "llvm.exp2.f32"
+// The sum likewise.
+// CHECK:         gpu.barrier
+// CHECK:         scf.if
+// CHECK:         gpu.barrier
+// CHECK:         scf.if
+// CHECK:         gpu.barrier
+// CHECK:         arith.divf
+// CHECK-NOT:     gpu.barrier
+
+// LLVM:        llvm.mlir.global external @__dynamic_shmem__{{[0-9]+}}() {addr_space = 3 : i32, alignment = 16 : i64}
+// LLVM-LABEL:  llvm.func @softmax_kernel(
+// LLVM:          nvvm.barrier
+
+// PTX:         .extern .shared .align 16 .b8 __dynamic_shmem__{{[0-9]+}}[];
+// PTX:         .visible .entry softmax_kernel(
+// PTX-NOT:     .local
+// PTX:         max.NaN.f32
+// PTX:         st.shared.b32
+// PTX:         bar.sync 0;
+// PTX:         ld.shared
+// PTX:         ex2.approx.f32
+// PTX:         div.rn.f32
+// PTX90:       .target sm_90a
+// PTX90:       bar.sync 0;
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+
+func.func private @softmax(%x: tensor<64x512xf32>, %out0: tensor<64x512xf32>) -> tensor<64x512xf32> attributes {tile_graph.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %lowest = arith.constant 0xFF800000 : f32
+  %r = scf.forall (%i) = (0) to (64) step (8) shared_outs(%o = %out0) -> (tensor<64x512xf32>) {
+    %s = tensor.extract_slice %x[%i, 0] [8, 512] [1, 1] : tensor<64x512xf32> to tensor<8x512xf32>
+    %e1 = tensor.empty() : tensor<8xf32>
+    %low = linalg.fill ins(%lowest : f32) outs(%e1 : tensor<8xf32>) -> tensor<8xf32>
+    %max = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]} ins(%s : tensor<8x512xf32>) outs(%low : tensor<8xf32>) {
+    ^bb0(%p: f32, %acc: f32):
+      %0 = arith.maximumf %p, %acc : f32
+      linalg.yield %0 : f32
+    } -> tensor<8xf32>
+    %e = tensor.empty() : tensor<8x512xf32>
+    %exp = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]} ins(%s, %max : tensor<8x512xf32>, tensor<8xf32>) outs(%e : tensor<8x512xf32>) {
+    ^bb0(%p: f32, %m: f32, %u: f32):
+      %0 = arith.subf %p, %m : f32
+      %1 = math.exp %0 : f32
+      linalg.yield %1 : f32
+    } -> tensor<8x512xf32>
+    %none = linalg.fill ins(%zero : f32) outs(%e1 : tensor<8xf32>) -> tensor<8xf32>
+    %sum = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]} ins(%exp : tensor<8x512xf32>) outs(%none : tensor<8xf32>) {
+    ^bb0(%p: f32, %acc: f32):
+      %0 = arith.addf %p, %acc : f32
+      linalg.yield %0 : f32
+    } -> tensor<8xf32>
+    %d = tensor.extract_slice %o[%i, 0] [8, 512] [1, 1] : tensor<64x512xf32> to tensor<8x512xf32>
+    %y = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]} ins(%exp, %sum : tensor<8x512xf32>, tensor<8xf32>) outs(%d : tensor<8x512xf32>) {
+    ^bb0(%p: f32, %t: f32, %u: f32):
+      %0 = arith.divf %p, %t : f32
+      linalg.yield %0 : f32
+    } -> tensor<8x512xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %y into %o[%i, 0] [8, 512] [1, 1] : tensor<8x512xf32> into tensor<64x512xf32>
+    }
+  }
+  return %r : tensor<64x512xf32>
+}

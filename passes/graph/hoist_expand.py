@@ -1,0 +1,134 @@
+"""Owns the pass that moves reshapes which split dimensions before elementwise ops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from magweld.bindings import ir, linalg, tensor
+from magweld.passes.analysis.cloning import defining_op
+from magweld.passes.analysis.operator_model import is_rematerialised
+from magweld.passes.base import Pattern, PatternPass
+
+Groups = list[list[int]]
+
+
+def hoist(op: tensor.ExpandShapeOp, rewriter: Any) -> bool:
+    """Compute an elementwise operation on split dimensions instead of splitting after.
+
+    Every operand gets the reshape that the result had, so that one more operation
+    can be connected to what reads the result.
+    """
+    producer = defining_op(op.src)
+    if not isinstance(producer, linalg.GenericOp) or not _is_elementwise(producer):
+        return False
+    if len(list(op.src.uses)) != 1:
+        return False
+    groups = [
+        [ir.IntegerAttr(i).value for i in ir.ArrayAttr(group)]
+        for group in ir.ArrayAttr(op.reassociation)
+    ]
+    shape = list(ir.RankedTensorType(op.result.type).shape)
+    maps = [attr.value for attr in producer.indexing_maps]
+    operands = [
+        _expanded(value, map_, groups, shape)
+        for value, map_ in zip(producer.inputs, maps[:-1], strict=True)
+    ]
+    clone = _rebuild(producer, operands, maps, groups, shape)
+    rewriter.replace_op(op.operation, clone)
+    return True
+
+
+def _is_elementwise(op: linalg.GenericOp) -> bool:
+    """All loops parallel, one result written in order, operands projections of it."""
+    if len(op.results) != 1 or not is_rematerialised(op.outputs[0]):
+        return False
+    maps = [attr.value for attr in op.indexing_maps]
+    dims = range(maps[-1].n_dims)
+    if maps[-1] != ir.AffineMap.get_identity(maps[-1].n_dims) or not dims:
+        return False
+    names = {o.operation.name for o in op.regions[0].blocks[0].operations}
+    if "linalg.index" in names:
+        return False  # numbers of the old loops
+    return all(
+        isinstance(expr, ir.AffineDimExpr) for map_ in maps for expr in map_.results
+    ) and all(_is_rising(map_) for map_ in maps)
+
+
+def _is_rising(map_: Any) -> bool:
+    positions = [expr.position for expr in map_.results]
+    return positions == sorted(set(positions))
+
+
+def _expanded(value: Any, map_: Any, groups: Groups, shape: list[int]) -> Any:
+    """Split the dimensions of an operand as those of the result are split."""
+    if not isinstance(value.type, ir.RankedTensorType):
+        return value
+    reassociation: Groups = []
+    sizes: list[int] = []
+    for expr in map_.results:
+        group = groups[expr.position]
+        start = len(sizes)
+        reassociation.append(list(range(start, start + len(group))))
+        sizes.extend(shape[dim] for dim in group)
+    type_ = ir.RankedTensorType(value.type)
+    if sizes == list(type_.shape):
+        return value
+    result = ir.RankedTensorType.get(sizes, type_.element_type)
+    return tensor.expand_shape(result, value, reassociation, [], sizes)
+
+
+def _rebuild(
+    op: linalg.GenericOp,
+    operands: list[Any],
+    maps: list[Any],
+    groups: Groups,
+    shape: list[int],
+) -> Any:
+    element = ir.RankedTensorType(op.results[0].type).element_type
+    destination = tensor.EmptyOp(shape, element).result
+    clone = op.operation.clone()
+    for position, value in enumerate([*operands, destination]):
+        clone.operands[position] = value
+    rank = len(shape)
+    wider = [
+        ir.AffineMap.get(
+            rank,
+            0,
+            [
+                ir.AffineDimExpr.get(dim)
+                for expr in map_.results
+                for dim in groups[expr.position]
+            ],
+        )
+        for map_ in maps
+    ]
+    clone.attributes["indexing_maps"] = ir.ArrayAttr.get(
+        [ir.AffineMapAttr.get(map_) for map_ in wider]
+    )
+    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
+    clone.attributes["iterator_types"] = ir.ArrayAttr.get([parallel] * rank)
+    clone.results[0].set_type(ir.RankedTensorType.get(shape, element))
+    return clone
+
+
+@dataclass(frozen=True)
+class HoistExpand(PatternPass):
+    """Move `tensor.expand_shape` before the elementwise operation that it follows.
+
+    ```mlir
+    %s = linalg.generic {elementwise} ins(%product, %bias : tensor<512x384xf32>, ...)
+    %e = tensor.expand_shape %s [[0, 1], [2, 3]] : ... into tensor<8x64x12x32xf32>
+    ```
+    becomes the operation on `tensor<8x64x12x32xf32>` with its operands split. The
+    operation can then be connected to what reads `%e`. Left alone: results that
+    others read too, operands read in another order than the result is written, and
+    operations that use `linalg.index`.
+    """
+
+    name: ClassVar[str] = "hoist-expand"
+
+    def patterns(self) -> Sequence[tuple[type[ir.OpView], Pattern]]:
+        """Return the only pattern."""
+        return ((tensor.ExpandShapeOp, hoist),)

@@ -1,0 +1,95 @@
+"""Fixtures of the front end's tests: traced callables compared with eager ones."""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+
+from magweld.frontend.trace import Traced, trace
+
+
+def equal(left: Any, right: Any) -> bool:
+    """Return whether two results agree in type, structure and every value."""
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, torch.Tensor):
+        same = left.dtype == right.dtype and left.shape == right.shape
+        return same and left.stride() == right.stride() and torch.equal(left, right)
+    if isinstance(left, (tuple, list, deque)):
+        return len(left) == len(right) and all(map(equal, left, right))
+    if isinstance(left, dict):
+        return list(left) == list(right) and all(equal(left[k], right[k]) for k in left)
+    if hasattr(left, "__dict__") and not callable(left):
+        return equal(vars(left), vars(right))
+    return bool(left == right)
+
+
+@dataclass
+class Checker:
+    """A callable beside its traced form; both see equal arguments and state."""
+
+    eager: Callable[..., Any]
+    traced: Traced
+
+    def __call__(self, *args: Any, **kwargs: Any) -> str:
+        """Call both on the same arguments and compare; tell what the traced did."""
+        before = self.traced.stats()
+        mine = self.traced(*args, **kwargs)
+        theirs = self.eager(*args, **kwargs)
+        assert equal(mine, theirs), f"{mine} is not {theirs}\n{self.traced.explain()}"
+        return self.outcome(before)
+
+    def outcome(self, before: dict[str, int]) -> str:
+        """Return "hit", "record" or the id of the break since `before`."""
+        after = self.traced.stats()
+        if after["hits"] > before["hits"]:
+            return "hit"
+        if after["graphs"] > before["graphs"]:
+            return "record"
+        return self.traced.breaks[-1].id if self.traced.breaks else "eager"
+
+
+@pytest.fixture
+def checker() -> Callable[[Callable[..., Any]], Checker]:
+    """Return a factory of checkers for functions without effects on their state."""
+
+    def make(function: Callable[..., Any]) -> Checker:
+        return Checker(function, trace(function, backend="eager"))
+
+    return make
+
+
+@dataclass
+class Twins:
+    """Two equal objects with a method `step`; one runs traced, the other eagerly."""
+
+    eager: Any
+    mine: Any
+    traced: Traced
+
+    def step(self, *args: Any) -> str:
+        """Call `step` on both with equal arguments; compare results and all state."""
+        before = self.traced.stats()
+        mine, theirs = copy.deepcopy(args), copy.deepcopy(args)
+        result, expected = self.traced(*mine), self.eager.step(*theirs)
+        assert equal(result, expected), self.traced.explain()
+        assert equal(vars(self.mine), vars(self.eager)), self.traced.explain()
+        assert equal(mine, theirs), self.traced.explain()
+        return Checker(self.eager, self.traced).outcome(before)
+
+
+@pytest.fixture
+def twins() -> Callable[[Callable[[], Any]], Twins]:
+    """Return a factory of twins from a factory of objects."""
+
+    def make(factory: Callable[[], Any]) -> Twins:
+        mine = factory()
+        return Twins(factory(), mine, trace(mine.step, backend="eager"))
+
+    return make

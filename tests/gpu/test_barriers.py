@@ -1,0 +1,47 @@
+"""Every barrier is needed, and the interpreter sees when one is missing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from gpu_interpreter import RaceError
+from magweld.bindings import gpu
+from magweld.passes.ir_utils import operations_of
+
+SOFTMAX = ("masked_softmax", {"B": 2, "S": 16}, ((2, 16, 16), (16,)), (2, 16, 16))
+# Three reduction steps of 16.
+LINEAR = (
+    "linear_relu",
+    {"M": 8, "N": 8, "K": 48, "TM": 8, "TN": 8},
+    ((8, 48), (8, 48), (8,)),
+    (8, 8),
+)
+
+
+@pytest.mark.parametrize("kernel", [SOFTMAX, LINEAR], ids=lambda k: k[0])
+def test_without_any_one_barrier_threads_race(kernel, build, run) -> None:
+    name, sizes, shapes, result = kernel
+    inputs = [np.ones(shape, np.float32) for shape in shapes]
+    count = len(operations_of(build(name, sizes).operation, gpu.BarrierOp))
+    assert count > 1
+    for removed in range(count):
+        module = build(name, sizes)
+        operations_of(module.operation, gpu.BarrierOp)[removed].erase()
+        with pytest.raises(RaceError):
+            run(module, inputs, result)
+
+
+def test_an_elementwise_kernel_has_no_barrier(build) -> None:
+    module = build("bias_relu", {"M": 8, "N": 32, "T": 4})
+    assert not operations_of(module.operation, gpu.BarrierOp)
+
+
+def test_accumulators_stay_in_registers(build) -> None:
+    module = build("linear_relu", LINEAR[1])
+    (function,) = operations_of(module.operation, gpu.GPUFuncOp)
+    text = str(function)
+    assert "memref.alloca() : memref<2x1xf32, #gpu.address_space<private>>" in text
+    (launch,) = operations_of(module.operation, gpu.LaunchFuncOp)
+    staged_bytes = 4 * (8 * 16 + 8 * 16)
+    size = launch.dynamicSharedMemorySize.owner.attributes["value"]
+    assert size.value == staged_bytes

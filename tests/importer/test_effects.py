@@ -1,0 +1,288 @@
+"""Writes, aliases, random numbers and errors: what a call shows beside its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from magweld.diagnostics import UnsupportedError
+from magweld.frontend.importer import import_graph
+
+
+def tensor(*shape: int) -> torch.Tensor:
+    count = torch.Size(shape).numel()
+    return (torch.arange(count, dtype=torch.float32) / 7 - 1).reshape(shape)
+
+
+def add_through_view(x: torch.Tensor) -> Any:
+    x.view(-1)[3:7].add_(1)
+    return x * 2
+
+
+def write_rows(x: torch.Tensor, y: torch.Tensor) -> Any:
+    x[1] = y
+    x[:, 2:4] *= 3
+    return x.sum()
+
+
+def swap(x: torch.Tensor, y: torch.Tensor) -> Any:
+    old = x.clone()
+    x.copy_(y)
+    y.copy_(old)
+    return x + y
+
+
+def view_before_write(x: torch.Tensor) -> Any:
+    part = x[0]
+    x.mul_(2)
+    return part + 1, part
+
+
+def out_argument(x: torch.Tensor, y: torch.Tensor) -> Any:
+    torch.add(x, 1, out=y)
+    return y * 2
+
+
+def in_place_chain(x: torch.Tensor) -> Any:
+    h = x + 1
+    h.relu_()
+    h[:, 0] = 5
+    h.transpose(0, 1)[1].zero_()
+    return h
+
+
+def masked_write(x: torch.Tensor) -> Any:
+    x.masked_fill_(x > 0, -1)
+    return x.clone()
+
+
+def no_grad_inside(x: torch.Tensor) -> Any:
+    with torch.no_grad():
+        x.add_(1)
+    return x * 2
+
+
+def running_statistics(x: torch.Tensor, m: torch.Tensor, v: torch.Tensor) -> Any:
+    return F.batch_norm(x, m, v, training=True, momentum=0.3)
+
+
+def counter(x: torch.Tensor, n: torch.Tensor) -> Any:
+    n.add_(1)
+    return x * n
+
+
+WRITES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
+    "add": (lambda x: x.add_(1), (tensor(3, 5),)),
+    "add-through-view": (add_through_view, (tensor(3, 5),)),
+    "rows": (write_rows, (tensor(3, 5), tensor(5))),
+    "swap": (swap, (tensor(3, 5), -tensor(3, 5))),
+    "view-before-write": (view_before_write, (tensor(3, 5),)),
+    "out-argument": (out_argument, (tensor(3, 5), torch.zeros(3, 5))),
+    "in-place-on-own": (in_place_chain, (tensor(3, 5),)),
+    "masked": (masked_write, (tensor(3, 5),)),
+    "no-grad-inside": (no_grad_inside, (tensor(3, 5),)),
+    "permuted-input": (lambda x: x.mul_(2).sum(0), (tensor(3, 5).t(),)),
+    "running-statistics": (
+        running_statistics,
+        (tensor(2, 3, 4, 4), torch.zeros(3), torch.ones(3)),
+    ),
+    "counter": (counter, (tensor(3), torch.tensor(4))),
+    "only-a-write": (lambda x: x.zero_() and None, (tensor(1),)),
+    "set-item-scalar": (lambda x: x.__setitem__((0, 1), 7.0), (tensor(3, 5),)),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_writes(check: Any, name: str) -> None:
+    function, inputs = WRITES[name]
+    check(function, *inputs)
+
+
+def storage(value: torch.Tensor) -> int:
+    return value.untyped_storage().data_ptr()
+
+
+ALIASES: dict[str, Callable[[torch.Tensor], Any]] = {
+    "input": lambda x: (x, x + 1),
+    "input-twice": lambda x: (x, x),
+    "contiguous-input": lambda x: x.contiguous(),
+    "view-of-input": lambda x: (x.view(-1), x[1], x.t(), x[:, ::2], x.expand(2, 4, 6)),
+    "detached-input": lambda x: x.detach(),
+    "view-of-written-input": lambda x: x.add_(1).view(-1)[2:],
+    "copy-of-input": lambda x: (x.clone(), x.t().contiguous(), x.clone().view(-1)),
+    "result-twice": lambda x: (lambda y: (y, y))(x + 1),
+    "equal-results": lambda x: (x + 1, x + 1),
+    "result-and-view": lambda x: (lambda y: (y, y.view(-1), y[1:]))(x + 1),
+    "views-of-one-base": lambda x: tuple((x + 1).chunk(3, 1)),
+    "overlapping-views": lambda x: (lambda y: (y[:3], y[1:]))(x * 2),
+    "view-and-written-base": lambda x: (lambda y: (y[0].mul_(2), y))(x + 1),
+    "result-and-copy": lambda x: (lambda y: (y, y.clone().view(-1)))(x + 1),
+    "permuted-result": lambda x: ((x + 1).t(), (x @ x.t()).t()),
+    "sliced-result": lambda x: (x + 1)[:, 1:4],
+    "column-of-result": lambda x: (x + 1)[:, 2],
+    "expanded-result": lambda x: (x.sum(1, keepdim=True).expand(4, 5), x[0] * 2),
+    "unfolded-result": lambda x: (x[0] + 1).unfold(0, 3, 1),
+    "scalars-and-none": lambda x: (x + 1, 3, None, "name", 2.5),
+    "constant-result": lambda x: (torch.ones(3), torch.tensor([1, 2])),
+    "times-one": lambda x: (x * 1, x + 0),
+}
+
+
+@pytest.mark.parametrize("name", ALIASES)
+def test_aliases(check: Any, run: Any, name: str) -> None:
+    function = ALIASES[name]
+    check(function, tensor(4, 6))
+    mine, theirs = tensor(4, 6), tensor(4, 6)
+    actual = [mine, *torch.utils._pytree.tree_leaves(run(function, mine))]
+    expected = [theirs, *torch.utils._pytree.tree_leaves(function(theirs))]
+    for i, left in enumerate(actual):
+        for j, right in enumerate(actual):
+            if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor):
+                assert (left is right) == (expected[i] is expected[j])
+                shares = storage(expected[i]) == storage(expected[j])
+                assert (storage(left) == storage(right)) == shares
+
+
+def test_writes_after_the_call_show_in_aliases(run: Any) -> None:
+    x = tensor(4, 6)
+    first, second = run(lambda x: (x + 1)[:, :4].chunk(2, 1), x)
+    whole, row = run(lambda x: (lambda y: (y, y[1]))(x + 1), x)
+    row.zero_()
+    assert whole[1].eq(0).all()
+    first.zero_()
+    assert second.ne(0).any()
+
+
+RANDOM: dict[str, Callable[[torch.Tensor], Any]] = {
+    "rand": lambda x: x + torch.rand(4, 6),
+    "randn-like": lambda x: (torch.randn_like(x), torch.randn_like(x.t())),
+    "dropout": lambda x: F.dropout(x, 0.3) * 2,
+    "dropout-permuted": lambda x: F.dropout(x.t(), 0.3),
+    "in-place": lambda x: x.uniform_() + torch.empty(6).normal_(),
+    "in-place-permuted": lambda x: x.t().normal_(),
+    "order": lambda x: (torch.rand(3), F.dropout(x), torch.randn(2), x.bernoulli_()),
+    "unread": lambda x: (torch.rand(3), torch.rand(2))[1],
+    "alpha-dropout": lambda x: F.alpha_dropout(x, 0.3, True),
+    "dropout-channels": lambda x: F.dropout1d(x, 0.3),
+    "dropout-in-place": lambda x: F.dropout(x, 0.3, inplace=True),
+    "randint": lambda x: torch.randint(0, 9, (4,)) + torch.randperm(4),
+    "multinomial": lambda x: torch.multinomial(x.softmax(1), 2),
+    "exponential": lambda x: torch.empty(5).exponential_(2.0),
+}
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_random_numbers_are_torchs(check: Any, name: str) -> None:
+    check(RANDOM[name], tensor(4, 6))
+
+
+def test_import_disturbs_nothing(run: Any, record: Any) -> None:
+    x = tensor(4, 6).requires_grad_()
+    graph = record(lambda x: F.dropout(x) + torch.rand(6), x)
+    before, state = x.detach().clone(), torch.get_rng_state()
+    with torch.enable_grad():
+        import_graph(graph, [x])
+        assert torch.is_grad_enabled()
+    assert torch.equal(state, torch.get_rng_state())
+    assert torch.equal(before, x.detach())
+    assert x._version == 0
+
+
+INPUTS: dict[str, torch.Tensor] = {
+    "permuted": tensor(6, 4).t(),
+    "expanded": tensor(4, 1).expand(4, 6),
+    "offset": tensor(8, 6)[2:6],
+    "strided": tensor(4, 12)[:, ::2],
+    "parameter": torch.nn.Parameter(tensor(4, 6)),
+}
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_inputs_of_any_strides(run: Any, name: str) -> None:
+    x = INPUTS[name]
+    with torch.no_grad():
+        for function in (lambda x: x * 2 + 1, lambda x: (x, x[1:], x.sum(0))):
+            expected = torch.utils._pytree.tree_leaves(function(x))
+            actual = torch.utils._pytree.tree_leaves(run(function, x))
+            for mine, theirs in zip(actual, expected, strict=True):
+                torch.testing.assert_close(mine, theirs)
+                assert mine.stride() == theirs.stride()
+                assert (storage(mine) == storage(x)) == (storage(theirs) == storage(x))
+
+
+def test_inputs_that_share_memory_are_read(run: Any) -> None:
+    x = tensor(4, 6)
+    result = run(lambda a, b: (a * b.sum(), b), x, x[1])
+    torch.testing.assert_close(result[0], x * x[1].sum())
+
+
+def test_inference_tensors(run: Any) -> None:
+    with torch.inference_mode():
+        x = tensor(4, 6)
+        torch.testing.assert_close(run(lambda x: x * 2, x), x * 2)
+
+
+def test_errors_of_operators_are_torchs(run: Any) -> None:
+    table = tensor(4, 6)
+    with pytest.raises(IndexError, match="index out of range"):
+        run(
+            lambda t, i: F.embedding(i, t),
+            table,
+            torch.tensor([4]),
+            example=(table, torch.tensor([3])),
+        )
+
+
+def complex_values(x: torch.Tensor) -> Any:
+    return torch.fft.rfft(x)
+
+
+REFUSED: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
+    "data-dependent-shape": (lambda x: x.nonzero(), (tensor(3),)),
+    "tensor-dtype": (complex_values, (tensor(4),)),
+    "aliased-mutation": (lambda a, b: a.add_(b), (tensor(3, 4), torch.empty(0))),
+    "input-metadata-mutation": (lambda x: x.t_().sum(), (tensor(3, 4),)),
+    "output-view-dtype": (lambda x: x.view(torch.int32), (tensor(3, 4),)),
+    "random-order": (lambda x: F.alpha_dropout(x.t(), 0.5, True), (tensor(3, 4),)),
+    "storage-read": (
+        lambda x: (x + 1)[1:].as_strided((2,), (1,), 0) * 2,
+        (tensor(4, 6),),
+    ),
+}
+
+
+@pytest.mark.parametrize("id_", REFUSED)
+def test_refusals_name_themselves(record: Any, id_: str) -> None:
+    function, inputs = REFUSED[id_]
+    if id_ == "aliased-mutation":
+        inputs = (inputs[0], inputs[0][1:2])
+    graph = record(function, *[x.clone() for x in inputs])
+    with pytest.raises(UnsupportedError) as caught:
+        import_graph(graph, inputs)
+    assert caught.value.id == id_
+    assert caught.value.hint
+
+
+def test_refused_inputs(record: Any) -> None:
+    graph = record(lambda x: x * 2, tensor(3))
+    refused = {
+        "tensor-device": torch.empty(3, device="meta"),
+        "tensor-layout": tensor(3).to_sparse(),
+        "tensor-dtype": torch.zeros(3, dtype=torch.complex64),
+    }
+    for id_, value in refused.items():
+        with pytest.raises(UnsupportedError) as caught:
+            import_graph(graph, [value])
+        assert caught.value.id == id_
+
+
+def test_refusal_points_at_the_source_line(record: Any) -> None:
+    graph = record(lambda x: x.nonzero(), tensor(3))
+    for node in graph.graph.nodes:
+        node.meta["stack_trace"] = '  File "model.py", line 12, in forward\n    x'
+    with pytest.raises(UnsupportedError, match=r"model\.py:12"):
+        import_graph(graph, [tensor(3)])
