@@ -35,7 +35,14 @@ test: $(VENV)/.test ## All tests: pytest and lit.
 	$(BIN)/python -m pytest -n $(JOBS) tests
 	$(BIN)/lit -sv -j $(JOBS) lit_tests
 
-lint: $(VENV)/.test ## Formatting, lint and types.
+# The type checker sees one package where there are five folders: a tree of links.
+.PHONY: build/tree
+build/tree:
+	@rm -rf $@ && mkdir -p $@/magweld
+	@ln -s $(CURDIR)/python/magweld/* $@/magweld/
+	@ln -s $(addprefix $(CURDIR)/,dialects frontend passes tools) $@/magweld/
+
+lint: $(VENV)/.test build/tree ## Formatting, lint and types.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import fx
+
 from magweld.frontend.annotations.model import AnnotationTable
 from magweld.frontend.annotations.python import (
     FUNCTIONS,
@@ -35,11 +37,10 @@ from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.watch import OperatorWatch
 from magweld.frontend.rules.table import RULES
 from magweld.frontend.state.paths import path_of
-from torch import fx
 
 
 @functools.cache
-def annotations() -> AnnotationTable:
+def shipped_annotations() -> AnnotationTable:
     """Return the table of all annotations that ship with the front end."""
     parts = (FUNCTIONS, TYPES, MAKERS, METHODS, LIBRARY, SPECIAL, TORCH)
     return AnnotationTable(*parts)
@@ -106,7 +107,7 @@ def capture(
     """
     watch = OperatorWatch()
     recorder = OperatorRecorder(watch)
-    session = Session(code_tables(), frame_reader(), annotations(), recorder)
+    session = Session(code_tables(), frame_reader(), shipped_annotations(), recorder)
     recorder.attach(session)
     state = torch_state()
     try:
@@ -149,7 +150,7 @@ def _finish(
     fetched = [item.node for item in graph.inputs] + planner.fetched
     program = derive_guards(session.graph, recorder, arguments, state, fetched)
     writes = session.graph.snapshots or session.graph.slot_snapshots
-    if not writes and not recorder.written:
+    if not writes and not recorder.written and torch_state() == state:
         verdict = program.check(arguments.args, arguments.kwargs)
         if type(verdict) is not list:
             raise StopRecordingError("guard-failed", program.guards[verdict[0]].path)

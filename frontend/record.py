@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from torch import fx
+
 from magweld.frontend.catalogue import Break
 from magweld.frontend.guards.program import Guard, GuardProgram
 from magweld.frontend.mock.steps import Mock, Output
-from torch import fx
 
 
 @dataclass

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import torch
+
 from magweld.frontend.backends import (
     Backend,
     CompileGraph,

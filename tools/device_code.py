@@ -1,6 +1,6 @@
 """Owns the tool that shows GPU code: tiled kernels in, any stage of them out.
 
-    python -m magweld.tools.device_code --target nvvm:sm_90a --emit assembly k.mlir
+python -m magweld.tools.device_code --target nvvm:sm_90a --emit assembly k.mlir
 """
 
 from __future__ import annotations

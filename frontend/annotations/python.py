@@ -41,9 +41,6 @@ FUNCTIONS: Final[tuple[tuple[Any, Entry], ...]] = (
     (builtins.ord, PURE),
     (builtins.pow, PURE),
     (builtins.round, PURE),
-    (builtins.id, Annotation(rest=Use.KEEP)),
-    (builtins.all, Annotation((Use.ITERATE,))),
-    (builtins.any, Annotation((Use.ITERATE,))),
 )
 
 TYPES: Final[tuple[tuple[Any, Entry], ...]] = (

@@ -97,6 +97,15 @@ def _check_class(observer: Observer, target: Any, name: str) -> None:
         observer.session.quiet = observer
 
 
+def _any(observer: Observer, call: NativeCall) -> None:
+    """`any` and `all`: the truth of the elements."""
+    (obj,) = call.args
+    natives.iterate(observer, obj)
+    items = elements(obj) if builtin_base(obj) is not None else []
+    for item in items if type(obj) not in _VIEWS else list(obj):
+        natives.test_truth(observer, item)
+
+
 def _len(observer: Observer, call: NativeCall) -> None:
     obj = call.args[0]
     if is_scalar(obj) or observer.session.operators.is_tensor(type(obj)):
@@ -169,9 +178,18 @@ def _reduce(observer: Observer, call: NativeCall) -> None:
         if builtin_base(obj) is not None:
             read_all(_graph(observer), obj)
             _check_elements(observer, elements(obj), key)
+        elif type(obj) in _VIEWS:
+            natives.iterate(observer, obj)
+            _check_elements(observer, list(obj), key)
+        elif type(obj) in (zip, enumerate):
+            # What they deliver is new; what is in it would be compared unseen.
+            raise StopRecordingError("opaque-value", type(obj).__qualname__)
         elif not is_scalar(obj):
             natives.iterate(observer, obj)
     observer.after = attributes.adopt_top
+
+
+_VIEWS: Final = tuple(type(view) for view in ({}.keys(), {}.values(), {}.items()))
 
 
 def _check_elements(observer: Observer, items: list[Any], key: Any) -> None:
@@ -393,6 +411,8 @@ SPECIAL: Final[tuple[tuple[Any, Entry], ...]] = (
     (builtins.next, _next),
     (builtins.hash, _hash),
     (builtins.vars, _vars),
+    (builtins.any, _any),
+    (builtins.all, _any),
     (builtins.sum, _reduce),
     (builtins.min, _reduce),
     (builtins.max, _reduce),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 import torch.overrides
+
 from magweld.frontend.annotations.model import (
     Annotation,
     Entry,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+
 from magweld.frontend.guards.classes import ClassGuards, ClassLookup
 from magweld.frontend.guards.program import Builder, Category, GuardProgram, shown
 from magweld.frontend.guards.torch_state import (

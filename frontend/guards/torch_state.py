@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from magweld.frontend.operators.watch import storage_of
 from torch._C._dynamo.guards import TensorGuards
+
+from magweld.frontend.operators.watch import storage_of
 
 
 def torch_state() -> tuple[Any, ...]:

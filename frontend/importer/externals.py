@@ -13,10 +13,10 @@ from torch.utils import _pytree as pytree
 
 from magweld.frontend.importer.dtypes import carried
 from magweld.frontend.importer.operators import is_generated
-from magweld.frontend.importer.simplify import OPERAND_STRIDES, tensors_of
-
-_WITHOUT_VALUES = frozenset(
-    {torch.ops.aten.empty.memory_format, torch.ops.aten.empty_strided.default}
+from magweld.frontend.importer.simplify import (
+    OPERAND_STRIDES,
+    WITHOUT_VALUES,
+    tensors_of,
 )
 
 
@@ -82,9 +82,7 @@ def find_externals(graph: fx.Graph, forced: frozenset[str]) -> Mapping[str, Exte
     absorbed = {
         node
         for node in chosen
-        if node.target in _WITHOUT_VALUES
-        and node.users
-        and among.issuperset(node.users)
+        if node.target in WITHOUT_VALUES and node.users and among.issuperset(node.users)
     }
     return {
         node.name: _external(node, absorbed) for node in chosen if node not in absorbed

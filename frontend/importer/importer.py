@@ -146,8 +146,7 @@ def import_graph(
         converted=tuple(
             number
             for number, position in enumerate(arguments)
-            if not every[position].is_contiguous()
-            or is_carried(every[position].dtype)
+            if not every[position].is_contiguous() or is_carried(every[position].dtype)
         ),
     )
 

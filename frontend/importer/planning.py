@@ -28,6 +28,7 @@ from magweld.frontend.importer.simplify import output_of
 
 aten = torch.ops.aten
 
+
 def plan_epilogue(
     graph: fx.Graph,
     written: Sequence[int],

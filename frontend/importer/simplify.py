@@ -32,6 +32,11 @@ _IDENTITIES = frozenset(
         aten.view.default,
     }
 )
+WITHOUT_VALUES = frozenset(
+    {aten.empty.memory_format, aten.empty_like.default, aten.empty_strided.default}
+)
+"""Operators whose result has a shape and strides but no values."""
+
 # Random operators that read no element of their operand.
 _SHAPE_READERS = (
     aten.bernoulli.p,
@@ -123,16 +128,10 @@ def simplify(graph: fx.Graph) -> None:
 def _without_values(node: fx.Node) -> None:
     """Give an operator that reads but the shape of its operand one without values."""
     source = node.args[0]
-    value = source.meta["val"]
-    if source.target is aten.empty_strided.default:
-        return
     with node.graph.inserting_before(node):
-        empty = node.graph.call_function(
-            aten.empty_strided.default,
-            (list(value.shape), list(value.stride())),
-            {"dtype": value.dtype},
-        )
-    empty.meta["val"] = value
+        empty = node.graph.call_function(aten.empty_strided.default)
+    empty.meta["val"] = source.meta["val"]
+    _make_empty(empty)
     node.args = (empty, *node.args[1:])
 
 
@@ -200,12 +199,15 @@ def _as_view(node: fx.Node) -> None:
 
 def _as_empty(node: fx.Node) -> None:
     """Make a reshaped tensor without values one that was made in that shape."""
-    source = node.args[0]
-    if source.target is aten.empty.memory_format:
-        value = node.meta["val"]
-        node.target = aten.empty.memory_format
-        node.args = (list(value.shape),)
-        node.kwargs = {"dtype": value.dtype}
+    if node.args[0].target in WITHOUT_VALUES:
+        _make_empty(node)
+
+
+def _make_empty(node: fx.Node) -> None:
+    value = node.meta["val"]
+    node.target = aten.empty_strided.default
+    node.args = (list(value.shape), list(value.stride()))
+    node.kwargs = {"dtype": value.dtype}
 
 
 def _without_indices(node: fx.Node) -> None:
@@ -238,6 +240,7 @@ def _only_first_result(node: fx.Node) -> bool:
 
 _REWRITES: dict[object, Callable[[fx.Node], None]] = {
     aten._unsafe_view.default: _as_view,
+    aten.empty_like.default: _make_empty,
     aten.expand.default: _as_empty,
     aten.max.dim: _without_positions,
     aten.max_pool2d_with_indices.default: _without_indices,

@@ -31,10 +31,6 @@ def _unbind(x: Tensor, dim: int = 0) -> Any:
     return [aten.select.int(x, dim, index) for index in range(x.shape[dim])]
 
 
-def _empty_like(x: Tensor, **options: Any) -> Any:
-    return aten.empty.memory_format(x.shape, dtype=options.get("dtype") or x.dtype)
-
-
 def _new_empty(x: Tensor, size: Sequence[int], **options: Any) -> Any:
     return aten.empty.memory_format(size, dtype=options.get("dtype") or x.dtype)
 
@@ -53,7 +49,6 @@ def _fill_tensor(x: Tensor, value: Tensor) -> Any:
 
 STRUCTURE: dict[OpOverload, Callable[..., Any]] = {
     aten.copy.default: _copy,
-    aten.empty_like.default: _empty_like,
     aten.fill.Scalar: _fill_scalar,
     aten.fill.Tensor: _fill_tensor,
     aten.new_empty.default: _new_empty,

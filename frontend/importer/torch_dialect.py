@@ -148,7 +148,6 @@ class _Importer(FxImporter):  # type: ignore[misc]
         return function
 
 
-
 def _elements(values: np.ndarray[Any, Any], element: ir.Type) -> ir.Attribute:
     if values.dtype != np.bool_:
         return ir.DenseElementsAttr.get(values, type=element, shape=list(values.shape))

@@ -26,7 +26,11 @@ class Observer:
         code: Code of the frame.
         previous: Instruction of the last event.
         after: What to do with the result of the last instruction.
-        awaits_operator: Whether that result must come from a tensor operator.
+        awaits_operator: Name of the native call whose result must come from a tensor
+            operator, "" if there is none.
+        calls_native: Whether the current instruction runs native code, which may
+            look into what Python callbacks return to it.
+        native_caller: Whether native code called this frame.
         keyword_names: Names of the keyword arguments of the coming call.
         constructing: Class whose instance the current call makes.
         anchor: The user's instruction that led here, when this is library code.
@@ -36,10 +40,12 @@ class Observer:
         "after",
         "anchor",
         "awaits_operator",
+        "calls_native",
         "code",
         "constructing",
         "frame",
         "keyword_names",
+        "native_caller",
         "previous",
         "rows",
         "session",
@@ -55,6 +61,8 @@ class Observer:
         self.previous: Row | None = None
         self.after: After | None = None
         self.awaits_operator = ""
+        self.calls_native = False
+        self.native_caller = False
         self.keyword_names: tuple[str, ...] = ()
         self.constructing: type | None = None
         self.anchor: Where | None = None
@@ -84,6 +92,7 @@ class Observer:
         if previous is not None and offset not in previous.normal:
             self._raised(previous, offset)
         self.previous = row
+        self.calls_native = False
         after = self.after
         if after is None and row.handler is None:
             return

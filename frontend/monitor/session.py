@@ -176,6 +176,7 @@ class Session:
                 admit_special(self, function, self._first_argument(frame, code))
             register_function(self, function)
         observer = Observer(self, frame, self.tables.table(code).rows)
+        observer.native_caller = parent is not None and parent.calls_native
         if parent is not None and self._is_library(code.co_filename):
             observer.anchor = parent.where()
         self._observers[frame] = observer

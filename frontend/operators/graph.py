@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from magweld.frontend.operators.recorder import GraphInput, OperatorRecorder
 from torch import fx
+
+from magweld.frontend.operators.recorder import GraphInput, OperatorRecorder
 
 
 @dataclass(frozen=True)

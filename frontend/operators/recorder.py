@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
+from torch import fx
+from torch.overrides import TorchFunctionMode
+
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.session import Session
 from magweld.frontend.operators.kinds import (
@@ -25,8 +28,6 @@ from magweld.frontend.state.contents import elements, read_all
 from magweld.frontend.state.paths import path_of
 from magweld.frontend.state.refgraph import Node, Where
 from magweld.frontend.state.values import is_identity, is_scalar
-from torch import fx
-from torch.overrides import TorchFunctionMode
 
 # Native functions of torch that can only act through operators.
 _OPERATOR_HOMES: Final = (

@@ -71,6 +71,11 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
         self.calls = 0
         self.reset()
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # The default wraps the handler so that its first call imports a compiler.
+        return False
+
     def reset(self) -> None:
         """Forget what was noted."""
         self.dynamic = False

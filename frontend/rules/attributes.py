@@ -28,20 +28,16 @@ _NATIVE_GETTERS: Final = (types.GetSetDescriptorType, types.MemberDescriptorType
 _FIXED_GETTERS: Final = frozenset(
     {
         object.__dict__["__class__"],
-        type.__dict__["__name__"],
-        type.__dict__["__qualname__"],
-        type.__dict__["__module__"],
-        type.__dict__["__mro__"],
-        type.__dict__["__base__"],
-        type.__dict__["__bases__"],
-        type.__dict__["__doc__"],
-        type.__dict__["__text_signature__"],
         *(v for v in vars(types.CodeType).values() if type(v) in _NATIVE_GETTERS),
     }
 )
 # Native getters of parts that code may replace; guarded by value.
 _FIELD_GETTERS: Final = frozenset(
     {
+        type.__dict__["__name__"],
+        type.__dict__["__qualname__"],
+        type.__dict__["__module__"],
+        type.__dict__["__bases__"],
         types.FunctionType.__dict__["__name__"],
         types.FunctionType.__dict__["__qualname__"],
         types.FunctionType.__dict__["__code__"],
@@ -144,6 +140,9 @@ def read_slot(graph: RefGraph, obj: Any, descriptor: Any) -> None:
 
 
 def _read_slot(observer: Observer, obj: Any, name: str, found: Found) -> None:
+    if found.value in _FIXED_GETTERS:
+        observer.after = adopt_top
+        return
     read_slot(observer.session.graph, obj, found.value)
 
 

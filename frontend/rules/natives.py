@@ -15,9 +15,11 @@ from magweld.frontend.annotations.model import (
     unbind,
 )
 from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.rules.attributes import adopt_top, expect_operator
 from magweld.frontend.rules.functions import note_class, register_function
 from magweld.frontend.state.contents import (
+    CONTAINERS,
     Extent,
     before_write,
     builtin_base,
@@ -44,6 +46,7 @@ def call_native(
         StopRecordingError: It has none, and it is no tensor operator either.
     """
     session = observer.session
+    observer.calls_native = True
     descriptor, receiver = unbind(native)
     call = NativeCall(native_name(native), (*receiver, *args), kwargs)
     entry = session.annotations.find(descriptor)
@@ -194,6 +197,7 @@ def iterate(observer: Observer, obj: Any) -> None:
     """
     graph = observer.session.graph
     kind = type(obj)
+    observer.calls_native = True
     if is_scalar(obj) or observer.session.operators.is_tensor(kind):
         return
     if kind is range:
@@ -253,6 +257,22 @@ def prepare_callback(observer: Observer, function: Any) -> bool:
         register_function(session, method)
         return False
     raise StopRecordingError("native-call", f"callback {native_name(function)}")
+
+
+def hand_over(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """YIELD_VALUE, and RETURN_VALUE to native code: the receiver may look inside."""
+    if observer.native_caller or row.opname == "YIELD_VALUE":
+        _read_tree(observer, stack[-1])
+
+
+def _read_tree(observer: Observer, obj: Any) -> None:
+    # What lies in the containers is read if it is a container, else left alone.
+    graph = observer.session.graph
+    if type(obj) in CONTAINERS and graph.find(obj) is not None:
+        read_all(graph, obj)
+        for value in elements(obj):
+            if type(value) in CONTAINERS:
+                _read_tree(observer, value)
 
 
 def _read_for_callbacks(observer: Observer, call: NativeCall) -> None:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from magweld.frontend.monitor.code_table import Handler
-from magweld.frontend.rules import attributes, calls, containers, names, operators
+from magweld.frontend.rules import (
+    attributes,
+    calls,
+    containers,
+    names,
+    natives,
+    operators,
+)
 
 # Instructions that touch nothing but the frame's own stack and locals.
 _LOCAL: Final = (
@@ -41,12 +48,10 @@ _LOCAL: Final = (
     "RESUME",
     "RETURN_CONST",
     "RETURN_GENERATOR",
-    "RETURN_VALUE",
     "SEND",
     "STORE_FAST",
     "SWAP",
     "WITH_EXCEPT_START",
-    "YIELD_VALUE",
     # They fill a display or a comprehension that the run itself makes.
     "LIST_APPEND",
     "MAP_ADD",
@@ -114,6 +119,7 @@ RULES: Final[dict[str, Handler | None]] = {
     "MAKE_FUNCTION": calls.make_function,
     "PUSH_EXC_INFO": calls.push_exc_info,
     "RAISE_VARARGS": calls.raise_varargs,
+    "RETURN_VALUE": natives.hand_over,
     "SET_UPDATE": containers.extend,
     "STORE_ATTR": attributes.store_attribute,
     "STORE_DEREF": names.store_deref,
@@ -125,4 +131,5 @@ RULES: Final[dict[str, Handler | None]] = {
     "UNARY_POSITIVE": operators.unary_op,
     "UNPACK_EX": containers.unpack,
     "UNPACK_SEQUENCE": containers.unpack,
+    "YIELD_VALUE": natives.hand_over,
 }

@@ -25,6 +25,8 @@ _LOG2_E_LOW = LOG2_E - _LOG2_E_HIGH
 
 # What both targets select instructions for, by the width of the type.
 _INTRINSICS = {
+    "arith.maxnumf": ("llvm.maxnum", (32, 64)),
+    "arith.minnumf": ("llvm.minnum", (32, 64)),
     "math.absf": ("llvm.fabs", (32, 64)),
     "math.ceil": ("llvm.ceil", (32, 64)),
     "math.copysign": ("llvm.copysign", (32, 64)),
@@ -73,7 +75,12 @@ def emit_exp(x: ir.Value) -> ir.Value:
 
 def _math_operations(root: Any) -> list[Any]:
     found = operations_of(root, ir.OpView)
-    return [op for op in found if op.operation.name.startswith("math.")]
+    names = [op.operation.name for op in found]
+    return [
+        op
+        for op, name in zip(found, names, strict=True)
+        if name.startswith("math.") or name in _INTRINSICS
+    ]
 
 
 def _replace(op: Any, made: Callable[[], ir.Value] | None) -> None:

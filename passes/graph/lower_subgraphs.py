@@ -109,9 +109,7 @@ class _Lowering:
     def _shared(self, function: Any) -> Any:
         """Name a new kernel, or drop it for an equal one: layers repeat."""
         # Not verified here: the pass manager does that once the pass is through.
-        text = function.operation.get_asm(
-            enable_debug_info=False, assume_verified=True
-        )
+        text = function.operation.get_asm(enable_debug_info=False, assume_verified=True)
         if text in self._kernels:
             function.erase()
             return self._kernels[text]

@@ -101,9 +101,7 @@ def _adopting(module: Any) -> set[str]:
     }
 
 
-def _place(
-    call: Any, destination: Any, returned: set[Any], adopting: set[str]
-) -> str:
+def _place(call: Any, destination: Any, returned: set[Any], adopting: set[str]) -> str:
     callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
     if callee in adopting:
         return "adopted"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from magweld.bindings import ir
-from magweld.dialects.tile_graph import is_tile_graph, device_of, operators_of
+from magweld.dialects.tile_graph import device_of, is_tile_graph, operators_of
 from magweld.passes.analysis.operator_model import operator_model
 from magweld.passes.analysis.regions import OperatorKind, OperatorModel
 from magweld.passes.base import FunctionPass

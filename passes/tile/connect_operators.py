@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from magweld.bindings import ir
-from magweld.dialects.tile_graph import is_tile_graph, device_of
+from magweld.dialects.tile_graph import device_of, is_tile_graph
 from magweld.passes.analysis.graph_body import Edge, GraphBody, read_body
 from magweld.passes.analysis.policy import Plan, schedule
 from magweld.passes.analysis.propagation import Group, Refusal, propagate

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from magweld.bindings import ir
 from magweld.dialects.tile_graph import (
-    is_tile_graph,
     build_subgraph,
     device_of,
+    is_tile_graph,
     yield_values,
 )
 from magweld.passes.analysis.cloning import ValueMap, clone_mapped
@@ -98,9 +98,7 @@ def _implementation(root: Any) -> str:
     return str(ir.StringAttr(root.attributes["implementation"]).value)
 
 
-def _fill(
-    subgraph: Any, body: GraphBody, members: list[int], inside: set[Any]
-) -> None:
+def _fill(subgraph: Any, body: GraphBody, members: list[int], inside: set[Any]) -> None:
     values = ValueMap()
     with ir.InsertionPoint(subgraph.operation.regions[0].blocks[0]):
         for member in members:

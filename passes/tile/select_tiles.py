@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from magweld.bindings import ir
 from magweld.dialects.tile_graph import (
-    is_tile_graph,
     device_of,
+    is_tile_graph,
     subgraphs_of,
     tile_attribute,
 )

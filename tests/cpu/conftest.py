@@ -9,6 +9,8 @@ from string import Template
 
 import pytest
 import torch
+from torch import Tensor
+
 from magweld.bindings import ir
 from magweld.codegen.host import HostTarget, compile_kernels
 from magweld.codegen.launch import Launch
@@ -19,7 +21,6 @@ from magweld.passes.cpu.pipeline import cpu_steps
 from magweld.passes.cpu.register_tile import VectorUnit
 from magweld.passes.execution import run_pipeline
 from magweld.passes.pipeline import Pipeline, Step
-from torch import Tensor
 
 KERNELS = Path(__file__).parent / "kernels"
 LAUNCH = "launch_0"

@@ -8,6 +8,7 @@ import sys
 
 import llvmlite.binding as llvm
 import pytest
+
 from magweld.bindings import ir
 from magweld.codegen import loader
 from magweld.codegen.host import CodegenError, HostTarget, emit_object

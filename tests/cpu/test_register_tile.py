@@ -5,6 +5,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from magweld.bindings import ir
 from magweld.passes.cpu.loop_nest import Access, LoopNest, collapsible_dims
 from magweld.passes.cpu.register_policy import choose_register_tile

@@ -9,6 +9,7 @@ from string import Template
 
 import numpy as np
 import pytest
+
 from magweld.bindings import ir
 from magweld.context import make_context
 from magweld.passes.execution import run_pipeline

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
 from magweld.bindings import arith, gpu, ir
 
 _NOBODY, _SEVERAL = -1, -2

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from magweld.passes.gpu.pipeline import BlockShape
 from torch import Tensor
+
+from magweld.passes.gpu.pipeline import BlockShape
 
 TOLERANCE = 2e-5
 

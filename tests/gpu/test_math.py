@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from gpu_interpreter import launch
+
 from magweld.bindings import ir
 from magweld.passes.execution import run_pipeline
 from magweld.passes.gpu.expand_gpu_math import ExpandGpuMath
@@ -38,7 +39,7 @@ module attributes {{gpu.container_module}} {{
 FUNCTIONS: list[tuple[str, Callable[[torch.Tensor], torch.Tensor], float]] = [
     ("exp", torch.exp, 2),
     ("exp2", torch.exp2, 1),
-    ("erf", torch.erf, 2),
+    ("erf", torch.erf, 3),
     ("log", torch.log, 1),
     ("tanh", torch.tanh, 2),
     ("rsqrt", torch.rsqrt, 2),
@@ -46,7 +47,9 @@ FUNCTIONS: list[tuple[str, Callable[[torch.Tensor], torch.Tensor], float]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "reference", "ulps"), FUNCTIONS, ids=lambda v: str(v))
+@pytest.mark.parametrize(
+    ("name", "reference", "ulps"), FUNCTIONS, ids=[f[0] for f in FUNCTIONS]
+)
 def test_function_is_exact_to_few_units(name, reference, ulps, context) -> None:
     generator = np.random.default_rng(7)
     scale = 10.0 ** generator.uniform(-6, 2.2, COUNT)
@@ -58,7 +61,8 @@ def test_function_is_exact_to_few_units(name, reference, ulps, context) -> None:
     run_pipeline(Pipeline((ExpandGpuMath(),)), module)
     result = x.copy()
     launch(module, [result])
-    rounded = expected.astype(np.float32)
+    with np.errstate(over="ignore"):
+        rounded = expected.astype(np.float32)
     exact = np.isfinite(rounded)
     np.testing.assert_array_equal(result[~exact], rounded[~exact])
     spacing = np.spacing(np.abs(rounded[exact]))

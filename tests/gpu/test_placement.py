@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from magweld.passes.gpu.place_shared_memory import Lifetime, place
 from magweld.passes.gpu.structure import SHARED_ALIGNMENT
 
@@ -30,7 +31,11 @@ def test_buffers_that_live_together_do_not_overlap(lifetimes: list[Lifetime]) ->
 
 
 def test_dead_buffers_give_their_place() -> None:
-    first, other, later = Lifetime(0, 64, 0, 1), Lifetime(1, 64, 0, 3), Lifetime(2, 64, 2, 3)
+    first, other, later = (
+        Lifetime(0, 64, 0, 1),
+        Lifetime(1, 64, 0, 3),
+        Lifetime(2, 64, 2, 3),
+    )
     offsets, size = place([first, other, later])
     assert offsets[2] == offsets[0]
     assert size == 128

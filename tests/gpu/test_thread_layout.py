@@ -7,6 +7,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from magweld.passes.gpu.thread_layout import (
     ThreadLayout,
     balanced_layout,

@@ -189,7 +189,6 @@ def same_metadata(left: torch.Tensor, right: torch.Tensor) -> bool:
     )
 
 
-
 class Recorder(TorchFunctionMode):
     """Records calls of torch functions as a graph, as the monitor does for tensors."""
 

@@ -143,7 +143,11 @@ BINARY: dict[str, Case] = {
         (bools(4, 6), bools(4, 6, seed=1)),
     ),
     "logical-numbers": (
-        lambda x, y: (torch.logical_or(x, y), torch.logical_not(x), torch.logical_xor(x, y)),
+        lambda x, y: (
+            torch.logical_or(x, y),
+            torch.logical_not(x),
+            torch.logical_xor(x, y),
+        ),
         (whole(4, 6), X),
     ),
     "bitwise-integers": (

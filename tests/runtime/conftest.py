@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from llvmlite import binding, ir
+from torch import Tensor
+
 from magweld.artifact import (
     ExternalStep,
     KernelStep,
@@ -19,7 +21,6 @@ from magweld.artifact import (
 )
 from magweld.runtime.binding import RunExternal
 from magweld.runtime.worker_pool import WorkerPool
-from torch import Tensor
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from multiprocessing import get_context
 from typing import Any
 
 import pytest
+
 from magweld.runtime.errors import (
     TaskFailedError,
     WorkerDiedError,

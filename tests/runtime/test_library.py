@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+
 from magweld.artifact import LibraryStep, Place, Program, Value
 from magweld.runtime.errors import ProgramError
 from magweld.runtime.program import LoadedProgram

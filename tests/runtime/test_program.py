@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import torch
 from llvmlite import binding
+from torch import Tensor
+
 from magweld.artifact import (
     ExternalStep,
     LibraryStep,
@@ -17,7 +19,6 @@ from magweld.artifact import (
 from magweld.runtime.binding import RunExternal
 from magweld.runtime.errors import ProgramError
 from magweld.runtime.program import LoadedProgram
-from torch import Tensor
 
 INPUT, ARENA, OUTPUT = Place.INPUT, Place.ARENA, Place.OUTPUT
 VIEW, ADOPTED, CONSTANT = Place.VIEW, Place.ADOPTED, Place.CONSTANT

@@ -5,6 +5,10 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
 from magweld.artifact import (
     Place,
     Program,
@@ -12,9 +16,6 @@ from magweld.artifact import (
 from magweld.runtime.binding import RunExternal
 from magweld.runtime.errors import InputMismatchError
 from magweld.runtime.program import LoadedProgram
-from torch import Tensor
-from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 
 INPUT, ARENA, OUTPUT = Place.INPUT, Place.ARENA, Place.OUTPUT
 VIEW, ADOPTED, CONSTANT = Place.VIEW, Place.ADOPTED, Place.CONSTANT

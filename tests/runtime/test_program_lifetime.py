@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 import torch
+from torch import Tensor
+
 from magweld.artifact import (
     ExternalStep,
     Place,
@@ -15,7 +17,6 @@ from magweld.artifact import (
 )
 from magweld.runtime.binding import RunExternal
 from magweld.runtime.program import LoadedProgram
-from torch import Tensor
 
 INPUT, ARENA, OUTPUT = Place.INPUT, Place.ARENA, Place.OUTPUT
 VIEW, ADOPTED, CONSTANT = Place.VIEW, Place.ADOPTED, Place.CONSTANT

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
+
 from magweld.artifact import ExternalStep, LibraryStep, Place, Program, Step, Value
 from magweld.runtime.program import LoadedProgram
-from torch import Tensor
 
 SIDE = 4
 SHAPE = (SIDE, SIDE)

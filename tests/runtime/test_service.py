@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+
 from magweld.artifact import Program
 from magweld.runtime.cache import DiskCache
 from magweld.runtime.errors import (

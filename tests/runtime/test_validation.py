@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+
 from magweld.artifact import (
     ExternalStep,
     KernelStep,

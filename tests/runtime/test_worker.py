@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+
 from magweld.runtime.errors import (
     TaskFailedError,
     WorkerDiedError,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from magweld.runtime import worker_process
 from magweld.runtime.errors import (
     WorkerStartError,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from magweld.bindings import ir
 from magweld.context import make_context
 from magweld.diagnostics import (

@@ -9,6 +9,7 @@ import importlib
 from pathlib import Path
 
 import pytest
+
 from magweld.bindings import ir, registry
 from magweld.context import make_context
 from magweld.diagnostics import from_mlir

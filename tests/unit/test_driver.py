@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 import pytest
+
 from magweld.bindings import ir
 from magweld.passes.base import Pass
 from magweld.passes.registry import PassRegistry

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from magweld import env
 from magweld.tools import gen_docs
 

@@ -27,6 +27,7 @@ DESCRIPTIONS = (
     "magweld.artifact",
     "magweld.bindings",
     "magweld.codegen",
+    "magweld.compiler_options",
     "magweld.context",
     "magweld.diagnostics",
     "magweld.dialects",
@@ -40,6 +41,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "magweld.diagnostics": (),
     "magweld.env": (),
     "magweld.codegen": DESCRIPTIONS,
+    "magweld.compiler_options": DESCRIPTIONS,
     "magweld.context": DESCRIPTIONS,
     "magweld.dialects": DESCRIPTIONS,
     "magweld.reproducer": DESCRIPTIONS,
@@ -50,12 +52,11 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "magweld": ("magweld",),
     "magweld.api": ("magweld",),
     "magweld.compiler": ("magweld",),
-    "magweld.compiler_options": ("magweld",),
     "magweld.host_function": ("magweld",),
     "magweld.tools": ("magweld",),
 }
 
-TORCH_ALLOWED = ("magweld.frontend", "magweld.runtime")
+TORCH_ALLOWED = ("magweld.api", "magweld.frontend", "magweld.runtime")
 
 # module -> what of torch_mlir it may import beside what magweld.bindings carries, why.
 TORCH_MLIR_ALLOWED: dict[str, tuple[str, str]] = {

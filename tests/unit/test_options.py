@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from magweld.diagnostics import PipelineSyntaxError, Span
 from magweld.passes.options import describe_options, format_options, parse_options
 

@@ -6,8 +6,9 @@ import importlib
 import tomllib
 from pathlib import Path
 
-import magweld
 import pytest
+
+import magweld
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

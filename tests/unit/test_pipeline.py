@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+
 from magweld.bindings import arith, func, ir
 from magweld.context import make_context
 from magweld.diagnostics import (

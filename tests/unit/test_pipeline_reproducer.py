@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from magweld.bindings import ir
 from magweld.context import make_context
 from magweld.diagnostics import MagweldError, PassError, Severity

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from magweld.diagnostics import PipelineSyntaxError, Span
 from magweld.passes.pipeline_text import (
     Element,

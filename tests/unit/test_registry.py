@@ -7,6 +7,7 @@ import inspect
 from pathlib import Path
 
 import pytest
+
 from magweld.passes.base import Pass
 from magweld.passes.options import describe_options, format_options, parse_options
 from magweld.passes.registry import PASSES, PassRegistry

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from magweld.diagnostics import UnsupportedError
 from magweld.targets import (
     Backend,

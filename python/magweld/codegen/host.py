@@ -11,7 +11,6 @@ from magweld.codegen.launch import Launch, launch_module
 from magweld.codegen.llvm_text import translate_to_llvm_ir
 from magweld.diagnostics import MagweldError
 
-
 # With these LLVM 22 takes vectors of bfloat for legal and then aborts on some of
 # their rearrangements ("Unexpected illegal type!"); without them they are widened.
 _BROKEN = frozenset({"avx512bf16", "avxneconvert"})

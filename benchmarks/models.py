@@ -1,0 +1,144 @@
+"""Time per call of whole models: eager, torch.compile and magweld side by side.
+
+Runs of the three are interleaved, so that noise of the machine hits all alike; the
+figure of each is its median and its minimum, the ratios are of medians. Run it with
+`make bench`; it prints a table and writes JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
+import models
+
+from magweld import frontend
+
+SENTENCE = "The quick brown fox jumps over the lazy dog near the river bank. "
+
+
+def sentence_case() -> tuple[Any, dict[str, Any]]:
+    """MiniLM-L6 on 8 sentences of 64 tokens, padding included."""
+    model = models.load_sentence_model()
+    texts = [SENTENCE * (1 + i % 6) for i in range(8)]
+    return model.encoder, model.tokens(texts, 64)
+
+
+def image_case(name: str) -> tuple[Any, dict[str, Any]]:
+    """An image model on one photograph."""
+    return models.load_image_model(name), {"x": models.photograph()}
+
+
+CASES: dict[str, Callable[[], tuple[Any, dict[str, Any]]]] = {
+    "minilm-8x64": sentence_case,
+    "resnet18": lambda: image_case("resnet18"),
+    "convnext_tiny": lambda: image_case("convnext_tiny"),
+    "vit_tiny": lambda: image_case("vit_tiny_patch16_224"),
+}
+
+
+def first_call(call: Callable[[], Any]) -> float:
+    """Return the seconds of a call."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def interleaved(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, Any]:
+    """Time all calls in turns; milliseconds by name."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, call in calls.items():
+            times[name].append(first_call(call) * 1e3)
+    return {
+        name: {"median_ms": statistics.median(t), "min_ms": min(t)}
+        for name, t in times.items()
+    }
+
+
+def run_case(name: str, rounds: int, peers: list[str]) -> dict[str, Any]:
+    """Measure one model; the ratio is the peer's median over magweld's."""
+    model, inputs = CASES[name]()
+    traced = frontend.trace(model)
+    compiled: dict[str, Callable[[], Any]] = {
+        "eager": lambda: model(**inputs),
+        "magweld": lambda: traced(**inputs),
+    }
+    if "torch.compile" in peers:
+        dynamo = torch.compile(model)
+        compiled["torch.compile"] = lambda: dynamo(**inputs)
+    first = {n: first_call(c) for n, c in compiled.items()}
+    expected, got = compiled["eager"](), compiled["magweld"]()
+    scale = expected.abs().max()
+    result = interleaved(compiled, rounds)
+    ours = result["magweld"]["median_ms"]
+    for peer in result:
+        result[peer]["first_call_s"] = first[peer]
+        result[peer]["ratio_to_magweld"] = result[peer]["median_ms"] / ours
+    stats = traced.stats()
+    return {
+        "model": name,
+        "rel_difference": float((got - expected).abs().max() / scale),
+        "records": stats["records"],
+        "graphs": stats["graphs"],
+        "breaks": stats["breaks"],
+        "times": result,
+    }
+
+
+def show(results: list[dict[str, Any]]) -> None:
+    """Print the results as a table."""
+    table = Table("model", "peer", "median ms", "min ms", "x magweld", "first call s")
+    for result in results:
+        for peer, figures in result["times"].items():
+            table.add_row(
+                result["model"],
+                peer,
+                f"{figures['median_ms']:.2f}",
+                f"{figures['min_ms']:.2f}",
+                f"{figures['ratio_to_magweld']:.2f}",
+                f"{figures['first_call_s']:.2f}",
+            )
+    Console().print(table)
+
+
+def main() -> None:
+    """Run the chosen cases."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--models", nargs="*", choices=list(CASES), default=list(CASES))
+    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--no-torch-compile", action="store_true")
+    parser.add_argument("-o", type=Path, default=Path("benchmarks/results/models.json"))
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    peers = [] if options.no_torch_compile else ["torch.compile"]
+    with torch.no_grad():
+        results = [run_case(name, options.rounds, peers) for name in options.models]
+    show(results)
+    report = {
+        "machine": platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "threads": options.threads,
+        "torch": torch.__version__,
+        "results": results,
+    }
+    options.o.parent.mkdir(parents=True, exist_ok=True)
+    options.o.write_text(json.dumps(report, indent=2))
+
+
+if __name__ == "__main__":
+    main()
