@@ -19,8 +19,13 @@ from string import Template
 
 import torch
 import torch.nn.functional as F
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor
+
 from magweld.bindings import ir
-from magweld.codegen.host import HostTarget, compile_kernels
+from magweld.codegen.host import HostTarget
+from magweld.codegen.kernels import compile_kernels
 from magweld.codegen.launch import Launch
 from magweld.codegen.llvm_text import kernel_signatures
 from magweld.codegen.loader import LoadedObjects
@@ -28,9 +33,6 @@ from magweld.context import make_context
 from magweld.passes.cpu.pipeline import cpu_pipeline
 from magweld.passes.cpu.register_tile import VectorUnit
 from magweld.passes.execution import run_pipeline
-from rich.console import Console
-from rich.table import Table
-from torch import Tensor
 
 KERNELS = Path(__file__).parent.parent / "tests" / "cpu" / "kernels"
 SECONDS = 0.4

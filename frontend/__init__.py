@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from magweld.frontend.record import Record
-    from magweld.frontend.trace import Traced, trace
+    from magweld.frontend.traced import Traced, trace
 
 __all__ = ["Record", "Traced", "trace"]
 
+# No module is called `trace`: its import would take the place of the function.
 _HOMES = {
     "Record": "magweld.frontend.record",
-    "Traced": "magweld.frontend.trace",
-    "trace": "magweld.frontend.trace",
+    "Traced": "magweld.frontend.traced",
+    "trace": "magweld.frontend.traced",
 }
 
 
@@ -22,7 +23,6 @@ def __getattr__(name: str) -> Any:
     import importlib
 
     if name in _HOMES:
-        # `trace` is a module of this package as well as the function in it.
         value = getattr(importlib.import_module(_HOMES[name]), name)
         globals()[name] = value
         return value

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch import fx
 
+from magweld.frontend.annotations.dicts import DICTS
+from magweld.frontend.annotations.library import LIBRARY_RULES
 from magweld.frontend.annotations.model import AnnotationTable
 from magweld.frontend.annotations.python import (
     FUNCTIONS,
@@ -24,7 +26,7 @@ from magweld.frontend.annotations.special import SPECIAL
 from magweld.frontend.annotations.torch_functions import TORCH
 from magweld.frontend.catalogue import Break, StopRecordingError
 from magweld.frontend.guards.derive import Arguments, derive_guards
-from magweld.frontend.guards.program import GuardProgram
+from magweld.frontend.guards.guard import GuardProgram
 from magweld.frontend.guards.torch_state import torch_state
 from magweld.frontend.mock.plan import Planner
 from magweld.frontend.mock.steps import Mock
@@ -42,8 +44,8 @@ from magweld.frontend.state.paths import path_of
 @functools.cache
 def shipped_annotations() -> AnnotationTable:
     """Return the table of all annotations that ship with the front end."""
-    parts = (FUNCTIONS, TYPES, MAKERS, METHODS, LIBRARY, SPECIAL, TORCH)
-    return AnnotationTable(*parts)
+    python = (FUNCTIONS, TYPES, MAKERS, METHODS, LIBRARY)
+    return AnnotationTable(*python, SPECIAL, DICTS, LIBRARY_RULES, TORCH)
 
 
 @functools.cache

@@ -206,11 +206,6 @@ _ENTRIES = (
         "return tensors, built-in containers, or plain Python objects",
     ),
     Refusal(
-        "result-alias",
-        "two results share memory in a way that no recorded view explains",
-        "clone one of them",
-    ),
-    Refusal(
         "guard-failed",
         "the state changed during the run, its own guards do not hold",
         "a counter or cache that guards itself: read it outside",
@@ -219,11 +214,6 @@ _ENTRIES = (
         "unstable-guard",
         "the same guard failed on every one of the last calls",
         "pass the changing value as a tensor",
-    ),
-    Refusal(
-        "repeated-break",
-        "earlier runs with such arguments were refused for the same reason",
-        "see the breaks listed before",
     ),
     Refusal(
         "monitor-busy",

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from magweld.frontend.catalogue import Break
-from magweld.frontend.guards.program import Failure
-from magweld.frontend.record import Record
+from magweld.frontend.guards.guard import Failure
+from magweld.frontend.record import Inspectable, Record
 
 _SHOWN_GUARDS = 12
 _SHOWN_INPUTS = 8
+_SHOWN_OPERATORS = 6
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,23 @@ def _describe(number: int, record: Record) -> list[str]:
     if hidden > 0:
         lines.append(f"    ... {hidden} more in records[{number}].guards")
     lines += [f"  {item}" for item in record.breaks]
+    if isinstance(record.compiled, Inspectable):
+        lines += _describe_report(record.compiled.report())
+    return lines
+
+
+def _describe_report(report: dict[str, Any]) -> list[str]:
+    lines = []
+    for group in report.get("groups", ()):
+        names = _shorten(group.get("operators", ()), _SHOWN_OPERATORS)
+        lines.append(
+            f"  fused at {group.get('level')}, tile {group.get('tile')}: traffic"
+            f" {group.get('traffic_before')} -> {group.get('traffic_after')} bytes:"
+            f" {names}"
+        )
+    externals = report.get("externals", ())
+    if externals:
+        lines.append(f"  through torch: {_shorten(externals, _SHOWN_OPERATORS)}")
     return lines
 
 

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from torch import fx
 
 from magweld.frontend.catalogue import Break
-from magweld.frontend.guards.program import Guard, GuardProgram
+from magweld.frontend.guards.guard import Guard, GuardProgram
 from magweld.frontend.mock.steps import Mock, Output
+
+
+@runtime_checkable
+class Inspectable(Protocol):
+    """What a compiling backend may return beside being callable."""
+
+    def mlir(self, stage: str) -> str:
+        """Return the module at a stage."""
+
+    def report(self) -> dict[str, Any]:
+        """Return what was decided, for `explain()`."""
 
 
 @dataclass
@@ -42,6 +53,16 @@ class Record:
             if not self.mock.steps and isinstance(self.mock.result, Output)
             else None
         )
+
+    def mlir(self, stage: str) -> str:
+        """Return the compiled module at a stage: "torch", "linalg", "tile-graph", ...
+
+        Raises:
+            ValueError: The graph runs through torch, or there is no such stage.
+        """
+        if not isinstance(self.compiled, Inspectable):
+            raise ValueError("the graph runs through torch, it has no MLIR stages")
+        return self.compiled.mlir(stage)
 
     @property
     def guards(self) -> tuple[Guard, ...]:

@@ -11,7 +11,7 @@ class Phase(StrEnum):
 
     description: str
 
-    def __new__(cls, value: str, description: str) -> Self:
+    def __new__(cls, value: str, description: str = "") -> Self:
         """Make a member from its name and what a module looks like at it."""
         member = str.__new__(cls, value)
         member._value_ = value

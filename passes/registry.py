@@ -18,9 +18,18 @@ _PASSES: tuple[tuple[str, str], ...] = (
     ("fold-transpose", "magweld.passes.graph.fold_transpose:FoldTranspose"),
     ("form-tile-graph", "magweld.passes.graph.form_tile_graph:FormTileGraph"),
     ("generalize-copies", "magweld.passes.cpu.generalize_copies:GeneralizeCopies"),
+    (
+        "generalize-operations",
+        "magweld.passes.cpu.generalize_operations:GeneralizeOperations",
+    ),
     ("hoist-expand", "magweld.passes.graph.hoist_expand:HoistExpand"),
     ("lower-subgraphs", "magweld.passes.graph.lower_subgraphs:LowerSubgraphs"),
+    (
+        "lower-torch-to-linalg",
+        "magweld.passes.graph.lower_torch_to_linalg:LowerTorchToLinalg",
+    ),
     ("propagate-tiles", "magweld.passes.tile.propagate_tiles:PropagateTiles"),
+    ("name-contractions", "magweld.passes.cpu.name_contractions:NameContractions"),
     ("outline-tile-range", "magweld.passes.cpu.outline_tile_range:OutlineTileRange"),
     ("place-scratch", "magweld.passes.cpu.place_scratch:PlaceScratch"),
     ("plan-memory", "magweld.passes.graph.plan_memory:PlanMemory"),
@@ -29,12 +38,17 @@ _PASSES: tuple[tuple[str, str], ...] = (
         "magweld.passes.graph.select_implementation:SelectImplementation",
     ),
     ("select-tiles", "magweld.passes.tile.select_tiles:SelectTiles"),
+    ("simplify-generic", "magweld.passes.graph.simplify_generic:SimplifyGeneric"),
     ("tile-for-registers", "magweld.passes.cpu.tile_for_registers:TileForRegisters"),
     (
         "unflatten-batch-matmul",
         "magweld.passes.graph.unflatten_batch_matmul:UnflattenBatchMatmul",
     ),
     ("vectorize", "magweld.passes.cpu.vectorize:Vectorize"),
+    (
+        "annotate-parameters",
+        "magweld.passes.gpu.annotate_parameters:AnnotateParameters",
+    ),
     (
         "contract-multiply-add",
         "magweld.passes.gpu.contract_multiply_add:ContractMultiplyAdd",

@@ -8,8 +8,9 @@ from typing import Any
 
 import torch
 
+from magweld.frontend.guards.builder import Builder
 from magweld.frontend.guards.classes import ClassGuards, ClassLookup
-from magweld.frontend.guards.program import Builder, Category, GuardProgram, shown
+from magweld.frontend.guards.guard import Category, GuardProgram, shown
 from magweld.frontend.guards.torch_state import (
     OverlapCheck,
     TensorCheck,

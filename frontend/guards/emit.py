@@ -89,7 +89,7 @@ def scalar_differs(names: Names, value: ast.expr, expected: Any) -> ast.expr:
         same = compare(
             call(names.constant(bits), value),
             ast.NotEq(),
-            names.constant(bits(expected)),  # type: ignore[operator]
+            names.constant(bits(expected)),
         )
     else:
         same = compare(value, ast.NotEq(), names.literal(expected))

@@ -96,7 +96,7 @@ def _hide(scores: Tensor, options: AttentionOptions) -> Tensor:
 
 
 def _softmax(scores: Tensor, *, may_hide_rows: bool) -> tuple[Tensor, Tensor]:
-    # Row values are kept without the reduced axis: they are computed as they are stored.
+    # Row values lack the reduced axis: they are computed as they are stored.
     highest = scores.amax(-1)
     if may_hide_rows:
         # A hidden row has no highest score: its exponentials become 0, not nan.

@@ -117,7 +117,7 @@ def lift_large_literals(aten: fx.GraphModule) -> list[torch.Tensor]:
     Returns:
         The tensors for the new placeholders, which follow the others.
     """
-    lifted = []
+    lifted: list[torch.Tensor] = []
     body = next(node for node in aten.graph.nodes if node.op != "placeholder")
     for node in [n for n in aten.graph.nodes if n.op == "get_attr"]:
         value = _attribute(aten, node)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,8 +34,6 @@ LITERAL_TYPES: dict[torch.dtype, type[np.generic]] = {
 }
 """Types of constants that text can hold, as numpy spells them."""
 
-FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
-
 
 def is_carried(dtype: torch.dtype) -> bool:
     """Tell whether elements have another type in compiled code than in torch."""
@@ -48,7 +46,7 @@ def carried(tensor: torch.Tensor) -> torch.Tensor:
     return tensor if carrier is None else tensor.view(carrier)
 
 
-def generated_floats_only(function: FunctionT) -> FunctionT:
+def generated_floats_only(function: Callable[..., Any]) -> Callable[..., Any]:
     """Let a decomposition decline calls whose floats are not generated, or are empty.
 
     The operator then stays as it is and runs through torch as a whole, which keeps
@@ -64,4 +62,4 @@ def generated_floats_only(function: FunctionT) -> FunctionT:
                 return NotImplemented
         return function(*args, **kwargs)
 
-    return guarded  # type: ignore[return-value]
+    return guarded

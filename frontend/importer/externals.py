@@ -12,11 +12,11 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 from magweld.frontend.importer.dtypes import carried
+from magweld.frontend.importer.nodes import tensors_of, values_of
 from magweld.frontend.importer.operators import is_generated
 from magweld.frontend.importer.simplify import (
     OPERAND_STRIDES,
     WITHOUT_VALUES,
-    tensors_of,
 )
 
 
@@ -99,7 +99,7 @@ def _external(node: fx.Node, absorbed: set[fx.Node]) -> External:
 
 
 def _dtype(node: fx.Node) -> torch.dtype:
-    dtype: torch.dtype = node.meta["val"].dtype
+    dtype: torch.dtype = values_of(node).dtype
     return dtype
 
 

@@ -18,13 +18,13 @@ from magweld.frontend.importer.capture import (
 from magweld.frontend.importer.dtypes import IMPORTED, carried, is_carried
 from magweld.frontend.importer.epilogue import Epilogue
 from magweld.frontend.importer.externals import External, find_externals
+from magweld.frontend.importer.nodes import tensors_of
 from magweld.frontend.importer.observation import observe
 from magweld.frontend.importer.planning import plan_epilogue
 from magweld.frontend.importer.simplify import (
     remove_dead,
     simplify,
     take_writes,
-    tensors_of,
 )
 from magweld.frontend.importer.torch_dialect import to_torch_dialect
 

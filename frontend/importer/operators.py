@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import fx
 from torch._ops import OpOverload
-from torch.utils import _pytree as pytree
 
 from magweld.frontend.importer.dtypes import GENERATED, GENERATED_FLOATS
+from magweld.frontend.importer.nodes import argument, operand, tensors_of, values_of
 
 aten = torch.ops.aten
 
@@ -26,10 +26,10 @@ def is_generated(node: fx.Node) -> bool:
     """Tell whether generated code computes a node of a functional ATen graph."""
     if not isinstance(node.target, OpOverload):
         return False
-    rule = _RULES.get(node.target)
+    rule = RULES.get(node.target)
     if rule is None:
         return False
-    tensors = [*_results(node), *map(_value, node.all_input_nodes)]
+    tensors = [*tensors_of(node), *_operands(node)]
     return all(map(_is_plain, tensors)) and rule(node)
 
 
@@ -42,12 +42,8 @@ def _is_plain(value: Any) -> bool:
     )
 
 
-def _value(node: fx.Node) -> Any:
-    return node.meta.get("val")
-
-
-def _results(node: fx.Node) -> list[Any]:
-    return list(pytree.tree_leaves(_value(node)))
+def _operands(node: fx.Node) -> list[Any]:
+    return [tensor for source in node.all_input_nodes for tensor in tensors_of(source)]
 
 
 def _always(node: fx.Node) -> bool:
@@ -55,69 +51,56 @@ def _always(node: fx.Node) -> bool:
 
 
 def _floats(node: fx.Node) -> bool:
-    tensors = [*_results(node), *map(_value, node.all_input_nodes)]
+    tensors = [*tensors_of(node), *_operands(node)]
     return all(value.dtype in GENERATED_FLOATS for value in tensors)
 
 
 def _float_result(node: fx.Node) -> bool:
-    return all(value.dtype in GENERATED_FLOATS for value in _results(node))
+    return all(value.dtype in GENERATED_FLOATS for value in tensors_of(node))
 
 
 def _no_bool_result(node: fx.Node) -> bool:
-    return all(value.dtype is not torch.bool for value in _results(node))
+    return all(value.dtype is not torch.bool for value in tensors_of(node))
 
 
 def _bools(node: fx.Node) -> bool:
-    operands = map(_value, node.all_input_nodes)
-    return all(value.dtype is torch.bool for value in operands)
+    return all(value.dtype is torch.bool for value in _operands(node))
 
 
 def _bools_or_integers(node: fx.Node) -> bool:
-    operands = map(_value, node.all_input_nodes)
-    return all(value.dtype not in GENERATED_FLOATS for value in operands)
+    return all(value.dtype not in GENERATED_FLOATS for value in _operands(node))
 
 
 def _integers(node: fx.Node) -> bool:
-    return all(value.dtype is torch.int64 for value in _results(node))
+    return all(value.dtype is torch.int64 for value in tensors_of(node))
 
 
 def _same_branches(node: fx.Node) -> bool:
-    _, left, right = map(_value, node.args)
+    _, left, right = (values_of(operand(node, position)) for position in range(3))
     return bool(left.dtype == right.dtype)
 
 
-def _argument(node: fx.Node, name: str) -> Any:
-    """Return an argument by its name in the schema, default included."""
-    assert isinstance(node.target, OpOverload), f"no operator: {node.target}"
-    for position, argument in enumerate(node.target._schema.arguments):
-        if argument.name == name:
-            if position < len(node.args):
-                return node.args[position]
-            return node.kwargs.get(name, argument.default_value)
-    raise KeyError(name)
-
-
 def _forward_convolution(node: fx.Node) -> bool:
-    return _floats(node) and not _argument(node, "transposed")
+    return _floats(node) and not argument(node, "transposed")
 
 
 def _divisible_pool(node: fx.Node) -> bool:
-    extents = _value(node.all_input_nodes[0]).shape[-2:]
-    outputs = _argument(node, "output_size")
+    extents = values_of(operand(node)).shape[-2:]
+    outputs = argument(node, "output_size")
     return _floats(node) and all(
         extent % output == 0 for extent, output in zip(extents, outputs, strict=True)
     )
 
 
 def _growing_pad(node: fx.Node) -> bool:
-    return all(extent >= 0 for extent in _argument(node, "pad"))
+    return all(extent >= 0 for extent in argument(node, "pad"))
 
 
 def _table(rule: Rule, operators: Iterable[OpOverload]) -> dict[OpOverload, Rule]:
     return dict.fromkeys(operators, rule)
 
 
-_RULES: dict[OpOverload, Rule] = {
+RULES: dict[OpOverload, Rule] = {
     **_table(
         _floats,
         [
@@ -217,13 +200,10 @@ _RULES: dict[OpOverload, Rule] = {
             aten.select.int,
             aten.slice.Tensor,
             aten.slice_scatter.default,
-            aten.squeeze.default,
-            aten.squeeze.dim,
-            aten.squeeze.dims,
             aten.t.default,
             aten.transpose.int,
-            aten.unsqueeze.default,
             aten.view.default,
         ],
     ),
 }
+"""ATen operator to the rule that its operands and results must keep."""

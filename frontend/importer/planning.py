@@ -23,8 +23,8 @@ from magweld.frontend.importer.epilogue import (
     SameOutput,
     Window,
 )
+from magweld.frontend.importer.nodes import operand, output_of, results_of
 from magweld.frontend.importer.observation import Observation, TensorFacts
-from magweld.frontend.importer.simplify import output_of
 
 aten = torch.ops.aten
 
@@ -47,7 +47,7 @@ def plan_epilogue(
     """
     _require_private(written, observation)
     planner = _Planner(graph, observation)
-    values = output_of(graph).args[0]
+    values = results_of(graph)
     copies = [
         (input, planner.shared(value))
         for input, value in zip(written, values, strict=False)
@@ -201,7 +201,7 @@ def _require_private(written: Sequence[int], observation: Observation) -> None:
 def _root(node: fx.Node) -> fx.Node:
     """Return what a node's memory belongs to: views keep it in compiled code."""
     while node.target is aten.view.default:
-        node = node.args[0]  # type: ignore[assignment]
+        node = operand(node)
     return node
 
 

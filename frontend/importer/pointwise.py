@@ -135,28 +135,29 @@ _POWERS: dict[float, Callable[[Tensor], Tensor]] = {
     -2.0: lambda x: torch.reciprocal(x * x),
 }
 
+_OURS: dict[OpOverload, Callable[..., Any]] = {
+    aten.clamp.default: _clamp,
+    aten.clamp_max.default: _clamp_max,
+    aten.clamp_min.default: _clamp,
+    aten.eq.Scalar: _compared(aten.eq.Tensor),
+    aten.eq.Tensor: _equal,
+    aten.ge.Scalar: _compared(aten.ge.Tensor),
+    aten.gelu.default: _gelu,
+    aten.gt.Scalar: _compared(aten.gt.Tensor),
+    aten.isnan.default: _is_nan,
+    aten.isneginf.default: _is_infinite(-math.inf),
+    aten.isposinf.default: _is_infinite(math.inf),
+    aten.le.Scalar: _compared(aten.le.Tensor),
+    aten.lt.Scalar: _compared(aten.lt.Tensor),
+    aten.maximum.default: _extreme(aten.gt.Tensor),
+    aten.minimum.default: _extreme(aten.lt.Tensor),
+    aten.mul.Tensor: _multiply,
+    aten.ne.Scalar: _compared(aten.ne.Tensor),
+    aten.pow.Tensor_Scalar: _power,
+    aten.reciprocal.default: _reciprocal,
+}
+
 POINTWISE: dict[OpOverload, Callable[..., Any]] = {
-    operator: generated_floats_only(function)
-    for operator, function in {
-        aten.clamp.default: _clamp,
-        aten.clamp_max.default: _clamp_max,
-        aten.clamp_min.default: _clamp,
-        aten.eq.Scalar: _compared(aten.eq.Tensor),
-        aten.eq.Tensor: _equal,
-        aten.ge.Scalar: _compared(aten.ge.Tensor),
-        aten.gelu.default: _gelu,
-        aten.gt.Scalar: _compared(aten.gt.Tensor),
-        aten.isnan.default: _is_nan,
-        aten.isneginf.default: _is_infinite(-math.inf),
-        aten.isposinf.default: _is_infinite(math.inf),
-        aten.le.Scalar: _compared(aten.le.Tensor),
-        aten.lt.Scalar: _compared(aten.lt.Tensor),
-        aten.maximum.default: _extreme(aten.gt.Tensor),
-        aten.minimum.default: _extreme(aten.lt.Tensor),
-        aten.mul.Tensor: _multiply,
-        aten.ne.Scalar: _compared(aten.ne.Tensor),
-        aten.pow.Tensor_Scalar: _power,
-        aten.reciprocal.default: _reciprocal,
-    }.items()
+    operator: generated_floats_only(function) for operator, function in _OURS.items()
 }
 """Decompositions of element-wise operators."""

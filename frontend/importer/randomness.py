@@ -18,5 +18,5 @@ def bernoulli(like: Tensor, probability: float) -> Tensor:
     """
     strides = torch.empty_like(like).stride()
     order = sorted(range(like.dim()), key=lambda axis: -strides[axis])
-    drawn = torch.ops.aten.bernoulli.p(like.permute(order), probability)
+    drawn: Tensor = torch.ops.aten.bernoulli.p(like.permute(order), probability)
     return drawn.permute([order.index(axis) for axis in range(like.dim())])

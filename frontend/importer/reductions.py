@@ -78,18 +78,19 @@ def _lowest(x: Tensor) -> Any:
     return aten.amin.default(x, list(range(x.dim())))
 
 
+_OURS: dict[OpOverload, Callable[..., Any]] = {
+    aten.amax.default: _without_kept_axes(aten.amax.default),
+    aten.amin.default: _without_kept_axes(aten.amin.default),
+    aten.max.default: _highest,
+    aten.mean.dim: _without_kept_axes(aten.mean.dim),
+    aten.min.default: _lowest,
+    aten.std.correction: _std,
+    aten.sum.dim_IntList: _without_kept_axes(aten.sum.dim_IntList),
+    aten.var.correction: _var,
+    aten.var_mean.correction: _var_mean,
+}
+
 REDUCTIONS: dict[OpOverload, Callable[..., Any]] = {
-    operator: generated_floats_only(function)
-    for operator, function in {
-        aten.amax.default: _without_kept_axes(aten.amax.default),
-        aten.amin.default: _without_kept_axes(aten.amin.default),
-        aten.max.default: _highest,
-        aten.mean.dim: _without_kept_axes(aten.mean.dim),
-        aten.min.default: _lowest,
-        aten.std.correction: _std,
-        aten.sum.dim_IntList: _without_kept_axes(aten.sum.dim_IntList),
-        aten.var.correction: _var,
-        aten.var_mean.correction: _var_mean,
-    }.items()
+    operator: generated_floats_only(function) for operator, function in _OURS.items()
 }
 """Decompositions of reductions."""

@@ -7,9 +7,18 @@ from collections.abc import Callable
 import torch
 from torch import fx
 from torch._ops import OpOverload
-from torch.utils import _pytree as pytree
 
 from magweld.frontend.importer import refusals
+from magweld.frontend.importer.nodes import (
+    argument,
+    is_check,
+    is_random,
+    operand,
+    output_of,
+    replace_by,
+    results_of,
+    values_of,
+)
 
 aten = torch.ops.aten
 
@@ -17,7 +26,7 @@ OPERAND_STRIDES = "operand_strides"
 """Key of `node.meta`: strides of the operands in eager torch, where they matter."""
 
 # Without mutation a copy, an alias and the tensor itself are the same value.
-_IDENTITIES = frozenset(
+_IDENTITIES: frozenset[object] = frozenset(
     {
         aten._unsafe_view.default,
         aten.alias.default,
@@ -32,7 +41,7 @@ _IDENTITIES = frozenset(
         aten.view.default,
     }
 )
-WITHOUT_VALUES = frozenset(
+WITHOUT_VALUES: frozenset[object] = frozenset(
     {aten.empty.memory_format, aten.empty_like.default, aten.empty_strided.default}
 )
 """Operators whose result has a shape and strides but no values."""
@@ -56,14 +65,6 @@ _SHAPE_READERS = (
 )
 
 
-def is_random(node: fx.Node) -> bool:
-    """Tell whether a node draws random numbers."""
-    return (
-        isinstance(node.target, OpOverload)
-        and torch.Tag.nondeterministic_seeded in node.target.tags
-    )
-
-
 def take_writes(graph: fx.Graph) -> list[int]:
     """Turn the final writes to placeholders into leading results of a graph.
 
@@ -80,18 +81,16 @@ def take_writes(graph: fx.Graph) -> list[int]:
     }
     written: dict[int, fx.Node] = {}
     for node in list(graph.nodes):
-        if node.target is aten.copy_.default and node.args[0] in positions:
-            written[positions[node.args[0]]] = node.args[1]
-            node.replace_all_uses_with(node.args[1])
-            graph.erase_node(node)
+        if node.target is aten.copy_.default and operand(node) in positions:
+            value = operand(node, 1)
+            written[positions[operand(node)]] = value
+            replace_by(node, value)
         elif _keeps_elements(node):
-            node.replace_all_uses_with(node.args[0])
-            graph.erase_node(node)
+            replace_by(node, operand(node))
         elif is_hidden_write(node):
             name = str(node.target)
             raise refusals.HIDDEN_MUTATION.at(refusals.describe(node), name)
-    output = output_of(graph)
-    output.args = ((*written.values(), *pytree.tree_leaves(output.args[0])),)
+    output_of(graph).args = ((*written.values(), *results_of(graph)),)
     return list(written)
 
 
@@ -102,14 +101,9 @@ def is_hidden_write(node: fx.Node) -> bool:
     if node.target is aten.native_batch_norm.default:
         # Its schema does not say that it updates the running statistics.
         return bool(node.args[5]) and node.args[3] is not None
-    if node.target is aten.copy_.default and node.args[0].op == "placeholder":
+    if node.target is aten.copy_.default and operand(node).op == "placeholder":
         return False
     return bool(node.target._schema.is_mutable)
-
-
-def output_of(graph: fx.Graph) -> fx.Node:
-    """Return the output node of a graph."""
-    return next(node for node in reversed(graph.nodes) if node.op == "output")
 
 
 def simplify(graph: fx.Graph) -> None:
@@ -118,8 +112,7 @@ def simplify(graph: fx.Graph) -> None:
     for node in list(graph.nodes):
         rewrite = _REWRITES.get(node.target)
         if node.target in _IDENTITIES and _is_identity(node):
-            node.replace_all_uses_with(node.args[0])
-            graph.erase_node(node)
+            replace_by(node, operand(node))
         elif rewrite is not None:
             rewrite(node)
     remove_dead(graph)
@@ -127,10 +120,9 @@ def simplify(graph: fx.Graph) -> None:
 
 def _without_values(node: fx.Node) -> None:
     """Give an operator that reads but the shape of its operand one without values."""
-    source = node.args[0]
     with node.graph.inserting_before(node):
         empty = node.graph.call_function(aten.empty_strided.default)
-    empty.meta["val"] = source.meta["val"]
+    empty.meta["val"] = values_of(operand(node))
     _make_empty(empty)
     node.args = (empty, *node.args[1:])
 
@@ -139,10 +131,10 @@ def note_strides(graph: fx.Graph) -> None:
     """Keep the operands' strides of the operators whose result depends on them."""
     for node in graph.nodes:
         if is_random(node):
-            values = [operand.meta["val"] for operand in node.all_input_nodes]
+            values = map(values_of, node.all_input_nodes)
             node.meta[OPERAND_STRIDES] = tuple(value.stride() for value in values)
         elif node.target is aten.as_strided.default:
-            value = node.args[0].meta["val"]
+            value = values_of(operand(node))
             used = value.numel() * value.element_size()
             if not value.is_contiguous() or used != value.untyped_storage().nbytes():
                 name = str(node.target)
@@ -150,10 +142,10 @@ def note_strides(graph: fx.Graph) -> None:
 
 
 def remove_dead(graph: fx.Graph) -> None:
-    """Remove nodes without users, last first; random numbers are drawn all the same."""
+    """Remove nodes without users and effect, last first."""
     for node in reversed(graph.nodes):
         kept = node.op in {"placeholder", "output"} or is_random(node)
-        if not kept and not node.users:
+        if not (kept or node.users or is_check(node)):
             graph.erase_node(node)
 
 
@@ -161,7 +153,7 @@ def _keeps_elements(node: fx.Node) -> bool:
     """Tell whether a node only gives other strides to axes of one element."""
     if node.target not in {aten.as_strided_.default, aten.as_strided.default}:
         return False
-    before, after = node.args[0].meta["val"], node.meta["val"]
+    before, after = values_of(operand(node)), values_of(node)
     if before.shape != after.shape or before.storage_offset() != after.storage_offset():
         return False
     strides = zip(before.shape, before.stride(), after.stride(), strict=True)
@@ -172,39 +164,39 @@ def _is_identity(node: fx.Node) -> bool:
     source = node.args[0]
     if not isinstance(source, fx.Node) or "val" not in source.meta:
         return False
-    before, after = source.meta["val"], node.meta["val"]
+    before, after = values_of(source), values_of(node)
     same = before.shape == after.shape and before.dtype == after.dtype
     return same and (node.target is not aten.permute.default or _in_order(node))
 
 
 def _in_order(node: fx.Node) -> bool:
-    order = [axis % len(node.args[1]) for axis in node.args[1]]
+    dims = argument(node, "dims")
+    order = [axis % len(dims) for axis in dims]
     return order == sorted(order)
 
 
 def _as_view(node: fx.Node) -> None:
     """Make any change of shape alone one view of what was not reshaped yet."""
-    source = node.args[0]
+    source = operand(node)
     if source.target is aten.view.default:
-        source = source.args[0]
+        source = operand(source)
     node.target = aten.view.default
-    node.args = (source, list(node.meta["val"].shape))
+    node.args = (source, list(values_of(node).shape))
     node.kwargs = {}
     if _is_identity(node):
-        node.replace_all_uses_with(source)
-        node.graph.erase_node(node)
+        replace_by(node, source)
     else:
         _as_empty(node)
 
 
 def _as_empty(node: fx.Node) -> None:
     """Make a reshaped tensor without values one that was made in that shape."""
-    if node.args[0].target in WITHOUT_VALUES:
+    if operand(node).target in WITHOUT_VALUES:
         _make_empty(node)
 
 
 def _make_empty(node: fx.Node) -> None:
-    value = node.meta["val"]
+    value = values_of(node)
     node.target = aten.empty_strided.default
     node.args = (list(value.shape), list(value.stride()))
     node.kwargs = {"dtype": value.dtype}
@@ -218,12 +210,12 @@ def _without_indices(node: fx.Node) -> None:
 
 def _without_positions(node: fx.Node) -> None:
     """Use the reduction that returns no positions where nobody reads them."""
-    operators = {aten.max.dim: aten.amax.default, aten.min.dim: aten.amin.default}
-    operator_ = operators[node.target]
+    is_max = node.target is aten.max.dim
+    dim, keepdim = argument(node, "dim"), argument(node, "keepdim")
     if _only_first_result(node):
-        source, dim, *rest = node.args
-        node.target = operator_
-        node.args = (source, [dim], *rest)
+        node.target = aten.amax.default if is_max else aten.amin.default
+        node.args = (operand(node), [dim], keepdim)
+        node.kwargs = {}
 
 
 def _only_first_result(node: fx.Node) -> bool:
@@ -231,10 +223,9 @@ def _only_first_result(node: fx.Node) -> bool:
     uses = list(node.users)
     if any(use.args[1] != 0 and use.users for use in uses):
         return False
-    node.meta["val"] = node.meta["val"][0]
+    node.meta["val"] = values_of(node)[0]
     for use in uses:
-        use.replace_all_uses_with(node)
-        use.graph.erase_node(use)
+        replace_by(use, node)
     return True
 
 
@@ -252,9 +243,3 @@ _REWRITES: dict[object, Callable[[fx.Node], None]] = {
     aten.view.default: _as_view,
     **dict.fromkeys(_SHAPE_READERS, _without_values),
 }
-
-
-def tensors_of(node: fx.Node) -> list[torch.Tensor]:
-    """Return the tensors without data that a node results in, in order."""
-    leaves = pytree.tree_leaves(node.meta.get("val"))
-    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]

@@ -20,11 +20,11 @@ from magweld.frontend.importer.dtypes import (
     GENERATED_FLOATS,
     generated_floats_only,
 )
-from magweld.frontend.importer.randomness import bernoulli
 from magweld.frontend.importer.normalization import (
     batch_norm_training,
     running_statistics,
 )
+from magweld.frontend.importer.randomness import bernoulli
 
 
 @generated_floats_only

@@ -178,6 +178,7 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
     def _create(self, func: Any, name: str, args: Any, kwargs: Any) -> fx.Node:
         fx_args = self._convert(tuple(args))
         fx_kwargs = {key: self._convert(value) for key, value in kwargs.items()}
+        call: tuple[str, Any, Any]
         if name.startswith("get "):
             call = ("call_function", getattr, (*fx_args[:1], name[4:]))
         elif name == "__setitem__":

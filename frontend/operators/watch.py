@@ -28,6 +28,10 @@ _STATISTICS = (3, 4)
 _TRAINING = 5
 
 
+# Operators of dynamic shape without the tag.
+_DYNAMIC = frozenset({"aten::_pack_padded_sequence"})
+
+
 def _gathers(func: Any, args: Any) -> bool:
     # Indexing has a dynamic shape only when a mask selects the elements.
     return func._schema.name == "aten::index" and not any(
@@ -45,7 +49,7 @@ def _traits(func: Any) -> _Traits:
     ]
     names = tuple(schema.arguments[index].name for index in written)
     return _Traits(
-        dynamic=torch.Tag.dynamic_output_shape in func.tags,
+        dynamic=torch.Tag.dynamic_output_shape in func.tags or schema.name in _DYNAMIC,
         reads=torch.Tag.data_dependent_output in func.tags,
         random=torch.Tag.nondeterministic_seeded in func.tags,
         written=tuple(written),
@@ -54,7 +58,10 @@ def _traits(func: Any) -> _Traits:
     )
 
 
-class OperatorWatch(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
+_Mode: Any = TorchDispatchMode  # its constructor and subclass hook have no types
+
+
+class OperatorWatch(_Mode):  # type: ignore[misc]
     """Notes what the operators below one torch call do.
 
     Attributes:

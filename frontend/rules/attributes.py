@@ -9,13 +9,11 @@ from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.rules.functions import note_class, register_function
 from magweld.frontend.state.contents import (
-    Extent,
-    before_write,
     namespace_of,
     read_item,
 )
 from magweld.frontend.state.lookup import Found, Lookup, instance_dict, lookup
-from magweld.frontend.state.mro import ABSENT, find_in_mro, is_class
+from magweld.frontend.state.mro import ABSENT, is_class
 from magweld.frontend.state.refgraph import Kind, RefGraph
 from magweld.frontend.state.values import is_scalar
 
@@ -253,79 +251,3 @@ _READERS: Final = {
     Lookup.PYTHON_HOOK: _run_hook,
     Lookup.OPAQUE: _refuse_opaque,
 }
-
-
-def store_attribute(observer: Observer, row: Row, stack: list[Any]) -> None:
-    """STORE_ATTR: the object is on top, the value below."""
-    write_attribute(observer, stack[-1], row.argval, "__setattr__")
-
-
-def delete_attribute(observer: Observer, row: Row, stack: list[Any]) -> None:
-    """DELETE_ATTR."""
-    write_attribute(observer, stack[-1], row.argval, "__delattr__")
-
-
-_GENERIC_SETTERS: Final = {
-    "__setattr__": (object.__setattr__, types.ModuleType.__setattr__),
-    "__delattr__": (object.__delattr__, types.ModuleType.__delattr__),
-}
-
-
-def write_attribute(observer: Observer, obj: Any, name: str, hook: str) -> None:
-    """Record what `obj.name = value` or `del obj.name` goes through."""
-    graph = observer.session.graph
-    kind = type(obj)
-    setter = note_class(graph, kind, hook)
-    if is_class(obj):
-        raise StopRecordingError("class-write", f"{obj.__name__}.{name}")
-    if type(setter) is types.FunctionType:
-        register_function(observer.session, setter)
-    elif setter in _GENERIC_SETTERS[hook]:
-        write_generic(observer, obj, name, hook == "__delattr__")
-    else:
-        raise StopRecordingError("native-attribute", f"{kind.__name__}.{name}")
-
-
-def write_generic(observer: Observer, obj: Any, name: str, deletes: bool) -> None:
-    """Record a write as `object.__setattr__` and `object.__delattr__` do it."""
-    graph = observer.session.graph
-    descriptor = note_class(graph, type(obj), name)
-    if type(descriptor) is types.MemberDescriptorType:
-        _write_slot(graph, obj, descriptor)
-    elif type(descriptor) is property:
-        for part in ("fset", "fdel"):
-            function = property.__dict__[part].__get__(descriptor)
-            if type(function) is types.FunctionType:
-                graph.constant(function)
-                register_function(observer.session, function)
-    elif _has_setter(descriptor):
-        if observer.session.operators.is_tensor(type(obj)):
-            raise StopRecordingError("tensor-write", name)
-        raise StopRecordingError("native-attribute", f"{type(obj).__name__}.{name}")
-    else:
-        namespace = namespace_of(graph, obj)
-        if namespace is not None:
-            if deletes:
-                read_item(graph, namespace.obj, name)
-            before_write(graph, namespace.obj, Extent.KEY, name)
-
-
-def _has_setter(descriptor: Any) -> bool:
-    if descriptor is ABSENT:
-        return False
-    return (
-        find_in_mro(type(descriptor), "__set__") is not ABSENT
-        or find_in_mro(type(descriptor), "__delete__") is not ABSENT
-    )
-
-
-def _write_slot(graph: RefGraph, obj: Any, descriptor: Any) -> None:
-    node = graph.require(obj)
-    if not node.external:
-        return
-    try:
-        before = descriptor.__get__(obj)
-    except AttributeError:
-        before = ABSENT
-    graph.slot_snapshots.setdefault((id(obj), descriptor), before)
-    node.written.setdefault(descriptor)

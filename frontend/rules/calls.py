@@ -11,13 +11,9 @@ from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.rules.attributes import adopt_top, read_slot
 from magweld.frontend.rules.functions import note_class, register_function
-from magweld.frontend.rules.natives import (
-    apply,
-    call_native,
-    native_name,
-    read_value,
-)
-from magweld.frontend.state.contents import read_all
+from magweld.frontend.rules.natives import apply, call_native, native_name
+from magweld.frontend.rules.protocols import iterate, read_value
+from magweld.frontend.state.contents import CONTAINERS, builtin_base, read_all
 from magweld.frontend.state.mro import ABSENT, find_in_mro, is_class
 from magweld.frontend.state.refgraph import Kind
 from magweld.frontend.state.values import is_identity, is_scalar
@@ -58,13 +54,24 @@ def call_function_ex(observer: Observer, row: Row, stack: list[Any]) -> None:
     kwargs = stack[-1] if row.arg & 1 else {}
     args = stack[-2] if row.arg & 1 else stack[-1]
     function = stack[-3] if row.arg & 1 else stack[-2]
-    if type(args) is not tuple or type(kwargs) is not dict:
-        raise StopRecordingError("native-call", "call with an iterable of arguments")
+    if type(kwargs) is not dict:
+        raise StopRecordingError("native-call", "call with a mapping of arguments")
     graph = observer.session.graph
     graph.adopt(kwargs)
-    read_all(graph, args)
     read_all(graph, kwargs)
-    call_object(observer, function, args, kwargs)
+    call_object(observer, function, _spread(observer, function, args), kwargs)
+
+
+def _spread(observer: Observer, function: Any, args: Any) -> Arguments:
+    if builtin_base(args) is not None and type(args) in CONTAINERS:
+        iterate(observer, args)
+        return args if type(args) is tuple else tuple(args)
+    # Only native code needs to know the arguments before the call.
+    inner = function.__func__ if type(function) is types.MethodType else function
+    if type(inner) is not types.FunctionType:
+        raise StopRecordingError("native-call", "call with an iterable of arguments")
+    iterate(observer, args)
+    return ()
 
 
 def call_object(

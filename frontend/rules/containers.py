@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.rules.attributes import adopt_top, expect_operator
-from magweld.frontend.rules.natives import ITERATORS, iterate, read_fields
 from magweld.frontend.rules.operators import is_plain, is_python, special_method
+from magweld.frontend.rules.protocols import ITERATORS, iterate, read_fields
 from magweld.frontend.state.contents import (
     SEQUENCES,
     Extent,

@@ -11,7 +11,7 @@ from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.rules.attributes import adopt_top, expect_operator
 from magweld.frontend.rules.functions import note_class, register_function
-from magweld.frontend.rules.natives import iterate, read_value, test_truth
+from magweld.frontend.rules.protocols import iterate, read_value, test_truth
 from magweld.frontend.state.contents import (
     Extent,
     before_write,

@@ -6,6 +6,7 @@ from typing import Final
 
 from magweld.frontend.monitor.code_table import Handler
 from magweld.frontend.rules import (
+    attribute_writes,
     attributes,
     calls,
     containers,
@@ -93,7 +94,7 @@ RULES: Final[dict[str, Handler | None]] = {
     "CALL_INTRINSIC_1": calls.call_intrinsic,
     "COMPARE_OP": operators.compare_op,
     "CONTAINS_OP": operators.contains_op,
-    "DELETE_ATTR": attributes.delete_attribute,
+    "DELETE_ATTR": attribute_writes.delete_attribute,
     "DELETE_DEREF": names.store_deref,
     "DELETE_GLOBAL": names.delete_global,
     "DELETE_SUBSCR": containers.delete_subscr,
@@ -121,7 +122,7 @@ RULES: Final[dict[str, Handler | None]] = {
     "RAISE_VARARGS": calls.raise_varargs,
     "RETURN_VALUE": natives.hand_over,
     "SET_UPDATE": containers.extend,
-    "STORE_ATTR": attributes.store_attribute,
+    "STORE_ATTR": attribute_writes.store_attribute,
     "STORE_DEREF": names.store_deref,
     "STORE_GLOBAL": names.store_global,
     "STORE_SLICE": containers.store_slice,

@@ -25,8 +25,8 @@ class Extent(Enum):
     WHOLE = auto()  # everything; the old content is guarded first
 
 
-def builtin_base(obj: Any) -> type | None:
-    """Return the built-in container type whose layout the object has."""
+def builtin_base(obj: Any) -> Any:
+    """Return the built-in container type whose layout the object has, or None."""
     kind = type(obj)
     return next((base for base in CONTAINERS if issubclass(kind, base)), None)
 

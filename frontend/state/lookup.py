@@ -6,7 +6,13 @@ import types
 from enum import Enum, auto
 from typing import Any, Final, NamedTuple
 
-from magweld.frontend.state.mro import ABSENT, find_after, find_in_mro, is_class
+from magweld.frontend.state.mro import (
+    ABSENT,
+    class_dict,
+    find_after,
+    find_in_mro,
+    is_class,
+)
 
 
 class Lookup(Enum):
@@ -43,7 +49,7 @@ def instance_dict(obj: Any) -> dict[str, Any] | None:
     """Return the instance dict itself, or None when there is none to trust."""
     descriptor = find_in_mro(type(obj), "__dict__")
     if issubclass(type(obj), types.ModuleType):
-        descriptor = types.ModuleType.__dict__["__dict__"]
+        descriptor = class_dict(types.ModuleType)["__dict__"]
     elif type(descriptor) is not types.GetSetDescriptorType:
         return None
     namespace = descriptor.__get__(obj)

@@ -115,6 +115,7 @@ def is_plain_key(key: Any) -> bool:
     if type(key) in (tuple, frozenset):
         return all(is_plain_key(item) for item in key)
     kind = type(key)
-    if issubclass(kind, type):
-        return kind.__hash__ is type.__hash__ and kind.__eq__ is object.__eq__
-    return kind.__hash__ is object.__hash__ and kind.__eq__ is object.__eq__
+    return (
+        find_in_mro(kind, "__hash__") is object.__hash__
+        and find_in_mro(kind, "__eq__") is object.__eq__
+    )

@@ -25,7 +25,7 @@
 // PTX:         .visible .entry chain_kernel(
 // PTX:         .maxntid 256, 1, 1
 // PTX-NOT:     bar.sync
-// PTX:         ld.global.b32
+// PTX:         ld.global.nc.b32
 // PTX:         ex2.approx.f32
 // PTX:         st.global.b32
 // PTX90:       .target sm_90a

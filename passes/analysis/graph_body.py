@@ -20,12 +20,14 @@ class Edge:
         producer: Position of the operator that makes the value.
         consumer: Position of the operator that reads it.
         operand: Which input of the consumer.
+        result: Which result of the producer.
     """
 
     connect: Any
     producer: int
     consumer: int
     operand: int
+    result: int
 
 
 @dataclass(frozen=True)
@@ -49,27 +51,23 @@ class GraphBody:
         """Return the operators at `members`, rising positions, as a group."""
         position = {member: i for i, member in enumerate(members)}
         made_by = {
-            (e.consumer, e.operand): e.producer
-            for e in self.edges
-            if e.producer in position
+            (e.consumer, e.operand): e for e in self.edges if e.producer in position
         }
         tensors: dict[Any, int] = {}
-        sources = []
-        for member in members:
-            inputs = self.inputs[member]
-            sources.append(
-                tuple(
-                    Source(
-                        position.get(made_by.get((member, read.argument), -1)),
-                        tensors.setdefault(
-                            source_value(inputs[read.argument]), len(tensors)
-                        ),
-                    )
-                    for read in self.models[member].reads
-                )
-            )
-        models = tuple(self.models[member] for member in members)
-        return Group(models, tuple(sources))
+
+        def source(member: int, argument: int) -> Source:
+            value = source_value(self.inputs[member][argument])
+            tensor = tensors.setdefault(value, len(tensors))
+            edge = made_by.get((member, argument))
+            if edge is None:
+                return Source(None, tensor)
+            return Source(position[edge.producer], tensor, edge.result)
+
+        sources = tuple(
+            tuple(source(member, read.argument) for read in self.models[member].reads)
+            for member in members
+        )
+        return Group(tuple(self.models[member] for member in members), sources)
 
     def users(self, position: int) -> list[int | None]:
         """Return who reads the results of an operator; None is anybody else."""
@@ -109,15 +107,12 @@ def read_body(container: Any) -> GraphBody:
             connect = defining_op(value)
             if connect is None or connect.operation.name != "tile_graph.connect":
                 continue
-            producer = defining_op(connect.operation.operands[0])
+            made = connect.operation.operands[0]
+            producer = defining_op(made)
             if producer is not None and producer.operation in position:
-                edges.append(
-                    Edge(
-                        connect.operation,
-                        position[producer.operation],
-                        consumer,
-                        operand,
-                    )
-                )
+                origin = position[producer.operation]
+                result = list(producer.operation.results).index(made)
+                edge = Edge(connect.operation, origin, consumer, operand, result)
+                edges.append(edge)
     models = tuple(operator_model(op) for op in operators)
     return GraphBody(operators, inputs, models, tuple(edges))

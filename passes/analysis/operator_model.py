@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from magweld.bindings import ir, linalg
-from magweld.dialects.tile_graph import captured_values, root_operation
+from magweld.dialects.tile_graph import (
+    captured_values,
+    parallel_extents,
+    root_operation,
+)
 from magweld.passes.analysis.cloning import defining_op
+from magweld.passes.analysis.index_maps import linear_index, loop_extents
 from magweld.passes.analysis.regions import (
     Access,
-    LinearIndex,
     OperatorKind,
     OperatorModel,
 )
 
-# Stands for the constant term beside loop numbers.
-_CONSTANT = -1
+_MEMOIZED_MAPS = "linalg.memoized_indexing_maps"
 # Relative price of one scalar operation; everything else costs one.
 _EXPENSIVE = {
     "math.exp": 8,
@@ -33,6 +37,8 @@ def element_bytes(type_: Any) -> int:
     element = type_.element_type
     if isinstance(element, ir.IndexType):
         return 8
+    if isinstance(element, ir.ComplexType):
+        return 2 * element_bytes(element)
     return max(1, int(element.width) // 8)
 
 
@@ -80,7 +86,7 @@ def root_accesses(root: Any) -> list[Access]:
     made inside the operator.
     """
     inputs = {value: i for i, value in enumerate(inputs_of(root.parent))}
-    maps = [attr.value for attr in linalg.get_indexing_maps(root)]
+    maps = _indexing_maps(root)
     return [
         _access(value, map_, inputs)
         for value, map_ in zip(root.operands, maps, strict=True)
@@ -90,14 +96,14 @@ def root_accesses(root: Any) -> list[Access]:
 def operator_model(operator: Any) -> OperatorModel:
     """Return the model of a `tile_graph.operator` operation.
 
-    A root without indexing maps is of kind MOVE or OTHER: its operands are needed
-    whole, so that a wrong region is never assumed.
+    A root whose accesses are not all sums of loops is of kind MOVE or OTHER: it is
+    computed whole, so that a wrong region is never assumed.
     """
     root = root_operation(operator)
     name = ir.StringAttr(operator.attributes["op_name"]).value
-    if not root.name.startswith("linalg.") or _captures_tensors(root):
+    maps = _indexing_maps(root)
+    if not maps or _captures_tensors(root) or _hides_inputs(operator, root):
         return _opaque_model(operator, name, root)
-    maps = [attr.value for attr in linalg.get_indexing_maps(root)]
     accesses = root_accesses(root)
     inputs = len(accesses) - len(root.results)
     writes = tuple(
@@ -105,9 +111,9 @@ def operator_model(operator: Any) -> OperatorModel:
         for i, a in enumerate(accesses[inputs:])
     )
     reads = tuple(a for a in accesses if a.argument >= 0)
-    extents = _extents(maps, [a.shape for a in accesses])
-    parallel = None if extents is None else _parallel(writes[0], len(extents))
-    if extents is None or parallel is None:
+    extents = loop_extents(maps, [a.shape for a in accesses])
+    parallel = _parallel(writes)
+    if extents is None or parallel is None or not all(map(_is_plain, accesses)):
         return _opaque_model(operator, name, root)
     if "indexing_maps" in root.attributes:
         # The dialect counts parallel dimensions by loops where an operation states
@@ -124,27 +130,58 @@ def operator_model(operator: Any) -> OperatorModel:
     )
 
 
+def _indexing_maps(root: Any) -> list[Any]:
+    """Return the map of each operand; none for operations that have none."""
+    if not root.name.startswith("linalg."):
+        return []
+    if "indexing_maps" in root.attributes:
+        return [attr.value for attr in ir.ArrayAttr(root.attributes["indexing_maps"])]
+    maps = [attr.value for attr in linalg.get_indexing_maps(root) or ()]
+    # Convolutions remember their maps in an attribute; reading must not change them.
+    if _MEMOIZED_MAPS in root.attributes:
+        del root.attributes[_MEMOIZED_MAPS]
+    return maps
+
+
 def _opaque_model(operator: Any, name: str, root: Any) -> OperatorModel:
-    results = [ir.RankedTensorType(r.type) for r in operator.results]
-    reads = tuple(
-        _whole(i, ir.RankedTensorType(v.type))
-        for i, v in enumerate(inputs_of(operator))
-    )
-    shape = tuple(results[0].shape)
-    identity = tuple(LinearIndex(((i, 1),)) for i in range(len(shape)))
+    extents = parallel_extents(root)
+    inputs = [ir.RankedTensorType(value.type) for value in inputs_of(operator)]
+    results = [ir.RankedTensorType(result.type) for result in operator.results]
     moves = root.name.startswith("tensor.")
     return OperatorModel(
         name=name,
         kind=OperatorKind.MOVE if moves else OperatorKind.OTHER,
-        extents=shape,
-        parallel=tuple(range(len(shape))),
-        reads=reads,
-        writes=tuple(
-            Access(i, tuple(t.shape), element_bytes(t), identity)
-            for i, t in enumerate(results)
-        ),
+        extents=extents,
+        parallel=tuple(range(len(extents))),
+        reads=tuple(_whole(i, type_) for i, type_ in enumerate(inputs)),
+        writes=tuple(_whole(i, type_) for i, type_ in enumerate(results)),
         flops=0,
     )
+
+
+def _hides_inputs(operator: Any, root: Any) -> bool:
+    """Whether an input reaches the root through anything but a pad."""
+    inputs = set(inputs_of(operator))
+    operands = [_unpadded(value, inputs) for value in root.operands]
+    return any(v not in inputs and _depends_on(v, inputs) for v in operands)
+
+
+def _depends_on(value: Any, inputs: set[Any]) -> bool:
+    producer = defining_op(value)
+    if value in inputs or producer is None:
+        return value in inputs
+    read = [*producer.operation.operands, *captured_values(producer)]
+    return any(_depends_on(operand, inputs) for operand in read)
+
+
+def _unpadded(value: Any, inputs: Collection[Any]) -> Any:
+    """Return what is behind the pads of an operand."""
+    while value not in inputs:
+        producer = defining_op(value)
+        if producer is None or producer.operation.name != "tensor.pad":
+            break
+        value = producer.operation.operands[0]
+    return value
 
 
 def _captures_tensors(root: Any) -> bool:
@@ -164,64 +201,49 @@ def _access(value: Any, map_: Any, inputs: dict[Any, int]) -> Access:
     type_ = value.type
     if not isinstance(type_, ir.RankedTensorType):  # a scalar operand
         return Access(-1, (), 0, ())
-    index = tuple(_linear(expr) for expr in map_.results)
-    padded, source = False, value
-    while source not in inputs:
-        producer = defining_op(source)
-        if producer is None or producer.operation.name != "tensor.pad":
-            return Access(-1, tuple(type_.shape), element_bytes(type_), index)
-        padded, source = True, producer.operation.operands[0]
-    shape = tuple(type_.shape)
-    return Access(inputs[source], shape, element_bytes(type_), index, padded)
+    index = tuple(linear_index(expr) for expr in map_.results)
+    source = _unpadded(value, inputs)
+    return Access(
+        inputs.get(source, -1),
+        tuple(type_.shape),
+        element_bytes(type_),
+        index,
+        padded=source in inputs and source != value,
+    )
 
 
-def _linear(expr: Any) -> LinearIndex | None:
-    found = _terms(expr, 1)
-    if found is None:
+def _is_plain(access: Access) -> bool:
+    """Whether a slice of the tensor can be read by the same indices, moved to zero.
+
+    Not where an index has a constant part, or runs against its loop.
+    """
+    return all(
+        expr is not None and not expr.constant and all(c > 0 for _, c in expr.terms)
+        for expr in access.index
+    )
+
+
+def _parallel(writes: Sequence[Access]) -> tuple[int, ...] | None:
+    """Loops that index the results, in the order of the first one's dimensions.
+
+    None unless every result is indexed by the same single loops, so that a tile of
+    them is a tile of each result and every element is written once.
+    """
+    found = [_single_loops(write) for write in writes]
+    first = found[0]
+    if first is None or any(f is None or set(f) != set(first) for f in found):
         return None
-    merged: dict[int, int] = {}
-    for loop, coefficient in found:
-        merged[loop] = merged.get(loop, 0) + coefficient
-    constant = merged.pop(_CONSTANT, 0)
-    return LinearIndex(tuple(sorted((k, v) for k, v in merged.items() if v)), constant)
+    return first
 
 
-def _terms(expr: Any, factor: int) -> list[tuple[int, int]] | None:
-    if isinstance(expr, ir.AffineConstantExpr):
-        return [(_CONSTANT, factor * expr.value)]
-    if isinstance(expr, ir.AffineDimExpr):
-        return [(expr.position, factor)]
-    if isinstance(expr, ir.AffineAddExpr):
-        add = expr
-        left, right = _terms(add.lhs, factor), _terms(add.rhs, factor)
-        return None if left is None or right is None else left + right
-    if isinstance(expr, ir.AffineMulExpr):
-        mul = expr
-        if isinstance(mul.rhs, ir.AffineConstantExpr):
-            return _terms(mul.lhs, factor * mul.rhs.value)
-    return None
-
-
-def _extents(maps: list[Any], shapes: list[tuple[int, ...]]) -> tuple[int, ...] | None:
-    """Trip counts: a loop that indexes a dimension alone runs over that dimension."""
-    known: dict[int, int] = {}
-    for map_, shape in zip(maps, shapes, strict=True):
-        for expr, size in zip(map_.results, shape, strict=False):
-            if isinstance(expr, ir.AffineDimExpr):
-                known[expr.position] = size
-    count = maps[0].n_dims
-    if any(loop not in known for loop in range(count)):
-        return None
-    return tuple(known[loop] for loop in range(count))
-
-
-def _parallel(write: Access, loops: int) -> tuple[int, ...] | None:
-    found: list[int] = []
-    for expr in write.index:
-        if expr is None or len(expr.terms) > 1:
+def _single_loops(write: Access) -> tuple[int, ...] | None:
+    loops: list[int] = []
+    for expr, extent in zip(write.index, write.shape, strict=True):
+        is_loop = expr is not None and [c for _, c in expr.terms] == [1]
+        if expr is None or not (is_loop or (not expr.terms and extent == 1)):
             return None
-        found.extend(loop for loop, _ in expr.terms)
-    return tuple(found) if len(set(found)) == len(found) <= loops else None
+        loops.extend(loop for loop, _ in expr.terms)
+    return tuple(loops) if len(set(loops)) == len(loops) else None
 
 
 def _kind(root: Any, reductions: int) -> OperatorKind:

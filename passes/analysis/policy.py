@@ -57,12 +57,16 @@ def divisors(extent: int) -> tuple[int, ...]:
 
 
 def candidate_tiles(extents: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Yield tiles whose sizes divide the extents, thinned to `MAX_CANDIDATES`."""
+    """Yield tiles whose sizes divide the extents, thinned to `MAX_CANDIDATES`.
+
+    The whole extents are always among them.
+    """
     choices = [list(divisors(e)) for e in extents]
     while math.prod(len(c) for c in choices) > MAX_CANDIDATES:
-        longest = max(choices, key=len)
-        # Keep both ends: one iteration and the whole extent are always candidates.
-        del longest[1:-1:2]
+        # Inner loops first: they are the ones to be taken whole.
+        longest = max(reversed(choices), key=len)
+        # Keep both ends, and where there is nothing else the whole extent.
+        del longest[slice(1, -1, 2) if len(longest) > 2 else slice(0, 1)]
     yield from itertools.product(*choices)
 
 
@@ -77,15 +81,19 @@ def tile_levels(device: Device) -> tuple[Level, ...]:
 def schedule(group: Group, device: Device) -> Plan | Refusal:
     """Return the plan with the least predicted time, or why there is none."""
     plans: list[Plan] = []
-    refusal = Refusal("no-candidate", f"{group.root.name} has no parallel loop")
-    for tile in candidate_tiles(group.root.grid_extents):
+    refusals: list[Refusal] = []
+    whole = group.root.whole_tile
+    # What is computed whole anyway would be computed again for every tile.
+    tiles = candidate_tiles(whole) if group.root.tileable else (whole,)
+    for tile in tiles:
         found = _plan(group, device, tile)
         if isinstance(found, Refusal):
-            refusal = found
+            refusals.append(found)
         else:
             plans.append(found)
     if not plans:
-        return refusal
+        # That of the smallest tile, which asks for the least memory.
+        return refusals[0]
     limit = min(plan.cost.seconds for plan in plans) * (1 + MODEL_ACCURACY)
     near = [plan for plan in plans if plan.cost.seconds <= limit]
     return min(near, key=lambda plan: _preference(group, plan))

@@ -26,10 +26,12 @@ class Source:
     Attributes:
         producer: Position of the producing node in the group, or None.
         tensor: Number that is equal for equal tensors.
+        result: Which result of the producer it is.
     """
 
     producer: int | None
     tensor: int
+    result: int = 0
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ def propagate(group: Group, tile: tuple[int, ...]) -> Tiles | Refusal:
             if source.producer is None:
                 continue
             producer = group.nodes[source.producer]
-            wanted = _producer_box(producer, node, read, box)
+            wanted = _producer_box(producer, source.result, node, read, box)
             if isinstance(wanted, Refusal):
                 return wanted
             merged = _merge(producer, boxes[source.producer], wanted)
@@ -126,14 +128,16 @@ def propagate(group: Group, tile: tuple[int, ...]) -> Tiles | Refusal:
                 return merged
             boxes[source.producer] = merged
     final = tuple(box for box in boxes if box is not None)
+    # An empty result is one tile: nothing is computed, everything is well-formed.
     grid = math.prod(
-        -(-e // t) for e, t in zip(group.root.grid_extents, tile, strict=True)
+        max(1, -(-e // t)) for e, t in zip(group.root.grid_extents, tile, strict=True)
     )
     return Tiles(final, grid, _recompute(group, final, grid))
 
 
 def _producer_box(
     producer: OperatorModel,
+    result: int,
     consumer: OperatorModel,
     read: Access,
     box: tuple[Interval, ...],
@@ -143,10 +147,7 @@ def _producer_box(
         return Refusal("padded-operand", detail)
     if not (producer.tileable and consumer.tileable):
         return Refusal("unknown-region", f"{producer.name} -> {consumer.name}")
-    loops = producer.box_for_result(read.box(box))
-    if loops is None:
-        return Refusal("producer-indexing", f"{producer.name} has no tile for a box")
-    return loops
+    return producer.box_for_result(read.box(box), result)
 
 
 def _merge(
@@ -174,4 +175,4 @@ def _recompute(
         weight = max(1, node.flops)
         done += math.prod(interval.size for interval in box) * grid * weight
         needed += node.iterations * weight
-    return done / needed
+    return done / max(1, needed)

@@ -15,7 +15,7 @@ class OperatorKind(StrEnum):
     ELEMENTWISE = "elementwise"
     REDUCTION = "reduction"
     MOVE = "move"  # slices, concatenations, pads: bytes only
-    OTHER = "other"  # no region is known: every operand is needed whole
+    OTHER = "other"  # no region is known: computed whole, from whole operands
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,8 @@ class Access:
         argument: Operand number of the operator; the result number for a write.
         shape: Extents of the whole tensor.
         element_bytes: Bytes of one element.
-        index: One expression a dimension; None where no linear one exists, which
-            means the whole dimension.
+        index: One expression a dimension; None means the whole dimension, for
+            operators that are computed whole.
         padded: The operator pads this operand first.
     """
 
@@ -140,13 +140,21 @@ class OperatorModel:
 
     @property
     def tileable(self) -> bool:
-        """Whether regions of operands follow from regions of results."""
+        """Whether regions of operands follow from regions of results.
+
+        Every index is then a sum of loops with positive coefficients.
+        """
         return self.kind not in (OperatorKind.MOVE, OperatorKind.OTHER)
 
     @property
     def grid_extents(self) -> tuple[int, ...]:
         """Extents of the parallel loops, rising loop numbers."""
         return tuple(self.extents[i] for i in self.parallel)
+
+    @property
+    def whole_tile(self) -> tuple[int, ...]:
+        """The tile that takes every parallel loop whole; 1 for an empty loop."""
+        return tuple(max(1, extent) for extent in self.grid_extents)
 
     @property
     def iterations(self) -> int:
@@ -165,21 +173,19 @@ class OperatorModel:
                 box[loop] = Interval(LinearIndex(((loop, 1),)), size)
         return tuple(box)
 
-    def box_for_result(self, box: tuple[Interval, ...]) -> tuple[Interval, ...] | None:
-        """Return the iterations that compute a box of the first result.
+    def box_for_result(
+        self, box: tuple[Interval, ...], result: int = 0
+    ) -> tuple[Interval, ...]:
+        """Return the iterations that compute a box of a result.
 
-        None when the result is not indexed by single loops with coefficient one.
+        Only for tileable operators: their results are indexed by single loops.
         """
         loops = [Interval(ZERO, extent) for extent in self.extents]
-        for expr, interval in zip(self.writes[0].index, box, strict=True):
-            if expr is None or len(expr.terms) > 1 or expr.constant:
-                return None
-            for loop, coefficient in expr.terms:
-                if coefficient != 1:
-                    return None
+        for expr, interval in zip(self.writes[result].index, box, strict=True):
+            for loop, _ in () if expr is None else expr.terms:
                 loops[loop] = interval
         return tuple(loops)
 
     def tile_of(self, box: tuple[Interval, ...]) -> tuple[int, ...]:
         """Return the sizes of a box of iterations along the parallel loops."""
-        return tuple(box[loop].size for loop in self.parallel)
+        return tuple(max(1, box[loop].size) for loop in self.parallel)

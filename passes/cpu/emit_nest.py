@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 
 from magweld.bindings import ir
 from magweld.passes.cpu.emit_body import Combiner, IndexOf
@@ -83,33 +84,31 @@ class NestEmitter:
 
     def _pack(self, opened: Sequence[int]) -> None:
         """Copy the panel of the current columns into contiguous scratch memory."""
-        number, columns, (depth,) = (
-            self.tile.packed_input,
-            self.tile.vector_dim,
-            self.reductions,
-        )
+        number, columns = self.tile.packed_input, self.tile.vector_dim
         source = self.operands[number]
         assert isinstance(source, FlatBuffer), "a packed operand is a buffer"
-        width, height = self.cursor.pieces[columns].step, self.nest.extents[depth]
-        panel = scratch(width * height, source.element)
+        loops = [*self.reductions, columns]
+        extents = [self.nest.extents[d] for d in self.reductions]
+        extents.append(self.cursor.pieces[columns].step)
+        panel = scratch(prod(extents), source.element)
+        strides = [0] * len(self.nest.extents)
+        for k, loop in enumerate(loops):
+            strides[loop] = prod(extents[k + 1 :])
         corner = self.cursor.index(source, dict.fromkeys(opened, 0))
+        start = Index().emit()
         emit_copy(
             FlatBuffer(
                 source.view,
                 source.start,
-                (source.strides[depth], source.strides[columns]),
+                tuple(source.strides[d] for d in loops),
                 corner,
             ),
-            FlatBuffer(panel, Index().emit(), (width, 1), Index()),
-            (height, width),
+            FlatBuffer(panel, start, tuple(strides[d] for d in loops), Index()),
+            tuple(extents),
             self.nest.inputs[number].bits,
         )
-        strides = [0] * len(self.nest.extents)
-        strides[depth], strides[columns] = width, 1
         origin = self.cursor.positions[columns].times(-1)
-        self.operands[number] = FlatBuffer(
-            panel, Index().emit(), tuple(strides), origin
-        )
+        self.operands[number] = FlatBuffer(panel, start, tuple(strides), origin)
 
     # ---- the register tile ----------------------------------------------------------
 

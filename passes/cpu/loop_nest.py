@@ -170,7 +170,7 @@ def read_loop_nest(op: ir.Operation) -> LoopNest:
         scalar_reason=_scalar_reason(block),
         uses_index=any(name == "linalg.index" for name in names),
         uses_math=any(name.startswith("math.") for name in names),
-        product=_is_product(block, inputs),
+        product=is_product(op),
     )
 
 
@@ -257,7 +257,10 @@ def _combiners(block: ir.Block, inputs: int) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _is_product(block: ir.Block, inputs: int) -> bool:
+def is_product(op: ir.Operation) -> bool:
+    """Whether the body of a `linalg.generic` is `output + input 0 * input 1`."""
+    block = op.regions[0].blocks[0]
+    inputs = int(op.attributes["operandSegmentSizes"][0])
     names = [str(o.operation.name) for o in block.operations]
     if inputs != 2 or names != ["arith.mulf", "arith.addf", "linalg.yield"]:
         return False

@@ -5,6 +5,8 @@ from __future__ import annotations
 from magweld.passes.cpu.annotate_kernels import AnnotateKernels
 from magweld.passes.cpu.expand_math import ExpandMath
 from magweld.passes.cpu.generalize_copies import GeneralizeCopies
+from magweld.passes.cpu.generalize_operations import GeneralizeOperations
+from magweld.passes.cpu.name_contractions import NameContractions
 from magweld.passes.cpu.outline_tile_range import OutlineTileRange
 from magweld.passes.cpu.place_scratch import PlaceScratch
 from magweld.passes.cpu.register_tile import VectorUnit
@@ -28,8 +30,9 @@ def cpu_steps(unit: VectorUnit = DEFAULT_UNIT) -> tuple[Step, ...]:
         unit: Vector registers of the CPU that the code will run on.
     """
     return (
-        # One form of linalg, as few passes over memory as its values allow.
-        Upstream("linalg-generalize-named-ops"),
+        # As few passes over memory as the values allow, without repeated work.
+        GeneralizeOperations(),
+        NameContractions(),
         Upstream("linalg-fuse-elementwise-ops"),
         Upstream("canonicalize,cse"),
         # Tensors become buffers; results are written where they belong.

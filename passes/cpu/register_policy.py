@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import ceil, prod
 
 from magweld.passes.cpu.loop_nest import Access, LoopNest, collapsible_dims
+from magweld.passes.cpu.product_policy import choose_product_tile
 from magweld.passes.cpu.register_tile import (
     NONE,
     RegisterTile,
@@ -15,16 +15,6 @@ from magweld.passes.cpu.register_tile import (
 
 # Vectors in flight that hide the latency of an addition or multiply-add.
 PARALLEL_VECTORS = 4
-# Part of the registers that a matrix product's operands and addresses need.
-OPERAND_SHARE = 4
-# Cycles that a load costs a step of a matrix product although it runs beside the
-# multiply-adds: 6x4 blocks of vectors reach 100 GFLOP/s where 12x2 reach 90 (Zen 4).
-LOAD_CYCLES = 0.5
-# Rows of a matrix product that pay for copying the other operand once.
-ROWS_THAT_PAY_PACKING = 24
-# Distance between rows of a panel, in elements, from which walking down the rows
-# costs more address translations than copying the panel.
-FAR_ROWS = 1024
 # Instructions to fetch one vector of elements, by their distance; gathering lane
 # by lane costs GATHER, turning a block of vectors around TURN.
 FETCH = {0: 0.25, 1: 1.0, 2: 3.0}
@@ -96,93 +86,10 @@ def _without_vector_form(nest: LoopNest, unit: VectorUnit) -> RegisterTile | Non
     return _scalar(nest, unit) if nest.scalar_reason or nest.points <= 1 else None
 
 
-# ---- matrix products --------------------------------------------------------------
-
-
-def _contraction(nest: LoopNest, unit: VectorUnit) -> RegisterTile | None:
-    if not nest.product or len(nest.reductions) == 0:
+def _product(nest: LoopNest, unit: VectorUnit) -> RegisterTile | None:
+    if not nest.product or not nest.reductions:
         return None
-    output = nest.outputs[0]
-    lanes = vector_lanes(nest, unit)
-    for columns, stride in enumerate(output.strides):
-        if stride != 1 or not nest.parallel[columns]:
-            continue
-        for number, panel in enumerate(nest.inputs):
-            other = nest.inputs[1 - number]
-            if panel.strides[columns] == 0 or other.strides[columns] != 0:
-                continue
-            return _product_tile(nest, unit, columns, number, lanes)
-    return None
-
-
-def _product_tile(
-    nest: LoopNest, unit: VectorUnit, columns: int, panel: int, lanes: int
-) -> RegisterTile | None:
-    matrix, other = nest.inputs[panel], nest.inputs[1 - panel]
-    rows = [
-        d
-        for d, parallel in enumerate(nest.parallel)
-        if parallel and d != columns and matrix.strides[d] == 0 and other.strides[d]
-    ]
-    row = max(rows, key=lambda d: nest.extents[d], default=NONE)
-    row_extent = nest.extents[row] if rows else 1
-    packed = _pays_packing(nest, matrix, columns, row_extent)
-    if matrix.strides[columns] != 1 and not packed:
-        return None
-    if nest.extents[columns] < lanes:
-        lanes = 1 << (nest.extents[columns].bit_length() - 1)
-    tile_rows, tile_columns = _best_block(
-        row_extent, nest.extents[columns], lanes, unit.registers
-    )
-    unroll = {columns: tile_columns}
-    if rows:
-        unroll[row] = tile_rows
-    others = [d for d, p in enumerate(nest.parallel) if p and d not in (row, columns)]
-    # A panel of columns stays in the cache while all rows pass by.
-    order = (*others, columns, *rows[:0], *([row] if rows else []), *nest.reductions)
-    return RegisterTile(
-        dims=(),
-        order=order,
-        unroll=tuple(unroll.get(d, 1) for d in range(len(nest.extents))),
-        vector_dim=columns,
-        lanes=lanes,
-        packed_input=panel if packed else NONE,
-    )
-
-
-def _pays_packing(nest: LoopNest, matrix: Access, columns: int, rows: int) -> bool:
-    if rows < ROWS_THAT_PAY_PACKING or len(nest.reductions) != 1:
-        return False
-    depth = nest.reductions[0]
-    far = abs(matrix.strides[depth]) >= FAR_ROWS
-    return matrix.strides[columns] != 1 or far
-
-
-def _best_block(rows: int, columns: int, lanes: int, registers: int) -> tuple[int, int]:
-    """Return rows and vectors of the register block that costs the fewest cycles.
-
-    A step of the reduction costs as many cycles as it has multiply-adds, at least
-    as many as one of them takes, and something for its loads.
-    """
-
-    def cost(block: tuple[int, int]) -> float:
-        total = 0.0
-        for r in split_extent(rows, block[0], 1):
-            for c in split_extent(columns, block[1], lanes):
-                steps = (r.stop - r.start) // r.step * ((c.stop - c.start) // c.step)
-                loads = r.count + c.count
-                products = max(r.count * c.count, PARALLEL_VECTORS)
-                cycles = products + LOAD_CYCLES * loads
-                total += steps * cycles
-        return total
-
-    accumulators = registers - registers // OPERAND_SHARE
-    blocks = [
-        (r, c)
-        for c in range(1, min(4, ceil(columns / lanes)) + 1)
-        for r in range(1, min(rows, accumulators // c) + 1)
-    ]
-    return min(blocks, key=lambda block: (cost(block), -block[1]))
+    return choose_product_tile(nest, unit, vector_lanes(nest, unit))
 
 
 # ---- reductions and pointwise operations -------------------------------------------
@@ -267,18 +174,8 @@ def _turned_dim(nest: LoopNest, dim: int, lanes: int) -> int | None:
 
 _CHOOSERS: tuple[Chooser, ...] = (
     _without_vector_form,
-    _contraction,
+    _product,
     _reduction_across_lanes,
     _along_parallel,
     _scalar,
 )
-
-
-def footprint(nest: LoopNest) -> int:
-    """Return bytes of the elements that all operands of a nest touch, at most."""
-    return sum(
-        access.bits
-        // 8
-        * prod(e for e, s in zip(nest.extents, access.strides, strict=True) if s)
-        for access in nest.accesses
-    )

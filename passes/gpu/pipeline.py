@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from magweld.passes.gpu.annotate_parameters import AnnotateParameters
 from magweld.passes.gpu.contract_multiply_add import ContractMultiplyAdd
 from magweld.passes.gpu.declare_shared_memory import DeclareSharedMemory
 from magweld.passes.gpu.expand_gpu_math import ExpandGpuMath
@@ -80,6 +81,9 @@ def block_steps(shape: BlockShape) -> tuple[Step, ...]:
         Upstream("canonicalize,cse"),
         Upstream("gpu-launch-sink-index-computations"),
         Upstream("gpu-kernel-outlining"),
+        AnnotateParameters(),
+        # Arithmetic.
+        Upstream("gpu.module(math-extend-to-supported-types)"),
         ContractMultiplyAdd(),
         ExpandGpuMath(),
         Upstream(f"gpu.module({_ADDRESSES},lower-affine,canonicalize,cse)"),

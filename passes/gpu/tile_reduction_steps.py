@@ -29,14 +29,15 @@ class TileReductionSteps(Pass):
     """Split the reduction of contractions so that a step fits shared memory.
 
     A contraction over K becomes `scf.for %k = 0 to K step S` that carries the
-    accumulator; S is the largest divisor of K within the step that the schedule
-    chose (`tile_graph.reduction_step` of the kernel), else within the option. Outer
+    accumulator. S is the largest divisor of K within `step`, or within what the
+    schedule chose (`tile_graph.reduction_step` of the kernel) if that is more: every
+    step waits for all threads twice, which shorter ones do not pay for. Outer
     reduction loops advance by one. Reductions of at most one step are left alone.
     """
 
     name: ClassVar[str] = "tile-reduction-steps"
 
-    step: Annotated[int, "elements of the reduction in one step"] = 16
+    step: Annotated[int, "least limit on the elements of one step"] = 16
 
     def run(self, module: Any) -> None:
         """Split the contractions of all kernels."""
@@ -46,7 +47,8 @@ class TileReductionSteps(Pass):
     def _run_on_kernel(self, kernel: func.FuncOp) -> None:
         limit = self.step
         if _SCHEDULED in kernel.attributes:
-            limit = ir.IntegerAttr(kernel.attributes[_SCHEDULED]).value
+            scheduled = ir.IntegerAttr(kernel.attributes[_SCHEDULED]).value
+            limit = max(limit, scheduled)
         split: list[list[int]] = []
         for op in linalg_operations_in(block_loop_of(kernel)):
             sizes = _step_sizes(op, limit)

@@ -19,7 +19,9 @@ def absorb(op: linalg.GenericOp, rewriter: Any) -> bool:
     operands = list(op.inputs)
     for number, value in enumerate(operands):
         expand = defining_op(value)
-        kept = _kept_dims(expand) if isinstance(expand, tensor.ExpandShapeOp) else None
+        if not isinstance(expand, tensor.ExpandShapeOp):
+            continue
+        kept = _kept_dims(expand)
         if kept is None:
             continue
         results = list(maps[number].results)
@@ -51,7 +53,7 @@ def _kept_dims(expand: tensor.ExpandShapeOp) -> list[int] | None:
         large = [dim for dim in dims if shape[dim] != 1]
         if len(large) > 1:
             return None
-        kept.append(large[0] if large else dims[-1])
+        kept.append(int(large[0] if large else dims[-1]))
     return kept
 
 
@@ -63,7 +65,7 @@ def _loops_known(maps: list[Any]) -> bool:
         for expr in map_.results
         if isinstance(expr, ir.AffineDimExpr)
     }
-    return len(loops) == maps[0].n_dims
+    return len(loops) == int(maps[0].n_dims)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -33,18 +34,57 @@ class LowerSubgraphs(Pass):
 
     def run(self, module: Any) -> None:
         """Lower all graphs of the module."""
+        callees = _Callees(module)
         for function in list(functions_of(module)):
             if is_tile_graph(function):
-                _Lowering(module, function).run()
+                _Lowering(callees, function).run()
+
+
+class _Callees:
+    """The functions made for subgraphs, in the module that they stand in."""
+
+    def __init__(self, module: Any) -> None:
+        self._symbols = ir.SymbolTable(module)
+        self._block = module.regions[0].blocks[0]
+        self._kernels: dict[str, Any] = {}
+
+    def declare(self, name: str, signature: tuple[list[Any], list[Any]]) -> Any:
+        """Make a private function of a name that may be taken already."""
+        with ir.InsertionPoint(self._block):
+            return func.FuncOp(name, signature, visibility="private")
+
+    def add_library(self, function: Any) -> Any:
+        """Give a declaration a name of its own."""
+        self._rename(function, "library")
+        return function
+
+    def add_kernel(self, function: Any) -> Any:
+        """Give a kernel a name of its own, or drop it for an equal one: layers repeat.
+
+        Returns:
+            The function to call.
+        """
+        # Not verified here: the pass manager does that once the pass is through.
+        text = function.operation.get_asm(enable_debug_info=False, assume_verified=True)
+        if text in self._kernels:
+            function.erase()
+        else:
+            self._rename(function, "kernel")
+            self._kernels[text] = function
+        return self._kernels[text]
+
+    def _rename(self, function: Any, kind: str) -> None:
+        names = (f"{kind}_{number}" for number in itertools.count())
+        name = next(name for name in names if name not in self._symbols)
+        function.attributes["sym_name"] = ir.StringAttr.get(name)
+        self._symbols.insert(function)
 
 
 class _Lowering:
-    def __init__(self, module: Any, function: Any) -> None:
-        self._module = module
+    def __init__(self, callees: _Callees, function: Any) -> None:
+        self._callees = callees
         self._function = function
         self._values = ValueMap()
-        self._kernels: dict[str, Any] = {}
-        self._libraries = 0
 
     def run(self) -> None:
         block = self._function.regions[0].blocks[0]
@@ -72,13 +112,15 @@ class _Lowering:
 
     def _call(self, subgraph: Any) -> None:
         """Make the function of a subgraph and call it with fresh destinations."""
-        implementation = ir.StringAttr(subgraph.attributes["implementation"]).value
-        make = {"generated": self._kernel, "library": self._library}[implementation]
+        attribute = subgraph.attributes.get("implementation")
+        name = "generated" if attribute is None else ir.StringAttr(attribute).value
+        make = {"generated": self._kernel, "library": self._library}[name]
         make(subgraph, inputs_of(subgraph))
 
     def _kernel(self, subgraph: Any, inputs: list[Any]) -> None:
         results = [value.type for value in subgraph.results]
-        function = self._shared(self._build_kernel(subgraph, inputs, results))
+        kernel = self._build_kernel(subgraph, inputs, results)
+        function = self._callees.add_kernel(kernel)
         operands = [self._values[value] for value in inputs]
         call = func.CallOp(function, [*operands, *map(_empty, results)])
         names = [op.op_name for op in operators_of(subgraph)]
@@ -90,8 +132,7 @@ class _Lowering:
         self, subgraph: Any, inputs: list[Any], results: list[Any]
     ) -> Any:
         signature = ([v.type for v in inputs] + results, results)
-        with ir.InsertionPoint(self._module.regions[0].blocks[0]):
-            function = func.FuncOp("kernel", signature, visibility="private")
+        function = self._callees.declare("kernel", signature)
         function.attributes["tile_graph.kernel"] = ir.UnitAttr.get()
         for key in sorted(_REPORTED & set(subgraph.attributes)):
             function.attributes[f"tile_graph.{key}"] = subgraph.attributes[key]
@@ -106,19 +147,6 @@ class _Lowering:
             )
         return function
 
-    def _shared(self, function: Any) -> Any:
-        """Name a new kernel, or drop it for an equal one: layers repeat."""
-        # Not verified here: the pass manager does that once the pass is through.
-        text = function.operation.get_asm(enable_debug_info=False, assume_verified=True)
-        if text in self._kernels:
-            function.erase()
-            return self._kernels[text]
-        function.attributes["sym_name"] = ir.StringAttr.get(
-            f"kernel_{len(self._kernels)}"
-        )
-        self._kernels[text] = function
-        return function
-
     def _library(self, subgraph: Any, inputs: list[Any]) -> None:
         call = library_call(operators_of(subgraph)[0])
         if not isinstance(call, LibraryCall):
@@ -130,17 +158,12 @@ class _Lowering:
         ]
         ours = ir.RankedTensorType(subgraph.results[0].type)
         result = _library_type(ours, reshapes[-1])
-        name = f"library_{self._libraries}"
-        self._libraries += 1
-        with ir.InsertionPoint(self._module.regions[0].blocks[0]):
-            function = func.FuncOp(
-                name,
-                ([v.type for v in used] + [result], [result]),
-                visibility="private",
-            )
+        signature = ([*(v.type for v in used), result], [result])
+        function = self._callees.declare("library", signature)
         function.attributes["magweld.library"] = call.attribute()
         if call.adopts:
             function.attributes["magweld.adopts"] = ir.UnitAttr.get()
+        self._callees.add_library(function)
         made = func.CallOp(function, [*used, _empty(result)]).results[0]
         back = reshapes[-1]
         if back is not None:

@@ -110,7 +110,7 @@ def _place(call: Any, destination: Any, returned: set[Any], adopting: set[str]) 
 
 def _bytes(value: Any) -> int:
     type_ = ir.RankedTensorType(value.type)
-    return math.prod(type_.shape) * element_bytes(type_)
+    return math.prod(map(int, type_.shape)) * element_bytes(type_)
 
 
 def _annotate(destination: Any, place: str, offset: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from magweld.bindings import arith, ir, linalg
+from magweld.bindings import arith, ir, linalg, math
 from magweld.passes.analysis.cloning import ValueMap, clone_mapped, defining_op
 from magweld.passes.base import Pattern, PatternPass
 
@@ -59,6 +59,22 @@ def round_constant(op: arith.TruncFOp, rewriter: Any) -> bool:
     # A float attribute rounds to nearest, ties to even, as the operation does.
     rounded = ir.FloatAttr.get(op.out.type, ir.FloatAttr(source.value).value)
     rewriter.replace_op(op.operation, arith.ConstantOp(op.out.type, rounded).operation)
+    return True
+
+
+def multiply_in_erf(op: math.ErfOp, rewriter: Any) -> bool:
+    """Scale the argument of an error function by a product, not by a quotient."""
+    quotient = defining_op(op.operand)
+    if not isinstance(quotient, arith.DivFOp):
+        return False
+    divisor = defining_op(quotient.rhs)
+    if not isinstance(divisor, arith.ConstantOp):
+        return False
+    # The rounding of the argument is all that changes, and the function is smooth.
+    type_ = op.result.type
+    factor = ir.FloatAttr.get(type_, 1.0 / ir.FloatAttr(divisor.value).value)
+    scaled = arith.mulf(quotient.lhs, arith.ConstantOp(type_, factor).result)
+    rewriter.replace_op(op.operation, [math.erf(scaled)])
     return True
 
 
@@ -166,7 +182,8 @@ class SimplifyGeneric(PatternPass):
 
     An output whose result nobody reads goes, such as the positions that come with a
     maximum; an input that has one constant everywhere becomes that constant in the
-    body; a constant that the body rounds to a narrower type becomes the rounded one.
+    body; a constant that the body rounds to a narrower type becomes the rounded one;
+    an error function of a quotient by a constant takes a product.
 
     ```mlir
     %m:2 = linalg.generic {...} ins(%x, %splat : ...) outs(%max, %position : ...) {
@@ -184,5 +201,9 @@ class SimplifyGeneric(PatternPass):
     name: ClassVar[str] = "simplify-generic"
 
     def patterns(self) -> Sequence[tuple[type[ir.OpView], Pattern]]:
-        """Return the pattern for generic operations and the one for constants."""
-        return ((linalg.GenericOp, shrink), (arith.TruncFOp, round_constant))
+        """Return the pattern for generic operations and those for their bodies."""
+        return (
+            (linalg.GenericOp, shrink),
+            (arith.TruncFOp, round_constant),
+            (math.ErfOp, multiply_in_erf),
+        )

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from magweld.bindings import affine, ir, scf, tensor
 from magweld.dialects.tile_graph import TileAttr, captured_values, root_operation
-from magweld.passes.analysis.cloning import ValueMap, clone_mapped, nested_operations
-from magweld.passes.analysis.graph_body import read_body
+from magweld.passes.analysis.cloning import (
+    ValueMap,
+    clone_mapped,
+    defining_op,
+    nested_operations,
+)
+from magweld.passes.analysis.graph_body import GraphBody, read_body, source_value
 from magweld.passes.analysis.operator_model import root_accesses
-from magweld.passes.analysis.propagation import Refusal, propagate
-from magweld.passes.analysis.regions import (
-    ZERO,
-    Access,
-    Interval,
-    LinearIndex,
-    OperatorModel,
+from magweld.passes.analysis.propagation import Group, Refusal, propagate
+from magweld.passes.analysis.regions import ZERO, Access
+from magweld.passes.graph.tile_slices import (
+    Box,
+    TileSlicer,
+    relative_box,
+    whole_box,
 )
 from magweld.passes.ir_utils import located_error
-
-Box = tuple[Interval, ...]
 
 
 def build_tiled_body(
@@ -33,37 +37,41 @@ def build_tiled_body(
         destinations: One tensor a result, overwritten completely.
 
     Raises:
-        PassError: The tile does not fit the operators.
+        PassError: There is no tile, or it does not fit the operators.
     """
+    if "tile" not in subgraph.attributes:
+        raise located_error(subgraph, "expected attribute 'tile', see select-tiles")
     body = read_body(subgraph)
     group = body.group(list(range(len(body.operators))))
     tile = TileAttr(subgraph.attributes["tile"]).sizes
     tiles = propagate(group, tile)
     if isinstance(tiles, Refusal):
         raise located_error(subgraph, f"{tiles.rule}: {tiles.detail}")
-    loops = [
-        loop
-        for loop, size in zip(group.root.parallel, tile, strict=True)
-        if size < group.root.extents[loop]
-    ]
-    sizes = dict(zip(group.root.parallel, tile, strict=True))
-    # A loop that is not split still needs one forall dimension to be a tile loop.
-    bounds = [(group.root.extents[i], sizes[i]) for i in loops] or [(1, 1)]
-    forall = scf.ForallOp(
-        [0] * len(bounds), [e for e, _ in bounds], [s for _, s in bounds], destinations
-    )
+    loops, forall = _loop_over_tiles(group, tile, destinations)
     arguments = list(forall.body.arguments)
-    ivs = dict(zip(loops, arguments[: len(bounds)], strict=False))
+    count = len(arguments) - len(destinations)
+    # Loops that are not split have no variable; the forall has one all the same.
+    slicer = TileSlicer(dict(zip(loops, arguments[:count], strict=False)))
     with ir.InsertionPoint(forall.body):
-        emitter = _TileEmitter(subgraph, inputs, arguments[len(bounds) :], ivs)
+        emitter = _TileEmitter(body, inputs, arguments[count:], slicer)
         for number, box in enumerate(tiles.boxes):
-            emitter.emit(
-                body.operators[number], body.inputs[number], body.models[number], box
-            )
+            emitter.emit(number, box)
         parallel = scf.InParallelOp()
     with ir.InsertionPoint(parallel.region.blocks[0]):
-        emitter.insert_results(group.root, tiles.boxes[-1])
+        emitter.insert_results()
     return list(forall.results)
+
+
+def _loop_over_tiles(
+    group: Group, tile: tuple[int, ...], destinations: list[Any]
+) -> tuple[list[int], Any]:
+    """Make the forall; return the loops of the root that it splits, and itself."""
+    sizes = dict(zip(group.root.parallel, tile, strict=True))
+    loops = [loop for loop in sizes if sizes[loop] < group.root.extents[loop]]
+    # A kernel of one tile is a loop over tiles as well.
+    bounds = [(group.root.extents[i], sizes[i]) for i in loops] or [(1, 1)]
+    lower, upper = [0] * len(bounds), [extent for extent, _ in bounds]
+    return loops, scf.ForallOp(lower, upper, [step for _, step in bounds], destinations)
 
 
 class _TileEmitter:
@@ -71,95 +79,72 @@ class _TileEmitter:
 
     def __init__(
         self,
-        subgraph: Any,
+        body: GraphBody,
         inputs: dict[Any, Any],
         destinations: list[Any],
-        ivs: dict[int, Any],
+        slicer: TileSlicer,
     ) -> None:
-        block = subgraph.operation.regions[0].blocks[0]
+        self._body = body
         self._tensors = inputs
-        self._connects = {
-            op.operation.results[0]: op.operation.operands[0]
-            for op in block.operations
-            if op.operation.name == "tile_graph.connect"
-        }
+        self._slicer = slicer
+        self._results = list(body.operators[-1].results)
+        self._destinations = dict(zip(self._results, destinations, strict=True))
         self._tiles: dict[Any, tuple[Any, Box]] = {}
-        self._destinations = destinations
-        self._ivs = ivs
-        self._root: Any = list(block.operations)[-1].operands[0].owner.operation
 
-    def emit(
-        self, operator: Any, inputs: tuple[Any, ...], model: OperatorModel, box: Box
-    ) -> None:
+    def emit(self, number: int, box: Box) -> None:
         """Compute one operator for a box of its iterations."""
-        root = root_operation(operator)
-        with root.location:
-            if model.tileable:
-                self._emit_tiled(operator, inputs, root, model, box)
+        operator = self._body.operators[number]
+        with root_operation(operator).location:
+            if self._body.models[number].tileable:
+                self._emit_tiled(number, box)
             else:
-                self._emit_whole(operator, inputs, root, model)
+                self._emit_whole(number)
 
-    def insert_results(self, model: OperatorModel, box: Box) -> None:
+    def insert_results(self) -> None:
         """Write the tiles of the last operator into the destinations."""
-        for write, result, destination in zip(
-            model.writes, self._root.results, self._destinations, strict=True
-        ):
-            value, _ = self._tiles[result]
-            region = write.box(box) if model.tileable else _whole(write.shape)
-            sizes = [interval.size for interval in region]
-            static, dynamic = self._insert_offsets(region)
-            tensor.parallel_insert_slice(
-                value,
-                destination,
-                dynamic,
-                [],
-                [],
-                static,
-                sizes,
-                [1] * len(sizes),
-            )
+        for result in self._results:
+            value, region = self._tiles[result]
+            self._slicer.insert(value, self._destinations[result], region)
 
-    def _emit_whole(
-        self, operator: Any, inputs: tuple[Any, ...], root: Any, model: OperatorModel
-    ) -> None:
+    def _tensor(self, value: Any) -> Any:
+        """What stands for a tensor from outside of the subgraph."""
+        return self._tensors[value if value in self._tensors else source_value(value)]
+
+    def _emit_whole(self, number: int) -> None:
         """An operator without known regions is computed whole, in one tile."""
+        operator = self._body.operators[number]
         values = ValueMap()
-        for value in inputs:
-            values[value] = self._tensors[value]
+        for value in self._body.inputs[number]:
+            values[value] = self._tensor(value)
         for value in captured_values(operator):
-            self._clone_helper(value, values)
-        for op in list(operator.regions[0].blocks[0].operations)[:-1]:
+            _clone_helper(value, values)
+        *operations, terminator = operator.regions[0].blocks[0].operations
+        for op in operations:
             clone_mapped(op, values)
-        for result, write, inner in zip(
-            operator.results, model.writes, root.results, strict=True
-        ):
-            self._tiles[result] = (values[inner], _whole(write.shape))
+        for result, inner in zip(operator.results, terminator.operands, strict=True):
+            shape = tuple(ir.RankedTensorType(result.type).shape)
+            self._tiles[result] = (values[inner], whole_box(shape))
 
-    def _emit_tiled(
-        self,
-        operator: Any,
-        inputs: tuple[Any, ...],
-        root: Any,
-        model: OperatorModel,
-        box: Box,
-    ) -> None:
+    def _emit_tiled(self, number: int, box: Box) -> None:
+        operator, model = self._body.operators[number], self._body.models[number]
+        root = root_operation(operator)
         helpers = ValueMap()
         accesses = root_accesses(root)
         inits = len(accesses) - len(root.results)
+        destinations = [None] * inits
+        destinations += [self._destinations.get(r) for r in operator.results]
         operands = []
-        for position, (value, access) in enumerate(
-            zip(root.operands, accesses, strict=True)
+        for value, access, destination in zip(
+            root.operands, accesses, destinations, strict=True
         ):
-            if access.argument < 0 and position >= inits:
-                destination = self._destination(operator, position - inits)
-                operands.append(self._init(value, access, box, destination, helpers))
-            elif access.argument < 0:
-                operands.append(self._helper(value, access, box, helpers))
+            if access.argument < 0:
+                tile = self._made(value, access.box(box), destination, helpers)
             else:
-                source = inputs[access.argument]
-                operands.append(self._read(value, source, access, box, helpers))
-        for value in _scalar_captures(root):
-            self._clone_helper(value, helpers)
+                source = self._body.inputs[number][access.argument]
+                tile = self._read(value, source, access, box, helpers)
+            operands.append(tile)
+        for value in captured_values(root):
+            _clone_helper(value, helpers)
         clone = clone_mapped(root, helpers)
         for position, value in enumerate(operands):
             clone.operands[position] = value
@@ -171,118 +156,60 @@ class _TileEmitter:
         ):
             self._tiles[result] = (made, write.box(box))
 
-    def _destination(self, operator: Any, number: int) -> Any | None:
-        return self._destinations[number] if operator == self._root else None
-
-    def _init(
-        self, value: Any, access: Access, box: Box, destination: Any, helpers: ValueMap
+    def _made(
+        self, value: Any, region: Box, destination: Any | None, helpers: ValueMap
     ) -> Any:
-        """The tile that a root writes: filled if the operator fills it."""
-        region = access.box(box)
+        """The tile of an operand that the operator makes itself.
+
+        Empty tensors and fills are made as tiles, in the destination if there is one;
+        anything else is made whole and sliced.
+        """
+        name = value.owner.operation.name
+        if name == "linalg.fill":
+            scalar, init = value.owner.operation.operands
+            _clone_helper(scalar, helpers)
+            # A fill of anything writes all of it.
+            fill = value.owner.operation.clone()
+            fill.operands[0] = helpers[scalar]
+            fill.operands[1] = self._empty(init, region, destination)
+            fill.results[0].set_type(fill.operands[1].type)
+            return fill.results[0]
+        if name == "tensor.empty":
+            return self._empty(value, region, destination)
+        _clone_helper(value, helpers)
+        if not isinstance(value.type, ir.RankedTensorType):
+            return helpers[value]
+        return self._slicer.slice(helpers[value], region)
+
+    def _empty(self, like: Any, region: Box, destination: Any | None) -> Any:
         if destination is not None:
-            empty = self._slice(destination, region)
-        else:
-            element = ir.RankedTensorType(value.type).element_type
-            empty = tensor.EmptyOp([i.size for i in region], element).result
-        producer = value.owner.operation
-        if producer.name == "tensor.empty":
-            return empty
-        if producer.name != "linalg.fill":
-            return self._helper(value, access, box, helpers)
-        self._clone_helper(producer.operands[0], helpers)
-        helpers[producer.operands[1]] = empty
-        fill = producer.clone()
-        fill.operands[0] = helpers[producer.operands[0]]
-        fill.operands[1] = empty
-        fill.results[0].set_type(empty.type)
-        return fill.results[0]
-
-    def _helper(self, value: Any, access: Access, box: Box, helpers: ValueMap) -> Any:
-        """A value that the operator makes itself: made whole, then sliced."""
-        self._clone_helper(value, helpers)
-        made = helpers[value]
-        if not isinstance(made.type, ir.RankedTensorType):
-            return made
-        return self._slice(made, access.box(box))
-
-    def _clone_helper(self, value: Any, helpers: ValueMap) -> None:
-        if value in helpers or isinstance(value, ir.BlockArgument):
-            return
-        producer = value.owner.operation
-        for operand in producer.operands:
-            self._clone_helper(operand, helpers)
-        clone_mapped(producer, helpers)
+            return self._slicer.slice(destination, region)
+        element = ir.RankedTensorType(like.type).element_type
+        return tensor.EmptyOp([i.size for i in region], element).result
 
     def _read(
-        self,
-        value: Any,
-        operand: Any,
-        access: Access,
-        box: Box,
-        helpers: ValueMap,
+        self, value: Any, operand: Any, access: Access, box: Box, helpers: ValueMap
     ) -> Any:
         region = access.box(box)
-        source = self._connects.get(operand, operand)
+        source = source_value(operand)
         if source in self._tiles:
             tile, origin = self._tiles[source]
-            return self._slice(tile, _relative(region, origin))
-        whole = self._tensors[operand]
-        if not access.padded:
-            return self._slice(whole, region)
-        helpers[operand] = whole
-        self._clone_helper(value, helpers)
-        return self._slice(helpers[value], region)
-
-    def _slice(self, value: Any, region: Box) -> Any:
-        type_ = ir.RankedTensorType(value.type)
-        sizes = [interval.size for interval in region]
-        if sizes == list(type_.shape):
-            return value
-        static, dynamic = self._offsets(region)
-        result = ir.RankedTensorType.get(sizes, type_.element_type)
-        return tensor.extract_slice(
-            result, value, dynamic, [], [], static, sizes, [1] * len(sizes)
-        )
-
-    def _offsets(self, region: Box) -> tuple[list[int], list[Any]]:
-        """Static offsets, with the marker where the dynamic ones go."""
-        marker = ir.ShapedType.get_dynamic_stride_or_offset()
-        static: list[int] = []
-        dynamic: list[Any] = []
-        for interval in region:
-            if interval.offset.terms:
-                static.append(marker)
-                dynamic.append(self._index(interval.offset))
-            else:
-                static.append(interval.offset.constant)
-        return static, dynamic
-
-    def _insert_offsets(self, region: Box) -> tuple[list[int], list[Any]]:
-        # The terminator's block takes insertions only: offsets are made before it.
-        terminator = ir.InsertionPoint.current.block.owner
-        with ir.InsertionPoint(terminator):
-            return self._offsets(region)
-
-    def _index(self, offset: LinearIndex) -> Any:
-        terms = [(self._ivs[loop], factor) for loop, factor in offset.terms]
-        if offset.constant == 0 and len(terms) == 1 and terms[0][1] == 1:
-            return terms[0][0]
-        expr = ir.AffineExpr.get_constant(offset.constant)
-        for position, (_, factor) in enumerate(terms):
-            expr = ir.AffineExpr.get_dim(position) * factor + expr
-        map_ = ir.AffineMap.get(len(terms), 0, [expr])
-        return affine.AffineApplyOp(map_, [iv for iv, _ in terms]).result
+            return self._slicer.slice(tile, relative_box(region, origin))
+        # Pads are made whole and sliced.
+        helpers[operand] = self._tensor(operand)
+        _clone_helper(value, helpers)
+        return self._slicer.slice(helpers[value], region)
 
     def _shift_indices(self, root: Any, box: Box) -> None:
         """Add the tile's offset to what linalg.index gives inside `root`."""
-        for op in list(nested_operations(root)):
+        for op in list(_nested_deeply(root)):
             if op.name != "linalg.index":
                 continue
             offset = box[ir.IntegerAttr(op.attributes["dim"]).value].offset
             if offset == ZERO:
                 continue
             with ir.InsertionPoint(root):
-                start = self._index(offset)
+                start = self._slicer.index(offset)
             uses = [
                 (use.owner.operation, use.operand_number) for use in op.results[0].uses
             ]
@@ -294,33 +221,17 @@ class _TileEmitter:
                 user.operands[position] = moved
 
 
-def _whole(shape: tuple[int, ...]) -> Box:
-    return tuple(Interval(ZERO, extent) for extent in shape)
+def _nested_deeply(op: Any) -> Iterator[Any]:
+    for nested in nested_operations(op):
+        yield nested
+        yield from _nested_deeply(nested)
 
 
-def _relative(region: Box, origin: Box) -> Box:
-    """Return where `region` lies inside a tile that starts at `origin`."""
-    return tuple(
-        Interval(_difference(a.offset, b.offset), a.size)
-        for a, b in zip(region, origin, strict=True)
-    )
-
-
-def _difference(left: LinearIndex, right: LinearIndex) -> LinearIndex:
-    merged = dict(left.terms)
-    for loop, factor in right.terms:
-        merged[loop] = merged.get(loop, 0) - factor
-    terms = tuple(sorted((k, v) for k, v in merged.items() if v))
-    return LinearIndex(terms, left.constant - right.constant)
-
-
-def _scalar_captures(root: Any) -> list[Any]:
-    """Values that the region of `root` takes from the operator's block."""
-    found: dict[Any, None] = {}
-    for op in nested_operations(root):
-        for operand in op.operands:
-            if isinstance(operand, ir.BlockArgument):
-                continue
-            if operand.owner.operation.parent != root:
-                found[operand] = None
-    return list(found)
+def _clone_helper(value: Any, helpers: ValueMap) -> None:
+    """Make a value without data again, with what it is made of."""
+    producer = defining_op(value)
+    if value in helpers or producer is None:
+        return
+    for operand in [*producer.operation.operands, *captured_values(producer)]:
+        _clone_helper(operand, helpers)
+    clone_mapped(producer, helpers)

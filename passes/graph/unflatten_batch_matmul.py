@@ -18,6 +18,8 @@ def unflatten(op: linalg.BatchMatmulOp, rewriter: Any) -> bool:
     """Compute a product whose operands were flattened on their own dimensions."""
     if not op.results or not isinstance(op.results[0].type, ir.RankedTensorType):
         return False
+    if any(ir.ShapedType(value.type).rank != 3 for value in op.inputs):
+        return False  # one that is the same for the whole batch
     sources = [_flattened(value) for value in op.inputs]
     batch = next((tuple(s.type.shape)[:2] for s in sources if s is not None), None)
     init = _filled_with(op.outputs[0])

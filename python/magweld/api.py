@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import functools
 import logging
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, fx
 
+from magweld import env
 from magweld.artifact import Program
 from magweld.compiler_options import CompileOptions
-from magweld.diagnostics import UnsupportedError
+from magweld.diagnostics import MagweldError, UnsupportedError
 from magweld.frontend.importer import ImportedGraph, import_graph
 from magweld.runtime.container import encode_request
-from magweld.runtime.errors import TaskFailedError
 from magweld.runtime.program import LoadedProgram
 from magweld.runtime.service import CompileService
 from magweld.targets import Backend, parse_target
@@ -25,7 +27,6 @@ _logger = logging.getLogger(__name__)
 
 _COMPILE_TASK = "magweld.compiler:compile_module"
 _PRINT_TASK = "magweld.compiler:print_module"
-_NEEDS_EXTERNALS = "magweld.compiler.NeedsExternalsError"
 
 
 @functools.cache
@@ -106,17 +107,15 @@ def _compile(
 ) -> tuple[ImportedGraph, Program]:
     """Compile; nodes that have no lowering after all run through torch."""
     while True:
-        try:
-            return imported, compile_service().compile(imported.text, options.text())
-        except TaskFailedError as error:
-            if error.error_type != _NEEDS_EXTERNALS:
-                raise
-            nodes = error.error_message.split("\n")
-            if not set(nodes) - set(imported.externals):
-                raise
-            for node in nodes:
-                _logger.info("no lowering, runs through torch: %s", imported.where(node))
-            imported = imported.with_externals(nodes)
+        program = compile_service().compile(imported.text, options.text())
+        if not program.unlowered:
+            return imported, program
+        if not set(program.unlowered) - set(imported.externals):
+            nodes = ", ".join(program.unlowered)
+            raise MagweldError(f"the compiler refuses externals: {nodes}")
+        for node in program.unlowered:
+            _logger.info("no lowering, runs through torch: %s", imported.where(node))
+        imported = imported.with_externals(program.unlowered)
 
 
 def dynamo_backend(
@@ -124,13 +123,32 @@ def dynamo_backend(
 ) -> Callable[..., Any]:
     """Compile a graph of TorchDynamo's, as `torch.compile(backend="magweld")` does.
 
-    Graphs that need gradients or symbolic sizes run through torch as they are.
+    A graph that needs gradients, has symbolic sizes or is refused runs through torch
+    as it is; a warning says why.
     """
     tensors = [x for x in example_inputs if isinstance(x, Tensor)]
-    needs_grad = torch.is_grad_enabled() and any(t.requires_grad for t in tensors)
-    if needs_grad or len(tensors) != len(example_inputs):
-        reason = "needs gradients" if needs_grad else "has symbolic sizes"
-        _logger.warning("a graph %s and runs through torch", reason)
-        return graph.forward
-    compiled = compile_graph(graph, tensors)
-    return compiled
+    if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
+        return _through_torch(graph, "it needs gradients")
+    if len(tensors) != len(example_inputs):
+        return _through_torch(graph, "it has symbolic sizes")
+    try:
+        compiled = compile_graph(graph, tensors)
+    except (MagweldError, env.EnvironmentVariableError) as error:
+        return _through_torch(graph, str(error))
+    if not compiled.imported.epilogue.writes:
+        return compiled
+    # TorchDynamo guards neither against inputs that begin to share memory.
+    return partial(_call_unless_shared, compiled, graph.forward)
+
+
+def _through_torch(graph: fx.GraphModule, reason: str) -> Callable[..., Any]:
+    message = f"a graph is not compiled, {reason}; it runs through torch"
+    warnings.warn(message, stacklevel=2)
+    return graph.forward
+
+
+def _call_unless_shared(
+    compiled: CompiledGraph, eager: Callable[..., Any], *inputs: Tensor
+) -> Any:
+    storages = {tensor.untyped_storage().data_ptr() for tensor in inputs}
+    return compiled(*inputs) if len(storages) == len(inputs) else eager(*inputs)

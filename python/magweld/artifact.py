@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 class Place(StrEnum):
@@ -112,6 +112,9 @@ class Program:
         objects: Host object files, all symbols of the kernel steps defined.
         constants: Raw bytes of `Place.CONSTANT` values.
         report: Groups with their predicted traffic, for `explain()`.
+        unlowered: Graph nodes that turned out to have no lowering. Such a program has
+            no steps: it is the answer that the graph must be compiled again with
+            these nodes as externals, and caches keep it like any other.
     """
 
     values: tuple[Value, ...]
@@ -121,6 +124,7 @@ class Program:
     objects: tuple[bytes, ...] = ()
     constants: tuple[bytes, ...] = ()
     report: dict[str, Any] = field(default_factory=dict)
+    unlowered: tuple[str, ...] = ()
 
     def header(self) -> str:
         """Return everything but the binary parts as JSON."""
@@ -134,6 +138,7 @@ class Program:
                 "results": list(self.results),
                 "arena_bytes": self.arena_bytes,
                 "report": self.report,
+                "unlowered": list(self.unlowered),
             },
             sort_keys=True,
         )
@@ -160,6 +165,7 @@ class Program:
             objects=objects,
             constants=constants,
             report=data["report"],
+            unlowered=tuple(data["unlowered"]),
         )
 
 

@@ -6,7 +6,6 @@ native code costs that process and not the user's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from magweld.artifact import (
@@ -17,12 +16,13 @@ from magweld.artifact import (
     Step,
 )
 from magweld.bindings import ir
-from magweld.codegen.host import HostTarget, compile_kernels
+from magweld.codegen.host import HostTarget
+from magweld.codegen.kernel_signature import KernelSignature
+from magweld.codegen.kernels import compile_kernels
 from magweld.codegen.launch import Launch
-from magweld.codegen.llvm_text import KernelSignature, kernel_signatures
+from magweld.codegen.llvm_text import kernel_signatures
 from magweld.compiler_options import CompileOptions
 from magweld.context import make_context
-from magweld.diagnostics import MagweldError
 from magweld.host_function import HostCall, HostFunction, read_host_function
 from magweld.passes.cpu.pipeline import cpu_pipeline
 from magweld.passes.cpu.register_tile import VectorUnit
@@ -37,23 +37,10 @@ from magweld.runtime.container import decode_request, encode_program
 PARALLEL_BYTES = 64 * 1024
 
 
-class NeedsExternalsError(MagweldError):
-    """Graph nodes have no lowering and must run through torch; `str()` lists them.
-
-    Attributes:
-        nodes: Their names.
-    """
-
-    def __init__(self, nodes: Sequence[str]) -> None:
-        super().__init__("\n".join(nodes))
-        self.nodes = tuple(nodes)
-
-
 def compile_module(payload: bytes) -> bytes:
     """Compile an encoded request, options and module text, to an encoded program.
 
     Raises:
-        NeedsExternalsError: See there; the caller changes the module and tries again.
         MagweldError: The module cannot be compiled.
     """
     options, text = decode_request(payload)
@@ -78,13 +65,18 @@ def print_module(payload: bytes) -> bytes:
 def compile_text(text: str, options: CompileOptions) -> Program:
     """Compile a module in the torch dialect for the CPU of this process.
 
+    Returns:
+        The program; one that names the `unlowered` nodes if there are any.
+
     Raises:
-        NeedsExternalsError: Named nodes have no lowering.
         MagweldError: The module cannot be compiled.
     """
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(text)
-        lower_to_tiles(module, options)
+        try:
+            lower_to_tiles(module, options)
+        except UnloweredError as error:
+            return _unlowered_program(error)
         host = read_host_function(module)
         objects = _compile_kernels(module, host)
         return _program(host, objects)
@@ -96,16 +88,16 @@ def lower_to_tiles(
     """Lower a module in the torch dialect in place, as far as to tiled kernels.
 
     Raises:
-        NeedsExternalsError: Named nodes have no lowering.
+        UnloweredError: Operations have no lowering.
     """
-    pipeline = graph_pipeline(options.device, options.library, until)
-    try:
-        run_pipeline(pipeline, module)
-    except UnloweredError as error:
-        nodes = sorted({op.node for op in error.operations if op.node})
-        if not nodes:
-            raise
-        raise NeedsExternalsError(nodes) from error
+    run_pipeline(graph_pipeline(options.device, options.library, until), module)
+
+
+def _unlowered_program(error: UnloweredError) -> Program:
+    nodes = sorted({op.node for op in error.operations if op.node})
+    if not nodes:
+        raise error
+    return Program((), (), (), arena_bytes=0, unlowered=tuple(nodes))
 
 
 def _compile_kernels(module: Any, host: HostFunction) -> tuple[bytes, ...]:
@@ -162,4 +154,3 @@ def _program(host: HostFunction, objects: tuple[bytes, ...]) -> Program:
         constants=tuple(host.constants),
         report={"groups": [call.report for call in host.calls if call.report]},
     )
-

@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+
 @dataclass(frozen=True)
 class CompileOptions:
     """What a compilation may decide.

@@ -167,9 +167,7 @@ def _constant_bytes(op: Any) -> bytes:
 
 
 def _plain(attribute: Any) -> dict[str, Any]:
-    return {
-        entry.name: _python_value(entry.attr) for entry in ir.DictAttr(attribute)
-    }
+    return {entry.name: _python_value(entry.attr) for entry in ir.DictAttr(attribute)}
 
 
 def _python_value(attribute: Any) -> Any:

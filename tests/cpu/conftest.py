@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from magweld.bindings import ir
-from magweld.codegen.host import HostTarget, compile_kernels
+from magweld.codegen.host import HostTarget
+from magweld.codegen.kernels import compile_kernels
 from magweld.codegen.launch import Launch
 from magweld.codegen.llvm_text import kernel_signatures
 from magweld.codegen.loader import LoadedObjects

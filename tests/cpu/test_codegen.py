@@ -12,9 +12,10 @@ import pytest
 from magweld.bindings import ir
 from magweld.codegen import loader
 from magweld.codegen.host import CodegenError, HostTarget, emit_object
+from magweld.codegen.kernel_signature import KernelSignature
 from magweld.codegen.launch import Launch, launch_module
 from magweld.codegen.llvm_literals import respell_literals
-from magweld.codegen.llvm_text import KernelSignature, translate_to_llvm_ir
+from magweld.codegen.llvm_text import translate_to_llvm_ir
 from magweld.codegen.loader import LoadedObjects, LoadError
 
 DOUBLE = "define double @f(double %x) { %y = fadd double %x, 1.0\n ret double %y }"

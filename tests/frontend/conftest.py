@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from magweld.frontend.trace import Traced, trace
+from magweld.frontend.traced import Traced, trace
 
 
 def equal(left: Any, right: Any) -> bool:

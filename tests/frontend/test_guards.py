@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from magweld.frontend.trace import trace
+from magweld.frontend.traced import trace
 
 SCALE = 2.0
 TABLE = {"a": 1.0, "b": 2.0}

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import pytest
 import torch
 
-from magweld.frontend.trace import trace
+from magweld.frontend.traced import trace
 
 COUNTS = {"a": 0}
 LATEST = None
-Pair = namedtuple("Pair", "first second")
+Pair = namedtuple("Pair", "first second")  # noqa: PYI024
 
 
 @dataclass

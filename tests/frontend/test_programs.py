@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from magweld.frontend.catalogue import CATALOGUE
-from magweld.frontend.trace import trace
+from magweld.frontend.traced import trace
 
 x = torch.tensor([1.0, -2.0, 3.0])
 
@@ -177,7 +177,9 @@ def with_loops(x):
 
 def with_tensor_lists(x):
     parts = [x * i for i in range(3)]
-    return torch.cat(parts).view(3, 3).sum(0) + sum(parts) + torch.stack(parts)[1:].mean()
+    return (
+        torch.cat(parts).view(3, 3).sum(0) + sum(parts) + torch.stack(parts)[1:].mean()
+    )
 
 
 def with_indices(x):
@@ -193,13 +195,16 @@ def with_slices(x):
 
 
 def with_isinstance(x):
-    return x * 2.0 if isinstance(x, torch.Tensor) and not isinstance(x, nn.Module) else x
+    return (
+        x * 2.0 if isinstance(x, torch.Tensor) and not isinstance(x, nn.Module) else x
+    )
 
 
 def with_getattr(x):
     child = Child(1.0)
-    setattr(child, "z", 4.0)
-    return x * getattr(child, "z") + getattr(child, "nope", 2.0) + hasattr(child, "k")
+    setattr(child, "z", 4.0)  # noqa: B010
+    factor = getattr(child, "z")  # noqa: B009
+    return x * factor + getattr(child, "nope", 2.0) + hasattr(child, "k")
 
 
 def with_environment(x):
@@ -316,7 +321,9 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("program", "reason"), REFUSED, ids=lambda p: getattr(p, "__name__", p))
+@pytest.mark.parametrize(
+    ("program", "reason"), REFUSED, ids=lambda p: getattr(p, "__name__", p)
+)
 def test_program_is_refused(program, reason, capsys):
     traced = trace(program, backend="eager")
     for _ in range(4):
@@ -425,7 +432,7 @@ def test_module_attributes_are_reached_through_it():
     assert traced.in_features == 3
     assert traced.weight is model.weight
     with pytest.raises(AttributeError):
-        traced.nothing
+        _ = traced.nothing
 
 
 def test_failing_backend_costs_only_speed():
@@ -452,7 +459,7 @@ def test_callable_backend_gets_graph_and_inputs():
     traced = trace(lambda x: x * weight + 1.0, backend=backend)
     traced(x)
     assert torch.equal(traced(x), x + 1.0)
-    (gm, inputs), = seen
+    ((gm, inputs),) = seen
     assert isinstance(gm, torch.fx.GraphModule)
     assert inputs[0] is x
     assert inputs[1] is weight

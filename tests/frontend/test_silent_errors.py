@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from magweld.frontend.trace import trace
+from magweld.frontend.traced import trace
 
 G_SCALE = 2.0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from gpu_interpreter import RaceError
+from gpu_memory import RaceError
 
 from magweld.bindings import gpu
 from magweld.passes.ir_utils import operations_of

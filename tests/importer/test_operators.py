@@ -36,9 +36,12 @@ Y = floats(4, 6, seed=1)
 ROW = floats(6, seed=2)
 COLUMN = floats(4, 1, seed=3)
 IMAGE = floats(2, 4, 9, 9)
+INFINITY = float("inf")
 SPECIAL = torch.tensor(
-    [[0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5]]
-    + [[float("inf"), -float("inf"), float("nan"), 88.0, -88.0, 1e-30, 3.0, -3.0]]
+    [
+        [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5],
+        [INFINITY, -INFINITY, float("nan"), 88.0, -88.0, 1e-30, 3.0, -3.0],
+    ]
 )
 # What libm and torch's own vector functions agree on only roughly is left out there.
 UNARY: dict[str, Function] = {
@@ -138,6 +141,14 @@ BINARY: dict[str, Case] = {
     "gt-integers": (torch.gt, (whole(4, 6), whole(6))),
     "ge": (torch.ge, (X, ROW)),
     "compare-integer-scalar": (lambda x: (x > 2, x == 0.5, x <= -1), (whole(4, 6),)),
+    "equal-integers": (lambda x, y: (x == y, x != y), (whole(4, 6), whole(6))),
+    "scalar-overloads": (
+        lambda x: [
+            getattr(torch.ops.aten, name).Scalar(x, 1.5)
+            for name in ("add", "sub", "mul", "div")
+        ],
+        (X,),
+    ),
     "logical": (
         lambda x, y: (x & y, x | y, x ^ y, ~x, torch.logical_and(x, y)),
         (bools(4, 6), bools(4, 6, seed=1)),
@@ -169,6 +180,9 @@ BINARY: dict[str, Case] = {
     "huber": (F.huber_loss, (X, Y)),
     "smooth-l1": (F.smooth_l1_loss, (X, Y)),
     "glu": (F.glu, (X,)),
+    "clamp-integers": (lambda x: x.clamp(-2, 3), (whole(4, 6),)),
+    "relu-integers": (F.relu, (whole(4, 6),)),
+    "abs-integers": (lambda x: (x.abs(), -x, x.sign()), (whole(4, 6),)),
     "convert": (
         lambda x: (x.double(), x.long(), x.int(), x.bool(), x.to(torch.float32)),
         (X * 3,),
@@ -186,6 +200,13 @@ def test_elementwise(check: Any, name: str) -> None:
     function, inputs = BINARY[name]
     reference = check(function, *inputs)
     assert not reference.externals
+
+
+def rows_written(x: torch.Tensor) -> torch.Tensor:
+    copy = x + 1
+    copy[1:3] = 0.5
+    copy[:, ::2] += 1
+    return copy
 
 
 STRUCTURE: dict[str, Case] = {
@@ -229,6 +250,8 @@ STRUCTURE: dict[str, Case] = {
     "arange-steps": (lambda x: x + torch.arange(1, 13, 2), (X,)),
     "arange-floats": (lambda x: x + torch.arange(0, 3, 0.5), (X,)),
     "linspace": (lambda x: x + torch.linspace(0, 1, 6), (X,)),
+    "row-written": (lambda x: (x + 1)[1:3].fill_(2) + x[1:3], (X,)),
+    "rows-written": (rows_written, (X,)),
     "factories": (
         lambda x: x + torch.ones(6) + torch.zeros(4, 1) + torch.full((6,), 2.5),
         (X,),

@@ -25,12 +25,25 @@ func.func @contraction(%a: tensor<16x32xf32>, %b: tensor<32x16xf32>, %out: tenso
 
 // -----
 
-// The schedule's step goes before the option; the largest divisor within it is taken.
+// A longer step of the schedule goes before the option, a shorter one does not; the
+// largest divisor within is taken.
 // CHECK-LABEL: func.func @scheduled(
-// CHECK:         %[[C6:.+]] = arith.constant 6 : index
-// CHECK:         scf.for %{{.+}} = %{{.+}} to %{{.+}} step %[[C6]]
+// CHECK:         %[[C9:.+]] = arith.constant 9 : index
+// CHECK:         scf.for %{{.+}} = %{{.+}} to %{{.+}} step %[[C9]]
+// CHECK:           linalg.matmul ins(%{{.+}} : tensor<4x9xf32>, tensor<9x4xf32>)
+func.func @scheduled(%a: tensor<4x18xf32>, %b: tensor<18x4xf32>, %out: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {tile_graph.kernel, tile_graph.reduction_step = 10 : i64} {
+  %r = scf.forall (%n) in (1) shared_outs(%o = %out) -> (tensor<4x4xf32>) {
+    %y = linalg.matmul ins(%a, %b : tensor<4x18xf32>, tensor<18x4xf32>) outs(%o : tensor<4x4xf32>) -> tensor<4x4xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %y into %o[0, 0] [4, 4] [1, 1] : tensor<4x4xf32> into tensor<4x4xf32>
+    }
+  }
+  return %r : tensor<4x4xf32>
+}
+
+// CHECK-LABEL: func.func @scheduled_shorter(
 // CHECK:           linalg.matmul ins(%{{.+}} : tensor<4x6xf32>, tensor<6x4xf32>)
-func.func @scheduled(%a: tensor<4x18xf32>, %b: tensor<18x4xf32>, %out: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {tile_graph.kernel, tile_graph.reduction_step = 8 : i64} {
+func.func @scheduled_shorter(%a: tensor<4x18xf32>, %b: tensor<18x4xf32>, %out: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {tile_graph.kernel, tile_graph.reduction_step = 1 : i64} {
   %r = scf.forall (%n) in (1) shared_outs(%o = %out) -> (tensor<4x4xf32>) {
     %y = linalg.matmul ins(%a, %b : tensor<4x18xf32>, tensor<18x4xf32>) outs(%o : tensor<4x4xf32>) -> tensor<4x4xf32>
     scf.forall.in_parallel {

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 import llvmlite.binding as llvm
 
-from magweld.codegen.launch import Launch, launch_module
-from magweld.codegen.llvm_text import translate_to_llvm_ir
 from magweld.diagnostics import MagweldError
 
 # With these LLVM 22 takes vectors of bfloat for legal and then aborts on some of
@@ -85,26 +83,6 @@ class HostTarget:
         return llvm.Target.from_triple(self.triple).create_target_machine(
             cpu=self.cpu, features=self.features, opt=3, reloc="pic", jit=True
         )
-
-
-def compile_kernels(
-    module: object, launches: Sequence[Launch], target: HostTarget | None = None
-) -> bytes:
-    """Compile a module in the LLVM dialect, with its launch functions.
-
-    Args:
-        module: `ir.Module` with kernels `void k(ptr..., i64 lo, i64 hi)`.
-        launches: The launch functions to define beside them.
-        target: What to compile for; the CPU of this process by default.
-
-    Returns:
-        A relocatable object file.
-
-    Raises:
-        CodegenError: LLVM does not take the code.
-    """
-    text = translate_to_llvm_ir(module)
-    return emit_object([text, launch_module(launches)], target or HostTarget.detect())
 
 
 def emit_object(texts: Sequence[str], target: HostTarget) -> bytes:

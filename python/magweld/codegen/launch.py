@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from magweld.codegen.llvm_text import KernelSignature
+from magweld.codegen.kernel_signature import KernelSignature
 
 _POINTER = ir.PointerType()
 _WORD = ir.IntType(64)

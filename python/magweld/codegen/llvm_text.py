@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from magweld.bindings import ir, llvm
+from magweld.codegen.kernel_signature import KernelSignature
 from magweld.codegen.llvm_literals import respell_literals
 
 _TILES = "magweld.tiles"
-
-
-@dataclass(frozen=True)
-class KernelSignature:
-    """A kernel as its caller sees it.
-
-    Attributes:
-        symbol: Name of `void symbol(ptr..., i64 lo, i64 hi)`.
-        pointers: Number of pointer arguments: operands, then destinations.
-        tiles: Number of tiles; the kernel does those from `lo` to below `hi`.
-    """
-
-    symbol: str
-    pointers: int
-    tiles: int
 
 
 def kernel_signatures(module: ir.Module) -> tuple[KernelSignature, ...]:

@@ -1,120 +1,26 @@
-"""Owns the guard program of a record: one generated function for all conditions."""
+"""Owns the building of a guard program: one generated function for all conditions."""
 
 from __future__ import annotations
 
 import ast
-import enum
 import types
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from magweld.frontend.guards import emit
 from magweld.frontend.guards.emit import Names
+from magweld.frontend.guards.guard import (
+    FILENAME,
+    Category,
+    Guard,
+    GuardProgram,
+    failure,
+    shown,
+)
 from magweld.frontend.state.mro import ABSENT
 from magweld.frontend.state.paths import describe, path_of
 from magweld.frontend.state.refgraph import Edge, Kind, Node, RefGraph, Where
 from magweld.frontend.state.values import is_scalar
-
-
-class Category(enum.StrEnum):
-    """What a guard is about; the order is that of cost."""
-
-    ARGUMENT = "argument"
-    STATE = "torch state"
-    CLASS = "class"
-    VALUE = "value"
-    IDENTITY = "identity"
-    TYPE = "type"
-    CONTENT = "content"
-    ABSENCE = "absence"
-    ALIAS = "alias"
-    TENSOR = "tensor"
-    PREDICATE = "predicate"
-
-
-@dataclass(frozen=True)
-class Guard:
-    """One condition of a record.
-
-    Attributes:
-        category: What it is about.
-        path: The expression that it tests.
-        expected: What it must give.
-        where: The user's file:line that read it, "" for the arguments.
-    """
-
-    category: Category
-    path: str
-    expected: str
-    where: str
-
-    def __str__(self) -> str:
-        at = f"  [{self.where}]" if self.where else ""
-        return f"{self.category}: {self.path} {self.expected}{at}"
-
-
-class Failure(tuple[int, str]):
-    """Number of the guard that failed and what was there instead."""
-
-    __slots__ = ()
-
-
-def failure(index: int, value: object = ABSENT) -> Failure:
-    """Return a failure; shows scalars by value, all else by type."""
-    if value is ABSENT:
-        shown = ""
-    elif is_scalar(value):
-        shown = repr(value)
-    else:
-        shown = f"an object of {type(value).__qualname__}"
-    return Failure((index, shown))
-
-
-@dataclass(frozen=True)
-class GuardProgram:
-    """The conditions of a record.
-
-    Attributes:
-        guards: All conditions in the order of their tests.
-        run: `run(args, kwargs)` gives the objects that the graph and the mock need,
-            in the order in which they were asked for, or a `Failure`.
-    """
-
-    guards: tuple[Guard, ...]
-    run: Callable[[tuple[Any, ...], dict[str, Any]], Any]
-
-    def check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the fetched objects as a list, or a `Failure`; never raises."""
-        try:
-            return self.run(args, kwargs)
-        except Exception as error:
-            # A guard that cannot be evaluated does not hold: the path ends early.
-            # The line number in the generated function is the number of the guard.
-            trace = error.__traceback__
-            while trace is not None and trace.tb_next is not None:
-                if trace.tb_frame.f_code.co_filename == FILENAME:
-                    break
-                trace = trace.tb_next
-            line = trace.tb_lineno if trace is not None else 1
-            return failure(min(line - 1, len(self.guards) - 1))
-
-
-FILENAME = "<magweld guards>"
-
-
-def shown(value: Any) -> str:
-    """Return a short text for an expected value."""
-    if value is ABSENT:
-        return "absent"
-    if is_scalar(value):
-        return repr(value)
-    if type(value) is frozenset:
-        return f"{{{', '.join(sorted(map(shown, value))[:4])}}}"
-    if type(value) is tuple:
-        return f"({', '.join(map(shown, value[:4]))}{', ...' if value[4:] else ''})"
-    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
-    return str(name or f"an object of {type(value).__qualname__}")
 
 
 class Builder:
@@ -231,9 +137,9 @@ class Builder:
         else:
             test = emit.is_not(read, self.variable(target))
             category, expected = Category.ALIAS, f"is {path_of(target)}"
-        body = (emit.assign(variable, source), self.unless(test, read))
+        body = [emit.assign(variable, source), self.unless(test, read)]
         if first and category is Category.TYPE and path.endswith(".__dict__"):
-            body = body[:1]  # an instance dict is always a dict
+            del body[1]  # an instance dict is always a dict
         self.guard(category, path, expected, where, *body)
 
     def distinct(self, left: Node, right: Node, where: Where | None) -> None:

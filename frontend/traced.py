@@ -58,6 +58,7 @@ class Traced:
     __slots__ = (
         "__weakref__",
         "_backend",
+        "_bookkeeping",
         "_breaks",
         "_cache",
         "_counts",
@@ -71,7 +72,9 @@ class Traced:
         self._magweld_target = target_callable
         self._backend = backend
         self._cache = RecordCache()
+        # One thread is monitored at a time; bookkeeping is never held for long.
         self._lock = threading.RLock()
+        self._bookkeeping = threading.Lock()
         self._counts = {"calls": 0, "hits": 0, "misses": 0, "graphs": 0, "breaks": 0}
         self._breaks: list[Break] = []
         self._last_miss: Miss | None = None
@@ -86,14 +89,15 @@ class Traced:
         """Answer from a record whose guards hold; otherwise run, observed."""
         if torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack():
             return self._run_below_mode(args, kwargs)
-        self._counts["calls"] += 1
+        self._count("calls")
         failures = []
         for record in self._cache.records:
             verdict = record.program.check(args, kwargs)
             if type(verdict) is list:
-                self._counts["hits"] += 1
-                record.hits += 1
-                self._cache.promote(record)
+                with self._bookkeeping:
+                    self._counts["hits"] += 1
+                    record.hits += 1
+                    self._cache.promote(record)
                 return record.run(verdict)
             failures.append((record, verdict))
         return self._miss(args, kwargs, failures)
@@ -121,13 +125,12 @@ class Traced:
         depth = torch._C._len_torch_function_stack()
         mode = torch._C._get_function_stack_at(depth - 1) if depth else None
         if not isinstance(mode, OperatorRecorder):
-            self._counts["calls"] += 1
-            self._counts["misses"] += 1
+            self._count("calls", "misses")
             self._note(Break(CATALOGUE["torch-mode"], "", ""))
         return self._magweld_target(*args, **kwargs)
 
     def _miss(self, args: Any, kwargs: Any, failures: list[Any]) -> Any:
-        self._counts["misses"] += 1
+        self._count("misses")
         signature = signature_of(args, kwargs)
         unstable = False
         if failures:
@@ -143,8 +146,10 @@ class Traced:
         try:
             outcome = capture(self._magweld_target, args, kwargs)
             if outcome.capture is not None:
-                self._cache.add(self._compile(outcome.capture))
-                self._counts["graphs"] += 1
+                record = self._compile(outcome.capture)
+                with self._bookkeeping:
+                    self._cache.add(record)
+                self._count("graphs")
             elif outcome.refusal is not None:
                 self._note(outcome.refusal)
                 self._cache.refuse(signature, outcome.refusal)
@@ -152,8 +157,13 @@ class Traced:
         finally:
             self._lock.release()
 
+    def _count(self, *names: str) -> None:
+        with self._bookkeeping:
+            for name in names:
+                self._counts[name] += 1
+
     def _note(self, refusal: Break) -> None:
-        self._counts["breaks"] += 1
+        self._count("breaks")
         if refusal not in self._breaks:
             self._breaks.append(refusal)
 

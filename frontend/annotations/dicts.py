@@ -1,0 +1,143 @@
+"""Annotations of dict methods, as rules: they read and write single keys."""
+
+from __future__ import annotations
+
+import collections
+from typing import TYPE_CHECKING, Any, Final
+
+from magweld.frontend.annotations.model import Entry, NativeCall, Rule
+from magweld.frontend.rules import attributes, containers, operators
+from magweld.frontend.rules.protocols import iterate
+from magweld.frontend.state.contents import (
+    Extent,
+    before_write,
+    builtin_base,
+    elements,
+    read_all,
+    read_item,
+    read_keys,
+    read_length,
+)
+from magweld.frontend.state.mro import ABSENT
+from magweld.frontend.state.refgraph import RefGraph
+
+if TYPE_CHECKING:
+    from magweld.frontend.monitor.observer import Observer
+
+
+def _graph(observer: Observer) -> RefGraph:
+    return observer.session.graph
+
+
+def _dict_get(observer: Observer, call: NativeCall) -> None:
+    read_item(_graph(observer), call.args[0], call.args[1])
+
+
+def _dict_pop(observer: Observer, call: NativeCall) -> None:
+    read_item(_graph(observer), call.args[0], call.args[1])
+    if dict.get(call.args[0], call.args[1], ABSENT) is not ABSENT:
+        before_write(_graph(observer), call.args[0], Extent.KEY, call.args[1])
+
+
+def _dict_setdefault(observer: Observer, call: NativeCall) -> None:
+    read_item(_graph(observer), call.args[0], call.args[1])
+    if dict.get(call.args[0], call.args[1], ABSENT) is ABSENT:
+        before_write(_graph(observer), call.args[0], Extent.KEY, call.args[1])
+
+
+def _dict_set(observer: Observer, call: NativeCall) -> None:
+    before_write(_graph(observer), call.args[0], Extent.KEY, call.args[1])
+
+
+def _dict_keys(observer: Observer, call: NativeCall) -> None:
+    read_keys(_graph(observer), call.args[0])
+    observer.after = attributes.adopt_top
+
+
+def _dict_all(observer: Observer, call: NativeCall) -> None:
+    read_all(_graph(observer), call.args[0])
+    observer.after = attributes.adopt_top
+
+
+def _dict_length(observer: Observer, call: NativeCall) -> None:
+    read_length(_graph(observer), call.args[0])
+
+
+def _dict_contains(observer: Observer, call: NativeCall) -> None:
+    operators.contains(observer, call.args[0], call.args[1])
+
+
+def _dict_change(observer: Observer, call: NativeCall) -> None:
+    before_write(_graph(observer), call.args[0], Extent.WHOLE)
+    observer.after = attributes.adopt_top
+
+
+def _dict_update(observer: Observer, call: NativeCall) -> None:
+    target, sources = call.args[0], call.args[1:]
+    for source in (*sources, call.kwargs):
+        _read_pairs(observer, source)
+        keys = list(source) if builtin_base(source) is dict else None
+        if keys is None:
+            before_write(_graph(observer), target, Extent.WHOLE)
+        for key in keys or ():
+            before_write(_graph(observer), target, Extent.KEY, key)
+
+
+def _read_pairs(observer: Observer, source: Any) -> None:
+    if builtin_base(source) is dict:
+        _graph(observer).adopt(source)
+        containers.read_mapping(observer, source)
+        return
+    iterate(observer, source)
+    if builtin_base(source) is not None:
+        for pair in elements(source):
+            iterate(observer, pair)
+
+
+def _make_dict(observer: Observer, call: NativeCall) -> None:
+    for source in call.args:
+        _read_pairs(observer, source)
+    observer.after = attributes.adopt_top
+
+
+def _start_dict(observer: Observer, call: NativeCall) -> None:
+    target, *sources = call.args
+    for source in sources:
+        _read_pairs(observer, source)
+    if target is not None and _graph(observer).require(target).external:
+        before_write(_graph(observer), target, Extent.WHOLE)
+
+
+def _dict_subscript(observer: Observer, call: NativeCall) -> None:
+    containers.subscript(observer, call.args[0], call.args[1])
+
+
+def _dict_methods(kind: type) -> tuple[tuple[Any, Entry], ...]:
+    rules: dict[Rule, str] = {
+        _dict_get: "get",
+        _dict_subscript: "__getitem__",
+        _dict_pop: "pop",
+        _dict_setdefault: "setdefault",
+        _dict_set: "__setitem__ __delitem__",
+        _dict_keys: "keys __iter__ __reversed__",
+        _dict_all: "values items copy",
+        _dict_length: "__len__",
+        _dict_contains: "__contains__",
+        _dict_change: "clear popitem move_to_end",
+        _dict_update: "update",
+        _start_dict: "__init__",
+    }
+    return tuple(
+        (vars(kind)[name], rule)
+        for rule, names in rules.items()
+        for name in names.split()
+        if name in vars(kind)
+    )
+
+
+DICTS: Final[tuple[tuple[Any, Entry], ...]] = (
+    (dict, _make_dict),
+    (collections.OrderedDict, _make_dict),
+    *_dict_methods(dict),
+    *_dict_methods(collections.OrderedDict),
+)

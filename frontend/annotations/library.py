@@ -1,0 +1,142 @@
+"""Annotations of the standard library, as rules."""
+
+from __future__ import annotations
+
+import contextvars
+import functools
+import inspect
+import itertools
+import operator
+from types import FunctionType, MethodType
+from typing import TYPE_CHECKING, Any, Final
+
+from magweld.frontend.annotations.model import Entry, NativeCall, Rule
+from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.rules import attributes, containers, natives, operators
+from magweld.frontend.rules.functions import register_function
+from magweld.frontend.rules.protocols import iterate
+from magweld.frontend.state.contents import namespace_of, read_item
+from magweld.frontend.state.mro import ABSENT
+from magweld.frontend.state.refgraph import Kind, RefGraph
+from magweld.frontend.state.values import is_scalar
+
+if TYPE_CHECKING:
+    from magweld.frontend.monitor.observer import Observer
+
+
+def _graph(observer: Observer) -> RefGraph:
+    return observer.session.graph
+
+
+def _fold(observer: Observer, call: NativeCall) -> None:
+    natives.prepare_callback(observer, call.args[0])
+    iterate(observer, call.args[1])
+    observer.after = attributes.adopt_top
+
+
+def _iterator(observer: Observer, call: NativeCall) -> None:
+    for argument in call.args:
+        if not is_scalar(argument):
+            iterate(observer, argument)
+    observer.after = attributes.adopt_top
+
+
+def _signature(observer: Observer, call: NativeCall) -> None:
+    """`inspect.signature`: what it reads of a function and of those it wraps."""
+    graph = _graph(observer)
+    function = call.args[0]
+    while True:
+        if type(function) is MethodType:
+            function = function.__func__
+            graph.constant(function)
+        if type(function) is not FunctionType:
+            raise StopRecordingError("native-call", call.name)
+        register_function(observer.session, function)
+        namespace = namespace_of(graph, function)
+        assert namespace is not None, "a function has a namespace"
+        read_item(graph, namespace.obj, "__signature__")
+        read_item(graph, namespace.obj, "__wrapped__")
+        if "__wrapped__" not in namespace.obj:
+            break
+        function = namespace.obj["__wrapped__"]
+    observer.after = attributes.adopt_top
+
+
+def _context_get(observer: Observer, call: NativeCall) -> None:
+    graph = _graph(observer)
+    variable = call.args[0]
+    value = variable.get(ABSENT)
+    graph.read(graph.require(variable), Kind.CONTEXT, None, value)
+    if value is ABSENT and len(call.args) == 1:
+        # The default of the variable, fixed when it was made.
+        observer.after = _hold_top
+
+
+def _hold_top(observer: Observer, stack: list[Any]) -> None:
+    if not is_scalar(stack[-1]):
+        _graph(observer).constant(stack[-1])
+
+
+def _context_set(observer: Observer, call: NativeCall) -> None:
+    graph = _graph(observer)
+    node = graph.require(call.args[0])
+    if node.external:
+        graph.slot_snapshots.setdefault((id(node.obj), None), node.obj.get(ABSENT))
+        graph.read(node, Kind.CONTEXT, None, node.obj.get(ABSENT))
+        node.owned = True
+    observer.after = attributes.adopt_top
+
+
+def _binary(symbol: str) -> Rule:
+    def rule(observer: Observer, call: NativeCall) -> None:
+        operators.binary(observer, symbol, call.args[0], call.args[1])
+
+    return rule
+
+
+def _comparison(symbol: str) -> Rule:
+    def rule(observer: Observer, call: NativeCall) -> None:
+        operators.compare(observer, symbol, call.args[0], call.args[1])
+
+    return rule
+
+
+def _subscript(observer: Observer, call: NativeCall) -> None:
+    containers.subscript(observer, call.args[0], call.args[1])
+
+
+_COMPARISONS: Final = {
+    operator.eq: "==",
+    operator.ne: "!=",
+    operator.lt: "<",
+    operator.le: "<=",
+    operator.gt: ">",
+    operator.ge: ">=",
+}
+_BINARIES: Final = {
+    operator.add: "+",
+    operator.sub: "-",
+    operator.mul: "*",
+    operator.matmul: "@",
+    operator.truediv: "/",
+    operator.floordiv: "//",
+    operator.mod: "%",
+    operator.pow: "**",
+}
+
+LIBRARY_RULES: Final[tuple[tuple[Any, Entry], ...]] = (
+    (contextvars.ContextVar.get, _context_get),
+    (contextvars.ContextVar.reset, _context_set),
+    (contextvars.ContextVar.set, _context_set),
+    (functools.reduce, _fold),
+    (inspect.signature, _signature),
+    (itertools.chain, _iterator),
+    (itertools.chain.__dict__["from_iterable"], _iterator),
+    (itertools.islice, _iterator),
+    (itertools.product, _iterator),
+    (itertools.repeat, _iterator),
+    (itertools.zip_longest, _iterator),
+    (operator.getitem, _subscript),
+    *((function, _comparison(symbol)) for function, symbol in _COMPARISONS.items()),
+    *((function, _binary(symbol)) for function, symbol in _BINARIES.items()),
+)

@@ -1,0 +1,111 @@
+"""Owns guards as data, and the generated function that checks all of a record."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from magweld.frontend.state.mro import ABSENT
+from magweld.frontend.state.values import is_scalar
+
+
+class Category(enum.StrEnum):
+    """What a guard is about; the order is that of cost."""
+
+    ARGUMENT = "argument"
+    STATE = "torch state"
+    CLASS = "class"
+    VALUE = "value"
+    IDENTITY = "identity"
+    TYPE = "type"
+    CONTENT = "content"
+    ABSENCE = "absence"
+    ALIAS = "alias"
+    TENSOR = "tensor"
+    PREDICATE = "predicate"
+
+
+@dataclass(frozen=True)
+class Guard:
+    """One condition of a record.
+
+    Attributes:
+        category: What it is about.
+        path: The expression that it tests.
+        expected: What it must give.
+        where: The user's file:line that read it, "" for the arguments.
+    """
+
+    category: Category
+    path: str
+    expected: str
+    where: str
+
+    def __str__(self) -> str:
+        at = f"  [{self.where}]" if self.where else ""
+        return f"{self.category}: {self.path} {self.expected}{at}"
+
+
+class Failure(tuple[int, str]):
+    """Number of the guard that failed and what was there instead."""
+
+    __slots__ = ()
+
+
+def failure(index: int, value: object = ABSENT) -> Failure:
+    """Return a failure; shows scalars by value, all else by type."""
+    if value is ABSENT:
+        shown = ""
+    elif is_scalar(value):
+        shown = repr(value)
+    else:
+        shown = f"an object of {type(value).__qualname__}"
+    return Failure((index, shown))
+
+
+@dataclass(frozen=True)
+class GuardProgram:
+    """The conditions of a record.
+
+    Attributes:
+        guards: All conditions in the order of their tests.
+        run: `run(args, kwargs)` gives the objects that the graph and the mock need,
+            in the order in which they were asked for, or a `Failure`.
+    """
+
+    guards: tuple[Guard, ...]
+    run: Callable[[tuple[Any, ...], dict[str, Any]], Any]
+
+    def check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the fetched objects as a list, or a `Failure`; never raises."""
+        try:
+            return self.run(args, kwargs)
+        except Exception as error:
+            # A guard that cannot be evaluated does not hold: the path ends early.
+            # The line number in the generated function is the number of the guard.
+            trace = error.__traceback__
+            while trace is not None and trace.tb_next is not None:
+                if trace.tb_frame.f_code.co_filename == FILENAME:
+                    break
+                trace = trace.tb_next
+            line = trace.tb_lineno if trace is not None else 1
+            return failure(min(line - 1, len(self.guards) - 1))
+
+
+FILENAME = "<magweld guards>"
+
+
+def shown(value: Any) -> str:
+    """Return a short text for an expected value."""
+    if value is ABSENT:
+        return "absent"
+    if is_scalar(value):
+        return repr(value)
+    if type(value) is frozenset:
+        return f"{{{', '.join(sorted(map(shown, value))[:4])}}}"
+    if type(value) is tuple:
+        return f"({', '.join(map(shown, value[:4]))}{', ...' if value[4:] else ''})"
+    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
+    return str(name or f"an object of {type(value).__qualname__}")

@@ -1,0 +1,79 @@
+"""Owns typed reading of the nodes of a functional ATen graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import fx
+from torch._ops import OpOverload
+from torch.utils import _pytree as pytree
+
+
+def operand(node: fx.Node, position: int = 0) -> fx.Node:
+    """Return an argument that is a node."""
+    found = node.args[position]
+    assert isinstance(found, fx.Node), f"argument {position} of {node} is no node"
+    return found
+
+
+def values_of(node: fx.Node) -> Any:
+    """Return the tensors without data that a node stands for, as it returns them."""
+    return node.meta["val"]
+
+
+def tensors_of(node: fx.Node) -> list[torch.Tensor]:
+    """Return the tensors without data that a node results in, in order."""
+    leaves = pytree.tree_leaves(node.meta.get("val"))
+    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+
+
+def argument(node: fx.Node, name: str) -> Any:
+    """Return an argument by its name in the operator's schema, default included.
+
+    Raises:
+        KeyError: The schema has no such name.
+    """
+    assert isinstance(node.target, OpOverload), f"no operator: {node.target}"
+    for position, entry in enumerate(node.target._schema.arguments):
+        if entry.name == name:
+            if position < len(node.args):
+                return node.args[position]
+            return node.kwargs.get(name, entry.default_value)
+    raise KeyError(name)
+
+
+def output_of(graph: fx.Graph) -> fx.Node:
+    """Return the output node of a graph."""
+    node: fx.Node
+    (node,) = graph.find_nodes(op="output")
+    return node
+
+
+def results_of(graph: fx.Graph) -> list[Any]:
+    """Return the leaves of what a graph returns: nodes, numbers or None."""
+    return list(pytree.tree_leaves(output_of(graph).args[0]))
+
+
+def is_random(node: fx.Node) -> bool:
+    """Tell whether a node draws random numbers."""
+    return (
+        isinstance(node.target, OpOverload)
+        and torch.Tag.nondeterministic_seeded in node.target.tags
+    )
+
+
+def is_check(node: fx.Node) -> bool:
+    """Tell whether a node is there only for the error that it may raise."""
+    return (
+        isinstance(node.target, OpOverload)
+        and not node.target._schema.returns
+        # Its arguments were known, and held, when the graph was traced.
+        and node.target is not torch.ops.aten._assert_tensor_metadata.default
+    )
+
+
+def replace_by(node: fx.Node, other: fx.Node) -> None:
+    """Let the users of a node read another, and remove the node."""
+    node.replace_all_uses_with(other)
+    node.graph.erase_node(node)

@@ -1,0 +1,138 @@
+"""Owns what iterating, testing and comparing objects reads of them."""
+
+from __future__ import annotations
+
+import types
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final
+
+from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.rules.functions import note_class, register_function
+from magweld.frontend.state.contents import (
+    builtin_base,
+    elements,
+    read_all,
+    read_keys,
+    read_truth,
+)
+from magweld.frontend.state.mro import ABSENT
+from magweld.frontend.state.refgraph import Kind
+from magweld.frontend.state.values import is_identity, is_scalar
+
+if TYPE_CHECKING:
+    from magweld.frontend.monitor.observer import Observer
+
+
+def read_value(observer: Observer, argument: Any) -> None:
+    """Record that the value of an object was used, iterators made here included."""
+    graph = observer.session.graph
+    if is_scalar(argument) or is_identity(argument):
+        return
+    if builtin_base(argument) is not None:
+        read_all(graph, argument)
+        for value in elements(argument):
+            if not observer.session.operators.is_tensor(type(value)):
+                read_value(observer, value)
+        return
+    if type(argument) in (range, slice):
+        read_fields(observer, argument)
+        return
+    raise StopRecordingError("opaque-value", type(argument).__qualname__)
+
+
+_FIELDS: Final = ("start", "stop", "step")
+
+
+def read_fields(observer: Observer, obj: Any) -> None:
+    """Record what a range or a slice consists of."""
+    graph = observer.session.graph
+    node = graph.require(obj)
+    for name in _FIELDS:
+        descriptor = type(obj).__dict__[name]
+        graph.read(node, Kind.SLOT, descriptor, descriptor.__get__(obj))
+
+
+_DICT: Final[dict[int, int]] = {}
+_ORDERED: Final = OrderedDict[int, int]()
+_VIEWS: Final[tuple[Any, ...]] = (
+    *(_DICT.keys(), _DICT.values(), _DICT.items()),
+    *(_ORDERED.keys(), _ORDERED.values(), _ORDERED.items()),
+)
+_ITERABLES: Final[tuple[Any, ...]] = (
+    *([], (), set(), "", b"", range(0), range(1 << 70)),
+    *_VIEWS,
+)
+
+# Iterators and views over containers: whoever made them has read the container.
+ITERATORS: Final[frozenset[type]] = frozenset(
+    {
+        *(type(iter(iterable)) for iterable in _ITERABLES),
+        *(type(reversed(view)) for view in ([], *_VIEWS)),
+        *(type(view) for view in _VIEWS),
+        types.GeneratorType,
+        types.MappingProxyType,
+        enumerate,
+        zip,
+        map,
+        filter,
+        reversed,
+    }
+)
+
+
+def iterate(observer: Observer, obj: Any) -> None:
+    """Record what iterating over an object reads.
+
+    Raises:
+        StopRecordingError: It is an iterator from before the run, or native.
+    """
+    graph = observer.session.graph
+    kind = type(obj)
+    observer.calls_native = True
+    if is_scalar(obj) or observer.session.operators.is_tensor(kind):
+        return
+    if kind is range:
+        read_fields(observer, obj)
+        return
+    if kind in ITERATORS or kind.__module__ == "itertools":
+        if not graph.require(obj).owned:
+            raise StopRecordingError("opaque-iterator", kind.__qualname__)
+        return
+    method = note_class(graph, kind, "__iter__")
+    if type(method) is types.FunctionType:
+        register_function(observer.session, method)
+    elif builtin_base(obj) is dict:
+        read_keys(graph, obj)
+    elif builtin_base(obj) is not None:
+        read_all(graph, obj)
+    else:
+        _iterate_class(observer, obj)
+
+
+def _iterate_class(observer: Observer, obj: Any) -> None:
+    # A class is iterable through its metaclass, an old-style sequence by __getitem__.
+    method = note_class(observer.session.graph, type(obj), "__getitem__")
+    if type(method) is not types.FunctionType:
+        raise StopRecordingError("opaque-iterator", type(obj).__qualname__)
+    register_function(observer.session, method)
+
+
+def test_truth(observer: Observer, obj: Any) -> None:
+    """Record what the truth of an object depends on."""
+    kind = type(obj)
+    if is_scalar(obj) or observer.session.operators.is_tensor(kind):
+        return
+    graph = observer.session.graph
+    for name in ("__bool__", "__len__"):
+        method = note_class(graph, kind, name)
+        if method is ABSENT:
+            continue
+        if type(method) is types.FunctionType:
+            register_function(observer.session, method)
+        elif builtin_base(obj) is not None:
+            read_truth(graph, obj)
+        elif kind is range:
+            read_fields(observer, obj)
+        elif kind not in ITERATORS or not graph.require(obj).owned:
+            raise StopRecordingError("native-operator", f"truth of {kind.__name__}")
+        return

@@ -1,0 +1,204 @@
+"""Owns the choice of a register tile for a matrix product; knows nothing of MLIR.
+
+Every way to vectorise a product is given its cycles by the same small model, and the
+cheapest is taken. The columns of a block are vectors of one operand, the panel; its
+rows are single elements of the other operand, equal in all lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil, log2, prod
+
+from magweld.passes.cpu.loop_nest import LoopNest
+from magweld.passes.cpu.register_tile import (
+    NONE,
+    RegisterTile,
+    VectorUnit,
+    split_extent,
+)
+
+# Multiply-adds in flight that hide the latency of one.
+VECTORS_IN_FLIGHT = 4
+# Part of the registers that operands and addresses need.
+OPERAND_SHARE = 4
+# Most vectors of columns in a block.
+MOST_COLUMNS = 4
+# Cycles that a load costs a step although it runs beside the multiply-adds: 6x4
+# blocks of vectors reach 100 GFLOP/s where 12x2 reach 90 (Zen 4).
+LOAD_CYCLES = 0.5
+# Cycles to copy an element of a panel: turned in registers, or as it is.
+TURN_CYCLES, COPY_CYCLES = 0.5, 0.15
+# Distance between rows of a panel, in elements, from which walking down the rows
+# costs more address translations than copying the panel, and what it costs then.
+FAR_ROWS, FAR_CYCLES = 1024, 0.6
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    cycles: float
+    tile: RegisterTile
+
+
+def choose_product_tile(
+    nest: LoopNest, unit: VectorUnit, lanes: int
+) -> RegisterTile | None:
+    """Return the cheapest register tile of a product, None if there is none.
+
+    Args:
+        nest: A nest whose body is `output + input 0 * input 1`.
+        unit: The registers.
+        lanes: Elements of a vector.
+    """
+    candidates = [*_along_columns(nest, unit, lanes), *_along_depth(nest, unit, lanes)]
+    best = min(candidates, key=lambda candidate: candidate.cycles, default=None)
+    return best.tile if best else None
+
+
+def _along_columns(
+    nest: LoopNest, unit: VectorUnit, lanes: int
+) -> Iterator[_Candidate]:
+    """Yield tiles whose vectors run along a loop of the output."""
+    for columns, parallel in enumerate(nest.parallel):
+        for number, panel in enumerate(nest.inputs):
+            other = nest.inputs[1 - number]
+            moves = panel.strides[columns] != 0 and other.strides[columns] == 0
+            if not parallel or not moves or nest.extents[columns] < 2:
+                continue
+            width = min(lanes, _power_below(nest.extents[columns]))
+            for packed in (False, True):
+                if packed or panel.strides[columns] == 1:
+                    yield _column_candidate(nest, unit, columns, number, width, packed)
+
+
+def _column_candidate(
+    nest: LoopNest,
+    unit: VectorUnit,
+    columns: int,
+    number: int,
+    lanes: int,
+    packed: bool,
+) -> _Candidate:
+    panel, other = nest.inputs[number], nest.inputs[1 - number]
+    rows = [
+        d
+        for d, parallel in enumerate(nest.parallel)
+        if parallel and d != columns and panel.strides[d] == 0 and other.strides[d]
+    ]
+    row = max(rows, key=lambda d: nest.extents[d], default=NONE)
+    row_extent = nest.extents[row] if rows else 1
+    column_extent = nest.extents[columns]
+    block = _best_block(row_extent, column_extent, lanes, unit)
+    outer = [
+        d for d, p in enumerate(nest.parallel) if p and d != columns and d not in rows
+    ]
+    depth = _extent(nest, nest.reductions)
+    blocks = _extent(nest, outer) * _extent(nest, [d for d in rows if d != row])
+    cycles = blocks * depth * _block_cycles(row_extent, column_extent, lanes, block)
+    # Reading and writing the output, lane by lane where it is not contiguous.
+    access = 2.0 if nest.outputs[0].strides[columns] == 1 else 2.0 * lanes
+    cycles += blocks * row_extent * ceil(column_extent / lanes) * access
+    elements = _extent(nest, outer) * depth * column_extent
+    far = any(abs(panel.strides[d]) >= FAR_ROWS for d in nest.reductions)
+    if packed:
+        turned = panel.strides[columns] != 1
+        cycles += elements * (TURN_CYCLES if turned else COPY_CYCLES)
+    elif far:
+        cycles += elements * FAR_CYCLES
+    unroll = dict.fromkeys(range(len(nest.extents)), 1)
+    unroll[columns] = block[1]
+    if rows:
+        unroll[row] = block[0]
+    # A panel of columns stays in the cache while all rows pass by.
+    rest = [d for d in rows if d != row] + ([row] if rows else [])
+    tile = RegisterTile(
+        dims=(),
+        order=(*outer, columns, *rest, *nest.reductions),
+        unroll=tuple(unroll.values()),
+        vector_dim=columns,
+        lanes=lanes,
+        packed_input=number if packed else NONE,
+    )
+    return _Candidate(cycles, tile)
+
+
+def _along_depth(nest: LoopNest, unit: VectorUnit, lanes: int) -> Iterator[_Candidate]:
+    """Yield tiles whose vectors run along the reduction: blocks of dot products."""
+    for depth in nest.reductions:
+        contiguous = all(access.strides[depth] == 1 for access in nest.inputs)
+        if not contiguous or nest.extents[depth] < lanes // 2:
+            continue
+        loops = [_longest(nest, 0), _longest(nest, 1)]
+        extents = [nest.extents[d] if d != NONE else 1 for d in loops]
+        row, column = _best_block(extents[0], extents[1], 1, unit)
+        unroll = dict.fromkeys(range(len(nest.extents)), 1)
+        for loop, count in zip(loops, (row, column), strict=True):
+            if loop != NONE:
+                unroll[loop] = count
+        parallel = [d for d, p in enumerate(nest.parallel) if p]
+        outputs = _extent(nest, parallel)
+        steps = _extent(nest, nest.reductions) / lanes
+        blocks = outputs // prod(extents)
+        cycles = blocks * steps * _block_cycles(*extents, 1, (row, column))
+        # A tree over the lanes of every result: two shuffles and a sum each level.
+        cycles += outputs * 3 * log2(lanes)
+        others = tuple(d for d in nest.reductions if d != depth)
+        tile = RegisterTile(
+            dims=(),
+            order=(*parallel, *others, depth),
+            unroll=tuple(unroll.values()),
+            vector_dim=depth,
+            lanes=lanes,
+        )
+        yield _Candidate(cycles, tile)
+
+
+def _longest(nest: LoopNest, number: int) -> int:
+    """Return the longest loop of the output that moves one input alone, or NONE."""
+    own, other = nest.inputs[number], nest.inputs[1 - number]
+    loops = [
+        d
+        for d, parallel in enumerate(nest.parallel)
+        if parallel and own.strides[d] and not other.strides[d]
+    ]
+    return max(loops, key=lambda d: nest.extents[d], default=NONE)
+
+
+def _extent(nest: LoopNest, loops: list[int] | tuple[int, ...]) -> int:
+    return prod(nest.extents[d] for d in loops)
+
+
+def _power_below(extent: int) -> int:
+    return 1 << (extent.bit_length() - 1)
+
+
+def _best_block(
+    rows: int, columns: int, lanes: int, unit: VectorUnit
+) -> tuple[int, int]:
+    """Return rows and vectors of columns of the block that costs the fewest cycles."""
+    accumulators = unit.registers - unit.registers // OPERAND_SHARE
+    blocks = [
+        (r, c)
+        for c in range(1, min(MOST_COLUMNS, ceil(columns / lanes)) + 1)
+        for r in range(1, min(rows, accumulators // c) + 1)
+    ]
+    return min(
+        blocks,
+        key=lambda block: (_block_cycles(rows, columns, lanes, block), -block[1]),
+    )
+
+
+def _block_cycles(rows: int, columns: int, lanes: int, block: tuple[int, int]) -> float:
+    """Return the cycles of one step of the reduction for all rows and columns.
+
+    A block costs as many cycles as it has multiply-adds, at least as many as one of
+    them takes, and something for its loads.
+    """
+    total = 0.0
+    for r in split_extent(rows, block[0], 1):
+        for c in split_extent(columns, block[1], lanes):
+            steps = (r.stop - r.start) // r.step * ((c.stop - c.start) // c.step)
+            products = max(r.count * c.count, VECTORS_IN_FLIGHT)
+            total += steps * (products + LOAD_CYCLES * (r.count + c.count))
+    return total

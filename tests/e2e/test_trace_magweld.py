@@ -1,0 +1,339 @@
+"""Small programs, traced and compiled by the default backend, against eager."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from magweld.api import CompiledGraph, compile_service
+from magweld.frontend import trace
+from magweld.frontend.importer import operators
+from magweld.runtime.service import ServiceStatistics
+
+Compile = Callable[..., Any]
+
+
+def externals(checked: Any) -> list[str]:
+    """Return the operators of the only record that run through torch."""
+    return list(checked.traced.records[0].compiled.report()["externals"])
+
+
+class Classifier(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 8, 3, padding=1)
+        self.norm = nn.BatchNorm2d(8)
+        self.head = nn.Linear(8, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        features = F.relu(self.norm(self.conv(x)))
+        return self.head(features.mean((2, 3)))
+
+
+class Attention(nn.Module):
+    def __init__(self, width: int = 16, heads: int = 2) -> None:
+        super().__init__()
+        self.heads = heads
+        self.project = nn.Linear(width, 3 * width)
+        self.norm = nn.LayerNorm(width)
+        self.mix = nn.Sequential(
+            nn.Linear(width, 32), nn.GELU(), nn.Linear(32, width)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        batch, length, width = x.shape
+        parts = self.project(self.norm(x)).view(batch, length, 3, self.heads, -1)
+        query, key, value = parts.permute(2, 0, 3, 1, 4)
+        mixed = F.scaled_dot_product_attention(query, key, value)
+        x = x + mixed.transpose(1, 2).reshape(batch, length, width)
+        return x + self.mix(x)
+
+
+MODULES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
+    "mlp": (
+        lambda: nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.Linear(9, 2)),
+        (4, 6),
+    ),
+    "conv": (Classifier, (2, 3, 8, 8)),
+    "attention": (Attention, (2, 5, 16)),
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_modules_agree_with_eager(name: str, compiled: Compile) -> None:
+    make, shape = MODULES[name]
+    model = make().eval().requires_grad_(False)
+    checked = compiled(model, torch.randn(shape))
+    checked.compare(torch.randn(shape))
+    checked.compare(torch.randn(shape))
+
+
+@pytest.mark.parametrize(
+    ("function", "dtype"),
+    [
+        (lambda x: x * 2 + 1, torch.float64),
+        (lambda x: (x + x.flip(0)) * 3, torch.int64),
+        (lambda x: x.div(2, rounding_mode="floor") + x % 3, torch.int32),
+        (lambda x: x > 2, torch.float32),
+        (lambda x: x.sum(0), torch.int64),
+        (lambda x: x.to(torch.int64), torch.float32),
+        (lambda x: (x > 1) & ~(x > 2), torch.float32),
+        (lambda x: x.float().mean(1), torch.bool),
+        (lambda x: x * 2, torch.float16),
+        (lambda x: x.softmax(-1), torch.bfloat16),
+        (lambda x: x + 3, torch.uint8),
+    ],
+)
+def test_element_types(function: Any, dtype: torch.dtype, compiled: Compile) -> None:
+    def values() -> Tensor:
+        return torch.randint(0, 5, (4, 6)).to(dtype)
+
+    compiled(function, values()).compare(values())
+
+
+@pytest.mark.parametrize(
+    "arrange",
+    [
+        lambda: torch.randn(6, 4).t(),
+        lambda: torch.randn(8, 6)[::2],
+        lambda: torch.randn(4, 1).expand(4, 6),
+        lambda: torch.randn(30)[3:27].view(4, 6),
+    ],
+    ids=["transposed", "strided", "expanded", "offset"],
+)
+def test_inputs_that_are_not_contiguous(arrange: Any, compiled: Compile) -> None:
+    checked = compiled(lambda x: x.relu() @ x.t(), arrange())
+    checked.compare(arrange())
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: (x + 1).t(),
+        lambda x: (x * 2).unsqueeze(1).expand(4, 3, 6),
+        lambda x: torch.empty_like(x.t()).copy_(x.t()),
+        lambda x: (x + 1)[:, 1:5:2],
+    ],
+    ids=["transposed", "expanded", "preserved", "sliced"],
+)
+def test_strides_of_results(function: Any, compiled: Compile) -> None:
+    compiled(function, torch.randn(4, 6)).compare(torch.randn(4, 6))
+
+
+def test_structures_of_results(compiled: Compile) -> None:
+    def function(x: Tensor) -> dict[str, Any]:
+        return {"a": (x + 1, [x * 2, None]), "n": 3}
+
+    compiled(function, torch.randn(2, 3)).compare(torch.randn(2, 3))
+
+
+def test_a_result_that_is_an_input(compiled: Compile) -> None:
+    checked = compiled(lambda x, y: (x, x + y), *torch.randn(2, 3, 4))
+    (x, _), (first, _) = checked.compare(*torch.randn(2, 3, 4))
+    assert first is x
+
+
+def test_a_result_that_is_a_view_of_an_input(compiled: Compile) -> None:
+    checked = compiled(lambda x: (x[1:].t(), x.exp()), torch.randn(3, 4))
+    (x,), (view, _) = checked.compare(torch.randn(3, 4))
+    x.fill_(7.0)
+    assert bool((view == 7.0).all())
+
+
+def test_results_that_share_memory(compiled: Compile) -> None:
+    def function(x: Tensor) -> tuple[Tensor, Tensor]:
+        doubled = x * 2
+        return doubled, doubled[0]
+
+    _, (whole, row) = compiled(function, torch.randn(3, 4)).compare(torch.randn(3, 4))
+    whole.zero_()
+    assert not row.any()
+
+
+def test_two_equal_results_do_not_share_memory(compiled: Compile) -> None:
+    checked = compiled(lambda x: (x + 1, x + 1), torch.randn(3, 4))
+    _, (first, second) = checked.compare(torch.randn(3, 4))
+    first.zero_()
+    assert second.any()
+
+
+def test_writes_to_an_input(compiled: Compile) -> None:
+    def function(x: Tensor) -> Tensor:
+        x.mul_(2)
+        return x.sum(1)
+
+    compiled(function, torch.randn(3, 4)).compare(torch.randn(3, 4))
+
+
+def test_writes_to_an_input_through_a_view(compiled: Compile) -> None:
+    def function(x: Tensor) -> Tensor:
+        x[:, 1].add_(5)
+        x.t()[2].zero_()
+        return x + 1
+
+    compiled(function, torch.randn(3, 4)).compare(torch.randn(3, 4))
+
+
+def test_a_buffer_that_the_module_updates() -> None:
+    class Counting(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("total", torch.zeros(4))
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.total.add_(x.sum(0))  # type: ignore[operator]
+            return x * self.total  # type: ignore[operator]
+
+    mine, theirs = Counting(), Counting()
+    traced = trace(mine)
+    for _ in range(4):
+        x = torch.randn(3, 4)
+        torch.testing.assert_close(traced(x), theirs(x))
+        torch.testing.assert_close(mine.total, theirs.total)
+    assert traced.stats()["hits"] >= 2, traced.explain()
+
+
+def test_an_operator_without_lowering_runs_through_torch(compiled: Compile) -> None:
+    def function(x: Tensor) -> tuple[Tensor, Tensor]:
+        values, order = (x * 2).sort(dim=1)
+        return values + 1, order
+
+    checked = compiled(function, torch.randn(3, 4))
+    assert any("sort" in name for name in externals(checked))
+    checked.compare(torch.randn(3, 4))
+
+
+def test_a_lowering_that_is_missing_after_all_is_remembered(
+    compiled: Compile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The table of generated operators promises what the lowering does not hold.
+    rules = {**operators._RULES, torch.ops.aten.sort.default: lambda node: True}
+    monkeypatch.setattr(operators, "_RULES", rules)
+
+    def function(x: Tensor) -> Tensor:
+        return (x * 3).sort(dim=1)[0] + 1
+
+    def statistics() -> ServiceStatistics:
+        return compile_service().statistics
+
+    checked = compiled(function, torch.randn(3, 4))
+    assert len(externals(checked)) == 1
+    assert statistics().failures == 0
+    checked.compare(torch.randn(3, 4))
+    compile_service.cache_clear()  # as a new process would
+    compiled(function, torch.randn(3, 4)).compare(torch.randn(3, 4))
+    assert (statistics().misses, statistics().disk_hits) == (0, 2)
+
+
+def test_an_index_out_of_range_raises_what_eager_raises(compiled: Compile) -> None:
+    table = nn.Embedding(10, 4).requires_grad_(False)
+    checked = compiled(table, torch.tensor([1, 2, 3]))
+    checked.compare(torch.tensor([9, 0, 5]))
+    with pytest.raises(IndexError) as raised:
+        table(torch.tensor([1, 10, 3]))
+    with pytest.raises(IndexError, match="index out of range") as mine:
+        checked.traced(torch.tensor([1, 10, 3]))
+    assert str(mine.value) == str(raised.value)
+    checked.compare(torch.tensor([1, 1, 1]))
+
+
+def test_autocast(compiled: Compile) -> None:
+    model = nn.Linear(8, 8).requires_grad_(False)
+    with torch.autocast("cpu", torch.bfloat16):
+        checked = compiled(model, torch.randn(4, 8))
+        _, result = checked.compare(torch.randn(4, 8))
+    assert result.dtype is torch.bfloat16
+
+
+def test_inference_mode(compiled: Compile) -> None:
+    model = nn.Linear(8, 8)
+    with torch.inference_mode():
+        checked = compiled(model, torch.randn(4, 8))
+        _, result = checked.compare(torch.randn(4, 8))
+    assert result.is_inference()
+
+
+def test_parameters_that_change_in_place(compiled: Compile) -> None:
+    model = nn.Linear(8, 4).requires_grad_(False)
+    checked = compiled(model, torch.randn(4, 8))
+    x = torch.randn(4, 8)
+    _, before = checked.compare(x)
+    model.weight.mul_(2)
+    _, after = checked.compare(x)
+    assert not torch.equal(before, after)
+
+
+def test_a_parameter_that_is_replaced() -> None:
+    model = nn.Linear(8, 4).requires_grad_(False)
+    traced = trace(model)
+    x = torch.randn(4, 8)
+    traced(x), traced(x)
+    model.weight = nn.Parameter(torch.randn(4, 8), requires_grad=False)
+    torch.testing.assert_close(traced(x), model(x))
+
+
+def test_gradients_fall_back_to_torch() -> None:
+    model = nn.Sequential(nn.Linear(8, 4), nn.Tanh())
+    reference = copy.deepcopy(model)
+    traced = trace(model)
+    for _ in range(3):
+        x = torch.randn(5, 8)
+        traced(x).sum().backward()
+        reference(x).sum().backward()
+    (record,) = traced.records
+    assert not isinstance(record.compiled, CompiledGraph)
+    assert [item.id for item in record.breaks] == ["training-graph"]
+    pairs = zip(model.parameters(), reference.parameters(), strict=True)
+    for mine, theirs in pairs:
+        torch.testing.assert_close(mine.grad, theirs.grad)
+
+
+def test_one_record_for_each_shape(compiled: Compile) -> None:
+    checked = compiled(lambda x: x.softmax(-1), torch.randn(3, 4))
+    checked.traced(torch.randn(5, 6))
+    assert checked.traced.stats()["records"] == 2
+    checked.compare(torch.randn(3, 4))
+    checked.compare(torch.randn(5, 6))
+
+
+def test_threads_at_once() -> None:
+    model = Classifier().eval().requires_grad_(False)
+    traced = trace(model)
+    inputs = [torch.randn(2, 3, 8, 8) for _ in range(4)]
+    expected = [model(x) for x in inputs]
+    faults: list[BaseException] = []
+    gate = threading.Barrier(len(inputs))
+
+    def work(x: Tensor, want: Tensor) -> None:
+        try:
+            gate.wait()
+            for _ in range(5):
+                torch.testing.assert_close(traced(x), want)
+        except BaseException as error:
+            faults.append(error)
+
+    pairs = zip(inputs, expected, strict=True)
+    threads = [threading.Thread(target=work, args=pair) for pair in pairs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not faults
+    assert traced.stats()["calls"] == 20
+
+
+def test_the_stages_can_be_read(compiled: Compile) -> None:
+    checked = compiled(nn.Linear(8, 4).requires_grad_(False), torch.randn(4, 8))
+    graph = checked.traced.records[0].compiled
+    assert "torch.aten" in graph.mlir("torch")
+    assert "linalg." in graph.mlir("linalg")
+    assert "tile_graph.operator" in graph.mlir("tile-graph")
+    with pytest.raises(Exception, match="not a valid Phase"):
+        graph.mlir("nonsense")

@@ -1,0 +1,264 @@
+"""Runs the monitor without torch; a script for any supported interpreter.
+
+Usage: `python interpreter_check.py REPOSITORY`; exits with 0 when all checks hold.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import sys
+import types
+from pathlib import Path
+
+
+def load_package(name, folder):
+    """Import a package of the repository under its installed name."""
+    spec = importlib.util.spec_from_file_location(
+        name, folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+
+
+FACTOR = 3
+
+
+class Base:
+    kind = 5
+
+    def __init__(self, values):
+        self.values = values
+
+    def total(self, extra, *rest, scale=1, **named):
+        return sum(self.values) * scale + extra + len(rest) + named.get("k", 0)
+
+
+class Derived(Base):
+    def total(self, extra, *rest, **named):
+        return super().total(extra, *rest, **named) + self.kind
+
+    @property
+    def first(self):
+        return self.values[0]
+
+
+def count(n):
+    for i in range(n):
+        received = yield i
+        if received:
+            return
+
+
+def loops(derived, table):
+    result = 0
+    for value in count(4):
+        result += value
+    while result < 20:
+        result += derived.first
+        if result == 13:
+            continue
+    return result + table["k"]
+
+
+def exceptions(derived, table):
+    trace = []
+    try:
+        try:
+            table["missing"]
+        except KeyError:
+            trace.append("key")
+            raise
+        finally:
+            trace.append("finally")
+    except (TypeError, LookupError):
+        trace.append("lookup")
+    else:
+        trace.append("never")
+    return trace
+
+
+def comprehensions(derived, table):
+    squares = [v * FACTOR for v in derived.values if v > 1]
+    return squares, {k: v for k, v in table.items()}, {v % 2 for v in squares}
+
+
+def calls(derived, table):
+    return derived.total(1, 2, 3, scale=2, k=4) + derived.total(*[1], **{"k": 2})
+
+
+def closures(derived, table):
+    n = 1
+
+    def add(k):
+        nonlocal n
+        n += k
+        return n
+
+    return [add(k) for k in range(3)], n
+
+
+def slices(derived, table):
+    values = list(derived.values)
+    values[1:2] = [7, 8]
+    first, *rest = values
+    return values[:2], first, rest, f"{first}-{values[-1]:03d}"
+
+
+def long_jumps(derived, table):
+    x = 0
+    for i in range(3):
+        if i:
+            LINES
+    return x
+
+
+def make_long_jumps():
+    """Return a function whose jumps and names need EXTENDED_ARG prefixes."""
+    lines = ["def long_jumps(derived, table):", "  x = 0", "  for i in range(3):"]
+    lines += ["    if i != 1:"]
+    lines += [f"      x = x + i + {1000 + k}" for k in range(400)]
+    lines += ["  return x"]
+    namespace = {}
+    exec("\n".join(lines), namespace)
+    return namespace["long_jumps"]
+
+
+def make_session():
+    from magweld.frontend.annotations import dicts, library, python, special
+    from magweld.frontend.annotations.model import AnnotationTable
+    from magweld.frontend.monitor.code_table import CodeTables
+    from magweld.frontend.monitor.session import Session
+    from magweld.frontend.monitor.stack import FrameReader
+    from magweld.frontend.rules.table import RULES
+
+    parts = (python.FUNCTIONS, python.TYPES, python.MAKERS, python.METHODS)
+    table = AnnotationTable(
+        *parts, python.LIBRARY, special.SPECIAL, dicts.DICTS, library.LIBRARY_RULES
+    )
+    return Session(CodeTables(RULES), FrameReader(), table)
+
+
+def observe(function, *args):
+    """Run a function observed; return its result and what was read, by path."""
+    from magweld.frontend.monitor.events import event_source
+    from magweld.frontend.state.paths import describe
+
+    session = make_session()
+    result = session.run(event_source(), function, args, {})
+    assert session.stopped is None, f"{function.__name__}: {session.stopped}"
+    return result, {describe(e): e.value for e in session.graph.edges.values()}
+
+
+def check_programs():
+    programs = [loops, exceptions, comprehensions, calls, closures, slices]
+    for function in [*programs, make_long_jumps()]:
+        expected = function(Derived([1, 2, 3]), {"k": 7})
+        for _ in range(3):
+            result, reads = observe(function, Derived([1, 2, 3]), {"k": 7})
+            assert result == expected, function.__name__
+    return reads
+
+
+def check_reads():
+    _, reads = observe(comprehensions, Derived([1, 2, 3]), {"k": 7})
+    assert reads["args[0].values[2]"] == 3, reads
+    assert reads["len(args[0].values)"] == 3, reads
+    assert reads[f"{__name__}.FACTOR"] == 3, reads
+    assert reads["list(args[1])"] == ("k",), reads
+    _, reads = observe(calls, Derived([1, 2, 3]), {"k": 7})
+    assert reads["Derived.kind"] == 5, reads
+    assert reads["Derived.super(Derived).total"] is Base.total, reads
+
+
+def check_refusals():
+    from magweld.frontend.monitor.events import event_source
+
+    for function in (functools.partial(print, end=""), lambda: iter([]).__reduce__()):
+        session = make_session()
+        session.run(event_source(), function, (), {})
+        assert session.stopped is not None, function
+
+
+def check_tables():
+    """Every function of these modules has consistent stack depths."""
+    import argparse
+    import asyncio
+    import dataclasses
+    import inspect
+    import json
+    import logging
+    import tarfile
+    import typing
+
+    from magweld.frontend.monitor.code_table import CodeTables
+
+    tables, work = CodeTables({}), []
+    for module in (argparse, asyncio, dataclasses, inspect, json, logging, tarfile):
+        source = Path(module.__file__).read_text(encoding="utf-8")
+        work.append(compile(source, module.__file__, "exec"))
+    work.append(compile(Path(typing.__file__).read_text(), "typing", "exec"))
+    number = 0
+    while work:
+        code = work.pop()
+        tables.table(code)
+        number += 1
+        work += [c for c in code.co_consts if isinstance(c, types.CodeType)]
+    assert number > 500, number
+
+
+def check_lost_events():
+    """A gap in the instructions of a frame ends the recording."""
+    from magweld.frontend.monitor.events import event_source
+
+    session = make_session()
+    step = type(session).enter
+
+    def forget(frame):
+        observe = step(session, frame)
+        if observe is None or frame.f_code is not loops.__code__:
+            return observe
+        seen = []
+
+        def skip(frame, offset):
+            seen.append(offset)
+            if len(seen) != 9:
+                observe(frame, offset)
+
+        return skip
+
+    session.enter = forget
+    session.run(event_source(), loops, (Derived([1, 2]), {"k": 1}), {})
+    assert session.stopped is not None
+    assert session.stopped.id == "lost-events", session.stopped
+
+
+def check_frames():
+    from magweld.frontend.monitor.stack import is_supported
+
+    assert is_supported()
+
+
+def main():
+    """Run all checks."""
+    if len(sys.argv) > 1:
+        root = Path(sys.argv[1])
+        load_package("magweld", root / "python" / "magweld")
+        load_package("magweld.frontend", root / "frontend")
+    checks = (
+        check_frames,
+        check_tables,
+        check_programs,
+        check_reads,
+        check_refusals,
+        check_lost_events,
+    )
+    for check in checks:
+        check()
+    assert "torch" not in sys.modules, "the monitor works without torch"
+    print("ok", sys.version_info[:2])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""The monitor without torch, on every interpreter that is at hand."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from magweld.frontend.capture import frame_reader
+from magweld.frontend.monitor.stack import FrameReader
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = Path(__file__).with_name("interpreter_check.py")
+
+
+def run_script(interpreter):
+    done = subprocess.run(
+        [interpreter, "-E", str(SCRIPT), str(ROOT)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def is_python_312(interpreter):
+    # A version manager may leave a command on PATH that only reports an error.
+    code = "import sys; sys.exit(sys.version_info[:2] != (3, 12))"
+    return subprocess.run([interpreter, "-c", code], check=False).returncode == 0
+
+
+def test_on_this_interpreter():
+    assert run_script(sys.executable) == f"ok {tuple(sys.version_info[:2])}\n"
+
+
+def test_on_python_312():
+    default = shutil.which("python3.12")
+    interpreter = os.environ.get("MAGWELD_TEST_PYTHON312", default)
+    if interpreter is None or not is_python_312(interpreter):
+        pytest.skip("no python3.12 on PATH; set MAGWELD_TEST_PYTHON312")
+    assert run_script(interpreter) == "ok (3, 12)\n"
+
+
+def test_stack_readers_agree():
+    native, own = frame_reader(), FrameReader()
+    seen = []
+
+    def look(frame):
+        depth = 2
+        for reader in (native, own):
+            values = reader.stack(frame, depth)
+            seen.append(["null" if v is reader.null else v for v in values])
+
+    def program(a, b):
+        return [a, b, look(sys._getframe())]
+
+    program(1, 2)
+    assert seen[0] == seen[1]
+    assert seen[0] == [1, 2]
+
+
+def test_torch_is_not_needed_to_import_the_package():
+    code = (
+        "import sys, magweld.frontend, magweld.frontend.monitor.session\n"
+        "print('torch' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "False"
+    assert torch.__version__

@@ -1,0 +1,153 @@
+"""Owns the memory of interpreted GPU code: who touched which byte, and races."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from magweld.bindings import ir
+
+_NOBODY, _SEVERAL = -1, -2
+
+
+class RaceError(AssertionError):
+    """Two threads touch the same byte without a barrier between them, one writing."""
+
+
+class Memory:
+    """Bytes that threads share, with who touched them when."""
+
+    def __init__(self, data: np.ndarray, name: str) -> None:
+        self.data = data
+        self.name = name
+        self.writer = np.full(data.size, _NOBODY, np.int64)
+        self.written_at = np.zeros(data.size, np.int64)
+        self.reader = np.full(data.size, _NOBODY, np.int64)
+        self.reader_block = np.full(data.size, _NOBODY, np.int64)
+        self.read_at = np.zeros(data.size, np.int64)
+
+
+@dataclass(frozen=True)
+class View:
+    """A memref: where its elements lie in a memory.
+
+    `offset` is in elements, one number or one a thread.
+    """
+
+    memory: Memory | np.ndarray  # an array is private: one row a thread
+    dtype: np.dtype
+    offset: Any
+    strides: tuple[int, ...]
+    shape: tuple[int, ...]
+
+
+@dataclass
+class Block:
+    """The state of one block of threads."""
+
+    number: int
+    threads: int
+    epoch: int
+    values: dict[Any, Any]
+    mask: np.ndarray
+    shared: Memory
+
+    @property
+    def identities(self) -> np.ndarray:
+        return self.number * self.threads + np.arange(self.threads)
+
+
+def dtype_of(type_: ir.Type) -> np.dtype:
+    names = {"f32": "f4", "f64": "f8", "index": "i8", "i1": "?"}
+    text = str(type_)
+    return np.dtype(names.get(text) or f"i{ir.IntegerType(type_).width // 8}")
+
+
+def whole_view(type_: ir.Type, memory: Any, offset: Any = 0) -> View:
+    kind = ir.MemRefType(type_)
+    strides, _ = kind.get_strides_and_offset()
+    dtype = dtype_of(kind.element_type)
+    return View(memory, dtype, offset, tuple(strides), tuple(kind.shape))
+
+
+def _bytes_of(view: View, indices: list[Any], block: Block) -> np.ndarray:
+    position = np.broadcast_to(np.asarray(view.offset), block.threads).astype(np.int64)
+    for index, stride, size in zip(indices, view.strides, view.shape, strict=True):
+        index = np.broadcast_to(index, block.threads)
+        inside = (index >= 0) & (index < size)
+        assert inside[block.mask].all(), f"index out of bounds of {view.shape}"
+        position = position + index * stride
+    first = position * view.dtype.itemsize
+    return first[:, None] + np.arange(view.dtype.itemsize)
+
+
+def load(op: Any, block: Block) -> None:
+    view: View = block.values[op.memref]
+    where = _bytes_of(view, [block.values[i] for i in op.indices], block)[block.mask]
+    result = np.zeros(block.threads, view.dtype)
+    if isinstance(view.memory, np.ndarray):
+        rows = np.arange(block.threads)[block.mask][:, None]
+        raw = view.memory[rows, where]
+    else:
+        _note_read(view.memory, where, block)
+        raw = view.memory.data[where]
+    result[block.mask] = np.ascontiguousarray(raw).view(view.dtype)[:, 0]
+    block.values[op.result] = result
+
+
+def store(op: Any, block: Block) -> None:
+    view: View = block.values[op.memref]
+    where = _bytes_of(view, [block.values[i] for i in op.indices], block)[block.mask]
+    value = np.broadcast_to(block.values[op.value], block.threads)[block.mask]
+    raw = np.ascontiguousarray(value.astype(view.dtype)).view(np.uint8)
+    raw = raw.reshape(-1, view.dtype.itemsize)
+    if isinstance(view.memory, np.ndarray):
+        rows = np.arange(block.threads)[block.mask][:, None]
+        view.memory[rows, where] = raw
+    else:
+        _note_write(view.memory, where, block)
+        view.memory.data[where] = raw
+
+
+def _note_read(memory: Memory, where: np.ndarray, block: Block) -> None:
+    who = np.broadcast_to(block.identities[block.mask][:, None], where.shape)
+    _check_writer(memory, where, who, block, "reads")
+    again = memory.read_at[where] == block.epoch
+    other = again & (memory.reader[where] != who)
+    # One thread of several at the same byte is kept by the assignment: that several
+    # read it within one instruction is seen by counting.
+    flat, counts = np.unique(where, return_counts=True)
+    memory.reader[where] = np.where(other, _SEVERAL, who)
+    memory.reader[flat[counts > 1]] = _SEVERAL
+    blocks = memory.reader_block[where]
+    known = (blocks == _NOBODY) | (blocks == block.number)
+    memory.reader_block[where] = np.where(known, block.number, _SEVERAL)
+    memory.read_at[where] = block.epoch
+
+
+def _note_write(memory: Memory, where: np.ndarray, block: Block) -> None:
+    who = np.broadcast_to(block.identities[block.mask][:, None], where.shape)
+    _check_writer(memory, where, who, block, "writes")
+    if np.unique(where).size != where.size:
+        raise RaceError(f"two threads write one byte of {memory.name}")
+    blocks = memory.reader_block[where]
+    elsewhere = (blocks != _NOBODY) & (blocks != block.number)
+    now = memory.read_at[where] == block.epoch
+    if (elsewhere | (now & (memory.reader[where] != who))).any():
+        raise RaceError(f"a thread writes to {memory.name} what another still reads")
+    memory.writer[where] = who
+    memory.written_at[where] = block.epoch
+
+
+def _check_writer(
+    memory: Memory, where: np.ndarray, who: np.ndarray, block: Block, verb: str
+) -> None:
+    writer = memory.writer[where]
+    other = (writer != _NOBODY) & (writer != who)
+    unordered = (writer // block.threads != block.number) | (
+        memory.written_at[where] == block.epoch
+    )
+    if (other & unordered).any():
+        raise RaceError(f"a thread {verb} what another just wrote to {memory.name}")

@@ -1,0 +1,36 @@
+"""The promise of the table of generated operators: each was compared with torch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import test_layers
+import test_operators
+import torch
+
+from magweld.frontend.importer import import_graph
+from magweld.frontend.importer.operators import RULES, is_generated
+
+TABLES = [
+    test_operators.BINARY,
+    test_operators.STRUCTURE,
+    test_operators.REDUCTIONS,
+    test_layers.GENERATED,
+    test_layers.EXTERNAL,
+    test_layers.ATTENTION,
+    {name: (f, (test_operators.X,)) for name, f in test_operators.UNARY.items()},
+]
+
+
+@pytest.mark.slow
+def test_every_generated_operator_is_compared_with_torch(record: Any) -> None:
+    seen = set()
+    for table in TABLES:
+        for function, inputs in table.values():
+            graph = record(function, *[tensor.clone() for tensor in inputs])
+            for node in import_graph(graph, inputs).aten.graph.nodes:
+                if is_generated(node):
+                    seen.add(node.target)
+    assert {str(op) for op in RULES} - {str(op) for op in seen} == set()
+    assert torch.ops.aten.mm.default in seen
