@@ -173,6 +173,13 @@ CASES = (
         _linear,
     ),
     Case(
+        "convolution 3x3, 64 to 64, 56x56",
+        "convolution",
+        {"C": 64, "O": 64, "H": 56, "T": 14, "K": 3, "S": 1, "P": 58, "R": 16},
+        ((1, 64, 58, 58), (64, 64, 3, 3)),
+        F.conv2d,
+    ),
+    Case(
         "mean of 512x7x7",
         "mean_inner",
         {"C": 512, "H": 7, "COUNT": 49, "T": 32},

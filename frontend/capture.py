@@ -24,7 +24,7 @@ from magweld.frontend.annotations.python import (
 )
 from magweld.frontend.annotations.special import SPECIAL
 from magweld.frontend.annotations.torch_functions import TORCH
-from magweld.frontend.catalogue import Break, StopRecordingError
+from magweld.frontend.catalogue import CATALOGUE, Break, StopRecordingError
 from magweld.frontend.guards.derive import Arguments, derive_guards
 from magweld.frontend.guards.guard import GuardProgram
 from magweld.frontend.guards.torch_state import torch_state
@@ -33,7 +33,7 @@ from magweld.frontend.mock.steps import Mock
 from magweld.frontend.monitor.code_table import CodeTables
 from magweld.frontend.monitor.events import event_source
 from magweld.frontend.monitor.session import Session
-from magweld.frontend.monitor.stack import FrameReader, StackReader
+from magweld.frontend.monitor.stack import FrameReader, StackReader, is_supported
 from magweld.frontend.operators.graph import OperatorGraph, build_graph
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.watch import OperatorWatch
@@ -52,6 +52,12 @@ def shipped_annotations() -> AnnotationTable:
 def code_tables() -> CodeTables:
     """Return the tables of code objects; they depend on nothing but the code."""
     return CodeTables(RULES)
+
+
+@functools.cache
+def can_read_frames() -> bool:
+    """Return whether the monitor works on this interpreter."""
+    return is_supported()
 
 
 def frame_reader() -> FrameReader:
@@ -107,6 +113,9 @@ def capture(
 
     Exceptions of the program propagate; nothing is captured then.
     """
+    if not can_read_frames():
+        refusal = Break(CATALOGUE["interpreter"], sys.version.split()[0], "")
+        return Outcome(function(*args, **kwargs), None, refusal)
     watch = OperatorWatch()
     recorder = OperatorRecorder(watch)
     session = Session(code_tables(), frame_reader(), shipped_annotations(), recorder)

@@ -136,6 +136,11 @@ _ENTRIES = (
         "run without it; magweld never displaces a trace function",
     ),
     Refusal(
+        "interpreter",
+        "the frames of this interpreter cannot be read",
+        "use CPython 3.11 or 3.12 on a 64-bit machine",
+    ),
+    Refusal(
         "tool-busy",
         "no monitoring tool id of the interpreter is free",
         "switch off another profiler or debugger",

@@ -9,7 +9,7 @@ from typing import Any
 
 from magweld.frontend.catalogue import Break
 from magweld.frontend.guards.guard import Failure
-from magweld.frontend.record import Inspectable, Record
+from magweld.frontend.record import Record
 
 _SHOWN_GUARDS = 12
 _SHOWN_INPUTS = 8
@@ -73,8 +73,8 @@ def _describe(number: int, record: Record) -> list[str]:
     if hidden > 0:
         lines.append(f"    ... {hidden} more in records[{number}].guards")
     lines += [f"  {item}" for item in record.breaks]
-    if isinstance(record.compiled, Inspectable):
-        lines += _describe_report(record.compiled.report())
+    if record.inspectable is not None:
+        lines += _describe_report(record.inspectable.report())
     return lines
 
 

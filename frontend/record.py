@@ -60,9 +60,16 @@ class Record:
         Raises:
             ValueError: The graph runs through torch, or there is no such stage.
         """
-        if not isinstance(self.compiled, Inspectable):
+        inspectable = self.inspectable
+        if inspectable is None:
             raise ValueError("the graph runs through torch, it has no MLIR stages")
-        return self.compiled.mlir(stage)
+        return inspectable.mlir(stage)
+
+    @property
+    def inspectable(self) -> Inspectable | None:
+        """What the backend returned, if it tells about itself."""
+        compiled: object = self.compiled
+        return compiled if isinstance(compiled, Inspectable) else None
 
     @property
     def guards(self) -> tuple[Guard, ...]:

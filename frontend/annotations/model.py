@@ -117,10 +117,8 @@ def unbind(native: Any) -> tuple[Any, tuple[Any, ...]]:
         descriptor = find_in_mro(receiver, native.__name__)
         if type(descriptor) is types.ClassMethodDescriptorType:
             return descriptor, (receiver,)
-        descriptor = find_in_mro(type(receiver), native.__name__)
-        if type(descriptor) is types.MethodDescriptorType:
-            return descriptor, (receiver,)
-        return native, ()
+        descriptor = _native_in_mro(type(receiver), native.__name__)
+        return (native, ()) if descriptor is ABSENT else (descriptor, (receiver,))
     if type(native) is types.MethodWrapperType:
         return class_dict(native.__objclass__)[native.__name__], (receiver,)
     return _native_in_mro(type(receiver), native.__name__), (receiver,)

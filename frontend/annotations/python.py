@@ -141,6 +141,8 @@ LIBRARY: Final[tuple[tuple[Any, Entry], ...]] = (
     *((f, PURE) for f in vars(math).values() if callable(f)),
     # Classes answer by their own structure; what they return follows from identity.
     (type.mro, Annotation(result=Result.FRESH)),
+    (type.__instancecheck__, Annotation(rest=Use.KEEP)),
+    (type.__subclasscheck__, Annotation(rest=Use.KEEP)),
     (abc.ABCMeta.__instancecheck__, Annotation(rest=Use.KEEP)),
     (abc.ABCMeta.__subclasscheck__, Annotation(rest=Use.KEEP)),
     (typing.cast, Annotation(rest=Use.KEEP)),

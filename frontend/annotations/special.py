@@ -99,7 +99,9 @@ def _any(observer: Observer, call: NativeCall) -> None:
     (obj,) = call.args
     protocols.iterate(observer, obj)
     items = elements(obj) if builtin_base(obj) is not None else []
-    for item in items if type(obj) not in _VIEWS else list(obj):
+    if type(obj) in _VIEWS:
+        items = _view_elements(observer, obj)
+    for item in items:
         protocols.test_truth(observer, item)
 
 
@@ -179,7 +181,7 @@ def _reduce(observer: Observer, call: NativeCall) -> None:
             _check_elements(observer, elements(obj), key)
         elif type(obj) in _VIEWS:
             protocols.iterate(observer, obj)
-            _check_elements(observer, list(obj), key)
+            _check_elements(observer, _view_elements(observer, obj), key)
         elif type(obj) in (zip, enumerate):
             # What they deliver is new; what is in it would be compared unseen.
             raise StopRecordingError("opaque-value", type(obj).__qualname__)
@@ -190,6 +192,14 @@ def _reduce(observer: Observer, call: NativeCall) -> None:
 
 _EMPTY: Final[dict[int, int]] = {}
 _VIEWS: Final = (type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items()))
+
+
+def _view_elements(observer: Observer, view: Any) -> list[Any]:
+    items = list(view)
+    for item in items:
+        if type(view) is type(_EMPTY.items()):
+            _graph(observer).adopt(item)
+    return items
 
 
 def _check_elements(observer: Observer, items: list[Any], key: Any) -> None:

@@ -47,7 +47,7 @@ class External:
         """
         if self.strides is not None:
             strided = zip(tensors, self.strides, strict=True)
-            tensors = [_with_strides(tensor, stride) for tensor, stride in strided]
+            tensors = [with_strides(tensor, stride) for tensor, stride in strided]
         pairs = zip(self.operands, tensors, strict=True)
         # Unsigned elements come as signed ones.
         values = {node: tensor.view(_dtype(node)) for node, tensor in pairs}
@@ -103,7 +103,8 @@ def _dtype(node: fx.Node) -> torch.dtype:
     return dtype
 
 
-def _with_strides(tensor: torch.Tensor, stride: tuple[int, ...]) -> torch.Tensor:
+def with_strides(tensor: torch.Tensor, stride: tuple[int, ...]) -> torch.Tensor:
+    """Return a tensor, or a copy of it, that has the given strides."""
     if tensor.stride() == stride:
         return tensor
     copy = torch.empty_strided(tensor.shape, stride, dtype=tensor.dtype)

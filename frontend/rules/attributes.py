@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.rules.functions import note_class, register_function
-from magweld.frontend.state.contents import (
-    namespace_of,
-    read_item,
-)
+from magweld.frontend.state.contents import namespace_of, read_all, read_item
 from magweld.frontend.state.lookup import Found, Lookup, instance_dict, lookup
 from magweld.frontend.state.mro import ABSENT, is_class
 from magweld.frontend.state.refgraph import Kind, RefGraph
@@ -210,6 +207,10 @@ def _read_static(observer: Observer, obj: Any, name: str, found: Found) -> None:
         observer.after = _adopt_method
 
 
+def _read_tuple(observer: Observer, obj: Any, name: str, found: Found) -> None:
+    read_all(observer.session.graph, obj)
+
+
 def _run_property(observer: Observer, obj: Any, name: str, found: Found) -> None:
     getter = property.__dict__["fget"].__get__(found.value)
     if type(getter) is not types.FunctionType:
@@ -234,7 +235,15 @@ def _run_hook(observer: Observer, obj: Any, name: str, found: Found) -> None:
     register_function(observer.session, found.value)
 
 
-def _refuse_opaque(observer: Observer, obj: Any, name: str, found: Found) -> None:
+_METHOD_PARTS: Final = {"__func__": Kind.FUNCTION, "__self__": Kind.RECEIVER}
+
+
+def _read_opaque(observer: Observer, obj: Any, name: str, found: Found) -> None:
+    if type(obj) is types.MethodType and name in _METHOD_PARTS:
+        part = obj.__func__ if name == "__func__" else obj.__self__
+        graph = observer.session.graph
+        graph.read(graph.require(obj), _METHOD_PARTS[name], None, part)
+        return
     raise StopRecordingError("native-attribute", f"{type(obj).__name__}.{name}")
 
 
@@ -249,5 +258,6 @@ _READERS: Final = {
     Lookup.PROPERTY: _run_property,
     Lookup.PYTHON_DESCRIPTOR: _run_descriptor,
     Lookup.PYTHON_HOOK: _run_hook,
-    Lookup.OPAQUE: _refuse_opaque,
+    Lookup.TUPLE_FIELD: _read_tuple,
+    Lookup.OPAQUE: _read_opaque,
 }

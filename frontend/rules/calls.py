@@ -32,6 +32,21 @@ def keyword_names(observer: Observer, row: Row, stack: list[Any]) -> None:
     observer.keyword_names = observer.code.co_consts[row.arg]
 
 
+def precall(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """PRECALL of 3.11, which takes a bound method apart before CALL sees it."""
+    method = stack[-row.arg - 1]
+    if stack[-row.arg - 2] is observer.session.reader.null:
+        if type(method) is types.MethodType:
+            _read_method(observer, method)
+
+
+def _read_method(observer: Observer, method: types.MethodType) -> None:
+    graph = observer.session.graph
+    node = graph.require(method)
+    graph.read(node, Kind.FUNCTION, None, method.__func__)
+    graph.read(node, Kind.RECEIVER, None, method.__self__)
+
+
 def call(observer: Observer, row: Row, stack: list[Any]) -> None:
     """CALL: an optional receiver, the callable, the arguments."""
     count = row.arg
@@ -109,10 +124,7 @@ def _call_function(
 def _call_method(
     observer: Observer, method: Any, args: Arguments, kwargs: Keywords
 ) -> None:
-    graph = observer.session.graph
-    node = graph.require(method)
-    graph.read(node, Kind.FUNCTION, None, method.__func__)
-    graph.read(node, Kind.RECEIVER, None, method.__self__)
+    _read_method(observer, method)
     call_object(observer, method.__func__, (method.__self__, *args), kwargs)
 
 

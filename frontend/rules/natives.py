@@ -27,6 +27,7 @@ from magweld.frontend.state.contents import (
     read_all,
     read_length,
 )
+from magweld.frontend.state.values import is_scalar
 
 if TYPE_CHECKING:
     from magweld.frontend.monitor.observer import Observer
@@ -126,7 +127,7 @@ def _truth(observer: Observer, argument: Any) -> None:
 
 
 def _call(observer: Observer, argument: Any) -> bool:
-    return argument is not None and prepare_callback(observer, argument)
+    return not is_scalar(argument) and prepare_callback(observer, argument)
 
 
 def prepare_callback(observer: Observer, function: Any) -> bool:

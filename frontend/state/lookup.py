@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import collections
 import types
 from enum import Enum, auto
 from typing import Any, Final, NamedTuple
 
 from magweld.frontend.state.mro import (
     ABSENT,
-    class_dict,
     find_after,
     find_in_mro,
     is_class,
+    is_immutable,
 )
 
 
@@ -29,6 +30,7 @@ class Lookup(Enum):
     CLASS_METHOD = auto()  # `value` is the classmethod object
     PYTHON_DESCRIPTOR = auto()  # an object with a `__get__` in Python
     PYTHON_HOOK = auto()  # `__getattr__` or `__getattribute__` in Python
+    TUPLE_FIELD = auto()  # a named element of a tuple
     OPAQUE = auto()  # native code decides
     ABSENT = auto()
 
@@ -48,9 +50,10 @@ class Found(NamedTuple):
 def instance_dict(obj: Any) -> dict[str, Any] | None:
     """Return the instance dict itself, or None when there is none to trust."""
     descriptor = find_in_mro(type(obj), "__dict__")
-    if issubclass(type(obj), types.ModuleType):
-        descriptor = class_dict(types.ModuleType)["__dict__"]
-    elif type(descriptor) is not types.GetSetDescriptorType:
+    native = type(descriptor) is types.MemberDescriptorType
+    if type(descriptor) is not types.GetSetDescriptorType and not (
+        native and is_immutable(descriptor.__objclass__)
+    ):
         return None
     namespace = descriptor.__get__(obj)
     return namespace if type(namespace) is dict else None
@@ -66,6 +69,9 @@ def _is_data_descriptor(value: Any) -> bool:
     )
 
 
+_PROBE: Any = collections.namedtuple("_PROBE", "field")  # noqa: PYI024
+_TUPLE_GETTER: Final = type(_PROBE.field)
+
 _BY_DESCRIPTOR_TYPE: Final = {
     types.FunctionType: Lookup.METHOD,
     types.MethodDescriptorType: Lookup.NATIVE_METHOD,
@@ -73,6 +79,7 @@ _BY_DESCRIPTOR_TYPE: Final = {
     types.ClassMethodDescriptorType: Lookup.NATIVE_METHOD,
     types.GetSetDescriptorType: Lookup.NATIVE_GETTER,
     types.MemberDescriptorType: Lookup.SLOT,
+    _TUPLE_GETTER: Lookup.TUPLE_FIELD,
     property: Lookup.PROPERTY,
     staticmethod: Lookup.STATIC,
     classmethod: Lookup.CLASS_METHOD,
@@ -106,7 +113,13 @@ def _is_generic(getter: Any) -> bool:
     return owner not in _CUSTOM_GETTERS and owner.__module__ in _PLAIN_MODULES
 
 
-_PLAIN_MODULES: Final = ("_contextvars", "builtins", "collections", "functools")
+_PLAIN_MODULES: Final = (
+    "_contextvars",
+    "builtins",
+    "collections",
+    "functools",
+    "types",
+)
 
 
 def lookup(obj: Any, name: str) -> Found:

@@ -15,7 +15,7 @@
 // CHECK:         llvm.call_intrinsic "llvm.exp2.f32"
 // CHECK:         memref.store
 
-// LLVM-LABEL:  llvm.func @chain_kernel(%{{.+}}: !llvm.ptr, %{{.+}}: !llvm.ptr, %{{.+}}: !llvm.ptr)
+// LLVM-LABEL:  llvm.func @chain_kernel(%{{.+}}: !llvm.ptr {llvm.noalias}, %{{.+}}: !llvm.ptr {llvm.noalias}, %{{.+}}: !llvm.ptr {llvm.noalias})
 // LLVM-SAME:       nvvm.kernel
 // LLVM:          nvvm.read.ptx.sreg.ctaid.x
 // LLVM:          nvvm.read.ptx.sreg.tid.x

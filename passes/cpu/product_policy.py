@@ -130,17 +130,17 @@ def _along_depth(nest: LoopNest, unit: VectorUnit, lanes: int) -> Iterator[_Cand
         if not contiguous or nest.extents[depth] < lanes // 2:
             continue
         loops = [_longest(nest, 0), _longest(nest, 1)]
-        extents = [nest.extents[d] if d != NONE else 1 for d in loops]
-        row, column = _best_block(extents[0], extents[1], 1, unit)
+        rows, columns = (nest.extents[d] if d != NONE else 1 for d in loops)
+        block = _best_block(rows, columns, 1, unit)
         unroll = dict.fromkeys(range(len(nest.extents)), 1)
-        for loop, count in zip(loops, (row, column), strict=True):
+        for loop, count in zip(loops, block, strict=True):
             if loop != NONE:
                 unroll[loop] = count
         parallel = [d for d, p in enumerate(nest.parallel) if p]
         outputs = _extent(nest, parallel)
         steps = _extent(nest, nest.reductions) / lanes
-        blocks = outputs // prod(extents)
-        cycles = blocks * steps * _block_cycles(*extents, 1, (row, column))
+        blocks = outputs // (rows * columns)
+        cycles = blocks * steps * _block_cycles(rows, columns, 1, block)
         # A tree over the lanes of every result: two shuffles and a sum each level.
         cycles += outputs * 3 * log2(lanes)
         others = tuple(d for d in nest.reductions if d != depth)

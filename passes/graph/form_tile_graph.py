@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from magweld.bindings import ir
-from magweld.diagnostics import PassError
+from magweld.bindings import arith, ir, linalg
 from magweld.dialects.device_attributes import device_attribute
 from magweld.dialects.tile_graph import (
     build_connect,
@@ -19,6 +18,7 @@ from magweld.dialects.tile_graph import (
 from magweld.passes.analysis.cloning import ValueMap, clone_mapped, defining_op
 from magweld.passes.analysis.operator_model import REMATERIALISED, is_rematerialised
 from magweld.passes.base import FunctionPass
+from magweld.passes.ir_utils import located_error
 from magweld.targets import Device, device
 
 _VIEWS = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})
@@ -87,11 +87,7 @@ class _Former:
             if op.name in names or (names is _LINALG and op.name.startswith("linalg.")):
                 convert(op)
                 return
-        with op.location:
-            raise PassError(
-                f"'{op.name}' op cannot be part of a tile graph",
-                pass_name=FormTileGraph.name,
-            )
+        raise located_error(op, "cannot be part of a tile graph")
 
     def _table(self) -> tuple[tuple[frozenset[str], Callable[[Any], None]], ...]:
         return (
@@ -125,17 +121,32 @@ class _Former:
     def _result(self, value: Any) -> Any:
         """The graph value of `value`; what holds no data becomes an operator."""
         if value not in self._values:
-            producer = defining_op(value)
-            if producer is None or producer.operation not in self._prologue:
-                raise PassError("value from outside of the function")
-            if producer.operation.name == "arith.constant":
+            producer = value.owner.operation
+            if producer.name == "arith.constant":
                 clone_mapped(producer, self._values)
+            elif producer.name == "tensor.empty":
+                self._values[value] = self._zeros(producer)
             else:
-                self._operator(producer.operation)
+                self._operator(producer)
         return self._values[value]
+
+    def _zeros(self, empty: Any) -> Any:
+        """A tensor of any content has to be a tensor all the same."""
+        type_ = ir.RankedTensorType(empty.results[0].type)
+        with empty.location:
+            operator = build_operator(self._name_of(empty), [type_])
+            with ir.InsertionPoint(operator.body.blocks[0]):
+                zero = arith.ConstantOp(type_.element_type, _zero(type_.element_type))
+                init = empty.clone().results[0]
+                yield_values([linalg.fill(zero.result, outs=[init])])
+        self._made.add(operator.operation.results[0])
+        return operator.operation.results[0]
 
     def _operator(self, op: Any) -> None:
         prologue, inputs = self._closure(op)
+        scalars = [v for v in inputs if not isinstance(v.type, ir.RankedTensorType)]
+        if scalars:
+            raise located_error(op, f"reads {scalars[0].type}, expected tensors only")
         with op.location:
             inner = ValueMap()
             for value in inputs:
@@ -151,7 +162,7 @@ class _Former:
             self._made.add(new)
 
     def _closure(self, op: Any) -> tuple[list[Any], list[Any]]:
-        """Return the prologue to clone with `op`, in order, and the tensors it reads."""
+        """Return the prologue to clone with `op`, in order, and what it reads."""
         prologue: dict[Any, None] = {}
         inputs: dict[Any, None] = {}
 
@@ -188,6 +199,11 @@ class _Former:
         number = self._names.get(base, 0)
         self._names[base] = number + 1
         return f"{base}_{number}"
+
+
+def _zero(type_: Any) -> Any:
+    is_float = isinstance(type_, ir.FloatType)
+    return ir.FloatAttr.get(type_, 0.0) if is_float else ir.IntegerAttr.get(type_, 0)
 
 
 _LINALG = frozenset({"linalg"})

@@ -112,6 +112,13 @@ class _Lowering:
 
     def _call(self, subgraph: Any) -> None:
         """Make the function of a subgraph and call it with fresh destinations."""
+        if all(
+            0 in ir.RankedTensorType(value.type).shape for value in subgraph.results
+        ):
+            # No elements, nothing to compute.
+            for value in subgraph.results:
+                self._values[value] = _empty(value.type)
+            return
         attribute = subgraph.attributes.get("implementation")
         name = "generated" if attribute is None else ir.StringAttr(attribute).value
         make = {"generated": self._kernel, "library": self._library}[name]

@@ -168,11 +168,12 @@ class _TileEmitter:
         if name == "linalg.fill":
             scalar, init = value.owner.operation.operands
             _clone_helper(scalar, helpers)
-            # A fill of anything writes all of it.
+            # A fill writes all of what it is given.
+            tile = self._empty(init, region, destination)
             fill = value.owner.operation.clone()
             fill.operands[0] = helpers[scalar]
-            fill.operands[1] = self._empty(init, region, destination)
-            fill.results[0].set_type(fill.operands[1].type)
+            fill.operands[1] = tile
+            fill.results[0].set_type(tile.type)
             return fill.results[0]
         if name == "tensor.empty":
             return self._empty(value, region, destination)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from magweld.bindings import ir
 from magweld.dialects.tile_graph import device_of, is_tile_graph
+from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.analysis.graph_body import Edge, GraphBody, read_body
 from magweld.passes.analysis.policy import Plan, schedule
 from magweld.passes.analysis.propagation import Group, Refusal, propagate
@@ -34,11 +35,12 @@ class ConnectOperators(FunctionPass):
         """Set the level of the edges in the graphs of `function`."""
         if not is_tile_graph(function):
             return
-        _Connector(read_body(function), device_of(function)).run()
+        _Connector(function, read_body(function), device_of(function)).run()
 
 
 @dataclass
 class _Connector:
+    function: Any
     body: GraphBody
     device: Device
     groups: dict[int, list[int]] = field(default_factory=dict)
@@ -54,6 +56,7 @@ class _Connector:
                 pass
         for edge in self.body.edges:
             self._annotate(edge)
+        _annotate_indirect(self.function, self.body)
 
     def _plan(self, members: list[int]) -> Plan | Refusal:
         group = self.body.group(members)
@@ -86,21 +89,19 @@ class _Connector:
             detail = f"{self.body.models[producer].name} has {len(outside)} more"
             return Refusal("other-readers", detail)
         merged = self.body.group(together)
-        whole = propagate(merged, merged.root.grid_extents)
+        whole = propagate(merged, merged.root.whole_tile)
         if isinstance(whole, Refusal):
             return whole
-        if merged.stays_in_registers(together.index(producer)):
-            # Element by element into its only reader: never slower, nothing to weigh.
-            self._merge(root, producer, together)
-            return None
-        apart = [self._plan(self.groups[i]) for i in (producer, root)]
         plan = self._plan(together)
         if isinstance(plan, Refusal):
             return plan
-        before = sum(p.cost.seconds for p in apart if isinstance(p, Plan))
-        if all(isinstance(p, Plan) for p in apart) and plan.cost.seconds > before:
-            detail = f"{plan.cost.seconds:.3e} s together, {before:.3e} s apart"
-            return Refusal("slower", detail)
+        # Element by element into its only reader is never slower: nothing to weigh.
+        if not merged.stays_in_registers(together.index(producer)):
+            apart = [self._plan(self.groups[i]) for i in (producer, root)]
+            before = sum(p.cost.seconds for p in apart if isinstance(p, Plan))
+            if all(isinstance(p, Plan) for p in apart) and plan.cost.seconds > before:
+                detail = f"{plan.cost.seconds:.3e} s together, {before:.3e} s apart"
+                return Refusal("slower", detail)
         self._merge(root, producer, together)
         return None
 
@@ -122,11 +123,26 @@ class _Connector:
             plan = self._plan(members)
             group = self.body.group(members)
             melts = group.stays_in_registers(members.index(edge.producer))
-            level = plan.level if isinstance(plan, Plan) else self.device.levels[0].name
-            name = self.device.levels[-1].name if melts else level
+            assert isinstance(plan, Plan), "groups are merged with a plan only"
+            name = self.device.levels[-1].name if melts else plan.level
             edge.connect.attributes["level"] = ir.StringAttr.get(name)
             return
         refusal = self.refusals.get(edge.connect)
         if refusal is not None:
-            text = f"{refusal.rule}: {refusal.detail}"
-            edge.connect.attributes["refused"] = ir.StringAttr.get(text)
+            _refuse(edge.connect, refusal)
+
+
+def _annotate_indirect(function: Any, body: GraphBody) -> None:
+    """Say of every connect that is no edge between two operators why it is none."""
+    direct = {edge.connect for edge in body.edges}
+    for op in function.regions[0].blocks[0].operations:
+        if op.operation.name != "tile_graph.connect" or op.operation in direct:
+            continue
+        producer = defining_op(op.operation.operands[0])
+        between = "an argument" if producer is None else producer.operation.name
+        _refuse(op, Refusal("no-operator", f"it comes from {between}"))
+
+
+def _refuse(connect: Any, refusal: Refusal) -> None:
+    text = f"{refusal.rule}: {refusal.detail}"
+    connect.attributes["refused"] = ir.StringAttr.get(text)

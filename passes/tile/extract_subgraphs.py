@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,6 +16,8 @@ from magweld.dialects.tile_graph import (
 from magweld.passes.analysis.cloning import ValueMap, clone_mapped
 from magweld.passes.analysis.graph_body import GraphBody, read_body
 from magweld.passes.base import FunctionPass
+from magweld.passes.ir_utils import located_error
+from magweld.targets.device import Device
 
 
 @dataclass(frozen=True)
@@ -32,10 +35,13 @@ class ExtractSubgraphs(FunctionPass):
         """Wrap the operators of the graphs of `function`."""
         if not is_tile_graph(function):
             return
-        outermost = device_of(function).levels[0].name
+        device = device_of(function)
         body = read_body(function)
-        for number, members in enumerate(_components(body, outermost)):
-            _extract(body, members, outermost, number)
+        components = _components(body, device.levels[0].name)
+        for members in components:
+            _check_escapes(body, members)
+        for number, members in enumerate(components):
+            _extract(body, members, device, number)
 
 
 def _level(connect: Any) -> str:
@@ -60,20 +66,33 @@ def _components(body: GraphBody, outermost: str) -> list[list[int]]:
     return sorted(groups.values(), key=lambda members: members[-1])
 
 
-def _extract(body: GraphBody, members: list[int], outermost: str, number: int) -> None:
+def _check_escapes(body: GraphBody, members: list[int]) -> None:
+    """Make sure that only what the last operator makes is read elsewhere.
+
+    Raises:
+        PassError: A result in the middle of a subgraph would be lost.
+    """
+    for member in members[:-1]:
+        if any(user not in members for user in body.users(member)):
+            raise located_error(
+                body.operators[member],
+                "is connected below the outermost level and read elsewhere as well",
+            )
+
+
+def _extract(body: GraphBody, members: list[int], device: Device, number: int) -> None:
     operators = [body.operators[i] for i in members]
     root = operators[-1]
     inside = {
-        edge.connect
+        edge.connect: _level(edge.connect)
         for edge in body.edges
         if edge.producer in members and edge.consumer in members
     }
-    levels = [_level(connect) for connect in inside]
     with ir.InsertionPoint(root), root.location:
         subgraph = build_subgraph(
             f"subgraph_{number}",
             [r.type for r in root.results],
-            level=_group_level(levels, outermost),
+            level=_group_level(set(inside.values()), device),
             implementation=_implementation(root),
         )
         _fill(subgraph, body, members, inside)
@@ -86,10 +105,10 @@ def _is_result(value: Any) -> bool:
     return not isinstance(value, ir.BlockArgument)
 
 
-def _group_level(levels: list[str], outermost: str) -> str:
-    """The level of the reuse tiles; edges in registers have none."""
-    named = [name for name in levels if name != "register"]
-    return named[0] if named else (levels[0] if levels else outermost)
+def _group_level(levels: set[str], device: Device) -> str:
+    """The outermost of the edges' levels; that of the device if there are none."""
+    names = device.level_names()
+    return min(levels or {names[0]}, key=names.index)
 
 
 def _implementation(root: Any) -> str:
@@ -98,7 +117,9 @@ def _implementation(root: Any) -> str:
     return str(ir.StringAttr(root.attributes["implementation"]).value)
 
 
-def _fill(subgraph: Any, body: GraphBody, members: list[int], inside: set[Any]) -> None:
+def _fill(
+    subgraph: Any, body: GraphBody, members: list[int], inside: Collection[Any]
+) -> None:
     values = ValueMap()
     with ir.InsertionPoint(subgraph.operation.regions[0].blocks[0]):
         for member in members:
@@ -110,7 +131,7 @@ def _fill(subgraph: Any, body: GraphBody, members: list[int], inside: set[Any]) 
         yield_values([values[result] for result in root.results])
 
 
-def _erase(operators: list[Any], inside: set[Any]) -> None:
+def _erase(operators: list[Any], inside: Collection[Any]) -> None:
     """Drop the originals, readers first."""
     for op in reversed(operators):
         connects = {

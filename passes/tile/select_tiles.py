@@ -57,7 +57,7 @@ def _annotate(
         if len(group.nodes) > 1:
             raise located_error(subgraph, f"has no plan: {plan.rule}: {plan.detail}")
         # Alone, an operator that fits no inner level runs as one tile from outside.
-        attributes["tile"] = tile_attribute(group.root.grid_extents)
+        attributes["tile"] = tile_attribute(group.root.whole_tile)
         attributes["level"] = ir.StringAttr.get(device.levels[0].name)
         return
     before = plan.cost.traffic

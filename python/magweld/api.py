@@ -17,7 +17,7 @@ from magweld import env
 from magweld.artifact import Program
 from magweld.compiler_options import CompileOptions
 from magweld.diagnostics import MagweldError, UnsupportedError
-from magweld.frontend.importer import ImportedGraph, import_graph
+from magweld.frontend.importer.importer import ImportedGraph, import_graph
 from magweld.runtime.container import encode_request
 from magweld.runtime.program import LoadedProgram
 from magweld.runtime.service import CompileService
@@ -97,15 +97,23 @@ def compile_graph(
         )
     options = CompileOptions()
     imported = import_graph(graph, example_inputs)
-    imported, program = _compile(imported, options)
+    imported, program = compile_imported(imported, options)
     loaded = LoadedProgram(program, imported.run_external)
     return CompiledGraph(imported, program, loaded, options)
 
 
-def _compile(
+def compile_imported(
     imported: ImportedGraph, options: CompileOptions
 ) -> tuple[ImportedGraph, Program]:
-    """Compile; nodes that have no lowering after all run through torch."""
+    """Compile an imported graph.
+
+    Returns:
+        The graph, in which nodes that have no lowering after all run through torch,
+        and its program.
+
+    Raises:
+        WorkerError: The compiler refused the graph or did not come back.
+    """
     while True:
         program = compile_service().compile(imported.text, options.text())
         if not program.unlowered:

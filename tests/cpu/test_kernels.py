@@ -98,6 +98,16 @@ def _batch_norm(c: int, h: int, t: int) -> Case:
     )
 
 
+def _convolution(c: int, o: int, h: int, t: int, k: int, s: int) -> Case:
+    p, r = (h - 1) * s + k, (t - 1) * s + k
+    return Case(
+        "convolution",
+        {"C": c, "O": o, "H": h, "T": t, "K": k, "S": s, "P": p, "R": r},
+        lambda: (torch.randn(1, c, p, p), torch.randn(o, c, k, k)),
+        lambda x, w: F.conv2d(x, w, stride=s),
+    )
+
+
 def _movements(b: int, x: int, y: int, d: int) -> list[Case]:
     return [
         Case(
@@ -162,6 +172,10 @@ CASES = [
     *_products(1, 64, 48, 1, 48),
     _batch_norm(64, 56, 2),
     _batch_norm(3, 7, 1),
+    _convolution(16, 32, 28, 7, 3, 1),
+    _convolution(3, 24, 14, 14, 7, 2),
+    _convolution(5, 37, 7, 1, 1, 2),
+    _convolution(1, 3, 3, 3, 2, 3),
     *_movements(8, 64, 12, 32),
     *_movements(2, 49, 3, 7),
     *_movements(3, 17, 5, 33),

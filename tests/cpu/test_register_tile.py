@@ -89,10 +89,23 @@ def test_accumulators_of_a_product_fit_the_registers(
 
 
 def test_transposed_operand_is_packed_when_rows_repay_it() -> None:
-    many = choose_register_tile(matmul(64, 64, 64, transposed=True), AVX512)
-    assert many.packed_input == 1
-    few = choose_register_tile(matmul(4, 64, 64, transposed=True), AVX512)
-    assert few.packed_input == NONE
+    many = choose_register_tile(matmul(64, 64, 512, transposed=True), AVX512)
+    assert (many.packed_input, many.vector_dim) == (1, 1)
+
+
+def test_few_rows_make_blocks_of_dot_products() -> None:
+    few = choose_register_tile(matmul(4, 64, 512, transposed=True), AVX512)
+    assert (few.packed_input, few.vector_dim) == (NONE, 2)
+    assert few.unroll[0] > 1
+    assert few.unroll[1] > 1
+
+
+def test_short_rows_of_an_image_vectorise_the_channels_of_a_convolution() -> None:
+    # out[c, h, w] += x[k, 2h, 2w] * weight[c, k]
+    image, weight = (0, 28, 2, 196), (256, 0, 0, 1)
+    small = nest((64, 7, 7, 256), {3}, [image, weight], (49, 7, 1, 0), product=True)
+    tile = choose_register_tile(small, AVX512)
+    assert (tile.vector_dim, tile.lanes, tile.packed_input) == (0, 16, 1)
 
 
 def test_doubles_take_half_the_lanes() -> None:

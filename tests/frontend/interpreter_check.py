@@ -106,14 +106,6 @@ def slices(derived, table):
     return values[:2], first, rest, f"{first}-{values[-1]:03d}"
 
 
-def long_jumps(derived, table):
-    x = 0
-    for i in range(3):
-        if i:
-            LINES
-    return x
-
-
 def make_long_jumps():
     """Return a function whose jumps and names need EXTENDED_ARG prefixes."""
     lines = ["def long_jumps(derived, table):", "  x = 0", "  for i in range(3):"]

@@ -7,19 +7,22 @@ from typing import Any
 import pytest
 import test_layers
 import test_operators
+import test_reductions
+import test_structure
 import torch
+from samples import X
 
 from magweld.frontend.importer import import_graph
 from magweld.frontend.importer.operators import RULES, is_generated
 
 TABLES = [
     test_operators.BINARY,
-    test_operators.STRUCTURE,
-    test_operators.REDUCTIONS,
+    test_structure.STRUCTURE,
+    test_reductions.REDUCTIONS,
     test_layers.GENERATED,
     test_layers.EXTERNAL,
     test_layers.ATTENTION,
-    {name: (f, (test_operators.X,)) for name, f in test_operators.UNARY.items()},
+    {name: (f, (X,)) for name, f in test_operators.UNARY.items()},
 ]
 
 

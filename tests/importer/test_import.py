@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ from linalg_reference import Reference
 
 from magweld.bindings import ir
 from magweld.context import make_context
-from magweld.frontend.importer import import_graph
+from magweld.frontend.importer import import_graph, refusals
 from magweld.passes.graph.lower_torch_to_linalg import (
     LowerTorchToLinalg,
     UnloweredError,
@@ -104,3 +106,11 @@ def test_source_lines_come_from_the_recording(record: Any) -> None:
     imported = import_graph(graph, inputs())
     assert imported.where("mm") == "node 'mm' (model.py:12)"
     assert imported.where("nothing") == "node 'nothing'"
+
+
+def test_documentation_lists_every_refusal() -> None:
+    page = Path(__file__).parents[2] / "docs" / "importer.md"
+    listed = set(re.findall(r"^\| `([a-z-]+)` \|", page.read_text(), re.MULTILINE))
+    entries = vars(refusals).values()
+    known = {entry.id for entry in entries if isinstance(entry, refusals.Refusal)}
+    assert listed == known

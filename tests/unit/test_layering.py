@@ -42,6 +42,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "magweld.env": (),
     "magweld.codegen": DESCRIPTIONS,
     "magweld.compiler_options": DESCRIPTIONS,
+    "magweld.compiler_options": DESCRIPTIONS,
     "magweld.context": DESCRIPTIONS,
     "magweld.dialects": DESCRIPTIONS,
     "magweld.reproducer": DESCRIPTIONS,

@@ -1,0 +1,1 @@
+"""Ahead-of-time compilation: artifacts that are saved, loaded and called."""

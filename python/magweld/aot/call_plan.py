@@ -1,0 +1,126 @@
+"""Owns what an artifact does around its compiled function, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from magweld.aot.operator_call import OperatorCall
+from magweld.frontend.importer.dtypes import carried
+from magweld.frontend.importer.epilogue import (
+    Buffer,
+    BufferOutput,
+    Epilogue,
+    InputOutput,
+    InputViewOutput,
+    Output,
+    ResultOutput,
+    SameOutput,
+    Window,
+)
+
+
+@dataclass(frozen=True)
+class CallPlan:
+    """The way of tensors into the compiled function and out of it.
+
+    Attributes:
+        feeds: For each input of the graph whether it is of the state, and which.
+        arguments: For each argument of the function, which input of the graph.
+        converted: Arguments that must be made contiguous or given another type.
+        epilogue: What happens after the function.
+        externals: Operators that run through torch, by node name.
+    """
+
+    feeds: tuple[tuple[bool, int], ...]
+    arguments: tuple[int, ...]
+    converted: tuple[int, ...]
+    epilogue: Epilogue
+    externals: dict[str, OperatorCall]
+
+    def gather(self, inputs: Sequence[Tensor], state: Sequence[Tensor]) -> list[Tensor]:
+        """Return the inputs of the graph."""
+        return [(state if held else inputs)[index] for held, index in self.feeds]
+
+    def prepare(self, every: Sequence[Tensor]) -> list[Tensor]:
+        """Return the arguments of the compiled function."""
+        arguments = [every[position] for position in self.arguments]
+        for number in self.converted:
+            arguments[number] = carried(arguments[number].contiguous())
+        return arguments
+
+    def run_external(self, node: str, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """Run an operator through torch."""
+        return self.externals[node](tensors)
+
+    def to_json(self) -> Any:
+        """Return it as JSON data."""
+        epilogue = self.epilogue
+        return {
+            "feeds": self.feeds,
+            "arguments": self.arguments,
+            "converted": self.converted,
+            "externals": {k: call.to_json() for k, call in self.externals.items()},
+            "writes": epilogue.writes,
+            "carried": [[n, _dtype_name(dtype)] for n, dtype in epilogue.carried],
+            "buffers": [
+                [_dtype_name(b.dtype), b.count, [[r, asdict(w)] for r, w in b.fills]]
+                for b in epilogue.buffers
+            ],
+            "outputs": [
+                [type(output).__name__, asdict(output)]  # type: ignore[call-overload]
+                for output in epilogue.outputs
+            ],
+        }
+
+    @staticmethod
+    def from_json(data: Any) -> CallPlan:
+        """Rebuild it."""
+        outputs = tuple(_OUTPUTS[kind](fields) for kind, fields in data["outputs"])
+        epilogue = Epilogue(
+            writes=tuple((a, b) for a, b in data["writes"]),
+            buffers=tuple(_buffer(*fields) for fields in data["buffers"]),
+            outputs=outputs,
+            structure=pytree.tree_structure(tuple(range(len(outputs)))),
+            carried=tuple((n, getattr(torch, name)) for n, name in data["carried"]),
+        )
+        return CallPlan(
+            tuple((held, index) for held, index in data["feeds"]),
+            tuple(data["arguments"]),
+            tuple(data["converted"]),
+            epilogue,
+            {k: OperatorCall.from_json(call) for k, call in data["externals"].items()},
+        )
+
+
+def _dtype_name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _window(data: Any) -> Window:
+    return Window(tuple(data["shape"]), tuple(data["stride"]), data["offset"])
+
+
+def _optional_window(data: Any) -> Window | None:
+    return None if data is None else _window(data)
+
+
+def _buffer(dtype: str, count: int, fills: Any) -> Buffer:
+    windows = tuple((result, _window(window)) for result, window in fills)
+    return Buffer(getattr(torch, dtype), count, windows)
+
+
+_OUTPUTS: dict[str, Callable[[Any], Output]] = {
+    "InputOutput": lambda d: InputOutput(d["input"]),
+    "InputViewOutput": lambda d: InputViewOutput(d["input"], _window(d["window"])),
+    "SameOutput": lambda d: SameOutput(d["position"]),
+    "ResultOutput": lambda d: ResultOutput(
+        d["result"], _optional_window(d["window"])
+    ),
+    "BufferOutput": lambda d: BufferOutput(d["buffer"], _window(d["window"])),
+}

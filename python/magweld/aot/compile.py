@@ -1,0 +1,160 @@
+"""Owns ahead-of-time compilation: one traced call of a model to an artifact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+
+from magweld.aot.artifact import Artifact, shares_memory
+from magweld.aot.call_plan import CallPlan
+from magweld.aot.errors import (
+    CHANGES_STATE,
+    DERIVED_INPUT,
+    NOT_ONE_GRAPH,
+    SHARED_STATE,
+)
+from magweld.aot.operator_call import OperatorCall
+from magweld.aot.signature import Signature
+from magweld.aot.template import Template, Tensors, template_of
+from magweld.api import compile_imported
+from magweld.compiler_options import CompileOptions
+from magweld.frontend.importer.importer import ImportedGraph, import_graph
+from magweld.frontend.mock.steps import Make
+from magweld.frontend.record import Record
+from magweld.frontend.traced import trace
+
+_FROM_ARGUMENTS = ("args[", "kwargs[")
+
+
+@dataclass(frozen=True)
+class CapturedCall:
+    """One call of a model as a graph and where its tensors come from.
+
+    Attributes:
+        graph: The operators.
+        example_inputs: The tensors that the graph reads.
+        feeds: For each of them whether it is of the state, and which.
+        inputs: Tensors that the caller passed.
+        state: Tensors of the model, by the expression that reached them.
+        template: How the result is put together.
+        signature: The arguments of the call.
+    """
+
+    graph: fx.GraphModule
+    example_inputs: list[Tensor]
+    feeds: tuple[tuple[bool, int], ...]
+    inputs: list[Tensor]
+    state: dict[str, Tensor]
+    template: Template
+    signature: Signature
+
+
+def compile_for_host(call: CapturedCall) -> Artifact:
+    """Compile a captured call for this machine.
+
+    Raises:
+        UnsupportedError: The graph, or the way it uses tensors, cannot be compiled.
+        WorkerError: The compiler refused the graph or did not come back.
+    """
+    imported = import_graph(call.graph, call.example_inputs)
+    imported, program = compile_imported(imported, CompileOptions())
+    state = {name: _kept(tensor) for name, tensor in call.state.items()}
+    feeds = list(call.feeds)
+    for number, constant in enumerate(imported.constants):
+        feeds.append((True, len(state)))
+        state[f"constant {number}"] = _kept(constant)
+    if imported.epilogue.writes:
+        _require_private(call, imported)
+    plan = CallPlan(
+        tuple(feeds),
+        imported.arguments,
+        imported.converted,
+        imported.epilogue,
+        {name: OperatorCall.of(x) for name, x in imported.externals.items()},
+    )
+    return Artifact(program, call.signature, plan, call.template, state)
+
+
+def capture_call(
+    model: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> CapturedCall:
+    """Run a model once without gradients and capture it.
+
+    Raises:
+        UnsupportedError: It is not one graph, changes Python objects, or takes or
+            returns what an artifact cannot hold.
+    """
+    signature = Signature.of(args, kwargs)
+    inputs = signature.tensors(args, kwargs)
+    # Writes of the run are undone: the artifact starts where the model stood.
+    traced = trace(model, backend=_as_it_is)
+    with torch.no_grad():
+        traced(*args, **kwargs)
+        if not traced.records:
+            reasons = "; ".join(map(str, traced.breaks)) or "nothing was captured"
+            raise NOT_ONE_GRAPH.at(reasons)
+        (record,) = traced.records
+        fetched = record.program.check(tuple(args), dict(kwargs))
+    if type(fetched) is not list:
+        raise CHANGES_STATE.at("a second call would not run as the first")
+    return _captured(record, fetched, inputs, signature)
+
+
+def _as_it_is(graph: fx.GraphModule, inputs: list[Tensor]) -> Callable[..., Any]:
+    forward: Callable[..., Any] = graph.forward
+    return forward
+
+
+def _captured(
+    record: Record, fetched: list[Any], inputs: list[Tensor], signature: Signature
+) -> CapturedCall:
+    if not all(isinstance(step, Make) for step in record.mock.steps):
+        raise CHANGES_STATE.at("a write that is repeated on each call")
+    count = len(record.input_paths)
+    example_inputs = fetched[:count]
+    state: dict[str, Tensor] = {}
+    feeds = [
+        _feed(tensor, path, inputs, state)
+        for tensor, path in zip(example_inputs, record.input_paths, strict=True)
+    ]
+    node = record.graph.graph.output_node()
+    outputs = tuple(torch.empty(0) for _ in node.args[0])  # type: ignore[union-attr]
+    result = record.mock.replay(fetched[count:], outputs)
+    tensors = Tensors(outputs, inputs, list(state.values()))
+    return CapturedCall(
+        record.graph,
+        example_inputs,
+        tuple(feeds),
+        inputs,
+        state,
+        template_of(result, tensors),
+        signature,
+    )
+
+
+def _feed(
+    tensor: Tensor, path: str, inputs: Sequence[Tensor], state: dict[str, Tensor]
+) -> tuple[bool, int]:
+    for index, candidate in enumerate(inputs):
+        if candidate is tensor:
+            return False, index
+    if path.startswith(_FROM_ARGUMENTS):
+        raise DERIVED_INPUT.at(path)
+    state[path] = tensor
+    return True, len(state) - 1
+
+
+def _kept(tensor: Tensor) -> Tensor:
+    """Return a copy with the same strides and memory of its own."""
+    tensor = tensor.detach()
+    copy = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
+    return copy.copy_(tensor)
+
+
+def _require_private(call: CapturedCall, imported: ImportedGraph) -> None:
+    if shares_memory([*call.example_inputs, *imported.constants]):
+        raise SHARED_STATE.at("the captured graph")

@@ -1,0 +1,75 @@
+"""Owns the refusals of ahead-of-time compilation and of artifact files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from magweld.diagnostics import MagweldError, UnsupportedError
+
+
+class ArtifactError(MagweldError):
+    """A file that is no intact artifact, or none for this machine.
+
+    Attributes:
+        id: Stable kebab-case name of the kind of failure.
+    """
+
+    def __init__(self, id: str, message: str) -> None:
+        super().__init__(f"{message} [{id}]")
+        self.id = id
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """One reason why a program cannot become an artifact.
+
+    Attributes:
+        id: Stable name.
+        reason: What is not supported.
+        hint: What the user can do.
+    """
+
+    id: str
+    reason: str
+    hint: str
+
+    def at(self, where: str) -> UnsupportedError:
+        """Return the error to raise for a place."""
+        return UnsupportedError(self.id, self.reason, where=where, hint=self.hint)
+
+
+NOT_ONE_GRAPH = Refusal(
+    "artifact-no-graph",
+    "the program is not one graph",
+    "trace() takes it and runs the rest in Python; explain() tells where it breaks",
+)
+CHANGES_STATE = Refusal(
+    "artifact-state-change",
+    "the program changes Python objects, which an artifact has not",
+    "return the new values in place of storing them",
+)
+INPUT_KIND = Refusal(
+    "artifact-input",
+    "an input is neither a tensor nor a plain constant",
+    "pass tensors, numbers, strings, booleans or None, one for each parameter",
+)
+DERIVED_INPUT = Refusal(
+    "artifact-derived-input",
+    "the graph reads a tensor that is reached through an input",
+    "pass that tensor as an input of its own",
+)
+OUTPUT_KIND = Refusal(
+    "artifact-output",
+    "the program returns what is no tensor, plain constant, tuple, list or dict",
+    "return tensors in a tuple or a dict",
+)
+SHARED_STATE = Refusal(
+    "artifact-shared-state",
+    "the graph writes to tensors, and some of its tensors share memory",
+    "make the module hold tensors of their own",
+)
+EXTERNAL_CALL = Refusal(
+    "artifact-external",
+    "an operator that runs through torch has an argument that cannot be saved",
+    "keep the operator out of the compiled part",
+)

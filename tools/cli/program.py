@@ -1,0 +1,107 @@
+"""Owns the reading of models and inputs from a command line."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from magweld.diagnostics import MagweldError
+from magweld.runtime.dtypes import TORCH_DTYPES
+
+_SHAPE = re.compile(r"(?P<extents>(\d+x)*)(?P<dtype>[a-z]\w*)", re.ASCII)
+
+
+class CommandLineError(MagweldError):
+    """A word of the command line that names nothing usable."""
+
+
+def load_model(text: str) -> Callable[..., Any]:
+    """Return what the factory of "MODULE:FACTORY" makes.
+
+    Raises:
+        CommandLineError: There is no such module or factory, or it raised.
+    """
+    module_name, separator, factory_name = text.rpartition(":")
+    if not (separator and module_name and factory_name):
+        raise CommandLineError(f"expected MODULE:FACTORY, got '{text}'")
+    module = _load_module(module_name)
+    factory = getattr(module, factory_name, None)
+    if not callable(factory):
+        reason = "is not callable" if hasattr(module, factory_name) else "is not there"
+        raise CommandLineError(f"'{factory_name}' of '{module_name}' {reason}")
+    try:
+        model: object = factory()
+    except Exception as error:
+        message = f"'{text}' raised {type(error).__name__}: {error}"
+        raise CommandLineError(message) from error
+    if not callable(model):
+        raise CommandLineError(
+            f"'{text}' gave a {type(model).__name__}, expected a model or function"
+        )
+    return model
+
+
+def example_inputs(texts: Sequence[str]) -> tuple[Tensor, ...]:
+    """Return random tensors for descriptions such as "8x3xf32", always the same.
+
+    Floating-point elements are normally distributed, others are 0 or 1: as indices
+    they are in range everywhere.
+
+    Raises:
+        CommandLineError: A description is ill-formed.
+    """
+    generator = torch.Generator().manual_seed(0)
+    return tuple(random_tensor(*_parse(text), generator) for text in texts)
+
+
+def random_tensor(
+    shape: Sequence[int], dtype: torch.dtype, generator: torch.Generator
+) -> Tensor:
+    """Return a tensor as `example_inputs` makes them."""
+    if dtype.is_floating_point or dtype.is_complex:
+        return torch.randn(tuple(shape), generator=generator).to(dtype)
+    return torch.randint(0, 2, tuple(shape), generator=generator).to(dtype)
+
+
+def _parse(text: str) -> tuple[list[int], torch.dtype]:
+    match = _SHAPE.fullmatch(text)
+    if match is None or match["dtype"] not in TORCH_DTYPES:
+        known = ", ".join(name for name in TORCH_DTYPES if name.isalnum())
+        raise CommandLineError(
+            f"expected an input such as 1x3x8x8xf32, got '{text}'; types: {known}"
+        )
+    extents = [int(extent) for extent in match["extents"].split("x") if extent]
+    return extents, TORCH_DTYPES[match["dtype"]]
+
+
+def _load_module(name: str) -> ModuleType:
+    try:
+        if name.endswith(".py"):
+            return _load_file(Path(name))
+        # As with `python -m`: modules of the current folder come first.
+        sys.path.insert(0, "")
+        return importlib.import_module(name)
+    except Exception as error:
+        message = f"cannot load '{name}': {type(error).__name__}: {error}"
+        raise CommandLineError(message) from error
+
+
+def _load_file(path: Path) -> ModuleType:
+    # A script finds the modules beside it, as if python had started it.
+    sys.path.insert(0, str(path.resolve().parent))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None, "the suffix is one of Python's"
+    assert spec.loader is not None, "a file has a loader"
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,91 @@
+"""Owns the entry point of `magweld`: the command line and what a failure looks like."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+
+from magweld import __version__, env
+from magweld.diagnostics import MagweldError
+
+_MODEL = "MODULE:FACTORY; MODULE is importable or a .py file, FACTORY() gives the model"
+_INPUTS = "one for each input: 1x3x224x224xf32, 8x128xi64, f32, ..."
+
+
+def _devices(parser: argparse.ArgumentParser) -> None:
+    """Show the known devices and their memory levels."""
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _compile(parser: argparse.ArgumentParser) -> None:
+    """Compile a model ahead of time into a file."""
+    _add_model(parser)
+    parser.add_argument("--target", default="cpu", help="cpu, nvvm:sm_80, ...")
+    parser.add_argument("-o", dest="output", required=True, help="file to write")
+
+
+def _run(parser: argparse.ArgumentParser) -> None:
+    """Run a compiled file on random inputs or on arrays from a file."""
+    parser.add_argument("file", help="what `magweld compile` wrote")
+    parser.add_argument("--inputs", default="random", help="random, or a .npz file")
+    parser.add_argument("-o", dest="output", required=True, help=".npz file to write")
+
+
+def _explain(parser: argparse.ArgumentParser) -> None:
+    """Tell what is captured, guarded, fused and left to torch."""
+    _add_model(parser)
+
+
+def _bench(parser: argparse.ArgumentParser) -> None:
+    """Time a model, eager against compiled."""
+    _add_model(parser)
+    parser.add_argument("--rounds", type=int, default=20, help="calls of each")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+_COMMANDS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
+    "bench": _bench,
+    "compile": _compile,
+    "devices": _devices,
+    "explain": _explain,
+    "run": _run,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a sub-command and return the exit code: 1 with one message if it fails."""
+    options = _parser().parse_args(arguments)
+    try:
+        # Imported late: showing the help must not load torch.
+        command = importlib.import_module(f"magweld.tools.cli.{options.command}")
+        command.run(options)
+    except (MagweldError, OSError, env.EnvironmentVariableError) as error:
+        if env.DEBUG.get() >= len(env.DEBUG_LEVELS) - 1:
+            traceback.print_exc()
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="magweld", description="Compile PyTorch programs and look inside."
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, add_arguments in _COMMANDS.items():
+        text = add_arguments.__doc__
+        add_arguments(commands.add_parser(name, help=text, description=text))
+    return parser
+
+
+def _add_model(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help=_MODEL)
+    parser.add_argument("--inputs", nargs="+", required=True, help=_INPUTS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
