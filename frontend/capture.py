@@ -31,7 +31,7 @@ from magweld.frontend.guards.torch_state import torch_state
 from magweld.frontend.mock.plan import Planner
 from magweld.frontend.mock.steps import Mock
 from magweld.frontend.monitor.code_table import CodeTables
-from magweld.frontend.monitor.events import event_source
+from magweld.frontend.monitor.events import collector_paused, event_source
 from magweld.frontend.monitor.session import Session
 from magweld.frontend.monitor.stack import FrameReader, StackReader, is_supported
 from magweld.frontend.operators.graph import OperatorGraph, build_graph
@@ -131,7 +131,9 @@ def capture(
     if session.stopped is not None:
         return Outcome(result, None, session.stopped)
     try:
-        finished = _finish(session, recorder, Arguments(args, kwargs), state, result)
+        with collector_paused():
+            arguments = Arguments(args, kwargs)
+            finished = _finish(session, recorder, arguments, state, result)
     except StopRecordingError as stop:
         return Outcome(result, None, Break(stop.refusal, stop.detail, ""))
     return Outcome(result, finished, None)

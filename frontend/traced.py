@@ -176,6 +176,8 @@ class Traced:
             input_paths=captured.input_paths,
             compiled=run_eagerly(module, []),
         )
+        if captured.graph.is_empty:
+            return record
         if captured.graph.trains and not self._backend.differentiates:
             record.breaks.append(Break(CATALOGUE["training-graph"], "", ""))
             return record

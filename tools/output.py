@@ -10,15 +10,23 @@ from pathlib import Path
 
 
 def write_output(text: str, target: str) -> None:
-    """Write text to a file, or to stdout for `-`.
+    """Write text as `write_data` writes bytes.
+
+    Raises:
+        OSError: The text could not be written completely.
+    """
+    write_data(text.encode("utf-8", "surrogateescape"), target)
+
+
+def write_data(data: bytes, target: str) -> None:
+    """Write bytes to a file, or to stdout for `-`.
 
     A regular file is replaced in one step and keeps its permissions; if anything
     fails, what it held before is still there.
 
     Raises:
-        OSError: The text could not be written completely.
+        OSError: The bytes could not be written completely.
     """
-    data = text.encode("utf-8", "surrogateescape")
     try:
         _write(data, target)
     except OSError as error:

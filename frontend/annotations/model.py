@@ -32,7 +32,6 @@ class Result(Enum):
 
     VALUE = auto()  # a scalar or identity that follows from what was read
     FRESH = auto()  # a new object, or one that a read has made known
-    KNOWN = auto()  # an object that a read has made known
 
 
 class Write(Enum):

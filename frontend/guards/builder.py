@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from magweld.frontend.guards import emit
+from magweld.frontend.guards.classes import ClassGuards
 from magweld.frontend.guards.emit import Names
 from magweld.frontend.guards.guard import (
     FILENAME,
@@ -92,6 +93,12 @@ class Builder:
             self._absent(edge, base, path)
             return
         source = emit.fetch(edge, base, self.names)
+        if edge.kind is Kind.NONEMPTY:
+            filled: bool = edge.value
+            wrong = ast.UnaryOp(ast.Not(), source) if filled else source
+            expected = f"== {filled}"
+            self.guard(Category.CONTENT, path, expected, where, self.unless(wrong))
+            return
         if edge.kind in _COMPARED:
             temporary = emit.assign("t", source)
             test = _COMPARED[edge.kind](self.names, emit.name("t"), edge.value)
@@ -154,13 +161,39 @@ class Builder:
         path: str,
         expected: str,
         check: Callable[..., Any],
-        nodes: Iterable[Node],
-        where: Where | None = None,
+        nodes: Sequence[Node] = (),
+        reason: Callable[..., str] | None = None,
     ) -> None:
-        """Guard by a function of fetched objects; it returns whether they fit."""
+        """Guard by a function of fetched objects; it returns whether they fit.
+
+        Args:
+            category: What the guard is about.
+            path: What it tests, for the reader.
+            expected: What must come out, for the reader.
+            check: The function.
+            nodes: Its arguments.
+            reason: Function of the same arguments that tells why they do not fit.
+        """
         called = emit.call(self.names.constant(check), *map(self.variable, nodes))
-        test = ast.UnaryOp(ast.Not(), called)
-        self.guard(category, path, expected, where, self.unless(test))
+        why = None
+        if reason is not None:
+            why = emit.call(self.names.constant(reason), *map(self.variable, nodes))
+        leave = self.unless(ast.UnaryOp(ast.Not(), called), why)
+        self.guard(category, path, expected, None, leave)
+
+    def lookups(self, guards: ClassGuards, edges: Sequence[Edge]) -> None:
+        """Guard all class lookups by one call; it tells which of them fails."""
+        first = len(self._guards)
+        number = emit.assign("t", emit.call(self.names.constant(guards.check)))
+        index = ast.BinOp(ast.Constant(first), ast.Add(), emit.name("t"))
+        result = emit.call(self.names.constant(failure), index)
+        test = emit.compare(emit.name("t"), ast.GtE(), ast.Constant(0))
+        statements: list[ast.stmt] = [number, ast.If(test, [ast.Return(result)], [])]
+        for edge in edges:
+            expected = f"is {shown(edge.value)}"
+            path = describe(edge)
+            self.guard(Category.CLASS, path, expected, edge.where, *statements)
+            statements = []
 
     def finish(self, fetched: Iterable[Node]) -> GuardProgram:
         """Compile the program; a success returns the fetched objects as a list."""
@@ -229,7 +262,6 @@ def _keys_differ(names: Names, value: ast.expr, expected: Any) -> ast.expr:
 
 _COMPARED = {
     Kind.LENGTH: _differs,
-    Kind.NONEMPTY: _differs,
     Kind.KEYS: _keys_differ,
     Kind.MEMBERS: _keys_differ,
 }

@@ -10,7 +10,7 @@ import torch
 
 from magweld.frontend.guards.builder import Builder
 from magweld.frontend.guards.classes import ClassGuards, ClassLookup
-from magweld.frontend.guards.guard import Category, GuardProgram, shown
+from magweld.frontend.guards.guard import Category, GuardProgram
 from magweld.frontend.guards.torch_state import (
     OverlapCheck,
     TensorCheck,
@@ -62,7 +62,6 @@ def derive_guards(
         "grad mode, autocast, default dtype, mode stacks",
         "as recorded",
         lambda: torch_state() == state,
-        (),
     )
     _guard_classes(builder, graph)
     for edge in graph.edges.values():
@@ -76,23 +75,9 @@ def derive_guards(
 
 def _guard_classes(builder: Builder, graph: RefGraph) -> None:
     edges = [e for e in graph.edges.values() if e.kind is Kind.CLASS_ATTRIBUTE]
-    if not edges:
-        return
-    guards = ClassGuards([ClassLookup(e.container.obj, e.key, e.value) for e in edges])
-    builder.external(
-        Category.CLASS,
-        f"{len(edges)} attributes of classes",
-        "as recorded",
-        lambda: guards.check() < 0,
-        (),
-    )
-    for edge in edges:
-        path = f"{edge.container.obj.__qualname__}.{_key_text(edge.key)}"
-        builder.guard(Category.CLASS, path, f"is {shown(edge.value)}", edge.where)
-
-
-def _key_text(key: Any) -> str:
-    return key if type(key) is str else f"super({key[0].__qualname__}).{key[1]}"
+    if edges:
+        lookups = [ClassLookup(e.container.obj, e.key, e.value) for e in edges]
+        builder.lookups(ClassGuards(lookups), edges)
 
 
 def _guard_identities(builder: Builder, graph: RefGraph) -> None:
@@ -116,12 +101,14 @@ def _guard_tensors(builder: Builder, recorder: OperatorRecorder) -> None:
     tensors: list[torch.Tensor] = [node.obj for node in nodes]
     names = ", ".join(path_of(node) for node in nodes[:3])
     more = f" and {len(nodes) - 3} more" if len(nodes) > 3 else ""
+    check = TensorCheck(tensors, [path_of(node) for node in nodes])
     builder.external(
         Category.TENSOR,
         names + more,
         "dtype, device, layout, shape, strides, requires_grad; pairwise distinct",
-        TensorCheck(tensors).check,
+        check.check,
         nodes,
+        check.reason,
     )
     if recorder.written:
         builder.external(

@@ -132,7 +132,7 @@ def _length(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
 
 
 def _nonempty(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
-    return call(names.constant(bool), _length(edge, base, names))
+    return base if _is_exact(edge) else _length(edge, base, names)
 
 
 def _keys(edge: Edge, base: ast.expr, names: Names) -> ast.expr:

@@ -33,16 +33,17 @@ def torch_state() -> tuple[Any, ...]:
 class TensorCheck:
     """Class, dtype, device, layout, shape, strides, flags; pairwise distinct."""
 
-    def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
-        self.count = len(tensors)
+    def __init__(self, tensors: Sequence[torch.Tensor], names: list[str]) -> None:
+        self._names = names
         self._guards = TensorGuards(
             *tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None
         )
         self.check = self._guards.check
 
-    def reason(self, tensors: Sequence[torch.Tensor], names: list[str]) -> str:
+    def reason(self, *tensors: torch.Tensor) -> str:
         """Return why tensors do not fit."""
-        return str(self._guards.check_verbose(*tensors, tensor_check_names=names))
+        verdict = self._guards.check_verbose(*tensors, tensor_check_names=self._names)
+        return str(verdict)
 
 
 class OverlapCheck:

@@ -92,6 +92,15 @@ def _divisible_pool(node: fx.Node) -> bool:
     )
 
 
+def _fractional_power(node: fx.Node) -> bool:
+    # Whole exponents are lowered to an operation that vectors do not have.
+    return _floats(node) and not float(argument(node, "exponent")).is_integer()
+
+
+def _power_of_many(node: fx.Node) -> bool:
+    return _floats(node) and values_of(operand(node, 1)).dim() > 0
+
+
 def _growing_pad(node: fx.Node) -> bool:
     return all(extent >= 0 for extent in argument(node, "pad"))
 
@@ -123,8 +132,6 @@ RULES: dict[OpOverload, Rule] = {
             aten.mean.dim,
             aten.mm.default,
             aten.pow.Scalar,
-            aten.pow.Tensor_Scalar,
-            aten.pow.Tensor_Tensor,
             aten.round.default,
             aten.rsqrt.default,
             aten.sigmoid.default,
@@ -137,6 +144,8 @@ RULES: dict[OpOverload, Rule] = {
     aten._adaptive_avg_pool2d.default: _divisible_pool,
     aten.constant_pad_nd.default: _growing_pad,
     aten.convolution.default: _forward_convolution,
+    aten.pow.Tensor_Scalar: _fractional_power,
+    aten.pow.Tensor_Tensor: _power_of_many,
     **_table(_float_result, [aten.div.Tensor, aten.div.Scalar]),
     **_table(
         _no_bool_result,

@@ -114,9 +114,21 @@ def _multiply(x: Tensor, y: Tensor) -> Any:
 
 
 def _power(x: Tensor, exponent: Any) -> Any:
-    if not x.is_floating_point() or exponent not in _POWERS:
+    if not x.is_floating_point():
         return NotImplemented
-    return _POWERS[exponent](x)
+    if exponent in _POWERS:
+        return _POWERS[exponent](x)
+    if not float(exponent).is_integer() or abs(exponent) > _MAX_SQUARED_EXPONENT:
+        return NotImplemented
+    product = _by_squaring(x, abs(int(exponent)))
+    return product if exponent > 0 else torch.reciprocal(product)
+
+
+def _by_squaring(x: Tensor, exponent: int) -> Tensor:
+    if exponent == 1:
+        return x
+    half = _by_squaring(x, exponent // 2)
+    return half * half if exponent % 2 == 0 else half * half * x
 
 
 def _reciprocal(x: Tensor) -> Any:
@@ -125,14 +137,15 @@ def _reciprocal(x: Tensor) -> Any:
     return _number(1.0, x.dtype) / x
 
 
-# The exponents that torch treats apart, in the way it does.
+# Beyond it the roundings of the products add up to more than those of a power.
+_MAX_SQUARED_EXPONENT = 16
+
+# Exponents that have an operator of their own, as torch has it.
 _POWERS: dict[float, Callable[[Tensor], Tensor]] = {
+    0.0: torch.ones_like,
     0.5: torch.sqrt,
-    2.0: lambda x: x * x,
-    3.0: lambda x: x * x * x,
+    1.0: torch.clone,
     -0.5: torch.rsqrt,
-    -1.0: torch.reciprocal,
-    -2.0: lambda x: torch.reciprocal(x * x),
 }
 
 _OURS: dict[OpOverload, Callable[..., Any]] = {

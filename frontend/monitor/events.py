@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
 from typing import Any, Protocol
 
@@ -56,7 +57,7 @@ class TraceEvents:
             raise StopRecordingError("tracer-active", type(sys.gettrace()).__name__)
         self._sink = sink
         tracer = self._enter
-        with _collector_paused():
+        with collector_paused():
             sys.settrace(tracer)
             try:
                 return call()
@@ -117,7 +118,7 @@ class MonitoringEvents:
         for event, callback in table.items():
             monitoring.register_callback(self._tool, event, callback)
         frames = sum(e for e in table if e != events.INSTRUCTION)
-        with _collector_paused():
+        with collector_paused():
             monitoring.set_events(self._tool, frames)
             try:
                 return call()
@@ -168,15 +169,19 @@ class MonitoringEvents:
             self._sink.leave(frame)
 
 
-class _collector_paused:
-    """No garbage collection while monitoring: finalizers would be observed."""
+@contextlib.contextmanager
+def collector_paused() -> Iterator[None]:
+    """Hold back garbage collection.
 
-    def __enter__(self) -> None:
-        self._was_enabled = gc.isenabled()
-        gc.disable()
-
-    def __exit__(self, *exc: object) -> None:
-        if self._was_enabled:
+    Finalizers would be observed as part of the program, and collections in between
+    take longer than the monitoring itself.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
             gc.enable()
 
 

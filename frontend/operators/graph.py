@@ -24,6 +24,12 @@ class OperatorGraph:
     inputs: tuple[GraphInput, ...]
     trains: bool
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to compute."""
+        nodes = self.module.graph.nodes
+        return all(node.op in ("placeholder", "output") for node in nodes)
+
 
 def build_graph(
     recorder: OperatorRecorder, outputs: list[fx.Node], grad_enabled: bool

@@ -65,7 +65,6 @@ class OperatorWatch(_Mode):  # type: ignore[misc]
     """Notes what the operators below one torch call do.
 
     Attributes:
-        calls: Operators dispatched so far.
         dynamic: Whether one of them had a result of dynamic shape.
         reads: Whether one of them made a Python value of a tensor.
         random: Whether one of them consumed random numbers.
@@ -75,7 +74,6 @@ class OperatorWatch(_Mode):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self._known: dict[Any, _Traits] = {}
-        self.calls = 0
         self.reset()
 
     @classmethod
@@ -97,7 +95,6 @@ class OperatorWatch(_Mode):  # type: ignore[misc]
         traits = self._known.get(func)
         if traits is None:
             traits = self._known[func] = _traits(func)
-        self.calls += 1
         self.dynamic |= traits.dynamic and not _gathers(func, args)
         self.reads |= traits.reads
         self.random |= traits.random

@@ -2,8 +2,8 @@
 
 Bounds of the error over all of single precision, in units in the last place, which
 tests/cpu/test_math_functions.py measures against double precision: exp 1.5, exp2 1,
-expm1 2, log 1, log2 1.5, log1p 2, erf 4, tanh 2, rsqrt 1.5. Infinities, NaN, signed zeros and
-subnormal numbers are those of IEEE 754.
+expm1 2, log 1, log2 1.5, log1p 2, erf 4, tanh 2, rsqrt 1.5. Infinities, NaN,
+signed zeros and subnormal numbers are those of IEEE 754.
 """
 
 from __future__ import annotations

@@ -72,6 +72,11 @@ class UnloweredError(PassError):
         )
         self.operations = tuple(operations)
 
+    @property
+    def nodes(self) -> list[str]:
+        """Names of the graph nodes that are left, sorted; unnamed ones are not in."""
+        return sorted({op.node for op in self.operations if op.node})
+
 
 @dataclass(frozen=True)
 class LowerTorchToLinalg(Pass):

@@ -1,3 +1,26 @@
 """magweld compiles eager PyTorch programs through MLIR."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from magweld.aot.entry import compile as compile
+    from magweld.aot.loading import load as load
+
 __version__ = "0.1.0"
+
+__all__ = ["__version__", "compile", "load"]
+
+_HOMES = {"compile": "magweld.aot.entry", "load": "magweld.aot.loading"}
+
+
+def __getattr__(name: str) -> Any:
+    # Tools that need no torch import this package as well.
+    import importlib
+
+    if name in _HOMES:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -21,6 +21,7 @@ from magweld.frontend.importer.importer import ImportedGraph, import_graph
 from magweld.runtime.container import encode_request
 from magweld.runtime.program import LoadedProgram
 from magweld.runtime.service import CompileService
+from magweld.runtime.sharing import shares_memory
 from magweld.targets import Backend, parse_target
 
 _logger = logging.getLogger(__name__)
@@ -158,5 +159,4 @@ def _through_torch(graph: fx.GraphModule, reason: str) -> Callable[..., Any]:
 def _call_unless_shared(
     compiled: CompiledGraph, eager: Callable[..., Any], *inputs: Tensor
 ) -> Any:
-    storages = {tensor.untyped_storage().data_ptr() for tensor in inputs}
-    return compiled(*inputs) if len(storages) == len(inputs) else eager(*inputs)
+    return eager(*inputs) if shares_memory(inputs) else compiled(*inputs)

@@ -94,10 +94,9 @@ def lower_to_tiles(
 
 
 def _unlowered_program(error: UnloweredError) -> Program:
-    nodes = sorted({op.node for op in error.operations if op.node})
-    if not nodes:
+    if not error.nodes:
         raise error
-    return Program((), (), (), arena_bytes=0, unlowered=tuple(nodes))
+    return Program((), (), (), arena_bytes=0, unlowered=tuple(error.nodes))
 
 
 def _compile_kernels(module: Any, host: HostFunction) -> tuple[bytes, ...]:

@@ -84,3 +84,9 @@ def compile_for(function: Callable[..., Any], *args: Any) -> Compiled:
 def compiled() -> Callable[..., Compiled]:
     """Return `compile_for`: (function, *args) to a compiled program."""
     return compile_for
+
+
+@pytest.fixture
+def same() -> Callable[[Any, Any], None]:
+    """Return `assert_same`."""
+    return assert_same

@@ -51,9 +51,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.fixture
-def use_task(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[str], None]:
+def use_task(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Let workers run a task of `fault_tasks` in place of the compiler."""
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
 

@@ -60,7 +60,7 @@ def test_gradients_run_through_torch(fresh_dynamo: Any) -> None:
     reference.load_state_dict(model.state_dict())
     compiled = torch.compile(model, backend="magweld")
     x = torch.randn(4, 6)
-    with pytest.warns(UserWarning, match="gradients.*runs through torch"):
+    with pytest.warns(UserWarning, match=r"gradients.*runs through torch"):
         compiled(x).sum().backward()
     reference(x).sum().backward()
     for mine, theirs in zip(model.parameters(), reference.parameters(), strict=True):
@@ -73,10 +73,11 @@ def test_symbolic_sizes_run_through_torch(fresh_dynamo: Any) -> None:
         return x.softmax(-1) * x.shape[0]
 
     compiled = torch.compile(function, backend="magweld", dynamic=True)
-    with pytest.warns(UserWarning, match="symbolic sizes.*runs through torch"):
-        for length in (3, 5, 7):
-            x = torch.randn(length, 6)
-            torch.testing.assert_close(compiled(x), function(x))
+    first = torch.randn(3, 6)
+    with pytest.warns(UserWarning, match=r"symbolic sizes.*runs through torch"):
+        torch.testing.assert_close(compiled(first), function(first))
+    x = torch.randn(5, 6)
+    torch.testing.assert_close(compiled(x), function(x))
     assert not fresh_dynamo
 
 

@@ -43,9 +43,7 @@ class Attention(nn.Module):
         self.heads = heads
         self.project = nn.Linear(width, 3 * width)
         self.norm = nn.LayerNorm(width)
-        self.mix = nn.Sequential(
-            nn.Linear(width, 32), nn.GELU(), nn.Linear(32, width)
-        )
+        self.mix = nn.Sequential(nn.Linear(width, 32), nn.GELU(), nn.Linear(32, width))
 
     def forward(self, x: Tensor) -> Tensor:
         batch, length, width = x.shape
@@ -214,8 +212,8 @@ def test_a_lowering_that_is_missing_after_all_is_remembered(
     compiled: Compile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The table of generated operators promises what the lowering does not hold.
-    rules = {**operators._RULES, torch.ops.aten.sort.default: lambda node: True}
-    monkeypatch.setattr(operators, "_RULES", rules)
+    rules = {**operators.RULES, torch.ops.aten.sort.default: lambda node: True}
+    monkeypatch.setattr(operators, "RULES", rules)
 
     def function(x: Tensor) -> Tensor:
         return (x * 3).sort(dim=1)[0] + 1

@@ -442,6 +442,23 @@ def test_numpy_state_is_refused(checker):
     assert check(x) == "native-call"
 
 
+def test_explain_names_the_class_lookup_that_failed(monkeypatch, x):
+    box = Box()
+    traced = trace(lambda x: x * box.factor(), backend="eager")
+    traced(x)
+    monkeypatch.setattr(Box, "kind", 4.0)
+    traced(x)
+    assert "last miss: Box.kind: expected is 1.0" in traced.explain()
+
+
+def test_explain_names_the_tensor_that_failed(x):
+    traced = trace(lambda x, y: x * y, backend="eager")
+    traced(x, x + 1.0)
+    traced(x, torch.ones(3, dtype=torch.float64))
+    assert "args[1]" in traced.explain().partition("last miss")[2]
+    assert "dtype" in traced.explain().partition("last miss")[2]
+
+
 def test_explain_names_the_guard_that_failed(x):
     box = Box()
     traced = trace(lambda x: x * box.value, backend="eager")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import math
 import operator
 import os
 import random
 import threading
+import weakref
 
 import pytest
 import torch
@@ -448,6 +450,16 @@ def test_failing_backend_costs_only_speed():
     assert "no code" in traced.explain()
 
 
+def test_graph_without_operators_needs_no_backend():
+    def backend(gm, inputs):
+        raise AssertionError("nothing is to be compiled")
+
+    traced = trace(lambda x, k: (x, k + 1), backend=backend)
+    for _ in range(2):
+        assert traced(x, 2) == (x, 3)
+    assert traced.stats()["hits"] == 1
+
+
 def test_callable_backend_gets_graph_and_inputs():
     seen = []
 
@@ -530,3 +542,17 @@ def test_records_are_limited():
         traced(x, k)
     assert traced.stats()["records"] == 32
     assert traced.stats()["hits"] == 40
+
+
+def test_records_keep_no_arguments_alive():
+    class Payload:
+        k = 2.0
+
+    traced = trace(lambda x, payload, items: (x * payload.k, items), backend="eager")
+    argument, payload, items = torch.ones(3), Payload(), [Payload()]
+    held = [weakref.ref(argument), weakref.ref(payload), weakref.ref(items[0])]
+    traced(argument, payload, items)
+    assert traced.stats()["records"] == 1, traced.explain()
+    del argument, payload, items
+    gc.collect()
+    assert [ref() for ref in held] == [None, None, None]

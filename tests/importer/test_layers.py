@@ -159,6 +159,7 @@ EXTERNAL: dict[str, Case] = {
         lambda x, w, u: torch.lstm_cell(x, (A[:, :3], A[:, 3:]), w, u),
         (A, floats(12, 6), floats(12, 3)),
     ),
+    "large-power": (lambda x: (x**17, x ** torch.tensor(2.0)), (A,)),
     "bernoulli-of": (lambda x: torch.bernoulli(x.sigmoid()), (A,)),
 }
 

@@ -44,6 +44,7 @@ UNARY: dict[str, Function] = {
     "pow-2": lambda x: x**2,
     "pow-half": lambda x: x**0.5,
     "pow-minus-1": lambda x: x**-1,
+    "pow-others": lambda x: (x.abs() ** 4, x.abs() ** 1.5, x**1 + 1, x**0, x**-2, x**3),
     "pow-of": lambda x: 2.0**x,
     "reciprocal": torch.reciprocal,
     "relu": F.relu,

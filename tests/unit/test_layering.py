@@ -51,13 +51,15 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "magweld.passes": DESCRIPTIONS,
     "magweld.runtime": DESCRIPTIONS,
     "magweld": ("magweld",),
+    "magweld.aot": ("magweld",),
     "magweld.api": ("magweld",),
     "magweld.compiler": ("magweld",),
+    "magweld.device_compiler": ("magweld",),
     "magweld.host_function": ("magweld",),
     "magweld.tools": ("magweld",),
 }
 
-TORCH_ALLOWED = ("magweld.api", "magweld.frontend", "magweld.runtime")
+TORCH_ALLOWED = ("magweld.aot", "magweld.api", "magweld.frontend", "magweld.runtime")
 
 # module -> what of torch_mlir it may import beside what magweld.bindings carries, why.
 TORCH_MLIR_ALLOWED: dict[str, tuple[str, str]] = {

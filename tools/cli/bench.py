@@ -12,7 +12,12 @@ from typing import Any
 import torch
 
 from magweld.frontend import trace
-from magweld.tools.cli.program import CommandLineError, example_inputs, load_model
+from magweld.tools.cli.program import (
+    CommandLineError,
+    example_inputs,
+    load_model,
+    require_runs,
+)
 from magweld.tools.cli.text import columns
 
 
@@ -22,12 +27,12 @@ def run(options: argparse.Namespace) -> None:
         raise CommandLineError(f"expected at least one round, got {options.rounds}")
     model = load_model(options.model)
     inputs = example_inputs(options.inputs)
+    require_runs(model, inputs)
     traced = trace(model)
     with torch.no_grad():
         start = time.perf_counter()
         traced(*inputs)
         first = time.perf_counter() - start
-        model(*inputs)
         calls = {"eager": lambda: model(*inputs), "magweld": lambda: traced(*inputs)}
         times = _times(calls, options.rounds)
     found = {name: _summary(values) for name, values in times.items()}
@@ -41,9 +46,7 @@ def run(options: argparse.Namespace) -> None:
     print(json.dumps(result, indent=2) if options.json else _text(result))
 
 
-def _times(
-    calls: dict[str, Callable[[], Any]], rounds: int
-) -> dict[str, list[float]]:
+def _times(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {name: [] for name in calls}
     # In turns: whatever else the machine does, it does to both.
     for _ in range(rounds):

@@ -9,7 +9,7 @@ import torch
 
 from magweld.api import CompiledGraph
 from magweld.frontend import Record, trace
-from magweld.tools.cli.program import example_inputs, load_model
+from magweld.tools.cli.program import example_inputs, load_model, require_runs
 from magweld.tools.cli.text import bytes_text, columns
 
 _HEADINGS = ("kernel", "operators", "tile", "level", "before", "after")
@@ -17,9 +17,11 @@ _HEADINGS = ("kernel", "operators", "tile", "level", "before", "after")
 
 def run(options: argparse.Namespace) -> None:
     """Trace one call without gradients and print what was found and decided."""
-    traced = trace(load_model(options.model))
+    model, inputs = load_model(options.model), example_inputs(options.inputs)
+    require_runs(model, inputs)
+    traced = trace(model)
     with torch.no_grad():
-        traced(*example_inputs(options.inputs))
+        traced(*inputs)
     print(traced.explain())
     for record in traced.records:
         print(_decisions(record))

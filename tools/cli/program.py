@@ -63,6 +63,20 @@ def example_inputs(texts: Sequence[str]) -> tuple[Tensor, ...]:
     return tuple(random_tensor(*_parse(text), generator) for text in texts)
 
 
+def require_runs(model: Callable[..., Any], inputs: Sequence[Tensor]) -> None:
+    """Call a model once as it is.
+
+    Raises:
+        CommandLineError: It raised: the inputs are not for this model.
+    """
+    try:
+        with torch.no_grad():
+            model(*inputs)
+    except Exception as error:
+        message = f"the model raised {type(error).__name__} on these inputs: {error}"
+        raise CommandLineError(message) from error
+
+
 def random_tensor(
     shape: Sequence[int], dtype: torch.dtype, generator: torch.Generator
 ) -> Tensor:

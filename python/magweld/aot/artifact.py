@@ -22,8 +22,8 @@ from magweld.aot.template import Template, Tensors, template_from_json
 from magweld.artifact import Program
 from magweld.runtime.container import ContainerError, decode_program, encode_program
 from magweld.runtime.errors import InputMismatchError
-from magweld.runtime.layout import storage_of
 from magweld.runtime.program import LoadedProgram
+from magweld.runtime.sharing import shares_memory
 
 KIND = "cpu"
 _PROGRAM = "program.bin"
@@ -84,19 +84,17 @@ class Artifact:
         Raises:
             OSError: It cannot be written.
         """
-        # Each tensor on its own: the format knows no shared memory.
-        state = {name: t.detach().clone() for name, t in self.state.items()}
         manifest = {
             "target": KIND,
             "host": host_description(),
             "signature": self.signature.to_json(),
             "plan": self.plan.to_json(),
             "template": self.template.to_json(),
-            "state": list(state),
+            "state": list(self.state),
         }
         members = {
             _PROGRAM: encode_program(self.program),
-            _STATE: safetensors.torch.save(state),
+            _STATE: safetensors.torch.save(self.state),
         }
         write_archive(Path(path), manifest, members)
 
@@ -134,8 +132,3 @@ def _require_private(tensors: Sequence[Tensor]) -> None:
     if shares_memory(tensors):
         message = "two arguments share memory, and the program writes to tensors"
         raise InputMismatchError(-1, message)
-
-
-def shares_memory(tensors: Sequence[Tensor]) -> bool:
-    """Tell whether two of the tensors have one storage."""
-    return len({storage_of(tensor) for tensor in tensors}) < len(tensors)

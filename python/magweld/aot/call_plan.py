@@ -119,8 +119,6 @@ _OUTPUTS: dict[str, Callable[[Any], Output]] = {
     "InputOutput": lambda d: InputOutput(d["input"]),
     "InputViewOutput": lambda d: InputViewOutput(d["input"], _window(d["window"])),
     "SameOutput": lambda d: SameOutput(d["position"]),
-    "ResultOutput": lambda d: ResultOutput(
-        d["result"], _optional_window(d["window"])
-    ),
+    "ResultOutput": lambda d: ResultOutput(d["result"], _optional_window(d["window"])),
     "BufferOutput": lambda d: BufferOutput(d["buffer"], _window(d["window"])),
 }

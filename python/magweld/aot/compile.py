@@ -9,12 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
-from magweld.aot.artifact import Artifact, shares_memory
+from magweld.aot.artifact import Artifact
 from magweld.aot.call_plan import CallPlan
 from magweld.aot.errors import (
     CHANGES_STATE,
+    DEPENDS_ON_DATA,
     DERIVED_INPUT,
     NOT_ONE_GRAPH,
+    REPEATED_INPUT,
     SHARED_STATE,
 )
 from magweld.aot.operator_call import OperatorCall
@@ -22,10 +24,12 @@ from magweld.aot.signature import Signature
 from magweld.aot.template import Template, Tensors, template_of
 from magweld.api import compile_imported
 from magweld.compiler_options import CompileOptions
-from magweld.frontend.importer.importer import ImportedGraph, import_graph
-from magweld.frontend.mock.steps import Make
+from magweld.frontend.guards.guard import Category
+from magweld.frontend.importer.importer import import_graph
+from magweld.frontend.mock.steps import Made, Make, Step
 from magweld.frontend.record import Record
 from magweld.frontend.traced import trace
+from magweld.runtime.sharing import shares_memory
 
 _FROM_ARGUMENTS = ("args[", "kwargs[")
 
@@ -60,15 +64,18 @@ def compile_for_host(call: CapturedCall) -> Artifact:
         UnsupportedError: The graph, or the way it uses tensors, cannot be compiled.
         WorkerError: The compiler refused the graph or did not come back.
     """
-    imported = import_graph(call.graph, call.example_inputs)
-    imported, program = compile_imported(imported, CompileOptions())
+    # Copies: the artifact's parameters are its own, and each has memory of its own.
     state = {name: _kept(tensor) for name, tensor in call.state.items()}
+    held = list(state.values())
+    sources = [(held if of_state else call.inputs)[i] for of_state, i in call.feeds]
+    imported = import_graph(call.graph, sources)
+    if imported.epilogue.writes and shares_memory(call.example_inputs):
+        raise SHARED_STATE.at("the captured graph")
+    imported, program = compile_imported(imported, CompileOptions())
     feeds = list(call.feeds)
     for number, constant in enumerate(imported.constants):
         feeds.append((True, len(state)))
         state[f"constant {number}"] = _kept(constant)
-    if imported.epilogue.writes:
-        _require_private(call, imported)
     plan = CallPlan(
         tuple(feeds),
         imported.arguments,
@@ -84,13 +91,16 @@ def capture_call(
 ) -> CapturedCall:
     """Run a model once without gradients and capture it.
 
+    The run is a real one: tensors that the model updates in place are updated by it.
+
     Raises:
         UnsupportedError: It is not one graph, changes Python objects, or takes or
             returns what an artifact cannot hold.
     """
     signature = Signature.of(args, kwargs)
     inputs = signature.tensors(args, kwargs)
-    # Writes of the run are undone: the artifact starts where the model stood.
+    if len(set(map(id, inputs))) < len(inputs):
+        raise REPEATED_INPUT.at("the example inputs")
     traced = trace(model, backend=_as_it_is)
     with torch.no_grad():
         traced(*args, **kwargs)
@@ -112,7 +122,12 @@ def _as_it_is(graph: fx.GraphModule, inputs: list[Tensor]) -> Callable[..., Any]
 def _captured(
     record: Record, fetched: list[Any], inputs: list[Tensor], signature: Signature
 ) -> CapturedCall:
-    if not all(isinstance(step, Make) for step in record.mock.steps):
+    for guard in record.guards:
+        # An artifact checks no guards: shapes and types are in its signature, Python
+        # state is fixed, but elements are new on each call.
+        if guard.category is Category.PREDICATE:
+            raise DEPENDS_ON_DATA.at(str(guard))
+    if not all(map(_is_fresh, record.mock.steps)):
         raise CHANGES_STATE.at("a write that is repeated on each call")
     count = len(record.input_paths)
     example_inputs = fetched[:count]
@@ -149,12 +164,9 @@ def _feed(
 
 
 def _kept(tensor: Tensor) -> Tensor:
-    """Return a copy with the same strides and memory of its own."""
-    tensor = tensor.detach()
-    copy = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
-    return copy.copy_(tensor)
+    return tensor.detach().clone(memory_format=torch.contiguous_format)
 
 
-def _require_private(call: CapturedCall, imported: ImportedGraph) -> None:
-    if shares_memory([*call.example_inputs, *imported.constants]):
-        raise SHARED_STATE.at("the captured graph")
+def _is_fresh(step: Step) -> bool:
+    """Tell whether a step makes an object, or fills one that was made."""
+    return isinstance(step, Make) or isinstance(step.target, Made)

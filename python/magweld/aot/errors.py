@@ -43,6 +43,16 @@ NOT_ONE_GRAPH = Refusal(
     "the program is not one graph",
     "trace() takes it and runs the rest in Python; explain() tells where it breaks",
 )
+DEPENDS_ON_DATA = Refusal(
+    "artifact-data-dependent",
+    "what the program does depends on the elements of a tensor",
+    "use torch.where, or compile the parts before and after separately",
+)
+REPEATED_INPUT = Refusal(
+    "artifact-repeated-input",
+    "one tensor is passed as two inputs",
+    "pass a copy for one of them",
+)
 CHANGES_STATE = Refusal(
     "artifact-state-change",
     "the program changes Python objects, which an artifact has not",

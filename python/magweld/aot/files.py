@@ -36,6 +36,9 @@ def write_archive(
     try:
         part.write_bytes(buffer.getvalue())
         os.replace(part, path)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise OSError(f"cannot write '{path}': {reason}") from error
     finally:
         part.unlink(missing_ok=True)
 

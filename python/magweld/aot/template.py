@@ -149,7 +149,9 @@ def template_from_json(data: Any) -> Template:
         kind, *fields = data
         return _READERS[kind](*fields)
     except (TypeError, ValueError, KeyError) as error:
-        raise ArtifactError("artifact-damaged", f"no result template: {error}") from error
+        raise ArtifactError(
+            "artifact-damaged", f"no result template: {error}"
+        ) from error
 
 
 def _sequence(kind: str) -> Callable[[Any], Template]:

@@ -1,0 +1,81 @@
+"""Owns `with` blocks, exceptions, formatting and the interpreter's own helpers."""
+
+from __future__ import annotations
+
+import types
+from typing import TYPE_CHECKING, Any, Final
+
+from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.rules.attributes import adopt_top
+from magweld.frontend.rules.calls import call_class
+from magweld.frontend.rules.functions import note_class, register_function
+from magweld.frontend.rules.protocols import read_value
+from magweld.frontend.state.mro import is_class
+from magweld.frontend.state.values import is_identity, is_scalar
+
+if TYPE_CHECKING:
+    from magweld.frontend.monitor.observer import Observer
+
+
+def before_with(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """BEFORE_WITH: pushes the bound `__exit__` and what `__enter__` returned."""
+    session = observer.session
+    for name in ("__enter__", "__exit__"):
+        method = note_class(session.graph, type(stack[-1]), name)
+        if type(method) is types.FunctionType:
+            register_function(session, method)
+        elif session.annotations.find(method) is None:
+            kind = type(stack[-1]).__qualname__
+            raise StopRecordingError("native-call", f"{kind}.{name}")
+    observer.after = _adopt_exit
+
+
+def _adopt_exit(observer: Observer, stack: list[Any]) -> None:
+    observer.session.graph.adopt(stack[-2])
+
+
+def push_exc_info(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """PUSH_EXC_INFO: an exception that native code raised is new."""
+    observer.session.graph.adopt(stack[-1])
+
+
+def raise_varargs(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """RAISE_VARARGS: a class is instantiated."""
+    if row.arg and is_class(stack[-row.arg]):
+        call_class(observer, stack[-row.arg], (), {})
+        observer.after = None
+
+
+def format_value(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """FORMAT_VALUE: the value, above it the specification if there is one."""
+    obj = stack[-2] if row.arg & 0x04 else stack[-1]
+    if is_scalar(obj) or is_identity(obj):
+        return
+    if observer.session.operators.is_tensor(type(obj)):
+        raise StopRecordingError("tensor-value", "format")
+    python = False
+    for name in ("__format__", "__str__", "__repr__"):
+        method = note_class(observer.session.graph, type(obj), name)
+        if type(method) is types.FunctionType:
+            register_function(observer.session, method)
+            python = True
+    if not python:
+        read_value(observer, obj)
+
+
+def call_intrinsic(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """CALL_INTRINSIC_1 of 3.12: unary plus, list to tuple, generator exits."""
+    if row.arg == _INTRINSIC_LIST_TO_TUPLE:
+        observer.after = adopt_top
+    elif row.arg == _INTRINSIC_UNARY_POSITIVE:
+        if not is_scalar(stack[-1]):
+            raise StopRecordingError("native-operator", "unary plus")
+    elif row.arg != _INTRINSIC_STOP_ITERATION:
+        raise StopRecordingError("opcode", f"CALL_INTRINSIC_1 {row.arg}")
+
+
+# Include/internal/pycore_intrinsics.h of CPython 3.12.
+_INTRINSIC_STOP_ITERATION: Final = 3
+_INTRINSIC_UNARY_POSITIVE: Final = 5
+_INTRINSIC_LIST_TO_TUPLE: Final = 6

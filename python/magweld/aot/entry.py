@@ -1,0 +1,50 @@
+"""Owns `magweld.compile`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from magweld.aot.artifact import Artifact
+from magweld.aot.compile import capture_call, compile_for_host
+from magweld.aot.compile_device import compile_for_gpu
+from magweld.aot.device import DeviceArtifact
+from magweld.frontend.importer.importer import import_graph
+from magweld.targets import Backend, parse_target
+
+
+def compile(
+    model: Callable[..., Any],
+    inputs: Sequence[Any] | Mapping[str, Any],
+    target: str = "cpu",
+) -> Artifact | DeviceArtifact:
+    """Compile a model ahead of time, without gradients.
+
+    The model runs once, which is a real run. What it reads beside its inputs, such as
+    parameters, is copied into the artifact.
+
+    Args:
+        model: Module or function.
+        inputs: Positional arguments, or keyword arguments by name: tensors and plain
+            constants. Shapes, strides, dtypes and constants become fixed.
+        target: "cpu" for this machine, or a GPU such as "nvvm:sm_80".
+
+    Returns:
+        What can be called and saved, for a GPU only saved.
+
+    Raises:
+        UnsupportedError: Unknown target, or the model cannot become an artifact.
+        WorkerError: The compiler refused the graph or did not come back.
+    """
+    chosen = parse_target(target)
+    args, kwargs = _arguments(inputs)
+    call = capture_call(model, args, kwargs)
+    if chosen.backend is Backend.CPU:
+        return compile_for_host(call)
+    return compile_for_gpu(import_graph(call.graph, call.example_inputs), target)
+
+
+def _arguments(
+    inputs: Sequence[Any] | Mapping[str, Any],
+) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    return ((), inputs) if isinstance(inputs, Mapping) else (inputs, {})

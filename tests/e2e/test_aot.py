@@ -1,0 +1,294 @@
+"""Artifacts: compiled ahead of time, saved, loaded and called against eager."""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import magweld
+from magweld.aot.artifact import Artifact
+from magweld.aot.device import DeviceArtifact
+from magweld.aot.errors import ArtifactError
+from magweld.diagnostics import UnsupportedError
+from magweld.runtime.errors import InputMismatchError
+
+LOAD = """
+import sys, torch, magweld
+artifact = magweld.load(sys.argv[1])
+x, expected = torch.load(sys.argv[2])
+torch.testing.assert_close(artifact(x), expected)
+assert not [name for name in sys.modules if "torch_mlir" in name]
+assert "magweld.compiler" not in sys.modules
+"""
+
+
+def layers() -> nn.Module:
+    made = nn.Sequential(nn.Linear(6, 9), nn.ReLU(), nn.Linear(9, 4))
+    return made.eval().requires_grad_(False)
+
+
+def structured(x: Tensor, y: Tensor) -> dict[str, Any]:
+    return {"both": (x + y, [x * 2, 3, None]), "same": x, "view": y.t(), "n": "text"}
+
+
+def through_torch(x: Tensor) -> tuple[Tensor, Tensor]:
+    values, order = (x + 1).sort(dim=1, descending=True)
+    return values * 2, order
+
+
+def shared(x: Tensor) -> tuple[Tensor, Tensor]:
+    doubled = x * 2
+    return doubled, doubled[1:]
+
+
+def writing(x: Tensor) -> Tensor:
+    x[:, 1].mul_(2)
+    return x.sum(0)
+
+
+CASES: dict[str, tuple[Callable[..., Any], list[Tensor]]] = {
+    "module": (layers(), [torch.randn(3, 6)]),
+    "embedding": (
+        nn.Embedding(8, 4).requires_grad_(False),
+        [torch.tensor([[1, 7], [0, 3]])],
+    ),
+    "structured": (structured, [torch.randn(3, 4), torch.randn(3, 4)]),
+    "externals": (through_torch, [torch.randn(3, 4)]),
+    "shared": (shared, [torch.randn(3, 4)]),
+    "writing": (writing, [torch.randn(3, 4)]),
+    "bytes": (lambda x: x + 3, [torch.arange(6, dtype=torch.uint8)]),
+    "transposed": (lambda x: x.relu(), [torch.randn(4, 3).t()]),
+    "half": (lambda x: x.softmax(-1), [torch.randn(3, 4, dtype=torch.bfloat16)]),
+}
+
+
+def saved_and_loaded(artifact: Any, folder: Path) -> Any:
+    artifact.save(folder / "a.mw")
+    return magweld.load(folder / "a.mw")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_artifacts_agree_with_eager(name: str, tmp_path: Path, same: Any) -> None:
+    function, inputs = CASES[name]
+    artifact = magweld.compile(function, copy.deepcopy(inputs))
+    for callable_ in (artifact, saved_and_loaded(artifact, tmp_path)):
+        mine, theirs = copy.deepcopy(inputs), copy.deepcopy(inputs)
+        same(callable_(*mine), function(*theirs))
+        same(mine, theirs)
+
+
+def test_a_result_that_is_an_input_is_that_input(tmp_path: Path) -> None:
+    artifact = magweld.compile(structured, [torch.randn(2, 3), torch.randn(2, 3)])
+    x, y = torch.randn(2, 3), torch.randn(2, 3)
+    result = saved_and_loaded(artifact, tmp_path)(x, y)
+    assert result["same"] is x
+    assert result["view"].data_ptr() == y.data_ptr()
+
+
+def test_parameters_are_the_artifact_s_own(tmp_path: Path) -> None:
+    model = layers()
+    x = torch.randn(3, 6)
+    artifact = magweld.compile(model, [x])
+    expected = model(x)
+    model[0].weight.zero_()  # type: ignore[index, union-attr, operator]
+    torch.testing.assert_close(artifact(x), expected)
+    torch.testing.assert_close(saved_and_loaded(artifact, tmp_path)(x), expected)
+
+
+def test_a_buffer_is_updated_in_the_artifact(tmp_path: Path) -> None:
+    model = nn.BatchNorm1d(4).requires_grad_(False)
+    artifact = magweld.compile(model, [torch.randn(8, 4)])
+    for _ in range(2):
+        x = torch.randn(8, 4)
+        torch.testing.assert_close(artifact(x), model(x))
+    (name,) = [n for n in artifact.state if "running_mean" in n]
+    torch.testing.assert_close(artifact.state[name], model.running_mean)
+    loaded = saved_and_loaded(artifact, tmp_path)
+    torch.testing.assert_close(loaded.state[name], model.running_mean)
+
+
+def test_keywords_and_constants(tmp_path: Path) -> None:
+    def function(x: Tensor, factor: int, shift: Tensor | None = None) -> Tensor:
+        return x * factor if shift is None else x * factor + shift
+
+    x, shift = torch.randn(3), torch.randn(3)
+    arguments = {"x": x, "shift": shift, "factor": 3}
+    artifact = saved_and_loaded(magweld.compile(function, arguments), tmp_path)
+    torch.testing.assert_close(artifact(factor=3, x=x, shift=shift), x * 3 + shift)
+    with pytest.raises(InputMismatchError, match="is 4, compiled for 3"):
+        artifact(factor=4, x=x, shift=shift)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((torch.randn(4, 6),), r"shape \[4, 6\], expected \[3, 6\]"),
+        ((torch.randn(3, 6, dtype=torch.float64),), "dtype torch.float64"),
+        ((torch.randn(6, 3).t(),), "strides"),
+        (("x",), "is a str"),
+        ((), "0 positional arguments"),
+    ],
+)
+def test_other_arguments_are_refused(arguments: Any, message: str) -> None:
+    artifact = magweld.compile(layers(), [torch.randn(3, 6)])
+    with pytest.raises(InputMismatchError, match=message):
+        artifact(*arguments)
+
+
+def test_loading_needs_no_compiler(tmp_path: Path) -> None:
+    model, x = layers(), torch.randn(3, 6)
+    magweld.compile(model, [x]).save(tmp_path / "a.mw")
+    torch.save((x, model(x)), tmp_path / "x.pt")
+    paths = [str(tmp_path / name) for name in ("a.mw", "x.pt")]
+    subprocess.run([sys.executable, "-c", LOAD, *paths], check=True, timeout=120)
+
+
+X = torch.ones(3)
+
+
+class Result:
+    def __init__(self, value: Tensor) -> None:
+        self.value = value
+
+
+class Counting(nn.Module):
+    calls = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        return x * 2
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "identity"),
+    [
+        (lambda x: Result(x + 1), [torch.randn(3)], "artifact-output"),
+        (lambda x: x[x > 0], [torch.randn(3)], "artifact-no-graph"),
+        (lambda x: x * float(x.sum()), [torch.randn(3)], "artifact-data-dependent"),
+        (lambda x: x if x.sum() > 0 else -x, [X], "artifact-data-dependent"),
+        (lambda x, y: x + y, [X, X], "artifact-repeated-input"),
+        (lambda x: x[0] + 1, [[torch.randn(3)]], "artifact-input"),
+        (Counting(), [torch.randn(3)], "artifact-state-change"),
+        (lambda x: x + 1, [torch.randn(3, dtype=torch.complex64)], "tensor-dtype"),
+    ],
+)
+def test_refusals(function: Any, arguments: Any, identity: str) -> None:
+    with pytest.raises(UnsupportedError) as raised:
+        magweld.compile(function, arguments)
+    assert raised.value.id == identity
+    assert raised.value.hint
+
+
+def test_inputs_that_share_memory_are_refused_where_it_matters() -> None:
+    def function(x: Tensor, y: Tensor) -> Tensor:
+        x.mul_(2)
+        return x + y
+
+    artifact = magweld.compile(function, [torch.randn(4), torch.randn(4)])
+    memory = torch.randn(6)
+    with pytest.raises(InputMismatchError, match="share memory"):
+        artifact(memory[:4], memory[2:])
+
+
+def rewrite(path: Path, change: Callable[[dict[str, bytes]], None]) -> None:
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    change(members)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+
+
+def change_manifest(key: str, value: Any) -> Callable[[dict[str, bytes]], None]:
+    def change(members: dict[str, bytes]) -> None:
+        manifest = json.loads(members["manifest.json"])
+        manifest[key] = value
+        members["manifest.json"] = json.dumps(manifest).encode()
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "identity"),
+    [
+        (change_manifest("version", 99), "artifact-version"),
+        (change_manifest("kind", "other"), "artifact-damaged"),
+        (change_manifest("template", ["nonsense"]), "artifact-damaged"),
+        (change_manifest("plan", {}), "artifact-damaged"),
+        (
+            change_manifest("host", {"triple": "other", "features": []}),
+            "artifact-host",
+        ),
+        (lambda members: members.pop("program.bin"), "artifact-damaged"),
+        (lambda members: members.update({"program.bin": b"x"}), "artifact-damaged"),
+        (
+            lambda members: members.update({"state.safetensors": b"x"}),
+            "artifact-damaged",
+        ),
+    ],
+)
+def test_damaged_files(change: Any, identity: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.mw"
+    magweld.compile(layers(), [torch.randn(3, 6)]).save(path)
+    rewrite(path, change)
+    with pytest.raises(ArtifactError) as raised:
+        magweld.load(path)
+    assert raised.value.id == identity
+
+
+def test_truncated_files(tmp_path: Path) -> None:
+    path = tmp_path / "a.mw"
+    magweld.compile(layers(), [torch.randn(3, 6)]).save(path)
+    data = path.read_bytes()
+    for length in (0, 10, len(data) // 2, len(data) - 1):
+        path.write_bytes(data[:length])
+        with pytest.raises(ArtifactError, match="artifact-damaged"):
+            magweld.load(path)
+
+
+@pytest.mark.parametrize("target", ["nvvm:sm_80", "nvvm:sm_90a", "rocdl:gfx942"])
+def test_gpus(target: str, tmp_path: Path) -> None:
+    pytest.importorskip("ziglang")
+    artifact = magweld.compile(layers(), [torch.randn(32, 6)], target=target)
+    assert isinstance(artifact, DeviceArtifact)
+    assert artifact.kernels
+    assert not artifact.refused
+    for kernel in artifact.kernels:
+        for launch, codes in zip(kernel.launches, kernel.codes, strict=True):
+            code = codes.get("assembly", codes.get("binary"))
+            assert code is not None
+            assert launch.symbol.encode() in code
+            assert min(*launch.grid, *launch.block) >= 1
+    assert saved_and_loaded(artifact, tmp_path) == artifact
+    with pytest.raises(ArtifactError, match="artifact-target"):
+        artifact(torch.randn(32, 6))
+
+
+def test_a_gpu_artifact_lists_what_has_no_code() -> None:
+    artifact = magweld.compile(through_torch, [torch.randn(32, 8)], "nvvm:sm_80")
+    assert isinstance(artifact, DeviceArtifact)
+    assert [reason for name, reason in artifact.refused.items() if "sort" in name]
+
+
+def test_an_unknown_target_is_refused_before_the_model_runs() -> None:
+    def function(x: Tensor) -> Tensor:
+        raise AssertionError("it must not run")
+
+    with pytest.raises(UnsupportedError, match="unknown-target"):
+        magweld.compile(function, [torch.randn(3)], target="nvvm:sm_1")
+
+
+def test_the_types_are_told_apart() -> None:
+    artifact = magweld.compile(layers(), [torch.randn(3, 6)])
+    assert isinstance(artifact, Artifact)
+    assert artifact.report()["groups"]

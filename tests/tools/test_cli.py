@@ -1,0 +1,179 @@
+"""The `magweld` command: what it prints and writes, and what it says of bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from magweld import api
+from magweld.targets import target_names
+from magweld.tools.magweld_cli import main
+
+MODEL = """
+import torch
+
+def mlp():
+    torch.manual_seed(0)
+    layers = (torch.nn.Linear(6, 9), torch.nn.GELU(), torch.nn.Linear(9, 4))
+    return torch.nn.Sequential(*layers).eval()
+
+def sorting():
+    return lambda x: {"sorted": (x * 2).sort(dim=1)[0], "first": x[0]}
+
+def broken():
+    raise RuntimeError("no such luck")
+
+number = lambda: 3
+text = "not callable"
+"""
+MLP = ["model.py:mlp", "--inputs", "5x6xf32"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A current folder with models and a cache of its own."""
+    (tmp_path / "model.py").write_text(MODEL, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MAGWELD_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    api.compile_service.cache_clear()
+    yield tmp_path
+    sys.modules.pop("model", None)
+    api.compile_service.cache_clear()
+
+
+def eager_mlp(x: torch.Tensor) -> torch.Tensor:
+    torch.manual_seed(0)
+    layers = (torch.nn.Linear(6, 9), torch.nn.GELU(), torch.nn.Linear(9, 4))
+    with torch.no_grad():
+        return torch.nn.Sequential(*layers).eval()(x)
+
+
+def test_devices(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["devices"]) == 0
+    output = capsys.readouterr().out
+    for name in target_names():
+        assert f"{name}: " in output
+    assert "unbounded" in output
+
+
+def test_devices_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["devices", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert list(data) == list(target_names())
+    assert data["cpu"]["levels"][0]["name"] == "dram"
+
+
+def test_help_does_not_load_torch() -> None:
+    code = (
+        "import sys\nfrom magweld.tools.magweld_cli import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
+        "assert not {'torch', 'torch_mlir'} & set(sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert "bench" in done.stdout
+
+
+def test_compile_and_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compile", *MLP, "-o", "mlp.mw"]) == 0
+    x = np.random.default_rng(0).standard_normal((5, 6)).astype(np.float32)
+    np.savez("in.npz", x)
+    assert main(["run", "mlp.mw", "--inputs", "in.npz", "-o", "out.npz"]) == 0
+    assert "arr_0: 5x4 float32" in capsys.readouterr().out
+    with np.load("out.npz") as arrays:
+        expected = eager_mlp(torch.from_numpy(x)).numpy()
+        np.testing.assert_allclose(arrays["arr_0"], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_run_on_random_inputs(folder: Path) -> None:
+    words = ["model.py:sorting", "--inputs", "3x4xf32"]
+    assert main(["compile", *words, "-o", "sort.mw"]) == 0
+    for name in ("a.npz", "b.npz"):
+        assert main(["run", "sort.mw", "-o", name]) == 0
+    with np.load("a.npz") as first, np.load("b.npz") as second:
+        assert first.files == ["arr_0", "arr_1"]
+        assert (np.diff(first["arr_0"]) >= 0).all()
+        np.testing.assert_array_equal(first["arr_1"], second["arr_1"])
+
+
+def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "model.py:sorting", "--inputs", "3x4xf32"]) == 0
+    output = capsys.readouterr().out
+    assert "1 record(s)" in output
+    assert "generated kernels" in output
+    assert "through torch: node 'sort" in output
+
+
+def test_bench(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", *MLP, "--rounds", "3", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert (data["records"], data["breaks"], data["hits"]) == (1, 0, 3)
+    for name in ("eager", "magweld"):
+        assert 0 < data[name]["min_ms"] <= data[name]["median_ms"]
+
+
+def test_compile_for_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compile", *MLP, "--target", "nvvm:sm_80", "-o", "gpu.mw"]) == 0
+    assert "for nvvm:sm_80, kernels: 1" in capsys.readouterr().out
+    assert main(["run", "gpu.mw", "-o", "out.npz"]) == 1
+    assert "cannot be run here" in capsys.readouterr().err
+    assert not Path("out.npz").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["explain", "nowhere:mlp", "--inputs", "f32"], "No module named 'nowhere'"),
+        (["explain", "none.py:mlp", "--inputs", "f32"], "cannot load 'none.py'"),
+        (["explain", "model.py", "--inputs", "f32"], "expected MODULE:FACTORY"),
+        (["explain", "model.py:", "--inputs", "f32"], "expected MODULE:FACTORY"),
+        (["explain", "model.py:nothing", "--inputs", "f32"], "is not there"),
+        (["explain", "model.py:text", "--inputs", "f32"], "is not callable"),
+        (["explain", "model.py:number", "--inputs", "f32"], "gave a int"),
+        (["explain", "model.py:broken", "--inputs", "f32"], "no such luck"),
+        (["explain", "model.py:mlp", "--inputs", "5x6"], "such as 1x3x8x8xf32"),
+        (["explain", "model.py:mlp", "--inputs", "5x-6xf32"], "got '5x-6xf32'"),
+        (["explain", "model.py:mlp", "--inputs", "5x6xf31"], "types: f64, f32"),
+        (["bench", "model.py:mlp", "--inputs", "5x7xf32"], "cannot be multiplied"),
+        (["bench", *MLP, "--rounds", "0"], "at least one round"),
+        (["compile", *MLP, "--target", "nvvm:sm_1", "-o", "x"], "unknown target"),
+        (["compile", *MLP, "-o", "no/folder/x"], "cannot write 'no/folder/x'"),
+        (["run", "nothing.mw", "-o", "x.npz"], "nothing.mw"),
+        (["run", "model.py", "-o", "x.npz"], "no intact artifact"),
+    ],
+)
+def test_bad_input_is_one_clear_line(
+    words: list[str], message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(os.listdir(folder))
+    assert main(words) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("error: ")
+    assert captured.err.count("\n") == 1
+    assert message in captured.err
+    left = set(os.listdir(folder)) - {*before, "cache", "__pycache__"}
+    assert not left
+
+
+def test_inputs_of_another_shape_are_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["compile", *MLP, "-o", "mlp.mw"]) == 0
+    np.savez("in.npz", np.zeros((6, 6), np.float32))
+    assert main(["run", "mlp.mw", "--inputs", "in.npz", "-o", "out.npz"]) == 1
+    assert "has shape [6, 6], expected [5, 6]" in capsys.readouterr().err
+    Path("bad.npz").write_bytes(b"PK but no archive")
+    assert main(["run", "mlp.mw", "--inputs", "bad.npz", "-o", "out.npz"]) == 1
+    assert "bad.npz" in capsys.readouterr().err
+    assert not Path("out.npz").exists()

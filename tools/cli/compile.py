@@ -1,0 +1,27 @@
+"""Owns `magweld compile`: a model to an artifact file."""
+
+from __future__ import annotations
+
+import argparse
+
+from magweld.aot.device import DeviceArtifact
+from magweld.aot.entry import compile
+from magweld.targets import parse_target
+from magweld.tools.cli.program import example_inputs, load_model, require_runs
+
+
+def run(options: argparse.Namespace) -> None:
+    """Compile a model for a target and write the artifact."""
+    parse_target(options.target)  # a wrong one is told before the model is loaded
+    inputs = example_inputs(options.inputs)
+    model = load_model(options.model)
+    require_runs(model, inputs)
+    artifact = compile(model, inputs, options.target)
+    artifact.save(options.output)
+    report = artifact.report()
+    print(f"{options.output}: for {options.target}, kernels: {len(report['groups'])}")
+    if isinstance(artifact, DeviceArtifact):
+        for name, reason in artifact.refused.items():
+            print(f"no code for {name}: {reason}")
+    elif report["externals"]:
+        print(f"through torch: {', '.join(report['externals'])}")

@@ -1,0 +1,82 @@
+"""Owns `magweld run`: an artifact file on arrays."""
+
+from __future__ import annotations
+
+import argparse
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from magweld.aot.artifact import Artifact
+from magweld.aot.loading import load
+from magweld.aot.signature import TensorInput
+from magweld.tools.cli.program import CommandLineError, random_tensor
+from magweld.tools.output import write_data
+
+_RANDOM = "random"
+
+
+def run(options: argparse.Namespace) -> None:
+    """Call an artifact and write the tensors of its result as arrays."""
+    artifact = load(options.file)
+    if not isinstance(artifact, Artifact):
+        message = f"'{options.file}' is for {artifact.target}, which cannot be run here"
+        raise CommandLineError(message)
+    tensors = _inputs(artifact, options.inputs)
+    values = [
+        next(tensors) if isinstance(entry, TensorInput) else entry.value
+        for entry in artifact.signature.all
+    ]
+    count = len(artifact.signature.positional)
+    names = [name for name, _ in artifact.signature.keywords]
+    keywords = dict(zip(names, values[count:], strict=True))
+    result = artifact(*values[:count], **keywords)
+    arrays = [_array(x) for x in pytree.tree_leaves(result) if isinstance(x, Tensor)]
+    buffer = io.BytesIO()
+    np.savez(buffer, *arrays)
+    write_data(buffer.getvalue(), options.output)
+    for number, array in enumerate(arrays):
+        extents = "x".join(map(str, array.shape))
+        print(f"arr_{number}: {extents or 'scalar'} {array.dtype}")
+
+
+def _inputs(artifact: Artifact, source: str) -> Any:
+    expected = [x for x in artifact.signature.all if isinstance(x, TensorInput)]
+    if source == _RANDOM:
+        generator = torch.Generator().manual_seed(0)
+        tensors = [random_tensor(x.shape, x.dtype, generator) for x in expected]
+    else:
+        tensors = _read(Path(source))
+    if len(tensors) != len(expected):
+        raise CommandLineError(f"{len(tensors)} arrays, expected {len(expected)}")
+    pairs = zip(tensors, expected, strict=True)
+    return iter([_arranged(tensor, entry) for tensor, entry in pairs])
+
+
+def _arranged(tensor: Tensor, entry: TensorInput) -> Tensor:
+    """Give a tensor of the right shape the strides that the artifact expects."""
+    if tuple(tensor.shape) != entry.shape:
+        return tensor  # the call refuses it and says why
+    copy = torch.empty_strided(entry.shape, entry.stride, dtype=tensor.dtype)
+    return copy.copy_(tensor)
+
+
+def _read(path: Path) -> list[Tensor]:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return [torch.from_numpy(archive[name]) for name in archive.files]
+    except (ValueError, TypeError, AttributeError, EOFError) as error:
+        raise CommandLineError(f"cannot read '{path}': {error}") from error
+
+
+def _array(tensor: Tensor) -> Any:
+    # numpy has no bfloat16 and no 8-bit floats: their values are exact in f32.
+    exact = tensor.detach()
+    if tensor.dtype.is_floating_point and tensor.dtype.itemsize < 4:
+        exact = exact.float()
+    return exact.numpy()
