@@ -11,6 +11,7 @@ from magweld.passes.graph.lower_subgraphs import LowerSubgraphs
 from magweld.passes.graph.lower_torch_to_linalg import LowerTorchToLinalg
 from magweld.passes.graph.plan_memory import PlanMemory
 from magweld.passes.graph.select_implementation import LibraryUse, SelectImplementation
+from magweld.passes.graph.simplify_generic import SimplifyGeneric
 from magweld.passes.graph.unflatten_batch_matmul import UnflattenBatchMatmul
 from magweld.passes.phases import Phase
 from magweld.passes.pipeline import Pipeline, Step, Upstream
@@ -32,6 +33,7 @@ def graph_steps(
     return {
         Phase.LINALG: (
             LowerTorchToLinalg(),
+            SimplifyGeneric(),
             # Reshapes and transposes hide producers from consumers: read through them.
             UnflattenBatchMatmul(),
             Upstream("canonicalize,cse"),

@@ -172,9 +172,10 @@ class Epilogue:
             for result, dtype in self.carried:
                 results[result] = results[result].view(dtype)
         with torch.no_grad():
+            # Before anything is written: a result may be an input that is written to.
+            results = _fresh(results, inputs)
             for input, result in self.writes:
                 inputs[input].copy_(results[result])
-            results = _distinct(results)
             buffers = [buffer.make(results) for buffer in self.buffers]
             call = Call(inputs, results, buffers, [])
             for output in self.outputs:
@@ -182,14 +183,12 @@ class Epilogue:
         return pytree.tree_unflatten(call.outputs, self.structure)
 
 
-def _distinct(results: Sequence[Tensor]) -> Sequence[Tensor]:
-    """Copy results that the compiler found to be equal and keeps in one place."""
-    if len(results) < 2:
-        return results
-    seen: set[int] = set()
-    distinct = []
+def _fresh(results: Sequence[Tensor], inputs: Sequence[Tensor]) -> Sequence[Tensor]:
+    """Copy results that the compiler found to be an input, or another result."""
+    taken = {tensor.data_ptr() for tensor in inputs}
+    fresh = []
     for result in results:
         address = result.data_ptr()
-        distinct.append(result.clone() if address in seen else result)
-        seen.add(address)
-    return distinct
+        fresh.append(result.clone() if address in taken else result)
+        taken.add(address)
+    return fresh

@@ -12,8 +12,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from magweld.passes.analysis.cost import Cost, cost
+from magweld.passes.analysis.cost import Cost, cost, external_reads
 from magweld.passes.analysis.propagation import Group, Refusal, Tiles, propagate
+from magweld.passes.analysis.regions import OperatorKind
 from magweld.targets.device import Device, Level, LevelKind
 
 # Arithmetic done over arithmetic needed that a plan may have.
@@ -76,6 +77,34 @@ def tile_levels(device: Device) -> tuple[Level, ...]:
     These are the ones that each processing unit has for itself, registers excepted.
     """
     return tuple(lvl for lvl in device.levels[1:-1] if lvl.units == device.units)
+
+
+class Scheduler:
+    """Plans groups for one device; equal groups are planned once."""
+
+    def __init__(self, device: Device) -> None:
+        """Make a scheduler that has planned nothing yet."""
+        self.device = device
+        self._plans: dict[Group, Plan | Refusal] = {}
+
+    def plan(self, group: Group) -> Plan | Refusal:
+        """Return the plan with the least predicted time, or why there is none."""
+        if group not in self._plans:
+            self._plans[group] = schedule(group, self.device)
+        return self._plans[group]
+
+    def traffic_apart(self, group: Group) -> int:
+        """Return the bytes that the nodes move when nothing is connected."""
+        return sum(self._traffic(group.alone(i)) for i in range(len(group.nodes)))
+
+    def _traffic(self, alone: Group) -> int:
+        if alone.root.kind is OperatorKind.CONTRACTION:
+            # Its operands are read again for every tile unless a cache holds them.
+            plan = self.plan(alone)
+            if isinstance(plan, Plan):
+                return plan.cost.traffic
+        reads = {tensor: read.total_bytes for _, read, tensor in external_reads(alone)}
+        return sum(reads.values()) + sum(w.total_bytes for w in alone.root.writes)
 
 
 def schedule(group: Group, device: Device) -> Plan | Refusal:

@@ -60,6 +60,15 @@ class Group:
             if source.producer == position
         ]
 
+    def alone(self, position: int) -> Group:
+        """Return one node as a group of its own, reading everything from outside."""
+        tensors: dict[int, int] = {}
+        sources = tuple(
+            Source(None, tensors.setdefault(source.tensor, len(tensors)))
+            for source in self.sources[position]
+        )
+        return Group((self.nodes[position],), (sources,))
+
     def stays_in_registers(self, position: int) -> bool:
         """Whether a node melts into its only consumer, element by element."""
         consumers = self.consumers(position)

@@ -9,10 +9,9 @@ from magweld.bindings import ir
 from magweld.dialects.tile_graph import device_of, is_tile_graph
 from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.analysis.graph_body import Edge, GraphBody, read_body
-from magweld.passes.analysis.policy import Plan, schedule
-from magweld.passes.analysis.propagation import Group, Refusal, propagate
+from magweld.passes.analysis.policy import Plan, Scheduler
+from magweld.passes.analysis.propagation import Refusal, propagate
 from magweld.passes.base import FunctionPass
-from magweld.targets.device import Device
 
 
 @dataclass(frozen=True)
@@ -35,17 +34,17 @@ class ConnectOperators(FunctionPass):
         """Set the level of the edges in the graphs of `function`."""
         if not is_tile_graph(function):
             return
-        _Connector(function, read_body(function), device_of(function)).run()
+        body, scheduler = read_body(function), Scheduler(device_of(function))
+        _Connector(body, scheduler).run()
+        _annotate_indirect(function, body)
 
 
 @dataclass
 class _Connector:
-    function: Any
     body: GraphBody
-    device: Device
+    scheduler: Scheduler
     groups: dict[int, list[int]] = field(default_factory=dict)
     root_of: dict[int, int] = field(default_factory=dict)
-    plans: dict[Group, Plan | Refusal] = field(default_factory=dict)
     refusals: dict[Any, Refusal] = field(default_factory=dict)
 
     def run(self) -> None:
@@ -56,13 +55,9 @@ class _Connector:
                 pass
         for edge in self.body.edges:
             self._annotate(edge)
-        _annotate_indirect(self.function, self.body)
 
     def _plan(self, members: list[int]) -> Plan | Refusal:
-        group = self.body.group(members)
-        if group not in self.plans:
-            self.plans[group] = schedule(group, self.device)
-        return self.plans[group]
+        return self.scheduler.plan(self.body.group(members))
 
     def _absorb(self, root: int) -> bool:
         """Take one producer's group into the group of `root` if that pays."""
@@ -86,7 +81,8 @@ class _Connector:
         together = sorted([*self.groups[producer], *self.groups[root]])
         outside = [u for u in self.body.users(producer) if u not in together]
         if outside:
-            detail = f"{self.body.models[producer].name} has {len(outside)} more"
+            name = self.body.models[producer].name
+            detail = f"{name} is read {len(outside)} times outside of the group"
             return Refusal("other-readers", detail)
         merged = self.body.group(together)
         whole = propagate(merged, merged.root.whole_tile)
@@ -95,6 +91,10 @@ class _Connector:
         plan = self._plan(together)
         if isinstance(plan, Refusal):
             return plan
+        bytes_apart = self.scheduler.traffic_apart(merged)
+        if plan.cost.traffic > bytes_apart:
+            detail = f"{plan.cost.traffic} bytes together, {bytes_apart} bytes apart"
+            return Refusal("more-traffic", detail)
         # Element by element into its only reader is never slower: nothing to weigh.
         if not merged.stays_in_registers(together.index(producer)):
             apart = [self._plan(self.groups[i]) for i in (producer, root)]
@@ -124,7 +124,8 @@ class _Connector:
             group = self.body.group(members)
             melts = group.stays_in_registers(members.index(edge.producer))
             assert isinstance(plan, Plan), "groups are merged with a plan only"
-            name = self.device.levels[-1].name if melts else plan.level
+            registers = self.scheduler.device.levels[-1].name
+            name = registers if melts else plan.level
             edge.connect.attributes["level"] = ir.StringAttr.get(name)
             return
         refusal = self.refusals.get(edge.connect)

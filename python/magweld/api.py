@@ -15,6 +15,7 @@ from torch import Tensor, fx
 
 from magweld import env
 from magweld.artifact import Program
+from magweld.checking import run_checked
 from magweld.compiler_options import CompileOptions
 from magweld.diagnostics import MagweldError, UnsupportedError
 from magweld.frontend.importer.importer import ImportedGraph, import_graph
@@ -33,7 +34,18 @@ _PRINT_TASK = "magweld.compiler:print_module"
 @functools.cache
 def compile_service() -> CompileService:
     """Return the compile service of this process: workers, memory and disk cache."""
+    _show_log(env.DEBUG.get())
     return CompileService.from_environment(_COMPILE_TASK)
+
+
+@functools.cache
+def _show_log(debug_level: int) -> None:
+    if debug_level > 0:
+        logger = logging.getLogger("magweld")
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO if debug_level == 1 else logging.DEBUG)
 
 
 @dataclass(frozen=True)
@@ -45,15 +57,26 @@ class CompiledGraph:
         program: The compiled function as data.
         loaded: The compiled function in memory.
         options: What the compilation was allowed to decide.
+        reference: The captured graph if each call is to be compared with it.
     """
 
     imported: ImportedGraph
     program: Program
     loaded: LoadedProgram
     options: CompileOptions
+    reference: fx.GraphModule | None = None
 
     def __call__(self, *inputs: Tensor) -> Any:
-        """Run the graph; inputs are written to and aliased as the graph says."""
+        """Run the graph; inputs are written to and aliased as the graph says.
+
+        Raises:
+            ResultMismatchError: The call is checked, and eager gives other results.
+        """
+        if self.reference is not None:
+            return run_checked(self._run, self.reference, inputs)
+        return self._run(inputs)
+
+    def _run(self, inputs: Sequence[Tensor]) -> Any:
         results = self.loaded(self.imported.prepare(inputs))
         return self.imported.finish(inputs, results)
 
@@ -100,7 +123,8 @@ def compile_graph(
     imported = import_graph(graph, example_inputs)
     imported, program = compile_imported(imported, options)
     loaded = LoadedProgram(program, imported.run_external)
-    return CompiledGraph(imported, program, loaded, options)
+    reference = graph if env.CHECK.get() else None
+    return CompiledGraph(imported, program, loaded, options, reference)
 
 
 def compile_imported(

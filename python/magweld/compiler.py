@@ -6,8 +6,11 @@ native code costs that process and not the user's.
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import Any
 
+from magweld import env
 from magweld.artifact import (
     ExternalStep,
     KernelStep,
@@ -26,7 +29,7 @@ from magweld.context import make_context
 from magweld.host_function import HostCall, HostFunction, read_host_function
 from magweld.passes.cpu.pipeline import cpu_pipeline
 from magweld.passes.cpu.register_tile import VectorUnit
-from magweld.passes.execution import run_pipeline
+from magweld.passes.execution import RunOptions, run_pipeline
 from magweld.passes.graph.lower_torch_to_linalg import UnloweredError
 from magweld.passes.phases import Phase
 from magweld.passes.pipelines import graph_pipeline
@@ -90,7 +93,22 @@ def lower_to_tiles(
     Raises:
         UnloweredError: Operations have no lowering.
     """
-    run_pipeline(graph_pipeline(options.device, options.library, until), module)
+    pipeline = graph_pipeline(options.device, options.library, until)
+    run_pipeline(pipeline, module, dump_options("graph"))
+
+
+def dump_options(part: str) -> RunOptions:
+    """Return what `MAGWELD_DUMP_DIR` asks of a pipeline.
+
+    Args:
+        part: Name of the pipeline; each run of it gets a folder of its own.
+    """
+    folder = env.DUMP_DIR.get()
+    if folder is None:
+        return RunOptions()
+    folder.mkdir(parents=True, exist_ok=True)
+    dump = Path(tempfile.mkdtemp(prefix=f"{part}-", dir=folder))
+    return RunOptions(dump_directory=dump, reproducer_directory=folder)
 
 
 def _unlowered_program(error: UnloweredError) -> Program:
@@ -108,7 +126,7 @@ def _compile_kernels(module: Any, host: HostFunction) -> tuple[bytes, ...]:
             op.erase()
     target = HostTarget.detect()
     unit = VectorUnit(target.vector_bits, target.vector_registers)
-    run_pipeline(cpu_pipeline(unit), module)
+    run_pipeline(cpu_pipeline(unit), module, dump_options("cpu"))
     signatures = {s.symbol: s for s in kernel_signatures(module)}
     launches = [
         _launch(host, call, signatures[call.callee], number)

@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from magweld.bindings import gpu, ir
-from magweld.compiler import lower_to_tiles
+from magweld.compiler import dump_options, lower_to_tiles
 from magweld.compiler_options import CompileOptions
 from magweld.context import make_context
 from magweld.diagnostics import MagweldError
@@ -84,7 +84,7 @@ def _compile_kernel(function: Any, target: Target) -> dict[str, Any]:
     module = ir.Module.create()
     with ir.InsertionPoint(module.body):
         function.operation.clone()
-    run_pipeline(gpu_pipeline(target), module)
+    run_pipeline(gpu_pipeline(target), module, dump_options("gpu"))
     launches, codes = [], []
     for binary in operations_of(module.operation, gpu.BinaryOp):
         launches.append(_geometry(binary.operation.attributes[LAUNCH]))

@@ -42,14 +42,16 @@ class Graph:
 
     def grow(self) -> None:
         add = self.random.choice(
-            [self.map, self.map, self.map, self.reduce, self.reduce, self.both]
-            + [self.window, self.pad, self.slice, self.join, self.reshape]
+            [self.map] * 6
+            + [self.reduce] * 4
+            + [self.both, self.window, self.pad, self.slice, self.join, self.reshape]
         )
         add()
 
     def text(self) -> str:
         inputs = ", ".join(f"{value.name}: {value.type}" for value in self.arguments)
-        results = [value for value in self.values if value not in self.read]
+        unread = [value for value in self.values if value not in self.read]
+        results = unread or self.values[-1:]
         names = ", ".join(value.name for value in results)
         types = ", ".join(value.type for value in results)
         body = "\n  ".join(self.lines)
@@ -136,9 +138,7 @@ class Graph:
         count = f":{len(inits)}" if len(inits) > 1 else ""
         outs = ", ".join(value.name for value, _ in inits)
         types = ", ".join(value.type for value, _ in inits)
-        block = ", ".join(
-            f"%{name}: f32" for name in ["p", "q", *"uv"[: len(inits)]]
-        )
+        block = ", ".join(f"%{name}: f32" for name in ["p", "q", *"uv"[: len(inits)]])
         self.lines.append(
             f"%{number}{count} = linalg.generic {{indexing_maps = [{maps}], "
             f"iterator_types = [{kinds}]}} "

@@ -42,7 +42,6 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "magweld.env": (),
     "magweld.codegen": DESCRIPTIONS,
     "magweld.compiler_options": DESCRIPTIONS,
-    "magweld.compiler_options": DESCRIPTIONS,
     "magweld.context": DESCRIPTIONS,
     "magweld.dialects": DESCRIPTIONS,
     "magweld.reproducer": DESCRIPTIONS,
@@ -53,13 +52,21 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "magweld": ("magweld",),
     "magweld.aot": ("magweld",),
     "magweld.api": ("magweld",),
+    "magweld.checking": ("magweld",),
     "magweld.compiler": ("magweld",),
     "magweld.device_compiler": ("magweld",),
     "magweld.host_function": ("magweld",),
     "magweld.tools": ("magweld",),
 }
 
-TORCH_ALLOWED = ("magweld.aot", "magweld.api", "magweld.frontend", "magweld.runtime")
+TORCH_ALLOWED = (
+    "magweld.aot",
+    "magweld.api",
+    "magweld.checking",
+    "magweld.frontend",
+    "magweld.runtime",
+    "magweld.tools.cli",
+)
 
 # module -> what of torch_mlir it may import beside what magweld.bindings carries, why.
 TORCH_MLIR_ALLOWED: dict[str, tuple[str, str]] = {

@@ -52,7 +52,7 @@ def test_the_versions_agree() -> None:
     assert PROJECT["project"]["version"] == magweld.__version__
 
 
-@pytest.mark.parametrize("script", ["magweld-opt"])
+@pytest.mark.parametrize("script", ["magweld", "magweld-opt"])
 def test_scripts_name_functions(script: str) -> None:
     module, _, function = PROJECT["project"]["scripts"][script].partition(":")
     assert callable(getattr(importlib.import_module(module), function))

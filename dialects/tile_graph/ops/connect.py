@@ -21,6 +21,8 @@ _PRODUCERS = (OPERATOR, SUBGRAPH, "func.call", *sorted(VIEWS))
 class ConnectOp(Operation, name="connect"):
     """An edge of the graph and the memory level that its value lives at.
 
+    It leads to one operation: an operator or subgraph whose region reads it.
+
     The level decides how the consumer's tile reaches its operand: at the outermost
     level the whole tensor is stored and read again, below it a reuse tile is kept.
     Edges are not pure: two edges from one producer stay two.
@@ -50,6 +52,7 @@ class ConnectOp(Operation, name="connect"):
                 f"{self.input.type}, got {self.output.type}"
             )
         yield from self._producer_violations()
+        yield from self._reader_violations()
         device = yield from found_level(self, self.level.value)
         if device is not None:
             yield from self._subgraph_violations(device)
@@ -63,6 +66,18 @@ class ConnectOp(Operation, name="connect"):
                 f"expected its operand to be an argument or a result of "
                 f"{quoted(_PRODUCERS)}, got a result of '{producer}'"
             )
+
+    def _reader_violations(self) -> Iterator[str]:
+        readers = {self._reader(use.owner.operation) for use in self.output.uses}
+        if len(readers) > 1:
+            yield f"expected one operation to read its result, got {len(readers)}"
+
+    def _reader(self, user: ir.Operation) -> ir.Operation:
+        """Return the operation beside this one that `user` is or stands in."""
+        parent = self.operation.parent.operation
+        while user.parent is not None and user.parent.operation != parent:
+            user = user.parent.operation
+        return user
 
     def _subgraph_violations(self, device: Device) -> Iterator[str]:
         parent = self.operation.parent.operation

@@ -683,6 +683,29 @@ func.func @f(%x: tensor<8xf32>)
 
 // -----
 
+// connect: one reader
+
+#device = #tile_graph.device<"toy", [
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
+], 2, 1, 1, 256, 100.0>
+
+func.func @f(%x: tensor<8xf32>) -> tensor<8xf32>
+    attributes {tile_graph.device = #device} {
+  // expected-error @below {{'tile_graph.connect' op expected one operation to read its result, got 2}}
+  %1 = "tile_graph.connect"(%x) {level = "dram"} : (tensor<8xf32>) -> tensor<8xf32>
+  %0 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<8xf32>
+    %exp = linalg.exp ins(%1 : tensor<8xf32>) outs(%empty : tensor<8xf32>)
+        -> tensor<8xf32>
+    gpu.yield %exp : tensor<8xf32>
+  }) {op_name = "exp"} : () -> tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
+
+// -----
+
 // connect: no level outside of its subgraph's
 
 #device = #tile_graph.device<"toy", [

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from magweld.aot.errors import OUTPUT_KIND
 from magweld.aot.operator_call import OperatorCall
 from magweld.frontend.importer.dtypes import carried
 from magweld.frontend.importer.epilogue import (
@@ -42,6 +43,11 @@ class CallPlan:
     converted: tuple[int, ...]
     epilogue: Epilogue
     externals: dict[str, OperatorCall]
+
+    def __post_init__(self) -> None:
+        for output in self.epilogue.outputs:
+            if type(output).__name__ not in _OUTPUTS:
+                raise OUTPUT_KIND.at(f"an output of kind {type(output).__name__}")
 
     def gather(self, inputs: Sequence[Tensor], state: Sequence[Tensor]) -> list[Tensor]:
         """Return the inputs of the graph."""

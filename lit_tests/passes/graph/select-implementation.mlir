@@ -1,0 +1,111 @@
+// RUN: magweld-opt --select-implementation %s | filecheck %s --check-prefixes=CHECK,AUTO
+// RUN: magweld-opt --select-implementation="library=never" %s | filecheck %s --check-prefixes=CHECK,NEVER
+// RUN: magweld-opt --select-implementation="library=always" %s | filecheck %s --check-prefixes=CHECK,ALWAYS
+
+#device = #tile_graph.device<"toy", [
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
+  #tile_graph.level<"register", 2, 2048, 800.0, 32, 2, "explicit">
+], 2, 1, 1, 256, 100.0>
+
+// The device does four operations while it moves a byte: the narrow product needs
+// fewer, the square ones need more.
+//
+// CHECK-LABEL: func.func @products(
+// AUTO:          {implementation = "generated", op_name = "narrow"}
+// AUTO:          {implementation = "library", op_name = "square"}
+// NEVER:         {implementation = "generated", op_name = "narrow"}
+// NEVER:         {implementation = "generated", op_name = "square"}
+// ALWAYS:        {implementation = "library", op_name = "narrow"}
+// ALWAYS:        {implementation = "library", op_name = "square"}
+func.func @products(%a: tensor<64x64xf32>, %b: tensor<64x4xf32>,
+                    %c: tensor<6x64x64xf32>)
+    -> (tensor<64x4xf32>, tensor<6x64x64xf32>)
+    attributes {tile_graph.device = #device} {
+  %0 = "tile_graph.operator"() ({
+    %zero = arith.constant 0.0 : f32
+    %empty = tensor.empty() : tensor<64x4xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x4xf32>)
+        -> tensor<64x4xf32>
+    %r = linalg.matmul ins(%a, %b : tensor<64x64xf32>, tensor<64x4xf32>)
+        outs(%init : tensor<64x4xf32>) -> tensor<64x4xf32>
+    gpu.yield %r : tensor<64x4xf32>
+  }) {op_name = "narrow"} : () -> tensor<64x4xf32>
+  %1 = "tile_graph.operator"() ({
+    %zero = arith.constant 0.0 : f32
+    %empty = tensor.empty() : tensor<6x64x64xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<6x64x64xf32>)
+        -> tensor<6x64x64xf32>
+    %r = linalg.batch_matmul ins(%c, %c : tensor<6x64x64xf32>, tensor<6x64x64xf32>)
+        outs(%init : tensor<6x64x64xf32>) -> tensor<6x64x64xf32>
+    gpu.yield %r : tensor<6x64x64xf32>
+  }) {op_name = "square"} : () -> tensor<6x64x64xf32>
+  return %0, %1 : tensor<64x4xf32>, tensor<6x64x64xf32>
+}
+
+// Every convolution counts as bound by arithmetic; one that pads more on one side is
+// none that a library computes.
+//
+// CHECK-LABEL: func.func @convolutions(
+// AUTO:          {implementation = "library", op_name = "even"}
+// AUTO:          {implementation = "generated", op_name = "uneven"}
+// NEVER:         {implementation = "generated", op_name = "even"}
+// NEVER:         {implementation = "generated", op_name = "uneven"}
+// ALWAYS:        {implementation = "library", op_name = "even"}
+// ALWAYS:        {implementation = "generated", op_name = "uneven"}
+func.func @convolutions(%x: tensor<1x2x8x8xf32>, %w: tensor<3x2x3x3xf32>)
+    -> (tensor<1x3x8x8xf32>, tensor<1x3x8x8xf32>)
+    attributes {tile_graph.device = #device} {
+  %0 = "tile_graph.operator"() ({
+    %zero = arith.constant 0.0 : f32
+    %padded = tensor.pad %x low[0, 0, 1, 1] high[0, 0, 1, 1] {
+    ^bb0(%i: index, %j: index, %k: index, %l: index):
+      tensor.yield %zero : f32
+    } : tensor<1x2x8x8xf32> to tensor<1x2x10x10xf32>
+    %empty = tensor.empty() : tensor<1x3x8x8xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x3x8x8xf32>)
+        -> tensor<1x3x8x8xf32>
+    %r = linalg.conv_2d_nchw_fchw {dilations = dense<1> : vector<2xi64>,
+                                   strides = dense<1> : vector<2xi64>}
+        ins(%padded, %w : tensor<1x2x10x10xf32>, tensor<3x2x3x3xf32>)
+        outs(%init : tensor<1x3x8x8xf32>) -> tensor<1x3x8x8xf32>
+    gpu.yield %r : tensor<1x3x8x8xf32>
+  }) {op_name = "even"} : () -> tensor<1x3x8x8xf32>
+  %1 = "tile_graph.operator"() ({
+    %zero = arith.constant 0.0 : f32
+    %padded = tensor.pad %x low[0, 0, 0, 0] high[0, 0, 2, 2] {
+    ^bb0(%i: index, %j: index, %k: index, %l: index):
+      tensor.yield %zero : f32
+    } : tensor<1x2x8x8xf32> to tensor<1x2x10x10xf32>
+    %empty = tensor.empty() : tensor<1x3x8x8xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x3x8x8xf32>)
+        -> tensor<1x3x8x8xf32>
+    %r = linalg.conv_2d_nchw_fchw {dilations = dense<1> : vector<2xi64>,
+                                   strides = dense<1> : vector<2xi64>}
+        ins(%padded, %w : tensor<1x2x10x10xf32>, tensor<3x2x3x3xf32>)
+        outs(%init : tensor<1x3x8x8xf32>) -> tensor<1x3x8x8xf32>
+    gpu.yield %r : tensor<1x3x8x8xf32>
+  }) {op_name = "uneven"} : () -> tensor<1x3x8x8xf32>
+  return %0, %1 : tensor<1x3x8x8xf32>, tensor<1x3x8x8xf32>
+}
+
+// No library call: another accumulator than zero, and another operation.
+//
+// CHECK-LABEL: func.func @no_call(
+// CHECK:         {implementation = "generated", op_name = "accumulates"}
+// CHECK:         {implementation = "generated", op_name = "exp"}
+func.func @no_call(%a: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x64xf32>)
+    attributes {tile_graph.device = #device} {
+  %0 = "tile_graph.operator"() ({
+    %r = linalg.matmul ins(%a, %a : tensor<64x64xf32>, tensor<64x64xf32>)
+        outs(%a : tensor<64x64xf32>) -> tensor<64x64xf32>
+    gpu.yield %r : tensor<64x64xf32>
+  }) {op_name = "accumulates"} : () -> tensor<64x64xf32>
+  %1 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<64x64xf32>
+    %r = linalg.exp ins(%a : tensor<64x64xf32>) outs(%empty : tensor<64x64xf32>)
+        -> tensor<64x64xf32>
+    gpu.yield %r : tensor<64x64xf32>
+  }) {op_name = "exp"} : () -> tensor<64x64xf32>
+  return %0, %1 : tensor<64x64xf32>, tensor<64x64xf32>
+}

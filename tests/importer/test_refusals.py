@@ -1,0 +1,69 @@
+"""Graphs and inputs that are refused: each with its id, a hint and the source line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from magweld.diagnostics import UnsupportedError
+from magweld.frontend.importer import import_graph
+
+
+def tensor(*shape: int) -> torch.Tensor:
+    count = torch.Size(shape).numel()
+    return (torch.arange(count, dtype=torch.float32) / 7 - 1).reshape(shape)
+
+
+def complex_values(x: torch.Tensor) -> Any:
+    return torch.fft.rfft(x)
+
+
+REFUSED: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
+    "data-dependent-shape": (lambda x: x.nonzero(), (tensor(3),)),
+    "tensor-dtype": (complex_values, (tensor(4),)),
+    "aliased-mutation": (lambda a, b: a.add_(b), (tensor(3, 4), torch.empty(0))),
+    "input-metadata-mutation": (lambda x: x.t_().sum(), (tensor(3, 4),)),
+    "output-view-dtype": (lambda x: x.view(torch.int32), (tensor(3, 4),)),
+    "random-order": (lambda x: F.alpha_dropout(x.t(), 0.5, True), (tensor(3, 4),)),
+    "storage-read": (
+        lambda x: (x + 1)[1:].as_strided((2,), (1,), 0) * 2,
+        (tensor(4, 6),),
+    ),
+}
+
+
+@pytest.mark.parametrize("id_", REFUSED)
+def test_refusals_name_themselves(record: Any, id_: str) -> None:
+    function, inputs = REFUSED[id_]
+    if id_ == "aliased-mutation":
+        inputs = (inputs[0], inputs[0][1:2])
+    graph = record(function, *[x.clone() for x in inputs])
+    with pytest.raises(UnsupportedError) as caught:
+        import_graph(graph, inputs)
+    assert caught.value.id == id_
+    assert caught.value.hint
+
+
+def test_refused_inputs(record: Any) -> None:
+    graph = record(lambda x: x * 2, tensor(3))
+    refused = {
+        "tensor-device": torch.empty(3, device="meta"),
+        "tensor-layout": tensor(3).to_sparse(),
+        "tensor-dtype": torch.zeros(3, dtype=torch.complex64),
+    }
+    for id_, value in refused.items():
+        with pytest.raises(UnsupportedError) as caught:
+            import_graph(graph, [value])
+        assert caught.value.id == id_
+
+
+def test_refusal_points_at_the_source_line(record: Any) -> None:
+    graph = record(lambda x: x.nonzero(), tensor(3))
+    for node in graph.graph.nodes:
+        node.meta["stack_trace"] = '  File "model.py", line 12, in forward\n    x'
+    with pytest.raises(UnsupportedError, match=r"model\.py:12"):
+        import_graph(graph, [tensor(3)])
