@@ -52,7 +52,7 @@ format: $(VENV)/.test ## Format and fix what can be fixed.
 	$(BIN)/ruff check --fix .
 
 bench: $(VENV)/.demo ## Time per call side by side: eager, torch.compile, magweld.
-	$(BIN)/python benchmarks/models.py
+	$(BIN)/python benchmarks/whole_models.py
 
 wheel: | $(BIN)/pip ## Build a wheel into dist/.
 	$(BIN)/pip wheel -q --no-deps -w dist .

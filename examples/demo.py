@@ -141,9 +141,7 @@ def rank_sentences(traced: Any, sentence_model: models.SentenceModel) -> None:
     vectors = traced(**tokens)
     scores = (vectors[1:] @ vectors[0]).tolist()
     table = Table("score", "sentence", title=models.QUERY)
-    for score, text in sorted(
-        zip(scores, models.SENTENCES, strict=True), reverse=True
-    ):
+    for score, text in sorted(zip(scores, models.SENTENCES, strict=True), reverse=True):
         table.add_row(f"{score:.3f}", text)
     console.print(table)
 

@@ -151,15 +151,6 @@ DUMP_DIR: Variable[Path | None] = Variable(
     lambda: None,
 )
 
-THREADS: Variable[int | None] = Variable(
-    "MAGWELD_THREADS",
-    "a positive number",
-    "as many as torch uses",
-    "Number of threads of a CPU kernel.",
-    _positive,
-    lambda: None,
-)
-
 WORKERS: Variable[int | None] = Variable(
     "MAGWELD_WORKERS",
     "a positive number",
@@ -176,6 +167,5 @@ VARIABLES: tuple[Variable[object], ...] = (
     CHECK,
     DEBUG,
     DUMP_DIR,
-    THREADS,
     WORKERS,
 )

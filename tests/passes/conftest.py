@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import math
+import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,9 @@ from magweld.context import make_context
 from magweld.passes.execution import run_pipeline
 from magweld.passes.ir_utils import find_function
 from magweld.passes.pipeline import Pipeline, Step
+
+# Test modules of a folder cannot import each other otherwise under importlib mode.
+sys.path.insert(0, str(Path(__file__).parent))
 
 Array = np.ndarray[Any, Any]
 Evaluate = Callable[[ir.Module, Sequence[Array]], list[Array]]

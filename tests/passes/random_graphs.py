@@ -144,7 +144,8 @@ class Graph:
             f"iterator_types = [{kinds}]}} "
             f"ins({operands[0][0].name}, {operands[1][0].name} : "
             f"{operands[0][0].type}, {operands[1][0].type}) "
-            f"outs({outs} : {types}) {{\n  ^bb0({block}):\n    {body}\n  }} -> ({types})"
+            f"outs({outs} : {types}) {{\n  ^bb0({block}):\n    {body}\n  }} "
+            f"-> ({types})"
         )
         if len(inits) == 1:
             return [Value(f"%{number}", inits[0][0].shape)]

@@ -25,10 +25,10 @@ def test_unset_and_empty_give_the_default(
 def test_a_variable_is_read_when_it_is_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("MAGWELD_THREADS", "3")
-    assert env.THREADS.get() == 3
-    monkeypatch.setenv("MAGWELD_THREADS", "4")
-    assert env.THREADS.get() == 4
+    monkeypatch.setenv("MAGWELD_WORKERS", "3")
+    assert env.WORKERS.get() == 3
+    monkeypatch.setenv("MAGWELD_WORKERS", "4")
+    assert env.WORKERS.get() == 4
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_values(
         (env.CACHE_MAX_BYTES, "-1"),
         (env.CACHE_MAX_BYTES, "4G"),
         (env.DEBUG, "4"),
-        (env.THREADS, "0"),
+        (env.WORKERS, "0"),
         (env.WORKERS, "many"),
     ],
 )

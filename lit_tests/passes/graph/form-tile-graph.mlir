@@ -1,7 +1,30 @@
 // RUN: magweld-opt --form-tile-graph=device=a100 %s | filecheck %s
 
+// Each operation is an operator with its fill; what one makes for another passes through
+// a connect at the outermost level. Empty tensors are no inputs.
+//
 #id = affine_map<(i, j) -> (i, j)>
 
+// CHECK-LABEL: func.func @chain
+// CHECK-SAME: (%[[A:.+]]: tensor<8x4xf32>, %[[B:.+]]: tensor<4x6xf32>)
+// CHECK-SAME: attributes {tile_graph.device = #tile_graph.device<"a100", [#tile_graph.level<"global",
+// CHECK-NEXT: %[[M:.+]] = "tile_graph.operator"() ({
+// CHECK-NEXT:   %[[ZERO:.+]] = arith.constant 0.0
+// CHECK-NEXT:   %[[E:.+]] = tensor.empty()
+// CHECK-NEXT:   %[[F:.+]] = linalg.fill ins(%[[ZERO]] : f32) outs(%[[E]]
+// CHECK-NEXT:   %[[P:.+]] = linalg.matmul ins(%[[A]], %[[B]] {{.*}} outs(%[[F]]
+// CHECK-NEXT:   gpu.yield %[[P]] : tensor<8x6xf32>
+// CHECK-NEXT: }) {op_name = "matmul_0"} : () -> tensor<8x6xf32>
+// CHECK-NEXT: %[[C:.+]] = "tile_graph.connect"(%[[M]]) {level = "global"}
+// CHECK-NEXT: %[[X:.+]] = "tile_graph.operator"() ({
+// CHECK-NEXT:   tensor.empty()
+// CHECK-NEXT:   linalg.exp ins(%[[C]]
+// CHECK:      }) {op_name = "exp_0"}
+// CHECK-NEXT: %[[D:.+]] = "tile_graph.connect"(%[[X]]) {level = "global"}
+// CHECK-NEXT: %[[Y:.+]] = "tile_graph.operator"() ({
+// CHECK:        linalg.exp ins(%[[D]]
+// CHECK:      }) {op_name = "exp_1"}
+// CHECK-NEXT: return %[[Y]]
 func.func @chain(%a: tensor<8x4xf32>, %b: tensor<4x6xf32>) -> tensor<8x6xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<8x6xf32>
@@ -16,6 +39,16 @@ func.func @chain(%a: tensor<8x4xf32>, %b: tensor<4x6xf32>) -> tensor<8x6xf32> {
   return %2 : tensor<8x6xf32>
 }
 
+// An operator has one edge to each reader, also where that one reads twice.
+//
+// CHECK-LABEL: func.func @two_reads
+// CHECK:      %[[X:.+]] = "tile_graph.operator"()
+// CHECK:      %[[C:.+]] = "tile_graph.connect"(%[[X]])
+// CHECK-NEXT: "tile_graph.operator"()
+// CHECK:        linalg.generic {{.*}} ins(%[[C]], %[[C]] :
+// CHECK:      %[[D:.+]] = "tile_graph.connect"(%[[X]])
+// CHECK-NEXT: "tile_graph.operator"()
+// CHECK:        linalg.log ins(%[[D]] :
 func.func @two_reads(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
   %empty = tensor.empty() : tensor<8x8xf32>
   %0 = linalg.exp ins(%a : tensor<8x8xf32>) outs(%empty : tensor<8x8xf32>)
@@ -35,6 +68,15 @@ func.func @two_reads(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
   return %3 : tensor<8x8xf32>
 }
 
+// The padding of a convolution is part of it.
+//
+// CHECK-LABEL: func.func @convolution
+// CHECK-SAME: (%[[X:.+]]: tensor<1x3x8x8xf32>, %[[W:.+]]: tensor<4x3x3x3xf32>)
+// CHECK-NEXT: %[[R:.+]] = "tile_graph.operator"() ({
+// CHECK:        %[[P:.+]] = tensor.pad %[[X]] low[0, 0, 1, 1] high[0, 0, 1, 1]
+// CHECK:        linalg.conv_2d_nchw_fchw {{.*}}ins(%[[P]], %[[W]]
+// CHECK:      }) {op_name = "conv_2d_nchw_fchw_0"}
+// CHECK-NEXT: return %[[R]]
 func.func @convolution(%x: tensor<1x3x8x8xf32>, %w: tensor<4x3x3x3xf32>)
     -> tensor<1x4x8x8xf32> {
   %zero = arith.constant 0.0 : f32
@@ -51,6 +93,16 @@ func.func @convolution(%x: tensor<1x3x8x8xf32>, %w: tensor<4x3x3x3xf32>)
   return %0 : tensor<1x4x8x8xf32>
 }
 
+// That of anything else moves bytes and is an operator of its own.
+//
+// CHECK-LABEL: func.func @pad_of_a_pooling
+// CHECK:      %[[P:.+]] = "tile_graph.operator"() ({
+// CHECK:        tensor.pad
+// CHECK:      }) {op_name = "pad_0"}
+// CHECK-NEXT: %[[C:.+]] = "tile_graph.connect"(%[[P]])
+// CHECK-NEXT: "tile_graph.operator"() ({
+// CHECK-NOT:    tensor.pad
+// CHECK:        linalg.pooling_nchw_max {{.*}}ins(%[[C]],
 func.func @pad_of_a_pooling(%x: tensor<1x3x8x8xf32>) -> tensor<1x3x8x8xf32> {
   %lowest = arith.constant 0xFF800000 : f32
   %pad = tensor.pad %x low[0, 0, 1, 1] high[0, 0, 1, 1] {
@@ -67,6 +119,22 @@ func.func @pad_of_a_pooling(%x: tensor<1x3x8x8xf32>) -> tensor<1x3x8x8xf32> {
   return %0 : tensor<1x3x8x8xf32>
 }
 
+// Reshapes, calls and constants stay as they are, values reach operators from behind them
+// through connects; constants are data and need none.
+//
+// CHECK-LABEL: func.func @views_calls_and_data
+// CHECK:      %[[T:.+]] = arith.constant dense<
+// CHECK-NEXT: %[[X:.+]] = "tile_graph.operator"()
+// CHECK:      %[[V:.+]] = tensor.expand_shape %[[X]]
+// CHECK-NEXT: %[[S:.+]] = call @external_0(%[[V]])
+// CHECK-NEXT: %[[C:.+]] = "tile_graph.connect"(%[[V]])
+// CHECK-NEXT: %[[D:.+]] = "tile_graph.connect"(%[[S]])
+// CHECK-NEXT: %[[Y:.+]] = "tile_graph.operator"()
+// CHECK:        linalg.add ins(%[[C]], %[[D]]
+// CHECK:      %[[F:.+]] = "tile_graph.connect"(%[[Y]])
+// CHECK-NEXT: "tile_graph.operator"()
+// CHECK-NEXT:   tensor.concat dim(0) %[[F]], %[[T]]
+// CHECK:      }) {op_name = "concat_0"}
 func.func private @external_0(tensor<4x6xf32>) -> tensor<4x6xf32>
     attributes {magweld.external = "sort"}
 func.func @views_calls_and_data(%a: tensor<24xf32>) -> tensor<5x6xf32> {
@@ -84,6 +152,11 @@ func.func @views_calls_and_data(%a: tensor<24xf32>) -> tensor<5x6xf32> {
   return %4 : tensor<5x6xf32>
 }
 
+// CHECK-LABEL: func.func @two_results
+// CHECK:      %[[R:.+]]:2 = "tile_graph.operator"() ({
+// CHECK:        %[[BOTH:.+]]:2 = linalg.generic
+// CHECK:        gpu.yield %[[BOTH]]#0, %[[BOTH]]#1 : tensor<4xf32>, tensor<4xi64>
+// CHECK:      return %[[R]]#0, %[[R]]#1
 func.func @two_results(%a: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xi64>) {
   %x = tensor.empty() : tensor<4xf32>
   %y = tensor.empty() : tensor<4xi64>
@@ -100,6 +173,17 @@ func.func @two_results(%a: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xi64>) {
   return %0#0, %0#1 : tensor<4xf32>, tensor<4xi64>
 }
 
+// What leaves the graph has data: fills become operators, empty tensors are filled.
+//
+// CHECK-LABEL: func.func @results_without_operator
+// CHECK-SAME: (%[[A:.+]]: tensor<2xf32>)
+// CHECK-NEXT: %[[SAME:.+]] = arith.constant dense<2.0
+// CHECK-NEXT: %[[ONES:.+]] = "tile_graph.operator"()
+// CHECK:      }) {op_name = "fill_0"}
+// CHECK-NEXT: %[[ANY:.+]] = "tile_graph.operator"()
+// CHECK:        linalg.fill
+// CHECK:      }) {op_name = "empty_0"} : () -> tensor<2xi64>
+// CHECK-NEXT: return %[[A]], %[[SAME]], %[[ONES]], %[[ANY]]
 func.func @results_without_operator(%a: tensor<2xf32>)
     -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xi64>) {
   %one = arith.constant 1.0 : f32

@@ -1,0 +1,226 @@
+// RUN: magweld-opt --lower-subgraphs %s | filecheck %s
+
+#device = #tile_graph.device<"toy", [
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
+  #tile_graph.level<"register", 2, 2048, 800.0, 32, 2, "explicit">
+], 2, 1, 1, 256, 100.0>
+#all = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+
+// One loop over the tiles of the last operator; the sum of a tile is a value in it.
+// Kernels stand after the functions that call them.
+//
+// CHECK-LABEL: func.func @fused(
+// CHECK-SAME:      %[[X:.+]]: tensor<64x128xf32>) -> tensor<64x128xf32> {
+// CHECK-NEXT:    %[[OUT:.+]] = tensor.empty() : tensor<64x128xf32>
+// CHECK-NEXT:    %[[R:.+]] = call @kernel_0(%[[X]], %[[OUT]]) {tile_graph.operators = ["sum", "divide"]}
+// CHECK-NEXT:    return %[[R]]
+func.func @fused(%x: tensor<64x128xf32>) -> tensor<64x128xf32>
+    attributes {tile_graph.device = #device} {
+  %out = "tile_graph.subgraph"() ({
+    %0 = "tile_graph.operator"() ({
+      %zero = arith.constant 0.0 : f32
+      %empty = tensor.empty() : tensor<64xf32>
+      %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<64xf32>)
+          -> tensor<64xf32>
+      %r = linalg.reduce ins(%x : tensor<64x128xf32>) outs(%init : tensor<64xf32>)
+          dimensions = [1] (%p: f32, %q: f32) {
+        %s = arith.addf %p, %q : f32
+        linalg.yield %s : f32
+      }
+      gpu.yield %r : tensor<64xf32>
+    }) {op_name = "sum"} : () -> tensor<64xf32>
+    %1 = "tile_graph.connect"(%0) {level = "l2"}
+        : (tensor<64xf32>) -> tensor<64xf32>
+    %2 = "tile_graph.operator"() ({
+      %empty = tensor.empty() : tensor<64x128xf32>
+      %r = linalg.generic {indexing_maps = [#all, #row, #all],
+                           iterator_types = ["parallel", "parallel"]}
+          ins(%x, %1 : tensor<64x128xf32>, tensor<64xf32>)
+          outs(%empty : tensor<64x128xf32>) {
+      ^bb0(%p: f32, %q: f32, %o: f32):
+        %d = arith.divf %p, %q : f32
+        linalg.yield %d : f32
+      } -> tensor<64x128xf32>
+      gpu.yield %r : tensor<64x128xf32>
+    }) {op_name = "divide"} : () -> tensor<64x128xf32>
+    gpu.yield %2 : tensor<64x128xf32>
+  }) {subgraph_name = "rows", level = "l2",
+      tile = #tile_graph.tile<[8, 128]>,
+      footprint = 8256, implementation = "generated"}
+      : () -> tensor<64x128xf32>
+  return %out : tensor<64x128xf32>
+}
+
+// Equal subgraphs share one kernel.
+//
+// CHECK-LABEL: func.func @twice(
+// CHECK:         %[[A:.+]] = call @kernel_0(
+// CHECK:         call @kernel_0(%[[A]],
+func.func @twice(%x: tensor<64x128xf32>) -> tensor<64x128xf32>
+    attributes {tile_graph.device = #device} {
+  %a = "tile_graph.subgraph"() ({
+    %0 = "tile_graph.operator"() ({
+      %zero = arith.constant 0.0 : f32
+      %empty = tensor.empty() : tensor<64xf32>
+      %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<64xf32>)
+          -> tensor<64xf32>
+      %r = linalg.reduce ins(%x : tensor<64x128xf32>) outs(%init : tensor<64xf32>)
+          dimensions = [1] (%p: f32, %q: f32) {
+        %s = arith.addf %p, %q : f32
+        linalg.yield %s : f32
+      }
+      gpu.yield %r : tensor<64xf32>
+    }) {op_name = "sum"} : () -> tensor<64xf32>
+    %1 = "tile_graph.connect"(%0) {level = "l2"}
+        : (tensor<64xf32>) -> tensor<64xf32>
+    %2 = "tile_graph.operator"() ({
+      %empty = tensor.empty() : tensor<64x128xf32>
+      %r = linalg.generic {indexing_maps = [#all, #row, #all],
+                           iterator_types = ["parallel", "parallel"]}
+          ins(%x, %1 : tensor<64x128xf32>, tensor<64xf32>)
+          outs(%empty : tensor<64x128xf32>) {
+      ^bb0(%p: f32, %q: f32, %o: f32):
+        %d = arith.divf %p, %q : f32
+        linalg.yield %d : f32
+      } -> tensor<64x128xf32>
+      gpu.yield %r : tensor<64x128xf32>
+    }) {op_name = "divide"} : () -> tensor<64x128xf32>
+    gpu.yield %2 : tensor<64x128xf32>
+  }) {subgraph_name = "rows", level = "l2",
+      tile = #tile_graph.tile<[8, 128]>,
+      footprint = 8256, implementation = "generated"}
+      : () -> tensor<64x128xf32>
+  %e = "tile_graph.connect"(%a) {level = "dram"}
+      : (tensor<64x128xf32>) -> tensor<64x128xf32>
+  %b = "tile_graph.subgraph"() ({
+    %0 = "tile_graph.operator"() ({
+      %zero = arith.constant 0.0 : f32
+      %empty = tensor.empty() : tensor<64xf32>
+      %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<64xf32>)
+          -> tensor<64xf32>
+      %r = linalg.reduce ins(%e : tensor<64x128xf32>) outs(%init : tensor<64xf32>)
+          dimensions = [1] (%p: f32, %q: f32) {
+        %s = arith.addf %p, %q : f32
+        linalg.yield %s : f32
+      }
+      gpu.yield %r : tensor<64xf32>
+    }) {op_name = "sum"} : () -> tensor<64xf32>
+    %1 = "tile_graph.connect"(%0) {level = "l2"}
+        : (tensor<64xf32>) -> tensor<64xf32>
+    %2 = "tile_graph.operator"() ({
+      %empty = tensor.empty() : tensor<64x128xf32>
+      %r = linalg.generic {indexing_maps = [#all, #row, #all],
+                           iterator_types = ["parallel", "parallel"]}
+          ins(%e, %1 : tensor<64x128xf32>, tensor<64xf32>)
+          outs(%empty : tensor<64x128xf32>) {
+      ^bb0(%p: f32, %q: f32, %o: f32):
+        %d = arith.divf %p, %q : f32
+        linalg.yield %d : f32
+      } -> tensor<64x128xf32>
+      gpu.yield %r : tensor<64x128xf32>
+    }) {op_name = "divide"} : () -> tensor<64x128xf32>
+    gpu.yield %2 : tensor<64x128xf32>
+  }) {subgraph_name = "rows", level = "l2",
+      tile = #tile_graph.tile<[8, 128]>,
+      footprint = 8256, implementation = "generated"}
+      : () -> tensor<64x128xf32>
+  return %b : tensor<64x128xf32>
+}
+
+// CHECK-LABEL: func.func @library(
+// CHECK-SAME:      %[[A:.+]]: tensor<4x8xf32>, %[[B:.+]]: tensor<6x8xf32>)
+// CHECK-NEXT:    %[[OUT:.+]] = tensor.empty() : tensor<4x6xf32>
+// CHECK-NEXT:    %[[R:.+]] = call @library_0(%[[A]], %[[B]], %[[OUT]])
+// CHECK-NEXT:    return %[[R]]
+func.func @library(%a: tensor<4x8xf32>, %b: tensor<6x8xf32>) -> tensor<4x6xf32>
+    attributes {tile_graph.device = #device} {
+  %out = "tile_graph.subgraph"() ({
+    %0 = "tile_graph.operator"() ({
+      %zero = arith.constant 0.0 : f32
+      %empty = tensor.empty() : tensor<4x6xf32>
+      %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<4x6xf32>)
+          -> tensor<4x6xf32>
+      %r = linalg.matmul
+          indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
+                           affine_map<(m, n, k) -> (n, k)>,
+                           affine_map<(m, n, k) -> (m, n)>]
+          ins(%a, %b : tensor<4x8xf32>, tensor<6x8xf32>)
+          outs(%init : tensor<4x6xf32>) -> tensor<4x6xf32>
+      gpu.yield %r : tensor<4x6xf32>
+    }) {op_name = "matmul"} : () -> tensor<4x6xf32>
+    gpu.yield %0 : tensor<4x6xf32>
+  }) {subgraph_name = "product", level = "dram", implementation = "library"}
+      : () -> tensor<4x6xf32>
+  return %out : tensor<4x6xf32>
+}
+
+// The library wants the weight with a dimension more, pads by itself and brings its
+// own result.
+//
+// CHECK-LABEL: func.func @depthwise(
+// CHECK-SAME:      %[[X:.+]]: tensor<1x3x8x8xf32>, %[[W:.+]]: tensor<3x3x3xf32>)
+// CHECK-NEXT:    %[[E:.+]] = tensor.expand_shape %[[W]] {{\[}}[0, 1], [2], [3]] output_shape [3, 1, 3, 3]
+// CHECK-NEXT:    %[[OUT:.+]] = tensor.empty()
+// CHECK-NEXT:    call @library_1(%[[X]], %[[E]], %[[OUT]])
+func.func @depthwise(%x: tensor<1x3x8x8xf32>, %w: tensor<3x3x3xf32>)
+    -> tensor<1x3x8x8xf32>
+    attributes {tile_graph.device = #device} {
+  %out = "tile_graph.subgraph"() ({
+    %0 = "tile_graph.operator"() ({
+      %zero = arith.constant 0.0 : f32
+      %padded = tensor.pad %x low[0, 0, 1, 1] high[0, 0, 1, 1] {
+      ^bb0(%i: index, %j: index, %k: index, %l: index):
+        tensor.yield %zero : f32
+      } : tensor<1x3x8x8xf32> to tensor<1x3x10x10xf32>
+      %empty = tensor.empty() : tensor<1x3x8x8xf32>
+      %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x3x8x8xf32>)
+          -> tensor<1x3x8x8xf32>
+      %r = linalg.depthwise_conv_2d_nchw_chw {dilations = dense<1> : vector<2xi64>,
+                                              strides = dense<1> : vector<2xi64>}
+          ins(%padded, %w : tensor<1x3x10x10xf32>, tensor<3x3x3xf32>)
+          outs(%init : tensor<1x3x8x8xf32>) -> tensor<1x3x8x8xf32>
+      gpu.yield %r : tensor<1x3x8x8xf32>
+    }) {op_name = "conv"} : () -> tensor<1x3x8x8xf32>
+    gpu.yield %0 : tensor<1x3x8x8xf32>
+  }) {subgraph_name = "conv", level = "dram", implementation = "library"}
+      : () -> tensor<1x3x8x8xf32>
+  return %out : tensor<1x3x8x8xf32>
+}
+
+// CHECK-LABEL: func.func @no_elements(
+// CHECK-NEXT:    %[[R:.+]] = tensor.empty() : tensor<0x4xf32>
+// CHECK-NEXT:    return %[[R]]
+func.func @no_elements(%x: tensor<0x4xf32>) -> tensor<0x4xf32>
+    attributes {tile_graph.device = #device} {
+  %out = "tile_graph.subgraph"() ({
+    %0 = "tile_graph.operator"() ({
+      %empty = tensor.empty() : tensor<0x4xf32>
+      %r = linalg.exp ins(%x : tensor<0x4xf32>) outs(%empty : tensor<0x4xf32>)
+          -> tensor<0x4xf32>
+      gpu.yield %r : tensor<0x4xf32>
+    }) {op_name = "exp"} : () -> tensor<0x4xf32>
+    gpu.yield %0 : tensor<0x4xf32>
+  }) {subgraph_name = "exp", level = "dram",
+      tile = #tile_graph.tile<[1, 4]>}
+      : () -> tensor<0x4xf32>
+  return %out : tensor<0x4xf32>
+}
+
+// CHECK-LABEL: func.func private @kernel_0(
+// CHECK-SAME:      %[[X:.+]]: tensor<64x128xf32>, %[[OUT:.+]]: tensor<64x128xf32>) -> tensor<64x128xf32>
+// CHECK-SAME:      tile_graph.footprint = 8256 : i64, tile_graph.kernel, tile_graph.level = "l2", tile_graph.tile = #tile_graph.tile<[8, 128]>
+// CHECK-NEXT:    %[[R:.+]] = scf.forall (%[[I:.+]]) = (0) to (64) step (8) shared_outs(%[[O:.+]] = %[[OUT]])
+// CHECK:           tensor.extract_slice %[[X]][%[[I]], 0] [8, 128] [1, 1]
+// CHECK:           %[[SUM:.+]] = linalg.reduce
+// CHECK:           %[[DIV:.+]] = linalg.generic {{.+}} ins(%{{.+}}, %[[SUM]] : tensor<8x128xf32>, tensor<8xf32>)
+// CHECK:           scf.forall.in_parallel {
+// CHECK-NEXT:        tensor.parallel_insert_slice %[[DIV]] into %[[O]][%[[I]], 0] [8, 128] [1, 1]
+// CHECK:         return %[[R]]
+// CHECK-NOT:   @kernel_1
+// CHECK:       func.func private @library_0(tensor<4x8xf32>, tensor<6x8xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
+// CHECK-SAME:      {magweld.library = {op = "matmul", transpose_a = false, transpose_b = true}}
+// CHECK:       func.func private @library_1(
+// CHECK-SAME:      magweld.adopts, magweld.library = {dilation = [1, 1], groups = 3 : i64, op = "convolution", padding = [1, 1], strides = [1, 1]}
+// CHECK-NOT:   tile_graph.subgraph

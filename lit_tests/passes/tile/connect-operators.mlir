@@ -1,0 +1,288 @@
+// RUN: magweld-opt --connect-operators %s | filecheck %s
+
+#device = #tile_graph.device<"toy", [
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
+  #tile_graph.level<"register", 2, 2048, 800.0, 32, 2, "explicit">
+], 2, 1, 1, 256, 100.0>
+#flat = #tile_graph.device<"flat", [
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
+  #tile_graph.level<"register", 1, 2048, 800.0, 32, 2, "explicit">
+], 2, 1, 1, 256, 100.0>
+#all = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#last = affine_map<(d0, d1) -> (d1)>
+
+// Rows of a sum and of what reads it are computed together, in the cache.
+//
+// CHECK-LABEL: func.func @rows(
+// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "l2"}
+func.func @rows(%x: tensor<64x128xf32>) -> tensor<64x128xf32>
+    attributes {tile_graph.device = #device} {
+  %0 = "tile_graph.operator"() ({
+    %zero = arith.constant 0.0 : f32
+    %empty = tensor.empty() : tensor<64xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<64xf32>)
+        -> tensor<64xf32>
+    %r = linalg.reduce ins(%x : tensor<64x128xf32>) outs(%init : tensor<64xf32>)
+        dimensions = [1] (%p: f32, %q: f32) {
+      %s = arith.addf %p, %q : f32
+      linalg.yield %s : f32
+    }
+    gpu.yield %r : tensor<64xf32>
+  }) {op_name = "sum"} : () -> tensor<64xf32>
+  %1 = "tile_graph.connect"(%0) {level = "dram"}
+      : (tensor<64xf32>) -> tensor<64xf32>
+  %2 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<64x128xf32>
+    %r = linalg.generic {indexing_maps = [#all, #row, #all],
+                         iterator_types = ["parallel", "parallel"]}
+        ins(%x, %1 : tensor<64x128xf32>, tensor<64xf32>)
+        outs(%empty : tensor<64x128xf32>) {
+    ^bb0(%p: f32, %q: f32, %o: f32):
+      %d = arith.divf %p, %q : f32
+      linalg.yield %d : f32
+    } -> tensor<64x128xf32>
+    gpu.yield %r : tensor<64x128xf32>
+  }) {op_name = "divide"} : () -> tensor<64x128xf32>
+  return %2 : tensor<64x128xf32>
+}
+
+// A product is kept in the cache for its reader, which melts into the next one.
+//
+// CHECK-LABEL: func.func @epilogue(
+// CHECK:         {op_name = "matmul"}
+// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "l2"}
+// CHECK:         {op_name = "bias"}
+// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "register"}
+// CHECK:         {op_name = "exp"}
+func.func @epilogue(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>, %v: tensor<64xf32>)
+    -> tensor<64x64xf32>
+    attributes {tile_graph.device = #device} {
+  %0 = "tile_graph.operator"() ({
+    %zero = arith.constant 0.0 : f32
+    %empty = tensor.empty() : tensor<64x64xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x64xf32>)
+        -> tensor<64x64xf32>
+    %r = linalg.matmul ins(%a, %b : tensor<64x64xf32>, tensor<64x64xf32>)
+        outs(%init : tensor<64x64xf32>) -> tensor<64x64xf32>
+    gpu.yield %r : tensor<64x64xf32>
+  }) {op_name = "matmul"} : () -> tensor<64x64xf32>
+  %1 = "tile_graph.connect"(%0) {level = "dram"}
+      : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  %2 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<64x64xf32>
+    %r = linalg.generic {indexing_maps = [#all, #last, #all],
+                         iterator_types = ["parallel", "parallel"]}
+        ins(%1, %v : tensor<64x64xf32>, tensor<64xf32>)
+        outs(%empty : tensor<64x64xf32>) {
+    ^bb0(%p: f32, %q: f32, %o: f32):
+      %d = arith.addf %p, %q : f32
+      linalg.yield %d : f32
+    } -> tensor<64x64xf32>
+    gpu.yield %r : tensor<64x64xf32>
+  }) {op_name = "bias"} : () -> tensor<64x64xf32>
+  %3 = "tile_graph.connect"(%2) {level = "dram"}
+      : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  %4 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<64x64xf32>
+    %r = linalg.exp ins(%3 : tensor<64x64xf32>) outs(%empty : tensor<64x64xf32>)
+        -> tensor<64x64xf32>
+    gpu.yield %r : tensor<64x64xf32>
+  }) {op_name = "exp"} : () -> tensor<64x64xf32>
+  return %4 : tensor<64x64xf32>
+}
+
+// CHECK-LABEL: func.func @library(
+// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "dram", refused = "library: matmul is a library call"}
+func.func @library(%a: tensor<64x64xf32>) -> tensor<64x64xf32>
+    attributes {tile_graph.device = #device} {
+  %0 = "tile_graph.operator"() ({
+    %zero = arith.constant 0.0 : f32
+    %empty = tensor.empty() : tensor<64x64xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x64xf32>)
+        -> tensor<64x64xf32>
+    %r = linalg.matmul ins(%a, %a : tensor<64x64xf32>, tensor<64x64xf32>)
+        outs(%init : tensor<64x64xf32>) -> tensor<64x64xf32>
+    gpu.yield %r : tensor<64x64xf32>
+  }) {op_name = "matmul", implementation = "library"} : () -> tensor<64x64xf32>
+  %1 = "tile_graph.connect"(%0) {level = "dram"}
+      : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  %2 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<64x64xf32>
+    %r = linalg.exp ins(%1 : tensor<64x64xf32>) outs(%empty : tensor<64x64xf32>)
+        -> tensor<64x64xf32>
+    gpu.yield %r : tensor<64x64xf32>
+  }) {op_name = "exp"} : () -> tensor<64x64xf32>
+  return %2 : tensor<64x64xf32>
+}
+
+// CHECK-LABEL: func.func @other_readers(
+// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "dram", refused = "other-readers: inner {{.+}}"}
+func.func @other_readers(%a: tensor<64x64xf32>)
+    -> (tensor<64x64xf32>, tensor<64x64xf32>)
+    attributes {tile_graph.device = #device} {
+  %0 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<64x64xf32>
+    %r = linalg.exp ins(%a : tensor<64x64xf32>) outs(%empty : tensor<64x64xf32>)
+        -> tensor<64x64xf32>
+    gpu.yield %r : tensor<64x64xf32>
+  }) {op_name = "inner"} : () -> tensor<64x64xf32>
+  %1 = "tile_graph.connect"(%0) {level = "dram"}
+      : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  %2 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<64x64xf32>
+    %r = linalg.exp ins(%1 : tensor<64x64xf32>) outs(%empty : tensor<64x64xf32>)
+        -> tensor<64x64xf32>
+    gpu.yield %r : tensor<64x64xf32>
+  }) {op_name = "outer"} : () -> tensor<64x64xf32>
+  return %0, %2 : tensor<64x64xf32>, tensor<64x64xf32>
+}
+
+// Even for one element the operands need more than a tile may have of the cache.
+//
+// CHECK-LABEL: func.func @footprint(
+// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "dram", refused = "footprint: {{[0-9]+}} bytes needed in l2, 32768 there"}
+func.func @footprint(%a: tensor<64x16384xf32>, %b: tensor<16384x64xf32>)
+    -> tensor<64x64xf32>
+    attributes {tile_graph.device = #device} {
+  %0 = "tile_graph.operator"() ({
+    %zero = arith.constant 0.0 : f32
+    %empty = tensor.empty() : tensor<64x64xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x64xf32>)
+        -> tensor<64x64xf32>
+    %r = linalg.matmul ins(%a, %b : tensor<64x16384xf32>, tensor<16384x64xf32>)
+        outs(%init : tensor<64x64xf32>) -> tensor<64x64xf32>
+    gpu.yield %r : tensor<64x64xf32>
+  }) {op_name = "matmul"} : () -> tensor<64x64xf32>
+  %1 = "tile_graph.connect"(%0) {level = "dram"}
+      : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  %2 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<64x64xf32>
+    %r = linalg.exp ins(%1 : tensor<64x64xf32>) outs(%empty : tensor<64x64xf32>)
+        -> tensor<64x64xf32>
+    gpu.yield %r : tensor<64x64xf32>
+  }) {op_name = "exp"} : () -> tensor<64x64xf32>
+  return %2 : tensor<64x64xf32>
+}
+
+// Every row of tiles would compute the operand of the product again.
+//
+// CHECK-LABEL: func.func @recompute(
+// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "dram", refused = "recompute: {{[0-9.]+}} times the arithmetic, 1.25 allowed"}
+func.func @recompute(%a: tensor<512x512xf32>, %b: tensor<512x512xf32>)
+    -> tensor<512x512xf32>
+    attributes {tile_graph.device = #device} {
+  %0 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<512x512xf32>
+    %r = linalg.exp ins(%b : tensor<512x512xf32>) outs(%empty : tensor<512x512xf32>)
+        -> tensor<512x512xf32>
+    gpu.yield %r : tensor<512x512xf32>
+  }) {op_name = "exp"} : () -> tensor<512x512xf32>
+  %1 = "tile_graph.connect"(%0) {level = "dram"}
+      : (tensor<512x512xf32>) -> tensor<512x512xf32>
+  %2 = "tile_graph.operator"() ({
+    %zero = arith.constant 0.0 : f32
+    %empty = tensor.empty() : tensor<512x512xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<512x512xf32>)
+        -> tensor<512x512xf32>
+    %r = linalg.matmul ins(%a, %1 : tensor<512x512xf32>, tensor<512x512xf32>)
+        outs(%init : tensor<512x512xf32>) -> tensor<512x512xf32>
+    gpu.yield %r : tensor<512x512xf32>
+  }) {op_name = "matmul"} : () -> tensor<512x512xf32>
+  return %2 : tensor<512x512xf32>
+}
+
+// CHECK-LABEL: func.func @padded_operand(
+// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "dram", refused = "padded-operand: conv pads what exp makes"}
+func.func @padded_operand(%x: tensor<1x2x8x8xf32>, %w: tensor<3x2x3x3xf32>)
+    -> tensor<1x3x8x8xf32>
+    attributes {tile_graph.device = #device} {
+  %0 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<1x2x8x8xf32>
+    %r = linalg.exp ins(%x : tensor<1x2x8x8xf32>) outs(%empty : tensor<1x2x8x8xf32>)
+        -> tensor<1x2x8x8xf32>
+    gpu.yield %r : tensor<1x2x8x8xf32>
+  }) {op_name = "exp"} : () -> tensor<1x2x8x8xf32>
+  %1 = "tile_graph.connect"(%0) {level = "dram"}
+      : (tensor<1x2x8x8xf32>) -> tensor<1x2x8x8xf32>
+  %2 = "tile_graph.operator"() ({
+    %zero = arith.constant 0.0 : f32
+    %padded = tensor.pad %1 low[0, 0, 1, 1] high[0, 0, 1, 1] {
+    ^bb0(%i: index, %j: index, %k: index, %l: index):
+      tensor.yield %zero : f32
+    } : tensor<1x2x8x8xf32> to tensor<1x2x10x10xf32>
+    %empty = tensor.empty() : tensor<1x3x8x8xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x3x8x8xf32>)
+        -> tensor<1x3x8x8xf32>
+    %r = linalg.conv_2d_nchw_fchw {dilations = dense<1> : vector<2xi64>,
+                                   strides = dense<1> : vector<2xi64>}
+        ins(%padded, %w : tensor<1x2x10x10xf32>, tensor<3x2x3x3xf32>)
+        outs(%init : tensor<1x3x8x8xf32>) -> tensor<1x3x8x8xf32>
+    gpu.yield %r : tensor<1x3x8x8xf32>
+  }) {op_name = "conv"} : () -> tensor<1x3x8x8xf32>
+  return %2 : tensor<1x3x8x8xf32>
+}
+
+// CHECK-LABEL: func.func @unknown_region(
+// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "dram", refused = "unknown-region: exp -> concat"}
+func.func @unknown_region(%a: tensor<64x64xf32>) -> tensor<128x64xf32>
+    attributes {tile_graph.device = #device} {
+  %0 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<64x64xf32>
+    %r = linalg.exp ins(%a : tensor<64x64xf32>) outs(%empty : tensor<64x64xf32>)
+        -> tensor<64x64xf32>
+    gpu.yield %r : tensor<64x64xf32>
+  }) {op_name = "exp"} : () -> tensor<64x64xf32>
+  %1 = "tile_graph.connect"(%0) {level = "dram"}
+      : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  %2 = "tile_graph.operator"() ({
+    %r = tensor.concat dim(0) %1, %a : (tensor<64x64xf32>, tensor<64x64xf32>)
+        -> tensor<128x64xf32>
+    gpu.yield %r : tensor<128x64xf32>
+  }) {op_name = "concat"} : () -> tensor<128x64xf32>
+  return %2 : tensor<128x64xf32>
+}
+
+// CHECK-LABEL: func.func @no_operator(
+// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "dram", refused = "no-operator: it comes from tensor.collapse_shape"}
+func.func @no_operator(%a: tensor<64x64xf32>) -> tensor<4096xf32>
+    attributes {tile_graph.device = #device} {
+  %0 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<64x64xf32>
+    %r = linalg.exp ins(%a : tensor<64x64xf32>) outs(%empty : tensor<64x64xf32>)
+        -> tensor<64x64xf32>
+    gpu.yield %r : tensor<64x64xf32>
+  }) {op_name = "inner"} : () -> tensor<64x64xf32>
+  %flat = tensor.collapse_shape %0 [[0, 1]] : tensor<64x64xf32> into tensor<4096xf32>
+  %1 = "tile_graph.connect"(%flat) {level = "dram"}
+      : (tensor<4096xf32>) -> tensor<4096xf32>
+  %2 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<4096xf32>
+    %r = linalg.exp ins(%1 : tensor<4096xf32>) outs(%empty : tensor<4096xf32>)
+        -> tensor<4096xf32>
+    gpu.yield %r : tensor<4096xf32>
+  }) {op_name = "outer"} : () -> tensor<4096xf32>
+  return %2 : tensor<4096xf32>
+}
+
+// CHECK-LABEL: func.func @no_level(
+// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "dram", refused = "no-level: flat has no level for reuse tiles"}
+func.func @no_level(%a: tensor<64x64xf32>) -> tensor<64x64xf32>
+    attributes {tile_graph.device = #flat} {
+  %0 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<64x64xf32>
+    %r = linalg.exp ins(%a : tensor<64x64xf32>) outs(%empty : tensor<64x64xf32>)
+        -> tensor<64x64xf32>
+    gpu.yield %r : tensor<64x64xf32>
+  }) {op_name = "inner"} : () -> tensor<64x64xf32>
+  %1 = "tile_graph.connect"(%0) {level = "dram"}
+      : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  %2 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<64x64xf32>
+    %r = linalg.exp ins(%1 : tensor<64x64xf32>) outs(%empty : tensor<64x64xf32>)
+        -> tensor<64x64xf32>
+    gpu.yield %r : tensor<64x64xf32>
+  }) {op_name = "outer"} : () -> tensor<64x64xf32>
+  return %2 : tensor<64x64xf32>
+}

@@ -1,0 +1,116 @@
+// RUN: magweld-opt --select-tiles %s | filecheck %s
+
+#device = #tile_graph.device<"toy", [
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
+  #tile_graph.level<"register", 2, 2048, 800.0, 32, 2, "explicit">
+], 2, 1, 1, 256, 100.0>
+#all = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+
+// The tile takes whole rows. Unfused, the sum is written and read once more, and the
+// input is read twice: (3 * 64 * 128 + 2 * 64) * 4 bytes. As planned, only input and
+// result move.
+//
+// CHECK-LABEL: func.func @rows(
+// CHECK:         "tile_graph.subgraph"
+// CHECK:         }) {footprint = {{[0-9]+}} : i64, implementation = "generated", level = "l2",
+// CHECK-SAME:      predicted_seconds = {{.+}} : f64, reduction_step = 1 : i64, subgraph_name = "rows",
+// CHECK-SAME:      tile = #tile_graph.tile<[{{[0-9]+}}, 128]>, traffic_after = 65536 : i64, traffic_before = 98816 : i64}
+func.func @rows(%x: tensor<64x128xf32>) -> tensor<64x128xf32>
+    attributes {tile_graph.device = #device} {
+  %out = "tile_graph.subgraph"() ({
+    %0 = "tile_graph.operator"() ({
+      %zero = arith.constant 0.0 : f32
+      %empty = tensor.empty() : tensor<64xf32>
+      %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<64xf32>)
+          -> tensor<64xf32>
+      %r = linalg.reduce ins(%x : tensor<64x128xf32>) outs(%init : tensor<64xf32>)
+          dimensions = [1] (%p: f32, %q: f32) {
+        %s = arith.addf %p, %q : f32
+        linalg.yield %s : f32
+      }
+      gpu.yield %r : tensor<64xf32>
+    }) {op_name = "sum"} : () -> tensor<64xf32>
+    %1 = "tile_graph.connect"(%0) {level = "l2"}
+        : (tensor<64xf32>) -> tensor<64xf32>
+    %2 = "tile_graph.operator"() ({
+      %empty = tensor.empty() : tensor<64x128xf32>
+      %r = linalg.generic {indexing_maps = [#all, #row, #all],
+                           iterator_types = ["parallel", "parallel"]}
+          ins(%x, %1 : tensor<64x128xf32>, tensor<64xf32>)
+          outs(%empty : tensor<64x128xf32>) {
+      ^bb0(%p: f32, %q: f32, %o: f32):
+        %d = arith.divf %p, %q : f32
+        linalg.yield %d : f32
+      } -> tensor<64x128xf32>
+      gpu.yield %r : tensor<64x128xf32>
+    }) {op_name = "divide"} : () -> tensor<64x128xf32>
+    gpu.yield %2 : tensor<64x128xf32>
+  }) {subgraph_name = "rows", level = "l2", implementation = "generated"}
+      : () -> tensor<64x128xf32>
+  return %out : tensor<64x128xf32>
+}
+
+// A tile that is there is kept, and nothing else is said.
+//
+// CHECK-LABEL: func.func @kept(
+// CHECK:         }) {implementation = "generated", level = "l2", subgraph_name = "rows", tile = #tile_graph.tile<[2, 128]>}
+func.func @kept(%x: tensor<64x128xf32>) -> tensor<64x128xf32>
+    attributes {tile_graph.device = #device} {
+  %out = "tile_graph.subgraph"() ({
+    %0 = "tile_graph.operator"() ({
+      %zero = arith.constant 0.0 : f32
+      %empty = tensor.empty() : tensor<64xf32>
+      %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<64xf32>)
+          -> tensor<64xf32>
+      %r = linalg.reduce ins(%x : tensor<64x128xf32>) outs(%init : tensor<64xf32>)
+          dimensions = [1] (%p: f32, %q: f32) {
+        %s = arith.addf %p, %q : f32
+        linalg.yield %s : f32
+      }
+      gpu.yield %r : tensor<64xf32>
+    }) {op_name = "sum"} : () -> tensor<64xf32>
+    %1 = "tile_graph.connect"(%0) {level = "l2"}
+        : (tensor<64xf32>) -> tensor<64xf32>
+    %2 = "tile_graph.operator"() ({
+      %empty = tensor.empty() : tensor<64x128xf32>
+      %r = linalg.generic {indexing_maps = [#all, #row, #all],
+                           iterator_types = ["parallel", "parallel"]}
+          ins(%x, %1 : tensor<64x128xf32>, tensor<64xf32>)
+          outs(%empty : tensor<64x128xf32>) {
+      ^bb0(%p: f32, %q: f32, %o: f32):
+        %d = arith.divf %p, %q : f32
+        linalg.yield %d : f32
+      } -> tensor<64x128xf32>
+      gpu.yield %r : tensor<64x128xf32>
+    }) {op_name = "divide"} : () -> tensor<64x128xf32>
+    gpu.yield %2 : tensor<64x128xf32>
+  }) {subgraph_name = "rows", level = "l2", implementation = "generated",
+      tile = #tile_graph.tile<[2, 128]>}
+      : () -> tensor<64x128xf32>
+  return %out : tensor<64x128xf32>
+}
+
+// Alone, an operator that fits no inner level runs as one tile from outside.
+//
+// CHECK-LABEL: func.func @no_room(
+// CHECK:         }) {level = "dram", subgraph_name = "product", tile = #tile_graph.tile<[64, 64]>}
+func.func @no_room(%a: tensor<64x16384xf32>, %b: tensor<16384x64xf32>)
+    -> tensor<64x64xf32>
+    attributes {tile_graph.device = #device} {
+  %out = "tile_graph.subgraph"() ({
+    %0 = "tile_graph.operator"() ({
+      %zero = arith.constant 0.0 : f32
+      %empty = tensor.empty() : tensor<64x64xf32>
+      %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x64xf32>)
+          -> tensor<64x64xf32>
+      %r = linalg.matmul ins(%a, %b : tensor<64x16384xf32>, tensor<16384x64xf32>)
+          outs(%init : tensor<64x64xf32>) -> tensor<64x64xf32>
+      gpu.yield %r : tensor<64x64xf32>
+    }) {op_name = "matmul"} : () -> tensor<64x64xf32>
+    gpu.yield %0 : tensor<64x64xf32>
+  }) {subgraph_name = "product", level = "l2"}
+      : () -> tensor<64x64xf32>
+  return %out : tensor<64x64xf32>
+}

@@ -1,0 +1,156 @@
+"""Footprint, traffic and predicted time, with numbers worked out by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from operator_models import (
+    access,
+    chain,
+    device,
+    elementwise,
+    loops,
+    matmul,
+    row_reduction,
+)
+
+from magweld.passes.analysis.cost import Cost, cost, footprint_bytes, transaction_bytes
+from magweld.passes.analysis.propagation import Group, Source, Tiles, propagate
+from magweld.targets.device import Device, Level, LevelKind
+
+# q k^T of the Welder paper (section 2): 98304 rows, 64 long, 128 columns, in f32.
+ATTENTION = (98304, 128, 64)
+
+
+def price(group: Group, tile: tuple[int, ...], target: Device, step: int = 1) -> Cost:
+    tiles = propagate(group, tile)
+    assert isinstance(tiles, Tiles)
+    return cost(group, tiles, target, target.levels[1], step)
+
+
+@pytest.mark.parametrize(
+    ("tile", "bytes_of_tile", "tiles"),
+    [((4, 128), 35840, 24576), ((16, 128), 45056, 6144)],
+)
+def test_traffic_is_that_of_the_welder_paper(
+    tile: tuple[int, ...], bytes_of_tile: int, tiles: int
+) -> None:
+    found = price(chain(matmul("qk", *ATTENTION)), tile, device(units=1))
+    assert found.traffic == bytes_of_tile * tiles
+    assert found.tile_traffic == found.traffic
+
+
+def test_connected_operators_move_no_intermediate() -> None:
+    product, maximum = matmul("qk", 64, 32, 16), row_reduction("max", 64, 32)
+    found = price(chain(product, maximum), (8,), device())
+    read_by_a_tile = (8 * 16 + 16 * 32) * 4
+    assert found.traffic == 8 * read_by_a_tile + 64 * 4
+
+
+def test_a_tensor_that_two_nodes_read_by_one_region_counts_once() -> None:
+    read = access(0, (8, 8), loops(0, 1))
+    first = elementwise("first", (8, 8), [read])
+    second = elementwise("second", (8, 8), [replace(read, argument=1), read])
+    apart = Group(
+        (first, second), ((Source(None, 0),), (Source(0, 1), Source(None, 2)))
+    )
+    shared = Group(
+        (first, second), ((Source(None, 0),), (Source(0, 1), Source(None, 0)))
+    )
+    target = device()
+    difference = (
+        price(apart, (4, 8), target).traffic - price(shared, (4, 8), target).traffic
+    )
+    assert difference == 8 * 8 * 4
+
+
+def test_a_cache_outside_of_the_tiles_serves_what_it_can_hold() -> None:
+    outer, inner, register = device(units=1).levels
+    product = chain(matmul("qk", 256, 32, 16))
+    weight = 16 * 32 * 4
+    for capacity, reads in ((2 * weight, 1), (2 * weight - 1, 32)):
+        l2 = Level("l2", capacity, 200.0, 64, 1, LevelKind.CACHE)
+        target = replace(device(units=1), levels=(outer, l2, inner, register))
+        tiles = propagate(product, (8, 32))
+        assert isinstance(tiles, Tiles)
+        found = cost(product, tiles, target, inner, 1)
+        assert found.traffic == (256 * 16 + 256 * 32) * 4 + reads * weight
+        assert found.tile_traffic == (256 * 16 + 256 * 32) * 4 + 32 * weight
+
+
+@pytest.mark.parametrize(
+    ("region", "expected"),
+    [
+        ((4, 32), 4 * 32 * 4),  # whole rows: one run
+        ((4, 16), 4 * 64),  # runs of one transaction
+        ((4, 4), 4 * 64),  # runs of a quarter: the rest of each is lost
+        ((4, 1), 4 * 64),
+        ((1, 8), 64),
+    ],
+)
+def test_short_runs_cost_whole_transactions(
+    region: tuple[int, ...], expected: int
+) -> None:
+    assert transaction_bytes(region, (64, 32), 4, 64) == expected
+
+
+def test_a_cache_holds_operands_and_results_of_a_tile() -> None:
+    product, target = matmul("qk", 64, 32, 16), device()
+    tiles = propagate(chain(product), (8, 16))
+    assert isinstance(tiles, Tiles)
+    expected = (8 * 16 + 16 * 16 + 8 * 16) * 4
+    found = footprint_bytes(chain(product), tiles, target.levels[1], step=4)
+    assert found == expected
+
+
+def test_explicit_memory_holds_one_step_of_the_operands() -> None:
+    product, target = matmul("qk", 64, 32, 16), device(kind=LevelKind.EXPLICIT)
+    tiles = propagate(chain(product), (8, 16))
+    assert isinstance(tiles, Tiles)
+    found = footprint_bytes(chain(product), tiles, target.levels[1], step=4)
+    assert found == (8 * 4 + 4 * 16) * 4
+
+
+def test_reuse_tiles_live_from_their_producer_to_their_last_reader() -> None:
+    level = device(kind=LevelKind.EXPLICIT).levels[1]
+    product, maximum = matmul("qk", 64, 32, 16), row_reduction("max", 64, 32)
+    tiles = propagate(chain(product, maximum), (8,))
+    assert isinstance(tiles, Tiles)
+    operands, reuse_tile = (8 * 4 + 4 * 32) * 4, 8 * 32 * 4
+    # The operands are staged before the reuse tile is there, and given back after.
+    found = footprint_bytes(chain(product, maximum), tiles, level, step=4)
+    assert found == operands + reuse_tile
+
+
+def test_elementwise_producers_melt_into_their_only_reader() -> None:
+    group = chain(
+        elementwise("exp", (64, 32), [access(0, (64, 32), loops(0, 1))]),
+        row_reduction("sum", 64, 32),
+    )
+    assert group.stays_in_registers(0)
+    level = device(kind=LevelKind.EXPLICIT).levels[1]
+    tiles = propagate(group, (8,))
+    assert isinstance(tiles, Tiles)
+    assert footprint_bytes(group, tiles, level, step=1) == 0
+
+
+def test_the_slowest_level_sets_the_time() -> None:
+    node = chain(elementwise("exp", (1 << 20,), [access(0, (1 << 20,), loops(0))]))
+    fast = price(node, (1 << 14,), device())
+    slow_memory = replace(
+        device(),
+        levels=(replace(device().levels[0], bandwidth=12.5), *device().levels[1:]),
+    )
+    slow = price(node, (1 << 14,), slow_memory)
+    moved = 2 * (1 << 20) * 4
+    assert fast.traffic == slow.traffic == moved
+    assert slow.seconds - fast.seconds == pytest.approx(moved / 25e9)
+
+
+def test_idle_units_in_the_last_wave_cost_time() -> None:
+    node = chain(
+        elementwise("exp", (1 << 20,), [access(0, (1 << 20,), loops(0))], 1000)
+    )
+    full, half = (price(node, (1 << s,), device(units=4)) for s in (18, 19))
+    assert half.seconds > 1.9 * full.seconds

@@ -1,0 +1,142 @@
+"""The choice of tiles: candidates, refusals, and that it is the same every time."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from operator_models import (
+    access,
+    chain,
+    convolution,
+    device,
+    elementwise,
+    loops,
+    matmul,
+)
+
+from magweld.passes.analysis.policy import (
+    CACHE_SHARE,
+    MAX_CANDIDATES,
+    Plan,
+    Scheduler,
+    candidate_tiles,
+    divisors,
+    schedule,
+    tile_levels,
+)
+from magweld.passes.analysis.propagation import Refusal
+from magweld.passes.analysis.regions import OperatorKind, OperatorModel
+from magweld.targets import device as named_device
+from magweld.targets.device import LevelKind
+
+
+@given(st.integers(1, 5000))
+def test_divisors_are_all_divisors(extent: int) -> None:
+    assert divisors(extent) == tuple(d for d in range(1, extent + 1) if extent % d == 0)
+
+
+@given(st.lists(st.integers(1, 5000), max_size=9))
+def test_candidates_divide_are_bounded_and_hold_the_whole(extents: list[int]) -> None:
+    tiles = list(candidate_tiles(tuple(extents)))
+    assert 1 <= len(tiles) <= MAX_CANDIDATES
+    assert len(set(tiles)) == len(tiles)
+    assert tuple(extents) in tiles
+    for tile in tiles:
+        assert all(e % t == 0 for e, t in zip(extents, tile, strict=True))
+
+
+def test_inner_loops_are_taken_whole_before_outer_ones() -> None:
+    tiles = set(candidate_tiles((2,) * 8))
+    assert {tile[-1] for tile in tiles} == {2}
+    assert {tile[0] for tile in tiles} == {1, 2}
+
+
+def test_a_scalar_has_one_tile() -> None:
+    assert list(candidate_tiles(())) == [()]
+
+
+def test_levels_for_tiles_are_those_of_a_single_unit() -> None:
+    assert [level.name for level in tile_levels(device())] == ["l1"]
+    assert [level.name for level in tile_levels(named_device("a100"))] == ["shared"]
+
+
+def planned(plan: Plan | Refusal) -> Plan:
+    assert isinstance(plan, Plan)
+    return plan
+
+
+def test_a_plan_fits_its_level() -> None:
+    target = device(tile_bytes=4096)
+    plan = planned(schedule(chain(matmul("mm", 64, 64, 64)), target))
+    assert plan.level == "l1"
+    assert plan.cost.footprint <= 4096 * CACHE_SHARE
+    assert all(64 % size == 0 for size in plan.tile)
+
+
+def test_what_fits_nowhere_is_refused_with_the_least_it_needs() -> None:
+    # One row and one column of operands, and the element that they make.
+    needed = (1024 + 1024) * 4 + 64
+    found = schedule(chain(matmul("mm", 64, 64, 1024)), device(tile_bytes=4096))
+    assert found == Refusal("footprint", f"{needed} bytes needed in l1, 2048 there")
+
+
+def test_explicit_memory_may_be_filled() -> None:
+    target = device(tile_bytes=64, kind=LevelKind.EXPLICIT)
+    node = elementwise("exp", (64, 64), [access(0, (64, 64), loops(0, 1))])
+    assert planned(schedule(chain(node), target)).cost.footprint <= 64
+
+
+def test_too_much_recomputation_is_refused() -> None:
+    layers = [convolution(f"c{i}", 65 - 8 * i, 9, 1, 1) for i in range(4)]
+    group = chain(*layers)
+    # Only the whole result needs nothing twice, and that does not fit.
+    found = schedule(group, device(tile_bytes=512))
+    assert isinstance(found, Refusal)
+    assert found.rule in {"recompute", "footprint"}
+    assert planned(schedule(group, device())).tile == layers[-1].whole_tile
+
+
+def test_equal_groups_get_equal_plans_whatever_their_names() -> None:
+    first, second = (chain(matmul(name, 96, 60, 72)) for name in ("a", "b"))
+    assert first == second
+    assert schedule(first, device()) == schedule(second, device())
+
+
+def test_a_scheduler_plans_equal_groups_once() -> None:
+    scheduler = Scheduler(device())
+    first, second = (chain(matmul(name, 96, 60, 72)) for name in ("a", "b"))
+    assert scheduler.plan(first) is scheduler.plan(second)
+
+
+@pytest.mark.parametrize("kind", [OperatorKind.MOVE, OperatorKind.OTHER])
+def test_what_is_computed_whole_is_one_tile(kind: OperatorKind) -> None:
+    whole = (None, None)
+    node = OperatorModel(
+        name="concat",
+        kind=kind,
+        extents=(64, 8),
+        parallel=(0, 1),
+        reads=(access(0, (64, 8), whole),),  # type: ignore[arg-type]
+        writes=(access(0, (64, 8), whole),),  # type: ignore[arg-type]
+        flops=0,
+    )
+    plan = planned(schedule(chain(node), device()))
+    assert plan.tile == (64, 8)
+    assert plan.tiles.grid == 1
+
+
+def test_traffic_apart_counts_every_tensor_once() -> None:
+    read = access(0, (64, 8), loops(0, 1))
+    group = chain(*(elementwise(f"exp{i}", (64, 8), [read]) for i in range(3)))
+    assert Scheduler(device()).traffic_apart(group) == 3 * 2 * 64 * 8 * 4
+
+
+def test_traffic_apart_of_products_is_that_of_their_plans() -> None:
+    scheduler = Scheduler(device(tile_bytes=4096))
+    group = chain(matmul("a", 64, 64, 64), matmul("b", 64, 64, 64))
+    alone = planned(scheduler.plan(chain(matmul("a", 64, 64, 64)))).cost.traffic
+    assert alone > 3 * math.prod((64, 64)) * 4
+    assert scheduler.traffic_apart(group) == 2 * alone
