@@ -122,7 +122,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--no-torch-compile", action="store_true")
-    parser.add_argument("-o", type=Path, default=Path("benchmarks/results/whole_models.json"))
+    parser.add_argument(
+        "-o", type=Path, default=Path("benchmarks/results/whole_models.json")
+    )
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     peers = [] if options.no_torch_compile else ["torch.compile"]

@@ -125,7 +125,7 @@ def _convolution(
 
     def make(root: Any) -> LibraryCall | Refusal:
         image, weight, _ = root_accesses(root)
-        padding = _padding(root.operands[0])
+        padding = _padding(root.operands[0]) if image.padded else [0, 0]
         if min(image.argument, weight.argument) < 0 or padding is None:
             return Refusal("library-operand", "the padding is not of zeros, symmetric")
         return LibraryCall(
@@ -149,9 +149,7 @@ def _integers(attribute: Any) -> list[int]:
 
 
 def _padding(value: Any) -> list[int] | None:
-    """Spatial padding of an image operand; None when a library cannot do it."""
-    if isinstance(value, ir.BlockArgument):
-        return [0, 0]
+    """Spatial padding that a tensor.pad does; None when a library cannot do it."""
     pad = value.owner.operation
     if pad.name != "tensor.pad":
         return None

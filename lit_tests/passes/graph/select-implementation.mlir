@@ -109,3 +109,31 @@ func.func @no_call(%a: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x64xf3
   }) {op_name = "exp"} : () -> tensor<64x64xf32>
   return %0, %1 : tensor<64x64xf32>, tensor<64x64xf32>
 }
+
+// A convolution without padding has a call whatever made its image.
+//
+// CHECK-LABEL: func.func @image_of_an_operator(
+// ALWAYS:        {implementation = "library", op_name = "pointwise"}
+func.func @image_of_an_operator(%x: tensor<1x2x8x8xf32>, %w: tensor<3x2x1x1xf32>)
+    -> tensor<1x3x8x8xf32> attributes {tile_graph.device = #device} {
+  %0 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<1x2x8x8xf32>
+    %r = linalg.exp ins(%x : tensor<1x2x8x8xf32>) outs(%empty : tensor<1x2x8x8xf32>)
+        -> tensor<1x2x8x8xf32>
+    gpu.yield %r : tensor<1x2x8x8xf32>
+  }) {op_name = "image"} : () -> tensor<1x2x8x8xf32>
+  %1 = "tile_graph.connect"(%0) {level = "dram"}
+      : (tensor<1x2x8x8xf32>) -> tensor<1x2x8x8xf32>
+  %2 = "tile_graph.operator"() ({
+    %zero = arith.constant 0.0 : f32
+    %empty = tensor.empty() : tensor<1x3x8x8xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x3x8x8xf32>)
+        -> tensor<1x3x8x8xf32>
+    %r = linalg.conv_2d_nchw_fchw {dilations = dense<1> : vector<2xi64>,
+                                   strides = dense<1> : vector<2xi64>}
+        ins(%1, %w : tensor<1x2x8x8xf32>, tensor<3x2x1x1xf32>)
+        outs(%init : tensor<1x3x8x8xf32>) -> tensor<1x3x8x8xf32>
+    gpu.yield %r : tensor<1x3x8x8xf32>
+  }) {op_name = "pointwise"} : () -> tensor<1x3x8x8xf32>
+  return %2 : tensor<1x3x8x8xf32>
+}
