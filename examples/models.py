@@ -60,7 +60,12 @@ class SentenceModel:
     def tokens(
         self, sentences: Sequence[str], length: int | None = None
     ) -> dict[str, Tensor]:
-        """Return `input_ids` and `attention_mask`, padded to `length` or the longest."""
+        """Return `input_ids` and `attention_mask`, padded to `length` or the longest.
+
+        Args:
+            sentences: Texts.
+            length: Tokens of each row; longer sentences are cut.
+        """
         padding: bool | str = True if length is None else "max_length"
         found = self.tokenizer(
             list(sentences),
