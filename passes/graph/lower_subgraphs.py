@@ -125,10 +125,12 @@ class _Lowering:
         make(subgraph, inputs_of(subgraph))
 
     def _kernel(self, subgraph: Any, inputs: list[Any]) -> None:
-        results = [value.type for value in subgraph.results]
-        kernel = self._build_kernel(subgraph, inputs, results)
+        # Two edges from one tensor are one operand.
+        operands = list(dict.fromkeys(self._values[value] for value in inputs))
+        numbers = {value: operands.index(self._values[value]) for value in inputs}
+        kernel = self._build_kernel(subgraph, numbers, [v.type for v in operands])
         function = self._callees.add_kernel(kernel)
-        operands = [self._values[value] for value in inputs]
+        results = [value.type for value in subgraph.results]
         call = func.CallOp(function, [*operands, *map(_empty, results)])
         names = [op.op_name for op in operators_of(subgraph)]
         call.attributes["tile_graph.operators"] = ir.ArrayAttr.get(names)
@@ -136,9 +138,17 @@ class _Lowering:
             self._values[old] = new
 
     def _build_kernel(
-        self, subgraph: Any, inputs: list[Any], results: list[Any]
+        self, subgraph: Any, numbers: dict[Any, int], operands: list[Any]
     ) -> Any:
-        signature = ([v.type for v in inputs] + results, results)
+        """Make the kernel of a subgraph.
+
+        Args:
+            subgraph: What to compute.
+            numbers: Operand number of each tensor that the subgraph reads.
+            operands: Types of the operands.
+        """
+        results = [value.type for value in subgraph.results]
+        signature = (operands + results, results)
         function = self._callees.declare("kernel", signature)
         function.attributes["tile_graph.kernel"] = ir.UnitAttr.get()
         for key in sorted(_REPORTED & set(subgraph.attributes)):
@@ -148,8 +158,8 @@ class _Lowering:
             func.ReturnOp(
                 build_tiled_body(
                     subgraph,
-                    dict(zip(inputs, arguments, strict=False)),
-                    arguments[len(inputs) :],
+                    {value: arguments[number] for value, number in numbers.items()},
+                    arguments[len(operands) :],
                 )
             )
         return function
