@@ -13,6 +13,7 @@ import torch
 from torch import fx
 
 from magweld.frontend.annotations.dicts import DICTS
+from magweld.frontend.annotations.dynamo import DYNAMO_MODULE, dynamo_entries
 from magweld.frontend.annotations.library import LIBRARY_RULES
 from magweld.frontend.annotations.model import AnnotationTable
 from magweld.frontend.annotations.python import (
@@ -41,11 +42,16 @@ from magweld.frontend.rules.table import RULES
 from magweld.frontend.state.paths import path_of
 
 
-@functools.cache
 def shipped_annotations() -> AnnotationTable:
     """Return the table of all annotations that ship with the front end."""
+    return _annotations(DYNAMO_MODULE in sys.modules)
+
+
+@functools.cache
+def _annotations(beside_dynamo: bool) -> AnnotationTable:
     python = (FUNCTIONS, TYPES, MAKERS, METHODS, LIBRARY)
-    return AnnotationTable(*python, SPECIAL, DICTS, LIBRARY_RULES, TORCH)
+    torch_entries = (TORCH, dynamo_entries()) if beside_dynamo else (TORCH,)
+    return AnnotationTable(*python, SPECIAL, DICTS, LIBRARY_RULES, *torch_entries)
 
 
 @functools.cache

@@ -23,6 +23,8 @@ ALIGNMENT_BYTES = 64
 # Orders of magnitude, not measurements of one machine.
 TILE_SECONDS = 50e-9
 LAUNCH_SECONDS = 3e-6
+# Whose operands are staged in explicit memory; others stream through registers.
+STAGED_KINDS = frozenset({OperatorKind.CONTRACTION, OperatorKind.CONVOLUTION})
 # How much of the time of the faster levels is not hidden behind the slowest.
 OVERLAP_LOSS = 0.5
 # A tensor is re-read from a cache only if it leaves room for what streams past it.
@@ -114,14 +116,13 @@ def _staged_bytes(
 ) -> Iterator[int]:
     node, loops = group.nodes[position], list(tiles.boxes[position])
     explicit = level.kind is LevelKind.EXPLICIT
-    if explicit and node.kind not in (
-        OperatorKind.CONTRACTION,
-        OperatorKind.CONVOLUTION,
-    ):
+    if explicit and node.kind not in STAGED_KINDS:
         return
     if explicit:
+        # Outer reduction loops advance by one, the innermost by a step.
         for loop in node.reduction:
-            loops[loop] = Interval(ZERO, min(loops[loop].size, step))
+            most = step if loop == node.reduction[-1] else 1
+            loops[loop] = Interval(ZERO, min(loops[loop].size, most))
     for read, source in zip(node.reads, group.sources[position], strict=True):
         if source.producer is None:
             yield math.prod(_sizes(read.box(tuple(loops)))) * read.element_bytes

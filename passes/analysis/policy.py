@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from magweld.passes.analysis.cost import Cost, cost, external_reads
+from magweld.passes.analysis.cost import STAGED_KINDS, Cost, cost, external_reads
 from magweld.passes.analysis.propagation import Group, Refusal, Tiles, propagate
 from magweld.passes.analysis.regions import OperatorKind
 from magweld.targets.device import Device, Level, LevelKind
@@ -69,6 +69,19 @@ def candidate_tiles(extents: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
         # Keep both ends, and where there is nothing else the whole extent.
         del longest[slice(1, -1, 2) if len(longest) > 2 else slice(0, 1)]
     yield from itertools.product(*choices)
+
+
+def staged_step(group: Group) -> int:
+    """Return how much of their innermost reduction contractions are staged at a time.
+
+    The longest one of them; 1 if there are none.
+    """
+    extents = [
+        node.extents[node.reduction[-1]]
+        for node in group.nodes
+        if node.kind in STAGED_KINDS and node.reduction
+    ]
+    return max((d for e in extents for d in divisors(e) if d <= STAGED_STEP), default=1)
 
 
 def tile_levels(device: Device) -> tuple[Level, ...]:
@@ -142,10 +155,7 @@ def _plan(group: Group, device: Device, tile: tuple[int, ...]) -> Plan | Refusal
     if tiles.recompute > MAX_RECOMPUTE:
         detail = f"{tiles.recompute:.2f} times the arithmetic, {MAX_RECOMPUTE} allowed"
         return Refusal("recompute", detail)
-    reduction = [group.root.extents[loop] for loop in group.root.reduction]
-    step = max(
-        (d for e in reduction[-1:] for d in divisors(e) if d <= STAGED_STEP), default=1
-    )
+    step = staged_step(group)
     refusal = Refusal("no-level", f"{device.name} has no level for reuse tiles")
     best: Plan | None = None
     for level in tile_levels(device):

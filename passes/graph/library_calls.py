@@ -10,6 +10,7 @@ from typing import Any
 
 from magweld.bindings import ir, linalg
 from magweld.dialects.tile_graph import root_operation
+from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.analysis.operator_model import root_accesses
 from magweld.passes.analysis.propagation import Refusal
 from magweld.passes.analysis.regions import Access
@@ -126,15 +127,16 @@ def _convolution(
     def make(root: Any) -> LibraryCall | Refusal:
         image, weight, _ = root_accesses(root)
         padding = _padding(root.operands[0]) if image.padded else [0, 0]
-        if min(image.argument, weight.argument) < 0 or padding is None:
+        made = min(image.argument, weight.argument) < 0 or weight.padded
+        if made or padding is None:
             return Refusal("library-operand", "the padding is not of zeros, symmetric")
         return LibraryCall(
             "convolution",
             (image.argument, weight.argument),
             {
-                "strides": _integers(root.attributes["strides"]),
+                "strides": _pair(root, "strides"),
                 "padding": padding,
-                "dilation": _integers(root.attributes["dilations"]),
+                "dilation": _pair(root, "dilations"),
                 "groups": weight.shape[0] if grouped else 1,
             },
             reshapes,
@@ -144,15 +146,18 @@ def _convolution(
     return make
 
 
-def _integers(attribute: Any) -> list[int]:
-    return [int(v) for v in ir.DenseIntElementsAttr(attribute)]
+def _pair(root: Any, name: str) -> list[int]:
+    if name not in root.attributes:
+        return [1, 1]
+    return [int(v) for v in ir.DenseIntElementsAttr(root.attributes[name])]
 
 
 def _padding(value: Any) -> list[int] | None:
     """Spatial padding that a tensor.pad does; None when a library cannot do it."""
     pad = value.owner.operation
-    if pad.name != "tensor.pad":
-        return None
+    source = defining_op(pad.operands[0])
+    if source is not None and source.operation.name == "tensor.pad":
+        return None  # a pad of a pad
     low = list(ir.DenseI64ArrayAttr(pad.attributes["static_low"]))
     high = list(ir.DenseI64ArrayAttr(pad.attributes["static_high"]))
     yielded = list(pad.regions[0].blocks[0].operations)[-1].operands[0]

@@ -556,3 +556,21 @@ def test_records_keep_no_arguments_alive():
     del argument, payload, items
     gc.collect()
     assert [ref() for ref in held] == [None, None, None]
+
+
+def test_a_module_made_in_the_program_after_torch_compile_was_used():
+    torch.compile(nn.Linear(2, 2), backend="eager")(torch.ones(1, 2))
+    layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3)).eval()
+
+    def program(x):
+        for layer in layers[:2]:  # a slice is a new ModuleList
+            x = layer(x)
+        return x
+
+    traced = trace(program, backend="eager")
+    with torch.no_grad():
+        for _ in range(2):
+            x = torch.randn(2, 4)
+            torch.testing.assert_close(traced(x), program(x))
+    assert traced.breaks == [], traced.explain()
+    assert traced.stats()["hits"] == 1

@@ -15,6 +15,7 @@ from operator_models import (
     elementwise,
     loops,
     matmul,
+    row_reduction,
 )
 
 from magweld.passes.analysis.policy import (
@@ -25,9 +26,10 @@ from magweld.passes.analysis.policy import (
     candidate_tiles,
     divisors,
     schedule,
+    staged_step,
     tile_levels,
 )
-from magweld.passes.analysis.propagation import Refusal
+from magweld.passes.analysis.propagation import Group, Refusal
 from magweld.passes.analysis.regions import OperatorKind, OperatorModel
 from magweld.targets import device as named_device
 from magweld.targets.device import LevelKind
@@ -81,6 +83,20 @@ def test_what_fits_nowhere_is_refused_with_the_least_it_needs() -> None:
     needed = (1024 + 1024) * 4 + 64
     found = schedule(chain(matmul("mm", 64, 64, 1024)), device(tile_bytes=4096))
     assert found == Refusal("footprint", f"{needed} bytes needed in l1, 2048 there")
+
+
+@pytest.mark.parametrize(
+    ("group", "step"),
+    [
+        (chain(matmul("mm", 64, 64, 100)), 25),
+        (chain(matmul("mm", 64, 64, 37)), 1),
+        (chain(matmul("a", 64, 36, 8), matmul("b", 64, 64, 36)), 18),
+        (chain(row_reduction("sum", 64, 64)), 1),
+    ],
+    ids=["divides", "prime", "longest", "streams"],
+)
+def test_contractions_are_staged_in_steps(group: Group, step: int) -> None:
+    assert staged_step(group) == step
 
 
 def test_explicit_memory_may_be_filled() -> None:

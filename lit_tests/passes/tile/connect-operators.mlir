@@ -286,3 +286,98 @@ func.func @no_level(%a: tensor<64x64xf32>) -> tensor<64x64xf32>
   }) {op_name = "outer"} : () -> tensor<64x64xf32>
   return %2 : tensor<64x64xf32>
 }
+
+// A tile of the sum would need two tiles of what it reads, and all of it does not fit.
+//
+// CHECK-LABEL: func.func @conflicting_tiles(
+// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "dram", refused = "conflicting-tiles: two consumers need different tiles of exp"}
+func.func @conflicting_tiles(%a: tensor<256x256xf32>) -> tensor<256x256xf32>
+    attributes {tile_graph.device = #device} {
+  %0 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<256x256xf32>
+    %r = linalg.exp ins(%a : tensor<256x256xf32>) outs(%empty : tensor<256x256xf32>)
+        -> tensor<256x256xf32>
+    gpu.yield %r : tensor<256x256xf32>
+  }) {op_name = "exp"} : () -> tensor<256x256xf32>
+  %1 = "tile_graph.connect"(%0) {level = "dram"}
+      : (tensor<256x256xf32>) -> tensor<256x256xf32>
+  %2 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<256x256xf32>
+    %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>,
+                                          affine_map<(i, j) -> (j, i)>,
+                                          affine_map<(i, j) -> (i, j)>],
+                         iterator_types = ["parallel", "parallel"]}
+        ins(%1, %1 : tensor<256x256xf32>, tensor<256x256xf32>)
+        outs(%empty : tensor<256x256xf32>) {
+    ^bb0(%p: f32, %q: f32, %u: f32):
+      %s = arith.addf %p, %q : f32
+      linalg.yield %s : f32
+    } -> tensor<256x256xf32>
+    gpu.yield %r : tensor<256x256xf32>
+  }) {op_name = "symmetric"} : () -> tensor<256x256xf32>
+  return %2 : tensor<256x256xf32>
+}
+
+// Every tile of rows would read the weights and make their exponentials again.
+//
+// CHECK-LABEL: func.func @more_traffic(
+// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "dram", refused = "more-traffic: {{[0-9]+}} bytes together, 525056 bytes apart"}
+func.func @more_traffic(%x: tensor<1024x64xf32>, %w: tensor<64xf32>)
+    -> tensor<1024x64xf32> attributes {tile_graph.device = #device} {
+  %0 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<64xf32>
+    %r = linalg.exp ins(%w : tensor<64xf32>) outs(%empty : tensor<64xf32>)
+        -> tensor<64xf32>
+    gpu.yield %r : tensor<64xf32>
+  }) {op_name = "exp"} : () -> tensor<64xf32>
+  %1 = "tile_graph.connect"(%0) {level = "dram"} : (tensor<64xf32>) -> tensor<64xf32>
+  %2 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<1024x64xf32>
+    %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>,
+                                          affine_map<(i, j) -> (j)>,
+                                          affine_map<(i, j) -> (i, j)>],
+                         iterator_types = ["parallel", "parallel"]}
+        ins(%x, %1 : tensor<1024x64xf32>, tensor<64xf32>)
+        outs(%empty : tensor<1024x64xf32>) {
+    ^bb0(%p: f32, %q: f32, %u: f32):
+      %s = arith.mulf %p, %q : f32
+      linalg.yield %s : f32
+    } -> tensor<1024x64xf32>
+    gpu.yield %r : tensor<1024x64xf32>
+  }) {op_name = "scale"} : () -> tensor<1024x64xf32>
+  return %2 : tensor<1024x64xf32>
+}
+
+// One number has one tile, which would compute all of the product on one of many units.
+
+#many = #tile_graph.device<"many", [
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 64, "cache">,
+  #tile_graph.level<"register", 2, 2048, 800.0, 32, 64, "explicit">
+], 64, 1, 1, 256, 10.0>
+
+// CHECK-LABEL: func.func @slower(
+// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "dram", refused = "slower: {{[0-9.e-]+}} s together, {{[0-9.e-]+}} s apart"}
+func.func @slower(%a: tensor<64x16xf32>, %b: tensor<16x64xf32>) -> tensor<f32>
+    attributes {tile_graph.device = #many} {
+  %0 = "tile_graph.operator"() ({
+    %zero = arith.constant 0.0 : f32
+    %empty = tensor.empty() : tensor<64x64xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x64xf32>)
+        -> tensor<64x64xf32>
+    %r = linalg.matmul ins(%a, %b : tensor<64x16xf32>, tensor<16x64xf32>)
+        outs(%init : tensor<64x64xf32>) -> tensor<64x64xf32>
+    gpu.yield %r : tensor<64x64xf32>
+  }) {op_name = "matmul"} : () -> tensor<64x64xf32>
+  %1 = "tile_graph.connect"(%0) {level = "dram"}
+      : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  %2 = "tile_graph.operator"() ({
+    %zero = arith.constant 0.0 : f32
+    %empty = tensor.empty() : tensor<f32>
+    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<f32>) -> tensor<f32>
+    %r = linalg.reduce {arith.addf} ins(%1 : tensor<64x64xf32>)
+        outs(%init : tensor<f32>) dimensions = [0, 1]
+    gpu.yield %r : tensor<f32>
+  }) {op_name = "sum"} : () -> tensor<f32>
+  return %2 : tensor<f32>
+}
