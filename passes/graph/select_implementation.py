@@ -14,6 +14,9 @@ from magweld.passes.base import FunctionPass
 from magweld.passes.graph.library_calls import LibraryCall, library_call
 from magweld.targets.device import Device
 
+# The last loops of the convolutions that a library computes, all over two dimensions.
+WINDOW_LOOPS = 2
+
 LibraryUse = Literal["auto", "never", "always"]
 
 
@@ -23,8 +26,9 @@ class SelectImplementation(FunctionPass):
 
     A library computes what is bound by arithmetic: contractions that do more
     operations a byte than the device does while it moves one from the outermost
-    level, and all convolutions. What is bound by memory stays generated, so that it
-    can be fused. Written as `implementation` to the operator.
+    level, and convolutions with windows of more than one point. What is bound by
+    memory stays generated, so that it can be fused. Written as `implementation` to the
+    operator.
 
     Options:
         library: "auto" as above, "never", or "always" where a call exists.
@@ -53,9 +57,13 @@ class SelectImplementation(FunctionPass):
 
 
 def is_compute_bound(model: OperatorModel, device: Device) -> bool:
-    """Whether an operator needs longer to compute than to read and write once."""
+    """Whether an operator needs longer to compute than to read and write once.
+
+    A convolution does if it has a window. One of single points is a product of
+    matrices whose bias, norm and activation are worth more in the same kernel.
+    """
     if model.kind is OperatorKind.CONVOLUTION:
-        return True
+        return any(model.extents[loop] > 1 for loop in model.reduction[-WINDOW_LOOPS:])
     moved = sum(a.total_bytes for a in (*model.reads, *model.writes))
     seconds = moved / (device.levels[0].bandwidth * 1e9)
     # A contraction's body is one multiplication and one addition.

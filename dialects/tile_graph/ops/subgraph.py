@@ -50,6 +50,8 @@ class SubgraphOp(Operation, name="subgraph"):
         footprint: Optional; bytes that one tile needs at `level`.
         traffic_before, traffic_after: Optional; bytes moved from and to the
             outermost level with the operators apart, and as planned.
+        predicted_seconds: Optional; predicted time of one run.
+        recompute: Optional; arithmetic done over arithmetic needed.
     """
 
     first: ext.Result[Any]

@@ -110,9 +110,11 @@ func.func @no_call(%a: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x64xf3
   return %0, %1 : tensor<64x64xf32>, tensor<64x64xf32>
 }
 
-// A convolution without padding has a call whatever made its image.
+// A convolution without padding has a call whatever made its image; one of single points
+// is fused rather.
 //
 // CHECK-LABEL: func.func @image_of_an_operator(
+// AUTO:          {implementation = "generated", op_name = "pointwise"}
 // ALWAYS:        {implementation = "library", op_name = "pointwise"}
 func.func @image_of_an_operator(%x: tensor<1x2x8x8xf32>, %w: tensor<3x2x1x1xf32>)
     -> tensor<1x3x8x8xf32> attributes {tile_graph.device = #device} {
