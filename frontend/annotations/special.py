@@ -107,11 +107,12 @@ def _any(observer: Observer, call: NativeCall) -> None:
 
 def _len(observer: Observer, call: NativeCall) -> None:
     obj = call.args[0]
-    if is_scalar(obj) or observer.session.operators.is_tensor(type(obj)):
-        if not is_scalar(obj):
-            attributes.expect_operator(observer, "len")
+    if is_scalar(obj):
         return
     method = operators.special_method(observer, obj, "__len__")
+    if observer.session.operators.is_tensor(type(obj)):
+        attributes.expect_operator(observer, "len")
+        return
     if operators.is_python(method):
         return
     if builtin_base(obj) is not None:

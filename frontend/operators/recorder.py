@@ -22,6 +22,7 @@ from magweld.frontend.operators.kinds import (
     name_of,
 )
 from magweld.frontend.operators.predicates import Predicate, build_predicate
+from magweld.frontend.operators.targets import call_of
 from magweld.frontend.operators.watch import OperatorWatch, storage_of
 from magweld.frontend.rules.natives import native_name
 from magweld.frontend.state.contents import elements, read_all
@@ -178,18 +179,7 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
     def _create(self, func: Any, name: str, args: Any, kwargs: Any) -> fx.Node:
         fx_args = self._convert(tuple(args))
         fx_kwargs = {key: self._convert(value) for key, value in kwargs.items()}
-        call: tuple[str, Any, Any]
-        if name.startswith("get "):
-            call = ("call_function", getattr, (*fx_args[:1], name[4:]))
-        elif name == "__setitem__":
-            call = ("call_function", operator.setitem, fx_args)
-        elif name == "__getitem__":
-            call = ("call_function", operator.getitem, fx_args)
-        elif getattr(torch.Tensor, name, None) is func:
-            call = ("call_method", name, fx_args)
-        else:
-            call = ("call_function", func, fx_args)
-        kind, target, arguments = call
+        kind, target, arguments = call_of(func, name, fx_args)
         node = self.graph.create_node(kind, target, arguments, fx_kwargs)
         where = self._where()
         node.meta["where"] = "" if where is None else str(where)

@@ -91,15 +91,16 @@ def binary(observer: Observer, symbol: str, left: Any, right: Any) -> None:
     """Record what a binary operator reads and writes."""
     if is_scalar(left) and is_scalar(right):
         return
-    if _has_tensor(observer, left, right):
-        expect_operator(observer, symbol)
-        return
     inplace = symbol.endswith("=")
     name = _NAMES[symbol.removesuffix("=")]
     candidates = [(left, f"__{name}__"), (right, f"__r{name}__")]
     if inplace:
         candidates.insert(0, (left, f"__i{name}__"))
+    # Some operators of tensors are Python functions around a native one.
     methods = [special_method(observer, obj, method) for obj, method in candidates]
+    if _has_tensor(observer, left, right):
+        expect_operator(observer, symbol)
+        return
     if any(is_python(method) for method in methods):
         return
     if inplace and builtin_base(left) in (list, dict, set, deque):
@@ -140,11 +141,11 @@ def unary_op(observer: Observer, row: Row, stack: list[Any]) -> None:
     obj = stack[-1]
     if is_scalar(obj):
         return
+    name = {"NEGATIVE": "neg", "INVERT": "invert", "POSITIVE": "pos"}
+    method = special_method(observer, obj, f"__{name[row.opname.split('_')[-1]]}__")
     if _has_tensor(observer, obj):
         expect_operator(observer, row.opname)
         return
-    name = {"NEGATIVE": "neg", "INVERT": "invert", "POSITIVE": "pos"}
-    method = special_method(observer, obj, f"__{name[row.opname.split('_')[-1]]}__")
     if not is_python(method):
         raise StopRecordingError("native-operator", type(obj).__qualname__)
 
@@ -158,14 +159,14 @@ def compare(observer: Observer, symbol: str, left: Any, right: Any) -> None:
     """Record what a comparison reads."""
     if is_scalar(left) and is_scalar(right):
         return
-    if _has_tensor(observer, left, right):
-        expect_operator(observer, symbol)
-        return
     forward, reflected = _COMPARISONS[symbol]
     methods = (
         special_method(observer, left, forward),
         special_method(observer, right, reflected),
     )
+    if _has_tensor(observer, left, right):
+        expect_operator(observer, symbol)
+        return
     if symbol == "!=" and not any(map(is_python, methods)):
         # `object.__ne__` asks `__eq__`.
         methods = (
@@ -221,10 +222,10 @@ def contains(observer: Observer, container: Any, item: Any) -> None:
     """Record what `item in container` reads."""
     if is_scalar(container) and is_scalar(item):
         return
+    method = special_method(observer, container, "__contains__")
     if _has_tensor(observer, container):
         expect_operator(observer, "in")
         return
-    method = special_method(observer, container, "__contains__")
     if is_python(method):
         return
     if method is ABSENT:
