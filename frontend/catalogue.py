@@ -236,6 +236,11 @@ _ENTRIES = (
         "see the error, or use another backend",
     ),
     Refusal(
+        "check-skipped",
+        "a hit was not compared with eager, whose effects cannot be undone",
+        "keep iterators and tensors without memory out of reach of the call",
+    ),
+    Refusal(
         "training-graph",
         "an input requires a gradient; the captured graph runs through torch",
         "wrap the call in torch.no_grad() for compiled code",

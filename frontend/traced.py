@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import torch
 
+from magweld import env
 from magweld.frontend.backends import (
     Backend,
     CompileGraph,
@@ -28,6 +29,7 @@ def trace(
     backend: str | CompileGraph = "magweld",
     target: str = "cpu",
     dynamic: Literal[False, "auto"] = False,
+    check: bool | None = None,
 ) -> Traced:
     """Wrap a callable or module: calls are captured once and then answered by graphs.
 
@@ -37,6 +39,8 @@ def trace(
             `(gm, example_inputs) -> callable(*tensors) -> tuple of tensors`.
         target: Device description for the "magweld" backend.
         dynamic: "auto" is accepted; every shape gets its own record for now.
+        check: Whether each hit is compared with an eager run; None asks the
+            environment variable `MAGWELD_CHECK`.
 
     Returns:
         A callable of the same signature.
@@ -49,6 +53,11 @@ def trace(
         raise ValueError(f"dynamic is {dynamic!r}, expected False or 'auto'")
     if not callable(target_callable):
         raise TypeError(f"expected a callable, got {type(target_callable).__name__}")
+    if env.CHECK.get() if check is None else check:
+        # Only this mode needs it, and it builds on this module.
+        from magweld.frontend.differential.traced import CheckedTraced
+
+        return CheckedTraced(target_callable, resolve_backend(backend, target))
     return Traced(target_callable, resolve_backend(backend, target))
 
 

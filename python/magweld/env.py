@@ -128,7 +128,8 @@ CHECK: Variable[bool] = Variable(
     "MAGWELD_CHECK",
     "0 or 1",
     "0",
-    "Whether each call of a compiled program is compared with eager execution.",
+    "Whether each call of a compiled program, and each hit of a traced callable with"
+    " all its effects, is compared with eager execution.",
     _boolean,
     lambda: False,
 )

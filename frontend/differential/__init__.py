@@ -1,0 +1,1 @@
+"""The differential mode: hits compared with eager runs of the same calls."""

@@ -1,0 +1,122 @@
+"""Owns the check of one call: eager first, everything put back, then the record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from magweld.diagnostics import MagweldError
+from magweld.frontend.differential.compare import compare
+from magweld.frontend.differential.describe import Description, Difference, Walk
+from magweld.frontend.differential.snapshot import (
+    CannotRestoreError,
+    Snapshot,
+    generator_states,
+)
+from magweld.frontend.guards.torch_state import torch_state
+
+Call = Callable[[], Any]
+
+
+class CheckError(MagweldError):
+    """A hit that differs from eager.
+
+    Attributes:
+        difference: Where and how.
+    """
+
+    def __init__(self, difference: Difference, guards: list[str]) -> None:
+        self.difference = difference
+        held = "\n".join(f"  {guard}" for guard in guards)
+        super().__init__(
+            f"a hit differs from eager at {difference} [result-mismatch]; hint: "
+            f"report it with the program; the guards that held:\n{held}"
+        )
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a call ended: its result, or the exception that it raised."""
+
+    result: Any
+    error: BaseException | None
+
+    def give(self) -> Any:
+        """Return the result or raise the exception."""
+        if self.error is not None:
+            raise self.error
+        return self.result
+
+
+def run(call: Call) -> Ending:
+    """Run a call to its end, whatever that is."""
+    try:
+        return Ending(call(), None)
+    except Exception as error:
+        return Ending(None, error)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a checked call gave.
+
+    Attributes:
+        ending: What the caller gets.
+        difference: How the hit differed from eager, None if it did not.
+        skipped: Why nothing was compared, "" if it was.
+    """
+
+    ending: Ending
+    difference: Difference | None = None
+    skipped: str = ""
+
+
+class Roots(Protocol):
+    """Gives the objects that a call starts from, by name."""
+
+    def __call__(self) -> list[tuple[str, Any]]:
+        """Return names and objects."""
+
+
+def run_checked(eager: Call, traced: Call, roots: Roots, exact: bool) -> Checked:
+    """Run a call eagerly, put its effects back, run it traced, and compare.
+
+    Args:
+        eager: The call without the front end.
+        traced: The call with it.
+        roots: What the call can reach: its arguments and its callable.
+        exact: Whether tensors must agree bit by bit.
+    """
+    before = Walk(exact=exact)
+    before.describe(roots())
+    origins = {id(obj): number for number, obj in enumerate(before.objects)}
+    try:
+        snapshot = Snapshot(before.objects)
+    except CannotRestoreError as reason:
+        return Checked(run(traced), skipped=str(reason))
+    ending = run(eager)
+    expected = _describe(ending, roots, origins, exact)
+    try:
+        snapshot.restore()
+    except CannotRestoreError as reason:
+        return Checked(ending, skipped=str(reason))
+    mine = run(traced)
+    found = _describe(mine, roots, origins, exact)
+    return Checked(mine, compare(expected, found, exact))
+
+
+def _describe(
+    ending: Ending, roots: Roots, origins: dict[int, int], exact: bool
+) -> Description:
+    error = ending.error
+    raised = None if error is None else f"{type(error).__qualname__}: {error}"
+    return Walk(origins, exact).describe(
+        [
+            ("exception", raised),
+            ("result", ending.result),
+            *roots(),
+            ("torch state", torch_state()),
+            *generator_states(),
+        ]
+    )

@@ -1,0 +1,160 @@
+"""Owns descriptions: everything that is reachable from some objects, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from magweld.frontend.differential.structure import (
+    is_atom,
+    is_library,
+    scalar_data,
+    view_of,
+)
+from magweld.frontend.differential.tensors import TensorData, tensor_data
+from magweld.frontend.operators.watch import storage_of
+from magweld.frontend.state.lookup import instance_dict
+from magweld.frontend.state.mro import is_class
+from magweld.frontend.state.values import is_scalar
+
+
+@dataclass(frozen=True)
+class Item:
+    """One object of a description.
+
+    Attributes:
+        path: How the first visit reached it.
+        kind: Its type, readable.
+        data: What is compared of it by value.
+        origin: Its number among the objects from before the call, None if it is new.
+        parts: Names and numbers of the objects, or values of scalars, in it.
+    """
+
+    path: str
+    kind: str
+    data: Any
+    origin: int | None
+    parts: list[tuple[str, Any]]
+
+
+@dataclass(frozen=True)
+class Ref:
+    """A part that is an object: its number in the description."""
+
+    number: int
+
+
+@dataclass
+class Description:
+    """Objects in the order of a walk that depends on nothing but their structure."""
+
+    items: list[Item] = field(default_factory=list)
+
+
+class Walk:
+    """Describes what is reachable from roots.
+
+    Args:
+        origins: Numbers of the objects from before the call, by id.
+        exact: Whether tensors are compared bit by bit later on.
+    """
+
+    def __init__(
+        self, origins: Mapping[int, int] | None = None, exact: bool = True
+    ) -> None:
+        self.objects: list[Any] = []
+        self._origins = origins or {}
+        self._exact = exact
+        self._numbers: dict[int, int] = {}
+        self._paths: list[str] = []
+        self._storages: dict[int, int] = {}
+        # What views of objects make for the purpose must keep its id.
+        self._kept: list[Any] = []
+
+    def describe(self, roots: Iterable[tuple[str, Any]]) -> Description:
+        """Return the description of everything that the roots lead to."""
+        result = Description()
+        starts = [(name, self._refer(name, obj)) for name, obj in roots]
+        result.items.append(Item("call", "", None, None, starts))
+        done = 0
+        while done < len(self.objects):
+            result.items.append(self._item(done))
+            done += 1
+        return result
+
+    def _refer(self, path: str, obj: Any) -> Any:
+        if is_scalar(obj):
+            return scalar_data(obj)
+        if is_atom(obj):
+            return ("object", type(obj).__name__, id(obj))
+        number = self._numbers.get(id(obj))
+        if number is None:
+            number = self._numbers[id(obj)] = len(self.objects)
+            self.objects.append(obj)
+            self._paths.append(path)
+        return Ref(number)
+
+    def _item(self, number: int) -> Item:
+        obj, path = self.objects[number], self._paths[number]
+        origin = self._origins.get(id(obj))
+        kind = f"{type(obj).__module__}.{type(obj).__qualname__}"
+        data, parts = self._look(obj)
+        if not is_class(obj) and not is_library(type(obj)):
+            parts = [("__class__", type(obj)), *parts]
+        self._kept.append(parts)
+        joined = [(name, self._refer(join(path, name), part)) for name, part in parts]
+        return Item(path, kind, data, origin, joined)
+
+    def _look(self, obj: Any) -> tuple[Any, list[tuple[str, Any]]]:
+        if not isinstance(obj, torch.Tensor):
+            view = view_of(obj)
+            return view.data, view.parts
+        storage = 0
+        if type(obj) in (torch.Tensor, torch.nn.Parameter):
+            if obj.layout is torch.strided:
+                address = storage_of(obj)
+                storage = self._storages.setdefault(address, len(self._storages))
+        space = instance_dict(obj) or {}
+        parts = [(name, value) for name, value in space.items()]
+        if obj.is_leaf:
+            parts.append(("grad", obj.grad))
+        return tensor_data(obj, storage, self._exact), parts
+
+
+def join(path: str, name: str) -> str:
+    """Return the path of a part as an expression."""
+    return f"{path}{name}" if name.startswith("[") else f"{path}.{name}"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first difference between two descriptions.
+
+    Attributes:
+        path: Where it is.
+        expected: What eager has there.
+        found: What the hit has there.
+    """
+
+    path: str
+    expected: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: expected {self.expected}, found {self.found}"
+
+
+def shown(description: Description, ref: Any) -> str:
+    """Return a readable form of a part."""
+    if isinstance(ref, Ref):
+        item = description.items[ref.number + 1]
+        return f"the {item.kind} that {item.path} is"
+    return repr(ref[1]) if len(ref) == 2 else f"the {ref[1]} at {ref[2]:#x}"
+
+
+def is_tensor_data(data: Any) -> bool:
+    """Return whether the data of an item is that of a tensor."""
+    return isinstance(data, TensorData)

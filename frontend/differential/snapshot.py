@@ -1,0 +1,265 @@
+"""Owns snapshots: the state that a call can reach, kept and put back."""
+
+from __future__ import annotations
+
+import contextvars
+import random
+import sys
+import types
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+
+from magweld.frontend.differential.structure import (
+    cell_value,
+    code_names,
+    is_consumable,
+    is_library,
+    slot_value,
+    slots_of,
+)
+from magweld.frontend.differential.tensors import is_strided
+from magweld.frontend.operators.watch import storage_of
+from magweld.frontend.state.contents import builtin_base
+from magweld.frontend.state.lookup import instance_dict
+from magweld.frontend.state.mro import ABSENT, is_class
+
+Restore = Callable[[], None]
+
+
+class CannotRestoreError(Exception):
+    """State that no snapshot can put back; the message says which."""
+
+
+class Snapshot:
+    """The content of objects, and the states of all random generators."""
+
+    def __init__(self, objects: Iterable[Any]) -> None:
+        """Keep the content of objects.
+
+        Raises:
+            CannotRestoreError: One of them is an iterator or a tensor without memory
+                of its own.
+        """
+        self._restores: list[Restore] = [_generators()]
+        self._seen: set[int] = set()
+        self._tensors: list[tuple[torch.Tensor, Any]] = []
+        for obj in objects:
+            self._keep(obj)
+
+    def restore(self) -> None:
+        """Put everything back.
+
+        Raises:
+            CannotRestoreError: A tensor has got other memory or another history.
+        """
+        for tensor, identity in self._tensors:
+            if _identity(tensor) != identity:
+                raise CannotRestoreError("a tensor with another history or memory")
+        for restore in self._restores:
+            restore()
+
+    def _keep(self, obj: Any) -> None:
+        if is_consumable(obj):
+            raise CannotRestoreError(f"an iterator, {type(obj).__qualname__}")
+        if isinstance(obj, torch.Tensor):
+            self._keep_tensor(obj)
+        elif type(obj) is types.CellType:
+            self._restores.append(_cell(obj))
+        elif isinstance(obj, contextvars.ContextVar):
+            self._restores.append(_context(obj))
+        elif type(obj) is types.FunctionType:
+            self._keep_globals(obj)
+        elif builtin_base(obj) in _CONTENT:
+            self._restores.append(_CONTENT[builtin_base(obj)](obj))
+        self._keep_attributes(obj)
+
+    def _keep_attributes(self, obj: Any) -> None:
+        space = None if is_class(obj) else instance_dict(obj)
+        if space is not None and id(space) not in self._seen:
+            self._seen.add(id(space))
+            self._restores.append(_dict(space))
+        if not is_class(obj):
+            for _, descriptor in slots_of(obj):
+                self._restores.append(_slot(obj, descriptor))
+
+    def _keep_globals(self, function: types.FunctionType) -> None:
+        if is_library(function):
+            return
+        names = code_names(function.__code__)
+        self._restores.append(_entries(function.__globals__, names))
+
+    def _keep_tensor(self, tensor: torch.Tensor) -> None:
+        if not is_strided(tensor):
+            raise CannotRestoreError(f"a {tensor.layout} {type(tensor).__qualname__}")
+        self._tensors.append((tensor, _identity(tensor)))
+        if tensor.is_leaf:
+            self._restores.append(_grad(tensor))
+        if storage_of(tensor) not in self._seen:
+            self._seen.add(storage_of(tensor))
+            self._restores.append(_storage(tensor))
+
+
+def _identity(tensor: torch.Tensor) -> tuple[Any, ...]:
+    form = (tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.requires_grad)
+    return (*form, id(tensor.grad_fn) if tensor.grad_fn is not None else 0)
+
+
+def _storage(tensor: torch.Tensor) -> Restore:
+    storage = tensor.untyped_storage()
+    copy = storage.clone()  # type: ignore[no-untyped-call]
+
+    def restore() -> None:
+        # A write to the storage leaves the version of the tensors alone.
+        storage.copy_(copy)
+
+    return restore
+
+
+def _grad(tensor: torch.Tensor) -> Restore:
+    before = tensor.grad
+
+    def restore() -> None:
+        if tensor.grad is not before:
+            tensor.grad = before
+
+    return restore
+
+
+def _cell(cell: types.CellType) -> Restore:
+    before = cell_value(cell)
+
+    def restore() -> None:
+        if before is not ABSENT:
+            cell.cell_contents = before
+        elif cell_value(cell) is not ABSENT:
+            del cell.cell_contents
+
+    return restore
+
+
+def _context(variable: contextvars.ContextVar[Any]) -> Restore:
+    before = variable.get(ABSENT)
+
+    def restore() -> None:
+        if before is not ABSENT and variable.get(ABSENT) is not before:
+            variable.set(before)
+
+    return restore
+
+
+def _slot(obj: Any, descriptor: Any) -> Restore:
+    before = slot_value(obj, descriptor)
+
+    def restore() -> None:
+        if before is not ABSENT:
+            descriptor.__set__(obj, before)
+        elif slot_value(obj, descriptor) is not ABSENT:
+            descriptor.__delete__(obj)
+
+    return restore
+
+
+def _entries(space: dict[str, Any], names: list[str]) -> Restore:
+    before = {name: space.get(name, ABSENT) for name in names}
+
+    def restore() -> None:
+        for name, value in before.items():
+            if value is ABSENT:
+                space.pop(name, None)
+            elif space.get(name, ABSENT) is not value:
+                space[name] = value
+
+    return restore
+
+
+def _same(left: list[Any], right: list[Any]) -> bool:
+    return len(left) == len(right) and all(map(_is, left, right))
+
+
+def _is(left: Any, right: Any) -> bool:
+    return left is right
+
+
+def _dict(obj: Any) -> Restore:
+    owner: Any = OrderedDict if isinstance(obj, OrderedDict) else dict
+    keys, values = list(owner.keys(obj)), list(dict.values(obj))
+
+    def restore() -> None:
+        if _same(keys, list(owner.keys(obj))) and _same(values, [*dict.values(obj)]):
+            return
+        owner.clear(obj)
+        for key, value in zip(keys, values, strict=True):
+            owner.__setitem__(obj, key, value)
+
+    return restore
+
+
+def _list(obj: Any) -> Restore:
+    before = list(list.__iter__(obj))
+
+    def restore() -> None:
+        if not _same(before, list(list.__iter__(obj))):
+            list.__setitem__(obj, slice(None), before)
+
+    return restore
+
+
+def _deque(obj: Any) -> Restore:
+    before = list(deque.__iter__(obj))
+
+    def restore() -> None:
+        if not _same(before, list(deque.__iter__(obj))):
+            deque.clear(obj)
+            deque.extend(obj, before)
+
+    return restore
+
+
+def _set(obj: Any) -> Restore:
+    before = set.copy(obj)
+
+    def restore() -> None:
+        if not _same(list(before), list(set.__iter__(obj))):
+            set.clear(obj)
+            set.update(obj, before)
+
+    return restore
+
+
+_CONTENT: dict[Any, Callable[[Any], Restore]] = {
+    dict: _dict,
+    list: _list,
+    deque: _deque,
+    set: _set,
+}
+
+
+def _generators() -> Restore:
+    drawn, chosen = torch.get_rng_state(), random.getstate()
+    numpy: Any = sys.modules.get("numpy")
+    state = None if numpy is None else numpy.random.get_state()
+
+    def restore() -> None:
+        torch.set_rng_state(drawn)
+        random.setstate(chosen)
+        if numpy is not None:
+            numpy.random.set_state(state)
+
+    return restore
+
+
+def generator_states() -> list[tuple[str, Any]]:
+    """Return the states of all random generators as roots of a description."""
+    result: list[tuple[str, Any]] = [
+        ("torch.get_rng_state()", torch.get_rng_state()),
+        ("random.getstate()", random.getstate()),
+    ]
+    numpy: Any = sys.modules.get("numpy")
+    if numpy is not None:
+        _, keys, position, gauss, cached = numpy.random.get_state()
+        numbers = (keys.tobytes(), int(position), int(gauss), float(cached))
+        result.append(("numpy.random.get_state()", numbers))
+    return result

@@ -1,0 +1,278 @@
+"""Owns what objects consist of: their own data, and the parts that lead further."""
+
+from __future__ import annotations
+
+import collections
+import contextvars
+import functools
+import os
+import sys
+import types
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+import torch
+
+from magweld.frontend.monitor.session import OWN_CODE
+from magweld.frontend.state.contents import builtin_base
+from magweld.frontend.state.lookup import instance_dict
+from magweld.frontend.state.mro import ABSENT, class_dict, is_class, is_immutable, mro
+from magweld.frontend.state.values import (
+    complex_bits,
+    float_bits,
+    is_identity,
+    is_scalar,
+)
+
+Part = tuple[str, Any]
+
+_LIBRARIES: Final = (
+    os.path.dirname(os.path.abspath(os.__file__)) + os.sep,
+    os.path.dirname(os.path.abspath(torch.__file__)) + os.sep,
+    OWN_CODE,
+)
+_PACKAGES: Final = f"{os.sep}site-packages{os.sep}"
+
+
+class View(NamedTuple):
+    """One object as the differential mode sees it.
+
+    Attributes:
+        data: What the object is apart from its parts, compared with `==`.
+        parts: Names and objects that it leads to, in order.
+    """
+
+    data: Any
+    parts: list[Part]
+
+
+def is_library_file(filename: str) -> bool:
+    """Return whether code in a file belongs to Python, to torch or to magweld."""
+    if not filename.startswith(_LIBRARIES):
+        return False
+    return _PACKAGES not in filename.removeprefix(_LIBRARIES[1]).removeprefix(OWN_CODE)
+
+
+def is_library(obj: Any) -> bool:
+    """Return whether a function, class or module belongs to a library."""
+    if type(obj) is types.FunctionType:
+        return is_library_file(obj.__code__.co_filename)
+    if is_class(obj) and is_immutable(obj):
+        return True
+    name = class_dict(obj).get("__module__") if is_class(obj) else obj.__name__
+    module = sys.modules.get(name) if type(name) is str else None
+    if module is None:
+        return False
+    filename = module.__dict__.get("__file__")
+    return type(filename) is not str or is_library_file(filename)
+
+
+def scalar_data(obj: Any) -> Any:
+    """Return type and value of a scalar, zeros and NaNs told apart."""
+    bits = {float: float_bits, complex: complex_bits}.get(type(obj))
+    return (type(obj), obj if bits is None else bits(obj))
+
+
+def code_names(code: types.CodeType) -> list[str]:
+    """Return the names that a code object and those in it refer to."""
+    names = dict.fromkeys(code.co_names)
+    for constant in code.co_consts:
+        if type(constant) is types.CodeType:
+            names |= dict.fromkeys(code_names(constant))
+    return list(names)
+
+
+def slots_of(obj: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the member descriptors of Python classes that an object has."""
+    for cls in mro(type(obj)):
+        if not is_immutable(cls):
+            for name, value in class_dict(cls).items():
+                if type(value) is types.MemberDescriptorType:
+                    yield name, value
+
+
+def slot_value(obj: Any, descriptor: Any) -> Any:
+    """Return what a member descriptor holds, ABSENT if it is unset."""
+    try:
+        return descriptor.__get__(obj)
+    except AttributeError:
+        return ABSENT
+
+
+def cell_value(cell: types.CellType) -> Any:
+    """Return the content of a cell, ABSENT if it is empty."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return ABSENT
+
+
+def _function(obj: types.FunctionType) -> View:
+    code = obj.__code__
+    parts: list[Part] = [
+        ("__defaults__", obj.__defaults__),
+        ("__kwdefaults__", obj.__kwdefaults__),
+    ]
+    cells = zip(code.co_freevars, obj.__closure__ or (), strict=True)
+    parts += [(f"<{name}>", cell) for name, cell in cells]
+    space = obj.__globals__
+    parts += [(f"<{name}>", space[name]) for name in code_names(code) if name in space]
+    return View(code, parts + _namespace(obj))
+
+
+def _namespace(obj: Any) -> list[Part]:
+    space = instance_dict(obj)
+    return [] if space is None else [(str(name), space[name]) for name in space]
+
+
+_HIDDEN: Final = frozenset(
+    {"__dict__", "__weakref__", "__doc__", "__module__", "__abstractmethods__"}
+    | {"_abc_impl", "__annotations__", "__dataclass_fields__", "__dataclass_params__"}
+)
+
+
+def _class(obj: type) -> View:
+    space = class_dict(obj)
+    parts = [(name, space[name]) for name in space if name not in _HIDDEN]
+    bases = [(f"__bases__[{i}]", base) for i, base in enumerate(obj.__bases__)]
+    return View(obj.__qualname__, bases + parts)
+
+
+def _instance(obj: Any) -> View:
+    base = builtin_base(obj)
+    parts: list[Part] = [] if base is None else _CONTENTS[base](obj)
+    parts += _namespace(obj)
+    parts += [
+        (name, slot_value(obj, descriptor))
+        for name, descriptor in slots_of(obj)
+        if slot_value(obj, descriptor) is not ABSENT
+    ]
+    limit = obj.maxlen if base is deque else None
+    return View(limit, parts)
+
+
+def _elements(obj: Any) -> list[Part]:
+    base = builtin_base(obj)
+    assert base is not None, "a container is expected"
+    return [(f"[{i}]", item) for i, item in enumerate(base.__iter__(obj))]
+
+
+def _entries(obj: Any) -> list[Part]:
+    parts: list[Part] = []
+    for key in dict.keys(obj):
+        if not is_scalar(key):
+            parts.append((f".key({type(key).__name__})", key))
+        parts.append((f"[{key!r}]" if is_scalar(key) else "[...]", dict.get(obj, key)))
+    keys = [scalar_data(key) for key in dict.keys(obj) if is_scalar(key)]
+    return [("<keys>", _Data(keys)), *parts]
+
+
+class _Data(NamedTuple):
+    """Data that is compared as a whole."""
+
+    value: Any
+
+
+_CONTENTS: Final[dict[type, Callable[[Any], list[Part]]]] = {
+    dict: _entries,
+    list: _elements,
+    tuple: _elements,
+    deque: _elements,
+    set: _elements,
+    frozenset: _elements,
+}
+
+_FIELDS: Final[dict[type, tuple[str, ...]]] = {
+    types.MethodType: ("__func__", "__self__"),
+    functools.partial: ("func", "args", "keywords"),
+    staticmethod: ("__func__",),
+    classmethod: ("__func__",),
+    property: ("fget", "fset", "fdel"),
+    range: ("start", "stop", "step"),
+    slice: ("start", "stop", "step"),
+    types.BuiltinFunctionType: ("__self__",),
+}
+
+
+def _fields(obj: Any) -> View:
+    return View(None, [(name, getattr(obj, name)) for name in _FIELDS[type(obj)]])
+
+
+def _cell(obj: types.CellType) -> View:
+    value = cell_value(obj)
+    return View(value is ABSENT, [] if value is ABSENT else [("content", value)])
+
+
+def _context(obj: contextvars.ContextVar[Any]) -> View:
+    value = obj.get(ABSENT)
+    parts = [] if value is ABSENT else [("value", value)]
+    return View(obj.name, parts)
+
+
+def _factory(obj: defaultdict[Any, Any]) -> View:
+    view = _instance(obj)
+    return View(view.data, [("default_factory", obj.default_factory), *view.parts])
+
+
+def _exception(obj: BaseException) -> View:
+    return View(None, [("args", obj.args), *_namespace(obj)])
+
+
+_BY_TYPE: Final[dict[type, Callable[[Any], View]]] = {
+    types.FunctionType: _function,
+    types.CellType: _cell,
+    contextvars.ContextVar: _context,
+    defaultdict: _factory,
+    **dict.fromkeys(_FIELDS, _fields),
+}
+
+_MAPPING: Final[dict[int, int]] = {}
+_ORDERED: Final[OrderedDict[int, int]] = OrderedDict()
+_ITERABLES: Final[tuple[Any, ...]] = (
+    *([], (), set(), "", b"", range(0), range(1 << 70)),
+    *(_MAPPING, _MAPPING.values(), _MAPPING.items(), _ORDERED),
+)
+_REVERSIBLES: Final[tuple[Any, ...]] = ([], _MAPPING)
+
+# Iterators: what is left in them can neither be looked at nor put back.
+CONSUMABLE: Final[frozenset[type]] = frozenset(
+    {
+        *(types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType),
+        *(map, filter, zip, enumerate, reversed),
+        *(type(iter(iterable)) for iterable in _ITERABLES),
+        *(type(reversed(reversible)) for reversible in _REVERSIBLES),
+    }
+)
+
+
+def is_consumable(obj: Any) -> bool:
+    """Return whether an object is an iterator of Python itself."""
+    return type(obj) in CONSUMABLE or type(obj).__module__ == "itertools"
+
+
+def is_atom(obj: Any) -> bool:
+    """Return whether an object is compared by identity: nothing leads further."""
+    if type(obj) is object or isinstance(obj, (property, staticmethod, classmethod)):
+        return False
+    if type(obj) is types.FunctionType or is_class(obj):
+        return is_library(obj)
+    return is_identity(obj) or type(obj) in (
+        types.MemberDescriptorType,
+        types.GetSetDescriptorType,
+        collections._tuplegetter,  # type: ignore[attr-defined]
+    )
+
+
+def view_of(obj: Any) -> View:
+    """Return what an object consists of; it is no scalar, atom or tensor."""
+    if type(obj) is _Data:
+        return View(obj.value, [])
+    special = _BY_TYPE.get(type(obj))
+    if special is not None:
+        return special(obj)
+    if is_class(obj):
+        return _class(obj)
+    if isinstance(obj, BaseException):
+        return _exception(obj)
+    return _instance(obj)

@@ -1,0 +1,83 @@
+"""Owns tensors in the differential mode: what is compared of them, and how closely."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+
+@dataclass(frozen=True)
+class TensorData:
+    """What is compared of one tensor.
+
+    Attributes:
+        form: Readable facts by name.
+        values: A copy of its elements, None when a storage cannot be read.
+    """
+
+    form: dict[str, Any]
+    values: torch.Tensor | None
+
+
+def is_strided(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor has memory of its own that can be copied."""
+    plain = type(tensor) in (torch.Tensor, torch.nn.Parameter)
+    return plain and tensor.layout is torch.strided and not tensor.is_meta
+
+
+def tensor_data(tensor: torch.Tensor, storage: int, exact: bool) -> TensorData:
+    """Describe a tensor.
+
+    Args:
+        tensor: The tensor.
+        storage: Number of its storage in the order of appearance.
+        exact: Whether the place in the storage is compared too.
+    """
+    form = {
+        "type": type(tensor).__name__,
+        "dtype": tensor.dtype,
+        "device": tensor.device,
+        "shape": tuple(tensor.shape),
+        "requires_grad": tensor.requires_grad,
+        "grad_fn": tensor.grad_fn is not None,
+        "is_leaf": tensor.is_leaf,
+    }
+    if not is_strided(tensor):
+        return TensorData(form, None)
+    form["strides"] = tensor.stride()
+    form["storage"] = storage
+    if exact:
+        form["storage_offset"] = tensor.storage_offset()
+    with torch.no_grad():
+        values = tensor.detach().clone().resolve_conj().resolve_neg()
+    return TensorData(form, values)
+
+
+def difference(
+    expected: TensorData, found: TensorData, exact: bool
+) -> tuple[str, Any, Any] | None:
+    """Return the first fact in which two tensors differ: name, expected, found."""
+    for name, value in expected.form.items():
+        if found.form.get(name) != value:
+            return name, value, found.form.get(name)
+    if expected.values is None or found.values is None:
+        return None
+    if _same_values(expected.values, found.values, exact):
+        return None
+    return "values", expected.values.flatten()[:8], found.values.flatten()[:8]
+
+
+def _same_values(left: torch.Tensor, right: torch.Tensor, exact: bool) -> bool:
+    if exact:
+        return torch.equal(_bits(left), _bits(right))
+    try:
+        torch.testing.assert_close(left, right, equal_nan=True)
+    except AssertionError:
+        return False
+    return True
+
+
+def _bits(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.contiguous().reshape(-1).view(torch.uint8)

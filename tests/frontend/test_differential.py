@@ -1,0 +1,245 @@
+"""The differential mode: wrong records are found, right ones pass."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import OrderedDict, deque
+
+import pytest
+import torch
+from torch import nn
+
+from magweld.frontend import trace
+from magweld.frontend.differential.check import CheckError
+from magweld.frontend.differential.compare import compare
+from magweld.frontend.differential.describe import Walk
+from magweld.frontend.differential.snapshot import Snapshot
+from magweld.frontend.mock.steps import Constant
+
+X = torch.tensor([1.0, 2.0, 3.0])
+
+
+def checked(function, *args):
+    traced = trace(function, backend="eager", check=True)
+    traced(*args)
+    assert traced.stats()["records"] == 1, traced.explain()
+    return traced
+
+
+def break_graph(traced, change):
+    record = traced.records[0]
+    compiled = record.compiled
+    record.compiled = lambda *inputs: tuple(change(t) for t in compiled(*inputs))
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+        self.register_buffer("total", torch.zeros(3))
+        self.log = []
+
+    def forward(self, x):
+        y = self.linear(x)
+        self.total.add_(y.detach().sum(0))
+        self.log.append(y)
+        x.mul_(2)
+        return y.t(), x.view(-1), torch.rand(2)
+
+
+def test_right_hits_pass_and_effects_happen_once():
+    model, twin = Model(), Model()
+    twin.load_state_dict(model.state_dict())
+    traced = trace(model, backend="eager", check=True)
+    for seed in range(3):
+        x = torch.randn(2, 3)
+        z = x.clone()
+        torch.manual_seed(seed)
+        mine = traced(x)
+        torch.manual_seed(seed)
+        theirs = twin(z)
+        assert all(map(torch.equal, mine, theirs))
+        assert torch.equal(x, z)
+        assert torch.equal(model.total, twin.total)
+    assert len(model.log) == 3
+    stats = traced.stats()
+    assert (stats["checked"], stats["hits"], stats["skipped"]) == (2, 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        (lambda t: t + 1e-6, "result.values"),
+        (lambda t: t.double(), "result.dtype"),
+        (lambda t: t.clone(), "storage"),
+        (lambda t: torch.stack([t, t], 1)[:, 0], "result.strides"),
+        (lambda t: t.requires_grad_(), "result.requires_grad"),
+        (lambda t: -0.0 * t if t.eq(0).all() else t * 1.001, "result.values"),
+    ],
+)
+def test_a_wrong_result_is_found(change, path):
+    traced = checked(lambda x: x.view(3), X)
+    break_graph(traced, change)
+    with pytest.raises(CheckError, match=path):
+        traced(torch.tensor([1.0, 2.0, 4.0]))
+
+
+def test_zeros_of_both_signs_differ():
+    traced = checked(lambda x: x * 0.0, X)
+    break_graph(traced, lambda t: -t)
+    with pytest.raises(CheckError, match=r"result\.values"):
+        traced(X.clone())
+
+
+def test_a_missing_side_effect_is_found():
+    log = []
+
+    def program(x):
+        y = x + 1
+        log.append(y)
+        return y
+
+    traced = checked(program, X)
+    record = traced.records[0]
+    record.mock = dataclasses.replace(record.mock, steps=())
+    with pytest.raises(CheckError, match="log"):
+        traced(X)
+
+
+def test_a_wrong_type_or_value_is_found():
+    traced = checked(lambda x: (x + 1, 1), X)
+    record = traced.records[0]
+    for wrong in (Constant((X, 1)), Constant([X + 1, 1]), Constant((X + 1, True))):
+        record.mock = dataclasses.replace(record.mock, result=wrong)
+        with pytest.raises(CheckError, match="result"):
+            traced(X)
+
+
+def test_an_external_object_where_eager_makes_a_new_one_is_found():
+    box = [1]
+
+    def program(x):
+        return [1], x + len(box)
+
+    traced = checked(program, X)
+    record = traced.records[0]
+    record.mock = dataclasses.replace(record.mock, result=Constant((box, X + 1)))
+    with pytest.raises(CheckError, match=r"result\[0\]"):
+        traced(X)
+
+
+def test_extra_random_numbers_are_found():
+    traced = checked(lambda x: x + 1, X)
+    break_graph(traced, lambda t: t + 0 * torch.rand(3))
+    with pytest.raises(CheckError, match="get_rng_state"):
+        traced(X)
+
+
+def test_a_raised_exception_is_compared():
+    table = torch.zeros(4, 2)
+    traced = checked(lambda i: table[i] + 1, torch.tensor([1, 2]))
+    with pytest.raises(IndexError):
+        traced(torch.tensor([1, 9]))
+    break_graph(traced, lambda t: t)
+    traced.records[0].compiled = lambda *inputs: (torch.zeros(2, 2),)
+    with pytest.raises(CheckError, match="exception"):
+        traced(torch.tensor([1, 9]))
+
+
+def test_tolerance_is_that_of_the_backend():
+    def nearly(gm, example_inputs):
+        return lambda *inputs: tuple(t * (1 + 1e-7) for t in gm(*inputs))
+
+    traced = trace(lambda x: x.exp(), backend=nearly, check=True)
+    for _ in range(3):
+        traced(X)
+    assert traced.stats()["checked"] == 2
+
+
+def test_iterators_within_reach_are_not_checked():
+    box = [iter([1, 2])]
+
+    def program(x):
+        return x + len(box)
+
+    traced = checked(program, X)
+    assert torch.equal(traced(X), X + 1)
+    assert traced.stats()["skipped"] == 1
+    assert traced.breaks[-1].id == "check-skipped"
+
+
+def test_the_environment_variable(monkeypatch):
+    monkeypatch.setenv("MAGWELD_CHECK", "1")
+    traced = trace(lambda x: x + 1, backend="eager")
+    traced(X)
+    traced(X)
+    assert traced.stats()["checked"] == 1
+    assert "checked" not in trace(lambda x: x, backend="eager", check=False).stats()
+
+
+class Slots:
+    __slots__ = ("a", "b")
+
+
+def test_snapshots_put_everything_back():
+    slots = Slots()
+    slots.a = 1
+    tensor = torch.zeros(3)
+    holder = nn.Module()
+    holder.kept = 1
+    state = [
+        *([1, [2]], {"a": 1, "b": 2}, OrderedDict(x=1), deque([1, 2], 2), {1, 2}),
+        *(slots, tensor, holder, lambda: state),
+    ]
+    walk = Walk()
+    before = walk.describe([("state", state)])
+    snapshot = Snapshot(walk.objects)
+    state[0][1].append(3)
+    state[1].update(c=3)
+    del state[1]["a"]
+    state[2].move_to_end("x")
+    state[2]["y"] = 1
+    state[3].append(9)
+    state[4].add(7)
+    slots.b = 2
+    del slots.a
+    tensor.add_(1)
+    tensor.grad = torch.ones(3)
+    holder.other = 2
+    del holder.kept
+    assert compare(before, Walk().describe([("state", state)])) is not None
+    snapshot.restore()
+    assert compare(before, Walk().describe([("state", state)])) is None
+
+
+def difference(left, right):
+    mine, theirs = Walk().describe([("x", left)]), Walk().describe([("x", right)])
+    return compare(mine, theirs)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        (1, True),
+        (1, 1.0),
+        (0.0, -0.0),
+        ([1], (1,)),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
+        ([X, X], [X, X.clone()]),
+        ([X, X[:]], [X, X.clone()]),
+        (deque([1], 2), deque([1])),
+        (lambda: 1, lambda: 2),
+        ({1: 2}, {True: 2}),
+    ],
+)
+def test_descriptions_tell_values_apart(left, right):
+    assert difference(left, left) is None
+    assert difference(left, right) is not None
+
+
+def test_cycles_and_deep_structures_can_be_described():
+    left: list = []
+    for _ in range(3000):
+        left = [left]
+    left.append(left)
+    assert difference(left, left) is None
