@@ -18,6 +18,13 @@ from magweld.frontend.guards.guard import (
     failure,
     shown,
 )
+from magweld.frontend.guards.versions import (
+    UNCHANGED,
+    Shortcut,
+    Source,
+    Stability,
+    versions_work,
+)
 from magweld.frontend.state.mro import ABSENT
 from magweld.frontend.state.paths import describe, path_of
 from magweld.frontend.state.refgraph import Edge, Kind, Node, RefGraph, Where
@@ -32,6 +39,10 @@ class Builder:
         self._graph = graph
         self._guards: list[Guard] = []
         self._body: list[ast.stmt] = []
+        # Numbers of statements that the versions of dicts make unnecessary.
+        self._covered: set[int] = set()
+        self._reads_begin: int | None = None
+        self._stability = Stability(graph.snapshots)
         self._variables: dict[int, str] = {}
 
     def guard(
@@ -87,6 +98,14 @@ class Builder:
         """Guard one read."""
         if edge.kind is Kind.CLASS_ATTRIBUTE:
             return
+        begin = len(self._body)
+        if self._reads_begin is None:
+            self._reads_begin = begin
+        self._read(edge)
+        if self._stability.covers(edge):
+            self._covered.update(range(begin, len(self._body)))
+
+    def _read(self, edge: Edge) -> None:
         base = self.variable(edge.container)
         where, path = edge.where, describe(edge)
         if edge.kind is Kind.ITEM and edge.value is ABSENT:
@@ -153,6 +172,8 @@ class Builder:
         """Guard that two objects are not one."""
         same = emit.compare(self.variable(left), ast.Is(), self.variable(right))
         expected = f"is not {path_of(right)}"
+        if self._stability.is_stable(left) and self._stability.is_stable(right):
+            self._covered.add(len(self._body))
         self.guard(Category.ALIAS, path_of(left), expected, where, self.unless(same))
 
     def external(
@@ -198,24 +219,68 @@ class Builder:
     def finish(self, fetched: Iterable[Node]) -> GuardProgram:
         """Compile the program; a success returns the fetched objects as a list."""
         result = ast.List([self.variable(node) for node in fetched], ast.Load())
-        leave: ast.stmt = ast.Return(result)
+        leave = ast.Return(result)
         _locate(leave, len(self._guards) + 1)
-        arguments = ast.arguments(
-            [], [ast.arg("args"), ast.arg("kwargs")], None, [], [], None, []
-        )
-        function = ast.FunctionDef(
-            "guards", arguments, [*self._body, leave], [], None, None
-        )
-        _locate(arguments.args[0], 1)
-        _locate(arguments.args[1], 1)
-        function.lineno = function.end_lineno = 1
-        function.col_offset = function.end_col_offset = 0
-        code = compile(ast.Module([function], []), FILENAME, "exec")
-        namespace = self.names.values
-        exec(code, namespace)
-        run = namespace.pop("guards")
-        assert isinstance(run, types.FunctionType), "the module defines one function"
-        return GuardProgram(tuple(self._guards), run)
+        run = _compile([*self._body, leave], self.names.values)
+        program = GuardProgram(tuple(self._guards), run)
+        if self._stability.watched and versions_work():
+            program.shortcut = self._shortcut(leave)
+        return program
+
+    def _shortcut(self, leave: ast.stmt) -> Shortcut:
+        begin = self._reads_begin or 0
+        changed = ast.UnaryOp(ast.Not(), emit.call(emit.name(UNCHANGED)))
+        undecided = ast.If(changed, [ast.Return(ast.Constant(None))], [])
+        everything = ast.Return(emit.call(emit.name("locals")))
+        for added in (undecided, everything):
+            _locate(added, 1)
+        rest = [
+            statement
+            for number, statement in enumerate(self._body)
+            if number >= begin and number not in self._covered
+        ]
+        body = [*self._body[:begin], undecided, *rest, leave]
+
+        # Nothing that outlives the recording may hold on to the objects of the run.
+        names, stability = self.names, self._stability
+        full = [*self._body, everything]
+        stable = [
+            variable
+            for key, variable in self._variables.items()
+            if stability.is_stable(self._graph.nodes[key])
+        ]
+
+        def compile_rest(variables: dict[str, Any]) -> Callable[..., Any]:
+            return _compile(body, {**names.values, **variables})
+
+        def collect(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+            variables = _compile(full, names.values)(args, kwargs)
+            return {name: variables[name] for name in stable}
+
+        watched = [(self._source(node), how) for node, how in stability.watched]
+        typed = [self._source(node) for node in stability.typed]
+        return Shortcut(watched, typed, compile_rest, collect)
+
+    def _source(self, node: Node) -> Source:
+        if node.constant:
+            return Source("", node.obj)
+        return Source(self._variables[id(node.obj)])
+
+
+def _compile(body: list[ast.stmt], namespace: dict[str, Any]) -> Callable[..., Any]:
+    arguments = ast.arguments(
+        [], [ast.arg("args"), ast.arg("kwargs")], None, [], [], None, []
+    )
+    function = ast.FunctionDef("guards", arguments, body, [], None, None)
+    _locate(arguments.args[0], 1)
+    _locate(arguments.args[1], 1)
+    function.lineno = function.end_lineno = 1
+    function.col_offset = function.end_col_offset = 0
+    code = compile(ast.Module([function], []), FILENAME, "exec")
+    exec(code, namespace)
+    run = namespace.pop("guards")
+    assert isinstance(run, types.FunctionType), "the module defines one function"
+    return run
 
 
 def _locate(node: ast.AST, line: int) -> None:

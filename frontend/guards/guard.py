@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from magweld.frontend.guards.versions import Shortcut
 from magweld.frontend.state.mro import ABSENT
 from magweld.frontend.state.values import is_scalar
 
@@ -65,7 +66,7 @@ def failure(index: int, value: object = ABSENT) -> Failure:
     return Failure((index, shown))
 
 
-@dataclass(frozen=True)
+@dataclass
 class GuardProgram:
     """The conditions of a record.
 
@@ -73,15 +74,21 @@ class GuardProgram:
         guards: All conditions in the order of their tests.
         run: `run(args, kwargs)` gives the objects that the graph and the mock need,
             in the order in which they were asked for, or a `Failure`.
+        shortcut: A part of the conditions that decides most calls.
     """
 
     guards: tuple[Guard, ...]
     run: Callable[[tuple[Any, ...], dict[str, Any]], Any]
+    shortcut: Shortcut | None = None
 
     def check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the fetched objects as a list, or a `Failure`; never raises."""
+        shortcut = self.shortcut
         try:
-            return self.run(args, kwargs)
+            if shortcut is None:
+                return self.run(args, kwargs)
+            verdict = shortcut.run(args, kwargs)
+            return self._decide(shortcut, args, kwargs) if verdict is None else verdict
         except Exception as error:
             # A guard that cannot be evaluated does not hold: the path ends early.
             # The line number in the generated function is the number of the guard.
@@ -92,6 +99,16 @@ class GuardProgram:
                 trace = trace.tb_next
             line = trace.tb_lineno if trace is not None else 1
             return failure(min(line - 1, len(self.guards) - 1))
+
+    def _decide(
+        self, shortcut: Shortcut, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        verdict = self.run(args, kwargs)
+        if type(verdict) is list:
+            shortcut.renew(args, kwargs)
+        else:
+            shortcut.release()
+        return verdict
 
 
 FILENAME = "<magweld guards>"

@@ -55,6 +55,9 @@ def register_function(session: Session, function: Any) -> None:
     if code.co_flags & _ASYNC:
         raise StopRecordingError("opcode", f"async function {code.co_qualname}")
     graph.constant(function.__globals__)
+    if not node.constant:
+        # Another function may have the same code and other globals.
+        graph.read(node, Kind.FIELD, "__globals__", function.__globals__)
     graph.read(node, Kind.CODE, None, code)
     _read_tuple(graph, function, Kind.DEFAULTS, function.__defaults__)
     _read_tuple(graph, function, Kind.KWDEFAULTS, function.__kwdefaults__)

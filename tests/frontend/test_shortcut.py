@@ -1,0 +1,198 @@
+"""Guards that are answered by versions of dicts notice every change all the same."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import types
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from magweld import frontend
+from magweld.frontend.guards.versions import versions_work
+
+SCALE = 2.0
+
+
+def scaled(x: torch.Tensor) -> torch.Tensor:
+    """Read a global variable."""
+    return x * SCALE
+
+
+class Config:
+    """Plain attributes."""
+
+    def __init__(self) -> None:
+        self.factor = 3.0
+
+
+class OtherConfig(Config):
+    """Finds another factor in its class."""
+
+    factor = property(lambda self: 7.0)  # type: ignore[assignment]
+
+
+class Model(nn.Module):
+    """Reads state of many kinds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.config = Config()
+        self.table = {"bias": 1.0}
+        self.order: OrderedDict[str, float] = OrderedDict(a=1.0, b=2.0)
+        self.steps = [1.0]
+        self.pair = (2.0, [5.0])
+        self.function: Callable[[torch.Tensor], torch.Tensor] = scaled
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Combine all of the state."""
+        y = self.linear(x) * self.config.factor + self.table["bias"]
+        for key in self.order:
+            y = y * 2 if key == "a" else y + self.order[key]
+        if self.training:
+            y = -y
+        return self.function(y) + self.steps[0] + self.pair[1][0]
+
+
+def _set(name: str, value: Any) -> Callable[[Model], None]:
+    return lambda model: setattr(model, name, value)
+
+
+def _hook(model: Model) -> None:
+    model.linear.register_forward_hook(lambda module, args, out: out * 3)
+
+
+def _change_class(model: Model) -> None:
+    model.config.__class__ = OtherConfig
+
+
+def _replace_dict(model: Model) -> None:
+    model.config.__dict__ = {"factor": 11.0}
+
+
+def _change_function(model: Model) -> None:
+    function = types.FunctionType(scaled.__code__, {"SCALE": 9.0})
+    model.function = function
+
+
+CHANGES: dict[str, Callable[[Model], Any]] = {
+    "attribute": lambda m: setattr(m.config, "factor", 4.0),
+    "class": _change_class,
+    "instance dict": _replace_dict,
+    "object": _set("config", copy.copy(Config())),
+    "dict entry": lambda m: m.table.update(bias=5.0),
+    "dict": _set("table", {"bias": 6.0}),
+    "order": lambda m: m.order.move_to_end("a"),
+    "list": lambda m: m.steps.__setitem__(0, 8.0),
+    "list in tuple": lambda m: m.pair[1].__setitem__(0, 8.0),
+    "flag": lambda m: m.train(),
+    "hook": _hook,
+    "parameter": lambda m: setattr(m.linear, "bias", nn.Parameter(torch.ones(4))),
+    "module": _set("linear", nn.Linear(4, 4)),
+    "function": _change_function,
+    "method": lambda m: setattr(m, "forward", lambda x: x),
+    "dtype": lambda m: m.linear.bias.data.copy_(torch.ones(4)),
+    "requires_grad": lambda m: m.linear.requires_grad_(False),
+}
+
+
+def _armed(model: Model, x: torch.Tensor) -> Any:
+    traced = frontend.trace(model, backend="eager")
+    for _ in range(4):
+        traced(x)
+    assert traced.stats()["hits"] == 3
+    shortcut = traced.records[0].program.shortcut
+    assert shortcut is not None
+    assert type(shortcut.run((x,), {})) is list
+    return traced
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_change_is_noticed(name: str) -> None:
+    """Every change of state reaches the result of the next call."""
+    assert versions_work()
+    model = Model().eval()
+    x = torch.randn(2, 4)
+    traced = _armed(model, x)
+    CHANGES[name](model)
+    for _ in range(3):
+        got, expected = traced(x), model(x)
+        assert torch.equal(got, expected)
+        assert got.requires_grad == expected.requires_grad
+
+
+def test_global_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A global is no part of what is watched, but is tested."""
+    model = Model().eval()
+    x = torch.randn(2, 4)
+    traced = _armed(model, x)
+    monkeypatch.setitem(globals(), "SCALE", 5.0)
+    assert torch.equal(traced(x), model(x))
+
+
+def test_arguments_decide_without_a_full_check() -> None:
+    """While versions stay, other arguments are a failure at once."""
+    model = Model().eval()
+    x = torch.randn(2, 4)
+    traced = _armed(model, x)
+    program = traced.records[0].program
+    index, _ = program.shortcut.run((torch.randn(3, 4),), {})
+    assert program.guards[index].category == "tensor"
+    assert torch.equal(traced(x.double().float()), model(x))
+
+
+def test_other_record_takes_over() -> None:
+    """Going back and forth between two states hits two records."""
+    model = Model().eval()
+    x = torch.randn(2, 4)
+    traced = _armed(model, x)
+    for _ in range(4):
+        for training in (True, False):
+            model.train(training)
+            assert torch.equal(traced(x), model(x))
+    assert len(traced.records) == 2
+    assert traced.stats()["misses"] == 2
+
+
+def test_replaced_objects_are_released() -> None:
+    """What a record no longer matches does not stay alive through it."""
+    model = Model().eval()
+    x = torch.randn(2, 4)
+    traced = _armed(model, x)
+    old = weakref.ref(model.config)
+    model.config = Config()
+    model.config.factor = 1.5
+    traced(x)
+    gc.collect()
+    assert old() is None
+
+
+class Head(nn.Module):
+    """Uses what it is handed."""
+
+    def forward(
+        self, x: torch.Tensor, body: nn.Module, config: Config, table: dict[str, Any]
+    ) -> torch.Tensor:
+        """Apply another module and a table of tensors."""
+        return body(x) * config.factor + table["bias"]
+
+
+def test_arguments_are_released() -> None:
+    """A record keeps nothing alive that was handed over in a call."""
+    traced = frontend.trace(Head().eval(), backend="eager")
+    for _ in range(4):
+        body, config, bias = nn.Linear(4, 4).eval(), Config(), torch.ones(4)
+        x = torch.randn(2, 4)
+        refs = [weakref.ref(item) for item in (body, body.weight, config, bias, x)]
+        traced(x, body, config, {"bias": bias})
+        del body, config, bias, x
+        gc.collect()
+        assert [ref() for ref in refs] == [None] * 5
+    assert traced.stats()["hits"] == 3
