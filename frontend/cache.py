@@ -34,12 +34,15 @@ class RecordCache:
 
     def __init__(self) -> None:
         self.records: list[Record] = []
+        self._added = 0
         self._refusals: Counter[tuple[Signature, str]] = Counter()
         self._failures: Counter[str] = Counter()
         self._given_up: dict[Signature, str] = {}
 
     def add(self, record: Record) -> None:
         """Put a new record first; the least recently used one may go."""
+        record.number = self._added
+        self._added += 1
         self.records = [record, *self.records[: MAX_RECORDS - 1]]
 
     def promote(self, record: Record) -> None:

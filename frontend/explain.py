@@ -18,26 +18,28 @@ _SHOWN_OPERATORS = 6
 
 @dataclass(frozen=True)
 class Miss:
-    """Why the most recently used record did not answer a call.
+    """Why a record did not answer a call.
 
     Attributes:
+        record: Number of the record, in the order of their making.
         path: The expression whose guard failed.
         expected: What it had to give.
         actual: What it gave, "" when the path ended before.
         where: The user's file:line that read it.
     """
 
+    record: int
     path: str
     expected: str
     actual: str
     where: str
 
     @staticmethod
-    def of(failures: Sequence[tuple[Record, Failure]]) -> Miss:
-        """Return the reason for the first of several records."""
-        record, (index, actual) = failures[0]
+    def of(record: Record, failure: Failure) -> Miss:
+        """Return what a failed guard says."""
+        index, actual = failure
         guard = record.guards[index]
-        return Miss(guard.path, guard.expected, actual, guard.where)
+        return Miss(record.number, guard.path, guard.expected, actual, guard.where)
 
     def __str__(self) -> str:
         at = f"  [{self.where}]" if self.where else ""
@@ -45,25 +47,47 @@ class Miss:
         return f"{self.path}: expected {self.expected}{found}{at}"
 
 
+@dataclass(frozen=True)
+class Recompile:
+    """A call that no record answered.
+
+    Attributes:
+        call: Its number, from 1.
+        misses: Why, for each record; the most recently used record first.
+    """
+
+    call: int
+    misses: tuple[Miss, ...]
+
+    def __str__(self) -> str:
+        lines = [f"  record {miss.record}: {miss}" for miss in self.misses]
+        return "\n".join([f"call {self.call} was recorded anew:", *lines])
+
+
 def explain(
-    records: Sequence[Record], breaks: Sequence[Break], miss: Miss | None
+    records: Sequence[Record],
+    breaks: Sequence[Break],
+    recompiles: Sequence[Recompile],
+    all_recompiles: bool,
 ) -> str:
     """Return what was captured, guarded and refused."""
     lines = [f"{len(records)} record(s)"]
-    for number, record in enumerate(records):
-        lines += _describe(number, record)
-    if miss is not None:
-        lines.append(f"last miss: {miss}")
+    for record in records:
+        lines += _describe(record)
+    if all_recompiles:
+        lines += map(str, recompiles)
+    elif recompiles:
+        lines.append(f"last miss: {recompiles[-1].misses[0]}")
     lines += [f"break: {item}" for item in breaks]
     return "\n".join(lines)
 
 
-def _describe(number: int, record: Record) -> list[str]:
+def _describe(record: Record) -> list[str]:
     calls = [n for n in record.graph.graph.nodes if n.op.startswith("call")]
     kinds = Counter(str(guard.category) for guard in record.guards)
     counts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
     lines = [
-        f"record {number}: {len(calls)} operators, "
+        f"record {record.number}: {len(calls)} operators, "
         f"{len(record.input_paths)} inputs, {record.hits} hits",
         f"  inputs: {_shorten(record.input_paths, _SHOWN_INPUTS)}",
         f"  guards: {len(record.guards)} ({counts})",
@@ -71,7 +95,7 @@ def _describe(number: int, record: Record) -> list[str]:
     lines += [f"    {guard}" for guard in record.guards[:_SHOWN_GUARDS]]
     hidden = len(record.guards) - _SHOWN_GUARDS
     if hidden > 0:
-        lines.append(f"    ... {hidden} more in records[{number}].guards")
+        lines.append(f"    ... {hidden} more in its `guards`")
     lines += [f"  {item}" for item in record.breaks]
     if record.inspectable is not None:
         lines += _describe_report(record.inspectable.report())

@@ -36,6 +36,7 @@ class Record:
         compiled: What the backend returned.
         breaks: Why the backend was not used, if so.
         hits: Calls answered.
+        number: Its place in the order in which records were made.
     """
 
     graph: fx.GraphModule
@@ -45,6 +46,7 @@ class Record:
     compiled: Callable[..., Any]
     breaks: list[Break] = field(default_factory=list)
     hits: int = 0
+    number: int = 0
 
     def __post_init__(self) -> None:
         self._inputs = len(self.input_paths)

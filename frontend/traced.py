@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -19,9 +20,12 @@ from magweld.frontend.backends import (
 from magweld.frontend.cache import RecordCache, signature_of
 from magweld.frontend.capture import Capture, capture
 from magweld.frontend.catalogue import CATALOGUE, Break
-from magweld.frontend.explain import Miss, explain
+from magweld.frontend.explain import Miss, Recompile, explain
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.record import Record
+
+# Calls without a fitting record that `explain(recompiles=True)` remembers.
+MAX_RECOMPILES = 32
 
 
 def trace(
@@ -71,9 +75,9 @@ class Traced:
         "_breaks",
         "_cache",
         "_counts",
-        "_last_miss",
         "_lock",
         "_magweld_target",
+        "_recompiles",
         "_warned",
     )
 
@@ -86,7 +90,7 @@ class Traced:
         self._bookkeeping = threading.Lock()
         self._counts = {"calls": 0, "hits": 0, "misses": 0, "graphs": 0, "breaks": 0}
         self._breaks: list[Break] = []
-        self._last_miss: Miss | None = None
+        self._recompiles: deque[Recompile] = deque(maxlen=MAX_RECOMPILES)
         self._warned = False
 
     def __getattr__(self, name: str) -> Any:
@@ -125,9 +129,14 @@ class Traced:
         """Return counts: calls, hits, misses, records, graphs, breaks."""
         return {**self._counts, "records": len(self._cache.records)}
 
-    def explain(self) -> str:
-        """Return what was captured, under which conditions, and what was refused."""
-        return explain(self._cache.records, self._breaks, self._last_miss)
+    def explain(self, recompiles: bool = False) -> str:
+        """Return what was captured, under which conditions, and what was refused.
+
+        Args:
+            recompiles: Also list the last calls that no record answered, with the guard
+                of each record that failed: path, old and new value, file and line.
+        """
+        return explain(self._cache.records, self._breaks, self._recompiles, recompiles)
 
     def _run_below_mode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         # Inside of a monitored run this call is a part of that run.
@@ -141,12 +150,14 @@ class Traced:
     def _miss(self, args: Any, kwargs: Any, failures: list[Any]) -> Any:
         self._count("misses")
         signature = signature_of(args, kwargs)
-        unstable = False
+        path, unstable = "", False
         if failures:
-            self._last_miss = Miss.of(failures)
-            unstable = self._cache.fail(signature, self._last_miss.path)
-        if unstable and self._last_miss is not None:
-            self._note(Break(CATALOGUE["unstable-guard"], self._last_miss.path, ""))
+            misses = tuple(Miss.of(*failure) for failure in failures)
+            self._recompiles.append(Recompile(self._counts["calls"], misses))
+            path = misses[0].path
+            unstable = self._cache.fail(signature, path)
+        if unstable:
+            self._note(Break(CATALOGUE["unstable-guard"], path, ""))
         if self._cache.has_given_up(signature):
             return self._magweld_target(*args, **kwargs)
         if not self._lock.acquire(blocking=False):

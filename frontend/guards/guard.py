@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import enum
+import types
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from magweld.frontend.guards.versions import Shortcut
-from magweld.frontend.state.mro import ABSENT
+from magweld.frontend.state.mro import ABSENT, is_class
 from magweld.frontend.state.values import is_scalar
 
 
@@ -56,14 +57,8 @@ class Failure(tuple[int, str]):
 
 
 def failure(index: int, value: object = ABSENT) -> Failure:
-    """Return a failure; shows scalars by value, all else by type."""
-    if value is ABSENT:
-        shown = ""
-    elif is_scalar(value):
-        shown = repr(value)
-    else:
-        shown = f"an object of {type(value).__qualname__}"
-    return Failure((index, shown))
+    """Return a failure; shows scalars and keys by value, all else by name or type."""
+    return Failure((index, "" if value is ABSENT else shown(value)))
 
 
 @dataclass
@@ -124,5 +119,18 @@ def shown(value: Any) -> str:
         return f"{{{', '.join(sorted(map(shown, value))[:4])}}}"
     if type(value) is tuple:
         return f"({', '.join(map(shown, value[:4]))}{', ...' if value[4:] else ''})"
-    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
-    return str(name or f"an object of {type(value).__qualname__}")
+    if is_class(value):
+        return str(type.__dict__["__qualname__"].__get__(value))
+    # Nothing else may be asked for a name: it could run code of the user's.
+    name = _NAMES.get(type(value))
+    return f"an object of {type(value).__qualname__}" if name is None else name(value)
+
+
+_NAMES: Final[dict[type, Callable[[Any], str]]] = {
+    types.FunctionType: lambda value: value.__qualname__,
+    types.BuiltinFunctionType: lambda value: value.__qualname__,
+    types.MethodDescriptorType: lambda value: value.__qualname__,
+    types.WrapperDescriptorType: lambda value: value.__qualname__,
+    types.CodeType: lambda value: f"the code of {value.co_qualname}",
+    types.ModuleType: lambda value: str(vars(value).get("__name__", "a module")),
+}

@@ -469,3 +469,32 @@ def test_explain_names_the_guard_that_failed(x):
     assert "last miss" in text
     assert "value: expected == 3.0, found 9.0" in text
     assert __file__ in text
+
+
+def test_explain_lists_every_recompile(x):
+    box = Box()
+    traced = trace(lambda x: x * box.value, backend="eager")
+    for value in (1.0, 2.0, 5.0):
+        box.value = value
+        traced(x)
+    text = traced.explain(recompiles=True)
+    assert "call 2 was recorded anew" in text
+    assert "call 3 was recorded anew" in text
+    for record, old in ((0, 1.0), (1, 2.0)):
+        assert f"  record {record}: " in text
+        assert f".value: expected == {old}, found 5.0" in text
+    where = text.partition("found 5.0")[2].splitlines()[0]
+    assert f"{__file__}:" in where
+
+
+def test_explain_asks_no_object_for_its_name(x):
+    class Nameless:
+        def __getattr__(self, name):
+            raise RuntimeError("asked")
+
+    box = Box(Nameless())
+    traced = trace(lambda x: x * (1.0 if box.value is None else 2.0), backend="eager")
+    traced(x)
+    box.value = Box()
+    traced(x)
+    assert "found an object of Box" in traced.explain(recompiles=True)
