@@ -26,6 +26,8 @@ _TERMINAL: Final = frozenset(
         "JUMP_BACKWARD_NO_INTERRUPT",
     }
 )
+# A variable of this name is never set: deleting it raises. Continuations end so.
+TRAP: Final = "<stop>"
 _JUMPS: Final = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
 
 Handler = Callable[[Any, "Row", list[Any]], None]
@@ -81,7 +83,7 @@ class CodeTable:
         """
         self.code = code
         self.rows: list[Row | None] = [None] * (len(code.co_code) // 2)
-        flow = _Flow(code)
+        flow = Flow(code)
         depths = flow.depths()
         for instruction in flow.instructions:
             offset = instruction.offset
@@ -93,7 +95,7 @@ class CodeTable:
         self,
         instruction: dis.Instruction,
         depth: int,
-        flow: _Flow,
+        flow: Flow,
         handlers: Mapping[str, Handler | None],
     ) -> Row:
         row = Row(instruction, depth)
@@ -106,7 +108,7 @@ class CodeTable:
         row.handlers = frozenset(flow.covering(instruction.offset))
         return row
 
-    def _place(self, row: Row, flow: _Flow) -> None:
+    def _place(self, row: Row, flow: Flow) -> None:
         prefixes = flow.prefixes(row.offset)
         self.rows[row.offset // 2] = row
         if _EVENT_AT_PREFIX:
@@ -134,7 +136,7 @@ def variadic_names(code: CodeType) -> tuple[str, ...]:
     return code.co_varnames[start : start + count]
 
 
-class _Flow:
+class Flow:
     """Control flow of a code object."""
 
     def __init__(self, code: CodeType) -> None:
@@ -150,7 +152,7 @@ class _Flow:
     def normal(self, instruction: dis.Instruction) -> list[int]:
         """Return the offsets that follow when no exception is raised."""
         result = []
-        if instruction.opname not in _TERMINAL:
+        if not _is_terminal(instruction):
             result.append(self.following.get(instruction.offset, -1))
         if instruction.opcode in _JUMPS:
             target = instruction.argval
@@ -191,13 +193,13 @@ class _Flow:
                 instruction = self.index[offset]
                 depth[offset] = now
                 if instruction.opcode in _JUMPS:
-                    after = now + _effect(instruction, jump=True)
+                    after = now + effect(instruction, jump=True)
                     work.append((instruction.argval, after))
-                if instruction.opname in _TERMINAL:
+                if _is_terminal(instruction):
                     returns = instruction.opname == "RETURN_VALUE"
                     self._check(not returns or now == 1, offset)
                     break
-                now += _effect(instruction, jump=False)
+                now += effect(instruction, jump=False)
                 self._check(0 <= now <= self.code.co_stacksize, offset)
                 offset = self.following.get(offset, -1)
         return depth
@@ -208,7 +210,13 @@ class _Flow:
             raise StopRecordingError("stack-depth", f"{name} at {offset}")
 
 
-def _effect(instruction: dis.Instruction, jump: bool) -> int:
+def _is_terminal(instruction: dis.Instruction) -> bool:
+    if instruction.opname == "DELETE_FAST":
+        return bool(instruction.argval == TRAP)
+    return instruction.opname in _TERMINAL
+
+
+def effect(instruction: dis.Instruction, jump: bool) -> int:
     """Return the change of depth, corrected for where `dis` does not tell it.
 
     3.11 takes the arguments of a call away at PRECALL while they stay until CALL;
@@ -218,12 +226,12 @@ def _effect(instruction: dis.Instruction, jump: bool) -> int:
     if name == "PRECALL":
         return 0
     arg = instruction.arg if instruction.opcode >= dis.HAVE_ARGUMENT else None
-    effect = dis.stack_effect(instruction.opcode, arg, jump=jump)
+    change = dis.stack_effect(instruction.opcode, arg, jump=jump)
     if name == "CALL" and sys.version_info < (3, 12):
-        return effect - (instruction.arg or 0)
+        return change - (instruction.arg or 0)
     if name == "RETURN_GENERATOR":
-        return effect + 1
-    return effect
+        return change + 1
+    return change
 
 
 class CodeTables:

@@ -15,12 +15,14 @@ from magweld.frontend.capture import frame_reader
 from magweld.frontend.monitor.stack import FrameReader
 
 ROOT = Path(__file__).resolve().parents[2]
-SCRIPT = Path(__file__).with_name("interpreter_check.py")
+SCRIPTS = pytest.mark.parametrize(
+    "script", ["interpreter_check.py", "continuation_check.py"]
+)
 
 
-def run_script(interpreter):
+def run_script(interpreter, script):
     done = subprocess.run(
-        [interpreter, "-E", str(SCRIPT), str(ROOT)],
+        [interpreter, "-E", str(Path(__file__).with_name(script)), str(ROOT)],
         capture_output=True,
         text=True,
         timeout=300,
@@ -36,16 +38,18 @@ def is_python_312(interpreter):
     return subprocess.run([interpreter, "-c", code], check=False).returncode == 0
 
 
-def test_on_this_interpreter():
-    assert run_script(sys.executable) == f"ok {tuple(sys.version_info[:2])}\n"
+@SCRIPTS
+def test_on_this_interpreter(script):
+    assert run_script(sys.executable, script) == f"ok {tuple(sys.version_info[:2])}\n"
 
 
-def test_on_python_312():
+@SCRIPTS
+def test_on_python_312(script):
     default = shutil.which("python3.12")
     interpreter = os.environ.get("MAGWELD_TEST_PYTHON312", default)
     if interpreter is None or not is_python_312(interpreter):
         pytest.skip("no python3.12 on PATH; set MAGWELD_TEST_PYTHON312")
-    assert run_script(interpreter) == "ok (3, 12)\n"
+    assert run_script(interpreter, script) == "ok (3, 12)\n"
 
 
 def test_stack_readers_agree():

@@ -1,0 +1,1 @@
+"""Segments: parts of a run between breaks, and functions that go on in the middle."""

@@ -1,0 +1,99 @@
+"""Owns continuations: functions that go on in the middle of another function."""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Sequence
+from types import CodeType
+from typing import Final
+
+from magweld.frontend.segments.build import Build
+from magweld.frontend.segments.liveness import Liveness, Slot, State
+from magweld.frontend.segments.shape import Continuation, Shape
+
+_GENERATORS: Final = 0x20 | 0x80 | 0x200
+_FAST_LOCALS: Final = 0x01 | 0x02  # CO_OPTIMIZED, CO_NEWLOCALS
+_PREPARING: Final = ("EXTENDED_ARG", "KW_NAMES", "PRECALL")
+
+
+class Continuations:
+    """Makes continuations of one code object.
+
+    Attributes:
+        code: The code object.
+        flow: Its control flow.
+        liveness: Which variables matter where.
+    """
+
+    def __init__(self, code: CodeType) -> None:
+        """Analyse the code.
+
+        Raises:
+            ValueError: No continuation can be made of code of this kind.
+            StopRecordingError: Its stack depths cannot be determined.
+        """
+        if code.co_flags & _GENERATORS or not code.co_flags & _FAST_LOCALS:
+            raise ValueError(f"{code.co_qualname} is no plain function")
+        self.code = code
+        self.liveness = Liveness(code)
+        self.flow = self.liveness.flow
+        self._depths = self.flow.depths()
+        self._numbers = {i.offset: n for n, i in enumerate(self.flow.instructions)}
+
+    def first(self, offset: int) -> int:
+        """Return where an instruction begins: prefixes, and what prepares a call.
+
+        A frame cannot go on between these instructions; they leave the stack as it is.
+        """
+        instructions = self.flow.instructions
+        number = self._numbers[offset]
+        while number and instructions[number - 1].opname in _PREPARING:
+            number -= 1
+        return instructions[number].offset
+
+    def last(self, offset: int) -> dis.Instruction:
+        """Return the instruction that begins at an offset, behind what prepares it."""
+        instruction = self.flow.index[offset]
+        while instruction.opname in _PREPARING:
+            instruction = self.flow.index[self.flow.following[instruction.offset]]
+        return instruction
+
+    def after(self, offset: int) -> tuple[int, ...]:
+        """Return where an instruction leads to when it does not raise."""
+        last = self.last(offset)
+        near = (self.flow.following.get(last.offset), last.argval)
+        return tuple(o for o in self.flow.normal(last) if o in near)
+
+    def make(
+        self, entry: Shape, stops: Sequence[int] = (), calls: bool = False
+    ) -> Continuation:
+        """Return a continuation.
+
+        Args:
+            entry: Form of the state at which it begins. With `calls` the operands of
+                the call are not part of the stack.
+            stops: Offsets at which it packs its state and returns that, see
+                `Continuation.stopped`; must not hold the entry.
+            calls: Whether it begins by calling one more value in place of the call at
+                the entry.
+
+        Raises:
+            ValueError: The state at a stop depends on the path, or the function has
+                too many variables.
+        """
+        entry = Shape(self.first(entry.offset), entry.slots, entry.stack)
+        traps = [self.first(offset) for offset in stops]
+        if entry.offset in traps and not calls:
+            raise ValueError("a continuation cannot begin where it stops")
+        return Build(self, entry, traps, calls).finish()
+
+    def shape(self, offset: int, state: State) -> Shape:
+        """Return the form of the state at a stop.
+
+        Raises:
+            ValueError: It depends on the path.
+        """
+        if Slot.EITHER in state.stack:
+            raise ValueError(f"the stack at {offset} depends on the path")
+        slots = sorted(self.liveness.at(offset))
+        return Shape(offset, tuple(slots), state.stack)

@@ -1,0 +1,111 @@
+"""Owns the state of a frame as data: its form, and functions that take or give it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import CellType, CodeType, FunctionType
+from typing import Any, Final
+
+from magweld.frontend.segments.liveness import Slot, slot_names
+
+
+class _Mark:
+    """A value that no program can hold."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return self._name
+
+
+STOPPED: Final = _Mark("<stopped>")
+UNBOUND: Final = _Mark("<unbound>")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Form of the state of a frame before an instruction.
+
+    The values of a state are those of its slots, then those of the value stack from
+    the bottom: empty positions left out, for OUTER the exception that is handled.
+
+    Attributes:
+        offset: Offset of the instruction.
+        slots: Numbers of the local, cell and free variable slots that hold a value.
+            Those of cell and free variables hold the cell.
+        stack: Positions of the value stack.
+    """
+
+    offset: int
+    slots: tuple[int, ...]
+    stack: tuple[Slot, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return len(self.slots) + sum(1 for s in self.stack if s is not Slot.EMPTY)
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """A continuation has reached one of its stops.
+
+    Attributes:
+        shape: Form of the state there.
+        values: The state.
+    """
+
+    shape: Shape
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """A function that takes the state of a frame and goes on from there.
+
+    Attributes:
+        code: Its code object; the parameters are the values of the state.
+        origin: Code object of the original function.
+        entry: Form of the state.
+        calls: Whether one more value is a callable, whose result takes the place of
+            that of the call at `entry.offset`.
+        shift: Where the original code begins in the new one.
+        stops: Forms of the state where it stops instead of going on.
+    """
+
+    code: CodeType
+    origin: CodeType
+    entry: Shape
+    calls: bool
+    shift: int
+    stops: tuple[Shape, ...]
+
+    def function(
+        self, namespace: dict[str, Any], values: Sequence[Any]
+    ) -> FunctionType:
+        """Return the function to be called with `values`, the state and the callable.
+
+        Args:
+            namespace: Globals of the original function.
+            values: Needed for the cell of the class that `super()` looks for.
+        """
+        cells: tuple[CellType, ...] = ()
+        if self.code.co_freevars:
+            slot = slot_names(self.origin).index("__class__")
+            cells = (values[self.entry.slots.index(slot)],)
+        return FunctionType(self.code, namespace, self.code.co_name, None, cells)
+
+    def stopped(self, result: Any) -> Stopped | None:
+        """Return where the function has stopped, None if it has returned `result`."""
+        if type(result) is not tuple or not result or result[0] is not STOPPED:
+            return None
+        stop, found = self.stops[result[1]], result[2:]
+        slots = tuple(
+            slot
+            for slot, value in zip(stop.slots, found, strict=False)
+            if value is not UNBOUND
+        )
+        values = tuple(value for value in found if value is not UNBOUND)
+        return Stopped(Shape(stop.offset, slots, stop.stack), values)
