@@ -24,6 +24,7 @@ from magweld.frontend.annotations.python import (
     TYPES,
 )
 from magweld.frontend.annotations.special import SPECIAL
+from magweld.frontend.annotations.torch_classes import TORCH_CLASSES
 from magweld.frontend.annotations.torch_functions import TORCH
 from magweld.frontend.catalogue import CATALOGUE, Break, StopRecordingError
 from magweld.frontend.guards.derive import Arguments, derive_guards
@@ -50,8 +51,9 @@ def shipped_annotations() -> AnnotationTable:
 @functools.cache
 def _annotations(beside_dynamo: bool) -> AnnotationTable:
     python = (FUNCTIONS, TYPES, MAKERS, METHODS, LIBRARY)
-    torch_entries = (TORCH, dynamo_entries()) if beside_dynamo else (TORCH,)
-    return AnnotationTable(*python, SPECIAL, DICTS, LIBRARY_RULES, *torch_entries)
+    rules = (SPECIAL, DICTS, LIBRARY_RULES)
+    dynamo = (dynamo_entries(),) if beside_dynamo else ()
+    return AnnotationTable(*python, *rules, TORCH, TORCH_CLASSES, *dynamo)
 
 
 @functools.cache
@@ -152,7 +154,7 @@ def _finish(
     state: tuple[Any, ...],
     result: Any,
 ) -> Capture:
-    recorder.check_inputs()
+    recorder.tensors.check_forms()
     outputs: list[fx.Node] = []
 
     def output_of(obj: Any) -> int | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import builtins
 import contextvars
 import functools
 import inspect
 import itertools
 import operator
+import weakref
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -62,6 +64,13 @@ def _signature(observer: Observer, call: NativeCall) -> None:
     observer.after = attributes.adopt_top
 
 
+def _dereference(observer: Observer, call: NativeCall) -> None:
+    graph = _graph(observer)
+    reference = call.args[0]
+    value = weakref.ref.__call__(reference)
+    graph.read(graph.require(reference), Kind.REFERENT, None, value)
+
+
 def _context_get(observer: Observer, call: NativeCall) -> None:
     graph = _graph(observer)
     variable = call.args[0]
@@ -94,6 +103,19 @@ def _binary(symbol: str) -> Rule:
     return rule
 
 
+def _unary(name: str) -> Rule:
+    def rule(observer: Observer, call: NativeCall) -> None:
+        operators.unary(observer, name, call.args[0])
+
+    return rule
+
+
+def _power(observer: Observer, call: NativeCall) -> None:
+    if len(call.args) == 3:
+        raise StopRecordingError("native-call", "pow of three arguments")
+    operators.binary(observer, "**", *call.args)
+
+
 def _comparison(symbol: str) -> Rule:
     def rule(observer: Observer, call: NativeCall) -> None:
         operators.compare(observer, symbol, call.args[0], call.args[1])
@@ -114,21 +136,44 @@ _COMPARISONS: Final = {
     operator.ge: ">=",
 }
 _BINARIES: Final = {
-    operator.add: "+",
-    operator.sub: "-",
-    operator.mul: "*",
-    operator.matmul: "@",
-    operator.truediv: "/",
-    operator.floordiv: "//",
-    operator.mod: "%",
-    operator.pow: "**",
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "matmul": "@",
+    "truediv": "/",
+    "floordiv": "//",
+    "mod": "%",
+    "pow": "**",
+    "and_": "&",
+    "or_": "|",
+    "xor": "^",
+    "lshift": "<<",
+    "rshift": ">>",
 }
+_UNARIES: Final = {
+    operator.neg: "neg",
+    operator.pos: "pos",
+    operator.invert: "invert",
+    operator.inv: "invert",
+    operator.abs: "abs",
+    builtins.abs: "abs",
+}
+
+
+def _operators() -> tuple[tuple[Any, Entry], ...]:
+    return tuple(
+        (getattr(operator, form.format(name.strip("_"))), _binary(symbol + equals))
+        for name, symbol in _BINARIES.items()
+        for form, equals in ((name, ""), ("i{}", "="))
+    )
+
 
 LIBRARY_RULES: Final[tuple[tuple[Any, Entry], ...]] = (
     (contextvars.ContextVar.get, _context_get),
     (contextvars.ContextVar.reset, _context_set),
     (contextvars.ContextVar.set, _context_set),
     (functools.reduce, _fold),
+    (vars(weakref.ref)["__call__"], _dereference),
     (inspect.signature, _signature),
     (itertools.chain, _iterator),
     (itertools.chain.__dict__["from_iterable"], _iterator),
@@ -138,5 +183,7 @@ LIBRARY_RULES: Final[tuple[tuple[Any, Entry], ...]] = (
     (itertools.zip_longest, _iterator),
     (operator.getitem, _subscript),
     *((function, _comparison(symbol)) for function, symbol in _COMPARISONS.items()),
-    *((function, _binary(symbol)) for function, symbol in _BINARIES.items()),
+    *((function, _unary(name)) for function, name in _UNARIES.items()),
+    *_operators(),
+    (builtins.pow, _power),
 )

@@ -30,7 +30,6 @@ _CALLBACK: Final = Annotation((Use.CALL,), rest=Use.ITERATE, result=Result.FRESH
 _SEARCH: Final = Annotation((Use.VALUE,), rest=Use.VALUE)
 
 FUNCTIONS: Final[tuple[tuple[Any, Entry], ...]] = (
-    (builtins.abs, PURE),
     (builtins.bin, PURE),
     (builtins.callable, Annotation(rest=Use.KEEP)),
     (builtins.chr, PURE),
@@ -39,7 +38,6 @@ FUNCTIONS: Final[tuple[tuple[Any, Entry], ...]] = (
     (builtins.hex, PURE),
     (builtins.oct, PURE),
     (builtins.ord, PURE),
-    (builtins.pow, PURE),
     (builtins.round, PURE),
 )
 

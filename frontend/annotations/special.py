@@ -65,7 +65,10 @@ def _generic_getattr(observer: Observer, call: NativeCall) -> None:
 
 def _isinstance(observer: Observer, call: NativeCall) -> None:
     obj, target = call.args
-    _check_class(observer, target, "__instancecheck__")
+    if not _check_class(observer, target, "__instancecheck__"):
+        # Classes such as FloatTensor ask for more than the type.
+        if observer.session.operators.is_tensor(type(obj)):
+            observer.session.operators.read_form(obj)
     if not is_scalar(obj):
         _graph(observer).require(obj)
         if note_class(_graph(observer), type(obj), "__class__") is not _CLASS_GETTER:
@@ -79,19 +82,22 @@ def _issubclass(observer: Observer, call: NativeCall) -> None:
     _check_class(observer, call.args[1], "__subclasscheck__")
 
 
-def _check_class(observer: Observer, target: Any, name: str) -> None:
+def _check_class(observer: Observer, target: Any, name: str) -> bool:
+    """Record what a class check reads; False if native code of a metaclass answers."""
     if type(target) is tuple:
         read_all(_graph(observer), target)
-        for part in target:
-            _check_class(observer, part, name)
-        return
+        return all([_check_class(observer, part, name) for part in target])
     check = note_class(_graph(observer), type(target), name)
     if type(check) is not FunctionType:
-        return
+        return check in _PLAIN_CHECKS
     register_function(observer.session, check)
     if observer.session.annotations.find(check) is not None:
         # Abstract base classes answer from their registries, unobserved.
         observer.session.quiet = observer
+    return True
+
+
+_PLAIN_CHECKS: Final = (type.__instancecheck__, type.__subclasscheck__)
 
 
 def _any(observer: Observer, call: NativeCall) -> None:

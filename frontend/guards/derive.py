@@ -16,11 +16,10 @@ from magweld.frontend.guards.torch_state import (
     TensorCheck,
     torch_state,
 )
-from magweld.frontend.operators.predicates import Predicate
+from magweld.frontend.operators.predicates import Predicate, same_value
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.state.paths import path_of
 from magweld.frontend.state.refgraph import Kind, Node, RefGraph
-from magweld.frontend.state.values import same_scalar
 
 
 @dataclass(frozen=True)
@@ -129,7 +128,7 @@ def _guard_predicate(
 
     def holds(*tensors: torch.Tensor) -> bool:
         with torch.no_grad():
-            return same_scalar(compute(*tensors), expected)
+            return same_value(compute(*tensors), expected)
 
     paths = ", ".join(path_of(node) for node in nodes)
     builder.external(

@@ -191,6 +191,10 @@ def _context(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
     return call(names.constant(read_context), base)
 
 
+def _referent(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
+    return call(base)
+
+
 def _closure(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
     cells = ast.Attribute(base, "__closure__", ast.Load())
     return ast.Subscript(cells, ast.Constant(edge.key), ast.Load())
@@ -220,6 +224,7 @@ _FETCHES: Final = {
     Kind.CELL: _cell,
     Kind.CLOSURE: _closure,
     Kind.CONTEXT: _context,
+    Kind.REFERENT: _referent,
 }
 
 

@@ -43,6 +43,15 @@ class OperatorLayer(Protocol):
     def is_operator(self, native: Any) -> bool:
         """Return whether a native callable can only act through operators."""
 
+    def open(self, func: Any, args: Any, kwargs: Any) -> None:
+        """Take a call that is about to happen for one operator, whatever it does."""
+
+    def close(self, result: Any) -> None:
+        """Record that call, now that its result is known."""
+
+    def read_form(self, tensor: Any) -> None:
+        """Take note that type, dtype, device and shape of a tensor were used."""
+
 
 class NoOperators:
     """Operator layer of a run without tensors."""
@@ -58,6 +67,15 @@ class NoOperators:
     def is_operator(self, native: Any) -> bool:
         """See `OperatorLayer.is_operator`."""
         return False
+
+    def open(self, func: Any, args: Any, kwargs: Any) -> None:
+        """See `OperatorLayer.open`."""
+
+    def close(self, result: Any) -> None:
+        """See `OperatorLayer.close`."""
+
+    def read_form(self, tensor: Any) -> None:
+        """See `OperatorLayer.read_form`."""
 
 
 class Session:

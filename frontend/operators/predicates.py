@@ -6,10 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+import torch
 from torch import fx
 
+from magweld.frontend.state.values import same_scalar
+
 # A predicate is computed on every later call, before anything else runs.
-MAX_OPERATORS: Final = 16
+MAX_OPERATORS: Final = 48
+
+_SCALARS: Final = (bool, int, float, complex)
+_SEQUENCES: Final = (list, tuple, torch.Size)
 
 
 @dataclass(frozen=True)
@@ -26,16 +32,44 @@ class Predicate:
 
     module: fx.GraphModule
     placeholders: tuple[fx.Node, ...]
-    value: bool | int | float
+    value: Any
     where: str
     name: str
 
 
+@dataclass(frozen=True)
+class Memory:
+    """What the nodes of a recorded graph do to memory.
+
+    Attributes:
+        storage: Storage behind the tensor of a node, None if it has no tensor.
+        stale: Whether the tensor of a placeholder was written before.
+    """
+
+    storage: Callable[[fx.Node], int | None]
+    stale: Callable[[fx.Node], bool]
+
+
+def is_value(value: Any) -> bool:
+    """Return whether a predicate can have this value."""
+    if type(value) in _SEQUENCES:
+        return all(map(is_value, value))
+    return type(value) in _SCALARS
+
+
+def same_value(left: Any, right: Any) -> bool:
+    """Return whether two values agree in types and in every bit."""
+    if type(left) in _SEQUENCES:
+        return (
+            type(left) is type(right)
+            and len(left) == len(right)
+            and all(map(same_value, left, right))
+        )
+    return same_scalar(left, right)
+
+
 def build_predicate(
-    graph: fx.Graph,
-    read: fx.Node,
-    value: Any,
-    is_stale: Callable[[fx.Node], bool],
+    graph: fx.Graph, read: fx.Node, value: Any, memory: Memory
 ) -> Predicate | None:
     """Cut the computation of a value out of a recorded graph.
 
@@ -43,18 +77,17 @@ def build_predicate(
         graph: The graph so far.
         read: The node that makes the value.
         value: What it made.
-        is_stale: Tells whether the tensor of a placeholder was written before.
+        memory: What the nodes did to memory.
 
     Returns:
-        The predicate; None if it is too large, has effects, or reads written state.
+        The predicate, without placeholders for a value that is always the same; None
+        if it is too large, has effects, or reads written state.
     """
-    needed = _ancestors(read)
-    if len(needed) > MAX_OPERATORS + len(_placeholders(needed)):
-        return None
-    if any(node.meta.get("effect") for node in needed):
+    needed = _slice(graph, read, memory)
+    if any(_has_effect(node, memory) for node in needed):
         return None
     placeholders = [node for node in graph.nodes if node in _placeholders(needed)]
-    if any(is_stale(node) for node in placeholders):
+    if placeholders and len(needed) > MAX_OPERATORS + len(placeholders):
         return None
     copy = fx.Graph()
     mapping = {node: copy.placeholder(node.name) for node in placeholders}
@@ -67,15 +100,25 @@ def build_predicate(
     return Predicate(module, tuple(placeholders), value, where, str(read.target))
 
 
-def _ancestors(read: fx.Node) -> set[fx.Node]:
-    needed: set[fx.Node] = set()
-    work = [read]
-    while work:
-        node = work.pop()
-        if node not in needed:
-            needed.add(node)
-            work += node.all_input_nodes
-    return needed
+def _has_effect(node: fx.Node, memory: Memory) -> bool:
+    if node.op == "placeholder":
+        return memory.stale(node)
+    return bool(node.meta.get("effect")) and not node.meta.get("internal")
+
+
+def _slice(graph: fx.Graph, read: fx.Node, memory: Memory) -> set[fx.Node]:
+    """Return what a value depends on, writes to the memory of its inputs included."""
+    needed = {read}
+    storages: set[int | None] = set()
+    while True:
+        count = len(needed)
+        for node in reversed(graph.nodes):
+            if node in needed or node.meta.get("writes", frozenset()) & storages:
+                needed.add(node)
+                needed.update(node.all_input_nodes)
+                storages.update(map(memory.storage, node.all_input_nodes))
+        if len(needed) == count:
+            return needed
 
 
 def _placeholders(nodes: set[fx.Node]) -> set[fx.Node]:

@@ -1,65 +1,81 @@
-"""Owns the form of a torch call as a graph node: operation, target, arguments."""
+"""Owns how a torch call is written as a node of a graph: kind and target."""
 
 from __future__ import annotations
 
 import functools
 import operator
-from types import FunctionType
-from typing import Any
+import sys
+from collections.abc import Callable
+from typing import Any, Final
 
 import torch
+from torch import fx
 from torch.fx.node import _get_qualified_name
 
-from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.state.mro import class_dict, mro
+_OPERATORS: Final = {
+    "__setitem__": operator.setitem,
+    "__getitem__": operator.getitem,
+}
 
-Call = tuple[str, Any, tuple[Any, ...]]
+
+class Opaque:
+    """A callable that has no name under which generated code would find it."""
+
+    def __init__(self, function: Callable[..., Any], name: str) -> None:
+        self._function = function
+        self.__name__ = self.__qualname__ = name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it."""
+        return self._function(*args, **kwargs)
+
+
+def create_node(
+    graph: fx.Graph, func: Any, name: str, args: tuple[Any, ...], kwargs: Any
+) -> fx.Node:
+    """Append the node of one torch call.
+
+    Args:
+        graph: Where.
+        func: What was called.
+        name: As `name_of` tells it.
+        args: Its arguments, tensors replaced by nodes.
+        kwargs: Its keyword arguments, likewise.
+    """
+    if name.startswith("get "):
+        args = (*args[:1], name[4:])
+        return graph.create_node("call_function", getattr, args, kwargs)
+    target = _OPERATORS.get(name)
+    if target is not None:
+        return graph.create_node("call_function", target, args, kwargs)
+    method = _method_name(func, name)
+    if method is not None:
+        return graph.create_node("call_method", method, args, kwargs)
+    if not _is_found_by_name(func):
+        func = Opaque(func, name)
+    return graph.create_node("call_function", func, args, kwargs)
+
+
+def _method_name(func: Any, name: str) -> str | None:
+    if getattr(torch.Tensor, name, None) is func:
+        return name
+    found = _methods().get(id(func))
+    return found if found and getattr(torch.Tensor, found, None) is func else None
 
 
 @functools.cache
 def _methods() -> dict[int, str]:
-    # Operators such as `__pow__` are functions that carry the name of another.
-    return {
-        id(value): name
-        for cls in reversed(mro(torch.Tensor))
-        for name, value in class_dict(cls).items()
-        if type(value) is FunctionType
-    }
+    # `Tensor.__pow__` calls itself `pow`, which is another method.
+    return {id(value): name for name, value in vars(torch.Tensor).items()}
 
 
-def call_of(func: Any, name: str, args: tuple[Any, ...]) -> Call:
-    """Return how a graph repeats a torch call.
-
-    Args:
-        func: The function that the torch function mode saw.
-        name: As `name_of` tells it.
-        args: Its positional arguments, converted.
-
-    Raises:
-        StopRecordingError: Generated code would not find the function by its name.
-    """
-    if name.startswith("get "):
-        return ("call_function", getattr, (*args[:1], name[4:]))
-    if name == "__setitem__":
-        return ("call_function", operator.setitem, args)
-    if name == "__getitem__":
-        return ("call_function", operator.getitem, args)
-    if getattr(torch.Tensor, name, None) is func:
-        return ("call_method", name, args)
-    if type(func) is FunctionType:
-        method = _methods().get(id(func))
-        if method is not None:
-            return ("call_method", method, args)
-        _check_name(func)
-    return ("call_function", func, args)
-
-
-def _check_name(func: FunctionType) -> None:
-    path = _get_qualified_name(func).split(".")
-    if path[0] != "torch":
-        return
-    found: Any = torch
-    for part in path[1:]:
+def _is_found_by_name(func: Any) -> bool:
+    """Return whether generated code that names a function of torch means this one."""
+    module = getattr(func, "__module__", None)
+    if type(module) is str and module.partition(".")[0] != "torch":
+        return True  # held by the graph as an object
+    path = _get_qualified_name(func)
+    found: Any = sys.modules["torch"]
+    for part in path.split(".")[1:]:
         found = getattr(found, part, None)
-    if found is not func:
-        raise StopRecordingError("operator-argument", func.__qualname__)
+    return found is func

@@ -17,6 +17,7 @@ class _Traits(NamedTuple):
     written: tuple[int, ...]  # positions of arguments that are written
     written_names: tuple[str, ...]
     normalizes: bool  # keeps running statistics
+    listed: bool  # returns a list of tensors
 
 
 # Training updates the running statistics, arguments 3 and 4; the schema does not tell
@@ -29,7 +30,14 @@ _TRAINING = 5
 
 
 # Operators of dynamic shape without the tag.
-_DYNAMIC = frozenset({"aten::_pack_padded_sequence"})
+_DYNAMIC = frozenset(
+    {
+        "aten::_pack_padded_sequence",
+        "aten::_pad_packed_sequence",
+        "aten::_coalesce",
+        "aten::_to_sparse",
+    }
+)
 
 
 def _gathers(func: Any, args: Any) -> bool:
@@ -55,6 +63,7 @@ def _traits(func: Any) -> _Traits:
         written=tuple(written),
         written_names=names,
         normalizes=schema.name in _BATCH_NORMS,
+        listed=any("List" in item.type.kind() for item in schema.returns),
     )
 
 
@@ -68,6 +77,7 @@ class OperatorWatch(_Mode):  # type: ignore[misc]
         dynamic: Whether one of them had a result of dynamic shape.
         reads: Whether one of them made a Python value of a tensor.
         random: Whether one of them consumed random numbers.
+        listed: Whether one of them had a list of tensors as a result.
         written: Storages that they wrote, by address.
     """
 
@@ -86,6 +96,7 @@ class OperatorWatch(_Mode):  # type: ignore[misc]
         self.dynamic = False
         self.reads = False
         self.random = False
+        self.listed = False
         self.written: set[int] = set()
 
     def __torch_dispatch__(
@@ -98,6 +109,7 @@ class OperatorWatch(_Mode):  # type: ignore[misc]
         self.dynamic |= traits.dynamic and not _gathers(func, args)
         self.reads |= traits.reads
         self.random |= traits.random
+        self.listed |= traits.listed
         kwargs = kwargs or {}
         for index in traits.written:
             if index < len(args):

@@ -143,7 +143,7 @@ def _read_slot(observer: Observer, obj: Any, name: str, found: Found) -> None:
 
 def _read_native(observer: Observer, obj: Any, name: str, found: Found) -> None:
     session = observer.session
-    if found.value in _FIXED_GETTERS:
+    if found.value in _FIXED_GETTERS or is_scalar(obj):
         observer.after = adopt_top
         return
     if found.value in _FIELD_GETTERS:
@@ -164,18 +164,42 @@ def _read_native(observer: Observer, obj: Any, name: str, found: Found) -> None:
         raise StopRecordingError("native-attribute", f"{type(obj).__name__}.{name}")
 
 
-def expect_operator(observer: Observer, name: str) -> None:
-    """Demand that the current instruction turns out to be a tensor operator."""
+def expect_operator(
+    observer: Observer, name: str, answers: tuple[type, ...] = ()
+) -> None:
+    """Demand that the current instruction turns out to be a tensor operator.
+
+    Args:
+        observer: Where.
+        name: Of the operator.
+        answers: Types of results that follow from the types of the operands alone.
+    """
     operators = observer.session.operators
     serial = operators.serial
 
     def check(observer: Observer, stack: list[Any]) -> None:
         observer.awaits_operator = ""
-        if operators.serial == serial:
+        if operators.serial == serial and type(stack[-1]) not in answers:
             raise StopRecordingError("native-call", name)
 
     observer.awaits_operator = name
     observer.after = check
+
+
+def record_operator(
+    observer: Observer, name: str, func: Any, args: Any, kwargs: Any
+) -> None:
+    """Record the current instruction as one call of an operator."""
+    operators = observer.session.operators
+    operators.open(func, args, kwargs)
+
+    def close(observer: Observer, stack: list[Any]) -> None:
+        observer.awaits_operator = ""
+        operators.close(stack[-1])
+
+    observer.session.quiet = observer
+    observer.awaits_operator = name
+    observer.after = close
 
 
 def adopt_top(observer: Observer, stack: list[Any]) -> None:

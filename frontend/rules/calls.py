@@ -6,14 +6,15 @@ import functools
 import types
 from typing import TYPE_CHECKING, Any, Final
 
-from magweld.frontend.annotations.model import Annotation, NativeCall
+from magweld.frontend.annotations.model import Annotation, NativeCall, unbind
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.rules.attributes import adopt_top, read_slot
 from magweld.frontend.rules.functions import note_class, register_function
 from magweld.frontend.rules.natives import apply, call_native, native_name
+from magweld.frontend.rules.operators import is_plain
 from magweld.frontend.rules.protocols import iterate, read_value
-from magweld.frontend.state.contents import CONTAINERS, builtin_base, read_all
+from magweld.frontend.state.contents import builtin_base, read_all
 from magweld.frontend.state.mro import ABSENT, find_in_mro, is_class
 from magweld.frontend.state.refgraph import Kind
 from magweld.frontend.state.values import is_identity, is_scalar
@@ -78,15 +79,23 @@ def call_function_ex(observer: Observer, row: Row, stack: list[Any]) -> None:
 
 
 def _spread(observer: Observer, function: Any, args: Any) -> Arguments:
-    if builtin_base(args) is not None and type(args) in CONTAINERS:
+    base = builtin_base(args)
+    plain = base is not None and is_plain(find_in_mro(type(args), "__iter__"))
+    if plain or type(args) in _KNOWN_CONTENT:
         iterate(observer, args)
         return args if type(args) is tuple else tuple(args)
-    # Only native code needs to know the arguments before the call.
+    # Only native code needs to know the arguments before the call; an operator is
+    # recorded with those that arrive.
     inner = function.__func__ if type(function) is types.MethodType else function
-    if type(inner) is not types.FunctionType:
+    operator = observer.session.operators.is_operator(unbind(inner)[0])
+    if type(inner) is not types.FunctionType and not operator:
         raise StopRecordingError("native-call", "call with an iterable of arguments")
     iterate(observer, args)
     return ()
+
+
+_DICT: Final[dict[int, int]] = {}
+_KNOWN_CONTENT: Final = (range, *map(type, (_DICT.keys(), _DICT.values(), _DICT.items())))
 
 
 def call_object(
@@ -220,7 +229,17 @@ def _call_instance(
         session.graph.require(obj)
         register_function(session, method)
     elif method is not ABSENT:
-        raise StopRecordingError("native-call", native_name(obj))
+        _call_native_instance(observer, method, NativeCall(native_name(obj), (obj, *args), kwargs))
+
+
+def _call_native_instance(observer: Observer, method: Any, call: NativeCall) -> None:
+    entry = observer.session.annotations.find(method)
+    if entry is None:
+        raise StopRecordingError("native-call", call.name)
+    if isinstance(entry, Annotation):
+        apply(observer, entry, call)
+    else:
+        entry(observer, call)
 
 
 _BY_TYPE: Final = {

@@ -13,6 +13,7 @@ from magweld.frontend.rules.attributes import adopt_top, expect_operator
 from magweld.frontend.rules.functions import note_class, register_function
 from magweld.frontend.rules.protocols import iterate, read_value, test_truth
 from magweld.frontend.state.contents import (
+    CONTAINERS,
     Extent,
     before_write,
     builtin_base,
@@ -96,17 +97,40 @@ def binary(observer: Observer, symbol: str, left: Any, right: Any) -> None:
     candidates = [(left, f"__{name}__"), (right, f"__r{name}__")]
     if inplace:
         candidates.insert(0, (left, f"__i{name}__"))
-    # Some operators of tensors are Python functions around a native one.
-    methods = [special_method(observer, obj, method) for obj, method in candidates]
-    if _has_tensor(observer, left, right):
-        expect_operator(observer, symbol)
-        return
-    if any(is_python(method) for method in methods):
+    if _runs_python(observer, symbol, candidates):
         return
     if inplace and builtin_base(left) in (list, dict, set, deque):
         _update(observer, symbol, left, right)
     else:
         _combine(observer, symbol, left, right)
+
+
+def _runs_python(
+    observer: Observer, symbol: str, candidates: list[tuple[Any, str]]
+) -> bool:
+    """Prepare for special methods in Python; False if only native ones can run.
+
+    Tensors have some in Python, which still end in an operator; an operand of
+    another class may answer instead of the tensor.
+    """
+    tensor = _has_tensor(observer, *(obj for obj, _ in candidates))
+    python = False
+    for obj, name in candidates:
+        if not is_scalar(obj):
+            method = special_method(observer, obj, name)
+            python |= is_python(method) and not _has_tensor(observer, obj)
+    if tensor and not python:
+        expect_operator(observer, symbol, _answers(symbol, candidates))
+    return tensor or python
+
+
+def _answers(symbol: str, candidates: list[tuple[Any, str]]) -> tuple[type, ...]:
+    # `tensor == None` ends in the default comparison, which is by identity.
+    plain = all(
+        is_scalar(obj) or is_identity(obj) or type(obj) in CONTAINERS
+        for obj, _ in candidates[1::2]
+    )
+    return (bool,) if symbol in ("==", "!=") and plain else ()
 
 
 def _has_tensor(observer: Observer, *objects: Any) -> bool:
@@ -138,15 +162,18 @@ def _combine(observer: Observer, symbol: str, left: Any, right: Any) -> None:
 
 def unary_op(observer: Observer, row: Row, stack: list[Any]) -> None:
     """UNARY_NEGATIVE, UNARY_INVERT, UNARY_POSITIVE."""
-    obj = stack[-1]
+    name = {"NEGATIVE": "neg", "INVERT": "invert", "POSITIVE": "pos"}
+    unary(observer, name[row.opname.split("_")[-1]], stack[-1])
+
+
+def unary(observer: Observer, name: str, obj: Any) -> None:
+    """Record what a unary operator reads, e.g. "neg"."""
     if is_scalar(obj):
         return
-    name = {"NEGATIVE": "neg", "INVERT": "invert", "POSITIVE": "pos"}
-    method = special_method(observer, obj, f"__{name[row.opname.split('_')[-1]]}__")
+    method = special_method(observer, obj, f"__{name}__")
     if _has_tensor(observer, obj):
-        expect_operator(observer, row.opname)
-        return
-    if not is_python(method):
+        expect_operator(observer, name)
+    elif not is_python(method):
         raise StopRecordingError("native-operator", type(obj).__qualname__)
 
 
@@ -160,20 +187,11 @@ def compare(observer: Observer, symbol: str, left: Any, right: Any) -> None:
     if is_scalar(left) and is_scalar(right):
         return
     forward, reflected = _COMPARISONS[symbol]
-    methods = (
-        special_method(observer, left, forward),
-        special_method(observer, right, reflected),
-    )
-    if _has_tensor(observer, left, right):
-        expect_operator(observer, symbol)
-        return
-    if symbol == "!=" and not any(map(is_python, methods)):
+    candidates = [(left, forward), (right, reflected)]
+    if symbol == "!=":
         # `object.__ne__` asks `__eq__`.
-        methods = (
-            special_method(observer, left, "__eq__"),
-            special_method(observer, right, "__eq__"),
-        )
-    if not any(map(is_python, methods)):
+        candidates += [(left, "__eq__"), (right, "__eq__")]
+    if not _runs_python(observer, symbol, candidates):
         _compare_native(observer, symbol, left, right)
 
 

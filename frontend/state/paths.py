@@ -15,6 +15,7 @@ _FORMS = {
     Kind.KWDEFAULTS: "{}.__kwdefaults__",
     Kind.RECEIVER: "{}.__self__",
     Kind.FUNCTION: "{}.__func__",
+    Kind.REFERENT: "{}()",
     Kind.LENGTH: "len({})",
     Kind.NONEMPTY: "bool({})",
     Kind.KEYS: "list({})",

@@ -33,6 +33,7 @@ class Kind(Enum):
     CLOSURE = auto()  # cell of a function by number
     RECEIVER = auto()  # `__self__` of a bound method
     FUNCTION = auto()  # `__func__` of a bound method
+    REFERENT = auto()  # object behind a weak reference, None when it is gone
     FIELD = auto()  # a read-only field of a native object, e.g. of a slice
 
 

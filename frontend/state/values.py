@@ -47,7 +47,12 @@ _IDENTITY_TYPES: Final = frozenset(
 # Types of a library that the core must not import, as (module, name).
 _VALUE_TYPE_NAMES: Final = frozenset({("torch", "device")})
 _IDENTITY_TYPE_NAMES: Final = frozenset(
-    {("torch", "dtype"), ("torch", "layout"), ("torch", "memory_format")}
+    {
+        ("torch", "dtype"),
+        ("torch", "layout"),
+        ("torch", "memory_format"),
+        ("torch.jit", "torch.jit.ScriptFunction"),
+    }
 )
 
 
@@ -81,7 +86,9 @@ def is_identity(obj: object) -> bool:
         return True
     if issubclass(kind, enum.Enum) or kind.__module__ == "typing":
         return True
-    if kind.__module__ == "torch" and _name_of(kind) in _IDENTITY_TYPE_NAMES:
+    if kind.__module__ in ("torch", "torch.jit") and (
+        _name_of(kind) in _IDENTITY_TYPE_NAMES
+    ):
         return True
     return is_static_builtin(obj)
 

@@ -1,0 +1,180 @@
+"""Owns which tensor of a run is which node of the operator graph."""
+
+from __future__ import annotations
+
+import operator
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from torch import fx
+
+from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.session import Session
+from magweld.frontend.operators.shapes import Shapes
+from magweld.frontend.operators.watch import storage_of
+from magweld.frontend.state.contents import elements, read_all
+from magweld.frontend.state.paths import path_of
+from magweld.frontend.state.refgraph import Node
+from magweld.frontend.state.values import is_identity, is_scalar
+
+PLAIN_TENSORS: Final = (torch.Tensor, torch.nn.Parameter)
+
+
+@dataclass(frozen=True)
+class GraphInput:
+    """A tensor that the graph reads and that existed before the run.
+
+    Attributes:
+        node: Its node in the RefGraph, which knows the path.
+        placeholder: Its placeholder, None if only shape or layout was used.
+    """
+
+    node: Node
+    placeholder: fx.Node | None
+
+
+class TensorMap:
+    """Tensors of a run and the nodes that stand for them.
+
+    Attributes:
+        graph: The operator graph.
+        shapes: Which shapes follow from values.
+        written: Storages that were there before the run and were written.
+        inputs: Tensors from before the run, by id, in order of first use.
+    """
+
+    def __init__(self, graph: fx.Graph) -> None:
+        self.graph = graph
+        self.shapes = Shapes()
+        self.written: set[int] = set()
+        self.inputs: dict[int, GraphInput] = {}
+        self.session: Session | None = None
+        self._nodes: dict[int, fx.Node] = {}
+        self._tensors: dict[fx.Node, torch.Tensor] = {}
+        self._storages: dict[int, bool] = {}
+        self._forms: list[tuple[torch.Tensor, tuple[Any, ...]]] = []
+
+    def find(self, obj: Any) -> fx.Node | None:
+        """Return the node of an object, None if it has none."""
+        return self._nodes.get(id(obj))
+
+    def storage(self, node: fx.Node) -> int | None:
+        """Return the storage behind the tensor of a node, None if it has none."""
+        tensor = self._tensors.get(node)
+        return None if tensor is None else storage_of(tensor)
+
+    def is_stale(self, placeholder: fx.Node) -> bool:
+        """Return whether the tensor of a placeholder was written by the run."""
+        return self.storage(placeholder) in self.written
+
+    def note_writes(self, node: fx.Node, written: set[int], random: bool) -> None:
+        """Take note of the memory that an operator has written."""
+        known = written & self._storages.keys()
+        if known or random:
+            node.meta["effect"] = True
+        external = {storage for storage in known if self._storages[storage]}
+        node.meta["writes"] = frozenset(known)
+        node.meta["internal"] = not external and not random
+        self.written |= external
+
+    def check_forms(self) -> None:
+        """Refuse a run that changed form or flags of its inputs.
+
+        Raises:
+            StopRecordingError: An input is no longer what the guards would test.
+        """
+        for tensor, form in self._forms:
+            if _form_of(tensor) != form:
+                raise StopRecordingError("tensor-write", "form of an input")
+
+    def register(self, node: fx.Node, result: Any) -> bool:
+        """Bind the tensors of a result to nodes; False if there is none."""
+        if isinstance(result, torch.Tensor):
+            self._bind(result, node)
+            return True
+        if not isinstance(result, (tuple, list)):
+            return False
+        assert self.session is not None, "recording needs a session"
+        self.session.graph.adopt(result)
+        return any(
+            [
+                self.register(self._part(node, index), item)
+                for index, item in enumerate(result)
+                if item is not None
+            ]
+        )
+
+    def _part(self, node: fx.Node, index: int) -> fx.Node:
+        part = self.graph.call_function(operator.getitem, (node, index))
+        self.shapes.part(node, part)
+        return part
+
+    def _bind(self, tensor: torch.Tensor, node: fx.Node) -> None:
+        assert self.session is not None, "recording needs a session"
+        if type(tensor) not in PLAIN_TENSORS:
+            raise StopRecordingError("tensor-subclass", type(tensor).__qualname__)
+        if id(tensor) in self._nodes or id(tensor) in self.inputs:
+            return
+        known = self.session.graph.find(tensor)
+        if known is not None and known.external:
+            return
+        self.session.graph.adopt(tensor)
+        self._nodes[id(tensor)] = node
+        self._tensors[node] = tensor
+        self._storages.setdefault(storage_of(tensor), False)
+
+    def convert(self, obj: Any) -> Any:
+        """Return an argument as the graph holds it."""
+        if isinstance(obj, torch.Tensor):
+            return self.node(obj)
+        if is_scalar(obj) or (is_identity(obj) and not isinstance(obj, type)):
+            return obj
+        if type(obj) is slice:
+            return slice(*map(self.convert, (obj.start, obj.stop, obj.step)))
+        if isinstance(obj, (tuple, list)):
+            return self._convert_sequence(obj)
+        if type(obj) is torch.Generator:
+            raise StopRecordingError("random-state", "a generator as an argument")
+        raise StopRecordingError("operator-argument", type(obj).__qualname__)
+
+    def _convert_sequence(self, obj: Any) -> Any:
+        assert self.session is not None, "recording needs a session"
+        graph = self.session.graph
+        if graph.find(obj) is not None:
+            read_all(graph, obj)
+        converted = [self.convert(item) for item in elements(obj)]
+        return converted if isinstance(obj, list) else tuple(converted)
+
+    def node(self, tensor: torch.Tensor) -> fx.Node:
+        """Return the node of a tensor; one from before the run becomes an input.
+
+        Raises:
+            StopRecordingError: Nothing explains where it comes from.
+        """
+        node = self._nodes.get(id(tensor))
+        if node is not None:
+            return node
+        assert self.session is not None, "recording needs a session"
+        if type(tensor) not in PLAIN_TENSORS:
+            raise StopRecordingError("tensor-subclass", type(tensor).__qualname__)
+        known = self.session.graph.find(tensor)
+        if known is None or not known.external:
+            raise StopRecordingError("unknown-tensor", type(tensor).__qualname__)
+        placeholder = self.graph.placeholder(_identifier(known))
+        self.inputs[id(tensor)] = GraphInput(known, placeholder)
+        self._nodes[id(tensor)] = placeholder
+        self._tensors[placeholder] = tensor
+        self._storages[storage_of(tensor)] = True
+        self._forms.append((tensor, _form_of(tensor)))
+        return placeholder
+
+
+def _form_of(tensor: torch.Tensor) -> tuple[Any, ...]:
+    return (tensor.shape, tensor.stride(), tensor.dtype, tensor.requires_grad)
+
+
+def _identifier(node: Node) -> str:
+    name = re.sub(r"\W+", "_", path_of(node)).strip("_")
+    return name if name and not name[0].isdigit() else f"input_{name}"
