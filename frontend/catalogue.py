@@ -172,8 +172,8 @@ _ENTRIES = (
     ),
     Refusal(
         "dynamic-shape",
-        "the shape of a result depends on the values of tensors",
-        "use a form with a static shape, e.g. torch.where",
+        "a shape depends on the values of tensors",
+        "use a form with a static shape, e.g. torch.where; such a graph runs in torch",
     ),
     Refusal(
         "random-state",

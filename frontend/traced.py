@@ -201,6 +201,10 @@ class Traced:
         if captured.graph.trains and not self._backend.differentiates:
             record.breaks.append(Break(CATALOGUE["training-graph"], "", ""))
             return record
+        if captured.graph.open_shapes and self._backend.name != "eager":
+            # A backend would bake in the shapes of the example.
+            record.breaks.append(Break(CATALOGUE["dynamic-shape"], "", ""))
+            return record
         try:
             record.compiled = self._backend.compile(module, captured.example_inputs)
         except Exception as error:

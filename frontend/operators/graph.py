@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import fx
 
-from magweld.frontend.operators.recorder import GraphInput, OperatorRecorder
+from magweld.frontend.operators.recorder import OperatorRecorder
+from magweld.frontend.operators.tensors import GraphInput
 
 
 @dataclass(frozen=True)
@@ -18,11 +19,13 @@ class OperatorGraph:
         module: torch-level graph; takes the inputs, returns a tuple of tensors.
         inputs: Tensors that it takes, in order.
         trains: Whether a gradient may flow through it.
+        open_shapes: Whether the values of tensors decide about shapes in it.
     """
 
     module: fx.GraphModule
     inputs: tuple[GraphInput, ...]
     trains: bool
+    open_shapes: bool
 
     @property
     def is_empty(self) -> bool:
@@ -63,7 +66,8 @@ def build_graph(
             mapping[node] = graph.node_copy(node, mapping.__getitem__)
     graph.output(tuple(mapping[node] for node in outputs))
     graph.lint()
-    return OperatorGraph(fx.GraphModule({}, graph), inputs, trains)
+    open_shapes = bool(recorder.tensors.shapes)
+    return OperatorGraph(fx.GraphModule({}, graph), inputs, trains, open_shapes)
 
 
 def _switches_grad(node: fx.Node) -> bool:

@@ -45,7 +45,7 @@ def create_node(
     if name.startswith("get "):
         args = (*args[:1], name[4:])
         return graph.create_node("call_function", getattr, args, kwargs)
-    target = _OPERATORS.get(name)
+    target: Any = _OPERATORS.get(name)
     if target is not None:
         return graph.create_node("call_function", target, args, kwargs)
     method = _method_name(func, name)

@@ -95,7 +95,10 @@ def _spread(observer: Observer, function: Any, args: Any) -> Arguments:
 
 
 _DICT: Final[dict[int, int]] = {}
-_KNOWN_CONTENT: Final = (range, *map(type, (_DICT.keys(), _DICT.values(), _DICT.items())))
+_KNOWN_CONTENT: Final = (
+    range,
+    *map(type, (_DICT.keys(), _DICT.values(), _DICT.items())),
+)
 
 
 def call_object(
@@ -229,7 +232,9 @@ def _call_instance(
         session.graph.require(obj)
         register_function(session, method)
     elif method is not ABSENT:
-        _call_native_instance(observer, method, NativeCall(native_name(obj), (obj, *args), kwargs))
+        _call_native_instance(
+            observer, method, NativeCall(native_name(obj), (obj, *args), kwargs)
+        )
 
 
 def _call_native_instance(observer: Observer, method: Any, call: NativeCall) -> None:

@@ -252,8 +252,8 @@ def uses_attrgetter(x):
     return x * operator.attrgetter("real")(2.0)
 
 
-def reads_item(x):
-    return x * x.add(1).mul(2).tolist()[0]
+def reads_random_value(x):
+    return x * torch.rand(3).tolist()[0]
 
 
 def applies_function(x):
@@ -266,8 +266,8 @@ def replaces_data(x):
     return y
 
 
-def masks(x):
-    return x[x > 0]
+def counts_by_mask(x):
+    return sum(part for part in x[x > 0])
 
 
 def makes_numpy(x):
@@ -311,10 +311,10 @@ REFUSED = [
     (prints, "native-call"),
     (draws, "random-state"),
     (uses_attrgetter, "native-class"),
-    (reads_item, "tensor-value"),
+    (reads_random_value, "tensor-value"),
     (applies_function, None),
     (replaces_data, "tensor-write"),
-    (masks, "dynamic-shape"),
+    (counts_by_mask, "dynamic-shape"),
     (makes_numpy, "tensor-value"),
     (iterates_iterator, "opaque-iterator"),
     (defines_class, "opcode"),
