@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable, Iterator
 from types import MethodDescriptorType, WrapperDescriptorType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,44 +18,74 @@ from magweld.frontend.annotations.model import (
     Use,
 )
 from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.state.refgraph import Kind
+from magweld.frontend.state.values import is_scalar
 
 if TYPE_CHECKING:
     from magweld.frontend.monitor.observer import Observer
 
-# Answers follow from modes of torch, which every record guards.
-_QUERY: Final = Annotation(rest=Use.KEEP)
-_QUERIES: Final = (
-    "_get_tracing_state",
-    "_is_tracing",
-    "_is_torch_function_enabled",
-    "_is_torch_function_all_disabled",
+# Answers follow from modes of torch that every record guards, or from the arguments.
+_FOLLOWS: Final = Annotation(rest=Use.KEEP)
+_FOLLOWING: Final = (
     "_get_deterministic_algorithms",
-    "_get_deterministic_algorithms_warn_only",
-    "_get_cudnn_enabled",
-    "_get_mkldnn_enabled",
-    "_get_flash_sdp_enabled",
-    "_get_math_sdp_enabled",
-    "_get_mem_efficient_sdp_enabled",
-    "_get_default_device",
+    "_get_tracing_state",
     "_has_torch_function",
     "_has_torch_function_unary",
     "_has_torch_function_variadic",
-    "_len_torch_function_stack",
-    "_len_torch_dispatch_stack",
-    "_log_api_usage_once",
-    "_get_privateuse1_backend_name",
-    "_is_fwd_grad_enabled",
-    "_get_graph_exec_group",
     "_is_inference_mode_enabled",
+    "_is_torch_function_all_disabled",
+    "_is_torch_function_enabled",
+    "_is_tracing",
+    "_len_torch_dispatch_stack",
+    "_len_torch_function_stack",
+    "_log_api_usage_once",
     "get_default_dtype",
     "is_anomaly_enabled",
-    "is_autocast_enabled",
-    "is_autocast_cache_enabled",
     "is_autocast_available",
     "is_grad_enabled",
     "is_inference_mode_enabled",
-    "get_autocast_dtype",
 )
+
+# Answers follow from process-wide flags; each is asked again on every call.
+_QUERIES: Final = (
+    "_get_cudnn_enabled",
+    "_get_default_device",
+    "_get_deterministic_algorithms_warn_only",
+    "_get_flash_sdp_enabled",
+    "_get_graph_exec_group",
+    "_get_math_sdp_enabled",
+    "_get_mem_efficient_sdp_enabled",
+    "_get_mkldnn_enabled",
+    "_get_privateuse1_backend_name",
+    "_is_fwd_grad_enabled",
+    "get_autocast_dtype",
+    "is_autocast_cache_enabled",
+    "is_autocast_enabled",
+)
+
+
+def query(native: Any) -> Entry:
+    """Return the entry of a native function that tells a process-wide flag.
+
+    The function has no effects and takes scalars; its answer is guarded.
+    """
+
+    def rule(observer: Observer, call: NativeCall) -> None:
+        if call.kwargs or not all(is_scalar(item) for item in call.args):
+            raise StopRecordingError("native-call", call.name)
+
+        def note(observer: Observer, stack: list[Any]) -> None:
+            graph = observer.session.graph
+            graph.read(graph.constant(native), Kind.QUERY, call.args, stack[-1])
+
+        observer.after = note
+
+    return rule
+
+
+def _named(names: Iterable[str]) -> Iterator[Any]:
+    for module in (torch._C, torch):
+        yield from (getattr(module, name) for name in names if hasattr(module, name))
 
 
 def _refuse_random(observer: Observer, call: NativeCall) -> None:
@@ -62,17 +93,13 @@ def _refuse_random(observer: Observer, call: NativeCall) -> None:
 
 
 TORCH: Final[tuple[tuple[Any, Entry], ...]] = (
-    *(
-        (getattr(torch._C, name), _QUERY)
-        for name in _QUERIES
-        if hasattr(torch._C, name)
-    ),
-    *((getattr(torch, name), _QUERY) for name in _QUERIES if hasattr(torch, name)),
+    *((native, _FOLLOWS) for native in _named(_FOLLOWING)),
+    *((native, query(native)) for native in _named(_QUERIES)),
     # Hands the call to the recorder, which reads the arguments itself.
-    (torch.overrides.handle_torch_function, _QUERY),
-    (torch.overrides.has_torch_function, _QUERY),
-    (torch.overrides.has_torch_function_unary, _QUERY),
-    (torch.overrides.has_torch_function_variadic, _QUERY),
+    (torch.overrides.handle_torch_function, _FOLLOWS),
+    (torch.overrides.has_torch_function, _FOLLOWS),
+    (torch.overrides.has_torch_function_unary, _FOLLOWS),
+    (torch.overrides.has_torch_function_variadic, _FOLLOWS),
     (torch.device, Annotation()),
     (torch.Size, Annotation((Use.CONTENT,), result=Result.FRESH)),
     *(

@@ -195,6 +195,10 @@ def _referent(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
     return call(base)
 
 
+def _query(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
+    return call(base, *(names.literal(argument) for argument in edge.key))
+
+
 def _closure(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
     cells = ast.Attribute(base, "__closure__", ast.Load())
     return ast.Subscript(cells, ast.Constant(edge.key), ast.Load())
@@ -225,6 +229,7 @@ _FETCHES: Final = {
     Kind.CLOSURE: _closure,
     Kind.CONTEXT: _context,
     Kind.REFERENT: _referent,
+    Kind.QUERY: _query,
 }
 
 

@@ -47,6 +47,8 @@ def describe(edge: Edge) -> str:
         if type(container.obj) is dict and "__name__" in container.obj and not owner:
             return f"{base}.{edge.key}"
         return f"{base}[{edge.key!r}]"
+    if edge.kind is Kind.QUERY:
+        return f"{base}({', '.join(map(repr, edge.key))})"
     if edge.kind is Kind.CLOSURE:
         return f"{base}.__closure__[{edge.key}]"
     return f"{base}.{_key_name(edge.key)}"

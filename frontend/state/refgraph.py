@@ -27,6 +27,7 @@ class Kind(Enum):
     CLASS_ATTRIBUTE = auto()  # first hit in the method resolution order
     CELL = auto()  # content of a closure cell
     CONTEXT = auto()  # value of a context variable
+    QUERY = auto()  # what a native function without effects says of a process-wide flag
     CODE = auto()  # code of a function
     DEFAULTS = auto()  # positional defaults of a function
     KWDEFAULTS = auto()  # keyword defaults of a function

@@ -498,3 +498,25 @@ def test_explain_asks_no_object_for_its_name(x):
     box.value = Box()
     traced(x)
     assert "found an object of Box" in traced.explain(recompiles=True)
+
+
+PROGRAMS_OF_FLAGS = {  # the name of a native setter, and a program that asks
+    "_set_mkldnn_enabled": lambda x: x * 2 if torch._C._get_mkldnn_enabled() else x,
+    "_set_cudnn_enabled": lambda x: x * 2 if torch._C._get_cudnn_enabled() else x,
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS_OF_FLAGS)
+def test_process_wide_flags_are_guarded(name, x):
+    program = PROGRAMS_OF_FLAGS[name]
+    setter = getattr(torch._C, name)
+    traced = trace(program, backend="eager")
+    traced(x)
+    assert torch.equal(traced(x), x * 2)
+    setter(False)
+    try:
+        assert torch.equal(traced(x), x)
+    finally:
+        setter(True)
+    assert torch.equal(traced(x), x * 2)
+    assert traced.stats() == {**traced.stats(), "hits": 2, "records": 2}
