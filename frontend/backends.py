@@ -10,6 +10,9 @@ from typing import Any, Final
 import torch
 from torch import fx
 
+from magweld.diagnostics import UnsupportedError
+from magweld.frontend.operators.graph import OperatorGraph
+
 Compiled = Callable[..., Sequence[torch.Tensor]]
 CompileGraph = Callable[[fx.GraphModule, list[torch.Tensor]], Compiled]
 
@@ -44,14 +47,17 @@ def resolve_backend(backend: str | CompileGraph, target: str) -> Backend:
     Args:
         backend: "eager", a name of `BACKENDS`, or a callable
             `(gm, example_inputs) -> callable(*tensors) -> tuple of tensors`. What it
-            returns must write to its inputs as the graph does.
+            returns must write to its inputs as the graph does. Gradients must flow
+            through it as well, unless the callable has an attribute `differentiates`
+            that is False: then it gets forward and backward graphs of their own.
         target: Handed on to a named backend.
 
     Raises:
         ValueError: No backend has this name.
     """
     if not isinstance(backend, str):
-        return Backend(getattr(backend, "__name__", "callable"), backend, True)
+        name = getattr(backend, "__name__", "callable")
+        return Backend(name, backend, getattr(backend, "differentiates", True))
     if backend == "eager":
         return Backend("eager", run_eagerly, True)
     if backend not in BACKENDS:
@@ -67,3 +73,34 @@ def resolve_backend(backend: str | CompileGraph, target: str) -> Backend:
         return compiled
 
     return Backend(backend, compile_graph, False)
+
+
+class TrainingRefusedError(Exception):
+    """A graph that needs gradients is left to torch; the text says why."""
+
+
+def compile_captured(
+    graph: OperatorGraph, backend: Backend, report: Callable[[Exception], None]
+) -> Compiled:
+    """Compile a captured graph; gradients flow through the result where they must.
+
+    Args:
+        graph: The graph.
+        backend: Compiles the whole graph, or its forward and backward halves if it
+            does not differentiate.
+        report: Gets what the backend raises later, for a backward half.
+
+    Raises:
+        TrainingRefusedError: The graph must run through torch.
+        Exception: What the backend raises.
+    """
+    if not graph.trains or backend.differentiates:
+        return backend.compile(graph.module, graph.examples)
+    # Torch's tracing of gradients takes long to import.
+    from magweld.frontend.training.compile import plan_training
+
+    try:
+        plan = plan_training(graph)
+    except UnsupportedError as error:
+        raise TrainingRefusedError(str(error)) from error
+    return plan.compile(backend.compile, report)

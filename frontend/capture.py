@@ -96,7 +96,7 @@ class Capture:
     @property
     def example_inputs(self) -> list[torch.Tensor]:
         """The tensors that the graph read in the run."""
-        return [item.node.obj for item in self.graph.inputs]
+        return self.graph.examples
 
 
 @dataclass(frozen=True)

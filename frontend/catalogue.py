@@ -242,8 +242,8 @@ _ENTRIES = (
     ),
     Refusal(
         "training-graph",
-        "an input requires a gradient; the captured graph runs through torch",
-        "wrap the call in torch.no_grad() for compiled code",
+        "gradients are needed, and forward and backward cannot be compiled apart",
+        "see the detail; the captured graph runs through torch, gradients included",
     ),
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import warnings
 from collections import deque
@@ -14,6 +15,8 @@ from magweld import env
 from magweld.frontend.backends import (
     Backend,
     CompileGraph,
+    TrainingRefusedError,
+    compile_captured,
     resolve_backend,
     run_eagerly,
 )
@@ -149,6 +152,10 @@ class Traced:
 
     def _miss(self, args: Any, kwargs: Any, failures: list[Any]) -> Any:
         self._count("misses")
+        if torch._C._are_functorch_transforms_active():
+            # Its tensors have no memory; their class alone makes every record miss.
+            self._note(Break(CATALOGUE["torch-mode"], "a transform of torch.func", ""))
+            return self._magweld_target(*args, **kwargs)
         signature = signature_of(args, kwargs)
         path, unstable = "", False
         if failures:
@@ -198,21 +205,25 @@ class Traced:
         )
         if captured.graph.is_empty:
             return record
-        if captured.graph.trains and not self._backend.differentiates:
-            record.breaks.append(Break(CATALOGUE["training-graph"], "", ""))
-            return record
         if captured.graph.open_shapes and self._backend.name != "eager":
             # A backend would bake in the shapes of the example.
             record.breaks.append(Break(CATALOGUE["dynamic-shape"], "", ""))
             return record
+        failed = functools.partial(self._failed, record)
         try:
-            record.compiled = self._backend.compile(module, captured.example_inputs)
+            record.compiled = compile_captured(captured.graph, self._backend, failed)
+        except TrainingRefusedError as refused:
+            refusal = Break(CATALOGUE["training-graph"], str(refused), "")
+            record.breaks.append(refusal)
         except Exception as error:
-            # A backend costs speed at most: the graph itself is right.
-            reason = f"{type(error).__name__}: {error}"
-            record.breaks.append(Break(CATALOGUE["backend-failed"], reason, ""))
-            self._warn(reason)
+            failed(error)
         return record
+
+    def _failed(self, record: Record, error: Exception) -> None:
+        # A backend costs speed at most: the graph itself is right.
+        reason = f"{type(error).__name__}: {error}"
+        record.breaks.append(Break(CATALOGUE["backend-failed"], reason, ""))
+        self._warn(reason)
 
     def _warn(self, reason: str) -> None:
         if not self._warned:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -22,13 +22,22 @@ from magweld.frontend.importer.substitutions import SUBSTITUTIONS
 MAX_LITERAL_ELEMENTS = 64
 
 
-class _AtenRunner(GraphRunner):
+Substitutions = Mapping[Any, Callable[..., Any]]
+
+
+class AtenRunner(GraphRunner):
     """Runs a graph for tracing, with the calls that must not reach ATen replaced."""
+
+    def __init__(
+        self, graph: fx.GraphModule, substitutions: Substitutions = SUBSTITUTIONS
+    ) -> None:
+        super().__init__(graph)
+        self._substitutions = substitutions
 
     def call_function(
         self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        substitute = SUBSTITUTIONS.get(target, _no_substitute)
+        substitute = self._substitutions.get(target, _no_substitute)
         result = substitute(*args, **kwargs)
         if result is not NotImplemented:
             return result
@@ -96,7 +105,7 @@ def to_aten(graph: fx.GraphModule, inputs: Sequence[torch.Tensor]) -> fx.GraphMo
 
 def _trace(graph: fx.GraphModule, fakes: Sequence[torch.Tensor]) -> fx.GraphModule:
     def run(*arguments: torch.Tensor) -> Any:
-        return _AtenRunner(graph).run(*arguments)
+        return AtenRunner(graph).run(*arguments)
 
     functional: Callable[..., Any] = torch.func.functionalize(run, remove="mutations")
     tracer = make_fx(

@@ -18,5 +18,7 @@ def bernoulli(like: Tensor, probability: float) -> Tensor:
     """
     strides = torch.empty_like(like).stride()
     order = sorted(range(like.dim()), key=lambda axis: -strides[axis])
-    drawn: Tensor = torch.ops.aten.bernoulli.p(like.permute(order), probability)
+    # Detached: no gradient goes to a tensor that only lends its shape.
+    shape = like.detach().permute(order)
+    drawn: Tensor = torch.ops.aten.bernoulli.p(shape, probability)
     return drawn.permute([order.index(axis) for axis in range(like.dim())])

@@ -20,12 +20,19 @@ class OperatorGraph:
         inputs: Tensors that it takes, in order.
         trains: Whether a gradient may flow through it.
         open_shapes: Whether the values of tensors decide about shapes in it.
+        grad_enabled: Grad mode when the run began.
     """
 
     module: fx.GraphModule
     inputs: tuple[GraphInput, ...]
     trains: bool
     open_shapes: bool
+    grad_enabled: bool
+
+    @property
+    def examples(self) -> list[torch.Tensor]:
+        """The tensors that the graph read in the run."""
+        return [item.node.obj for item in self.inputs]
 
     @property
     def is_empty(self) -> bool:
@@ -67,7 +74,8 @@ def build_graph(
     graph.output(tuple(mapping[node] for node in outputs))
     graph.lint()
     open_shapes = bool(recorder.tensors.shapes)
-    return OperatorGraph(fx.GraphModule({}, graph), inputs, trains, open_shapes)
+    module = fx.GraphModule({}, graph)
+    return OperatorGraph(module, inputs, trains, open_shapes, grad_enabled)
 
 
 def _switches_grad(node: fx.Node) -> bool:

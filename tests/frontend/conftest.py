@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import copy
+import sys
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
 from magweld.frontend.traced import Traced, trace
+
+# Test modules of a folder cannot import each other otherwise under importlib mode.
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 def equal(left: Any, right: Any) -> bool:

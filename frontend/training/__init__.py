@@ -1,0 +1,1 @@
+"""Captured graphs that need gradients: forward and backward halves, both compiled."""

@@ -1,0 +1,69 @@
+"""Owns the way from a captured graph that needs gradients to its compiled halves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+
+from magweld.frontend.operators.graph import OperatorGraph
+from magweld.frontend.training import refusals
+from magweld.frontend.training.backward import BackwardHalf, CompileHalf, Report
+from magweld.frontend.training.joint import Halves, trace_halves
+from magweld.frontend.training.observation import TrainingFacts, observe_training
+from magweld.frontend.training.step import TrainingGraph
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """A graph that needs gradients, ready to be compiled.
+
+    Attributes:
+        graph: The captured graph.
+        inputs: Its example inputs.
+        facts: What eager torch does with it.
+        halves: Its halves; None if no output needs gradients after all.
+    """
+
+    graph: fx.GraphModule
+    inputs: list[Tensor]
+    facts: TrainingFacts
+    halves: Halves | None
+
+    def compile(self, compile_half: CompileHalf, report: Report) -> Callable[..., Any]:
+        """Return a callable on the inputs; gradients flow through what it returns.
+
+        Args:
+            compile_half: Compiles a graph that needs no gradients.
+            report: Gets what `compile_half` raises for the backward half, later.
+
+        Raises:
+            Exception: What `compile_half` raises for the forward half.
+        """
+        with torch.no_grad():
+            if self.halves is None:
+                return torch.no_grad()(compile_half(self.graph, self.inputs))
+            forward = compile_half(self.halves.forward, self.inputs)
+        backward = BackwardHalf(self.halves, compile_half, report)
+        return TrainingGraph(self.graph, self.facts, self.halves, forward, backward)
+
+
+def plan_training(graph: OperatorGraph) -> TrainingPlan:
+    """Trace a captured graph together with its gradients.
+
+    Raises:
+        UnsupportedError: The graph must be left to torch.
+    """
+    if not graph.grad_enabled:
+        raise refusals.GRAD_MODE.at("the graph")
+    if torch.is_autocast_enabled("cpu"):
+        raise refusals.AUTOCAST.at("the graph")
+    inputs = graph.examples
+    facts = observe_training(graph.module, inputs)
+    halves = None
+    if any(form.differentiable for form in facts.values):
+        halves = trace_halves(graph.module, inputs, facts)
+    return TrainingPlan(graph.module, inputs, facts, halves)

@@ -1,0 +1,87 @@
+"""Gradients of gradients, and results that are written to before their backward."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from halves import Halves, Heads, Normalized, Recurrent, halved, leaf, pair, same_state
+from torch import Tensor
+
+from magweld.frontend.traced import trace
+
+
+@pytest.mark.parametrize(
+    ("make", "shape"),
+    [(Normalized, (4, 4)), (Heads, (4, 3)), (Recurrent, (3, 2, 3))],
+)
+def test_gradients_of_gradients(make: Any, shape: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    mine, twin, traced = pair(make().double())
+    for number in range(3):
+        x = torch.randn(shape, dtype=torch.float64)
+        for model, call in ((mine, traced), (twin, twin)):
+            model.zero_grad()
+            torch.manual_seed(number)
+            result = call(x)
+            loss = (result[0] if isinstance(result, tuple) else result).square().sum()
+            parameters = [p for p in model.parameters() if p.requires_grad]
+            gradients = torch.autograd.grad(
+                loss, parameters, create_graph=True, allow_unused=True
+            )
+            penalty = sum(g.square().sum() for g in gradients if g is not None)
+            (loss + penalty).backward()
+        same_state(mine, twin)
+    assert halved(traced), traced.explain()
+
+
+def test_gradients_of_gradients_go_on_into_the_inputs_history() -> None:
+    traced = trace(lambda x, w: (x.pow(3) * w,), backend=Halves())
+    for _ in range(2):
+        start, w = leaf(3), leaf(3)
+        (y,) = traced(start * 2, w)
+        (once,) = torch.autograd.grad(y.sum(), start, create_graph=True)
+        (twice,) = torch.autograd.grad(once.sum(), start)
+        torch.testing.assert_close(twice, 48 * start.detach() * w.detach())
+    assert halved(traced)
+
+
+def test_what_changed_in_between_is_not_differentiated_twice() -> None:
+    traced = trace(lambda x, w: (x * w,), backend=Halves())
+    w = leaf(3)
+    for _ in range(2):
+        (y,) = traced(leaf(3), w)
+        with torch.no_grad():
+            w.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        torch.autograd.grad(y.sum(), w, create_graph=True)
+
+
+@pytest.mark.parametrize("function", [torch.tanh, torch.exp, torch.relu])
+def test_a_write_to_a_result_that_backward_needs_is_noticed(function: Any) -> None:
+    traced = trace(lambda x, w: (function(x * w),), backend=Halves())
+    for _ in range(2):
+        (y,) = traced(leaf(3), leaf(3))
+        with torch.no_grad():
+            y.mul_(2)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            y.sum().backward()
+    assert halved(traced)
+
+
+def test_results_can_be_written_to_with_gradients() -> None:
+    def use(call: Any, x: Tensor, w: Tensor) -> tuple[Tensor, ...]:
+        (y,) = call(x, w)
+        y[0].mul_(3)
+        y.add_(1).pow_(2)
+        return torch.autograd.grad(y.sum(), (x, w))
+
+    def function(x: Tensor, w: Tensor) -> tuple[Tensor]:
+        return (x * w,)
+
+    traced = trace(function, backend=Halves())
+    x, w = leaf(3, 2), leaf(3, 2)
+    for _ in range(2):
+        torch.testing.assert_close(use(traced, x, w), use(function, x, w))
+    assert halved(traced)
