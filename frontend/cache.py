@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 from magweld.frontend.catalogue import Break
+from magweld.frontend.lifting.policy import LiftingPolicy
 from magweld.frontend.record import Record
 
 MAX_RECORDS = 32
@@ -30,11 +31,13 @@ class RecordCache:
 
     Attributes:
         records: Replaced as a whole, so that readers need no lock.
+        lifting: Which numbers later runs lift.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, lifting: LiftingPolicy) -> None:
         self.records: list[Record] = []
         self._added = 0
+        self.lifting = lifting
         self._refusals: Counter[tuple[Signature, str]] = Counter()
         self._failures: Counter[str] = Counter()
         self._given_up: dict[Signature, str] = {}

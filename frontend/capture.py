@@ -30,6 +30,10 @@ from magweld.frontend.catalogue import CATALOGUE, Break, StopRecordingError
 from magweld.frontend.guards.derive import Arguments, derive_guards
 from magweld.frontend.guards.guard import GuardProgram
 from magweld.frontend.guards.torch_state import torch_state
+from magweld.frontend.lifting.expressions import text_of
+from magweld.frontend.lifting.recorder import LiftingRecorder
+from magweld.frontend.lifting.session import LiftingSession
+from magweld.frontend.lifting.settle import Settled, settle
 from magweld.frontend.mock.plan import Planner
 from magweld.frontend.mock.steps import Mock
 from magweld.frontend.monitor.code_table import CodeTables
@@ -86,12 +90,14 @@ class Capture:
         program: Its guards; they fetch the graph inputs, then what the mock needs.
         mock: Its effects and result.
         input_paths: How the graph inputs are reached.
+        pinned: Paths that were to be lifted, but whose value decided about the run.
     """
 
     graph: OperatorGraph
     program: GuardProgram
     mock: Mock
     input_paths: tuple[str, ...]
+    pinned: tuple[str, ...] = ()
 
     @property
     def example_inputs(self) -> list[torch.Tensor]:
@@ -115,19 +121,26 @@ class Outcome:
 
 
 def capture(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    wanted: frozenset[str] = frozenset(),
 ) -> Outcome:
     """Run a program once under observation.
 
     Exceptions of the program propagate; nothing is captured then.
+
+    Args:
+        function: The program.
+        args: Its positional arguments.
+        kwargs: Its keyword arguments.
+        wanted: Paths of numbers to lift.
     """
     if not can_read_frames():
         refusal = Break(CATALOGUE["interpreter"], sys.version.split()[0], "")
         return Outcome(function(*args, **kwargs), None, refusal)
     watch = OperatorWatch()
-    recorder = OperatorRecorder(watch)
-    session = Session(code_tables(), frame_reader(), shipped_annotations(), recorder)
-    recorder.attach(session)
+    session, recorder = _observers(watch, wanted)
     state = torch_state()
     try:
         with _no_other_compiler(), watch, recorder:
@@ -145,6 +158,30 @@ def capture(
     except StopRecordingError as stop:
         return Outcome(result, None, Break(stop.refusal, stop.detail, ""))
     return Outcome(result, finished, None)
+
+
+def _observers(
+    watch: OperatorWatch, wanted: frozenset[str]
+) -> tuple[Session, OperatorRecorder]:
+    recorder: OperatorRecorder
+    if wanted:
+        recorder = LiftingRecorder(watch)
+    else:
+        recorder = OperatorRecorder(watch)
+    tables, reader, table = code_tables(), frame_reader(), shipped_annotations()
+    if isinstance(recorder, LiftingRecorder):
+        session: Session = LiftingSession(wanted, tables, reader, table, recorder)
+    else:
+        session = Session(tables, reader, table, recorder)
+    recorder.attach(session)
+    return session, recorder
+
+
+def _settle(session: Session, recorder: OperatorRecorder) -> Settled | None:
+    lifting = session.graph.lifting
+    if lifting is None or not isinstance(recorder, LiftingRecorder):
+        return None
+    return settle(recorder, lifting)
 
 
 def _finish(
@@ -166,17 +203,31 @@ def _finish(
         return outputs.index(node)
 
     planner = Planner(session.graph, output_of)
-    mock = planner.plan(result)
-    graph = build_graph(recorder, outputs, grad_enabled=state[0])
-    fetched = [item.node for item in graph.inputs] + planner.fetched
-    program = derive_guards(session.graph, recorder, arguments, state, fetched)
+    root = session.root.result if isinstance(session, LiftingSession) else None
+    mock = planner.plan(result, root)
+    settled = _settle(session, recorder)
+    scalars = {} if settled is None else settled.scalars
+    graph = build_graph(recorder, outputs, state[0], scalars)
+    fetched = [
+        *(item.node for item in graph.inputs),
+        *graph.scalars,
+        *(item if settled is None else settled.final(item) for item in planner.fetched),
+    ]
+    conditions = [] if settled is None else settled.conditions
+    program = derive_guards(
+        session.graph, recorder, arguments, state, fetched, conditions
+    )
     writes = session.graph.snapshots or session.graph.slot_snapshots
     if not writes and not recorder.written and torch_state() == state:
         verdict = program.check(arguments.args, arguments.kwargs)
         if type(verdict) is not list:
-            raise StopRecordingError("guard-failed", program.guards[verdict[0]].path)
-    paths = tuple(path_of(item.node) for item in graph.inputs)
-    return Capture(graph, program, mock, paths)
+            raise StopRecordingError(
+                "guard-failed", program.guards[verdict.number].path
+            )
+    paths = [path_of(item.node) for item in graph.inputs]
+    paths += map(text_of, graph.scalars)
+    pinned = () if settled is None else settled.pinned
+    return Capture(graph, program, mock, tuple(paths), pinned)
 
 
 @contextlib.contextmanager

@@ -37,9 +37,9 @@ class Miss:
     @staticmethod
     def of(record: Record, failure: Failure) -> Miss:
         """Return what a failed guard says."""
-        index, actual = failure
-        guard = record.guards[index]
-        return Miss(record.number, guard.path, guard.expected, actual, guard.where)
+        guard = record.guards[failure.number]
+        shown = failure.shown
+        return Miss(record.number, guard.path, guard.expected, shown, guard.where)
 
     def __str__(self) -> str:
         at = f"  [{self.where}]" if self.where else ""

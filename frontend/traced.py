@@ -7,7 +7,7 @@ import threading
 import warnings
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
@@ -24,6 +24,8 @@ from magweld.frontend.cache import RecordCache, signature_of
 from magweld.frontend.capture import Capture, capture
 from magweld.frontend.catalogue import CATALOGUE, Break
 from magweld.frontend.explain import Miss, Recompile, explain
+from magweld.frontend.lifting.policy import Dynamic, LiftingPolicy, lifting_policy
+from magweld.frontend.lifting.programs import LiftedGraph, LiftedGraphError
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.record import Record
 
@@ -35,7 +37,7 @@ def trace(
     target_callable: Callable[..., Any],
     backend: str | CompileGraph = "magweld",
     target: str = "cpu",
-    dynamic: Literal[False, "auto"] = False,
+    dynamic: Dynamic = "auto",
     check: bool | None = None,
 ) -> Traced:
     """Wrap a callable or module: calls are captured once and then answered by graphs.
@@ -45,7 +47,9 @@ def trace(
         backend: "magweld", "eager" (the captured graph run by torch), or a callable
             `(gm, example_inputs) -> callable(*tensors) -> tuple of tensors`.
         target: Device description for the "magweld" backend.
-        dynamic: "auto" is accepted; every shape gets its own record for now.
+        dynamic: "auto" lifts numbers that keep changing out of the guards, False never
+            does. A mapping lifts what it names from the first call on, e.g.
+            `{"n": True, "self.step": True}`, and what keeps changing beside it.
         check: Whether each hit is compared with an eager run; None asks the
             environment variable `MAGWELD_CHECK`.
 
@@ -56,16 +60,15 @@ def trace(
         ValueError: Unknown backend or value of `dynamic`.
         TypeError: The target is not callable.
     """
-    if dynamic not in (False, "auto"):
-        raise ValueError(f"dynamic is {dynamic!r}, expected False or 'auto'")
     if not callable(target_callable):
         raise TypeError(f"expected a callable, got {type(target_callable).__name__}")
+    lifting = lifting_policy(target_callable, dynamic)
     if env.CHECK.get() if check is None else check:
         # Only this mode needs it, and it builds on this module.
         from magweld.frontend.differential.traced import CheckedTraced
 
-        return CheckedTraced(target_callable, resolve_backend(backend, target))
-    return Traced(target_callable, resolve_backend(backend, target))
+        return CheckedTraced(target_callable, resolve_backend(backend, target), lifting)
+    return Traced(target_callable, resolve_backend(backend, target), lifting)
 
 
 class Traced:
@@ -84,10 +87,15 @@ class Traced:
         "_warned",
     )
 
-    def __init__(self, target_callable: Callable[..., Any], backend: Backend) -> None:
+    def __init__(
+        self,
+        target_callable: Callable[..., Any],
+        backend: Backend,
+        lifting: LiftingPolicy,
+    ) -> None:
         self._magweld_target = target_callable
         self._backend = backend
-        self._cache = RecordCache()
+        self._cache = RecordCache(lifting)
         # One thread is monitored at a time; bookkeeping is never held for long.
         self._lock = threading.RLock()
         self._bookkeeping = threading.Lock()
@@ -114,7 +122,10 @@ class Traced:
                     self._counts["hits"] += 1
                     record.hits += 1
                     self._cache.promote(record)
-                return record.run(verdict)
+                try:
+                    return record.run(verdict)
+                except LiftedGraphError:
+                    return self._magweld_target(*args, **kwargs)
             failures.append((record, verdict))
         return self._miss(args, kwargs, failures)
 
@@ -162,6 +173,9 @@ class Traced:
             misses = tuple(Miss.of(*failure) for failure in failures)
             self._recompiles.append(Recompile(self._counts["calls"], misses))
             path = misses[0].path
+            guards = [(record.guards[f.number], f) for record, f in failures]
+            with self._bookkeeping:
+                self._cache.lifting.note_miss(guards)
             unstable = self._cache.fail(signature, path)
         if unstable:
             self._note(Break(CATALOGUE["unstable-guard"], path, ""))
@@ -171,11 +185,13 @@ class Traced:
             self._note(Break(CATALOGUE["monitor-busy"], "", ""))
             return self._magweld_target(*args, **kwargs)
         try:
-            outcome = capture(self._magweld_target, args, kwargs)
+            wanted = self._cache.lifting.wanted
+            outcome = capture(self._magweld_target, args, kwargs, wanted)
             if outcome.capture is not None:
                 record = self._compile(outcome.capture)
                 with self._bookkeeping:
                     self._cache.add(record)
+                    self._cache.lifting.note_pinned(outcome.capture.pinned)
                 self._count("graphs")
             elif outcome.refusal is not None:
                 self._note(outcome.refusal)
@@ -205,6 +221,9 @@ class Traced:
         )
         if captured.graph.is_empty:
             return record
+        if captured.graph.scalars:
+            record.compiled = self._lifted(captured)
+            return record
         if captured.graph.open_shapes and self._backend.name != "eager":
             # A backend would bake in the shapes of the example.
             record.breaks.append(Break(CATALOGUE["dynamic-shape"], "", ""))
@@ -224,6 +243,18 @@ class Traced:
         reason = f"{type(error).__name__}: {error}"
         record.breaks.append(Break(CATALOGUE["backend-failed"], reason, ""))
         self._warn(reason)
+
+    def _lifted(self, captured: Capture) -> LiftedGraph:
+        graph, backend = captured.graph, self._backend
+        by_torch = backend.name == "eager" or (
+            graph.trains and not backend.differentiates
+        )
+        return LiftedGraph(
+            graph.module,
+            len(graph.scalars),
+            None if by_torch else backend.compile,
+            repeatable=not graph.effects,
+        )
 
     def _warn(self, reason: str) -> None:
         if not self._warned:

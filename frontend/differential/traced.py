@@ -12,6 +12,7 @@ import torch
 from magweld.frontend.backends import Backend
 from magweld.frontend.catalogue import CATALOGUE, Break
 from magweld.frontend.differential.check import CheckError, run_checked
+from magweld.frontend.lifting.policy import LiftingPolicy
 from magweld.frontend.traced import Traced
 
 
@@ -23,8 +24,13 @@ class CheckedTraced(Traced):
 
     __slots__ = ("_checks", "_running")
 
-    def __init__(self, target_callable: Callable[..., Any], backend: Backend) -> None:
-        super().__init__(target_callable, backend)
+    def __init__(
+        self,
+        target_callable: Callable[..., Any],
+        backend: Backend,
+        lifting: LiftingPolicy,
+    ) -> None:
+        super().__init__(target_callable, backend, lifting)
         self._checks = {"checked": 0, "skipped": 0}
         self._running = threading.local()
 

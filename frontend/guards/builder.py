@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import types
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from magweld.frontend.guards import emit
@@ -25,9 +25,19 @@ from magweld.frontend.guards.versions import (
     Stability,
     versions_work,
 )
+from magweld.frontend.lifting.emission import ExpressionWriter
+from magweld.frontend.lifting.expressions import NUMBERS, Expression
+from magweld.frontend.lifting.state import ArgumentSource, EdgeSource
 from magweld.frontend.state.mro import ABSENT
 from magweld.frontend.state.paths import describe, path_of
-from magweld.frontend.state.refgraph import Edge, Kind, Node, RefGraph, Where
+from magweld.frontend.state.refgraph import (
+    Edge,
+    Kind,
+    Node,
+    RefGraph,
+    Where,
+    slot_of,
+)
 from magweld.frontend.state.values import is_scalar
 
 
@@ -36,6 +46,9 @@ class Builder:
 
     def __init__(self, graph: RefGraph) -> None:
         self.names = Names()
+        self.expressions = ExpressionWriter(self)
+        self._lifted = {} if graph.lifting is None else graph.lifting.lifted()
+        self._leaves: dict[Any, str] = {}
         self._graph = graph
         self._guards: list[Guard] = []
         self._body: list[ast.stmt] = []
@@ -52,11 +65,11 @@ class Builder:
         expected: str,
         where: Where | None,
         *statements: ast.stmt,
+        lifts: tuple[str, type] | None = None,
     ) -> None:
         """Append one condition; its statements carry its number as line number."""
-        self._guards.append(
-            Guard(category, path, expected, "" if where is None else str(where))
-        )
+        at = "" if where is None else str(where)
+        self._guards.append(Guard(category, path, expected, at, lifts))
         for statement in statements:
             _locate(statement, len(self._guards))
             self._body.append(statement)
@@ -67,6 +80,10 @@ class Builder:
         parts = [index] if value is None else [index, value]
         result = emit.call(self.names.constant(failure), *parts)
         return ast.If(condition, [ast.Return(result)], [])
+
+    def leaf(self, source: Any) -> ast.expr:
+        """Return the expression for a lifted read that has been guarded."""
+        return emit.name(self._leaves[source])
 
     def variable(self, node: Node) -> ast.expr:
         """Return the expression for an external object that is known by now."""
@@ -90,9 +107,20 @@ class Builder:
     def argument(self, holder: str, key: Any, value: Any, path: str) -> None:
         """Guard one argument by value, identity or type."""
         source = ast.Subscript(emit.name(holder), ast.Constant(key), ast.Load())
+        if ArgumentSource(holder, key) in self._lifted:
+            self._any(ArgumentSource(holder, key), source, path, None)
+            return
         target = None if is_scalar(value) else self._graph.require(value)
         first = target is not None and id(value) not in self._variables
         self._outcome(Category.ARGUMENT, path, source, value, target, first, None)
+
+    def _any(self, leaf: Any, source: ast.expr, path: str, where: Where | None) -> None:
+        """Guard a lifted read by type only."""
+        variable = self._leaves[leaf] = f"n{len(self._leaves)}"
+        read, kind = emit.name(variable), type(self._lifted[leaf].value)
+        test = emit.type_differs(self.names, read, kind)
+        body = [emit.assign(variable, source), self.unless(test, read)]
+        self.guard(Category.VALUE, path, f"is any {kind.__name__}", where, *body)
 
     def edge(self, edge: Edge) -> None:
         """Guard one read."""
@@ -101,6 +129,11 @@ class Builder:
         begin = len(self._body)
         if self._reads_begin is None:
             self._reads_begin = begin
+        slot = slot_of(edge.container.obj, edge.kind, edge.key)
+        if EdgeSource(slot) in self._lifted:
+            source = emit.fetch(edge, self.variable(edge.container), self.names)
+            self._any(EdgeSource(slot), source, describe(edge), edge.where)
+            return
         self._read(edge)
         if self._stability.covers(edge):
             self._covered.update(range(begin, len(self._body)))
@@ -166,7 +199,8 @@ class Builder:
         body = [emit.assign(variable, source), self.unless(test, read)]
         if first and category is Category.TYPE and path.endswith(".__dict__"):
             del body[1]  # an instance dict is always a dict
-        self.guard(category, path, expected, where, *body)
+        lifts = (path, type(value)) if type(value) in NUMBERS else None
+        self.guard(category, path, expected, where, *body, lifts=lifts)
 
     def distinct(self, left: Node, right: Node, where: Where | None) -> None:
         """Guard that two objects are not one."""
@@ -216,9 +250,16 @@ class Builder:
             self.guard(Category.CLASS, path, expected, edge.where, *statements)
             statements = []
 
-    def finish(self, fetched: Iterable[Node]) -> GuardProgram:
+    def _fetched(self, item: Node | Expression) -> ast.expr:
+        if isinstance(item, Node):
+            return self.variable(item)
+        return self.expressions.value(item)
+
+    def finish(self, fetched: Sequence[Node | Expression]) -> GuardProgram:
         """Compile the program; a success returns the fetched objects as a list."""
-        result = ast.List([self.variable(node) for node in fetched], ast.Load())
+        values = [item for item in fetched if not isinstance(item, Node)]
+        self.expressions.values(values)
+        result = ast.List([self._fetched(item) for item in fetched], ast.Load())
         leave = ast.Return(result)
         _locate(leave, len(self._guards) + 1)
         run = _compile([*self._body, leave], self.names.values)

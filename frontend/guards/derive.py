@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,8 @@ from magweld.frontend.guards.torch_state import (
     TensorCheck,
     torch_state,
 )
+from magweld.frontend.lifting.expressions import Expression
+from magweld.frontend.lifting.state import Condition
 from magweld.frontend.operators.predicates import Predicate, same_value
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.state.paths import path_of
@@ -35,7 +37,8 @@ def derive_guards(
     recorder: OperatorRecorder,
     arguments: Arguments,
     state: tuple[Any, ...],
-    fetched: Iterable[Node],
+    fetched: Sequence[Node | Expression],
+    conditions: Sequence[Condition] = (),
 ) -> GuardProgram:
     """Turn what a run has read into the guards of its record.
 
@@ -44,11 +47,12 @@ def derive_guards(
         recorder: Which tensors take part.
         arguments: Arguments of the call.
         state: Modes of torch before the run.
-        fetched: External objects that a hit needs, in this order.
+        fetched: External objects and lifted values that a hit needs, in this order.
+        conditions: What must hold of lifted values.
 
     Returns:
         Guards in the order: arguments, modes, classes, reads, aliases, tensors,
-        predicates.
+        predicates, lifted values.
     """
     builder = Builder(graph)
     builder.signature(arguments.args, arguments.kwargs)
@@ -69,6 +73,8 @@ def derive_guards(
     _guard_tensors(builder, recorder)
     for predicate in recorder.predicates:
         _guard_predicate(builder, recorder, predicate)
+    for condition in conditions:
+        builder.expressions.condition(condition)
     return builder.finish(fetched)
 
 

@@ -6,7 +6,7 @@ import enum
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from magweld.frontend.guards.versions import Shortcut
 from magweld.frontend.state.mro import ABSENT, is_class
@@ -27,6 +27,7 @@ class Category(enum.StrEnum):
     ALIAS = "alias"
     TENSOR = "tensor"
     PREDICATE = "predicate"
+    EXPRESSION = "expression"
 
 
 @dataclass(frozen=True)
@@ -38,27 +39,53 @@ class Guard:
         path: The expression that it tests.
         expected: What it must give.
         where: The user's file:line that read it, "" for the arguments.
+        lifts: Path and type of the number whose value is tested, if it is one.
     """
 
     category: Category
     path: str
     expected: str
     where: str
+    lifts: tuple[str, type] | None = None
 
     def __str__(self) -> str:
         at = f"  [{self.where}]" if self.where else ""
         return f"{self.category}: {self.path} {self.expected}{at}"
 
 
-class Failure(tuple[int, str]):
-    """Number of the guard that failed and what was there instead."""
+class Failure(NamedTuple):
+    """Why a record does not fit.
 
-    __slots__ = ()
+    Attributes:
+        number: Number of the guard that failed.
+        shown: What was there instead, as text.
+        kind: Type of what was there.
+        lifts: Paths of the numbers that made the difference.
+    """
+
+    number: int
+    shown: str
+    kind: type
+    lifts: tuple[str, ...] = ()
 
 
 def failure(index: int, value: object = ABSENT) -> Failure:
     """Return a failure; shows scalars and keys by value, all else by name or type."""
-    return Failure((index, "" if value is ABSENT else shown(value)))
+    if isinstance(value, Mismatch):
+        return Failure(index, value.text, int, value.lifts)
+    return Failure(index, "" if value is ABSENT else shown(value), type(value))
+
+
+class Mismatch(NamedTuple):
+    """Why tensors do not fit.
+
+    Attributes:
+        text: The reason.
+        lifts: Paths of the sizes that differ, if nothing else does.
+    """
+
+    text: str
+    lifts: tuple[str, ...]
 
 
 @dataclass

@@ -10,13 +10,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.lifting.expressions import Expression
+from magweld.frontend.lifting.mock import Lifted, lift_recipe
 from magweld.frontend.mock import steps
 from magweld.frontend.mock.rebuild import Recipe, recipe_for
 from magweld.frontend.mock.steps import Call, Constant, Fetched, Made, Mock, Output
 from magweld.frontend.rules.names import cell_value
 from magweld.frontend.state.contents import builtin_base
 from magweld.frontend.state.mro import ABSENT
-from magweld.frontend.state.refgraph import Node, RefGraph
+from magweld.frontend.state.refgraph import Kind, Node, RefGraph
 from magweld.frontend.state.values import is_identity, is_scalar
 
 
@@ -33,7 +35,7 @@ class Planner:
 
     graph: RefGraph
     output_of: Callable[[Any], int | None]
-    fetched: list[Node] = field(default_factory=list)
+    fetched: list[Node | Expression] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._made: dict[int, int] = {}
@@ -43,13 +45,17 @@ class Planner:
         # Parts that a recipe made must not lose their ids while planning.
         self._kept: list[Any] = []
 
-    def plan(self, result: Any) -> Mock:
+    def plan(self, result: Any, lifted: Expression | None = None) -> Mock:
         """Return the mock for a result and all writes of the run.
+
+        Args:
+            result: What the program returned.
+            lifted: Its expression, if it is a lifted value.
 
         Raises:
             StopRecordingError: Something cannot be rebuilt or repeated.
         """
-        source = self.source(result)
+        source = self.source(result if lifted is None else Lifted(lifted))
         writes: list[steps.Step] = []
         for key in self.graph.snapshots:
             writes += self._writes(self.graph.nodes[key])
@@ -63,6 +69,8 @@ class Planner:
         """Return where a hit takes an object from."""
         if is_scalar(obj):
             return Constant(obj)
+        if type(obj) is Lifted:
+            return self._fetch(obj.expression)
         number = self.output_of(obj)
         if number is not None:
             return Output(number)
@@ -73,16 +81,23 @@ class Planner:
             return Constant(obj)
         return self._make(obj)
 
-    def _fetch(self, node: Node) -> Fetched:
-        if node not in self.fetched:
-            self.fetched.append(node)
-        return Fetched(self.fetched.index(node))
+    def _fetch(self, item: Node | Expression) -> Fetched:
+        if item not in self.fetched:
+            self.fetched.append(item)
+        return Fetched(self.fetched.index(item))
+
+    def _at(self, obj: Any, kind: Kind, key: Any, value: Any) -> steps.Source:
+        lifting = self.graph.lifting
+        expression = None if lifting is None else lifting.at(obj, kind, key)
+        return self.source(value if expression is None else Lifted(expression))
 
     def _make(self, obj: Any) -> Made:
         known = self._made.get(id(obj))
         if known is not None:
             return Made(known)
         recipe = recipe_for(obj)
+        if self.graph.lifting is not None:
+            recipe = lift_recipe(self.graph.lifting, obj, recipe)
         self._kept += (obj, recipe)
         if recipe.late:
             # A shell now, its content at the end: this is what closes cycles.
@@ -113,9 +128,15 @@ class Planner:
         assert base is not None, "only containers are snapshotted"
         after = list(base.__iter__(node.obj))
         if node.appended:
-            added = tuple(self.source(item) for item in after[len(before) :])
+            added = tuple(
+                self._at(node.obj, Kind.INDEX, index, after[index])
+                for index in range(len(before), len(after))
+            )
             return [Call(list.extend, target, added, packed=True)]
-        items = tuple(self.source(item) for item in after)
+        items = tuple(
+            self._at(node.obj, Kind.INDEX, index, item)
+            for index, item in enumerate(after)
+        )
         if base is deque:
             return [
                 Call(deque.clear, target),
@@ -131,7 +152,7 @@ class Planner:
             result: list[steps.Step] = [Call(owner.clear, target)]
             for key in dict.keys(after):
                 value = dict.__getitem__(after, key)
-                parts = (self.source(key), self.source(value))
+                parts = (self.source(key), self._at(after, Kind.ITEM, key, value))
                 result.append(Call(owner.__setitem__, target, parts))
             return result
         _check_order(before, after)
@@ -139,7 +160,7 @@ class Planner:
         for key in node.written:
             value = dict.get(after, key, ABSENT)
             if value is not ABSENT:
-                parts = (self.source(key), self.source(value))
+                parts = (self.source(key), self._at(after, Kind.ITEM, key, value))
                 result.append(Call(owner.__setitem__, target, parts))
             elif key in before:
                 result.append(Call(owner.__delitem__, target, (self.source(key),)))
@@ -158,12 +179,14 @@ class Planner:
             value = cell_value(node.obj)
             if value is ABSENT:
                 return [Call(steps.clear_cell, target)] if before is not ABSENT else []
-            return [Call(steps.set_cell, target, (self.source(value),))]
+            part = self._at(node.obj, Kind.CELL, None, value)
+            return [Call(steps.set_cell, target, (part,))]
         try:
             value = descriptor.__get__(node.obj)
         except AttributeError:
             return [] if before is ABSENT else [Call(descriptor.__delete__, target)]
-        return [Call(descriptor.__set__, target, (self.source(value),))]
+        part = self._at(node.obj, Kind.SLOT, descriptor, value)
+        return [Call(descriptor.__set__, target, (part,))]
 
 
 def _check_order(before: dict[Any, Any], after: dict[Any, Any]) -> None:

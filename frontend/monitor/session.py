@@ -193,12 +193,15 @@ class Session:
             if self.graph.find(function) is None:
                 admit_special(self, function, self._first_argument(frame, code))
             register_function(self, function)
-        observer = Observer(self, frame, self.tables.table(code).rows)
+        observer = self._observer(frame, code)
         observer.native_caller = parent is not None and parent.calls_native
         if parent is not None and self._is_library(code.co_filename):
             observer.anchor = parent.where()
         self._observers[frame] = observer
         return observer
+
+    def _observer(self, frame: FrameType, code: CodeType) -> Observer:
+        return Observer(self, frame, self.tables.table(code).rows)
 
     def _is_library(self, filename: str) -> bool:
         if filename.startswith(self.operators.library):

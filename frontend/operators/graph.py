@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
 
 import torch
 from torch import fx
 
+from magweld.frontend.lifting.expressions import Expression, Literal
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.tensors import GraphInput
+
+_NO_SCALARS: Final[Mapping[fx.Node, Expression]] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -21,6 +27,8 @@ class OperatorGraph:
         trains: Whether a gradient may flow through it.
         open_shapes: Whether the values of tensors decide about shapes in it.
         grad_enabled: Grad mode when the run began.
+        scalars: Numbers that it takes behind the tensors.
+        effects: Whether it writes tensors or consumes random numbers.
     """
 
     module: fx.GraphModule
@@ -28,6 +36,8 @@ class OperatorGraph:
     trains: bool
     open_shapes: bool
     grad_enabled: bool
+    scalars: tuple[Expression, ...] = ()
+    effects: bool = False
 
     @property
     def examples(self) -> list[torch.Tensor]:
@@ -42,7 +52,10 @@ class OperatorGraph:
 
 
 def build_graph(
-    recorder: OperatorRecorder, outputs: list[fx.Node], grad_enabled: bool
+    recorder: OperatorRecorder,
+    outputs: list[fx.Node],
+    grad_enabled: bool,
+    scalars: Mapping[fx.Node, Expression] = _NO_SCALARS,
 ) -> OperatorGraph:
     """Cut the recorded graph down to outputs and effects.
 
@@ -50,6 +63,7 @@ def build_graph(
         recorder: The recording.
         outputs: Nodes whose tensors a hit needs.
         grad_enabled: Grad mode when the run began.
+        scalars: Nodes of the recorded graph that stand for numbers.
     """
     nodes = list(recorder.graph.nodes)
     trains = _trains(recorder, nodes, grad_enabled)
@@ -64,10 +78,17 @@ def build_graph(
         if item.placeholder in needed or item.placeholder in outputs
     )
     graph = fx.Graph()
-    mapping = {}
+    mapping: dict[fx.Node, Any] = {}
     for item in inputs:
         assert item.placeholder is not None, "the graph reads this input"
         mapping[item.placeholder] = graph.placeholder(item.placeholder.name)
+    numbers = []
+    for node, expression in scalars.items():
+        if isinstance(expression, Literal):
+            mapping[node] = expression.value
+        elif node in needed:
+            mapping[node] = graph.placeholder(node.name)
+            numbers.append(expression)
     for node in nodes:
         if node in needed and node not in mapping:
             mapping[node] = graph.node_copy(node, mapping.__getitem__)
@@ -75,7 +96,15 @@ def build_graph(
     graph.lint()
     open_shapes = bool(recorder.tensors.shapes)
     module = fx.GraphModule({}, graph)
-    return OperatorGraph(module, inputs, trains, open_shapes, grad_enabled)
+    effects = has_effects(recorder.graph)
+    return OperatorGraph(
+        module, inputs, trains, open_shapes, grad_enabled, tuple(numbers), effects
+    )
+
+
+def has_effects(graph: fx.Graph) -> bool:
+    """Return whether a recorded graph writes tensors or consumes random numbers."""
+    return any(n.meta.get("effect") and not _switches_grad(n) for n in graph.nodes)
 
 
 def _switches_grad(node: fx.Node) -> bool:

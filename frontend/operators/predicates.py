@@ -80,17 +80,24 @@ def build_predicate(
         memory: What the nodes did to memory.
 
     Returns:
-        The predicate, without placeholders for a value that is always the same; None
-        if it is too large, has effects, or reads written state.
+        The predicate, with numbers as they were, and without placeholders for a value
+        that is always the same; None if it is too large, has effects, or reads written
+        state.
     """
-    needed = _slice(graph, read, memory)
+    needed = slice_of(graph, read, memory)
     if any(_has_effect(node, memory) for node in needed):
         return None
-    placeholders = [node for node in graph.nodes if node in _placeholders(needed)]
+    numbers = {node for node in needed if "number" in node.meta}
+    placeholders = [
+        node
+        for node in graph.nodes
+        if node in _placeholders(needed) and node not in numbers
+    ]
     if placeholders and len(needed) > MAX_OPERATORS + len(placeholders):
         return None
     copy = fx.Graph()
-    mapping = {node: copy.placeholder(node.name) for node in placeholders}
+    mapping: dict[fx.Node, Any] = {node: node.meta["number"] for node in numbers}
+    mapping |= {node: copy.placeholder(node.name) for node in placeholders}
     for node in graph.nodes:
         if node in needed and node not in mapping:
             mapping[node] = copy.node_copy(node, mapping.__getitem__)
@@ -106,7 +113,7 @@ def _has_effect(node: fx.Node, memory: Memory) -> bool:
     return bool(node.meta.get("effect")) and not node.meta.get("internal")
 
 
-def _slice(graph: fx.Graph, read: fx.Node, memory: Memory) -> set[fx.Node]:
+def slice_of(graph: fx.Graph, read: fx.Node, memory: Memory) -> set[fx.Node]:
     """Return what a value depends on, writes to the memory of its inputs included."""
     needed = {read}
     storages: set[int | None] = set()

@@ -193,28 +193,36 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         session.graph.adopt(result)
 
     def _create(self, func: Any, name: str, args: Any, kwargs: Any) -> fx.Node:
-        fx_args = self.tensors.convert(tuple(args))
-        fx_kwargs = {key: self.tensors.convert(value) for key, value in kwargs.items()}
+        fx_args, fx_kwargs = self._arguments(func, args, kwargs)
         node = create_node(self.graph, func, name, fx_args, fx_kwargs)
         where = self._where()
         node.meta["where"] = "" if where is None else str(where)
         return node
+
+    def _arguments(
+        self, func: Any, args: Any, kwargs: Any
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the arguments of a torch call as the graph holds them."""
+        fx_kwargs = {key: self.tensors.convert(value) for key, value in kwargs.items()}
+        return tuple(map(self.tensors.convert, args)), fx_kwargs
 
     def _where(self) -> Where | None:
         return None if self._session is None else self._session.where()
 
     def _read_value(self, node: fx.Node, refusal: str, result: Any) -> None:
         assert self._session is not None, "recording needs a session"
-        memory = Memory(self.tensors.storage, self.tensors.is_stale)
         predicate = None
         if is_value(result):
-            predicate = build_predicate(self.graph, node, result, memory)
+            predicate = build_predicate(self.graph, node, result, self._memory())
         if predicate is None:
             raise StopRecordingError(refusal, self.last)
         if predicate.placeholders:
             self.predicates.append(predicate)
         self.graph.erase_node(node)
         _adopt_deep(self._session, result)
+
+    def _memory(self) -> Memory:
+        return Memory(self.tensors.storage, self.tensors.is_stale)
 
 
 def _is_tensor(result: Any) -> bool:

@@ -15,7 +15,7 @@ from magweld.frontend.state.contents import (
     read_item,
 )
 from magweld.frontend.state.mro import ABSENT, find_in_mro, is_class
-from magweld.frontend.state.refgraph import RefGraph
+from magweld.frontend.state.refgraph import Kind, RefGraph, slot_of
 
 if TYPE_CHECKING:
     from magweld.frontend.monitor.observer import Observer
@@ -87,6 +87,8 @@ def _has_setter(descriptor: Any) -> bool:
 
 def _write_slot(graph: RefGraph, obj: Any, descriptor: Any) -> None:
     node = graph.require(obj)
+    if graph.lifting is not None:
+        graph.lifting.note_store(slot_of(obj, Kind.SLOT, descriptor))
     if not node.external:
         return
     try:

@@ -83,6 +83,8 @@ def _spread(observer: Observer, function: Any, args: Any) -> Arguments:
     plain = base is not None and is_plain(find_in_mro(type(args), "__iter__"))
     if plain or type(args) in _KNOWN_CONTENT:
         iterate(observer, args)
+        # Taking built-in containers apart runs no code that sees what is returned.
+        observer.calls_native = False
         return args if type(args) is tuple else tuple(args)
     # Only native code needs to know the arguments before the call; an operator is
     # recorded with those that arrive.

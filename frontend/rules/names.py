@@ -13,7 +13,7 @@ from magweld.frontend.monitor.stack import NULL
 from magweld.frontend.rules.attributes import read_attribute
 from magweld.frontend.state.contents import Extent, before_write, read_item
 from magweld.frontend.state.mro import ABSENT
-from magweld.frontend.state.refgraph import Kind, Node
+from magweld.frontend.state.refgraph import Kind, Node, slot_of
 
 if TYPE_CHECKING:
     from magweld.frontend.monitor.observer import Observer
@@ -82,6 +82,9 @@ def load_closure(observer: Observer, row: Row, stack: list[Any]) -> None:
 def store_deref(observer: Observer, row: Row, stack: list[Any]) -> None:
     """STORE_DEREF, DELETE_DEREF."""
     node = _cell(observer, row)
+    lifting = observer.session.graph.lifting
+    if lifting is not None:
+        lifting.note_store(slot_of(node.obj, Kind.CELL, None))
     if node.external:
         snapshots = observer.session.graph.slot_snapshots
         snapshots.setdefault((id(node.obj), None), cell_value(node.obj))

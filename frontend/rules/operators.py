@@ -27,7 +27,7 @@ from magweld.frontend.state.values import is_identity, is_scalar
 if TYPE_CHECKING:
     from magweld.frontend.monitor.observer import Observer
 
-_NAMES: Final = {
+NAMES: Final = {
     "+": "add",
     "-": "sub",
     "*": "mul",
@@ -42,7 +42,7 @@ _NAMES: Final = {
     "|": "or",
     "^": "xor",
 }
-_COMPARISONS: Final = {
+COMPARISONS: Final = {
     "==": ("__eq__", "__eq__"),
     "!=": ("__ne__", "__ne__"),
     "<": ("__lt__", "__gt__"),
@@ -93,7 +93,7 @@ def binary(observer: Observer, symbol: str, left: Any, right: Any) -> None:
     if is_scalar(left) and is_scalar(right):
         return
     inplace = symbol.endswith("=")
-    name = _NAMES[symbol.removesuffix("=")]
+    name = NAMES[symbol.removesuffix("=")]
     candidates = [(left, f"__{name}__"), (right, f"__r{name}__")]
     if inplace:
         candidates.insert(0, (left, f"__i{name}__"))
@@ -186,7 +186,7 @@ def compare(observer: Observer, symbol: str, left: Any, right: Any) -> None:
     """Record what a comparison reads."""
     if is_scalar(left) and is_scalar(right):
         return
-    forward, reflected = _COMPARISONS[symbol]
+    forward, reflected = COMPARISONS[symbol]
     candidates = [(left, forward), (right, reflected)]
     if symbol == "!=":
         # `object.__ne__` asks `__eq__`.

@@ -111,6 +111,8 @@ def read_all(graph: RefGraph, obj: Any) -> None:
     if node.owned:
         for value in elements(obj):
             graph.adopt(value)
+        if graph.lifting is not None:
+            graph.lifting.note_content(node)
         return
     if node.appended:
         own(graph, node)
@@ -169,6 +171,8 @@ def before_write(graph: RefGraph, obj: Any, extent: Extent, key: Any = None) -> 
         StopRecordingError: The container is unknown or its keys are opaque.
     """
     node = graph.require(obj)
+    if graph.lifting is not None:
+        graph.lifting.note_write(node, extent, key)
     if not node.external:
         return
     graph.snapshots.setdefault(id(obj), copy_content(obj))

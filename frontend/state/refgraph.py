@@ -6,11 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from types import CodeType, FunctionType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.state.mro import ABSENT
 from magweld.frontend.state.values import is_identity, is_scalar, same_scalar
+
+if TYPE_CHECKING:
+    from magweld.frontend.lifting.state import Lifting
 
 
 class Kind(Enum):
@@ -122,6 +125,7 @@ class RefGraph:
         snapshots: Content of external containers before the first write.
         slot_snapshots: Values behind member descriptors before the first write.
         locate: Tells the user's instruction that is running.
+        lifting: Told about reads and writes in a run with lifted values.
     """
 
     nodes: dict[int, Node] = field(default_factory=dict)
@@ -130,6 +134,7 @@ class RefGraph:
     snapshots: dict[int, Any] = field(default_factory=dict)
     slot_snapshots: dict[tuple[int, Any], Any] = field(default_factory=dict)
     locate: Callable[[], Where | None] = lambda: None
+    lifting: Lifting | None = None
 
     def find(self, obj: Any) -> Node | None:
         """Return the node of an object, None if the run has not met it."""
@@ -186,8 +191,13 @@ class RefGraph:
         """
         if container.owned or (kind in _KEYED and key in container.written):
             self.adopt(value)
-            return
-        slot = (id(container.obj), kind, _key_id(key))
+        else:
+            self._read_external(container, kind, key, value)
+        if self.lifting is not None:
+            self.lifting.note_read(container, kind, key, value)
+
+    def _read_external(self, container: Node, kind: Kind, key: Any, value: Any) -> None:
+        slot = slot_of(container.obj, kind, key)
         known = self.edges.get(slot)
         if known is not None:
             self._check_same(known, value)
@@ -254,6 +264,11 @@ def _is_fixed(container: Node, kind: Kind, value: Any) -> bool:
     if kind is Kind.ITEM:
         return type(value) is FunctionType
     return kind in _FUNCTION_PARTS
+
+
+def slot_of(obj: Any, kind: Kind, key: Any) -> tuple[int, Kind, Any]:
+    """Return what tells the slots of containers apart; the container must live."""
+    return id(obj), kind, _key_id(key)
 
 
 def _key_id(key: Any) -> Any:

@@ -527,7 +527,7 @@ def test_unstable_guard_ends_monitoring():
             return x * self.calls
 
     counter, twin = Counter(), Counter()
-    traced = trace(counter.step, backend="eager")
+    traced = trace(counter.step, backend="eager", dynamic=False)
     for _ in range(14):
         assert torch.equal(traced(x), twin.step(x))
     assert counter.calls == 14
@@ -536,7 +536,7 @@ def test_unstable_guard_ends_monitoring():
 
 
 def test_records_are_limited():
-    traced = trace(lambda x, k: x * k, backend="eager")
+    traced = trace(lambda x, k: x * k, backend="eager", dynamic=False)
     for k in range(40):
         traced(x, str(k) and k)
         traced(x, k)

@@ -1,0 +1,232 @@
+"""Owns calls with lifted arguments: Python functions, pure native code, containers."""
+
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+from collections.abc import Callable
+from types import FunctionType, MethodType
+from typing import Any, Final
+
+from magweld.frontend.annotations.model import unbind
+from magweld.frontend.lifting.expressions import NUMBERS, Expression, Literal
+from magweld.frontend.lifting.moves import claim, place_fields, store
+from magweld.frontend.lifting.observer import LiftingObserver, Link, Step
+from magweld.frontend.lifting.values import evaluate, packed
+from magweld.frontend.state.contents import builtin_base
+from magweld.frontend.state.mro import find_in_mro, is_class
+from magweld.frontend.state.refgraph import Kind
+from magweld.frontend.state.values import is_static_builtin
+
+_GENERATOR: Final = 0x20
+
+
+def begin_call(observer: LiftingObserver, step: Step) -> None:
+    """CALL: an optional receiver, the callable, the arguments."""
+    stack, count = step.before, step.row.arg
+    base = len(stack) - count - 2
+    shadows = [step.operands.get(base + index) for index in range(count + 2)]
+    first = 1 if stack[base] is observer.session.reader.null else 0
+    function, values = stack[base + first], tuple(stack[base + first + 1 :])
+    lifted = tuple(shadows[first + 1 :])
+    names = observer.keyword_names
+    split = len(values) - len(names)
+    kwargs = dict(zip(names, values[split:], strict=True))
+    lifted_kwargs = {
+        name: expression
+        for name, expression in zip(names, lifted[split:], strict=True)
+        if expression is not None
+    }
+    step.link = _link(function, values[:split], kwargs, lifted[:split], lifted_kwargs)
+
+
+def begin_call_ex(observer: LiftingObserver, step: Step) -> None:
+    """CALL_FUNCTION_EX: the callable, an iterable, optionally a mapping."""
+    stack, has_keywords = step.before, bool(step.row.arg & 1)
+    kwargs = stack[-1] if has_keywords else {}
+    args = stack[-2] if has_keywords else stack[-1]
+    function = stack[-3] if has_keywords else stack[-2]
+    if builtin_base(args) not in (tuple, list) or type(kwargs) is not dict:
+        return
+    lifting = observer.lifting
+    values = tuple(builtin_base(args).__iter__(args))
+    lifted = tuple(lifting.at(args, Kind.INDEX, i) for i in range(len(values)))
+    pairs = [(key, lifting.at(kwargs, Kind.ITEM, key)) for key in kwargs]
+    lifted_kwargs = {key: found for key, found in pairs if found is not None}
+    step.link = _link(function, values, kwargs, lifted, lifted_kwargs)
+
+
+def _link(
+    function: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    lifted: tuple[Expression | None, ...],
+    lifted_kwargs: dict[str, Expression],
+) -> Link:
+    returns = True
+    if type(function) is MethodType:
+        args, lifted = (function.__self__, *args), (None, *lifted)
+        function = function.__func__
+    elif is_class(function):
+        starter = find_in_mro(function, "__init__")
+        made = find_in_mro(function, "__new__")
+        if type(starter) is FunctionType and made is object.__new__:
+            args, lifted = (None, *args), (None, *lifted)
+            function, returns = starter, False
+    elif type(function) is not FunctionType:
+        descriptor, receiver = unbind(function)
+        method = find_in_mro(type(function), "__call__")
+        if type(method) is FunctionType:
+            descriptor, receiver = method, (function,)
+        if receiver:
+            args, lifted = (*receiver, *args), (None, *lifted)
+        function = descriptor
+    return Link(function, args, kwargs, lifted, lifted_kwargs, returns)
+
+
+def begin_load(observer: LiftingObserver, step: Step) -> None:
+    """LOAD_ATTR: a property runs a function of the object."""
+    found = find_in_mro(type(step.before[-1]), step.row.argval)
+    getter = found.fget if type(found) is property else None
+    if type(getter) is FunctionType:
+        step.link = Link(getter, (step.before[-1],), {}, (None,), {})
+
+
+def load_attribute(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+    """LOAD_ATTR: a property gives what its function returns, else one read is it."""
+    if step.link is not None and step.link.entered:
+        observer.push(stack, step.link.result)
+    else:
+        claim(observer, step, stack)
+
+
+def begin_store(observer: LiftingObserver, step: Step) -> None:
+    """STORE_ATTR: a class may have a setter of its own."""
+    obj = step.before[-1]
+    setter = find_in_mro(type(obj), "__setattr__")
+    if type(setter) is FunctionType:
+        args = (obj, step.row.argval, step.before[-2])
+        lifted = (None, None, step.peek(1))
+        step.link = Link(setter, args, {}, lifted, {}, returns=False)
+
+
+def store_attribute(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+    """STORE_ATTR: the object on top, the value below."""
+    if step.link is not None and step.link.entered:
+        step.operands.clear()
+    else:
+        store(observer, step, 1)
+
+
+def finish_call(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+    """CALL and CALL_FUNCTION_EX."""
+    link = step.link
+    if link is None:
+        return
+    if link.entered:
+        _forget(step)
+        if link.returns and not link.callee.__code__.co_flags & _GENERATOR:
+            observer.push(stack, link.result)
+        return
+    if step.aligned == 1:
+        _forget(step)
+        observer.push(stack, step.answer)
+        return
+    rule = _NATIVE.get(id(link.callee))
+    if rule is not None:
+        rule(observer, step, link, stack)
+    elif step.answer is not None:
+        observer.push(stack, step.answer)
+
+
+def _forget(step: Step) -> None:
+    step.operands.clear()
+    step.reads.clear()
+
+
+NativeRule = Callable[[LiftingObserver, Step, Link, list[Any]], None]
+
+
+def _keep(observer: LiftingObserver, step: Step, link: Link, stack: list[Any]) -> None:
+    """The call looks at types only, which never change."""
+    step.operands.clear()
+
+
+def _compute(
+    observer: LiftingObserver, step: Step, link: Link, stack: list[Any]
+) -> None:
+    """A function of numbers, or of one tuple of numbers."""
+    if link.kwargs:
+        return
+    lifting, function, result = observer.lifting, link.callee, stack[-1]
+    if len(link.args) == 1 and builtin_base(link.args[0]) is tuple:
+        tuple_of = packed(lifting, link.args[0])
+        if tuple_of is None or type(result) not in NUMBERS:
+            return
+        expression: Expression | None
+        expression = lifting.make.apply(function, (tuple_of,), result)
+        kinds = {type(item) for item in link.args[0]}
+        if len(kinds) > 1 and not isinstance(expression, Literal):
+            lifting.fix_type(expression)
+    else:
+        expression = evaluate(lifting, function, link.args, link.lifted, result)
+    if expression is not None:
+        _forget(step)
+        if not isinstance(expression, Literal):
+            observer.push(stack, expression)
+
+
+def _fields(
+    observer: LiftingObserver, step: Step, link: Link, stack: list[Any]
+) -> None:
+    """`range` and `slice`: the parts are read when the object is used."""
+    parts = list(link.lifted)
+    if len(parts) == 1:
+        parts.insert(0, None)
+    place_fields(observer, stack[-1], parts)
+    step.operands.clear()
+
+
+def _fetch(observer: LiftingObserver, step: Step, link: Link, stack: list[Any]) -> None:
+    """The result is what was read."""
+    if not step.operands:
+        claim(observer, step, stack)
+
+
+def _put(observer: LiftingObserver, step: Step, link: Link, stack: list[Any]) -> None:
+    """The last argument is stored as it is."""
+    count = step.row.arg
+    if link.kwargs or count not in range(1, 4):
+        return
+    if len(step.operands) == 1 and step.peek(0) is not None:
+        store(observer, step, 0)
+
+
+_PURE: Final = (
+    *(int, float, bool, abs, round, min, max, pow, sum, math.prod),
+    *(function for function in vars(math).values() if callable(function)),
+    *(
+        vars(operator)[name]
+        for name in (
+            "add sub mul truediv floordiv mod pow lshift rshift and_ or_ xor neg pos"
+            " invert not_ truth eq ne lt le gt ge abs index"
+        ).split()
+    ),
+)
+_RULES: Final[tuple[tuple[NativeRule, tuple[Any, ...]], ...]] = (
+    (_compute, tuple(f for f in _PURE if is_class(f) or is_static_builtin(f))),
+    (_keep, (isinstance, type, callable)),
+    (_fields, (range, slice)),
+    (_fetch, (getattr, dict.get, dict.__getitem__, operator.getitem)),
+    (
+        _put,
+        (
+            *(list.append, setattr, object.__setattr__, dict.__setitem__),
+            builtins.setattr,
+        ),
+    ),
+)
+_NATIVE: Final = {
+    id(function): rule for rule, functions in _RULES for function in functions
+}

@@ -1,0 +1,106 @@
+"""Owns guards on expressions, and their computation in a guard program."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from magweld.frontend.guards import emit
+from magweld.frontend.guards.emit import Names
+from magweld.frontend.guards.guard import Category, shown
+from magweld.frontend.lifting.expressions import (
+    Expression,
+    Leaf,
+    Literal,
+    text_of,
+    topological,
+)
+from magweld.frontend.lifting.state import Condition
+from magweld.frontend.state.refgraph import Where
+from magweld.frontend.state.values import is_scalar
+
+
+class Program(Protocol):
+    """The guard program under construction; see `guards.builder.Builder`."""
+
+    names: Names
+
+    def guard(
+        self,
+        category: Category,
+        path: str,
+        expected: str,
+        where: Where | None,
+        *statements: ast.stmt,
+    ) -> None:
+        """Append one condition."""
+
+    def unless(self, condition: ast.expr, value: ast.expr | None = None) -> ast.stmt:
+        """Return a statement that leaves with a failure."""
+
+    def leaf(self, source: Any) -> ast.expr:
+        """Return what fetches a lifted read."""
+
+
+class ExpressionWriter:
+    """Writes expressions into a guard program, each part once."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._variables: dict[Expression, ast.expr] = {}
+
+    def condition(self, condition: Condition) -> None:
+        """Guard an expression."""
+        program, expected = self._program, condition.expected
+        statements = self._compute([condition.expression])
+        value = self.value(condition.expression)
+        if is_scalar(expected):
+            test = emit.scalar_differs(program.names, value, expected)
+        elif type(expected) is tuple:
+            different = ast.NotEq()
+            test = emit.compare(value, different, program.names.constant(expected))
+        else:
+            test = emit.is_not(value, program.names.constant(expected))
+        text = text_of(condition.expression)
+        leave = program.unless(test, value)
+        program.guard(
+            Category.EXPRESSION,
+            text,
+            f"== {shown(expected)}",
+            condition.where,
+            *statements,
+            leave,
+        )
+
+    def values(self, expressions: Iterable[Expression]) -> None:
+        """Compute the expressions that a hit needs."""
+        needed: Sequence[Expression] = list(expressions)
+        statements = self._compute(needed)
+        if statements:
+            text = ", ".join(map(text_of, needed))
+            self._program.guard(
+                Category.EXPRESSION, text, "can be computed", None, *statements
+            )
+
+    def value(self, expression: Expression) -> ast.expr:
+        """Return the variable of an expression that has been computed."""
+        if isinstance(expression, Literal):
+            return self._program.names.literal(expression.value)
+        return self._variables[expression]
+
+    def _compute(self, expressions: Sequence[Expression]) -> list[ast.stmt]:
+        statements = []
+        names = self._program.names
+        for part in topological(expressions):
+            if part in self._variables:
+                continue
+            if isinstance(part, Leaf):
+                value = self._program.leaf(part.source)
+            else:
+                operands = [self.value(operand) for operand in part.operands]
+                value = emit.call(names.constant(part.function), *operands)
+            variable = f"e{part.serial}"
+            self._variables[part] = emit.name(variable)
+            statements.append(emit.assign(variable, value))
+        return statements

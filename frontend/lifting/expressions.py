@@ -1,0 +1,172 @@
+"""Owns expressions: Python values that a hit computes anew from lifted reads."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from magweld.frontend.state.values import complex_bits, float_bits
+
+# Types whose values can be lifted; subclasses may have operators of their own.
+NUMBERS: Final = frozenset({bool, int, float})
+_SHOWN_DEPTH: Final = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Literal:
+    """A value that is the same on every call."""
+
+    value: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf:
+    """A lifted read.
+
+    Attributes:
+        source: What is read; hashable.
+        value: What it was in the recorded run.
+        text: The read as the user knows it.
+        serial: Number of the expression; operands have smaller numbers.
+    """
+
+    source: Any
+    value: Any
+    text: str
+    serial: int
+
+
+@dataclass(frozen=True, eq=False)
+class Operation:
+    """A native function of other expressions.
+
+    Attributes:
+        function: The function; it has no effects and looks at nothing else.
+        operands: What it is called with.
+        value: What it returned in the recorded run.
+        serial: Number of the expression; operands have smaller numbers.
+    """
+
+    function: Callable[..., Any]
+    operands: tuple[Expression, ...]
+    value: Any
+    serial: int
+
+
+Expression = Literal | Leaf | Operation
+
+
+def pack(*items: Any) -> tuple[Any, ...]:
+    """Return the arguments as a tuple."""
+    return items
+
+
+class Expressions:
+    """Makes expressions; equal ones are one object."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, Leaf | Operation] = {}
+        self._serials = itertools.count()
+
+    def leaf(self, source: Any, value: Any, text: str) -> Leaf:
+        """Return the leaf for a source."""
+        known = self._known.get(source)
+        if known is None:
+            known = self._known[source] = Leaf(source, value, text, next(self._serials))
+        assert isinstance(known, Leaf), "a source is no key of an operation"
+        return known
+
+    def leaves(self) -> list[Leaf]:
+        """Return all leaves."""
+        return [known for known in self._known.values() if isinstance(known, Leaf)]
+
+    def apply(
+        self, function: Callable[..., Any], operands: Sequence[Expression], value: Any
+    ) -> Expression:
+        """Return `function(*operands)`, a literal if all operands are."""
+        if all(isinstance(operand, Literal) for operand in operands):
+            return Literal(value)
+        key = (function, tuple(map(_identity, operands)))
+        known = self._known.get(key)
+        if known is None:
+            serial = next(self._serials)
+            known = Operation(function, tuple(operands), value, serial)
+            self._known[key] = known
+        return known
+
+
+def _identity(operand: Expression) -> Any:
+    if not isinstance(operand, Literal):
+        return id(operand)
+    value = operand.value
+    if type(value) is float:
+        return float, float_bits(value)
+    if type(value) is complex:
+        return complex, complex_bits(value)
+    return type(value), value
+
+
+def topological(expressions: Iterable[Expression]) -> list[Leaf | Operation]:
+    """Return all parts of some expressions, operands first."""
+    found: dict[int, Leaf | Operation] = {}
+    work = list(expressions)
+    while work:
+        expression = work.pop()
+        if isinstance(expression, Literal) or expression.serial in found:
+            continue
+        found[expression.serial] = expression
+        if isinstance(expression, Operation):
+            work += expression.operands
+    return [found[serial] for serial in sorted(found)]
+
+
+_FORMS: Final[dict[Any, str]] = {
+    operator.add: "({} + {})",
+    operator.sub: "({} - {})",
+    operator.mul: "({} * {})",
+    operator.truediv: "({} / {})",
+    operator.floordiv: "({} // {})",
+    operator.mod: "({} % {})",
+    operator.pow: "({} ** {})",
+    operator.lshift: "({} << {})",
+    operator.rshift: "({} >> {})",
+    operator.and_: "({} & {})",
+    operator.or_: "({} | {})",
+    operator.xor: "({} ^ {})",
+    operator.eq: "({} == {})",
+    operator.ne: "({} != {})",
+    operator.lt: "({} < {})",
+    operator.le: "({} <= {})",
+    operator.gt: "({} > {})",
+    operator.ge: "({} >= {})",
+    operator.neg: "-{}",
+    operator.pos: "+{}",
+    operator.invert: "~{}",
+    operator.not_: "not {}",
+    operator.truth: "bool({})",
+}
+
+
+def text_of(expression: Expression, depth: int = _SHOWN_DEPTH) -> str:
+    """Return an expression as text, cut off where it is deep."""
+    if isinstance(expression, Literal):
+        return repr(expression.value)
+    if isinstance(expression, Leaf):
+        return expression.text
+    if depth == 0:
+        return "..."
+    parts = [text_of(operand, depth - 1) for operand in expression.operands]
+    form = _FORMS.get(expression.function)
+    if form is not None:
+        return form.format(*parts)
+    name = "" if expression.function is pack else _name_of(expression.function)
+    return f"{name}({', '.join(parts)})"
+
+
+def _name_of(function: Any) -> str:
+    module = "math." if getattr(math, function.__name__, None) is function else ""
+    return f"{module}{function.__name__}"

@@ -1,0 +1,195 @@
+"""Owns the observation of one frame of a run with lifted values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.lifting.expressions import Expression
+from magweld.frontend.lifting.state import Lifting, Slot
+from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.monitor.observer import Observer
+from magweld.frontend.state.refgraph import Node
+
+
+@dataclass
+class Link:
+    """A call: how expressions reach the frame that it runs, and come back.
+
+    Attributes:
+        callee: Python function that the call runs, None for native code.
+        args: Positional arguments, the receiver included.
+        kwargs: Keyword arguments.
+        lifted: Expressions of the positional arguments.
+        lifted_kwargs: Expressions of the keyword arguments.
+        returns: Whether the result of the call is what the function returns.
+        entered: Whether the function was seen to start.
+        result: Expression that came back.
+    """
+
+    callee: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    lifted: tuple[Expression | None, ...]
+    lifted_kwargs: dict[str, Expression]
+    returns: bool = True
+    entered: bool = False
+    result: Expression | None = None
+
+
+@dataclass
+class Step:
+    """One instruction between its two events.
+
+    Attributes:
+        row: The instruction.
+        before: Value stack before it.
+        operands: Expressions of the values that it takes, by stack position; a rule
+            removes those that it follows, the rest is pinned.
+        reads: Reads that met an expression.
+        stores: Slots that it writes.
+        rewrites: Containers that it rearranges.
+        link: The call that it makes.
+        answer: Expression of a number that a query of a tensor gave.
+        aligned: Number of tensor operators that took over the operands.
+    """
+
+    row: Row
+    before: list[Any]
+    operands: dict[int, Expression] = field(default_factory=dict)
+    reads: list[tuple[Slot, Expression]] = field(default_factory=list)
+    stores: list[Slot] = field(default_factory=list)
+    rewrites: list[Node] = field(default_factory=list)
+    link: Link | None = None
+    answer: Expression | None = None
+    aligned: int = 0
+
+    def take(self, depth: int) -> Expression | None:
+        """Remove and return the expression `depth` places below the top."""
+        return self.operands.pop(len(self.before) - 1 - depth, None)
+
+    def peek(self, depth: int) -> Expression | None:
+        """Return the expression `depth` places below the top."""
+        return self.operands.get(len(self.before) - 1 - depth)
+
+
+Rule = Callable[["LiftingObserver", Step, list[Any]], None]
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """How an instruction treats expressions.
+
+    Attributes:
+        pops: Number of values that it takes, given its row.
+        finish: Rule that runs when it is done; without one its operands are pinned.
+        begin: Rule that runs before it.
+    """
+
+    pops: Callable[[Row], int]
+    finish: Rule | None = None
+    begin: Callable[[LiftingObserver, Step], None] | None = None
+
+
+class LiftingObserver(Observer):
+    """Watches one frame and follows lifted values through it.
+
+    Attributes:
+        lifting: The lifted values of the run.
+        shadows: Expressions on the value stack, by position.
+        names: Expressions of local variables, by name.
+        step: The current instruction.
+        caller: The call that made this frame, if its result is followed.
+    """
+
+    __slots__ = ("caller", "lifting", "names", "shadows", "step", "table")
+
+    def __init__(
+        self,
+        session: Any,
+        frame: FrameType,
+        rows: list[Row | None],
+        lifting: Lifting,
+        table: dict[str, Instruction],
+    ) -> None:
+        super().__init__(session, frame, rows)
+        self.lifting = lifting
+        self.table = table
+        self.shadows: dict[int, Expression] = {}
+        self.names: dict[str, Expression] = {}
+        self.step: Step | None = None
+        self.caller: Link | None = None
+
+    def _step(self, frame: FrameType, offset: int) -> None:
+        row = self.rows[offset >> 1]
+        previous = self.previous
+        if row is None:
+            raise StopRecordingError("lost-events", self.code.co_qualname)
+        raised = previous is not None and offset not in previous.normal
+        if raised and previous is not None:
+            self._raised(previous, offset)
+        self.previous = row
+        self.calls_native = False
+        stack = self.session.reader.stack(frame, row.depth)
+        after, self.after = self.after, None
+        if after is not None:
+            after(self, stack)
+        self._finish(stack, raised)
+        self._begin(row, stack)
+
+    def _begin(self, row: Row, stack: list[Any]) -> None:
+        lifting = self.lifting
+        lifting.flush()
+        step = self.step = Step(row, stack)
+        instruction = self.table.get(row.opname)
+        pops = len(stack) if instruction is None else instruction.pops(row)
+        floor = len(stack) - pops
+        for position in [p for p in self.shadows if p >= floor]:
+            step.operands[position] = self.shadows.pop(position)
+        if instruction is not None and instruction.begin is not None:
+            instruction.begin(self, step)
+        if row.handler is not None:
+            row.handler(self, row, stack)
+        step.reads, lifting.reads = lifting.reads, []
+        step.stores, lifting.stores = lifting.stores, []
+        step.rewrites, lifting.rewrites = lifting.rewrites, []
+
+    def _finish(self, stack: list[Any], raised: bool) -> None:
+        step = self.step
+        if step is None:
+            return
+        self.step = None
+        if raised:
+            for position in [p for p in self.shadows if p >= len(stack) - 1]:
+                del self.shadows[position]
+        else:
+            instruction = self.table.get(step.row.opname)
+            if instruction is not None and instruction.finish is not None:
+                instruction.finish(self, step, stack)
+        self._close(step)
+
+    def _close(self, step: Step) -> None:
+        """Pin what the instruction used and no rule has followed."""
+        for expression in step.operands.values():
+            self.lifting.pin(expression)
+        for _, expression in step.reads:
+            self.lifting.pin(expression)
+        for node in step.rewrites:
+            self.lifting.pin_content(node.obj)
+
+    def returned(self) -> None:
+        """Take note that the frame ends; a result goes to the caller."""
+        step, self.step = self.step, None
+        if step is None:
+            return
+        if step.row.opname == "RETURN_VALUE" and self.caller is not None:
+            self.caller.result = step.take(0)
+        self._close(step)
+
+    def push(self, stack: list[Any], expression: Expression | None) -> None:
+        """Attach an expression to the value on top of the stack."""
+        if expression is not None:
+            self.shadows[len(stack) - 1] = expression

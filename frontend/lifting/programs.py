@@ -1,0 +1,131 @@
+"""Owns how a graph with lifted values runs: by torch, or compiled for its values."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import torch
+from torch import fx
+
+from magweld.frontend.state.values import float_bits
+
+# Uses of one set of sizes and numbers before the graph is compiled for it.
+COMPILE_AFTER: Final = 3
+# Compiled forms that a record holds.
+MAX_COMPILED: Final = 8
+
+Compile = Callable[[fx.GraphModule, list[torch.Tensor]], Callable[..., Any]]
+
+
+class LiftedGraphError(Exception):
+    """A graph with lifted values raised; it has changed nothing."""
+
+
+class LiftedGraph:
+    """Runs the graph of a record with lifted values.
+
+    Attributes:
+        module: The graph; takes tensors, then numbers.
+        compiled: How many sets of values have a compiled form.
+    """
+
+    def __init__(
+        self,
+        module: fx.GraphModule,
+        numbers: int,
+        compile_graph: Compile | None,
+        repeatable: bool,
+    ) -> None:
+        """Prepare a graph.
+
+        Args:
+            module: The graph.
+            numbers: How many of its last inputs are numbers.
+            compile_graph: Compiles a graph for example inputs; None leaves it to torch.
+            repeatable: Whether the graph has no effects, so that a call whose graph
+                raises can be repeated eagerly.
+        """
+        self.module = module
+        self._numbers = numbers
+        self._compile = compile_graph
+        self._repeatable = repeatable
+        self._lock = threading.Lock()
+        self._uses: OrderedDict[Any, int] = OrderedDict()
+        self._programs: OrderedDict[Any, Callable[..., Any]] = OrderedDict()
+
+    @property
+    def compiled(self) -> int:
+        """How many sets of values have a compiled form."""
+        return len(self._programs)
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Run the graph.
+
+        Raises:
+            LiftedGraphError: It raised, and the call can be repeated.
+        """
+        try:
+            if self._compile is None:
+                return self.module.forward(*inputs)
+            return self._specialised(self._compile, inputs)
+        except Exception as error:
+            if self._repeatable:
+                raise LiftedGraphError from error
+            raise
+
+    def _specialised(self, compile_graph: Compile, inputs: Sequence[Any]) -> Any:
+        count = len(inputs) - self._numbers
+        tensors, numbers = list(inputs[:count]), inputs[count:]
+        key = (*(t.shape for t in tensors), *map(_exact, numbers))
+        with self._lock:
+            program = self._programs.get(key)
+            if program is not None:
+                self._programs.move_to_end(key)
+            uses = self._uses[key] = self._uses.pop(key, 0) + 1
+            if len(self._uses) > 4 * MAX_COMPILED:
+                self._uses.popitem(last=False)
+        if program is None:
+            if uses < COMPILE_AFTER:
+                return self.module.forward(*inputs)
+            program = self._make(compile_graph, key, tensors, numbers)
+        return program(*tensors)
+
+    def _make(
+        self,
+        compile_graph: Compile,
+        key: Any,
+        tensors: list[torch.Tensor],
+        numbers: Sequence[Any],
+    ) -> Callable[..., Any]:
+        module = with_numbers(self.module, numbers)
+        try:
+            program = compile_graph(module, tensors)
+        except Exception:
+            # A backend costs speed at most: these values stay with torch.
+            program = module.forward
+        with self._lock:
+            self._programs[key] = program
+            if len(self._programs) > MAX_COMPILED:
+                self._programs.popitem(last=False)
+        return program
+
+
+def _exact(number: Any) -> Any:
+    return float_bits(number) if type(number) is float else (type(number), number)
+
+
+def with_numbers(module: fx.GraphModule, numbers: Sequence[Any]) -> fx.GraphModule:
+    """Return a graph whose last inputs are replaced by numbers."""
+    graph = fx.Graph()
+    holders = [node for node in module.graph.nodes if node.op == "placeholder"]
+    first = len(holders) - len(numbers)
+    values: dict[fx.Node, Any] = dict(zip(holders[first:], numbers, strict=True))
+    for node in module.graph.nodes:
+        if node.op == "output":
+            graph.output(fx.map_arg(node.args[0], values.__getitem__))
+        elif node not in values:
+            values[node] = graph.node_copy(node, values.__getitem__)
+    return fx.GraphModule({}, graph)

@@ -1,0 +1,158 @@
+"""Owns the recording of tensor operators that take lifted values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import torch
+from torch import fx
+from torch.overrides import handle_torch_function
+
+from magweld.frontend.lifting.expressions import Expression
+from magweld.frontend.lifting.observer import LiftingObserver, Step
+from magweld.frontend.lifting.state import Lifting
+from magweld.frontend.lifting.tensors import LiftedTensors
+from magweld.frontend.monitor.session import Session
+from magweld.frontend.operators.kinds import name_of
+from magweld.frontend.operators.predicates import slice_of
+from magweld.frontend.operators.recorder import OperatorRecorder
+from magweld.frontend.operators.watch import OperatorWatch
+
+# Operators whose scalar arguments decide about values only: never about shape, type
+# or memory of the result, whatever number of the same type they are.
+NEUTRAL: Final = frozenset(
+    (
+        "add sub mul div true_divide divide multiply subtract rsub floor_divide"
+        " remainder fmod pow float_power clamp clamp_min clamp_max clip eq ne lt le gt"
+        " ge masked_fill fill lerp addcmul addcdiv dropout __rsub__ __rpow__"
+        " __floordiv__ __rfloordiv__ __rdiv__ __eq__ __ne__ __rtruediv__ __rmod__"
+        " __mod__ add_ sub_"
+        " mul_ div_ clamp_ masked_fill_ fill_ lerp_ pow_ leaky_relu elu softplus"
+        " maximum minimum where"
+    ).split()
+)
+# Those of them that accept every number with a floating-point tensor.
+_TOTAL: Final = frozenset(
+    (
+        "add sub mul div true_divide divide multiply subtract rsub __rsub__ __rdiv__"
+        " __rtruediv__ add_ sub_ mul_ div_ eq ne lt le gt ge clamp clamp_min clamp_max"
+    ).split()
+)
+
+Lifted = tuple[Expression | None, ...]
+
+
+class LiftingRecorder(OperatorRecorder):
+    """Records torch calls; numbers with an expression become inputs of the graph.
+
+    Attributes:
+        lifting: The lifted values of the run.
+        risky: Expressions on whose value it may depend whether an operator raises.
+    """
+
+    def __init__(self, watch: OperatorWatch) -> None:
+        super().__init__(watch)
+        self.lifting: Lifting | None = None
+        self.risky: set[Expression] = set()
+        self._numbers = LiftedTensors(self.graph)
+        self.tensors = self._numbers
+
+    def attach(self, session: Session) -> None:
+        """See `OperatorRecorder.attach`."""
+        super().attach(session)
+        self.lifting = self._numbers.lifting = session.graph.lifting
+
+    @property
+    def scalars(self) -> dict[fx.Node, Expression]:
+        """Inputs of the graph that are numbers."""
+        return self._numbers.scalars
+
+    def _arguments(
+        self, func: Any, args: Any, kwargs: Any
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        lifted, lifted_kwargs = self._aligned(args, kwargs)
+        name = name_of(func)
+        for expression in (*lifted, *lifted_kwargs.values()):
+            if expression is not None:
+                self._note_use(name, expression, args)
+        fx_args = tuple(
+            self.tensors.convert(value)
+            if found is None
+            else self._numbers.scalar(found)
+            for value, found in zip(args, lifted, strict=True)
+        )
+        fx_kwargs = {
+            key: self._numbers.scalar(lifted_kwargs[key])
+            if key in lifted_kwargs
+            else self.tensors.convert(value)
+            for key, value in kwargs.items()
+        }
+        return fx_args, fx_kwargs
+
+    def _read_value(self, node: fx.Node, refusal: str, result: Any) -> None:
+        for needed in slice_of(self.graph, node, self._memory()):
+            if self.lifting is not None:
+                self.lifting.pin(self.scalars.get(needed))
+        super()._read_value(node, refusal, result)
+
+    def _note_use(self, name: str, expression: Expression, args: Any) -> None:
+        assert self.lifting is not None, "expressions come from the lifting"
+        if name not in NEUTRAL and not (name == "__setitem__" and len(args) == 3):
+            self.lifting.pin(expression)
+        tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
+        floating = all(tensor.is_floating_point() for tensor in tensors)
+        if name not in _TOTAL or not floating:
+            self.risky.add(expression)
+
+    def _aligned(self, args: Any, kwargs: Any) -> tuple[Lifted, dict[str, Expression]]:
+        """Return the expressions of the arguments of a torch call."""
+        nothing: tuple[Lifted, dict[str, Expression]] = (None,) * len(args), {}
+        observer = self._session.current if self._session is not None else None
+        step = observer.step if isinstance(observer, LiftingObserver) else None
+        if step is None or observer is None:
+            return nothing
+        link = step.link
+        opaque = link is not None and link.callee is handle_torch_function
+        if not observer.awaits_operator and not opaque:
+            return nothing
+        lifted_kwargs = {} if link is None else link.lifted_kwargs
+        for values, lifted in _layouts(step, 2 if opaque else 0):
+            if any(found is not None for found in (*lifted, *lifted_kwargs)):
+                if _same(values, args) and lifted_kwargs.keys() <= kwargs.keys():
+                    return self._align(step, lifted, lifted_kwargs)
+        return nothing
+
+    def _align(
+        self, step: Step, lifted: Lifted, lifted_kwargs: dict[str, Expression]
+    ) -> tuple[Lifted, dict[str, Expression]]:
+        assert self.lifting is not None, "expressions come from the lifting"
+        step.aligned += 1
+        if step.aligned > 1:
+            # Two operators in one instruction: which takes what is not known.
+            for expression in (*lifted, *lifted_kwargs.values()):
+                self.lifting.pin(expression)
+        return lifted, lifted_kwargs
+
+
+def _layouts(step: Step, skipped: int) -> Iterator[tuple[tuple[Any, ...], Lifted]]:
+    """Yield in which order an operator may take the operands of an instruction."""
+    link = step.link
+    if link is not None and step.row.opname in ("CALL", "CALL_FUNCTION_EX"):
+        yield link.args[skipped:], link.lifted[skipped:]
+        return
+    orders = {
+        "BINARY_OP": ((1, 0), (0, 1)),
+        "COMPARE_OP": ((1, 0), (0, 1)),
+        "BINARY_SUBSCR": ((1, 0),),
+        "STORE_SUBSCR": ((1, 0, 2),),
+    }
+    for order in orders.get(step.row.opname, ()):
+        values = tuple(step.before[-1 - depth] for depth in order)
+        yield values, tuple(step.peek(depth) for depth in order)
+
+
+def _same(left: tuple[Any, ...], right: Any) -> bool:
+    return len(left) == len(right) and all(
+        a is b for a, b in zip(left, right, strict=True)
+    )

@@ -1,0 +1,277 @@
+"""Owns the lifted values of one run: where they lie, and what must hold of them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from magweld.frontend.lifting.expressions import (
+    NUMBERS,
+    Expression,
+    Expressions,
+    Leaf,
+    Literal,
+    Operation,
+    topological,
+)
+from magweld.frontend.state.contents import Extent, size_of
+from magweld.frontend.state.paths import describe
+from magweld.frontend.state.refgraph import Kind, Node, RefGraph, Where, slot_of
+
+Slot = tuple[int, Kind, Any]
+
+# Reads whose value may be lifted.
+_LIFTED_KINDS = frozenset({Kind.ITEM, Kind.INDEX, Kind.CELL, Kind.SLOT})
+
+
+class ArgumentSource(NamedTuple):
+    """An argument of the call: "args" or "kwargs", and its key."""
+
+    holder: str
+    key: Any
+
+
+class EdgeSource(NamedTuple):
+    """A guarded read of the RefGraph, by its slot."""
+
+    slot: Slot
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What must hold of an expression on every hit.
+
+    Attributes:
+        expression: The expression.
+        expected: Its value, compared by type and bits; a class is compared by identity.
+        where: The user's instruction that relied on it.
+    """
+
+    expression: Expression
+    expected: Any
+    where: Where | None
+
+
+class Lifting:
+    """Lifted values of one run.
+
+    An expression belongs to a place: a slot of a container, or one of a frame. Whoever
+    uses a value in a way that is not followed here pins its expression: then a hit
+    needs the same value again.
+
+    Attributes:
+        wanted: Paths of the reads to lift.
+        make: Makes expressions.
+        reads: Reads of the current instruction that met an expression.
+        stores: Slots that the current instruction writes.
+        rewrites: Containers that the current instruction rearranges.
+        pinned: Expressions that must have the value of the run.
+    """
+
+    def __init__(self, wanted: frozenset[str], graph: RefGraph) -> None:
+        self.wanted = wanted
+        self.make = Expressions()
+        self.reads: list[tuple[Slot, Expression]] = []
+        self.stores: list[Slot] = []
+        self.rewrites: list[Node] = []
+        self.pinned: dict[Expression, Where | None] = {}
+        self._graph = graph
+        self._heap: dict[int, dict[Slot, Expression | None]] = {}
+        self._conditions: dict[tuple[Expression, Any], Condition] = {}
+        self._iterators: dict[int, Any] = {}
+        self._kept: list[Any] = []
+
+    # What lies where.
+
+    def at(self, obj: Any, kind: Kind, key: Any = None) -> Expression | None:
+        """Return the expression in a slot of a container."""
+        slot = slot_of(obj, kind, key)
+        return self._heap.get(slot[0], {}).get(slot)
+
+    def put(self, slot: Slot, expression: Expression | None) -> None:
+        """Set what lies in a slot of a container that the graph keeps alive."""
+        self._heap.setdefault(slot[0], {})[slot] = expression
+
+    def place(
+        self, obj: Any, kind: Kind, key: Any, expression: Expression | None
+    ) -> None:
+        """Set what lies in a slot of a container that the run has made."""
+        if expression is not None:
+            self._kept.append(obj)
+            self.put(slot_of(obj, kind, key), expression)
+        elif id(obj) in self._heap:
+            self.put(slot_of(obj, kind, key), None)
+
+    def holds(self, slot: Slot, expression: Expression) -> bool:
+        """Return whether an expression lies in a slot."""
+        return self._heap.get(slot[0], {}).get(slot) is expression
+
+    def inside(self, obj: Any) -> list[tuple[Slot, Expression]]:
+        """Return the expressions in a container."""
+        slots = self._heap.get(id(obj), {}).items()
+        return [(slot, found) for slot, found in slots if found is not None]
+
+    def pin_content(self, obj: Any) -> None:
+        """Pin all expressions in a container and forget where they are."""
+        for slot, expression in self.inside(obj):
+            self.pin(expression)
+            self.put(slot, None)
+
+    def follow(self, iterator: Any, source: Any) -> None:
+        """Take note that an iterator delivers the elements of a sequence."""
+        self._kept.append(iterator)
+        self._iterators[id(iterator)] = source
+
+    def followed(self, iterator: Any) -> Any:
+        """Return the sequence whose elements an iterator delivers, or None."""
+        return self._iterators.get(id(iterator))
+
+    # What the RefGraph reports.
+
+    def note_read(self, node: Node, kind: Kind, key: Any, value: Any) -> None:
+        """Take note of a read; the instruction may claim it."""
+        expression = self._find(node, kind, key, value)
+        if expression is not None:
+            self.reads.append((slot_of(node.obj, kind, key), expression))
+
+    def _find(self, node: Node, kind: Kind, key: Any, value: Any) -> Expression | None:
+        if kind is Kind.INDEX and key < 0 and node.owned:
+            key += size_of(node.obj)
+        slot = slot_of(node.obj, kind, key)
+        places = self._heap.get(slot[0], {})
+        if slot in places:
+            return places[slot]
+        if type(value) not in NUMBERS or kind not in _LIFTED_KINDS:
+            return None
+        edge = self._graph.edges.get(slot)
+        if edge is None or node.owned or key in node.written:
+            return None
+        path = describe(edge)
+        if path not in self.wanted:
+            return None
+        return self.make.leaf(EdgeSource(slot), value, path)
+
+    def note_content(self, node: Node) -> None:
+        """Take note of a read of everything in a container that the run determined."""
+        self.reads += self.inside(node.obj)
+
+    def note_write(self, node: Node, extent: Extent, key: Any) -> None:
+        """Take note of a write to a container, before it happens."""
+        if extent is Extent.KEY:
+            self.note_store(slot_of(node.obj, Kind.ITEM, key))
+        elif extent is Extent.TAIL:
+            self.note_store(slot_of(node.obj, Kind.INDEX, size_of(node.obj)))
+        else:
+            self.rewrites.append(node)
+
+    def note_store(self, slot: Slot) -> None:
+        """Take note of a write to a slot, before it happens."""
+        self.put(slot, None)
+        self.stores.append(slot)
+
+    def flush(self) -> None:
+        """Pin what no instruction has claimed."""
+        for _, expression in self.reads:
+            self.pin(expression)
+        for node in self.rewrites:
+            self.pin_content(node.obj)
+        self.reads, self.stores, self.rewrites = [], [], []
+
+    # What must hold.
+
+    def pin(self, expression: Expression | None) -> None:
+        """Demand that an expression has the value of the run."""
+        if expression is not None and not isinstance(expression, Literal):
+            self.pinned.setdefault(expression, self._graph.locate())
+
+    def truth(self, expression: Expression, outcome: bool) -> None:
+        """Demand that the truth of an expression is as in the run."""
+        if type(expression.value) is not bool:
+            expression = self.make.apply(operator.truth, (expression,), outcome)
+        self._demand(expression, outcome)
+
+    def fix_type(self, expression: Expression) -> None:
+        """Demand that an expression has the type of its value."""
+        kind = type(expression.value)
+        self._demand(self.make.apply(type, (expression,), kind), kind)
+
+    def _demand(self, expression: Expression, expected: Any) -> None:
+        key = (expression, expected)
+        if key not in self._conditions and not isinstance(expression, Literal):
+            condition = Condition(expression, expected, self._graph.locate())
+            self._conditions[key] = condition
+
+    # What comes out.
+
+    def lifted(self) -> dict[Any, Leaf]:
+        """Return the leaves whose value is not guarded, by source."""
+        return {
+            leaf.source: leaf for leaf in self.make.leaves() if leaf not in self.pinned
+        }
+
+    def simplifier(self, resolve: Resolve = lambda leaf: leaf) -> Simplifier:
+        """Return what replaces leaves and folds what has become constant."""
+        return Simplifier(self, resolve)
+
+    def decisive(self) -> tuple[str, ...]:
+        """Return the paths of leaves that the run has pinned."""
+        return tuple(leaf.text for leaf in self.make.leaves() if leaf in self.pinned)
+
+    def conditions(self, simplify: Simplifier) -> list[Condition]:
+        """Return what must hold beside the guards of pinned reads."""
+        found = [
+            Condition(simplify.subject(expression), expression.value, where)
+            for expression, where in self.pinned.items()
+        ]
+        for condition in self._conditions.values():
+            expression = simplify(condition.expression)
+            found.append(Condition(expression, condition.expected, condition.where))
+        return [c for c in found if not isinstance(c.expression, Literal)]
+
+
+Resolve = Callable[[Leaf], Expression]
+
+
+class Simplifier:
+    """Rewrites expressions: pinned ones are literals, leaves are replaced."""
+
+    def __init__(self, lifting: Lifting, resolve: Resolve) -> None:
+        self._lifting = lifting
+        self._resolve = resolve
+        self._known: dict[Expression, Expression] = {}
+
+    def __call__(self, expression: Expression) -> Expression:
+        """Return the simplified form of an expression."""
+        if isinstance(expression, Literal):
+            return expression
+        for part in topological([expression]):
+            if part not in self._known:
+                self._known[part] = self._simplify(part)
+        return self._known[expression]
+
+    def subject(self, expression: Expression) -> Expression:
+        """Return the form of a pinned expression, whose pin may not be assumed.
+
+        A pinned argument or read of state comes back as a literal: it is guarded like
+        any other.
+        """
+        self(expression)
+        if isinstance(expression, Operation):
+            return self._rebuild(expression)
+        assert isinstance(expression, Leaf), "literals are not pinned"
+        if isinstance(expression.source, (ArgumentSource, EdgeSource)):
+            return Literal(expression.value)
+        return self._resolve(expression)
+
+    def _simplify(self, part: Leaf | Operation) -> Expression:
+        if part in self._lifting.pinned:
+            return Literal(part.value)
+        if isinstance(part, Leaf):
+            return self._resolve(part)
+        return self._rebuild(part)
+
+    def _rebuild(self, part: Operation) -> Expression:
+        operands = [self._known.get(operand, operand) for operand in part.operands]
+        return self._lifting.make.apply(part.function, operands, part.value)

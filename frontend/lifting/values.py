@@ -1,0 +1,251 @@
+"""Owns operators on lifted values: arithmetic, comparisons, truth tests, subscripts."""
+
+from __future__ import annotations
+
+import dis
+import operator
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any, Final
+
+from magweld.frontend.lifting.expressions import (
+    NUMBERS,
+    Expression,
+    Literal,
+    pack,
+)
+from magweld.frontend.lifting.moves import claim, copy_elements
+from magweld.frontend.lifting.observer import LiftingObserver, Link, Step
+from magweld.frontend.lifting.state import Lifting
+from magweld.frontend.rules.operators import COMPARISONS, NAMES
+from magweld.frontend.state.contents import builtin_base
+from magweld.frontend.state.mro import ABSENT, find_in_mro
+from magweld.frontend.state.refgraph import Kind
+
+_BINARY: Final[dict[str, Callable[..., Any]]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "**": operator.pow,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+}
+_COMPARE: Final[dict[str, Callable[..., Any]]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_UNARY: Final[dict[str, Callable[..., Any]]] = {
+    "UNARY_NEGATIVE": operator.neg,
+    "UNARY_POSITIVE": operator.pos,
+    "UNARY_INVERT": operator.invert,
+    "UNARY_NOT": operator.not_,
+}
+# Functions whose result may have another type for other numbers of the same types.
+_UNSTABLE: Final = frozenset({operator.pow, pow, min, max})
+
+
+def evaluate(
+    lifting: Lifting,
+    function: Callable[..., Any],
+    values: tuple[Any, ...],
+    lifted: tuple[Expression | None, ...],
+    result: Any,
+) -> Expression | None:
+    """Return the expression of a function of numbers, None if it is none."""
+    if not all(type(value) in NUMBERS for value in (*values, result)):
+        return None
+    operands = [
+        Literal(value) if expression is None else expression
+        for value, expression in zip(values, lifted, strict=True)
+    ]
+    expression = lifting.make.apply(function, operands, result)
+    if function in _UNSTABLE and not isinstance(expression, Literal):
+        lifting.fix_type(expression)
+    return expression
+
+
+def begin_binary(observer: LiftingObserver, step: Step) -> None:
+    """BINARY_OP: a class may have an operator of its own, written in Python."""
+    symbols: Any = dis._nb_ops  # type: ignore[attr-defined]
+    symbol = symbols[step.row.arg][1]
+    name = NAMES[symbol.removesuffix("=")]
+    forward = [f"__{name}__"]
+    if symbol.endswith("="):
+        forward.insert(0, f"__i{name}__")
+    _link_operator(step, forward, f"__r{name}__")
+
+
+def begin_compare(observer: LiftingObserver, step: Step) -> None:
+    """COMPARE_OP: a class may have a comparison of its own."""
+    forward, reflected = COMPARISONS[step.row.argval]
+    _link_operator(step, [forward], reflected)
+
+
+def _link_operator(step: Step, forward: list[str], reflected: str) -> None:
+    left, right = step.before[-2:]
+    if not step.operands or (type(left) in NUMBERS) == (type(right) in NUMBERS):
+        return
+    swapped = type(left) in NUMBERS
+    obj, number = (right, left) if swapped else (left, right)
+    lifted = (None, step.peek(1 if swapped else 0))
+    for name in [reflected] if swapped else forward:
+        method = find_in_mro(type(obj), name)
+        if method is not ABSENT:
+            if type(method) is FunctionType:
+                step.link = Link(method, (obj, number), {}, lifted, {})
+            return
+
+
+def _entered(observer: LiftingObserver, step: Step, stack: list[Any]) -> bool:
+    """Finish an instruction that has run a function of the program."""
+    if step.link is None or not step.link.entered:
+        return False
+    step.operands.clear()
+    observer.push(stack, step.link.result)
+    return True
+
+
+def binary_op(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+    """BINARY_OP."""
+    if _entered(observer, step, stack):
+        return
+    if step.aligned == 1:
+        step.operands.clear()
+        return
+    symbols: Any = dis._nb_ops  # type: ignore[attr-defined]
+    symbol = symbols[step.row.arg][1].removesuffix("=")
+    if symbol == "+" and type(stack[-1]) is tuple:
+        _concatenate(observer, step, stack)
+    else:
+        _apply(observer, step, stack, _BINARY.get(symbol), 2)
+
+
+def _apply(
+    observer: LiftingObserver,
+    step: Step,
+    stack: list[Any],
+    function: Callable[..., Any] | None,
+    count: int,
+) -> None:
+    if not step.operands or function is None:
+        return
+    lifted = tuple(step.peek(count - 1 - index) for index in range(count))
+    values = tuple(step.before[-count:])
+    expression = evaluate(observer.lifting, function, values, lifted, stack[-1])
+    if expression is not None:
+        step.operands.clear()
+        if not isinstance(expression, Literal):
+            observer.push(stack, expression)
+
+
+def _concatenate(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+    left, right = step.before[-2:]
+    if builtin_base(left) is not tuple or builtin_base(right) is not tuple:
+        return
+    lifting = observer.lifting
+    copy_elements(observer, left, stack[-1])
+    for slot, expression in lifting.inside(right):
+        lifting.place(stack[-1], Kind.INDEX, len(left) + slot[2], expression)
+    _drop_known(observer, step)
+
+
+def _drop_known(observer: LiftingObserver, step: Step) -> None:
+    # Reads of slots whose expression is known need no claim: a copy has taken them.
+    step.reads = [r for r in step.reads if not observer.lifting.holds(*r)]
+
+
+def unary_op(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+    """UNARY_NEGATIVE and its kin."""
+    _apply(observer, step, stack, _UNARY[step.row.opname], 1)
+
+
+def compare_op(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+    """COMPARE_OP: numbers, or tuples of numbers."""
+    if _entered(observer, step, stack):
+        return
+    if step.aligned == 1:
+        step.operands.clear()
+        return
+    function = _COMPARE[step.row.argval]
+    if step.reads and not step.operands:
+        _compare_tuples(observer, step, stack, function)
+    else:
+        _apply(observer, step, stack, function, 2)
+
+
+def _compare_tuples(
+    observer: LiftingObserver, step: Step, stack: list[Any], function: Any
+) -> None:
+    lifting = observer.lifting
+    sides = [packed(lifting, side) for side in step.before[-2:]]
+    if type(stack[-1]) is bool and all(side is not None for side in sides):
+        operands = [side for side in sides if side is not None]
+        observer.push(stack, lifting.make.apply(function, operands, stack[-1]))
+        _drop_known(observer, step)
+
+
+def packed(lifting: Lifting, obj: Any) -> Expression | None:
+    """Return the expression of a tuple of numbers, None for anything else."""
+    if builtin_base(obj) is not tuple:
+        return None
+    items = tuple(tuple.__iter__(obj))
+    if not all(type(item) in NUMBERS for item in items):
+        return None
+    operands = [
+        lifting.at(obj, Kind.INDEX, index) or Literal(item)
+        for index, item in enumerate(items)
+    ]
+    return lifting.make.apply(pack, operands, items)
+
+
+def is_op(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+    """IS_OP: objects of different types are never one, whatever their values."""
+    if type(step.before[-1]) is not type(step.before[-2]):
+        step.operands.clear()
+
+
+def test(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+    """POP_JUMP_IF_TRUE, POP_JUMP_IF_FALSE: the truth is all that matters."""
+    expression = step.take(0)
+    if expression is not None:
+        observer.lifting.truth(expression, bool(step.before[-1]))
+
+
+def test_or_pop(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+    """JUMP_IF_TRUE_OR_POP, JUMP_IF_FALSE_OR_POP: a jump keeps the value."""
+    expression = step.peek(0)
+    test(observer, step, stack)
+    if len(stack) == len(step.before):
+        observer.push(stack, expression)
+
+
+def subscript(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+    """BINARY_SUBSCR: an element, or a part of a tuple."""
+    container, key = step.before[-2:]
+    if step.aligned == 1:
+        step.operands.clear()
+    elif type(key) is slice and builtin_base(container) is tuple:
+        _part(observer, step, stack)
+    else:
+        claim(observer, step, stack)
+
+
+def _part(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+    container, key = step.before[-2:]
+    lifting = observer.lifting
+    if lifting.inside(key) or builtin_base(stack[-1]) is not tuple:
+        return
+    for place, index in enumerate(range(*key.indices(len(container)))):
+        expression = lifting.at(container, Kind.INDEX, index)
+        lifting.place(stack[-1], Kind.INDEX, place, expression)
+    _drop_known(observer, step)

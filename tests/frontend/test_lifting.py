@@ -1,0 +1,383 @@
+"""Lifting of numbers: values that keep changing, exactly and without new records."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from magweld.frontend.traced import trace
+
+
+@pytest.fixture
+def x():
+    return torch.tensor([1.0, -2.0, 3.0])
+
+
+def exact(left, right):
+    """Whether two results agree in types and in every bit."""
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, torch.Tensor):
+        return left.dtype == right.dtype and torch.equal(
+            left.nan_to_num(7.0), right.nan_to_num(7.0)
+        )
+    if isinstance(left, (tuple, list)):
+        return len(left) == len(right) and all(map(exact, left, right))
+    if isinstance(left, dict):
+        return list(left) == list(right) and all(exact(left[k], right[k]) for k in left)
+    if isinstance(left, float):
+        return left.hex() == right.hex()
+    return left == right
+
+
+def run(function, *calls, **options):
+    """Call the traced form on several arguments, compare each; return the form."""
+    traced = trace(function, backend="eager", **options)
+    for args in calls:
+        mine, theirs = traced(*args), function(*args)
+        assert exact(mine, theirs), f"{args}: {mine}, {theirs}\n{traced.explain()}"
+    return traced
+
+
+def lifted(function, *values, records=3):
+    """Check that a function of one number needs few records for many values."""
+    traced = run(function, *((value,) for value in values))
+    assert traced.stats()["records"] <= records, traced.explain()
+    assert traced.stats()["hits"] >= len(values) - records - 2
+    return traced
+
+
+INTEGERS = (5, 6, 7, 8, -3, 0, 1, 10**30, -(2**70), 9)
+FLOATS = (0.1, 0.2, 0.3, 1e300, math.inf, -0.0, 5e-324, 1 / 3, -2.5)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda n: n + 1,
+        lambda n: (n - 2, 3 - n, n * n, -n, +n, ~n),
+        lambda n: (n // 7, n % 7, -n // 7, -n % 7, n / 7),
+        lambda n: (n & 255, n | 1, n ^ 3, n << 2, n >> 1),
+        lambda n: [n, {"n": n + 1}, (n,)],
+        lambda n: (min(n, 3), max(n, 3), abs(n), round(n)),
+        lambda n: (n < 2**100, n is None, isinstance(n, int)),
+        lambda n: (int(n), bool(n), pow(n, 2), math.gcd(n, 4)),
+    ],
+)
+def test_integers(function):
+    lifted(function, *INTEGERS)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda v: v + 0.2,
+        lambda v: (v - 2, 3 - v, v * v, -v, v / 3),
+        lambda v: (v // 0.7, v % 0.7),
+        lambda v: (min(v, 3.0), max(v, 3.0), abs(v)),
+        lambda v: {"a": [v], "b": float(v)},
+        lambda v: math.floor(v * 0 + 2.5) if v == v and abs(v) < 1e9 else 0,
+    ],
+)
+def test_floats(function):
+    lifted(function, *FLOATS, records=5)
+
+
+def test_not_a_number():
+    lifted(lambda v: v * 2.0, 1.0, 2.0, 3.0, math.nan, 4.0, math.nan)
+
+
+def test_power_may_change_its_type():
+    lifted(lambda n: n**2, *INTEGERS)
+    traced = run(lambda n: 2**n, *((n,) for n in (1, 2, 3, 4, -1, -2, 5)))
+    assert traced.stats()["hits"] >= 3
+
+
+def test_minimum_of_mixed_types():
+    run(lambda n: min(n, 2.5), *((n,) for n in (1, 2, 3, 4, 1, 0, 9)))
+
+
+def test_branches_are_guarded_by_truth(x):
+    traced = run(
+        lambda x, n: x * 2 if n > 4 else x + n, *((x, n) for n in (*range(12), 3, 9))
+    )
+    assert traced.stats()["records"] <= 4, traced.explain()
+    guards = [str(guard) for guard in traced.records[0].guards]
+    assert any("args[1] > 4" in guard for guard in guards), guards
+
+
+def test_truth_of_a_number(x):
+    traced = run(lambda x, n: x * 2 if n else x, *((x, n) for n in (3, 0, 4, 5, 0, 6)))
+    assert traced.stats()["records"] <= 4
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        torch.int64,
+        torch.int32,
+        torch.float32,
+        torch.float64,
+        torch.bfloat16,
+        torch.bool,
+    ],
+)
+def test_tensor_operand_keeps_the_promotion_of_numbers(dtype):
+    x = torch.tensor([1, 0, 1]).to(dtype)
+    whole = (
+        run(lambda x, n: (x + n, n * x, x - n, x / n), *((x, n) for n in range(1, 9)))
+        if dtype is not torch.bool
+        else None
+    )
+    assert whole is None or whole.stats()["hits"] >= 4
+    real = run(
+        lambda x, v: (x + v, v * x, x / v), *((x, v) for v in (0.1, 0.2, 0.3, 0.7))
+    )
+    assert real.stats()["hits"] == 1
+
+
+def test_comparison_with_a_tensor(x):
+    traced = run(lambda x, n: (x > n, n > x, x == n), *((x, n) for n in range(6)))
+    assert traced.stats()["records"] == 3
+
+
+def test_attribute_counter(twins):
+    class Counter(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.calls = 0
+            self.total = 0.5
+
+        def step(self, x):
+            self.calls += 1
+            self.total = self.total * 1.1
+            return x * self.calls + self.total
+
+    pair = twins(Counter)
+    outcomes = [pair.step(torch.ones(2)) for _ in range(12)]
+    assert outcomes[-6:] == ["hit"] * 6, pair.traced.explain()
+    assert type(pair.mine.calls) is int
+    assert pair.mine.calls == 12
+
+
+def test_counter_in_a_dict_a_list_and_a_slot(twins):
+    class Slots:
+        __slots__ = ("n",)
+
+    class State:
+        def __init__(self):
+            self.table = {"n": 0}
+            self.items = [0, "a"]
+            self.made = []
+
+        def step(self, x):
+            self.table["n"] += 1
+            self.items[0] += 2
+            return x * self.table["n"] + self.items[0]
+
+    pair = twins(State)
+    outcomes = [pair.step(torch.ones(2)) for _ in range(10)]
+    assert outcomes[-4:] == ["hit"] * 4, pair.traced.explain()
+
+
+def test_counter_in_a_closure_and_a_global(x):
+    calls = 0
+
+    def count(x):
+        nonlocal calls
+        calls += 1
+        return x * calls
+
+    traced = trace(count, backend="eager")
+    for number in range(1, 9):
+        assert torch.equal(traced(x), x * number)
+    assert calls == 8
+    assert traced.stats()["hits"] >= 4, traced.explain()
+
+
+def test_numbers_travel_through_calls(x):
+    def scaled(x, factor, *rest, offset=0, **more):
+        return x * factor + offset + sum(rest) * 0 + len(more), factor + rest[0]
+
+    def outer(x, n):
+        y, m = scaled(x, n, n + 1, 3, offset=n * 2, name="a")
+        return y, m, (lambda: n + 1)(), [k for k in (n, n + 1)]
+
+    traced = run(outer, *((x, n) for n in range(8)))
+    assert traced.stats()["hits"] >= 4 or traced.stats()["records"] <= 8
+
+
+def test_numbers_travel_through_calls_without_sum(x):
+    def scaled(x, factor, *rest, offset=0, **more):
+        return x * factor + offset + more["k"], factor + rest[0]
+
+    def outer(x, n):
+        y, m = scaled(x, n, n + 1, 3, offset=n * 2, k=n)
+        return y, m, (lambda: n + 1)()
+
+    traced = run(outer, *((x, n) for n in range(8)))
+    assert traced.stats()["records"] == 3, traced.explain()
+
+
+def test_number_in_new_objects(x):
+    class Box:
+        def __init__(self, n):
+            self.n = n
+
+        @property
+        def next(self):
+            return self.n + 1
+
+    def make(x, n):
+        box = Box(n)
+        box.m = box.next
+        return x * box.n, vars(box)
+
+    traced = run(make, *((x, n) for n in range(8)))
+    assert traced.stats()["records"] == 3, traced.explain()
+
+
+def test_text_and_keys_need_the_value(x):
+    traced = run(
+        lambda x, n: (x * n, f"{n} calls", {n: 1}, str(n)),
+        *((x, n) for n in (1, 2, 3, 4, 2, 3, 1)),
+    )
+    assert traced.stats()["records"] == 4, traced.explain()
+
+
+def test_index_and_slice_bounds():
+    x = torch.arange(12.0)
+    run(lambda x, n: x[n], *((x, n) for n in (1, 2, 3, 4, 5, -1)))
+    run(lambda x, n: x[:n] * 2, *((x, n) for n in (1, 2, 3, 4, 5, -1)))
+    run(lambda x, n: x[n:, None], *((x, n) for n in (1, 2, 3, 4, 5, 40)))
+    run(lambda x, n: torch.zeros(n, 2) + n, *((x, n) for n in (1, 2, 3, 4, 5, 0)))
+    run(lambda x, n: [1, 2, 3, 4, 5, 6][n], *((x, n) for n in (1, 2, 3, 4, 5, 0)))
+
+
+def test_loop_over_a_range_is_guarded(x):
+    def repeat(x, n):
+        for _ in range(n):
+            x = x + 1
+        return x * n
+
+    traced = run(repeat, *((x, n) for n in (1, 2, 3, 4, 2, 3, 4, 1)))
+    assert traced.stats()["records"] == 4
+
+
+def test_operator_that_raises_for_some_numbers():
+    x = torch.tensor([4, 5, 6])
+    traced = trace(lambda x, n: x // n, backend="eager")
+    for n in (1, 2, 3, 4, 5):
+        assert torch.equal(traced(x, n), x // n)
+    assert traced.stats()["hits"] == 2
+    with pytest.raises(RuntimeError):
+        traced(x, 0)
+    with pytest.raises(RuntimeError):
+        trace(lambda x, n: x**n, backend="eager")(x, -1)
+
+
+def test_operator_that_raises_is_handled_by_the_program():
+    def divide(x, n):
+        try:
+            return x // n
+        except RuntimeError:
+            return x
+
+    run(divide, *((torch.tensor([4, 5]), n) for n in (1, 2, 3, 4, 0, 5)))
+
+
+def test_division_by_a_lifted_zero(x):
+    def divide(x, n):
+        try:
+            return x * (6 / n)
+        except ZeroDivisionError:
+            return x
+
+    run(divide, *((x, n) for n in (1, 2, 3, 4, 0, 5, 0)))
+
+
+def test_random_numbers_with_a_lifted_rate():
+    x = torch.ones(100)
+    traced = trace(lambda x, p: nn.functional.dropout(x, p) * p, backend="eager")
+    for p in (0.1, 0.2, 0.3, 0.4, 0.5):
+        torch.manual_seed(3)
+        mine, state = traced(x, p), torch.get_rng_state()
+        torch.manual_seed(3)
+        assert torch.equal(mine, nn.functional.dropout(x, p) * p)
+        assert torch.equal(state, torch.get_rng_state())
+
+
+def test_predicate_with_a_lifted_number(x):
+    run(
+        lambda x, n: x * 2 if (x > n).any() else x,
+        *((x, n) for n in (0, 1, 2, 3, 4, 2, 5)),
+    )
+
+
+def test_types_have_records_of_their_own(x):
+    traced = run(
+        lambda x, n: x * n, *((x, n) for n in (1, 2, 3, 1.0, 2.0, 3.0, 4, 4.0, True))
+    )
+    assert traced.stats()["hits"] == 4
+
+
+def test_small_numbers_are_told_apart_by_place(x):
+    """Two values that are one object keep the expressions of their own places."""
+
+    def mix(x, a, b):
+        c, d = b, a
+        e = 1
+        return x * c + d, c, d, e, (a, b, 1)
+
+    traced = run(mix, *((x, a, b) for a in (1, 2, 3) for b in (1, 2, 3)))
+    assert traced.stats()["records"] <= 6, traced.explain()
+
+
+def test_dynamic_off(x):
+    traced = run(lambda x, n: x * n, *((x, n) for n in range(5)), dynamic=False)
+    assert traced.stats()["records"] == 5
+
+
+def test_marked_numbers_are_lifted_at_once(x):
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.step = 0
+
+        def forward(self, x, n):
+            self.step += 1
+            return x * n + self.step
+
+    model = Model()
+    traced = trace(model, backend="eager", dynamic={"n": True, "self.step": True})
+    for n in range(4):
+        assert torch.equal(traced(x, n), x * n + n + 1)
+    assert traced.stats()["records"] == 1, traced.explain()
+    with pytest.raises(ValueError, match="dynamic"):
+        trace(model, dynamic=7)
+
+
+def test_a_callable_backend_gets_graphs_without_numbers(x):
+    seen = []
+
+    def backend(gm, inputs):
+        seen.append([n.name for n in gm.graph.nodes if n.op == "placeholder"])
+        return gm.forward
+
+    traced = trace(lambda x, n: x * n, backend=backend)
+    for n in (1, 2, 3, 4, 4, 4, 4, 5):
+        assert torch.equal(traced(x, n), x * n)
+    assert seen == [["args_0"], ["args_0"], ["args_0"]]
+
+
+def test_gradients_with_a_lifted_number():
+    x = torch.ones(3, requires_grad=True)
+    traced = trace(lambda x, n: (x * n).sum(), backend="eager")
+    for n in (1, 2, 3, 4, 5):
+        traced(x, n).backward()
+        assert torch.equal(x.grad, torch.full((3,), float(n)))
+        x.grad = None
+    assert traced.stats()["hits"] == 2
