@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextvars
+import enum
 import functools
 import os
 import sys
@@ -57,7 +58,8 @@ def is_library_file(filename: str) -> bool:
 def is_library(obj: Any) -> bool:
     """Return whether a function, class or module belongs to a library."""
     if type(obj) is types.FunctionType:
-        return is_library_file(obj.__code__.co_filename)
+        # A decorator of a library makes functions with state of the user's.
+        return not obj.__closure__ and is_library_file(obj.__code__.co_filename)
     if is_class(obj) and is_immutable(obj):
         return True
     name = class_dict(obj).get("__module__") if is_class(obj) else obj.__name__
@@ -65,7 +67,9 @@ def is_library(obj: Any) -> bool:
     if module is None:
         return False
     filename = module.__dict__.get("__file__")
-    return type(filename) is not str or is_library_file(filename)
+    if type(filename) is not str:
+        return name in sys.builtin_module_names
+    return is_library_file(filename)
 
 
 def scalar_data(obj: Any) -> Any:
@@ -116,8 +120,10 @@ def _function(obj: types.FunctionType) -> View:
     ]
     cells = zip(code.co_freevars, obj.__closure__ or (), strict=True)
     parts += [(f"<{name}>", cell) for name, cell in cells]
-    space = obj.__globals__
-    parts += [(f"<{name}>", space[name]) for name in code_names(code) if name in space]
+    if not is_library_file(code.co_filename):
+        space = obj.__globals__
+        names = [name for name in code_names(code) if name in space]
+        parts += [(f"<{name}>", space[name]) for name in names]
     return View(code, parts + _namespace(obj))
 
 
@@ -132,9 +138,21 @@ _HIDDEN: Final = frozenset(
 )
 
 
+# Made with the class, and told by its layout.
+_DESCRIPTORS: Final = (
+    types.MemberDescriptorType,
+    types.GetSetDescriptorType,
+    collections._tuplegetter,  # type: ignore[attr-defined]
+)
+
+
 def _class(obj: type) -> View:
     space = class_dict(obj)
-    parts = [(name, space[name]) for name in space if name not in _HIDDEN]
+    parts = [
+        (name, space[name])
+        for name in space
+        if name not in _HIDDEN and type(space[name]) not in _DESCRIPTORS
+    ]
     bases = [(f"__bases__[{i}]", base) for i, base in enumerate(obj.__bases__)]
     return View(obj.__qualname__, bases + parts)
 
@@ -257,11 +275,9 @@ def is_atom(obj: Any) -> bool:
         return False
     if type(obj) is types.FunctionType or is_class(obj):
         return is_library(obj)
-    return is_identity(obj) or type(obj) in (
-        types.MemberDescriptorType,
-        types.GetSetDescriptorType,
-        collections._tuplegetter,  # type: ignore[attr-defined]
-    )
+    if isinstance(obj, enum.Enum):
+        return is_library(type(obj))
+    return is_identity(obj)
 
 
 def view_of(obj: Any) -> View:

@@ -1,0 +1,1 @@
+"""A fuzzer: small generated programs, traced and checked against eager."""

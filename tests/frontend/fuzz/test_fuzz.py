@@ -1,0 +1,31 @@
+"""Generated programs: whatever changes between calls, results and effects are eager's."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from .generate import Program, generate
+from .minimise import minimise
+from .running import run_program
+
+PROGRAMS = 60
+
+
+def test_generated_programs(request: pytest.FixtureRequest) -> None:
+    count = request.config.getoption("--fuzz-programs", default=None) or PROGRAMS
+    first = request.config.getoption("--fuzz-seed", default=None) or 0
+    totals: Counter[str] = Counter()
+    for seed in range(first, first + count):
+        program = generate(seed)
+        report = run_program(program)
+        assert not report.failure, explanation(program)
+        totals.update(report.stats)
+    assert totals["hits"] > totals["calls"] // 4, totals
+
+
+def explanation(program: Program) -> str:
+    """Return the smallest program that fails, and how."""
+    smallest = minimise(program, lambda item: bool(run_program(item).failure))
+    return f"{run_program(smallest).failure}\n{smallest}"
