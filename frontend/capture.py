@@ -91,12 +91,14 @@ class Capture:
         mock: Its effects and result.
         input_paths: How the graph inputs are reached.
         pinned: Paths that were to be lifted, but whose value decided about the run.
+        grad_enabled: Grad mode before the run.
     """
 
     graph: OperatorGraph
     program: GuardProgram
     mock: Mock
     input_paths: tuple[str, ...]
+    grad_enabled: bool
     pinned: tuple[str, ...] = ()
 
     @property
@@ -227,7 +229,7 @@ def _finish(
     paths = [path_of(item.node) for item in graph.inputs]
     paths += map(text_of, graph.scalars)
     pinned = () if settled is None else settled.pinned
-    return Capture(graph, program, mock, tuple(paths), pinned)
+    return Capture(graph, program, mock, tuple(paths), state[0], pinned)
 
 
 @contextlib.contextmanager

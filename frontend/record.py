@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+import torch
 from torch import fx
 
+from magweld.diagnostics import MagweldError
 from magweld.frontend.catalogue import Break
 from magweld.frontend.guards.guard import Guard, GuardProgram
 from magweld.frontend.mock.steps import Mock, Output
@@ -24,6 +26,10 @@ class Inspectable(Protocol):
         """Return what was decided, for `explain()`."""
 
 
+class GraphFailedError(Exception):
+    """A graph raised before it had any effect; never leaves the front end."""
+
+
 @dataclass
 class Record:
     """What one monitored run has left for later calls.
@@ -34,6 +40,8 @@ class Record:
         mock: Effects and result after the graph.
         input_paths: How each graph input is reached, as expressions.
         compiled: What the backend returned.
+        repeatable: Whether running the graph again changes nothing.
+        grad_enabled: Grad mode in which the record is valid.
         breaks: Why the backend was not used, if so.
         hits: Calls answered.
         number: Its place in the order in which records were made.
@@ -44,6 +52,8 @@ class Record:
     mock: Mock
     input_paths: tuple[str, ...]
     compiled: Callable[..., Any]
+    repeatable: bool = False
+    grad_enabled: bool = True
     breaks: list[Break] = field(default_factory=list)
     hits: int = 0
     number: int = 0
@@ -86,9 +96,21 @@ class Record:
 
         Returns:
             What the program would return.
+
+        Raises:
+            GraphFailedError: An operator raised and nothing has happened yet; an
+                ordinary run shows the exception and the effects before it.
         """
         count = self._inputs
-        outputs = self.compiled(*fetched[:count])
+        try:
+            outputs = self.compiled(*fetched[:count])
+        except MagweldError:
+            raise
+        except Exception as error:
+            torch._C._set_grad_enabled(self.grad_enabled)
+            if self.repeatable:
+                raise GraphFailedError(f"{type(error).__name__}: {error}") from None
+            raise
         if self._plain is not None:
             return outputs[self._plain]
         return self.mock.replay(fetched[count:], outputs)

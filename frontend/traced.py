@@ -27,7 +27,7 @@ from magweld.frontend.explain import Miss, Recompile, explain
 from magweld.frontend.lifting.policy import Dynamic, LiftingPolicy, lifting_policy
 from magweld.frontend.lifting.programs import LiftedGraph, LiftedGraphError
 from magweld.frontend.operators.recorder import OperatorRecorder
-from magweld.frontend.record import Record
+from magweld.frontend.record import GraphFailedError, Record
 
 # Calls without a fitting record that `explain(recompiles=True)` remembers.
 MAX_RECOMPILES = 32
@@ -125,7 +125,10 @@ class Traced:
                 try:
                     return record.run(verdict)
                 except LiftedGraphError:
-                    return self._magweld_target(*args, **kwargs)
+                    reason = ""
+                except GraphFailedError as error:
+                    reason = str(error)
+                return self._run_instead(args, kwargs, reason)
             failures.append((record, verdict))
         return self._miss(args, kwargs, failures)
 
@@ -160,6 +163,13 @@ class Traced:
             self._count("calls", "misses")
             self._note(Break(CATALOGUE["torch-mode"], "", ""))
         return self._magweld_target(*args, **kwargs)
+
+    def _run_instead(self, args: Any, kwargs: Any, reason: str) -> Any:
+        # An operator raises for the values of now: eager tells how, and when.
+        result = self._magweld_target(*args, **kwargs)
+        if reason:
+            self._note(Break(CATALOGUE["backend-failed"], reason, ""))
+        return result
 
     def _miss(self, args: Any, kwargs: Any, failures: list[Any]) -> Any:
         self._count("misses")
@@ -218,6 +228,8 @@ class Traced:
             mock=captured.mock,
             input_paths=captured.input_paths,
             compiled=run_eagerly(module, []),
+            repeatable=captured.graph.repeatable,
+            grad_enabled=captured.grad_enabled,
         )
         if captured.graph.is_empty:
             return record

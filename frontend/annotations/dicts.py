@@ -36,7 +36,7 @@ def _dict_get(observer: Observer, call: NativeCall) -> None:
 def _dict_pop(observer: Observer, call: NativeCall) -> None:
     read_item(_graph(observer), call.args[0], call.args[1])
     if dict.get(call.args[0], call.args[1], ABSENT) is not ABSENT:
-        before_write(_graph(observer), call.args[0], Extent.KEY, call.args[1])
+        before_write(_graph(observer), call.args[0], Extent.DELETION, call.args[1])
 
 
 def _dict_setdefault(observer: Observer, call: NativeCall) -> None:
@@ -47,6 +47,11 @@ def _dict_setdefault(observer: Observer, call: NativeCall) -> None:
 
 def _dict_set(observer: Observer, call: NativeCall) -> None:
     before_write(_graph(observer), call.args[0], Extent.KEY, call.args[1])
+
+
+def _dict_delete(observer: Observer, call: NativeCall) -> None:
+    read_item(_graph(observer), call.args[0], call.args[1])
+    before_write(_graph(observer), call.args[0], Extent.DELETION, call.args[1])
 
 
 def _dict_keys(observer: Observer, call: NativeCall) -> None:
@@ -118,7 +123,8 @@ def _dict_methods(kind: type) -> tuple[tuple[Any, Entry], ...]:
         _dict_subscript: "__getitem__",
         _dict_pop: "pop",
         _dict_setdefault: "setdefault",
-        _dict_set: "__setitem__ __delitem__",
+        _dict_set: "__setitem__",
+        _dict_delete: "__delitem__",
         _dict_keys: "keys __iter__ __reversed__",
         _dict_all: "values items copy",
         _dict_length: "__len__",

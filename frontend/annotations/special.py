@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import builtins
 import math
 from types import FunctionType
@@ -27,7 +28,7 @@ from magweld.frontend.state.contents import (
 )
 from magweld.frontend.state.lookup import lookup_generic
 from magweld.frontend.state.mro import is_class
-from magweld.frontend.state.refgraph import RefGraph
+from magweld.frontend.state.refgraph import Kind, RefGraph
 from magweld.frontend.state.values import is_scalar
 
 if TYPE_CHECKING:
@@ -92,8 +93,12 @@ def _check_class(observer: Observer, target: Any, name: str) -> bool:
         return check in _PLAIN_CHECKS
     register_function(observer.session, check)
     if observer.session.annotations.find(check) is not None:
-        # Abstract base classes answer from their registries, unobserved.
+        # Abstract base classes answer from their registries, unobserved; the token
+        # changes with each registration.
         observer.session.quiet = observer
+        graph = _graph(observer)
+        token = graph.constant(abc.get_cache_token)
+        graph.read(token, Kind.QUERY, (), abc.get_cache_token())
     return True
 
 

@@ -18,6 +18,7 @@ from magweld.frontend.guards.guard import (
     failure,
     shown,
 )
+from magweld.frontend.guards.sameness import same_names, same_objects
 from magweld.frontend.guards.versions import (
     UNCHANGED,
     Shortcut,
@@ -183,7 +184,10 @@ class Builder:
     ) -> None:
         variable = f"v{len(self._variables)}" if first else "t"
         read = emit.name(variable)
-        if is_scalar(value):
+        if id(value) in self._graph.pinned:
+            test = emit.is_not(read, self.names.constant(value))
+            expected = f"is {value!r}"
+        elif is_scalar(value):
             test = emit.scalar_differs(self.names, read, value)
             expected = f"== {value!r}"
         elif target is None or target.constant:
@@ -350,20 +354,10 @@ def _differs(names: Names, value: ast.expr, expected: Any) -> ast.expr:
     return emit.compare(value, ast.NotEq(), names.literal(expected))
 
 
-def same_objects(left: Any, right: Any) -> bool:
-    """Return whether two tuples or sets agree in values and types."""
-    if left != right:
-        return False
-    if isinstance(left, frozenset):
-        return {(type(x), x) for x in left} == {(type(x), x) for x in right}
-    return all(type(a) is type(b) for a, b in zip(left, right, strict=True))
-
-
 def _keys_differ(names: Names, value: ast.expr, expected: Any) -> ast.expr:
-    if all(type(key) is str for key in expected):
-        return _differs(names, value, expected)
-    same = emit.call(names.constant(same_objects), value, names.constant(expected))
-    return ast.UnaryOp(ast.Not(), same)
+    texts = all(type(key) is str for key in expected)
+    same = names.constant(same_names if texts else same_objects)
+    return ast.UnaryOp(ast.Not(), emit.call(same, value, names.constant(expected)))
 
 
 _COMPARED = {

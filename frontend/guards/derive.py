@@ -91,7 +91,10 @@ def _guard_identities(builder: Builder, graph: RefGraph) -> None:
     external = [
         node for node in graph.nodes.values() if node.external and not node.constant
     ]
-    written = [graph.nodes[key] for key in graph.snapshots]
+    holders = dict.fromkeys(
+        [*graph.snapshots, *(key for key, _ in graph.slot_snapshots)]
+    )
+    written = [graph.nodes[key] for key in holders]
     for node in written:
         for other in external:
             if other is not node and type(other.obj) is type(node.obj):
@@ -115,6 +118,15 @@ def _guard_tensors(builder: Builder, recorder: OperatorRecorder) -> None:
         nodes,
         check.reason,
     )
+    if recorder.tensors.reads_offsets:
+        offsets = [tensor.storage_offset() for tensor in tensors]
+        builder.external(
+            Category.TENSOR,
+            f"storage_offset of {names}{more}",
+            "as recorded",
+            lambda *now: [tensor.storage_offset() for tensor in now] == offsets,
+            nodes,
+        )
     if recorder.written:
         builder.external(
             Category.ALIAS,

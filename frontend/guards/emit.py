@@ -82,6 +82,9 @@ def type_differs(names: Names, value: ast.expr, kind: type) -> ast.expr:
 def scalar_differs(names: Names, value: ast.expr, expected: Any) -> ast.expr:
     """Return a test of type and value of a scalar, bits of floats included."""
     kind = type(expected)
+    if expected != expected:
+        # Containers find a NaN by identity, so its bits do not say everything.
+        return is_not(value, names.constant(expected))
     if kind in (bool, type(None), type(Ellipsis), type(NotImplemented)):
         return is_not(value, names.literal(expected))
     bits = {float: float_bits, complex: complex_bits}.get(kind)
@@ -142,7 +145,11 @@ def _keys(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
 
 
 def _members(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
-    return call(names.constant(frozenset), base)
+    if _is_exact(edge):
+        return call(names.constant(tuple), base)
+    return call(
+        names.constant(tuple), call(_base_method(edge, "__iter__", names), base)
+    )
 
 
 def _instance_dict(edge: Edge, base: ast.expr, names: Names) -> ast.expr:

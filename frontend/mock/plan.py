@@ -7,16 +7,18 @@ import types
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.lifting.expressions import Expression
 from magweld.frontend.lifting.mock import Lifted, lift_recipe
 from magweld.frontend.mock import steps
-from magweld.frontend.mock.rebuild import Recipe, recipe_for
+from magweld.frontend.mock.rebuild import Recipe, namespace_fills, recipe_for
 from magweld.frontend.mock.steps import Call, Constant, Fetched, Made, Mock, Output
 from magweld.frontend.rules.names import cell_value
 from magweld.frontend.state.contents import builtin_base
+from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import ABSENT
 from magweld.frontend.state.refgraph import Kind, Node, RefGraph
 from magweld.frontend.state.values import is_identity, is_scalar
@@ -41,7 +43,8 @@ class Planner:
         self._made: dict[int, int] = {}
         self._makes: list[steps.Step] = []
         self._fills: list[steps.Step] = []
-        self._pending: list[tuple[int, Any, tuple[Any, ...]]] = []
+        self._pending: list[tuple[steps.Source, Any, tuple[Any, ...]]] = []
+        self._filled: set[int] = set()
         # Parts that a recipe made must not lose their ids while planning.
         self._kept: list[Any] = []
 
@@ -73,13 +76,22 @@ class Planner:
             return self._fetch(obj.expression)
         number = self.output_of(obj)
         if number is not None:
+            self._fill_tensor(number, obj)
             return Output(number)
         node = self.graph.find(obj)
         if node is not None and node.external:
             return Constant(obj) if node.constant else self._fetch(node)
-        if is_identity(obj):
+        if node is None and is_identity(obj):
             return Constant(obj)
         return self._make(obj)
+
+    def _fill_tensor(self, number: int, tensor: Any) -> None:
+        # Attributes that the run has given to a tensor which it made.
+        namespace = instance_dict(tensor)
+        if namespace and number not in self._filled:
+            self._filled.add(number)
+            fills = namespace_fills(tensor)
+            self._pending += [(Output(number), *fill) for fill in fills]
 
     def _fetch(self, item: Node | Expression) -> Fetched:
         if item not in self.fetched:
@@ -107,14 +119,14 @@ class Planner:
         index = self._made[id(obj)] = len(self._made)
         self._makes.append(steps.Make(index, recipe.make, parts, recipe.packed))
         for function, contents in recipe.fills:
-            self._pending.append((index, function, contents))
+            self._pending.append((Made(index), function, contents))
         return Made(index)
 
     def _fill(self) -> None:
         while self._pending:
-            index, function, contents = self._pending.pop(0)
+            target, function, contents = self._pending.pop(0)
             sources = tuple(self.source(part) for part in contents)
-            self._fills.append(Call(function, Made(index), sources, packed=True))
+            self._fills.append(Call(function, target, sources, packed=True))
 
     def _constants(self, recipe: Recipe) -> tuple[steps.Source, ...]:
         return tuple(Constant(part) for part in recipe.parts)
@@ -133,6 +145,8 @@ class Planner:
                 for index in range(len(before), len(after))
             )
             return [Call(list.extend, target, added, packed=True)]
+        if base is set:
+            return self._set_writes(node, target, after)
         items = tuple(
             self._at(node.obj, Kind.INDEX, index, item)
             for index, item in enumerate(after)
@@ -142,12 +156,28 @@ class Planner:
                 Call(deque.clear, target),
                 Call(deque.extend, target, items, packed=True),
             ]
-        replace = steps.replace_list if base is list else steps.replace_set
-        return [Call(replace, target, items, packed=True)]
+        return [Call(steps.replace_list, target, items, packed=True)]
+
+    def _set_writes(
+        self, node: Node, target: steps.Source, after: list[Any]
+    ) -> list[steps.Step]:
+        # Step by step as in the run: the order of iteration depends on the history.
+        states = [*self.graph.set_states[id(node.obj)], after]
+        result: list[steps.Step] = []
+        for old, new in pairwise(states):
+            gone = tuple(self.source(item) for item in old if item not in new)
+            come = tuple(self.source(item) for item in new if item not in old)
+            if old and not new:
+                result.append(Call(set.clear, target))
+            elif gone:
+                result.append(Call(set.difference_update, target, gone, packed=True))
+            if come:
+                result.append(Call(set.update, target, come, packed=True))
+        return result
 
     def _dict_writes(self, node: Node, target: steps.Source) -> list[steps.Step]:
         owner: Any = OrderedDict if isinstance(node.obj, OrderedDict) else dict
-        before, after = self.graph.snapshots[id(node.obj)], node.obj
+        after = node.obj
         if node.owned:
             result: list[steps.Step] = [Call(owner.clear, target)]
             for key in dict.keys(after):
@@ -155,15 +185,15 @@ class Planner:
                 parts = (self.source(key), self._at(after, Kind.ITEM, key, value))
                 result.append(Call(owner.__setitem__, target, parts))
             return result
-        _check_order(before, after)
         result = []
-        for key in node.written:
+        for key, moved in node.written.items():
+            if moved:
+                # On a hit it may be there although it was not in the recorded run.
+                result.append(Call(steps.discard_key, target, (self.source(key),)))
             value = dict.get(after, key, ABSENT)
             if value is not ABSENT:
                 parts = (self.source(key), self._at(after, Kind.ITEM, key, value))
                 result.append(Call(owner.__setitem__, target, parts))
-            elif key in before:
-                result.append(Call(owner.__delitem__, target, (self.source(key),)))
         return result
 
     def _slot_write(self, node: Node, descriptor: Any, before: Any) -> list[steps.Step]:
@@ -187,10 +217,3 @@ class Planner:
             return [] if before is ABSENT else [Call(descriptor.__delete__, target)]
         part = self._at(node.obj, Kind.SLOT, descriptor, value)
         return [Call(descriptor.__set__, target, (part,))]
-
-
-def _check_order(before: dict[Any, Any], after: dict[Any, Any]) -> None:
-    # A key that was deleted and set again has moved to the end.
-    kept = [key for key in before if key in after]
-    if kept != [key for key in dict.keys(after) if key in before]:
-        raise StopRecordingError("result-object", "a dict whose order changed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.mock.steps import (
     fill_namespace,
     make_function,
+    make_partial,
     replace_list,
     replace_set,
     set_cell,
@@ -74,7 +76,14 @@ def _dict(obj: dict[Any, Any]) -> Recipe:
     return Recipe(type(obj), late=True, fills=((extend_dict, _pairs(obj)),))
 
 
+def _check_order(items: tuple[Any, ...]) -> None:
+    # The order of iteration depends on how a set came about.
+    if tuple(set(items)) != items:
+        raise StopRecordingError("result-object", "a set with an order of its own")
+
+
 def _set(obj: set[Any]) -> Recipe:
+    _check_order(tuple(obj))
     return Recipe(set, late=True, fills=((replace_set, tuple(obj)),))
 
 
@@ -89,6 +98,7 @@ def _tuple(obj: tuple[Any, ...]) -> Recipe:
 
 
 def _frozenset(obj: frozenset[Any]) -> Recipe:
+    _check_order(tuple(obj))
     return Recipe(frozenset, tuple(obj), packed=True)
 
 
@@ -118,12 +128,24 @@ def _function(obj: types.FunctionType) -> Recipe:
         obj.__qualname__,
         obj.__defaults__,
         obj.__kwdefaults__,
+        obj.__annotations__,
         *(obj.__closure__ or ()),
     )
-    return Recipe(make_function, parts, fills=_namespace_fills(obj))
+    return Recipe(make_function, parts, fills=namespace_fills(obj))
+
+
+def _plain_object(obj: object) -> Recipe:
+    return Recipe(object)
+
+
+def _partial(obj: functools.partial[Any]) -> Recipe:
+    parts = (obj.func, obj.args, obj.keywords)
+    return Recipe(make_partial, parts, fills=namespace_fills(obj))
 
 
 _BY_TYPE: Final[dict[type, Callable[[Any], Recipe]]] = {
+    object: _plain_object,
+    functools.partial: _partial,
     list: _list,
     dict: _dict,
     OrderedDict: _dict,
@@ -139,7 +161,8 @@ _BY_TYPE: Final[dict[type, Callable[[Any], Recipe]]] = {
 }
 
 
-def _namespace_fills(obj: Any) -> tuple[Fill, ...]:
+def namespace_fills(obj: Any) -> tuple[Fill, ...]:
+    """Return what fills the instance dict of a new object."""
     namespace = instance_dict(obj)
     return ((fill_namespace, _pairs(namespace)),) if namespace else ()
 
@@ -165,12 +188,18 @@ def _slot_fill(obj: Any, descriptor: Any) -> list[Fill]:
     return [(fill, (value,))]
 
 
+def _set_content(obj: Any) -> tuple[Fill, ...]:
+    items = tuple(set.__iter__(obj))
+    _check_order(items)
+    return ((replace_set, items),)
+
+
 _CONTENT: Final[dict[type, Callable[[Any], tuple[Fill, ...]]]] = {
     object: lambda obj: (),
     dict: lambda obj: ((extend_dict, _pairs(obj)),),
     OrderedDict: lambda obj: ((extend_dict, _pairs(obj)),),
     list: lambda obj: ((replace_list, tuple(list.__iter__(obj))),),
-    set: lambda obj: ((replace_set, tuple(set.__iter__(obj))),),
+    set: _set_content,
 }
 
 
@@ -183,7 +212,7 @@ def _instance(obj: Any) -> Recipe:
     content = _CONTENT.get(native)
     if content is None or is_immutable(cls) or native is defaultdict:
         raise StopRecordingError("result-object", cls.__qualname__)
-    fills = (*content(obj), *_namespace_fills(obj), *_slot_fills(obj))
+    fills = (*content(obj), *namespace_fills(obj), *_slot_fills(obj))
     return Recipe(native.__new__, (cls,), late=True, fills=fills)
 
 
@@ -196,4 +225,4 @@ def _tuple_instance(obj: Any) -> Recipe:
     def make(parts: list[Any]) -> Any:
         return tuple.__new__(cls, parts)
 
-    return Recipe(make, items, packed=True, fills=_namespace_fills(obj))
+    return Recipe(make, items, packed=True, fills=namespace_fills(obj))

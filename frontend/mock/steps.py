@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextvars
+import functools
 import types
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -165,11 +167,25 @@ def replace_set(target: set[Any], items: list[Any]) -> None:
     set.update(target, items)
 
 
+def discard_key(target: dict[Any, Any], key: Any) -> None:
+    """Delete an entry of a dict if it is there."""
+    if dict.__contains__(target, key):
+        owner: Any = OrderedDict if isinstance(target, OrderedDict) else dict
+        owner.__delitem__(target, key)
+
+
 def fill_namespace(target: Any, items: list[Any]) -> None:
     """Fill the instance dict of a new object from keys and values in turn."""
     namespace = target.__dict__
     for key, value in zip(items[::2], items[1::2], strict=True):
         namespace[key] = value
+
+
+def make_partial(
+    function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]
+) -> functools.partial[Any]:
+    """Make a partial call with the parts that it had."""
+    return functools.partial(function, *args, **keywords)
 
 
 def make_function(
@@ -179,10 +195,12 @@ def make_function(
     qualified: str,
     defaults: tuple[Any, ...] | None,
     keyword_defaults: dict[str, Any] | None,
+    annotations: dict[str, Any],
     *cells: types.CellType,
 ) -> types.FunctionType:
     """Make a function as a `def` statement does."""
     function = types.FunctionType(code, namespace, name, defaults, cells)
     function.__qualname__ = qualified
     function.__kwdefaults__ = keyword_defaults
+    function.__annotations__ = annotations
     return function

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import CO_GENERATOR
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +56,7 @@ class Observer:
         self, session: Session, frame: FrameType, rows: list[Row | None]
     ) -> None:
         self.session = session
-        self.frame = frame
+        self.frame: Any = frame
         self.code: CodeType = frame.f_code
         self.rows = rows
         self.previous: Row | None = None
@@ -125,6 +126,13 @@ class Observer:
         self.keyword_names = ()
         if awaited:
             raise StopRecordingError("operator-raised", awaited)
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether the frame, when it is left, can be resumed later."""
+        if not self.code.co_flags & CO_GENERATOR or self.previous is None:
+            return False
+        return self.previous.opname in ("YIELD_VALUE", "RETURN_GENERATOR")
 
     def where(self) -> Where | None:
         """Return the user's instruction: this one, or the one that led here."""

@@ -138,6 +138,12 @@ class Session:
             where = self.where()
             at = "" if where is None else str(where)
             self.stopped = Break(stop.refusal, stop.detail, at)
+            # The program goes on: what it drops from now on must go at once.
+            for observer in self._observers.values():
+                observer.frame = None
+            self._observers.clear()
+            self._active.clear()
+            self.graph.release()
 
     def where(self) -> Where | None:
         """Return the user's instruction that is running."""
@@ -179,6 +185,10 @@ class Session:
             return
         while self._active.pop() is not observer:
             pass
+        if not observer.is_suspended:
+            # A frame that is kept would keep the local variables.
+            del self._observers[frame]
+            observer.frame = None
         if observer.awaits_operator and self.stopped is None:
             self.stop(StopRecordingError("operator-raised", observer.awaits_operator))
 

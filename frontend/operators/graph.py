@@ -29,6 +29,7 @@ class OperatorGraph:
         grad_enabled: Grad mode when the run began.
         scalars: Numbers that it takes behind the tensors.
         effects: Whether it writes tensors or consumes random numbers.
+        repeatable: Whether running it changes nothing, not even random generators.
     """
 
     module: fx.GraphModule
@@ -38,6 +39,7 @@ class OperatorGraph:
     grad_enabled: bool
     scalars: tuple[Expression, ...] = ()
     effects: bool = False
+    repeatable: bool = False
 
     @property
     def examples(self) -> list[torch.Tensor]:
@@ -96,9 +98,15 @@ def build_graph(
     graph.lint()
     open_shapes = bool(recorder.tensors.shapes)
     module = fx.GraphModule({}, graph)
-    effects = has_effects(recorder.graph)
     return OperatorGraph(
-        module, inputs, trains, open_shapes, grad_enabled, tuple(numbers), effects
+        module,
+        inputs,
+        trains,
+        open_shapes,
+        grad_enabled,
+        tuple(numbers),
+        effects=has_effects(recorder.graph),
+        repeatable=not recorder.written and not recorder.tensors.draws,
     )
 
 
@@ -114,7 +122,7 @@ def _switches_grad(node: fx.Node) -> bool:
 def _trains(
     recorder: OperatorRecorder, nodes: list[fx.Node], grad_enabled: bool
 ) -> bool:
-    if not any(item.node.obj.requires_grad for item in recorder.inputs):
+    if not recorder.differentiates:
         return False
     return grad_enabled or any(
         _switches_grad(node) and node.args[0] is True for node in nodes
@@ -129,7 +137,7 @@ def _keeps_grad_mode(nodes: list[fx.Node], grad_enabled: bool) -> bool:
 def _needed(nodes: list[fx.Node], outputs: list[fx.Node]) -> set[fx.Node]:
     needed = set(outputs)
     for node in reversed(nodes):
-        if node in needed or node.meta.get("effect"):
+        if node in needed or node.meta.get("effect") or node.meta.get("fallible"):
             needed.add(node)
             needed.update(node.all_input_nodes)
     return needed

@@ -43,6 +43,10 @@ _OPERATOR_HOMES: Final = (
 )
 
 
+# Calls that tell where in its storage a tensor begins.
+OFFSET_READERS: Final = frozenset({"storage_offset"})
+
+
 class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
     """Records every torch call of a run; the operator layer of its session.
 
@@ -84,6 +88,11 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         if type(native) is not types.BuiltinFunctionType:
             return False
         return native_name(native).startswith(_OPERATOR_HOMES)
+
+    @property
+    def differentiates(self) -> bool:
+        """Whether a tensor of the run requires a gradient."""
+        return self.tensors.differentiates
 
     @property
     def inputs(self) -> list[GraphInput]:
@@ -165,6 +174,7 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
             self._read_value(node, "tensor-value", result)
             return
         self.tensors.note_writes(node, self._watch.written, self._watch.random)
+        node.meta["fallible"] = self._watch.fallible
         if kind is CallKind.STATE:
             node.meta["effect"] = True
             return
@@ -184,6 +194,7 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         result: Any,
     ) -> None:
         self.tensors.convert(args)
+        self.tensors.reads_offsets |= name in OFFSET_READERS
         tensors = [
             self.tensors.node(arg) for arg in args if isinstance(arg, torch.Tensor)
         ]

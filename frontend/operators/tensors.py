@@ -43,6 +43,8 @@ class TensorMap:
         shapes: Which shapes follow from values.
         written: Storages that were there before the run and were written.
         inputs: Tensors from before the run, by id, in order of first use.
+        reads_offsets: Whether the place of a tensor in its storage was read.
+        draws: Whether random numbers were drawn.
     """
 
     def __init__(self, graph: fx.Graph) -> None:
@@ -50,11 +52,18 @@ class TensorMap:
         self.shapes = Shapes()
         self.written: set[int] = set()
         self.inputs: dict[int, GraphInput] = {}
+        self.reads_offsets = False
+        self.draws = False
         self.session: Session | None = None
         self._nodes: dict[int, fx.Node] = {}
         self._tensors: dict[fx.Node, torch.Tensor] = {}
         self._storages: dict[int, bool] = {}
         self._forms: list[tuple[torch.Tensor, tuple[Any, ...]]] = []
+
+    @property
+    def differentiates(self) -> bool:
+        """Whether a tensor of the run requires a gradient."""
+        return any(tensor.requires_grad for tensor in self._tensors.values())
 
     def find(self, obj: Any) -> fx.Node | None:
         """Return the node of an object, None if it has none."""
@@ -74,6 +83,7 @@ class TensorMap:
         known = written & self._storages.keys()
         if known or random:
             node.meta["effect"] = True
+        self.draws |= random
         external = {storage for storage in known if self._storages[storage]}
         node.meta["writes"] = frozenset(known)
         node.meta["internal"] = not external and not random

@@ -18,6 +18,7 @@ class _Traits(NamedTuple):
     written_names: tuple[str, ...]
     normalizes: bool  # keeps running statistics
     listed: bool  # returns a list of tensors
+    fallible: bool  # raises for some values of tensors
 
 
 # Training updates the running statistics, arguments 3 and 4; the schema does not tell
@@ -29,6 +30,19 @@ _STATISTICS = (3, 4)
 _TRAINING = 5
 
 
+# Operators that raise for indices or matrices of some values.
+_FALLIBLE = frozenset(
+    f"aten::{name}"
+    for name in (
+        "index index_select index_add index_copy index_fill index_put gather scatter"
+        " scatter_add scatter_reduce take embedding embedding_bag _embedding_bag"
+        " nll_loss_forward nll_loss2d_forward multinomial bernoulli binomial normal"
+        " linalg_cholesky_ex linalg_inv_ex linalg_solve_ex _linalg_solve_ex"
+        " _linalg_check_errors linalg_ldl_factor_ex linalg_lu_factor_ex cholesky"
+        " _linalg_eigh _linalg_svd linalg_eig _ctc_loss grid_sampler_2d one_hot"
+        " bincount _assert_async _unsafe_index"
+    ).split()
+)
 # Operators of dynamic shape without the tag.
 _DYNAMIC = frozenset(
     {
@@ -64,6 +78,7 @@ def _traits(func: Any) -> _Traits:
         written_names=names,
         normalizes=schema.name in _BATCH_NORMS,
         listed=any("List" in item.type.kind() for item in schema.returns),
+        fallible=schema.name in _FALLIBLE,
     )
 
 
@@ -78,6 +93,7 @@ class OperatorWatch(_Mode):  # type: ignore[misc]
         reads: Whether one of them made a Python value of a tensor.
         random: Whether one of them consumed random numbers.
         listed: Whether one of them had a list of tensors as a result.
+        fallible: Whether one of them raises for some values.
         written: Storages that they wrote, by address.
     """
 
@@ -97,6 +113,7 @@ class OperatorWatch(_Mode):  # type: ignore[misc]
         self.reads = False
         self.random = False
         self.listed = False
+        self.fallible = False
         self.written: set[int] = set()
 
     def __torch_dispatch__(
@@ -110,6 +127,7 @@ class OperatorWatch(_Mode):  # type: ignore[misc]
         self.reads |= traits.reads
         self.random |= traits.random
         self.listed |= traits.listed
+        self.fallible |= traits.fallible
         kwargs = kwargs or {}
         for index in traits.written:
             if index < len(args):

@@ -73,7 +73,8 @@ def write_generic(observer: Observer, obj: Any, name: str, deletes: bool) -> Non
         if namespace is not None:
             if deletes:
                 read_item(graph, namespace.obj, name)
-            before_write(graph, namespace.obj, Extent.KEY, name)
+            extent = Extent.DELETION if deletes else Extent.KEY
+            before_write(graph, namespace.obj, extent, name)
 
 
 def _has_setter(descriptor: Any) -> bool:
@@ -95,5 +96,6 @@ def _write_slot(graph: RefGraph, obj: Any, descriptor: Any) -> None:
         before = descriptor.__get__(obj)
     except AttributeError:
         before = ABSENT
+    graph.check_end(before)
     graph.slot_snapshots.setdefault((id(obj), descriptor), before)
-    node.written.setdefault(descriptor)
+    node.written.setdefault(descriptor, False)

@@ -192,9 +192,11 @@ def write_subscript(
         raise StopRecordingError("native-operator", f"{name} of {owner}")
     graph = observer.session.graph
     if base is dict:
-        if name == "__delitem__":
+        deletes = name == "__delitem__"
+        if deletes:
             read_item(graph, container, key)
-        before_write(graph, container, Extent.KEY, key)
+        extent = Extent.DELETION if deletes else Extent.KEY
+        before_write(graph, container, extent, key)
         return
     if type(key) is slice:
         read_fields(observer, key)

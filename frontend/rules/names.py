@@ -43,7 +43,7 @@ def delete_global(observer: Observer, row: Row, stack: list[Any]) -> None:
     graph = observer.session.graph
     graph.constant(namespace)
     read_item(graph, namespace, row.argval)
-    before_write(graph, namespace, Extent.KEY, row.argval)
+    before_write(graph, namespace, Extent.DELETION, row.argval)
 
 
 def _cell(observer: Observer, row: Row) -> Node:
@@ -87,6 +87,7 @@ def store_deref(observer: Observer, row: Row, stack: list[Any]) -> None:
         lifting.note_store(slot_of(node.obj, Kind.CELL, None))
     if node.external:
         snapshots = observer.session.graph.slot_snapshots
+        observer.session.graph.check_end(cell_value(node.obj))
         snapshots.setdefault((id(node.obj), None), cell_value(node.obj))
         node.owned = True
 

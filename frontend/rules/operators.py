@@ -140,7 +140,11 @@ def _has_tensor(observer: Observer, *objects: Any) -> bool:
 
 def _update(observer: Observer, symbol: str, left: Any, right: Any) -> None:
     graph = observer.session.graph
-    if not is_scalar(right):
+    if builtin_base(left) is dict:
+        if type(right) not in (dict, OrderedDict, defaultdict):
+            raise StopRecordingError("native-operator", f"|= {type(right).__name__}")
+        read_all(graph, right)
+    elif not is_scalar(right):
         iterate(observer, right)
     tail = symbol == "+=" and type(left) is list
     before_write(graph, left, Extent.TAIL if tail else Extent.WHOLE)
@@ -227,7 +231,9 @@ def _check_identity_equality(observer: Observer, obj: Any) -> None:
 def is_op(observer: Observer, row: Row, stack: list[Any]) -> None:
     """IS_OP."""
     left, right = stack[-2], stack[-1]
-    if left is not right:
+    if left is right:
+        observer.session.graph.pin(left, right)
+    else:
         observer.session.graph.distinct(left, right)
 
 

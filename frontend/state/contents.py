@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from enum import Enum, auto
+from types import GeneratorType
 from typing import Any
 
 from magweld.frontend.catalogue import StopRecordingError
@@ -21,6 +22,7 @@ class Extent(Enum):
     """How much of a container a write determines."""
 
     KEY = auto()  # one key of a dict
+    DELETION = auto()  # one key of a dict, which goes
     TAIL = auto()  # elements behind the last one of a list
     WHOLE = auto()  # everything; the old content is guarded first
 
@@ -146,7 +148,7 @@ def _read_set(graph: RefGraph, node: Node) -> None:
     members = elements(node.obj)
     if not all(is_scalar(m) or is_identity(m) for m in members):
         raise StopRecordingError("opaque-key", "a set of objects")
-    graph.read(node, Kind.MEMBERS, None, frozenset(members))
+    graph.read(node, Kind.MEMBERS, None, tuple(members))
 
 
 def read_deep(graph: RefGraph, obj: Any) -> None:
@@ -176,16 +178,34 @@ def before_write(graph: RefGraph, obj: Any, extent: Extent, key: Any = None) -> 
     if not node.external:
         return
     graph.snapshots.setdefault(id(obj), copy_content(obj))
+    if builtin_base(obj) in SETS:
+        graph.set_states.setdefault(id(obj), []).append(elements(obj))
     if node.owned:
         return
-    if extent is Extent.KEY:
+    if extent in (Extent.KEY, Extent.DELETION):
         if not is_plain_key(key):
             raise StopRecordingError("opaque-key", type(key).__qualname__)
-        node.written.setdefault(key)
+        _check_replaced(graph, dict.get(obj, key))
+        _note_key(node, key, extent is Extent.DELETION)
     elif extent is Extent.TAIL:
         node.appended = True
     else:
         own(graph, node)
+
+
+def _check_replaced(graph: RefGraph, value: Any) -> None:
+    graph.check_end(value)
+    if type(value) is GeneratorType:
+        raise StopRecordingError("unknown-function", "the end of a generator")
+
+
+def _note_key(node: Node, key: Any, deletes: bool) -> None:
+    # A key that was deleted comes in again behind all others.
+    if deletes:
+        node.written.pop(key, None)
+    elif key in node.written and not dict.__contains__(node.obj, key):
+        node.written[key] = node.written.pop(key)
+    node.written[key] = deletes or node.written.get(key, False)
 
 
 def own(graph: RefGraph, node: Node) -> None:

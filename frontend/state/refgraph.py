@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, GeneratorType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.state.mro import ABSENT
+from magweld.frontend.state.mro import ABSENT, find_in_mro
 from magweld.frontend.state.values import is_identity, is_scalar, same_scalar
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ class Kind(Enum):
     LENGTH = auto()  # number of elements
     NONEMPTY = auto()  # whether there are elements
     KEYS = auto()  # keys of a dict, in order
-    MEMBERS = auto()  # elements of a set
+    MEMBERS = auto()  # elements of a set, in the order of iteration
     INSTANCE_DICT = auto()  # the instance dict of an object
     SLOT = auto()  # value behind a member descriptor
     CLASS_ATTRIBUTE = auto()  # first hit in the method resolution order
@@ -64,7 +66,9 @@ class Node:
         edge: The first read that reached it; None for roots and internal objects.
         constant: Whether a record may hold it, because its identity is guarded.
         name: Name of a root, e.g. "x".
-        written: Keys written by the run, in order; reads of them need no guard.
+        written: Keys written by the run, in the order in which a key that was absent
+            came in, and whether the key was deleted in between; reads of them need no
+            guard.
         owned: Whether the run has determined the whole content.
         appended: Whether the run has only appended to the list so far.
     """
@@ -86,7 +90,7 @@ class Node:
         self.edge: Edge | None = None
         self.constant = False
         self.name = ""
-        self.written: dict[Any, None] = {}
+        self.written: dict[Any, bool] = {}
         self.owned = not external
         self.appended = False
 
@@ -124,6 +128,9 @@ class RefGraph:
         identities: Pairs of external objects compared with `is` and found different.
         snapshots: Content of external containers before the first write.
         slot_snapshots: Values behind member descriptors before the first write.
+        set_states: Elements of external sets before each write.
+        pinned: Scalars whose identity has mattered, by id.
+        finalizers: Whether classes have a method that runs when an instance goes.
         locate: Tells the user's instruction that is running.
         lifting: Told about reads and writes in a run with lifted values.
     """
@@ -133,6 +140,9 @@ class RefGraph:
     identities: dict[tuple[int, int], Where | None] = field(default_factory=dict)
     snapshots: dict[int, Any] = field(default_factory=dict)
     slot_snapshots: dict[tuple[int, Any], Any] = field(default_factory=dict)
+    set_states: dict[int, list[list[Any]]] = field(default_factory=dict)
+    pinned: dict[int, Any] = field(default_factory=dict)
+    finalizers: dict[type, bool] = field(default_factory=dict)
     locate: Callable[[], Where | None] = lambda: None
     lifting: Lifting | None = None
 
@@ -159,8 +169,10 @@ class RefGraph:
             return None
         node = self.nodes.get(id(obj))
         if node is None:
-            node = self.nodes[id(obj)] = Node(obj, external=is_identity(obj))
-            node.constant = node.external
+            # A plain object that nothing has led to is new.
+            known = is_identity(obj) and type(obj) is not object
+            node = self._node(obj, external=known)
+            node.constant = known
         return node
 
     def constant(self, obj: Any) -> Node:
@@ -206,6 +218,7 @@ class RefGraph:
 
     def distinct(self, left: Any, right: Any) -> None:
         """Record that two objects were compared with `is` and found different."""
+        self.pin(left, right)
         a, b = self.find(left), self.find(right)
         if a is None or b is None or not (a.external and b.external):
             return
@@ -213,6 +226,47 @@ class RefGraph:
             return
         low, high = sorted((id(left), id(right)))
         self.identities.setdefault((low, high), self.locate())
+
+    def release(self) -> None:
+        """Forget everything; objects that the program has left go now."""
+        for content in (self.nodes, self.edges, self.snapshots, self.slot_snapshots):
+            content.clear()
+        for more in (self.identities, self.set_states, self.pinned):
+            more.clear()
+
+    def _node(self, obj: Any, external: bool) -> Node:
+        if type(obj) is GeneratorType:
+            # The end of a generator runs code: it must come when the program ends it.
+            held = weakref.ref(obj, functools.partial(self._forget, id(obj)))
+            node = self.nodes[id(obj)] = Node(held, external)
+            return node
+        self.check_end(obj)
+        node = self.nodes[id(obj)] = Node(obj, external)
+        return node
+
+    def check_end(self, obj: Any) -> None:
+        """Refuse an object whose end runs code: what is kept here would delay it.
+
+        Raises:
+            StopRecordingError: It has a finalizer.
+        """
+        kind = type(obj)
+        known = self.finalizers.get(kind)
+        if known is None:
+            known = type(find_in_mro(kind, "__del__")) is FunctionType
+            self.finalizers[kind] = known
+        if known:
+            raise StopRecordingError("unknown-function", f"{kind.__qualname__}.__del__")
+
+    def _forget(self, number: int, reference: object) -> None:
+        node = self.nodes.get(number)
+        if node is not None and node.obj is reference:
+            del self.nodes[number]
+
+    def pin(self, left: Any, right: Any) -> None:
+        """Record that the identity of two scalars was compared."""
+        if type(left) is type(right) and is_scalar(left):
+            self.pinned.update({id(left): left, id(right): right})
 
     def _edge(self, container: Node, kind: Kind, key: Any, value: Any) -> Edge:
         if value is ABSENT or is_scalar(value) or kind in _VALUE_KINDS:
@@ -223,7 +277,7 @@ class RefGraph:
             if target.constant:
                 return Edge(container, kind, key, value, None, False, self.locate())
         if target is None:
-            target = self.nodes[id(value)] = Node(value, external=True)
+            target = self._node(value, external=True)
             edge = Edge(container, kind, key, value, target, True, self.locate())
             target.edge = edge
             return edge

@@ -1,4 +1,4 @@
-"""Owns the running of a program: traced beside an eager twin, compared after each call."""
+"""Owns the running of a program: traced, beside an eager twin."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ class Twin:
         """Change the state, make arguments, call; return what came of it."""
         torch.default_generator.manual_seed(number)
         random.seed(number)
-        changed = [run(lambda text=text: exec(text, self.space)) for text in step.changes]
+        changed = [
+            run(lambda text=text: exec(text, self.space)) for text in step.changes
+        ]
         locals_: dict[str, Any] = {}
         for name, text in zip(_NAMES, step.arguments, strict=True):
             locals_[name] = eval(text, self.space, locals_)

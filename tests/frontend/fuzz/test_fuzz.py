@@ -1,4 +1,4 @@
-"""Generated programs: whatever changes between calls, results and effects are eager's."""
+"""Generated programs: results and effects are those of eager, whatever changes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Owns the state that generated programs use: it comes before each of them."""
 
-WORLD = '''
+WORLD = """
 import collections, contextlib, dataclasses, enum, functools, itertools, math, operator
 from collections import Counter, OrderedDict, defaultdict, deque
 from typing import NamedTuple
@@ -233,4 +233,4 @@ def noted(value):
 
 
 HALF = functools.partial(default, factor=0.5)
-'''
+"""
