@@ -10,7 +10,7 @@ from .generate import Program, generate
 from .minimise import minimise
 from .running import run_program
 
-PROGRAMS = 60
+PROGRAMS = 40
 
 
 def test_generated_programs(request: pytest.FixtureRequest) -> None:
