@@ -17,6 +17,7 @@ from torch._ops import OpOverload
 
 from magweld.frontend.importer.attention import AttentionOptions, attention
 from magweld.frontend.importer.dtypes import generated_floats_only
+from magweld.frontend.importer.gradients import GRADIENTS
 from magweld.frontend.importer.normalization import (
     batch_norm_inference,
     batch_norm_training,
@@ -236,6 +237,7 @@ _OURS: dict[OpOverload, Callable[..., Any]] = {
 DECOMPOSITIONS: dict[OpOverload, Callable[..., Any]] = {
     **{op: generated_floats_only(_torch_table[op]) for op in _FROM_TORCH},
     **{op: generated_floats_only(function) for op, function in _OURS.items()},
+    **GRADIENTS,
     **POINTWISE,
     **REDUCTIONS,
     **STRUCTURE,

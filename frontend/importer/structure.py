@@ -55,5 +55,7 @@ STRUCTURE: dict[OpOverload, Callable[..., Any]] = {
     aten.split.Tensor: _split,
     aten.split_with_sizes.default: _split_with_sizes,
     aten.unbind.int: _unbind,
+    aten.unsafe_split.Tensor: _split,
+    aten.unsafe_split_with_sizes.default: _split_with_sizes,
 }
 """Decompositions that hold for elements of every type."""

@@ -45,6 +45,8 @@ def cut(
     saved = _bind((forward, backward), origin, count)
     _separate(forward, may_repeat=False)
     _separate(backward, may_repeat=True)
+    for half in (forward, backward):
+        _loosen_views(half)
     return forward, backward, saved, tangents
 
 
@@ -55,6 +57,14 @@ def _drop_copies(forward: fx.GraphModule, count: int) -> None:
         if node.target is aten.clone.default:
             results[number] = node.args[0]
     output_of(forward.graph).args = (tuple(results),)
+
+
+def _loosen_views(half: fx.GraphModule) -> None:
+    """Let views be copies: a backend's operators may have results of other strides."""
+    for node in half.graph.nodes:
+        if node.target in (aten.view.default, aten._unsafe_view.default):
+            node.target = aten.reshape.default
+    half.recompile()
 
 
 def placeholders(half: fx.GraphModule) -> list[fx.Node]:

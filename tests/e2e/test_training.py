@@ -1,0 +1,149 @@
+"""Training through compiled code: both halves of small models beside eager torch."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from magweld import api
+from magweld.frontend import trace
+from magweld.frontend.training.step import TrainingGraph
+
+
+class Normalized(nn.Module):
+    """Convolutions with batch statistics, pooling and dropout."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(2, 4, 3, padding=1, bias=False)
+        self.norm = nn.BatchNorm2d(4)
+        self.second = nn.Conv2d(4, 6, 3, stride=2)
+        self.drop = nn.Dropout(0.3)
+        self.head = nn.Linear(6, 3)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        x = F.max_pool2d(F.relu(self.norm(self.first(x)), inplace=True), 2)
+        scores = self.head(self.drop(F.silu(self.second(x)).mean((2, 3))))
+        return scores, scores.argmax(-1)
+
+
+class Encoder(nn.Module):
+    """Attention and a feed-forward part over embeddings, with a tied head."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(11, 8)
+        self.norms = nn.ModuleList(nn.LayerNorm(8) for _ in range(2))
+        self.project = nn.Linear(8, 24)
+        self.mix = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 8))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        h = self.table(tokens)
+        parts = self.project(self.norms[0](h)).view(*h.shape[:2], 3, 2, 4)
+        query, key, value = parts.permute(2, 0, 3, 1, 4)
+        mixed = F.scaled_dot_product_attention(query, key, value)
+        h = h + mixed.transpose(1, 2).reshape(h.shape)
+        return F.linear(h + self.mix(self.norms[1](h)), self.table.weight)
+
+
+CASES: dict[str, tuple[Callable[[], nn.Module], Callable[[], Tensor], set[str]]] = {
+    "normalized": (
+        Normalized,
+        lambda: torch.randn(2, 2, 10, 10),
+        {"argmax", "bernoulli", "clone", "convolution", "max"},
+    ),
+    "encoder": (
+        Encoder,
+        lambda: torch.randint(0, 11, (2, 5)),
+        {"embedding", "", "clone"},
+    ),
+    "recurrent": (
+        lambda: nn.Sequential(
+            nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2), nn.Sigmoid()
+        ),
+        lambda: torch.randn(5, 3),
+        set(),
+    ),
+}
+
+
+def train(call: Any, optimizer: Any, x: Tensor, seed: int) -> list[Any]:
+    torch.manual_seed(seed)
+    result = call(x)
+    scores, *others = result if isinstance(result, tuple) else (result,)
+    loss = scores.log_softmax(-1).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return [scores, *others, loss, torch.get_rng_state()]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_models_train_in_compiled_code(name: str) -> None:
+    make, data, through_torch = CASES[name]
+    mine = make()
+    twin, traced = copy.deepcopy(mine), trace(mine)
+    optimizers = [
+        torch.optim.SGD(m.parameters(), 0.01, momentum=0.5) for m in (mine, twin)
+    ]
+    for seed in range(3):
+        x = data()
+        left = train(traced, optimizers[0], x, seed)
+        torch.testing.assert_close(left, train(twin, optimizers[1], x, seed))
+        expected = twin.state_dict()
+        for key, value in mine.state_dict().items():
+            torch.testing.assert_close(value, expected[key], rtol=1e-4, atol=1e-5)
+    (record,) = traced.records
+    assert not record.breaks, traced.explain()
+    assert isinstance(record.compiled, TrainingGraph)
+    halves = [record.compiled.forward, *record.compiled.backward.compiled.values()]
+    assert [type(half) for half in halves] == [api.CompiledGraph] * 2
+    externals = record.compiled.report()["externals"]
+    assert {operator.split("_")[0] for operator in externals} <= through_torch
+    assert "linalg." in record.compiled.mlir("linalg")
+
+
+def test_gradients_of_inputs_and_of_gradients() -> None:
+    def function(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+        h = torch.tanh(x @ w)
+        return h.sum(), h.exp().mean(0)
+
+    traced = trace(function)
+    for used in ([0], [0, 1], [1]):
+        gradients = []
+        x, w = torch.randn(4, 3), torch.randn(3, 2)
+        for call in (traced, function):
+            leaves = [t.clone().requires_grad_() for t in (x, w)]
+            outputs = call(*leaves)
+            loss = sum(outputs[n].square().sum() for n in used)
+            once = torch.autograd.grad(loss, leaves, create_graph=len(used) == 2)
+            if len(used) == 2:
+                once += torch.autograd.grad(sum(g.square().sum() for g in once), leaves)
+            gradients.append(once)
+        torch.testing.assert_close(*gradients)
+    assert traced.stats()["hits"] == 2
+    assert isinstance(traced.records[0].compiled, TrainingGraph)
+
+
+def test_a_backward_that_the_compiler_refuses_runs_through_torch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = nn.Linear(3, 2)
+    traced = trace(model)
+    x = torch.randn(4, 3)
+    traced(x)
+    y = traced(x)
+
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("no compiler")
+
+    monkeypatch.setattr(api, "compile_graph", refuse)
+    with pytest.warns(UserWarning, match="no compiler"):
+        y.sum().backward()
+    torch.testing.assert_close(model.weight.grad, x.sum(0).expand(2, 3))
