@@ -5,13 +5,43 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from magweld.frontend.annotations.scope import annotated
+    from magweld.frontend.annotations.user import (
+        AliasOf,
+        AnnotationError,
+        AttributeOf,
+        ElementOf,
+        Input,
+        Output,
+        annotate,
+    )
     from magweld.frontend.record import Record
     from magweld.frontend.traced import Traced, trace
 
-__all__ = ["Record", "Traced", "trace"]
+__all__ = [
+    "AliasOf",
+    "AnnotationError",
+    "AttributeOf",
+    "ElementOf",
+    "Input",
+    "Output",
+    "Record",
+    "Traced",
+    "annotate",
+    "annotated",
+    "trace",
+]
 
 # No module is called `trace`: its import would take the place of the function.
 _HOMES = {
+    "AliasOf": "magweld.frontend.annotations.user",
+    "AnnotationError": "magweld.frontend.annotations.user",
+    "AttributeOf": "magweld.frontend.annotations.user",
+    "ElementOf": "magweld.frontend.annotations.user",
+    "Input": "magweld.frontend.annotations.user",
+    "Output": "magweld.frontend.annotations.user",
+    "annotate": "magweld.frontend.annotations.user",
+    "annotated": "magweld.frontend.annotations.scope",
     "Record": "magweld.frontend.record",
     "Traced": "magweld.frontend.traced",
     "trace": "magweld.frontend.traced",

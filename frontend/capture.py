@@ -12,20 +12,14 @@ from typing import Any
 import torch
 from torch import fx
 
-from magweld.frontend.annotations.dicts import DICTS
+from magweld.frontend.annotations.arrays import ARRAYS
+from magweld.frontend.annotations.core import CORE
 from magweld.frontend.annotations.dynamo import DYNAMO_MODULE, dynamo_entries
-from magweld.frontend.annotations.library import LIBRARY_RULES
 from magweld.frontend.annotations.model import AnnotationTable
-from magweld.frontend.annotations.python import (
-    FUNCTIONS,
-    LIBRARY,
-    MAKERS,
-    METHODS,
-    TYPES,
-)
-from magweld.frontend.annotations.special import SPECIAL
 from magweld.frontend.annotations.torch_classes import TORCH_CLASSES
 from magweld.frontend.annotations.torch_functions import TORCH
+from magweld.frontend.annotations.user import UserAnnotation
+from magweld.frontend.annotations.user_rules import user_entries
 from magweld.frontend.catalogue import CATALOGUE, Break, StopRecordingError
 from magweld.frontend.guards.derive import Arguments, derive_guards
 from magweld.frontend.guards.guard import GuardProgram
@@ -54,10 +48,8 @@ def shipped_annotations() -> AnnotationTable:
 
 @functools.cache
 def _annotations(beside_dynamo: bool) -> AnnotationTable:
-    python = (FUNCTIONS, TYPES, MAKERS, METHODS, LIBRARY)
-    rules = (SPECIAL, DICTS, LIBRARY_RULES)
     dynamo = (dynamo_entries(),) if beside_dynamo else ()
-    return AnnotationTable(*python, *rules, TORCH, TORCH_CLASSES, *dynamo)
+    return AnnotationTable(CORE, ARRAYS, TORCH, TORCH_CLASSES, *dynamo)
 
 
 @functools.cache
@@ -127,6 +119,7 @@ def capture(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     wanted: frozenset[str] = frozenset(),
+    annotations: tuple[UserAnnotation, ...] = (),
 ) -> Outcome:
     """Run a program once under observation.
 
@@ -137,12 +130,16 @@ def capture(
         args: Its positional arguments.
         kwargs: Its keyword arguments.
         wanted: Paths of numbers to lift.
+        annotations: What users have annotated, beside what ships.
     """
     if not can_read_frames():
         refusal = Break(CATALOGUE["interpreter"], sys.version.split()[0], "")
         return Outcome(function(*args, **kwargs), None, refusal)
     watch = OperatorWatch()
-    session, recorder = _observers(watch, wanted)
+    table = shipped_annotations()
+    if annotations:
+        table = table.extended(user_entries(annotations))
+    session, recorder = _observers(watch, table, wanted)
     state = torch_state()
     try:
         with _no_other_compiler(), watch, recorder:
@@ -163,14 +160,14 @@ def capture(
 
 
 def _observers(
-    watch: OperatorWatch, wanted: frozenset[str]
+    watch: OperatorWatch, table: AnnotationTable, wanted: frozenset[str]
 ) -> tuple[Session, OperatorRecorder]:
     recorder: OperatorRecorder
     if wanted:
         recorder = LiftingRecorder(watch)
     else:
         recorder = OperatorRecorder(watch)
-    tables, reader, table = code_tables(), frame_reader(), shipped_annotations()
+    tables, reader = code_tables(), frame_reader()
     if isinstance(recorder, LiftingRecorder):
         session: Session = LiftingSession(wanted, tables, reader, table, recorder)
     else:

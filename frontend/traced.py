@@ -6,12 +6,14 @@ import functools
 import threading
 import warnings
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 
 from magweld import env
+from magweld.frontend.annotations.scope import in_force
+from magweld.frontend.annotations.user import UserAnnotation
 from magweld.frontend.backends import (
     Backend,
     CompileGraph,
@@ -39,6 +41,7 @@ def trace(
     target: str = "cpu",
     dynamic: Dynamic = "auto",
     check: bool | None = None,
+    annotations: Iterable[UserAnnotation] = (),
 ) -> Traced:
     """Wrap a callable or module: calls are captured once and then answered by graphs.
 
@@ -52,23 +55,26 @@ def trace(
             `{"n": True, "self.step": True}`, and what keeps changing beside it.
         check: Whether each hit is compared with an eager run; None asks the
             environment variable `MAGWELD_CHECK`.
+        annotations: What `annotate` has returned for callables that the front end
+            cannot look into.
 
     Returns:
         A callable of the same signature.
 
     Raises:
         ValueError: Unknown backend or value of `dynamic`.
-        TypeError: The target is not callable.
+        TypeError: The target is not callable, or something is no annotation.
     """
     if not callable(target_callable):
         raise TypeError(f"expected a callable, got {type(target_callable).__name__}")
     lifting = lifting_policy(target_callable, dynamic)
+    backend_used, items = resolve_backend(backend, target), in_force(annotations)
     if env.CHECK.get() if check is None else check:
         # Only this mode needs it, and it builds on this module.
         from magweld.frontend.differential.traced import CheckedTraced
 
-        return CheckedTraced(target_callable, resolve_backend(backend, target), lifting)
-    return Traced(target_callable, resolve_backend(backend, target), lifting)
+        return CheckedTraced(target_callable, backend_used, lifting, items)
+    return Traced(target_callable, backend_used, lifting, items)
 
 
 class Traced:
@@ -76,6 +82,7 @@ class Traced:
 
     __slots__ = (
         "__weakref__",
+        "_annotations",
         "_backend",
         "_bookkeeping",
         "_breaks",
@@ -92,8 +99,10 @@ class Traced:
         target_callable: Callable[..., Any],
         backend: Backend,
         lifting: LiftingPolicy,
+        annotations: tuple[UserAnnotation, ...] = (),
     ) -> None:
         self._magweld_target = target_callable
+        self._annotations = annotations
         self._backend = backend
         self._cache = RecordCache(lifting)
         # One thread is monitored at a time; bookkeeping is never held for long.
@@ -195,8 +204,13 @@ class Traced:
             self._note(Break(CATALOGUE["monitor-busy"], "", ""))
             return self._magweld_target(*args, **kwargs)
         try:
-            wanted = self._cache.lifting.wanted
-            outcome = capture(self._magweld_target, args, kwargs, wanted)
+            outcome = capture(
+                self._magweld_target,
+                args,
+                kwargs,
+                self._cache.lifting.wanted,
+                self._annotations,
+            )
             if outcome.capture is not None:
                 record = self._compile(outcome.capture)
                 with self._bookkeeping:

@@ -6,7 +6,7 @@ import collections
 from typing import TYPE_CHECKING, Any, Final
 
 from magweld.frontend.annotations.model import Entry, NativeCall, Rule
-from magweld.frontend.rules import attributes, containers, operators
+from magweld.frontend.rules import attributes, comparisons, containers
 from magweld.frontend.rules.protocols import iterate
 from magweld.frontend.state.contents import (
     Extent,
@@ -69,7 +69,7 @@ def _dict_length(observer: Observer, call: NativeCall) -> None:
 
 
 def _dict_contains(observer: Observer, call: NativeCall) -> None:
-    operators.contains(observer, call.args[0], call.args[1])
+    comparisons.contains(observer, call.args[0], call.args[1])
 
 
 def _dict_change(observer: Observer, call: NativeCall) -> None:

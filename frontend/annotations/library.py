@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import builtins
 import contextvars
-import functools
 import inspect
-import itertools
-import operator
 import weakref
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final
 
-from magweld.frontend.annotations.model import Entry, NativeCall, Rule
+from magweld.frontend.annotations.model import Entry, NativeCall
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.rules import attributes, containers, natives, operators
+from magweld.frontend.rules import attributes, operators
 from magweld.frontend.rules.functions import register_function
-from magweld.frontend.rules.protocols import iterate
 from magweld.frontend.state.contents import namespace_of, read_item
 from magweld.frontend.state.mro import ABSENT
 from magweld.frontend.state.refgraph import Kind, RefGraph
@@ -28,19 +24,6 @@ if TYPE_CHECKING:
 
 def _graph(observer: Observer) -> RefGraph:
     return observer.session.graph
-
-
-def _fold(observer: Observer, call: NativeCall) -> None:
-    natives.prepare_callback(observer, call.args[0])
-    iterate(observer, call.args[1])
-    observer.after = attributes.adopt_top
-
-
-def _iterator(observer: Observer, call: NativeCall) -> None:
-    for argument in call.args:
-        if not is_scalar(argument):
-            iterate(observer, argument)
-    observer.after = attributes.adopt_top
 
 
 def _signature(observer: Observer, call: NativeCall) -> None:
@@ -96,94 +79,17 @@ def _context_set(observer: Observer, call: NativeCall) -> None:
     observer.after = attributes.adopt_top
 
 
-def _binary(symbol: str) -> Rule:
-    def rule(observer: Observer, call: NativeCall) -> None:
-        operators.binary(observer, symbol, call.args[0], call.args[1])
-
-    return rule
-
-
-def _unary(name: str) -> Rule:
-    def rule(observer: Observer, call: NativeCall) -> None:
-        operators.unary(observer, name, call.args[0])
-
-    return rule
-
-
 def _power(observer: Observer, call: NativeCall) -> None:
     if len(call.args) == 3:
         raise StopRecordingError("native-call", "pow of three arguments")
     operators.binary(observer, "**", *call.args)
 
 
-def _comparison(symbol: str) -> Rule:
-    def rule(observer: Observer, call: NativeCall) -> None:
-        operators.compare(observer, symbol, call.args[0], call.args[1])
-
-    return rule
-
-
-def _subscript(observer: Observer, call: NativeCall) -> None:
-    containers.subscript(observer, call.args[0], call.args[1])
-
-
-_COMPARISONS: Final = {
-    operator.eq: "==",
-    operator.ne: "!=",
-    operator.lt: "<",
-    operator.le: "<=",
-    operator.gt: ">",
-    operator.ge: ">=",
-}
-_BINARIES: Final = {
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "matmul": "@",
-    "truediv": "/",
-    "floordiv": "//",
-    "mod": "%",
-    "pow": "**",
-    "and_": "&",
-    "or_": "|",
-    "xor": "^",
-    "lshift": "<<",
-    "rshift": ">>",
-}
-_UNARIES: Final = {
-    operator.neg: "neg",
-    operator.pos: "pos",
-    operator.invert: "invert",
-    operator.inv: "invert",
-    operator.abs: "abs",
-    builtins.abs: "abs",
-}
-
-
-def _operators() -> tuple[tuple[Any, Entry], ...]:
-    return tuple(
-        (getattr(operator, form.format(name.strip("_"))), _binary(symbol + equals))
-        for name, symbol in _BINARIES.items()
-        for form, equals in ((name, ""), ("i{}", "="))
-    )
-
-
 LIBRARY_RULES: Final[tuple[tuple[Any, Entry], ...]] = (
     (contextvars.ContextVar.get, _context_get),
     (contextvars.ContextVar.reset, _context_set),
     (contextvars.ContextVar.set, _context_set),
-    (functools.reduce, _fold),
     (vars(weakref.ref)["__call__"], _dereference),
-    (inspect.signature, _signature),
-    (itertools.chain, _iterator),
-    (itertools.chain.__dict__["from_iterable"], _iterator),
-    (itertools.islice, _iterator),
-    (itertools.product, _iterator),
-    (itertools.repeat, _iterator),
-    (itertools.zip_longest, _iterator),
-    (operator.getitem, _subscript),
-    *((function, _comparison(symbol)) for function, symbol in _COMPARISONS.items()),
-    *((function, _unary(name)) for function, name in _UNARIES.items()),
-    *_operators(),
     (builtins.pow, _power),
+    (inspect.signature, _signature),
 )

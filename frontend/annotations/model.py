@@ -75,7 +75,24 @@ class NativeCall:
 
 
 Rule = Callable[["Observer", NativeCall], None]
-Entry = Annotation | Rule
+
+
+@dataclass(frozen=True)
+class PureRule:
+    """A rule for a callable that only reads values, so it may serve as a callback.
+
+    Attributes:
+        rule: What a call reads.
+    """
+
+    rule: Rule
+
+    def __call__(self, observer: Observer, call: NativeCall) -> None:
+        """Record one call."""
+        self.rule(observer, call)
+
+
+Entry = Annotation | PureRule | Rule
 
 
 class AnnotationTable:
@@ -95,6 +112,12 @@ class AnnotationTable:
         """Return the entry of a callable, None if it has none."""
         held = self._entries.get(id(function))
         return None if held is None else held[1]
+
+    def extended(self, entries: Iterable[tuple[Any, Entry]]) -> AnnotationTable:
+        """Return a table with more entries, which take the place of known ones."""
+        table = AnnotationTable(entries)
+        table._entries = {**self._entries, **table._entries}
+        return table
 
 
 _BOUND = (types.BuiltinFunctionType, types.MethodWrapperType)

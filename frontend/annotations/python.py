@@ -25,8 +25,6 @@ _TAKE: Final = Annotation((Use.KEEP,), rest=Use.ITERATE, write=Write.WHOLE)
 _SORT: Final = Annotation((Use.VALUE,), rest=Use.CALL, write=Write.WHOLE)
 _APPEND: Final = Annotation((Use.KEEP,), rest=Use.KEEP, write=Write.TAIL)
 _EXTEND: Final = Annotation((Use.KEEP,), rest=Use.ITERATE, write=Write.TAIL)
-_ITERATORS: Final = Annotation(rest=Use.ITERATE, result=Result.FRESH)
-_CALLBACK: Final = Annotation((Use.CALL,), rest=Use.ITERATE, result=Result.FRESH)
 _SEARCH: Final = Annotation((Use.VALUE,), rest=Use.VALUE)
 
 FUNCTIONS: Final[tuple[tuple[Any, Entry], ...]] = (
@@ -34,7 +32,6 @@ FUNCTIONS: Final[tuple[tuple[Any, Entry], ...]] = (
     (builtins.callable, Annotation(rest=Use.KEEP)),
     (builtins.chr, PURE),
     (builtins.divmod, Annotation(result=Result.FRESH)),
-    (builtins.format, PURE),
     (builtins.hex, PURE),
     (builtins.oct, PURE),
     (builtins.ord, PURE),
@@ -43,7 +40,6 @@ FUNCTIONS: Final[tuple[tuple[Any, Entry], ...]] = (
 
 TYPES: Final[tuple[tuple[Any, Entry], ...]] = (
     (int, PURE),
-    (str, PURE),
     (bytes, PURE),
     (complex, PURE),
     (slice, Annotation(result=Result.FRESH)),
@@ -52,11 +48,7 @@ TYPES: Final[tuple[tuple[Any, Entry], ...]] = (
     (tuple, _CONTENT),
     (set, Annotation((Use.VALUE,), result=Result.FRESH)),
     (frozenset, Annotation((Use.VALUE,), result=Result.FRESH)),
-    (enumerate, Annotation((Use.ITERATE,), result=Result.FRESH)),
     (reversed, Annotation((Use.CONTENT,), result=Result.FRESH)),
-    (zip, _ITERATORS),
-    (map, _CALLBACK),
-    (filter, _CALLBACK),
     (super, _MAKE),
     (object, _MAKE),
     (property, _MAKE),
@@ -118,6 +110,7 @@ _DEQUE: Final = {
     _CHANGE: "append appendleft pop popleft clear rotate reverse insert",
     _TAKE: "extend extendleft",
     _READ: "copy __getitem__ __iter__",
+    _SEARCH: "count index __contains__",
 }
 _TEXT: Final = Annotation(result=Result.FRESH)
 

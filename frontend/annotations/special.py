@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-import abc
 import builtins
 import math
-from types import FunctionType
+import string
 from typing import TYPE_CHECKING, Any, Final
 
-from magweld.frontend.annotations.model import Entry, NativeCall
+from magweld.frontend.annotations.model import Entry, NativeCall, PureRule, Rule
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.rules import (
     attributes,
     calls,
+    class_checks,
     containers,
     natives,
     operators,
     protocols,
+    text,
 )
 from magweld.frontend.rules.attribute_writes import write_attribute, write_generic
-from magweld.frontend.rules.functions import note_class, register_function
 from magweld.frontend.state.contents import (
     builtin_base,
     elements,
     read_all,
-    read_length,
 )
 from magweld.frontend.state.lookup import lookup_generic
 from magweld.frontend.state.mro import is_class
-from magweld.frontend.state.refgraph import Kind, RefGraph
-from magweld.frontend.state.values import is_scalar
+from magweld.frontend.state.natives import scalar_base
+from magweld.frontend.state.refgraph import RefGraph
+from magweld.frontend.state.values import is_identity, is_scalar
 
 if TYPE_CHECKING:
     from magweld.frontend.monitor.observer import Observer
@@ -64,47 +64,6 @@ def _generic_getattr(observer: Observer, call: NativeCall) -> None:
     attributes.read_found(observer, obj, name, lookup_generic(obj, name))
 
 
-def _isinstance(observer: Observer, call: NativeCall) -> None:
-    obj, target = call.args
-    if not _check_class(observer, target, "__instancecheck__"):
-        # Classes such as FloatTensor ask for more than the type.
-        if observer.session.operators.is_tensor(type(obj)):
-            observer.session.operators.read_form(obj)
-    if not is_scalar(obj):
-        _graph(observer).require(obj)
-        if note_class(_graph(observer), type(obj), "__class__") is not _CLASS_GETTER:
-            raise StopRecordingError("native-attribute", "__class__")
-
-
-_CLASS_GETTER: Final = object.__dict__["__class__"]
-
-
-def _issubclass(observer: Observer, call: NativeCall) -> None:
-    _check_class(observer, call.args[1], "__subclasscheck__")
-
-
-def _check_class(observer: Observer, target: Any, name: str) -> bool:
-    """Record what a class check reads; False if native code of a metaclass answers."""
-    if type(target) is tuple:
-        read_all(_graph(observer), target)
-        return all([_check_class(observer, part, name) for part in target])
-    check = note_class(_graph(observer), type(target), name)
-    if type(check) is not FunctionType:
-        return check in _PLAIN_CHECKS
-    register_function(observer.session, check)
-    if observer.session.annotations.find(check) is not None:
-        # Abstract base classes answer from their registries, unobserved; the token
-        # changes with each registration.
-        observer.session.quiet = observer
-        graph = _graph(observer)
-        token = graph.constant(abc.get_cache_token)
-        graph.read(token, Kind.QUERY, (), abc.get_cache_token())
-    return True
-
-
-_PLAIN_CHECKS: Final = (type.__instancecheck__, type.__subclasscheck__)
-
-
 def _any(observer: Observer, call: NativeCall) -> None:
     """`any` and `all`: the truth of the elements."""
     (obj,) = call.args
@@ -117,23 +76,7 @@ def _any(observer: Observer, call: NativeCall) -> None:
 
 
 def _len(observer: Observer, call: NativeCall) -> None:
-    obj = call.args[0]
-    if is_scalar(obj):
-        return
-    method = operators.special_method(observer, obj, "__len__")
-    if observer.session.operators.is_tensor(type(obj)):
-        attributes.expect_operator(observer, "len")
-        return
-    if operators.is_python(method):
-        return
-    if builtin_base(obj) is not None:
-        read_length(_graph(observer), obj)
-    elif type(obj) is range:
-        protocols.read_fields(observer, obj)
-    elif (
-        type(obj) not in protocols.ITERATORS or not _graph(observer).require(obj).owned
-    ):
-        raise StopRecordingError("native-operator", f"len of {type(obj).__name__}")
+    operators.read_length_of(observer, call.args[0])
 
 
 def _iter(observer: Observer, call: NativeCall) -> None:
@@ -178,15 +121,42 @@ def _type(observer: Observer, call: NativeCall) -> None:
 
 
 def _hash(observer: Observer, call: NativeCall) -> None:
-    if not is_scalar(call.args[0]):
+    (obj,) = call.args
+    if operators.is_python(operators.special_method(observer, obj, "__hash__")):
+        return
+    if type(obj) in (tuple, frozenset) or scalar_base(obj) is not None:
+        protocols.read_value(observer, obj)
+    elif not is_scalar(obj) and not is_identity(obj):
+        # It would be made of the address of the object.
         raise StopRecordingError("opaque-key", "hash of an object")
+
+
+def _text(methods: tuple[str, ...]) -> Rule:
+    """Return the rule of a function that makes text of its first argument."""
+
+    def rule(observer: Observer, call: NativeCall) -> None:
+        for obj in call.args[:1]:
+            text.read_text(observer, obj, methods)
+
+    return rule
+
+
+def _str_format(observer: Observer, call: NativeCall) -> None:
+    template = str.__str__(call.args[0])
+    fields = [name or "" for _, name, _, _ in string.Formatter().parse(template)]
+    for obj in (*call.args[1:], *call.kwargs.values()):
+        if any(part in name for name in fields for part in ".["):
+            protocols.read_value(observer, obj)
+        else:
+            for methods in (text.FORMAT, text.TEXT, text.REPRESENTATION):
+                text.read_text(observer, obj, methods)
 
 
 def _reduce(observer: Observer, call: NativeCall) -> None:
     """Reductions over elements: sum, min, max, sorted."""
     key = call.kwargs.get("key")
-    if key is not None:
-        natives.prepare_callback(observer, key)
+    if key is not None and natives.prepare_callback(observer, key):
+        natives.read_for_callbacks(observer, call.args)
     for obj in call.args:
         if builtin_base(obj) is not None:
             read_all(_graph(observer), obj)
@@ -194,11 +164,11 @@ def _reduce(observer: Observer, call: NativeCall) -> None:
         elif type(obj) in _VIEWS:
             protocols.iterate(observer, obj)
             _check_elements(observer, _view_elements(observer, obj), key)
-        elif type(obj) in (zip, enumerate):
-            # What they deliver is new; what is in it would be compared unseen.
-            raise StopRecordingError("opaque-value", type(obj).__qualname__)
         elif not is_scalar(obj):
             protocols.iterate(observer, obj)
+            if key is None and protocols.is_native_iterator(obj):
+                # What it delivers is new; what is in it is compared unseen.
+                protocols.read_through(observer, obj)
     observer.after = attributes.adopt_top
 
 
@@ -247,19 +217,24 @@ SPECIAL: Final[tuple[tuple[Any, Entry], ...]] = (
     (builtins.hasattr, _getattr),
     (builtins.setattr, _setattr),
     (builtins.delattr, _delattr),
-    (builtins.isinstance, _isinstance),
-    (builtins.issubclass, _issubclass),
-    (builtins.len, _len),
+    (builtins.isinstance, class_checks.is_instance),
+    (builtins.issubclass, class_checks.is_subclass),
+    (builtins.len, PureRule(_len)),
     (builtins.iter, _iter),
     (builtins.next, _next),
     (builtins.hash, _hash),
+    (builtins.repr, _text(text.REPRESENTATION)),
+    (builtins.ascii, _text(text.REPRESENTATION)),
+    (builtins.format, _text(text.FORMAT)),
+    (str, _text(text.TEXT)),
+    (str.format, _str_format),
     (builtins.vars, _vars),
-    (builtins.any, _any),
-    (builtins.all, _any),
-    (builtins.sum, _reduce),
-    (builtins.min, _reduce),
-    (builtins.max, _reduce),
-    (builtins.sorted, _reduce),
+    (builtins.any, PureRule(_any)),
+    (builtins.all, PureRule(_any)),
+    (builtins.sum, PureRule(_reduce)),
+    (builtins.min, PureRule(_reduce)),
+    (builtins.max, PureRule(_reduce)),
+    (builtins.sorted, PureRule(_reduce)),
     (math.prod, _reduce),
     (bool, _bool),
     (float, _number),

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from magweld.frontend.annotations.user import UserAnnotation
 from magweld.frontend.backends import Backend
 from magweld.frontend.catalogue import CATALOGUE, Break
 from magweld.frontend.differential.check import CheckError, run_checked
@@ -29,8 +30,9 @@ class CheckedTraced(Traced):
         target_callable: Callable[..., Any],
         backend: Backend,
         lifting: LiftingPolicy,
+        annotations: tuple[UserAnnotation, ...] = (),
     ) -> None:
-        super().__init__(target_callable, backend, lifting)
+        super().__init__(target_callable, backend, lifting, annotations)
         self._checks = {"checked": 0, "skipped": 0}
         self._running = threading.local()
 

@@ -364,4 +364,5 @@ _COMPARED = {
     Kind.LENGTH: _differs,
     Kind.KEYS: _keys_differ,
     Kind.MEMBERS: _keys_differ,
+    Kind.CONTENT: _keys_differ,
 }

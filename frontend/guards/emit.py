@@ -10,8 +10,14 @@ from typing import Any, Final
 
 from magweld.frontend.state.contents import builtin_base
 from magweld.frontend.state.mro import ABSENT, find_in_mro
+from magweld.frontend.state.natives import base_value, content_of, referent
 from magweld.frontend.state.refgraph import Edge, Kind
-from magweld.frontend.state.values import complex_bits, float_bits
+from magweld.frontend.state.values import (
+    complex_bits,
+    float_bits,
+    is_numpy_scalar,
+    numpy_bits,
+)
 
 _LITERALS: Final = (str, int, bool, type(None))
 
@@ -79,6 +85,9 @@ def type_differs(names: Names, value: ast.expr, kind: type) -> ast.expr:
     return is_not(call(names.constant(type), value), names.constant(kind))
 
 
+_BITS: Final[dict[type, Any]] = {float: float_bits, complex: complex_bits}
+
+
 def scalar_differs(names: Names, value: ast.expr, expected: Any) -> ast.expr:
     """Return a test of type and value of a scalar, bits of floats included."""
     kind = type(expected)
@@ -87,7 +96,7 @@ def scalar_differs(names: Names, value: ast.expr, expected: Any) -> ast.expr:
         return is_not(value, names.constant(expected))
     if kind in (bool, type(None), type(Ellipsis), type(NotImplemented)):
         return is_not(value, names.literal(expected))
-    bits = {float: float_bits, complex: complex_bits}.get(kind)
+    bits = numpy_bits if is_numpy_scalar(expected) else _BITS.get(kind)
     if bits is not None:
         same = compare(
             call(names.constant(bits), value),
@@ -198,10 +207,6 @@ def _context(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
     return call(names.constant(read_context), base)
 
 
-def _referent(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
-    return call(base)
-
-
 def _query(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
     return call(base, *(names.literal(argument) for argument in edge.key))
 
@@ -209,6 +214,21 @@ def _query(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
 def _closure(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
     cells = ast.Attribute(base, "__closure__", ast.Load())
     return ast.Subscript(cells, ast.Constant(edge.key), ast.Load())
+
+
+def _itself(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
+    return base
+
+
+def _native(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
+    return call(names.constant(_NATIVES[edge.kind]), base)
+
+
+_NATIVES: Final[dict[Kind, Any]] = {
+    Kind.BASE: base_value,
+    Kind.CONTENT: content_of,
+    Kind.REFERENT: referent,
+}
 
 
 def _field(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
@@ -235,8 +255,9 @@ _FETCHES: Final = {
     Kind.CELL: _cell,
     Kind.CLOSURE: _closure,
     Kind.CONTEXT: _context,
-    Kind.REFERENT: _referent,
     Kind.QUERY: _query,
+    Kind.SELF: _itself,
+    **dict.fromkeys(_NATIVES, _native),
 }
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from magweld.frontend.lifting.expressions import Expression
 from magweld.frontend.lifting.state import Lifting
-from magweld.frontend.mock.rebuild import Fill, Recipe, extend_dict
+from magweld.frontend.mock.rebuild import extend_dict
+from magweld.frontend.mock.recipe import Fill, Recipe
 from magweld.frontend.mock.steps import fill_namespace, replace_list
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.refgraph import Kind

@@ -17,7 +17,8 @@ from magweld.frontend.lifting.expressions import (
 from magweld.frontend.lifting.moves import claim, copy_elements
 from magweld.frontend.lifting.observer import LiftingObserver, Link, Step
 from magweld.frontend.lifting.state import Lifting
-from magweld.frontend.rules.operators import COMPARISONS, NAMES
+from magweld.frontend.rules.comparisons import COMPARISONS
+from magweld.frontend.rules.operators import NAMES
 from magweld.frontend.state.contents import builtin_base
 from magweld.frontend.state.mro import ABSENT, find_in_mro
 from magweld.frontend.state.refgraph import Kind

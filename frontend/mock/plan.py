@@ -7,6 +7,7 @@ import types
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -14,12 +15,19 @@ from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.lifting.expressions import Expression
 from magweld.frontend.lifting.mock import Lifted, lift_recipe
 from magweld.frontend.mock import steps
-from magweld.frontend.mock.rebuild import Recipe, namespace_fills, recipe_for
+from magweld.frontend.mock.rebuild import namespace_fills, recipe_for
+from magweld.frontend.mock.recipe import Recipe
 from magweld.frontend.mock.steps import Call, Constant, Fetched, Made, Mock, Output
 from magweld.frontend.rules.names import cell_value
 from magweld.frontend.state.contents import builtin_base
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import ABSENT
+from magweld.frontend.state.natives import (
+    Content,
+    check_buffers,
+    content_of,
+    write_content,
+)
 from magweld.frontend.state.refgraph import Kind, Node, RefGraph
 from magweld.frontend.state.values import is_identity, is_scalar
 
@@ -45,6 +53,7 @@ class Planner:
         self._fills: list[steps.Step] = []
         self._pending: list[tuple[steps.Source, Any, tuple[Any, ...]]] = []
         self._filled: set[int] = set()
+        self._last: list[tuple[steps.Source, Any, tuple[Any, ...]]] = []
         # Parts that a recipe made must not lose their ids while planning.
         self._kept: list[Any] = []
 
@@ -58,6 +67,9 @@ class Planner:
         Raises:
             StopRecordingError: Something cannot be rebuilt or repeated.
         """
+        for check in self.graph.checks:
+            check()
+        check_buffers(self.graph)
         source = self.source(result if lifted is None else Lifted(lifted))
         writes: list[steps.Step] = []
         for key in self.graph.snapshots:
@@ -118,15 +130,21 @@ class Planner:
             parts = tuple(self.source(part) for part in recipe.parts)
         index = self._made[id(obj)] = len(self._made)
         self._makes.append(steps.Make(index, recipe.make, parts, recipe.packed))
-        for function, contents in recipe.fills:
-            self._pending.append((Made(index), function, contents))
-        return Made(index)
+        made = Made(index)
+        self._pending += [(made, *fill) for fill in recipe.fills]
+        self._last += [(made, *fill) for fill in recipe.finals]
+        return made
 
     def _fill(self) -> None:
-        while self._pending:
-            target, function, contents = self._pending.pop(0)
+        finals: list[steps.Step] = []
+        while self._pending or self._last:
+            late = not self._pending
+            queue = self._last if late else self._pending
+            target, function, contents = queue.pop(0)
             sources = tuple(self.source(part) for part in contents)
-            self._fills.append(Call(function, target, sources, packed=True))
+            step = Call(function, target, sources, packed=True)
+            (finals if late else self._fills).append(step)
+        self._fills += finals
 
     def _constants(self, recipe: Recipe) -> tuple[steps.Source, ...]:
         return tuple(Constant(part) for part in recipe.parts)
@@ -137,7 +155,10 @@ class Planner:
         if base is dict:
             return self._dict_writes(node, target)
         before = self.graph.snapshots[id(node.obj)]
-        assert base is not None, "only containers are snapshotted"
+        if base is None:
+            content = content_of(node.obj)
+            same = content == before
+            return [] if same else [Call(partial(_set_content, content), target)]
         after = list(base.__iter__(node.obj))
         if node.appended:
             added = tuple(
@@ -217,3 +238,7 @@ class Planner:
             return [] if before is ABSENT else [Call(descriptor.__delete__, target)]
         part = self._at(node.obj, Kind.SLOT, descriptor, value)
         return [Call(descriptor.__set__, target, (part,))]
+
+
+def _set_content(content: Content, target: Any) -> None:
+    write_content(target, content)

@@ -6,11 +6,14 @@ import functools
 import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.mock.native_recipes import native_recipe
+from magweld.frontend.mock.recipe import Fill, Recipe
 from magweld.frontend.mock.steps import (
+    FUNCTION_FIELDS,
+    fill_function,
     fill_namespace,
     make_function,
     make_partial,
@@ -21,28 +24,7 @@ from magweld.frontend.mock.steps import (
 from magweld.frontend.rules.names import cell_value
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import ABSENT, class_dict, is_immutable, mro
-
-Fill = tuple[Callable[..., Any], tuple[Any, ...]]
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How an object is made.
-
-    Attributes:
-        make: Makes it, from `parts`.
-        parts: Objects needed to make it.
-        packed: Whether `make` takes the parts as one sequence.
-        late: Whether a shell is made first and filled when all others exist; its
-            parts are then constants.
-        fills: Functions that take the object and a list of parts.
-    """
-
-    make: Callable[..., Any]
-    parts: tuple[Any, ...] = ()
-    packed: bool = False
-    late: bool = False
-    fills: tuple[Fill, ...] = ()
+from magweld.frontend.state.natives import base_value
 
 
 def recipe_for(obj: Any) -> Recipe:
@@ -52,7 +34,9 @@ def recipe_for(obj: Any) -> Recipe:
         StopRecordingError: Its native state is not known to be complete.
     """
     recipe = _BY_TYPE.get(type(obj))
-    return recipe(obj) if recipe is not None else _instance(obj)
+    if recipe is not None:
+        return recipe(obj)
+    return native_recipe(obj) or _instance(obj)
 
 
 def extend_dict(target: dict[Any, Any], items: list[Any]) -> None:
@@ -88,9 +72,17 @@ def _set(obj: set[Any]) -> Recipe:
 
 
 def _deque(obj: deque[Any]) -> Recipe:
-    if obj.maxlen is not None:
-        raise StopRecordingError("result-object", "a deque of limited length")
-    return Recipe(deque, late=True, fills=((deque.extend, tuple(obj)),))
+    fills: tuple[Fill, ...] = ((deque.extend, tuple(obj)),)
+    return Recipe(deque, ((), obj.maxlen), late=True, fills=fills)
+
+
+def _defaults(obj: Any) -> tuple[Fill, ...]:
+    factory = defaultdict.__dict__["default_factory"]
+    return ((extend_dict, _pairs(obj)), *_slot_fill(obj, factory))
+
+
+def _defaultdict(obj: defaultdict[Any, Any]) -> Recipe:
+    return Recipe(defaultdict, late=True, fills=_defaults(obj))
 
 
 def _tuple(obj: tuple[Any, ...]) -> Recipe:
@@ -125,13 +117,12 @@ def _function(obj: types.FunctionType) -> Recipe:
         obj.__code__,
         obj.__globals__,
         obj.__name__,
-        obj.__qualname__,
         obj.__defaults__,
-        obj.__kwdefaults__,
-        obj.__annotations__,
         *(obj.__closure__ or ()),
     )
-    return Recipe(make_function, parts, fills=namespace_fills(obj))
+    fields = tuple(getattr(obj, name) for name in FUNCTION_FIELDS)
+    fills = ((fill_function, fields), *namespace_fills(obj))
+    return Recipe(make_function, parts, fills=fills)
 
 
 def _plain_object(obj: object) -> Recipe:
@@ -151,6 +142,7 @@ _BY_TYPE: Final[dict[type, Callable[[Any], Recipe]]] = {
     OrderedDict: _dict,
     set: _set,
     deque: _deque,
+    defaultdict: _defaultdict,
     tuple: _tuple,
     frozenset: _frozenset,
     slice: _slice,
@@ -198,6 +190,7 @@ _CONTENT: Final[dict[type, Callable[[Any], tuple[Fill, ...]]]] = {
     object: lambda obj: (),
     dict: lambda obj: ((extend_dict, _pairs(obj)),),
     OrderedDict: lambda obj: ((extend_dict, _pairs(obj)),),
+    defaultdict: _defaults,
     list: lambda obj: ((replace_list, tuple(list.__iter__(obj))),),
     set: _set_content,
 }
@@ -209,11 +202,25 @@ def _instance(obj: Any) -> Recipe:
     native = next(base for base in mro(cls) if is_immutable(base))
     if issubclass(native, tuple):
         return _tuple_instance(obj)
+    if issubclass(native, BaseException):
+        return _exception(obj, native)
+    if native in (int, float, complex, str, bytes):
+        fills = (*namespace_fills(obj), *_slot_fills(obj))
+        return Recipe(native.__new__, (cls, base_value(obj)), fills=fills)
     content = _CONTENT.get(native)
-    if content is None or is_immutable(cls) or native is defaultdict:
+    if content is None or is_immutable(cls):
         raise StopRecordingError("result-object", cls.__qualname__)
     fills = (*content(obj), *namespace_fills(obj), *_slot_fills(obj))
     return Recipe(native.__new__, (cls,), late=True, fills=fills)
+
+
+def _exception(obj: BaseException, native: Any) -> Recipe:
+    # One that was raised holds the frames of the run.
+    links = (obj.__traceback__, obj.__cause__, obj.__context__)
+    if native.__basicsize__ != BaseException.__basicsize__ or any(links):
+        raise StopRecordingError("result-object", type(obj).__qualname__)
+    fills = (*namespace_fills(obj), *_slot_fills(obj))
+    return Recipe(native.__new__, (type(obj), *obj.args), fills=fills)
 
 
 def _tuple_instance(obj: Any) -> Recipe:

@@ -8,7 +8,7 @@ import types
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 
 @dataclass
@@ -192,15 +192,23 @@ def make_function(
     code: types.CodeType,
     namespace: dict[str, Any],
     name: str,
-    qualified: str,
     defaults: tuple[Any, ...] | None,
-    keyword_defaults: dict[str, Any] | None,
-    annotations: dict[str, Any],
     *cells: types.CellType,
 ) -> types.FunctionType:
     """Make a function as a `def` statement does."""
-    function = types.FunctionType(code, namespace, name, defaults, cells)
-    function.__qualname__ = qualified
-    function.__kwdefaults__ = keyword_defaults
-    function.__annotations__ = annotations
-    return function
+    return types.FunctionType(code, namespace, name, defaults, cells)
+
+
+FUNCTION_FIELDS: Final = (
+    "__qualname__",
+    "__kwdefaults__",
+    "__doc__",
+    "__module__",
+    "__annotations__",
+)
+
+
+def fill_function(function: types.FunctionType, values: list[Any]) -> None:
+    """Set what a decorator may have replaced."""
+    for name, value in zip(FUNCTION_FIELDS, values, strict=True):
+        setattr(function, name, value)

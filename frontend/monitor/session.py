@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import CellType, CodeType, FrameType, FunctionType, MethodType
 from typing import Any, Final, Protocol
 
-from magweld.frontend.annotations.model import AnnotationTable
+from magweld.frontend.annotations.model import AnnotationTable, Entry, NativeCall
 from magweld.frontend.catalogue import Break, StopRecordingError
 from magweld.frontend.monitor.code_table import CodeTables
 from magweld.frontend.monitor.entry import call_entry
@@ -16,6 +16,7 @@ from magweld.frontend.monitor.events import EventSource, Observe
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.monitor.stack import NULL, FrameReader
 from magweld.frontend.rules.functions import admit_special, register_function
+from magweld.frontend.rules.natives import apply_entry
 from magweld.frontend.state.refgraph import RefGraph, Where
 
 # Code of the front end itself is not part of the program, but for the call of it.
@@ -46,6 +47,9 @@ class OperatorLayer(Protocol):
     def open(self, func: Any, args: Any, kwargs: Any) -> None:
         """Take a call that is about to happen for one operator, whatever it does."""
 
+    def note_written(self, tensors: list[Any]) -> None:
+        """Take note of tensors that this call writes behind torch's back."""
+
     def close(self, result: Any) -> None:
         """Record that call, now that its result is known."""
 
@@ -70,6 +74,9 @@ class NoOperators:
 
     def open(self, func: Any, args: Any, kwargs: Any) -> None:
         """See `OperatorLayer.open`."""
+
+    def note_written(self, tensors: list[Any]) -> None:
+        """See `OperatorLayer.note_written`."""
 
     def close(self, result: Any) -> None:
         """See `OperatorLayer.close`."""
@@ -155,6 +162,10 @@ class Session:
         """Observer of the innermost observed frame."""
         return self._active[-1] if self._active else None
 
+    def apply(self, observer: Observer, entry: Entry, call: NativeCall) -> None:
+        """Record reads and writes of a native call as an annotation tells them."""
+        apply_entry(observer, entry, call)
+
     def enter(self, frame: FrameType) -> Observe | None:
         """See `Sink.enter`."""
         if self.stopped is not None or self.quiet is not None:
@@ -204,7 +215,9 @@ class Session:
                 admit_special(self, function, self._first_argument(frame, code))
             register_function(self, function)
         observer = self._observer(frame, code)
-        observer.native_caller = parent is not None and parent.calls_native
+        if parent is not None and parent.calls_native:
+            observer.native_caller = True
+            self._adopt_delivered(frame, code)
         if parent is not None and self._is_library(code.co_filename):
             observer.anchor = parent.where()
         self._observers[frame] = observer
@@ -217,6 +230,13 @@ class Session:
         if filename.startswith(self.operators.library):
             return True
         return filename.startswith(_STDLIB) and "site-packages" not in filename
+
+    def _adopt_delivered(self, frame: FrameType, code: CodeType) -> None:
+        # Pairs that an iterator has made for a callback; their elements were read.
+        for index in range(code.co_argcount):
+            value = self.reader.slot(frame, index)
+            if type(value) is tuple:
+                self.graph.adopt(value)
 
     def _adopt_instance(
         self, frame: FrameType, code: CodeType, parent: Observer | None

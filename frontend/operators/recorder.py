@@ -26,7 +26,7 @@ from magweld.frontend.operators.predicates import (
 )
 from magweld.frontend.operators.targets import create_node
 from magweld.frontend.operators.tensors import GraphInput, TensorMap
-from magweld.frontend.operators.watch import OperatorWatch
+from magweld.frontend.operators.watch import OperatorWatch, storage_of
 from magweld.frontend.rules.natives import native_name
 from magweld.frontend.state.refgraph import Where
 
@@ -40,6 +40,7 @@ _OPERATOR_HOMES: Final = (
     "torch._C._sparse.",
     "torch._C._special.",
     "torch._C._set_grad_enabled",
+    "torch._ops.",
 )
 
 
@@ -139,6 +140,10 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         self._passes = True
         self._watch.reset()
 
+    def note_written(self, tensors: list[Any]) -> None:
+        """See `OperatorLayer.note_written`."""
+        self._watch.written |= {storage_of(tensor) for tensor in tensors}
+
     def close(self, result: Any) -> None:
         """See `OperatorLayer.close`."""
         assert self._session is not None, "recording needs a session"
@@ -169,6 +174,8 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         if kind is CallKind.METADATA:
             self._read_metadata(session, func, name, args, kwargs, result)
             return
+        if func is torch.tensor:
+            args, kwargs = self.tensors.constant_data(args, kwargs, result)
         node = self._create(func, name, args, kwargs)
         if kind is CallKind.VALUE or (self._watch.reads and not _is_tensor(result)):
             self._read_value(node, "tensor-value", result)

@@ -14,11 +14,20 @@ from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.session import Session
 from magweld.frontend.operators.shapes import Shapes
 from magweld.frontend.operators.watch import storage_of
+from magweld.frontend.rules.protocols import read_base
 from magweld.frontend.state.contents import elements, read_all
+from magweld.frontend.state.natives import (
+    base_value,
+    is_array,
+    read_content,
+    scalar_base,
+)
 from magweld.frontend.state.paths import path_of
 from magweld.frontend.state.refgraph import Node
-from magweld.frontend.state.values import is_identity, is_scalar
+from magweld.frontend.state.values import is_identity, is_numpy_scalar, is_scalar
 
+# An array becomes a list of numbers in the graph.
+MAX_CONSTANT_ELEMENTS: Final = 4096
 PLAIN_TENSORS: Final = (torch.Tensor, torch.nn.Parameter)
 
 
@@ -135,16 +144,37 @@ class TensorMap:
         self._tensors[node] = tensor
         self._storages.setdefault(storage_of(tensor), False)
 
+    def constant_data(self, args: Any, kwargs: Any, result: Any) -> tuple[Any, Any]:
+        """Return arguments of `torch.tensor` with arrays as numbers of a known type."""
+        data: Any = args[0] if args else None
+        if is_array(data):
+            assert self.session is not None, "recording needs a session"
+            if data.size > MAX_CONSTANT_ELEMENTS:
+                raise StopRecordingError("operator-argument", "a large array")
+            read_content(self.session.graph, data)
+            data = data.tolist()
+        elif not is_numpy_scalar(data):
+            return args, kwargs
+        else:
+            data = data.item()
+        return (data, *args[1:]), {**kwargs, "dtype": result.dtype}
+
     def convert(self, obj: Any) -> Any:
         """Return an argument as the graph holds it."""
         if isinstance(obj, torch.Tensor):
             return self.node(obj)
+        if is_numpy_scalar(obj):
+            return _python_number(obj)
         if is_scalar(obj) or (is_identity(obj) and not isinstance(obj, type)):
             return obj
         if type(obj) is slice:
             return slice(*map(self.convert, (obj.start, obj.stop, obj.step)))
         if isinstance(obj, (tuple, list)):
             return self._convert_sequence(obj)
+        if scalar_base(obj) is not None:
+            assert self.session is not None, "recording needs a session"
+            read_base(self.session.graph, obj)
+            return base_value(obj)
         if type(obj) is torch.Generator:
             raise StopRecordingError("random-state", "a generator as an argument")
         raise StopRecordingError("operator-argument", type(obj).__qualname__)
@@ -179,6 +209,14 @@ class TensorMap:
         self._storages[storage_of(tensor)] = True
         self._forms.append((tensor, _form_of(tensor)))
         return placeholder
+
+
+def _python_number(obj: Any) -> Any:
+    # torch takes numbers of numpy for Python numbers, but a bool for a float.
+    number = obj.item()
+    if type(number) not in (int, float, complex):
+        raise StopRecordingError("operator-argument", type(obj).__qualname__)
+    return number
 
 
 def _form_of(tensor: torch.Tensor) -> tuple[Any, ...]:

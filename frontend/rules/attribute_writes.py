@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,10 +32,20 @@ def delete_attribute(observer: Observer, row: Row, stack: list[Any]) -> None:
     write_attribute(observer, stack[-1], row.argval, "__delattr__")
 
 
-_GENERIC_SETTERS: Final = {
-    "__setattr__": (object.__setattr__, types.ModuleType.__setattr__),
-    "__delattr__": (object.__delattr__, types.ModuleType.__delattr__),
-}
+# Built-in types repeat the generic setter in their own namespace.
+_GENERIC_OWNERS: Final = (
+    object,
+    types.ModuleType,
+    types.SimpleNamespace,
+    types.FunctionType,
+    BaseException,
+    functools.partial,
+)
+_GENERIC_SETTERS: Final = frozenset(
+    getattr(owner, hook)
+    for owner in _GENERIC_OWNERS
+    for hook in ("__setattr__", "__delattr__")
+)
 
 
 def write_attribute(observer: Observer, obj: Any, name: str, hook: str) -> None:
@@ -46,7 +57,7 @@ def write_attribute(observer: Observer, obj: Any, name: str, hook: str) -> None:
         raise StopRecordingError("class-write", f"{obj.__name__}.{name}")
     if type(setter) is types.FunctionType:
         register_function(observer.session, setter)
-    elif setter in _GENERIC_SETTERS[hook]:
+    elif setter in _GENERIC_SETTERS:
         write_generic(observer, obj, name, hook == "__delattr__")
     else:
         raise StopRecordingError("native-attribute", f"{kind.__name__}.{name}")
@@ -65,6 +76,8 @@ def write_generic(observer: Observer, obj: Any, name: str, deletes: bool) -> Non
                 graph.constant(function)
                 register_function(observer.session, function)
     elif _has_setter(descriptor):
+        if _runs_python(observer, descriptor, deletes) or _is_new_function(graph, obj):
+            return
         if observer.session.operators.is_tensor(type(obj)):
             raise StopRecordingError("tensor-write", name)
         raise StopRecordingError("native-attribute", f"{type(obj).__name__}.{name}")
@@ -75,6 +88,20 @@ def write_generic(observer: Observer, obj: Any, name: str, deletes: bool) -> Non
                 read_item(graph, namespace.obj, name)
             extent = Extent.DELETION if deletes else Extent.KEY
             before_write(graph, namespace.obj, extent, name)
+
+
+def _runs_python(observer: Observer, descriptor: Any, deletes: bool) -> bool:
+    name = "__delete__" if deletes else "__set__"
+    setter = note_class(observer.session.graph, type(descriptor), name)
+    if type(setter) is not types.FunctionType:
+        return False
+    register_function(observer.session, setter)
+    return True
+
+
+def _is_new_function(graph: RefGraph, obj: Any) -> bool:
+    # Its name and the like are taken when the run is over.
+    return type(obj) is types.FunctionType and not graph.require(obj).external
 
 
 def _has_setter(descriptor: Any) -> bool:

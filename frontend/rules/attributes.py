@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import types
+from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
+from magweld.frontend.annotations.model import NativeCall
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.rules.functions import note_class, register_function
@@ -33,11 +35,15 @@ _FIELD_GETTERS: Final = frozenset(
         type.__dict__["__qualname__"],
         type.__dict__["__module__"],
         type.__dict__["__bases__"],
+        deque.__dict__["maxlen"],
         types.FunctionType.__dict__["__name__"],
         types.FunctionType.__dict__["__qualname__"],
         types.FunctionType.__dict__["__code__"],
         types.FunctionType.__dict__["__defaults__"],
         types.FunctionType.__dict__["__kwdefaults__"],
+        vars(types.FunctionType)["__annotations__"],
+        vars(type)["__annotations__"],
+        type.__dict__["__doc__"],
     }
 )
 _FOUND_IN_CLASS: Final = frozenset(
@@ -150,7 +156,9 @@ def _read_native(observer: Observer, obj: Any, name: str, found: Found) -> None:
         session.graph.read(
             session.graph.require(obj), Kind.FIELD, name, found.value.__get__(obj)
         )
-    elif found.value.__objclass__ is BaseException:
+    elif (entry := session.annotations.find(found.value)) is not None:
+        session.apply(observer, entry, NativeCall(name, (obj,), {}))
+    elif issubclass(found.value.__objclass__, BaseException):
         if not session.graph.require(obj).owned:
             raise StopRecordingError("native-attribute", f"exception.{name}")
         observer.after = adopt_top

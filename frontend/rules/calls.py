@@ -11,12 +11,18 @@ from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.rules.attributes import adopt_top, read_slot
 from magweld.frontend.rules.functions import note_class, register_function
-from magweld.frontend.rules.natives import apply, call_native, native_name
+from magweld.frontend.rules.natives import (
+    apply,
+    apply_entry,
+    call_native,
+    native_name,
+    read_method,
+    read_partial,
+)
 from magweld.frontend.rules.operators import is_plain
 from magweld.frontend.rules.protocols import iterate, read_value
 from magweld.frontend.state.contents import builtin_base, read_all
 from magweld.frontend.state.mro import ABSENT, find_in_mro, is_class
-from magweld.frontend.state.refgraph import Kind
 from magweld.frontend.state.values import is_identity, is_scalar
 
 if TYPE_CHECKING:
@@ -38,14 +44,7 @@ def precall(observer: Observer, row: Row, stack: list[Any]) -> None:
     method = stack[-row.arg - 1]
     if stack[-row.arg - 2] is observer.session.reader.null:
         if type(method) is types.MethodType:
-            _read_method(observer, method)
-
-
-def _read_method(observer: Observer, method: types.MethodType) -> None:
-    graph = observer.session.graph
-    node = graph.require(method)
-    graph.read(node, Kind.FUNCTION, None, method.__func__)
-    graph.read(node, Kind.RECEIVER, None, method.__self__)
+            read_method(observer.session.graph, method)
 
 
 def call(observer: Observer, row: Row, stack: list[Any]) -> None:
@@ -123,12 +122,9 @@ def _call_function(
     session = observer.session
     entry = session.annotations.find(function)
     if entry is not None:
-        call = NativeCall(native_name(function), args, kwargs)
+        session.graph.identity(function)
         session.quiet = observer
-        if isinstance(entry, Annotation):
-            apply(observer, entry, call)
-        else:
-            entry(observer, call)
+        apply_entry(observer, entry, NativeCall(native_name(function), args, kwargs))
         return
     register_function(session, function)
     if function.__code__.co_flags & _GENERATOR:
@@ -138,18 +134,14 @@ def _call_function(
 def _call_method(
     observer: Observer, method: Any, args: Arguments, kwargs: Keywords
 ) -> None:
-    _read_method(observer, method)
+    read_method(observer.session.graph, method)
     call_object(observer, method.__func__, (method.__self__, *args), kwargs)
 
 
 def _call_partial(
     observer: Observer, partial: Any, args: Arguments, kwargs: Keywords
 ) -> None:
-    graph = observer.session.graph
-    for name in ("func", "args", "keywords"):
-        read_slot(graph, partial, functools.partial.__dict__[name])
-    read_all(graph, partial.args)
-    read_all(graph, partial.keywords)
+    read_partial(observer.session.graph, partial)
     merged = {**partial.keywords, **kwargs}
     call_object(observer, partial.func, (*partial.args, *args), merged)
 
@@ -229,24 +221,23 @@ def _call_instance(
         read_slot(session.graph, obj, target)
         call_object(observer, inner, args, kwargs)
         return
+    entry = session.annotations.find(obj)
+    if entry is not None:
+        session.graph.identity(obj)
+        observer.calls_native = True
+        apply_entry(observer, entry, NativeCall(native_name(obj), args, kwargs))
+        return
     method = note_class(session.graph, type(obj), "__call__")
     if type(method) is types.FunctionType:
         session.graph.require(obj)
         register_function(session, method)
     elif method is not ABSENT:
-        _call_native_instance(
-            observer, method, NativeCall(native_name(obj), (obj, *args), kwargs)
-        )
-
-
-def _call_native_instance(observer: Observer, method: Any, call: NativeCall) -> None:
-    entry = observer.session.annotations.find(method)
-    if entry is None:
-        raise StopRecordingError("native-call", call.name)
-    if isinstance(entry, Annotation):
-        apply(observer, entry, call)
-    else:
-        entry(observer, call)
+        call = NativeCall(native_name(obj), (obj, *args), kwargs)
+        entry = session.annotations.find(method)
+        if entry is None:
+            raise StopRecordingError("native-call", call.name)
+        observer.calls_native = True
+        apply_entry(observer, entry, call)
 
 
 _BY_TYPE: Final = {

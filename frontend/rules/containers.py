@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import operator
+import types
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
-from magweld.frontend.rules.attributes import adopt_top, expect_operator
+from magweld.frontend.rules.attributes import adopt_top, expect_operator, read_slot
+from magweld.frontend.rules.calls import call_object
 from magweld.frontend.rules.operators import is_plain, is_python, special_method
-from magweld.frontend.rules.protocols import ITERATORS, iterate, read_fields
+from magweld.frontend.rules.protocols import (
+    ITERATORS,
+    is_number,
+    iterate,
+    read_base,
+    read_fields,
+    read_referent,
+    read_value,
+)
 from magweld.frontend.state.contents import (
     SEQUENCES,
     Extent,
@@ -19,6 +31,7 @@ from magweld.frontend.state.contents import (
     read_item,
 )
 from magweld.frontend.state.mro import ABSENT
+from magweld.frontend.state.natives import before_buffer_write, is_buffer
 from magweld.frontend.state.values import is_scalar
 
 if TYPE_CHECKING:
@@ -51,6 +64,9 @@ def merge(observer: Observer, row: Row, stack: list[Any]) -> None:
 
 def read_mapping(observer: Observer, source: Any) -> None:
     """Record that all entries of a mapping were used."""
+    if type(source) is types.MappingProxyType:
+        read_mapping(observer, read_referent(observer.session.graph, source))
+        return
     if builtin_base(source) is not dict:
         name = type(source).__qualname__
         raise StopRecordingError("native-operator", f"** of {name}")
@@ -124,9 +140,8 @@ def subscript(observer: Observer, container: Any, key: Any) -> None:
     method = special_method(observer, container, "__getitem__")
     if is_python(method):
         return
-    if type(container) is range:
-        read_fields(observer, container)
-        observer.after = adopt_top
+    if type(container) in _READ_ONLY or is_buffer(container):
+        _subscript_value(observer, container, key)
     elif not is_plain(method):
         name = type(container).__qualname__
         raise StopRecordingError("native-operator", f"subscript of {name}")
@@ -136,6 +151,20 @@ def subscript(observer: Observer, container: Any, key: Any) -> None:
         _read_element(observer, container, key)
 
 
+_READ_ONLY: Final = (range, types.MappingProxyType)
+
+
+def _subscript_value(observer: Observer, container: Any, key: Any) -> None:
+    if type(container) is types.MappingProxyType:
+        subscript(observer, read_referent(observer.session.graph, container), key)
+        return
+    if observer.session.operators.is_tensor(type(key)):
+        raise StopRecordingError("tensor-value", "index of an array")
+    read_value(observer, container)
+    read_value(observer, key)
+    observer.after = adopt_top
+
+
 def _read_entry(observer: Observer, container: Any, key: Any) -> None:
     graph = observer.session.graph
     read_item(graph, container, key)
@@ -143,13 +172,31 @@ def _read_entry(observer: Observer, container: Any, key: Any) -> None:
         return
     missing = special_method(observer, container, "__missing__")
     if missing is not ABSENT and not is_python(missing):
-        raise StopRecordingError("native-operator", "a dict with a default factory")
+        _make_default(observer, container, key)
+
+
+def _make_default(observer: Observer, container: Any, key: Any) -> None:
+    """A missing key of a defaultdict: the factory is called, the result stored."""
+    graph = observer.session.graph
+    descriptor = defaultdict.__dict__["default_factory"]
+    read_slot(graph, container, descriptor)
+    factory = descriptor.__get__(container)
+    if factory is None:
+        return
+    before_write(graph, container, Extent.KEY, key)
+    observer.calls_native = True
+    call_object(observer, factory, (), {})
+    observer.after = adopt_top
 
 
 def _read_element(observer: Observer, container: Any, key: Any) -> None:
     graph = observer.session.graph
-    if type(key) in (int, bool):
-        read_index(graph, container, int(key))
+    if is_number(key):
+        read_base(graph, key)
+        read_index(graph, container, operator.index(key))
+        return
+    if is_python(special_method(observer, key, "__index__")):
+        read_all(graph, container)
         return
     if type(key) is slice:
         read_fields(observer, key)
@@ -186,6 +233,9 @@ def write_subscript(
     method = special_method(observer, container, name)
     if is_python(method):
         return
+    if is_buffer(container):
+        _write_buffer(observer, container, key, value)
+        return
     base = builtin_base(container)
     if not is_plain(method) or base not in (dict, *SEQUENCES):
         owner = type(container).__qualname__
@@ -202,6 +252,16 @@ def write_subscript(
         read_fields(observer, key)
         if value is not None:
             iterate(observer, value)
-    elif type(key) not in (int, bool):
+    elif is_number(key):
+        read_base(graph, key)
+    else:
         raise StopRecordingError("native-operator", f"index {type(key).__qualname__}")
     before_write(graph, container, Extent.WHOLE)
+
+
+def _write_buffer(observer: Observer, container: Any, key: Any, value: Any) -> None:
+    for part in (key, value):
+        if observer.session.operators.is_tensor(type(part)):
+            raise StopRecordingError("tensor-value", "stored in an array")
+        read_value(observer, part)
+    before_buffer_write(observer.session.graph, container)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import types
 from typing import TYPE_CHECKING, Any, Final
 
 from magweld.frontend.annotations.model import (
     Annotation,
+    Entry,
     NativeCall,
+    PureRule,
     Result,
     Use,
     Write,
@@ -15,9 +18,14 @@ from magweld.frontend.annotations.model import (
 )
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
-from magweld.frontend.rules.attributes import adopt_top, expect_operator
+from magweld.frontend.rules.attributes import adopt_top, expect_operator, read_slot
 from magweld.frontend.rules.functions import note_class, register_function
-from magweld.frontend.rules.protocols import iterate, read_value, test_truth
+from magweld.frontend.rules.protocols import (
+    is_native_iterator,
+    iterate,
+    read_value,
+    test_truth,
+)
 from magweld.frontend.state.contents import (
     CONTAINERS,
     Extent,
@@ -27,7 +35,9 @@ from magweld.frontend.state.contents import (
     read_all,
     read_length,
 )
-from magweld.frontend.state.values import is_scalar
+from magweld.frontend.state.natives import read_content
+from magweld.frontend.state.refgraph import Kind, RefGraph
+from magweld.frontend.state.values import is_identity, is_scalar
 
 if TYPE_CHECKING:
     from magweld.frontend.monitor.observer import Observer
@@ -51,6 +61,11 @@ def call_native(
             expect_operator(observer, call.name)
             return
         raise StopRecordingError("native-call", call.name)
+    apply_entry(observer, entry, call)
+
+
+def apply_entry(observer: Observer, entry: Entry, call: NativeCall) -> None:
+    """Record reads and writes of a call as an annotation or a rule tells them."""
     if isinstance(entry, Annotation):
         apply(observer, entry, call)
     else:
@@ -87,7 +102,7 @@ def apply(observer: Observer, annotation: Annotation, call: NativeCall) -> None:
     for argument in call.kwargs.values():
         callbacks += _use(observer, annotation.rest, argument)
     if any(callbacks):
-        _read_for_callbacks(observer, call)
+        read_for_callbacks(observer, (*call.args, *call.kwargs.values()))
     graph = observer.session.graph
     if annotation.write is Write.TAIL and type(call.args[0]) is list:
         before_write(graph, call.args[0], Extent.TAIL)
@@ -105,7 +120,23 @@ def _keep(observer: Observer, argument: Any) -> None:
     """Nothing of the argument is read."""
 
 
+_NUMBER_METHODS: Final = (
+    *("__index__", "__int__", "__float__", "__complex__", "__trunc__", "__floor__"),
+    *("__ceil__", "__round__", "__divmod__", "__rdivmod__", "__bytes__"),
+)
+
+
 def _value(observer: Observer, argument: Any) -> None:
+    session = observer.session
+    if not (is_scalar(argument) or is_identity(argument)):
+        kind = type(argument)
+        methods = [note_class(session.graph, kind, name) for name in _NUMBER_METHODS]
+        python = [m for m in methods if type(m) is types.FunctionType]
+        if python and not session.operators.is_tensor(kind):
+            # It runs observed; nothing else is known of such an object.
+            for method in python:
+                register_function(session, method)
+            return
     if not observer.session.operators.is_tensor(type(argument)):
         read_value(observer, argument)
 
@@ -142,21 +173,42 @@ def prepare_callback(observer: Observer, function: Any) -> bool:
         register_function(session, function)
         return False
     if kind is types.MethodType:
-        inner = function.__func__
-        session.graph.constant(inner)
-        return prepare_callback(observer, inner)
+        read_method(session.graph, function)
+        return prepare_callback(observer, function.__func__)
     if kind in (types.BuiltinFunctionType, types.MethodDescriptorType, type):
         entry = session.annotations.find(unbind(function)[0])
         if isinstance(entry, Annotation) and entry.write is Write.NOTHING:
             return True
-        if entry is not None and kind is type:
+        if isinstance(entry, PureRule) or (entry is not None and kind is type):
             return True
+        if entry is not None and _is_method_of_container(observer, function):
+            return True
+    if kind is functools.partial:
+        read_partial(session.graph, function)
+        return prepare_callback(observer, function.func)
     method = note_class(session.graph, kind, "__call__")
     if type(method) is types.FunctionType:
         session.graph.require(function)
         register_function(session, method)
         return False
+    if isinstance(session.annotations.find(method), PureRule):
+        read_content(session.graph, function)
+        return True
     raise StopRecordingError("native-call", f"callback {native_name(function)}")
+
+
+_READING_METHODS: Final = ("get", "__getitem__", "__contains__", "count", "index")
+
+
+def _is_method_of_container(observer: Observer, method: Any) -> bool:
+    """Return whether a native method is bound to a container that is fully known."""
+    receiver = getattr(method, "__self__", None)
+    if builtin_base(receiver) is None:
+        return False
+    if method.__name__ in _READING_METHODS:
+        read_value(observer, receiver)
+        return True
+    return not observer.session.graph.require(receiver).external
 
 
 def hand_over(observer: Observer, row: Row, stack: list[Any]) -> None:
@@ -175,10 +227,26 @@ def _read_tree(observer: Observer, obj: Any) -> None:
                 _read_tree(observer, value)
 
 
-def _read_for_callbacks(observer: Observer, call: NativeCall) -> None:
-    for argument in (*call.args, *call.kwargs.values()):
-        if builtin_base(argument) is not None:
+def read_for_callbacks(observer: Observer, arguments: tuple[Any, ...]) -> None:
+    """Record the whole value of iterables whose elements native callbacks will get."""
+    for argument in arguments:
+        if builtin_base(argument) is not None or is_native_iterator(argument):
             read_value(observer, argument)
+
+
+def read_method(graph: RefGraph, method: types.MethodType) -> None:
+    """Record what a bound method consists of."""
+    node = graph.require(method)
+    graph.read(node, Kind.FUNCTION, None, method.__func__)
+    graph.read(node, Kind.RECEIVER, None, method.__self__)
+
+
+def read_partial(graph: RefGraph, partial: Any) -> None:
+    """Record what a partial function consists of."""
+    for name in ("func", "args", "keywords"):
+        read_slot(graph, partial, functools.partial.__dict__[name])
+    read_all(graph, partial.args)
+    read_all(graph, partial.keywords)
 
 
 _USES: Final = {

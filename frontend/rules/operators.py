@@ -11,17 +11,28 @@ from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.rules.attributes import adopt_top, expect_operator
 from magweld.frontend.rules.functions import note_class, register_function
-from magweld.frontend.rules.protocols import iterate, read_value, test_truth
+from magweld.frontend.rules.protocols import (
+    ITERATORS,
+    is_view,
+    iterate,
+    read_referent,
+    read_value,
+    test_truth,
+)
+from magweld.frontend.rules.text import read_format_arguments
 from magweld.frontend.state.contents import (
     CONTAINERS,
     Extent,
     before_write,
     builtin_base,
-    elements,
     read_all,
-    read_item,
+    read_length,
 )
-from magweld.frontend.state.mro import ABSENT
+from magweld.frontend.state.natives import (
+    before_buffer_write,
+    is_buffer,
+    scalar_base,
+)
 from magweld.frontend.state.values import is_identity, is_scalar
 
 if TYPE_CHECKING:
@@ -41,14 +52,6 @@ NAMES: Final = {
     "&": "and",
     "|": "or",
     "^": "xor",
-}
-COMPARISONS: Final = {
-    "==": ("__eq__", "__eq__"),
-    "!=": ("__ne__", "__ne__"),
-    "<": ("__lt__", "__gt__"),
-    "<=": ("__le__", "__ge__"),
-    ">": ("__gt__", "__lt__"),
-    ">=": ("__ge__", "__le__"),
 }
 # Containers whose native slots do what those of the built-in base do.
 PLAIN_OWNERS: Final = frozenset(
@@ -97,15 +100,15 @@ def binary(observer: Observer, symbol: str, left: Any, right: Any) -> None:
     candidates = [(left, f"__{name}__"), (right, f"__r{name}__")]
     if inplace:
         candidates.insert(0, (left, f"__i{name}__"))
-    if _runs_python(observer, symbol, candidates):
+    if runs_python(observer, symbol, candidates):
         return
-    if inplace and builtin_base(left) in (list, dict, set, deque):
+    if inplace and (builtin_base(left) in _UPDATED or is_buffer(left)):
         _update(observer, symbol, left, right)
     else:
         _combine(observer, symbol, left, right)
 
 
-def _runs_python(
+def runs_python(
     observer: Observer, symbol: str, candidates: list[tuple[Any, str]]
 ) -> bool:
     """Prepare for special methods in Python; False if only native ones can run.
@@ -113,12 +116,12 @@ def _runs_python(
     Tensors have some in Python, which still end in an operator; an operand of
     another class may answer instead of the tensor.
     """
-    tensor = _has_tensor(observer, *(obj for obj, _ in candidates))
+    tensor = has_tensor(observer, *(obj for obj, _ in candidates))
     python = False
     for obj, name in candidates:
         if not is_scalar(obj):
             method = special_method(observer, obj, name)
-            python |= is_python(method) and not _has_tensor(observer, obj)
+            python |= is_python(method) and not has_tensor(observer, obj)
     if tensor and not python:
         expect_operator(observer, symbol, _answers(symbol, candidates))
     return tensor or python
@@ -133,7 +136,11 @@ def _answers(symbol: str, candidates: list[tuple[Any, str]]) -> tuple[type, ...]
     return (bool,) if symbol in ("==", "!=") and plain else ()
 
 
-def _has_tensor(observer: Observer, *objects: Any) -> bool:
+_UPDATED: Final = (list, dict, set, deque)
+
+
+def has_tensor(observer: Observer, *objects: Any) -> bool:
+    """Return whether one of the objects is a tensor."""
     operators = observer.session.operators
     return any(operators.is_tensor(type(obj)) for obj in objects)
 
@@ -144,147 +151,83 @@ def _update(observer: Observer, symbol: str, left: Any, right: Any) -> None:
         if type(right) not in (dict, OrderedDict, defaultdict):
             raise StopRecordingError("native-operator", f"|= {type(right).__name__}")
         read_all(graph, right)
+    elif is_buffer(right):
+        read_value(observer, right)
     elif not is_scalar(right):
         iterate(observer, right)
+    if is_buffer(left):
+        before_buffer_write(graph, left)
+        return
     tail = symbol == "+=" and type(left) is list
     before_write(graph, left, Extent.TAIL if tail else Extent.WHOLE)
 
 
 def _combine(observer: Observer, symbol: str, left: Any, right: Any) -> None:
     if type(left) is str and symbol == "%":
-        read_value(observer, right)
+        read_format_arguments(observer, right)
         return
-    graph = observer.session.graph
     for operand in (left, right):
-        if builtin_base(operand) is not None:
-            read_all(graph, operand)
-        elif not is_scalar(operand) and not is_identity(operand):
-            name = type(operand).__qualname__
-            raise StopRecordingError("native-operator", f"{symbol} on {name}")
+        _read_number(observer, operand, symbol)
     observer.after = adopt_top
+
+
+_UNARIES: Final = {
+    "UNARY_NEGATIVE": "__neg__",
+    "UNARY_INVERT": "__invert__",
+    "UNARY_POSITIVE": "__pos__",
+}
 
 
 def unary_op(observer: Observer, row: Row, stack: list[Any]) -> None:
     """UNARY_NEGATIVE, UNARY_INVERT, UNARY_POSITIVE."""
-    name = {"NEGATIVE": "neg", "INVERT": "invert", "POSITIVE": "pos"}
-    unary(observer, name[row.opname.split("_")[-1]], stack[-1])
+    unary(observer, _UNARIES[row.opname], stack[-1])
 
 
 def unary(observer: Observer, name: str, obj: Any) -> None:
-    """Record what a unary operator reads, e.g. "neg"."""
+    """Record what a unary operator reads; `name` is its special method."""
     if is_scalar(obj):
         return
-    method = special_method(observer, obj, f"__{name}__")
-    if _has_tensor(observer, obj):
+    method = special_method(observer, obj, name)
+    if has_tensor(observer, obj):
         expect_operator(observer, name)
-    elif not is_python(method):
-        raise StopRecordingError("native-operator", type(obj).__qualname__)
-
-
-def compare_op(observer: Observer, row: Row, stack: list[Any]) -> None:
-    """COMPARE_OP."""
-    compare(observer, row.argval, stack[-2], stack[-1])
-
-
-def compare(observer: Observer, symbol: str, left: Any, right: Any) -> None:
-    """Record what a comparison reads."""
-    if is_scalar(left) and is_scalar(right):
-        return
-    forward, reflected = COMPARISONS[symbol]
-    candidates = [(left, forward), (right, reflected)]
-    if symbol == "!=":
-        # `object.__ne__` asks `__eq__`.
-        candidates += [(left, "__eq__"), (right, "__eq__")]
-    if not _runs_python(observer, symbol, candidates):
-        _compare_native(observer, symbol, left, right)
-
-
-def _compare_native(observer: Observer, symbol: str, left: Any, right: Any) -> None:
-    graph = observer.session.graph
-    bases = (builtin_base(left), builtin_base(right))
-    if all(base is not None for base in bases):
-        if left is not right or symbol not in ("==", "!="):
-            read_value(observer, left)
-            read_value(observer, right)
-        return
-    if range in (type(left), type(right)):
-        for side in (left, right):
-            read_value(observer, side)
-        return
-    if symbol not in ("==", "!="):
-        name = type(left).__qualname__
-        raise StopRecordingError("native-operator", f"{symbol} on {name}")
-    for side in (left, right):
-        _check_identity_equality(observer, side)
-    graph.distinct(left, right)
-
-
-def _check_identity_equality(observer: Observer, obj: Any) -> None:
-    if is_scalar(obj) or is_identity(obj) or builtin_base(obj) is not None:
-        return
-    equality = note_class(observer.session.graph, type(obj), "__eq__")
-    if equality is not object.__eq__:
-        name = type(obj).__qualname__
-        raise StopRecordingError("native-operator", f"== on {name}")
-
-
-def is_op(observer: Observer, row: Row, stack: list[Any]) -> None:
-    """IS_OP."""
-    left, right = stack[-2], stack[-1]
-    if left is right:
-        observer.session.graph.pin(left, right)
-    else:
-        observer.session.graph.distinct(left, right)
-
-
-def contains_op(observer: Observer, row: Row, stack: list[Any]) -> None:
-    """CONTAINS_OP."""
-    contains(observer, stack[-1], stack[-2])
-
-
-def contains(observer: Observer, container: Any, item: Any) -> None:
-    """Record what `item in container` reads."""
-    if is_scalar(container) and is_scalar(item):
-        return
-    method = special_method(observer, container, "__contains__")
-    if _has_tensor(observer, container):
-        expect_operator(observer, "in")
         return
     if is_python(method):
         return
-    if method is ABSENT:
-        iterate(observer, container)
+    _read_number(observer, obj, name)
+    observer.after = adopt_top
+
+
+def _read_number(observer: Observer, obj: Any, symbol: str) -> None:
+    """Record the value of an operand of native arithmetic."""
+    if is_scalar(obj) or is_identity(obj):
         return
-    base = builtin_base(container)
-    if base is dict and is_plain(method):
-        read_item(observer.session.graph, container, item)
-        return
-    if base is None:
-        iterate(observer, container)
+    if builtin_base(obj) is not None:
+        read_all(observer.session.graph, obj)
+    elif is_buffer(obj) or scalar_base(obj) is not None or is_view(obj):
+        read_value(observer, obj)
     else:
-        read_all(observer.session.graph, container)
-    _check_comparable(observer, container, item)
+        name = type(obj).__qualname__
+        raise StopRecordingError("native-operator", f"{symbol} on {name}")
 
 
-def _check_comparable(observer: Observer, container: Any, item: Any) -> None:
-    # A membership test compares with each element: none may have its own equality.
-    candidates = [item]
-    if builtin_base(container) is not None:
-        candidates += elements(container)
-    for candidate in candidates:
-        if builtin_base(candidate) is not None:
-            read_value(observer, candidate)
-        elif not _has_tensor(observer, candidate):
-            _check_membership(observer, candidate)
-
-
-def _check_membership(observer: Observer, candidate: Any) -> None:
-    if is_scalar(candidate) or is_identity(candidate):
+def read_length_of(observer: Observer, obj: Any) -> None:
+    """Record what `len(obj)` reads."""
+    if is_scalar(obj):
         return
-    equality = special_method(observer, candidate, "__eq__")
-    if equality is not object.__eq__ and not is_python(equality):
-        name = type(candidate).__qualname__
-        raise StopRecordingError("native-operator", f"in with {name}")
+    graph = observer.session.graph
+    method = special_method(observer, obj, "__len__")
+    if has_tensor(observer, obj):
+        expect_operator(observer, "len")
+    elif is_python(method):
+        return
+    elif builtin_base(obj) is not None:
+        read_length(graph, obj)
+    elif type(obj) is types.MappingProxyType:
+        read_length_of(observer, read_referent(graph, obj))
+    elif type(obj) is range or is_buffer(obj) or scalar_base(obj) is not None:
+        read_value(observer, obj)
+    elif type(obj) not in ITERATORS or not graph.require(obj).owned:
+        raise StopRecordingError("native-operator", f"len of {type(obj).__name__}")
 
 
 def truth_op(observer: Observer, row: Row, stack: list[Any]) -> None:
@@ -292,7 +235,7 @@ def truth_op(observer: Observer, row: Row, stack: list[Any]) -> None:
     obj = stack[-1]
     if type(obj) is bool:
         return
-    if _has_tensor(observer, obj):
+    if has_tensor(observer, obj):
         expect_operator(observer, "bool")
         return
     test_truth(observer, obj)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import types
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
@@ -16,7 +17,14 @@ from magweld.frontend.state.contents import (
     read_truth,
 )
 from magweld.frontend.state.mro import ABSENT
-from magweld.frontend.state.refgraph import Kind
+from magweld.frontend.state.natives import (
+    base_value,
+    is_buffer,
+    read_content,
+    referent,
+    scalar_base,
+)
+from magweld.frontend.state.refgraph import Kind, RefGraph
 from magweld.frontend.state.values import is_identity, is_scalar
 
 if TYPE_CHECKING:
@@ -36,8 +44,62 @@ def read_value(observer: Observer, argument: Any) -> None:
         return
     if type(argument) in (range, slice):
         read_fields(observer, argument)
+    elif is_buffer(argument):
+        read_content(graph, argument)
+    elif type(argument) is types.MappingProxyType:
+        read_value(observer, read_referent(graph, argument))
+    elif is_native_iterator(argument):
+        iterate(observer, argument)
+        read_through(observer, argument)
+    elif scalar_base(argument) is not None:
+        read_base(graph, argument)
+    else:
+        raise StopRecordingError("opaque-value", type(argument).__qualname__)
+
+
+def read_base(graph: RefGraph, obj: Any) -> None:
+    """Record that the value of an instance of a subclass of int, str, ... was used."""
+    if is_scalar(obj) or is_identity(obj):
         return
-    raise StopRecordingError("opaque-value", type(argument).__qualname__)
+    node = graph.require(obj)
+    if not node.constant:
+        graph.read(node, Kind.BASE, None, base_value(obj))
+
+
+def is_number(obj: Any) -> bool:
+    """Return whether the object is, by its own value, an index of a sequence."""
+    return issubclass(type(obj), int) or (
+        is_scalar(obj) and type(obj) is not float and hasattr(type(obj), "__index__")
+    )
+
+
+def read_referent(graph: RefGraph, obj: Any) -> Any:
+    """Record what a weak reference or a mapping proxy stands for, and return it."""
+    value = referent(obj)
+    graph.read(graph.require(obj), Kind.REFERENT, None, value)
+    return value
+
+
+def read_through(observer: Observer, iterator: Any) -> None:
+    """Record the whole value of what a native iterator delivers, unobserved.
+
+    Generators hand their values over observed; what a native iterator is made of is
+    known to the collector of garbage.
+    """
+    graph = observer.session.graph
+    for part in gc.get_referents(iterator):
+        known = graph.find(part) is not None
+        if known and (builtin_base(part) is not None or is_buffer(part)):
+            read_value(observer, part)
+        elif type(part) is tuple or (
+            is_native_iterator(part) and type(part) is not types.GeneratorType
+        ):
+            read_through(observer, part)
+
+
+def is_native_iterator(obj: Any) -> bool:
+    """Return whether the object is an iterator or a view that C code implements."""
+    return type(obj) in ITERATORS or type(obj).__module__ == "itertools"
 
 
 _FIELDS: Final = ("start", "stop", "step")
@@ -52,6 +114,13 @@ def read_fields(observer: Observer, obj: Any) -> None:
         graph.read(node, Kind.SLOT, descriptor, descriptor.__get__(obj))
 
 
+class _Sequence:
+    """An old-style sequence, which native code iterates over by its items."""
+
+    def __getitem__(self, index: int) -> int:
+        raise IndexError(index)
+
+
 _DICT: Final[dict[int, int]] = {}
 _ORDERED: Final = OrderedDict[int, int]()
 _VIEWS: Final[tuple[Any, ...]] = (
@@ -63,14 +132,22 @@ _ITERABLES: Final[tuple[Any, ...]] = (
     *_VIEWS,
 )
 
+_VIEW_TYPES: Final = frozenset(type(view) for view in _VIEWS)
+
+
+def is_view(obj: Any) -> bool:
+    """Return whether the object is a view of the keys, values or items of a dict."""
+    return type(obj) in _VIEW_TYPES
+
+
 # Iterators and views over containers: whoever made them has read the container.
 ITERATORS: Final[frozenset[type]] = frozenset(
     {
         *(type(iter(iterable)) for iterable in _ITERABLES),
+        type(iter(_Sequence())),
         *(type(reversed(view)) for view in ([], *_VIEWS)),
         *(type(view) for view in _VIEWS),
         types.GeneratorType,
-        types.MappingProxyType,
         enumerate,
         zip,
         map,
@@ -94,9 +171,15 @@ def iterate(observer: Observer, obj: Any) -> None:
     if kind is range:
         read_fields(observer, obj)
         return
-    if kind in ITERATORS or kind.__module__ == "itertools":
+    if is_native_iterator(obj):
         if not graph.require(obj).owned:
             raise StopRecordingError("opaque-iterator", kind.__qualname__)
+        return
+    if is_buffer(obj):
+        read_content(graph, obj)
+        return
+    if kind is types.MappingProxyType:
+        iterate(observer, read_referent(graph, obj))
         return
     method = note_class(graph, kind, "__iter__")
     if type(method) is types.FunctionType:
@@ -131,8 +214,10 @@ def test_truth(observer: Observer, obj: Any) -> None:
             register_function(observer.session, method)
         elif builtin_base(obj) is not None:
             read_truth(graph, obj)
-        elif kind is range:
-            read_fields(observer, obj)
+        elif kind is types.MappingProxyType:
+            test_truth(observer, read_referent(graph, obj))
+        elif kind is range or is_buffer(obj) or scalar_base(obj) is not None:
+            read_value(observer, obj)
         elif kind not in ITERATORS or not graph.require(obj).owned:
             raise StopRecordingError("native-operator", f"truth of {kind.__name__}")
         return

@@ -5,14 +5,14 @@ from __future__ import annotations
 import types
 from typing import TYPE_CHECKING, Any, Final
 
+from magweld.frontend.annotations.model import NativeCall
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.rules.attributes import adopt_top
 from magweld.frontend.rules.calls import call_class
 from magweld.frontend.rules.functions import note_class, register_function
-from magweld.frontend.rules.protocols import read_value
 from magweld.frontend.state.mro import is_class
-from magweld.frontend.state.values import is_identity, is_scalar
+from magweld.frontend.state.values import is_scalar
 
 if TYPE_CHECKING:
     from magweld.frontend.monitor.observer import Observer
@@ -25,10 +25,18 @@ def before_with(observer: Observer, row: Row, stack: list[Any]) -> None:
         method = note_class(session.graph, type(stack[-1]), name)
         if type(method) is types.FunctionType:
             register_function(session, method)
-        elif session.annotations.find(method) is None:
-            kind = type(stack[-1]).__qualname__
-            raise StopRecordingError("native-call", f"{kind}.{name}")
+        else:
+            _call_native(observer, method, name, stack[-1])
     observer.after = _adopt_exit
+
+
+def _call_native(observer: Observer, method: Any, name: str, obj: Any) -> None:
+    entry = observer.session.annotations.find(method)
+    call = NativeCall(f"{type(obj).__qualname__}.{name}", (obj,), {})
+    if entry is None:
+        raise StopRecordingError("native-call", call.name)
+    if name == "__enter__":
+        observer.session.apply(observer, entry, call)
 
 
 def _adopt_exit(observer: Observer, stack: list[Any]) -> None:
@@ -45,23 +53,6 @@ def raise_varargs(observer: Observer, row: Row, stack: list[Any]) -> None:
     if row.arg and is_class(stack[-row.arg]):
         call_class(observer, stack[-row.arg], (), {})
         observer.after = None
-
-
-def format_value(observer: Observer, row: Row, stack: list[Any]) -> None:
-    """FORMAT_VALUE: the value, above it the specification if there is one."""
-    obj = stack[-2] if row.arg & 0x04 else stack[-1]
-    if is_scalar(obj) or is_identity(obj):
-        return
-    if observer.session.operators.is_tensor(type(obj)):
-        raise StopRecordingError("tensor-value", "format")
-    python = False
-    for name in ("__format__", "__str__", "__repr__"):
-        method = note_class(observer.session.graph, type(obj), name)
-        if type(method) is types.FunctionType:
-            register_function(observer.session, method)
-            python = True
-    if not python:
-        read_value(observer, obj)
 
 
 def call_intrinsic(observer: Observer, row: Row, stack: list[Any]) -> None:

@@ -81,6 +81,8 @@ def read_item(graph: RefGraph, obj: Any, key: Any) -> None:
     """Record that the entry of a dict under `key` was used, or its absence."""
     if not is_plain_key(key):
         raise StopRecordingError("opaque-key", type(key).__qualname__)
+    if is_identity(key):
+        graph.constant(key)
     node = graph.require(obj)
     graph.read(node, Kind.ITEM, key, dict.get(obj, key, ABSENT))
 
@@ -182,6 +184,8 @@ def before_write(graph: RefGraph, obj: Any, extent: Extent, key: Any = None) -> 
         graph.set_states.setdefault(id(obj), []).append(elements(obj))
     if node.owned:
         return
+    if isinstance_exactly(obj, deque):
+        graph.read(node, Kind.FIELD, "maxlen", obj.maxlen)
     if extent in (Extent.KEY, Extent.DELETION):
         if not is_plain_key(key):
             raise StopRecordingError("opaque-key", type(key).__qualname__)

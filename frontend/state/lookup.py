@@ -115,9 +115,12 @@ def _is_generic(getter: Any) -> bool:
 
 _PLAIN_MODULES: Final = (
     "_contextvars",
+    "_thread",
+    "array",
     "builtins",
     "collections",
     "functools",
+    "numpy",
     "types",
 )
 

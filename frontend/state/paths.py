@@ -15,11 +15,14 @@ _FORMS = {
     Kind.KWDEFAULTS: "{}.__kwdefaults__",
     Kind.RECEIVER: "{}.__self__",
     Kind.FUNCTION: "{}.__func__",
-    Kind.REFERENT: "{}()",
     Kind.LENGTH: "len({})",
     Kind.NONEMPTY: "bool({})",
     Kind.KEYS: "list({})",
     Kind.MEMBERS: "set({})",
+    Kind.SELF: "{}",
+    Kind.BASE: "value of {}",
+    Kind.CONTENT: "content of {}",
+    Kind.REFERENT: "referent of {}",
 }
 
 

@@ -39,8 +39,11 @@ class Kind(Enum):
     CLOSURE = auto()  # cell of a function by number
     RECEIVER = auto()  # `__self__` of a bound method
     FUNCTION = auto()  # `__func__` of a bound method
-    REFERENT = auto()  # object behind a weak reference, None when it is gone
     FIELD = auto()  # a read-only field of a native object, e.g. of a slice
+    BASE = auto()  # value of an instance of a subclass of int, str, ...
+    CONTENT = auto()  # all that a native object consists of, e.g. an array
+    SELF = auto()  # the object itself, whose identity matters
+    REFERENT = auto()  # what a weak reference or a mapping proxy stands for
 
 
 class Where(NamedTuple):
@@ -131,6 +134,7 @@ class RefGraph:
         set_states: Elements of external sets before each write.
         pinned: Scalars whose identity has mattered, by id.
         finalizers: Whether classes have a method that runs when an instance goes.
+        checks: Run when the recording is complete; each may refuse it.
         locate: Tells the user's instruction that is running.
         lifting: Told about reads and writes in a run with lifted values.
     """
@@ -143,6 +147,7 @@ class RefGraph:
     set_states: dict[int, list[list[Any]]] = field(default_factory=dict)
     pinned: dict[int, Any] = field(default_factory=dict)
     finalizers: dict[type, bool] = field(default_factory=dict)
+    checks: list[Callable[[], None]] = field(default_factory=list)
     locate: Callable[[], Where | None] = lambda: None
     lifting: Lifting | None = None
 
@@ -216,6 +221,12 @@ class RefGraph:
             return
         self.edges[slot] = self._edge(container, kind, key, value)
 
+    def identity(self, obj: Any) -> None:
+        """Record that it matters which object this is, not only of which type."""
+        node = self.require(obj)
+        if node.external and not node.constant:
+            self.read(node, Kind.SELF, None, obj)
+
     def distinct(self, left: Any, right: Any) -> None:
         """Record that two objects were compared with `is` and found different."""
         self.pin(left, right)
@@ -269,7 +280,8 @@ class RefGraph:
             self.pinned.update({id(left): left, id(right): right})
 
     def _edge(self, container: Node, kind: Kind, key: Any, value: Any) -> Edge:
-        if value is ABSENT or is_scalar(value) or kind in _VALUE_KINDS:
+        fixed = kind in _VALUE_KINDS or kind is Kind.SELF
+        if value is ABSENT or is_scalar(value) or fixed:
             return Edge(container, kind, key, value, None, False, self.locate())
         target = self.nodes.get(id(value))
         if is_identity(value) or (target is None and _is_fixed(container, kind, value)):
@@ -297,7 +309,9 @@ class RefGraph:
 
 
 # Reads whose result is a value made for the purpose, compared as a whole.
-_VALUE_KINDS = frozenset({Kind.LENGTH, Kind.NONEMPTY, Kind.KEYS, Kind.MEMBERS})
+_VALUE_KINDS = frozenset(
+    {Kind.LENGTH, Kind.NONEMPTY, Kind.KEYS, Kind.MEMBERS, Kind.CONTENT}
+)
 
 # Reads that a write to one key of the container makes unnecessary.
 _KEYED = frozenset({Kind.ITEM, Kind.SLOT})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import struct
 import types
+import weakref
 from typing import Any, Final
 
 from magweld.frontend.state.mro import ABSENT, find_in_mro, is_class
@@ -45,23 +46,39 @@ _IDENTITY_TYPES: Final = frozenset(
 
 
 # Types of a library that the core must not import, as (module, name).
-_VALUE_TYPE_NAMES: Final = frozenset({("torch", "device")})
+_NUMPY_SCALARS: Final = """
+    bool bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 longlong ulonglong
+    float16 float32 float64 longdouble complex64 complex128 clongdouble
+"""
+_VALUE_TYPE_NAMES: Final = frozenset(
+    {("torch", "device"), *(("numpy", name) for name in _NUMPY_SCALARS.split())}
+)
+_VALUE_NAMES: Final = frozenset(name for _, name in _VALUE_TYPE_NAMES)
 _IDENTITY_TYPE_NAMES: Final = frozenset(
     {
         ("torch", "dtype"),
         ("torch", "layout"),
+        ("numpy", "ufunc"),
+        ("numpy", "_ArrayFunctionDispatcher"),
         ("torch", "memory_format"),
         ("torch.jit", "torch.jit.ScriptFunction"),
     }
 )
+_IDENTITY_MODULES: Final = frozenset(module for module, _ in _IDENTITY_TYPE_NAMES)
 
 
 def is_scalar(obj: object) -> bool:
     """Return whether type and value say all about `obj`."""
     kind = type(obj)
     return kind in SCALAR_TYPES or (
-        kind.__name__ == "device" and _name_of(kind) in _VALUE_TYPE_NAMES
+        kind.__name__ in _VALUE_NAMES and _name_of(kind) in _VALUE_TYPE_NAMES
     )
+
+
+def is_numpy_scalar(obj: object) -> bool:
+    """Return whether the object is a number of numpy, which is not imported."""
+    kind = type(obj)
+    return kind.__module__ == "numpy" and is_scalar(obj)
 
 
 def _name_of(kind: type) -> tuple[str, str]:
@@ -86,9 +103,9 @@ def is_identity(obj: object) -> bool:
         return True
     if issubclass(kind, enum.Enum) or kind.__module__ == "typing":
         return True
-    if kind.__module__ in ("torch", "torch.jit") and (
-        _name_of(kind) in _IDENTITY_TYPE_NAMES
-    ):
+    if kind.__module__ in _IDENTITY_MODULES and _name_of(kind) in _IDENTITY_TYPE_NAMES:
+        return True
+    if kind.__module__ == "numpy.dtypes":
         return True
     return is_static_builtin(obj)
 
@@ -102,7 +119,15 @@ def same_scalar(left: object, right: object) -> bool:
         return float_bits(left) == float_bits(right)  # type: ignore[arg-type]
     if kind is complex:
         return complex_bits(left) == complex_bits(right)  # type: ignore[arg-type]
+    if kind.__module__ == "numpy":
+        return numpy_bits(left) == numpy_bits(right)
     return left is right or bool(left == right)
+
+
+def numpy_bits(value: Any) -> bytes:
+    """Return the bytes of a number of numpy."""
+    data: bytes = value.tobytes()
+    return data
 
 
 def float_bits(value: float) -> bytes:
@@ -121,8 +146,15 @@ def is_plain_key(key: Any) -> bool:
         return True
     if type(key) in (tuple, frozenset):
         return all(is_plain_key(item) for item in key)
+    if type(key) is weakref.ref:
+        target = key()
+        return target is not None and is_plain_key(target)
     kind = type(key)
-    return (
-        find_in_mro(kind, "__hash__") is object.__hash__
-        and find_in_mro(kind, "__eq__") is object.__eq__
-    )
+    hashing, equality = find_in_mro(kind, "__hash__"), find_in_mro(kind, "__eq__")
+    if issubclass(kind, enum.Enum):
+        return hashing in _ENUM_HASHES and equality in _NATIVE_EQUALITIES
+    return hashing is object.__hash__ and equality is object.__eq__
+
+
+_ENUM_HASHES: Final = (enum.Enum.__hash__, int.__hash__, str.__hash__)
+_NATIVE_EQUALITIES: Final = (object.__eq__, int.__eq__, str.__eq__)

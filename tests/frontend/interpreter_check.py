@@ -118,18 +118,14 @@ def make_long_jumps():
 
 
 def make_session():
-    from magweld.frontend.annotations import dicts, library, python, special
+    from magweld.frontend.annotations.core import CORE
     from magweld.frontend.annotations.model import AnnotationTable
     from magweld.frontend.monitor.code_table import CodeTables
     from magweld.frontend.monitor.session import Session
     from magweld.frontend.monitor.stack import FrameReader
     from magweld.frontend.rules.table import RULES
 
-    parts = (python.FUNCTIONS, python.TYPES, python.MAKERS, python.METHODS)
-    table = AnnotationTable(
-        *parts, python.LIBRARY, special.SPECIAL, dicts.DICTS, library.LIBRARY_RULES
-    )
-    return Session(CodeTables(RULES), FrameReader(), table)
+    return Session(CodeTables(RULES), FrameReader(), AnnotationTable(CORE))
 
 
 def observe(function, *args):

@@ -249,7 +249,7 @@ def draws(x):
 
 
 def uses_attrgetter(x):
-    return x * operator.attrgetter("real")(2.0)
+    return x * operator.attrgetter("shape.numel")(x)()
 
 
 def reads_random_value(x):
@@ -310,7 +310,7 @@ ITERATOR = iter([2.0] * 100)
 REFUSED = [
     (prints, "native-call"),
     (draws, "random-state"),
-    (uses_attrgetter, "native-class"),
+    (uses_attrgetter, "native-call"),
     (reads_random_value, "tensor-value"),
     (applies_function, None),
     (replaces_data, "tensor-write"),

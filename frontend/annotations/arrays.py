@@ -1,0 +1,125 @@
+"""Annotations of numpy: pure functions of guarded arrays and scalars."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from magweld.frontend.annotations.model import Entry, NativeCall, PureRule
+from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.rules.attributes import adopt_top
+from magweld.frontend.rules.protocols import read_value
+from magweld.frontend.state.natives import before_buffer_write, is_array
+
+if TYPE_CHECKING:
+    from magweld.frontend.monitor.observer import Observer
+
+# Keywords that make a function write to an argument or call back.
+_REFUSED: Final = ("out", "where", "initial", "like", "key")
+
+
+def _read(observer: Observer, argument: Any) -> None:
+    if observer.session.operators.is_tensor(type(argument)):
+        raise StopRecordingError("tensor-value", "argument of a numpy function")
+    read_value(observer, argument)
+
+
+def _pure(observer: Observer, call: NativeCall) -> None:
+    """A function whose result follows from the values of its arguments."""
+    for name, value in call.kwargs.items():
+        if name in _REFUSED and value is not None:
+            raise StopRecordingError("native-call", f"{call.name} with {name}=")
+        _read(observer, value)
+    for argument in call.args:
+        _read(observer, argument)
+    # Parts of numpy are written in Python; they are no part of the program.
+    observer.session.quiet = observer
+    observer.after = adopt_top
+
+
+def _dispatched(observer: Observer, call: NativeCall) -> None:
+    """A call of an object of numpy that stands for a function: by its name."""
+    function, *args = call.args
+    if function not in _FUNCTIONS:
+        raise StopRecordingError("native-call", call.name)
+    _pure(observer, NativeCall(call.name, tuple(args), call.kwargs))
+
+
+def _universal(observer: Observer, call: NativeCall) -> None:
+    """A call of a ufunc; a positional argument behind the inputs is an output."""
+    function, *args = call.args
+    if len(args) > function.nin:
+        raise StopRecordingError("native-call", f"{function.__name__} with an output")
+    _pure(observer, NativeCall(call.name, tuple(args), call.kwargs))
+
+
+def _write(observer: Observer, call: NativeCall) -> None:
+    target, *args = call.args
+    for argument in (*args, *call.kwargs.values()):
+        _read(observer, argument)
+    if not is_array(target):
+        raise StopRecordingError("native-call", call.name)
+    before_buffer_write(observer.session.graph, target)
+    observer.after = adopt_top
+
+
+_NAMES: Final = """
+    abs all allclose amax amin any append apply_along_axis arange argmax argmin
+    argsort argwhere around array array_equal asarray asfarray atleast_1d atleast_2d
+    average bincount broadcast_shapes broadcast_to ceil clip column_stack concatenate
+    convolve corrcoef cov cross cumprod cumsum deg2rad diag diff digitize divide dot
+    dstack einsum empty_like expand_dims eye flip floor full full_like geomspace
+    histogram hstack hypot identity indices inner interp isclose isfinite isnan isscalar
+    kron lexsort linspace logspace matmul max maximum mean median meshgrid min minimum
+    moveaxis nan_to_num ndim nonzero ones ones_like outer pad percentile polyfit polyval
+    prod ptp quantile rad2deg ravel repeat reshape roll rollaxis rot90 round
+    searchsorted shape sign size sort split sqrt square squeeze stack std sum swapaxes
+    take tensordot tile trace transpose tri tril tril_indices triu triu_indices unique
+    unravel_index var vdot vstack where zeros zeros_like result_type can_cast
+    promote_types min_scalar_type ascontiguousarray
+"""
+_FUNCTIONS: Final = frozenset(
+    getattr(np, name) for name in _NAMES.split() if hasattr(np, name)
+)
+_METHODS: Final = """
+    all any argmax argmin argsort astype clip conj conjugate copy cumprod cumsum
+    diagonal dot flatten item max mean min nonzero prod ravel repeat reshape round
+    searchsorted squeeze std sum swapaxes take tobytes tolist trace transpose var view
+    __copy__ __len__ __bool__ __float__ __int__ __index__ __getitem__ __array__
+    is_integer as_integer_ratio bit_count conjugate
+"""
+_WRITES: Final = "fill sort put itemset partition __setitem__"
+_ATTRIBUTES: Final = (
+    "T base dtype flat imag itemsize nbytes ndim real shape size strides"
+)
+_DTYPE: Final = "char itemsize kind name names num str type alignment byteorder"
+
+
+def _members(kind: type, names: str, rule: Entry) -> tuple[tuple[Any, Entry], ...]:
+    found = [vars(base).get(name) for base in (kind,) for name in names.split()]
+    return tuple((member, rule) for member in found if member is not None)
+
+
+_SCALARS: Final[tuple[Any, ...]] = tuple(
+    kind
+    for kind in vars(np).values()
+    if isinstance(kind, type) and issubclass(kind, np.generic)
+)
+_DISPATCHER: Final[Any] = type(np.mean)
+
+ARRAYS: Final[tuple[tuple[Any, Entry], ...]] = (
+    (np.ufunc.__call__, PureRule(_universal)),
+    (_DISPATCHER.__call__, PureRule(_dispatched)),
+    *((function, _pure) for function in _FUNCTIONS),
+    *((kind, _pure) for kind in (*_SCALARS, np.dtype, np.finfo, np.iinfo)),
+    *_members(np.ndarray, _METHODS, _pure),
+    *_members(np.ndarray, _ATTRIBUTES, _pure),
+    *_members(np.ndarray, _WRITES, _write),
+    *_members(np.dtype, _DTYPE, _pure),
+    *(
+        member
+        for kind in (np.generic, *_SCALARS)
+        for member in _members(kind, f"{_METHODS} {_ATTRIBUTES}", _pure)
+    ),
+)

@@ -1,0 +1,164 @@
+"""Annotations of native classes beside the containers: buffers, proxies, locks."""
+
+from __future__ import annotations
+
+import _thread
+import array
+import bisect
+import collections
+import functools
+import heapq
+import threading
+import types
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from magweld.frontend.annotations.model import (
+    Annotation,
+    Entry,
+    NativeCall,
+    Result,
+    Use,
+    Write,
+)
+from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.rules import attributes, natives
+from magweld.frontend.rules.protocols import iterate, read_referent, read_value
+from magweld.frontend.state.contents import Extent, before_write
+from magweld.frontend.state.natives import before_buffer_write, read_content
+
+if TYPE_CHECKING:
+    from magweld.frontend.monitor.observer import Observer
+
+_MAKE: Final = Annotation(rest=Use.KEEP, result=Result.FRESH)
+_MAKE_OF_VALUES: Final = Annotation(rest=Use.VALUE, result=Result.FRESH)
+_HEAP: Final = Annotation(
+    (Use.VALUE,), rest=Use.VALUE, result=Result.FRESH, write=Write.WHOLE
+)
+
+
+def _from_keys(observer: Observer, call: NativeCall) -> None:
+    """`dict.fromkeys`; a subclass would be filled by its own `__setitem__`."""
+    if call.args[0] not in (dict, collections.OrderedDict):
+        raise StopRecordingError("native-call", call.name)
+    iterate(observer, call.args[1])
+    observer.after = attributes.adopt_top
+
+
+def _count(observer: Observer, call: NativeCall) -> None:
+    """What `Counter` counts by."""
+    target, source = call.args
+    read_value(observer, source)
+    before_write(observer.session.graph, target, Extent.WHOLE)
+
+
+def _make_dict(observer: Observer, call: NativeCall) -> None:
+    for source in call.args[1:]:
+        read_value(observer, source)
+    observer.after = attributes.adopt_top
+
+
+def _through_proxy(method: Any) -> Callable[[Observer, NativeCall], None]:
+    """Return the rule of a method of mapping proxies: that of the mapping behind."""
+
+    def rule(observer: Observer, call: NativeCall) -> None:
+        mapping = read_referent(observer.session.graph, call.args[0])
+        bound = getattr(type(mapping), method)
+        natives.call_native(observer, bound, (mapping, *call.args[1:]), call.kwargs)
+
+    return rule
+
+
+def _read_buffer(observer: Observer, call: NativeCall) -> None:
+    for argument in call.args:
+        read_value(observer, argument)
+    observer.after = attributes.adopt_top
+
+
+def _write_buffer(observer: Observer, call: NativeCall) -> None:
+    for argument in call.args[1:]:
+        read_value(observer, argument)
+    before_buffer_write(observer.session.graph, call.args[0])
+    observer.after = attributes.adopt_top
+
+
+def _lock(observer: Observer, call: NativeCall) -> None:
+    """A lock that is taken and released by the run leaves no trace."""
+    lock = call.args[0]
+    graph = observer.session.graph
+    graph.require(lock)
+    owned = getattr(lock, "_is_owned", getattr(lock, "locked", None))
+    assert owned is not None, "a lock tells whether it is taken"
+    before = owned()
+
+    def check() -> None:
+        if owned() != before:
+            raise StopRecordingError("native-call", "a lock that stays taken")
+
+    if not call.name.endswith(("release", "__exit__")):
+        graph.checks.append(check)
+
+
+def _attribute_of_buffer(observer: Observer, call: NativeCall) -> None:
+    read_content(observer.session.graph, call.args[0])
+    observer.after = attributes.adopt_top
+
+
+_READS: Final = """
+    __add__ __mul__ __rmul__ __len__ __iter__ __contains__ __getitem__ __eq__ __ne__
+    count index find tolist tobytes copy decode hex startswith endswith split strip
+"""
+_WRITES: Final = """
+    append extend insert pop remove reverse clear byteswap frombytes fromlist
+    __setitem__ __delitem__ __iadd__ __imul__
+"""
+
+
+def _methods(kind: type, names: str, rule: Entry) -> tuple[tuple[Any, Entry], ...]:
+    found = [vars(kind)[name] for name in names.split() if name in vars(kind)]
+    return tuple((method, rule) for method in found)
+
+
+_LOCKS: Final = (type(threading.RLock()), _thread.LockType)
+_SCALARS: Final = (int, float, complex, str, bytes)
+
+OBJECTS: Final[tuple[tuple[Any, Entry], ...]] = (
+    (functools.partial, _MAKE),
+    (types.MethodType, _MAKE),
+    (types.SimpleNamespace, _MAKE),
+    (types.MappingProxyType, _MAKE),
+    (weakref.ref, _MAKE),
+    (bytearray, _MAKE_OF_VALUES),
+    (array.array, _MAKE_OF_VALUES),
+    (collections.defaultdict, _make_dict),
+    (dict.__dict__["fromkeys"], _from_keys),
+    (collections._count_elements, _count),  # type: ignore[attr-defined]
+    (types.FunctionType.__get__, _MAKE),
+    *((vars(kind)["__new__"], Annotation((Use.KEEP,))) for kind in _SCALARS),
+    *((kind.__init__, Annotation((Use.KEEP,))) for kind in _SCALARS),
+    *_methods(bytearray, _READS, _read_buffer),
+    *_methods(array.array, _READS, _read_buffer),
+    *_methods(bytearray, _WRITES, _write_buffer),
+    *_methods(array.array, _WRITES, _write_buffer),
+    (array.array.typecode, _attribute_of_buffer),
+    (array.array.itemsize, _attribute_of_buffer),
+    *(
+        (method, _through_proxy(name))
+        for name, method in vars(types.MappingProxyType).items()
+        if name in ("get", "keys", "values", "items", "copy")
+    ),
+    *(
+        (vars(kind)[name], _lock)
+        for kind in _LOCKS
+        for name in ("acquire", "release", "__enter__", "__exit__")
+    ),
+    *((getattr(heapq, name), _HEAP) for name in ("heappush", "heappop", "heapify")),
+    (heapq.heappushpop, _HEAP),
+    (heapq.heapreplace, _HEAP),
+    *(
+        (getattr(bisect, name), Annotation(rest=Use.VALUE))
+        for name in ("bisect_left", "bisect_right")
+    ),
+    *((getattr(bisect, name), _HEAP) for name in ("insort_left", "insort_right")),
+)

@@ -1,0 +1,61 @@
+"""Owns instance and subclass checks."""
+
+from __future__ import annotations
+
+import abc
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, Final
+
+from magweld.frontend.annotations.model import NativeCall
+from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.rules.functions import note_class, register_function
+from magweld.frontend.state.contents import read_all
+from magweld.frontend.state.refgraph import Kind
+from magweld.frontend.state.values import is_scalar
+
+if TYPE_CHECKING:
+    from magweld.frontend.monitor.observer import Observer
+
+
+def is_instance(observer: Observer, call: NativeCall) -> None:
+    """`isinstance`."""
+    obj, target = call.args
+    if not _check_class(observer, target, "__instancecheck__"):
+        # Classes such as FloatTensor ask for more than the type.
+        if observer.session.operators.is_tensor(type(obj)):
+            observer.session.operators.read_form(obj)
+    if not is_scalar(obj):
+        graph = observer.session.graph
+        graph.require(obj)
+        if note_class(graph, type(obj), "__class__") is not _CLASS_GETTER:
+            raise StopRecordingError("native-attribute", "__class__")
+
+
+_CLASS_GETTER: Final = object.__dict__["__class__"]
+
+
+def is_subclass(observer: Observer, call: NativeCall) -> None:
+    """`issubclass`."""
+    _check_class(observer, call.args[1], "__subclasscheck__")
+
+
+def _check_class(observer: Observer, target: Any, name: str) -> bool:
+    """Record what a class check reads; False if native code of a metaclass answers."""
+    graph = observer.session.graph
+    if type(target) is tuple:
+        read_all(graph, target)
+        return all([_check_class(observer, part, name) for part in target])
+    check = note_class(graph, type(target), name)
+    if type(check) is not FunctionType:
+        return check in _PLAIN_CHECKS
+    register_function(observer.session, check)
+    if observer.session.annotations.find(check) is not None:
+        # Abstract base classes answer from their registries, unobserved; the token
+        # changes with each registration.
+        observer.session.quiet = observer
+        token = graph.constant(abc.get_cache_token)
+        graph.read(token, Kind.QUERY, (), abc.get_cache_token())
+    return True
+
+
+_PLAIN_CHECKS: Final = (type.__instancecheck__, type.__subclasscheck__)

@@ -1,0 +1,167 @@
+"""Owns comparisons, identity tests and membership tests."""
+
+from __future__ import annotations
+
+import types
+from typing import TYPE_CHECKING, Any, Final
+
+from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.rules.attributes import adopt_top, expect_operator
+from magweld.frontend.rules.functions import note_class
+from magweld.frontend.rules.operators import (
+    has_tensor,
+    is_plain,
+    is_python,
+    runs_python,
+    special_method,
+)
+from magweld.frontend.rules.protocols import (
+    iterate,
+    read_referent,
+    read_through,
+    read_value,
+)
+from magweld.frontend.state.contents import (
+    builtin_base,
+    elements,
+    read_all,
+    read_item,
+)
+from magweld.frontend.state.mro import ABSENT
+from magweld.frontend.state.natives import is_buffer, scalar_base
+from magweld.frontend.state.values import is_identity, is_scalar
+
+if TYPE_CHECKING:
+    from magweld.frontend.monitor.observer import Observer
+
+COMPARISONS: Final = {
+    "==": ("__eq__", "__eq__"),
+    "!=": ("__ne__", "__ne__"),
+    "<": ("__lt__", "__gt__"),
+    "<=": ("__le__", "__ge__"),
+    ">": ("__gt__", "__lt__"),
+    ">=": ("__ge__", "__le__"),
+}
+
+
+def compare_op(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """COMPARE_OP."""
+    compare(observer, row.argval, stack[-2], stack[-1])
+
+
+def compare(observer: Observer, symbol: str, left: Any, right: Any) -> None:
+    """Record what a comparison reads."""
+    if is_scalar(left) and is_scalar(right):
+        return
+    forward, reflected = COMPARISONS[symbol]
+    candidates = [(left, forward), (right, reflected)]
+    if symbol == "!=":
+        # `object.__ne__` asks `__eq__`.
+        candidates += [(left, "__eq__"), (right, "__eq__")]
+    if not runs_python(observer, symbol, candidates):
+        _compare_native(observer, symbol, left, right)
+
+
+def _compare_native(observer: Observer, symbol: str, left: Any, right: Any) -> None:
+    graph = observer.session.graph
+    bases = (builtin_base(left), builtin_base(right))
+    if all(base is not None for base in bases):
+        if left is not right or symbol not in ("==", "!="):
+            read_value(observer, left)
+            read_value(observer, right)
+        return
+    if range in (type(left), type(right)):
+        for side in (left, right):
+            read_value(observer, side)
+        return
+    if any(map(is_buffer, (left, right))) or all(map(_is_number, (left, right))):
+        for side in (left, right):
+            read_value(observer, side)
+        observer.after = adopt_top
+        return
+    if symbol not in ("==", "!="):
+        name = type(left).__qualname__
+        raise StopRecordingError("native-operator", f"{symbol} on {name}")
+    for side in (left, right):
+        _check_identity_equality(observer, side)
+    graph.distinct(left, right)
+
+
+def _is_number(obj: Any) -> bool:
+    return is_scalar(obj) or scalar_base(obj) is not None
+
+
+def _check_identity_equality(observer: Observer, obj: Any) -> None:
+    if is_scalar(obj) or is_identity(obj) or builtin_base(obj) is not None:
+        return
+    equality = note_class(observer.session.graph, type(obj), "__eq__")
+    if equality is not object.__eq__:
+        name = type(obj).__qualname__
+        raise StopRecordingError("native-operator", f"== on {name}")
+
+
+def is_op(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """IS_OP."""
+    left, right = stack[-2], stack[-1]
+    if left is right:
+        observer.session.graph.pin(left, right)
+    else:
+        observer.session.graph.distinct(left, right)
+
+
+def contains_op(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """CONTAINS_OP."""
+    contains(observer, stack[-1], stack[-2])
+
+
+def contains(observer: Observer, container: Any, item: Any) -> None:
+    """Record what `item in container` reads."""
+    if is_scalar(container) and is_scalar(item):
+        return
+    if type(container) is types.MappingProxyType:
+        contains(observer, read_referent(observer.session.graph, container), item)
+        return
+    method = special_method(observer, container, "__contains__")
+    if has_tensor(observer, container):
+        expect_operator(observer, "in")
+        return
+    if is_python(method):
+        return
+    if is_buffer(container) or scalar_base(container) is not None:
+        read_value(observer, container)
+        return
+    if method is ABSENT:
+        iterate(observer, container)
+        return
+    base = builtin_base(container)
+    if base is dict and is_plain(method):
+        read_item(observer.session.graph, container, item)
+        return
+    if base is None:
+        iterate(observer, container)
+        read_through(observer, container)
+    else:
+        read_all(observer.session.graph, container)
+    _check_comparable(observer, container, item)
+
+
+def _check_comparable(observer: Observer, container: Any, item: Any) -> None:
+    # A membership test compares with each element: none may have its own equality.
+    candidates = [item]
+    if builtin_base(container) is not None:
+        candidates += elements(container)
+    for candidate in candidates:
+        if builtin_base(candidate) is not None:
+            read_value(observer, candidate)
+        elif not has_tensor(observer, candidate):
+            _check_membership(observer, candidate)
+
+
+def _check_membership(observer: Observer, candidate: Any) -> None:
+    if is_scalar(candidate) or is_identity(candidate):
+        return
+    equality = special_method(observer, candidate, "__eq__")
+    if equality is not object.__eq__ and not is_python(equality):
+        name = type(candidate).__qualname__
+        raise StopRecordingError("native-operator", f"in with {name}")

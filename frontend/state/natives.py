@@ -1,0 +1,165 @@
+"""Owns what native objects consist of: scalars in subclasses, buffers, referents."""
+
+from __future__ import annotations
+
+import array
+import gc
+import operator
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any, Final
+
+from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.state.refgraph import Kind, RefGraph
+
+# The first base in this order says what the value of an instance is.
+_VALUES: Final[dict[type, Any]] = {
+    int: int.__int__,
+    float: float.__float__,
+    complex: complex.__complex__,
+    str: str.__str__,
+    bytes: lambda obj: bytes.__getitem__(obj, slice(None)),
+}
+# Content of a larger buffer is not compared on every call.
+MAX_BUFFER_BYTES: Final = 1 << 20
+
+
+def scalar_base(obj: Any) -> type | None:
+    """Return the scalar type whose value an instance of a subclass holds, or None."""
+    kind = type(obj)
+    return next((base for base in _VALUES if issubclass(kind, base)), None)
+
+
+def base_value(obj: Any) -> Any:
+    """Return the value of an instance of a subclass of a scalar type."""
+    base = scalar_base(obj)
+    assert base is not None, "a subclass of a scalar type is expected"
+    return _VALUES[base](obj)
+
+
+def referent(obj: Any) -> Any:
+    """Return the object behind a weak reference or a read-only view of a mapping."""
+    if type(obj) is types.MappingProxyType:
+        return gc.get_referents(obj)[0]
+    return weakref.ref.__call__(obj)
+
+
+class Content(tuple[Any, ...]):
+    """Type, form and bytes of a buffer, or the parts of another native object."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"{self[0]} of {len(self[-1])} bytes"
+
+
+def is_array(obj: Any) -> bool:
+    """Return whether the object is a plain array of numpy, which is not imported."""
+    kind = type(obj)
+    return kind.__name__ == "ndarray" and kind.__module__ == "numpy"
+
+
+def is_buffer(obj: Any) -> bool:
+    """Return whether the object is a mutable array of plain numbers."""
+    return type(obj) in (bytearray, array.array) or is_array(obj)
+
+
+def _array_content(obj: Any) -> Content:
+    if obj.dtype.hasobject or obj.dtype.names is not None:
+        raise StopRecordingError("opaque-value", "an array of objects or records")
+    _limit(obj.nbytes)
+    form = (obj.dtype.str, obj.shape, obj.strides, obj.flags.writeable)
+    return Content(("ndarray", *form, obj.tobytes()))
+
+
+def _limit(size: int) -> None:
+    if size > MAX_BUFFER_BYTES:
+        raise StopRecordingError("opaque-value", f"an array of {size} bytes")
+
+
+def _bytearray_content(obj: bytearray) -> Content:
+    _limit(len(obj))
+    return Content(("bytearray", bytes(obj)))
+
+
+def _typed_content(obj: array.array[Any]) -> Content:
+    _limit(len(obj) * obj.itemsize)
+    return Content(("array", obj.typecode, obj.tobytes()))
+
+
+def _parts(obj: Any) -> Content:
+    return Content((type(obj).__name__, *obj.__reduce__()[1]))
+
+
+_CONTENTS: Final[dict[type, Callable[[Any], Content]]] = {
+    bytearray: _bytearray_content,
+    array.array: _typed_content,
+    **dict.fromkeys(
+        (operator.itemgetter, operator.attrgetter, operator.methodcaller), _parts
+    ),
+}
+
+
+def content_of(obj: Any) -> Content:
+    """Return what a buffer or a native object with fixed parts holds.
+
+    Raises:
+        StopRecordingError: It is too large to be compared, or holds objects.
+    """
+    read = _CONTENTS.get(type(obj), _array_content if is_array(obj) else None)
+    if read is None:
+        raise StopRecordingError("opaque-value", type(obj).__qualname__)
+    return read(obj)
+
+
+def write_content(obj: Any, content: Content) -> None:
+    """Give a buffer other content of the same form, or of another length."""
+    data = content[-1]
+    if type(obj) is bytearray:
+        obj[:] = data
+    elif type(obj) is array.array:
+        del obj[:]
+        obj.frombytes(data)
+    else:
+        source = type(obj)(obj.shape, obj.dtype, buffer=data)
+        obj[...] = source
+
+
+def read_content(graph: RefGraph, obj: Any) -> None:
+    """Record that all that a native object consists of was used."""
+    node = graph.require(obj)
+    if not node.owned:
+        graph.read(node, Kind.CONTENT, None, content_of(obj))
+
+
+def before_buffer_write(graph: RefGraph, obj: Any) -> None:
+    """Prepare a write to a buffer: its content is guarded first.
+
+    Raises:
+        StopRecordingError: It is a view of memory that nothing is known about.
+    """
+    owner = obj
+    if is_array(obj):
+        while is_array(owner.base):
+            owner = owner.base
+        if owner.base is not None:
+            raise StopRecordingError("native-operator", "write to borrowed memory")
+    for part in {id(obj): obj, id(owner): owner}.values():
+        node = graph.require(part)
+        if node.external and id(part) not in graph.snapshots:
+            read_content(graph, part)
+            graph.snapshots[id(part)] = content_of(part)
+            node.owned = True
+
+
+def check_buffers(graph: RefGraph) -> None:
+    """Check that no buffer was written behind the back of the recording.
+
+    Raises:
+        StopRecordingError: One was.
+    """
+    for edge in graph.edges.values():
+        if edge.kind is Kind.CONTENT and not edge.container.owned:
+            if content_of(edge.container.obj) != edge.value:
+                raise StopRecordingError("read-after-write", "content of a buffer")

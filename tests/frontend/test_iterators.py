@@ -1,0 +1,172 @@
+"""Iterators and callbacks: what native code consumes unobserved is guarded."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import itertools
+import operator
+
+import pytest
+import torch
+
+FIRST, SECOND = operator.itemgetter(0), operator.itemgetter(1)
+
+
+class Holder:
+    """Nested lists, read by native code through several layers."""
+
+    def __init__(self):
+        self.rows = [[1.0, 2.0], [3.0, 4.0]]
+        self.get = FIRST
+
+    def step(self, x, reader):
+        return x * reader(self)
+
+
+def lengths(h):
+    return float(sum(map(len, h.rows)))
+
+
+def lengths_of_iterator(h):
+    return float(sum(map(len, iter(h.rows))))
+
+
+def chained(h):
+    return sum(itertools.chain.from_iterable(iter(h.rows)))
+
+
+def started(h):
+    return sum(itertools.starmap(operator.add, zip(*h.rows[:2], strict=False)))
+
+
+def reduced(h):
+    return float(len(functools.reduce(operator.add, h.rows)))
+
+
+def grouped(h):
+    groups = itertools.groupby(h.rows[0] + h.rows[1], key=lambda v: v > 2.0)
+    return sum(key * len(list(group)) for key, group in groups)
+
+
+def sorted_by_item(h):
+    return sorted(h.rows, key=operator.itemgetter(1), reverse=True)[0][0]
+
+
+def smallest(h):
+    return min(h.rows, key=h.get)[1]
+
+
+def accumulated(h):
+    return list(itertools.accumulate(itertools.chain(*h.rows), operator.mul))[-1]
+
+
+def selected(h):
+    return sum(itertools.compress([1.0, 2.0], h.rows[0]))
+
+
+def filtered(h):
+    return float(len(list(itertools.filterfalse(None, iter(h.rows)))))
+
+
+READERS = [
+    lengths,
+    lengths_of_iterator,
+    chained,
+    started,
+    reduced,
+    grouped,
+    sorted_by_item,
+    smallest,
+    accumulated,
+    selected,
+    filtered,
+]
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.__name__)
+def test_native_consumers_guard_what_they_read(twins, reader):
+    pair = twins(Holder)
+    x = torch.ones(2)
+    assert pair.step(x, reader) == "record", pair.traced.explain()
+    assert pair.step(x, reader) == "hit"
+    for change in (
+        lambda h: h.rows[0].__setitem__(1, 9.0),
+        lambda h: h.rows[1].append(5.0),
+        lambda h: h.rows.insert(0, [0.0, 7.0]),
+        lambda h: h.rows[0].clear() if reader is filtered else None,
+        lambda h: setattr(h, "get", SECOND),
+    ):
+        for holder in (pair.mine, pair.eager):
+            change(holder)
+        pair.step(x, reader)
+        assert pair.step(x, reader) == "hit"
+
+
+class Resumed:
+    """Generators driven by send, throw and close."""
+
+    def __init__(self):
+        self.values = [1.0, 2.0]
+
+    def totals(self):
+        total = 0.0
+        try:
+            while True:
+                try:
+                    total += yield total
+                except ValueError as error:
+                    total += len(error.args)
+        finally:
+            self.values.append(total)
+
+    def step(self, x):
+        generator = self.totals()
+        next(generator)
+        for value in self.values[:2]:
+            result = generator.send(value)
+        result += generator.throw(ValueError(1, 2))
+        generator.close()
+        return x * result
+
+
+def test_generators_are_driven(twins):
+    pair = twins(Resumed)
+    assert pair.step(torch.ones(2)) == "record", pair.traced.explain()
+    assert pair.mine.values == [1.0, 2.0, 5.0]
+    for holder in (pair.mine, pair.eager):
+        holder.values = [1.0, 2.0]
+    assert pair.step(torch.ones(2)) == "hit"
+    for holder in (pair.mine, pair.eager):
+        holder.values = [3.0, 2.0]
+    assert pair.step(torch.ones(2)) == "record"
+
+
+class Defaults:
+    """A defaultdict and a bounded deque of the caller."""
+
+    def __init__(self):
+        self.table = collections.defaultdict(list, a=[1.0])
+        self.recent = collections.deque([1.0], maxlen=2)
+
+    def step(self, x, key):
+        self.table[key].append(2.0)
+        self.recent.append(len(self.table))
+        return x * sum(self.table[key]) * self.recent[0]
+
+
+def test_defaults_are_made_and_stored(twins):
+    pair = twins(Defaults)
+    for key in ("a", "b", "b"):
+        pair.step(torch.ones(2), key)
+    for holder in (pair.mine, pair.eager):
+        holder.__init__()
+    assert pair.step(torch.ones(2), "b") == "record", pair.traced.explain()
+    for holder in (pair.mine, pair.eager):
+        holder.__init__()
+    assert pair.step(torch.ones(2), "b") == "hit"
+    for holder in (pair.mine, pair.eager):
+        holder.__init__()
+        holder.recent = type(holder.recent)([1.0], maxlen=1)
+    assert pair.step(torch.ones(2), "b") == "record"
+    assert list(pair.mine.recent) == [2]
