@@ -84,6 +84,8 @@ class Capture:
         input_paths: How the graph inputs are reached.
         pinned: Paths that were to be lifted, but whose value decided about the run.
         grad_enabled: Grad mode before the run.
+        dynamic: Whether the graph takes tensors of several sizes.
+        kept: Why numbers that keep changing were not lifted, "" if they were.
     """
 
     graph: OperatorGraph
@@ -92,6 +94,8 @@ class Capture:
     input_paths: tuple[str, ...]
     grad_enabled: bool
     pinned: tuple[str, ...] = ()
+    dynamic: bool = False
+    kept: str = ""
 
     @property
     def example_inputs(self) -> list[torch.Tensor]:
@@ -213,8 +217,9 @@ def _finish(
         *(item if settled is None else settled.final(item) for item in planner.fetched),
     ]
     conditions = [] if settled is None else settled.conditions
+    dims = {} if settled is None else settled.dims
     program = derive_guards(
-        session.graph, recorder, arguments, state, fetched, conditions
+        session.graph, recorder, arguments, state, fetched, conditions, dims
     )
     writes = session.graph.snapshots or session.graph.slot_snapshots
     if not writes and not recorder.written and torch_state() == state:
@@ -226,7 +231,10 @@ def _finish(
     paths = [path_of(item.node) for item in graph.inputs]
     paths += map(text_of, graph.scalars)
     pinned = () if settled is None else settled.pinned
-    return Capture(graph, program, mock, tuple(paths), state[0], pinned)
+    kept = "" if settled is None else settled.kept
+    return Capture(
+        graph, program, mock, tuple(paths), state[0], pinned, bool(dims), kept
+    )
 
 
 @contextlib.contextmanager

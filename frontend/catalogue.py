@@ -221,6 +221,11 @@ _ENTRIES = (
         "pass the changing value as a tensor",
     ),
     Refusal(
+        "not-lifted",
+        "sizes that keep changing have no symbolic form in this program",
+        "see the detail; each size has a record of its own",
+    ),
+    Refusal(
         "monitor-busy",
         "another thread is being monitored",
         "nothing to do; this call ran eagerly",

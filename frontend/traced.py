@@ -247,7 +247,9 @@ class Traced:
         )
         if captured.graph.is_empty:
             return record
-        if captured.graph.scalars:
+        if captured.kept:
+            record.breaks.append(Break(CATALOGUE["not-lifted"], captured.kept, ""))
+        if captured.graph.scalars or captured.dynamic:
             record.compiled = self._lifted(captured)
             return record
         if captured.graph.open_shapes and self._backend.name != "eager":

@@ -28,7 +28,12 @@ from magweld.frontend.guards.versions import (
 )
 from magweld.frontend.lifting.emission import ExpressionWriter
 from magweld.frontend.lifting.expressions import NUMBERS, Expression
-from magweld.frontend.lifting.state import ArgumentSource, EdgeSource
+from magweld.frontend.lifting.sources import (
+    ArgumentSource,
+    EdgeSource,
+    SizeSource,
+    StridesSource,
+)
 from magweld.frontend.state.mro import ABSENT
 from magweld.frontend.state.paths import describe, path_of
 from magweld.frontend.state.refgraph import (
@@ -84,6 +89,12 @@ class Builder:
 
     def leaf(self, source: Any) -> ast.expr:
         """Return the expression for a lifted read that has been guarded."""
+        if isinstance(source, SizeSource):
+            shape = ast.Attribute(self.variable(source.of), "shape", ast.Load())
+            return ast.Subscript(shape, ast.Constant(source.dim), ast.Load())
+        if isinstance(source, StridesSource):
+            tensor = self.variable(source.of)
+            return emit.call(ast.Attribute(tensor, "stride", ast.Load()))
         return emit.name(self._leaves[source])
 
     def variable(self, node: Node) -> ast.expr:
@@ -221,7 +232,7 @@ class Builder:
         expected: str,
         check: Callable[..., Any],
         nodes: Sequence[Node] = (),
-        reason: Callable[..., str] | None = None,
+        reason: Callable[..., Any] | None = None,
     ) -> None:
         """Guard by a function of fetched objects; it returns whether they fit.
 

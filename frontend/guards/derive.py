@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 import torch
 
@@ -17,11 +18,13 @@ from magweld.frontend.guards.torch_state import (
     torch_state,
 )
 from magweld.frontend.lifting.expressions import Expression
-from magweld.frontend.lifting.state import Condition
+from magweld.frontend.lifting.sources import Condition
 from magweld.frontend.operators.predicates import Predicate, same_value
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.state.paths import path_of
 from magweld.frontend.state.refgraph import Kind, Node, RefGraph
+
+_NO_DIMS: Final[Mapping[Node, frozenset[int]]] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ def derive_guards(
     state: tuple[Any, ...],
     fetched: Sequence[Node | Expression],
     conditions: Sequence[Condition] = (),
+    dims: Mapping[Node, frozenset[int]] = _NO_DIMS,
 ) -> GuardProgram:
     """Turn what a run has read into the guards of its record.
 
@@ -49,6 +53,7 @@ def derive_guards(
         state: Modes of torch before the run.
         fetched: External objects and lifted values that a hit needs, in this order.
         conditions: What must hold of lifted values.
+        dims: Lifted dimensions of graph inputs.
 
     Returns:
         Guards in the order: arguments, modes, classes, reads, aliases, tensors,
@@ -70,7 +75,7 @@ def derive_guards(
     for edge in graph.edges.values():
         builder.edge(edge)
     _guard_identities(builder, graph)
-    _guard_tensors(builder, recorder)
+    _guard_tensors(builder, recorder, dims)
     for predicate in recorder.predicates:
         _guard_predicate(builder, recorder, predicate)
     for condition in conditions:
@@ -101,7 +106,11 @@ def _guard_identities(builder: Builder, graph: RefGraph) -> None:
                 builder.distinct(node, other, None)
 
 
-def _guard_tensors(builder: Builder, recorder: OperatorRecorder) -> None:
+def _guard_tensors(
+    builder: Builder,
+    recorder: OperatorRecorder,
+    dims: Mapping[Node, frozenset[int]],
+) -> None:
     inputs = recorder.inputs
     if not inputs:
         return
@@ -109,7 +118,8 @@ def _guard_tensors(builder: Builder, recorder: OperatorRecorder) -> None:
     tensors: list[torch.Tensor] = [node.obj for node in nodes]
     names = ", ".join(path_of(node) for node in nodes[:3])
     more = f" and {len(nodes) - 3} more" if len(nodes) > 3 else ""
-    check = TensorCheck(tensors, [path_of(node) for node in nodes])
+    lifted = [dims.get(node, frozenset()) for node in nodes]
+    check = TensorCheck(tensors, [path_of(node) for node in nodes], lifted)
     builder.external(
         Category.TENSOR,
         names + more,

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch._C._dynamo.guards import TensorGuards
 
+from magweld.frontend.guards.guard import Mismatch
 from magweld.frontend.operators.watch import storage_of
 
 
@@ -33,17 +34,52 @@ def torch_state() -> tuple[Any, ...]:
 class TensorCheck:
     """Class, dtype, device, layout, shape, strides, flags; pairwise distinct."""
 
-    def __init__(self, tensors: Sequence[torch.Tensor], names: list[str]) -> None:
+    def __init__(
+        self,
+        tensors: Sequence[torch.Tensor],
+        names: list[str],
+        lifted: Sequence[frozenset[int]] = (),
+    ) -> None:
+        """Take note of the form of tensors.
+
+        Args:
+            tensors: The tensors.
+            names: Their paths.
+            lifted: Dimensions of each that are not checked here; the strides of such a
+                tensor are not either.
+        """
         self._names = names
+        self._lifted = lifted or [frozenset()] * len(tensors)
+        self._shapes = [tuple(tensor.shape) for tensor in tensors]
+        sizes: Any = None
+        strides: Any = None
+        if any(lifted):
+            sizes = [
+                [None if dim in dims else size for dim, size in enumerate(tensor.shape)]
+                for tensor, dims in zip(tensors, lifted, strict=True)
+            ]
+            strides = [
+                [None if dims else stride for stride in tensor.stride()]
+                for tensor, dims in zip(tensors, lifted, strict=True)
+            ]
         self._guards = TensorGuards(
-            *tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None
+            *tensors, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides
         )
         self.check = self._guards.check
 
-    def reason(self, *tensors: torch.Tensor) -> str:
+    def reason(self, *tensors: torch.Tensor) -> Mismatch:
         """Return why tensors do not fit."""
         verdict = self._guards.check_verbose(*tensors, tensor_check_names=self._names)
-        return str(verdict)
+        lifts = []
+        for tensor, name, shape, dims in zip(
+            tensors, self._names, self._shapes, self._lifted, strict=True
+        ):
+            if isinstance(tensor, torch.Tensor) and tensor.dim() == len(shape):
+                sizes = zip(tensor.shape, shape, strict=True)
+                for dim, (now, before) in enumerate(sizes):
+                    if dim not in dims and now != before and min(now, before) > 1:
+                        lifts.append(f"{name}.shape[{dim}]")
+        return Mismatch(str(verdict), tuple(lifts))
 
 
 class OverlapCheck:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from magweld.frontend.annotations.model import unbind
 from magweld.frontend.lifting.expressions import NUMBERS, Expression, Literal
-from magweld.frontend.lifting.moves import claim, place_fields, store
+from magweld.frontend.lifting.moves import claim, move_reads, place_fields, store
 from magweld.frontend.lifting.observer import LiftingObserver, Link, Step
 from magweld.frontend.lifting.values import evaluate, packed
 from magweld.frontend.state.contents import builtin_base
@@ -74,6 +74,9 @@ def _link(
         if type(starter) is FunctionType and made is object.__new__:
             args, lifted = (None, *args), (None, *lifted)
             function, returns = starter, False
+    elif function is len and args:
+        method = find_in_mro(type(args[0]), "__len__")
+        function = method if type(method) is FunctionType else function
     elif type(function) is not FunctionType:
         descriptor, receiver = unbind(function)
         method = find_in_mro(type(function), "__call__")
@@ -131,13 +134,13 @@ def finish_call(observer: LiftingObserver, step: Step, stack: list[Any]) -> None
         return
     if step.aligned == 1:
         _forget(step)
-        observer.push(stack, step.answer)
+        observer.push(stack, step.take_answer())
         return
     rule = _NATIVE.get(id(link.callee))
     if rule is not None:
         rule(observer, step, link, stack)
     elif step.answer is not None:
-        observer.push(stack, step.answer)
+        observer.push(stack, step.take_answer())
 
 
 def _forget(step: Step) -> None:
@@ -194,6 +197,16 @@ def _fetch(observer: LiftingObserver, step: Step, link: Link, stack: list[Any]) 
         claim(observer, step, stack)
 
 
+def _copy(observer: LiftingObserver, step: Step, link: Link, stack: list[Any]) -> None:
+    """`tuple` and `list` of a sequence: the elements are the same."""
+    if len(link.args) == 1 and builtin_base(link.args[0]) in (tuple, list):
+        count = len(stack[-1])
+        if stack[-1] is not link.args[0]:
+            move_reads(observer, step, link.args[0], stack[-1], range(count))
+        else:
+            step.reads.clear()
+
+
 def _put(observer: LiftingObserver, step: Step, link: Link, stack: list[Any]) -> None:
     """The last argument is stored as it is."""
     count = step.row.arg
@@ -216,6 +229,7 @@ _PURE: Final = (
 )
 _RULES: Final[tuple[tuple[NativeRule, tuple[Any, ...]], ...]] = (
     (_compute, tuple(f for f in _PURE if is_class(f) or is_static_builtin(f))),
+    (_copy, (tuple, list)),
     (_keep, (isinstance, type, callable)),
     (_fields, (range, slice)),
     (_fetch, (getattr, dict.get, dict.__getitem__, operator.getitem)),

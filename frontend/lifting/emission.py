@@ -16,7 +16,7 @@ from magweld.frontend.lifting.expressions import (
     text_of,
     topological,
 )
-from magweld.frontend.lifting.state import Condition
+from magweld.frontend.lifting.sources import Condition
 from magweld.frontend.state.refgraph import Where
 from magweld.frontend.state.values import is_scalar
 

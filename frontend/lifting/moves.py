@@ -7,7 +7,7 @@ from typing import Any
 
 from magweld.frontend.lifting.expressions import Expression
 from magweld.frontend.lifting.observer import LiftingObserver, Step
-from magweld.frontend.lifting.state import Slot
+from magweld.frontend.lifting.sources import Slot
 from magweld.frontend.state.mro import find_in_mro
 from magweld.frontend.state.refgraph import Kind, slot_of
 from magweld.frontend.state.values import same_scalar
@@ -72,7 +72,7 @@ def load(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
 def claim(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
     """Attach the expression of the one read, or of a query of a tensor, to the top."""
     if step.answer is not None:
-        observer.push(stack, step.answer)
+        observer.push(stack, step.take_answer())
     elif len(step.reads) == 1 and same_scalar(step.reads[0][1].value, stack[-1]):
         observer.push(stack, step.reads.pop()[1])
 

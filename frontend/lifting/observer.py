@@ -9,7 +9,8 @@ from typing import Any
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.lifting.expressions import Expression
-from magweld.frontend.lifting.state import Lifting, Slot
+from magweld.frontend.lifting.sources import Slot
+from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.state.refgraph import Node
@@ -66,6 +67,11 @@ class Step:
     link: Link | None = None
     answer: Expression | None = None
     aligned: int = 0
+
+    def take_answer(self) -> Expression | None:
+        """Remove and return the expression of what a query of a tensor gave."""
+        answer, self.answer = self.answer, None
+        return answer
 
     def take(self, depth: int) -> Expression | None:
         """Remove and return the expression `depth` places below the top."""
@@ -177,6 +183,7 @@ class LiftingObserver(Observer):
             self.lifting.pin(expression)
         for _, expression in step.reads:
             self.lifting.pin(expression)
+        self.lifting.pin(step.answer)
         for node in step.rewrites:
             self.lifting.pin_content(node.obj)
 

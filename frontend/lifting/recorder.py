@@ -11,6 +11,7 @@ from torch.overrides import handle_torch_function
 
 from magweld.frontend.lifting.expressions import Expression
 from magweld.frontend.lifting.observer import LiftingObserver, Step
+from magweld.frontend.lifting.queries import Queries, Query, size_path
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.lifting.tensors import LiftedTensors
 from magweld.frontend.monitor.session import Session
@@ -18,6 +19,8 @@ from magweld.frontend.operators.kinds import name_of
 from magweld.frontend.operators.predicates import slice_of
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.watch import OperatorWatch
+from magweld.frontend.state.paths import path_of
+from magweld.frontend.state.refgraph import Node
 
 # Operators whose scalar arguments decide about values only: never about shape, type
 # or memory of the result, whatever number of the same type they are.
@@ -39,6 +42,27 @@ _TOTAL: Final = frozenset(
         " __rtruediv__ add_ sub_ mul_ div_ eq ne lt le gt ge clamp clamp_min clamp_max"
     ).split()
 )
+# Arguments that decide about values only, of operators that also take sizes.
+_VALUES: Final[dict[str, tuple[Any, ...]]] = {
+    "__setitem__": (2,),
+    "as_tensor": (0, "data"),
+    "full": (1, "fill_value"),
+    "full_like": (1, "fill_value"),
+    "new_full": (2, "fill_value"),
+    "new_tensor": (1, "data"),
+    "scalar_tensor": (0, "s"),
+    "tensor": (0, "data"),
+}
+# Questions about a tensor whose answer needs no sizes.
+_FORMLESS: Final = frozenset(
+    (
+        "get dtype|get device|get layout|get requires_grad|get is_cpu|get is_cuda"
+        "|get is_meta|get is_sparse|get is_quantized|get is_nested|get is_mkldnn"
+        "|get is_sparse_csr|get itemsize|element_size|is_floating_point|is_complex"
+        "|is_signed|is_conj|is_neg|is_tensor|get_device|is_inference|get names"
+        "|has_names|type|promote_types|can_cast|_is_zerotensor"
+    ).split("|")
+)
 
 Lifted = tuple[Expression | None, ...]
 
@@ -48,6 +72,7 @@ class LiftingRecorder(OperatorRecorder):
 
     Attributes:
         lifting: The lifted values of the run.
+        queries: What else Python asked about tensors.
         risky: Expressions on whose value it may depend whether an operator raises.
     """
 
@@ -55,6 +80,7 @@ class LiftingRecorder(OperatorRecorder):
         super().__init__(watch)
         self.lifting: Lifting | None = None
         self.risky: set[Expression] = set()
+        self.queries: list[Query] = []
         self._numbers = LiftedTensors(self.graph)
         self.tensors = self._numbers
 
@@ -68,42 +94,83 @@ class LiftingRecorder(OperatorRecorder):
         """Inputs of the graph that are numbers."""
         return self._numbers.scalars
 
+    @property
+    def lifted_tensors(self) -> LiftedTensors:
+        """Tensors and numbers of the graph."""
+        return self._numbers
+
+    @property
+    def shaping(self) -> set[Expression]:
+        """Expressions that may decide about shapes."""
+        return self._numbers.shaping
+
+    @property
+    def is_symbolic(self) -> bool:
+        """Whether shapes may be others on a hit."""
+        return bool(self.shaping) or any(
+            self.lifted_dims(item.node) for item in self.inputs
+        )
+
+    def lifted_dims(self, node: Node) -> frozenset[int]:
+        """Return the lifted dimensions of a graph input; 0 and 1 stay as they are."""
+        if self.lifting is None:
+            return frozenset()
+        path, wanted = path_of(node), self.lifting.wanted
+        return frozenset(
+            dim
+            for dim, size in enumerate(node.obj.shape)
+            if size > 1 and size_path(path, dim) in wanted
+        )
+
+    def _read_metadata(
+        self,
+        session: Session,
+        func: Any,
+        name: str,
+        args: Any,
+        kwargs: Any,
+        result: Any,
+    ) -> None:
+        super()._read_metadata(session, func, name, args, kwargs, result)
+        if self.is_symbolic and name not in _FORMLESS and self.lifting is not None:
+            Queries(self, self.lifting, session).note(func, name, args, kwargs, result)
+
     def _arguments(
         self, func: Any, args: Any, kwargs: Any
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         lifted, lifted_kwargs = self._aligned(args, kwargs)
         name = name_of(func)
-        for expression in (*lifted, *lifted_kwargs.values()):
-            if expression is not None:
-                self._note_use(name, expression, args)
         fx_args = tuple(
-            self.tensors.convert(value)
-            if found is None
-            else self._numbers.scalar(found)
-            for value, found in zip(args, lifted, strict=True)
+            self._argument(name, index, value, found, args)
+            for index, (value, found) in enumerate(zip(args, lifted, strict=True))
         )
         fx_kwargs = {
-            key: self._numbers.scalar(lifted_kwargs[key])
-            if key in lifted_kwargs
-            else self.tensors.convert(value)
+            key: self._argument(name, key, value, lifted_kwargs.get(key), args)
             for key, value in kwargs.items()
         }
         return fx_args, fx_kwargs
+
+    def _argument(
+        self, name: str, key: Any, value: Any, found: Expression | None, args: Any
+    ) -> Any:
+        """Return one argument as the graph holds it."""
+        value_only = name in NEUTRAL or (key in _VALUES.get(name, ()))
+        if found is None:
+            return self._numbers.part(value, value_only)
+        if value_only:
+            tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
+            floating = all(tensor.is_floating_point() for tensor in tensors)
+            if name not in _TOTAL or not floating:
+                self.risky.add(found)
+        else:
+            self._numbers.shape(found)
+        return self._numbers.scalar(found)
 
     def _read_value(self, node: fx.Node, refusal: str, result: Any) -> None:
         for needed in slice_of(self.graph, node, self._memory()):
             if self.lifting is not None:
                 self.lifting.pin(self.scalars.get(needed))
         super()._read_value(node, refusal, result)
-
-    def _note_use(self, name: str, expression: Expression, args: Any) -> None:
-        assert self.lifting is not None, "expressions come from the lifting"
-        if name not in NEUTRAL and not (name == "__setitem__" and len(args) == 3):
-            self.lifting.pin(expression)
-        tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
-        floating = all(tensor.is_floating_point() for tensor in tensors)
-        if name not in _TOTAL or not floating:
-            self.risky.add(expression)
 
     def _aligned(self, args: Any, kwargs: Any) -> tuple[Lifted, dict[str, Expression]]:
         """Return the expressions of the arguments of a torch call."""

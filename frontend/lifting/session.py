@@ -7,7 +7,8 @@ from typing import Any
 
 from magweld.frontend.lifting.expressions import NUMBERS, Expression
 from magweld.frontend.lifting.observer import LiftingObserver, Link
-from magweld.frontend.lifting.state import ArgumentSource, Lifting
+from magweld.frontend.lifting.sources import ArgumentSource
+from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.lifting.table import INSTRUCTIONS
 from magweld.frontend.monitor.code_table import variadic_names
 from magweld.frontend.monitor.events import EventSource

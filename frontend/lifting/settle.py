@@ -5,15 +5,21 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from torch import fx
 
-from magweld.frontend.lifting.expressions import Expression, Literal
+from magweld.frontend.lifting.expressions import Expression, Leaf, Literal
 from magweld.frontend.lifting.recorder import LiftingRecorder
-from magweld.frontend.lifting.state import Condition, Lifting, Simplifier
+from magweld.frontend.lifting.sources import Condition, SizeSource, StridesSource
+from magweld.frontend.lifting.state import Lifting, Simplifier
 from magweld.frontend.operators.graph import has_effects
 from magweld.frontend.state.refgraph import Node
 
+if TYPE_CHECKING:
+    from magweld.frontend.lifting.symbolic import Sizes
+
+_SHOWN = 120
 _INT64_MAX = (1 << 63) - 1
 
 
@@ -26,12 +32,16 @@ class Settled:
         conditions: What must hold of expressions.
         simplify: Gives the final form of an expression.
         pinned: Paths that were to be lifted, but whose value decides.
+        dims: Lifted dimensions of graph inputs.
+        kept: Why nothing could be lifted, "" if it was.
     """
 
     scalars: Mapping[fx.Node, Expression]
     conditions: list[Condition]
     simplify: Simplifier
     pinned: tuple[str, ...]
+    dims: Mapping[Node, frozenset[int]]
+    kept: str
 
     def final(self, item: Node | Expression) -> Node | Expression:
         """Return what a hit fetches: an object, or an expression in its final form."""
@@ -40,15 +50,45 @@ class Settled:
 
 def settle(recorder: LiftingRecorder, lifting: Lifting) -> Settled:
     """Decide what the lifted values of a finished run are on a hit."""
+    sizes, kept = _sizes(recorder, lifting) if recorder.is_symbolic else (None, "")
     if has_effects(recorder.graph):
         # A call whose operators raise cannot be repeated eagerly then.
         for expression in recorder.risky:
             lifting.pin(expression)
         for expression in recorder.scalars.values():
             _bound(lifting, expression)
-    simplify = lifting.simplifier()
+    dims: Mapping[Node, frozenset[int]] = {}
+    simplify = lifting.simplifier(_constant)
+    if sizes is not None:
+        for condition in sizes.conditions:
+            lifting.require(condition)
+        dims, simplify = sizes.dims, lifting.simplifier(sizes.resolve)
     scalars = {node: simplify(found) for node, found in recorder.scalars.items()}
-    return Settled(scalars, lifting.conditions(simplify), simplify, lifting.decisive())
+    conditions = lifting.conditions(simplify)
+    pinned = lifting.decisive()
+    if kept:
+        pinned = tuple(lifting.wanted)
+    return Settled(scalars, conditions, simplify, pinned, dims, kept)
+
+
+def _sizes(recorder: LiftingRecorder, lifting: Lifting) -> tuple[Sizes | None, str]:
+    # Symbolic shapes take long to import.
+    from magweld.frontend.lifting.symbolic import symbolic_sizes
+
+    try:
+        return symbolic_sizes(recorder, lifting), ""
+    except Exception as error:
+        # Torch has no symbolic form for this graph: its numbers and sizes stay.
+        lifting.give_up()
+        text = str(error).partition("\n")[0][:_SHOWN]
+        return None, f"{type(error).__name__}: {text}"
+
+
+def _constant(leaf: Leaf) -> Expression:
+    """Keep lifted numbers; sizes are guarded with the tensors."""
+    if isinstance(leaf.source, (SizeSource, StridesSource)):
+        return Literal(leaf.value)
+    return leaf
 
 
 def _bound(lifting: Lifting, expression: Expression) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from magweld.frontend.lifting.expressions import (
     NUMBERS,
@@ -16,42 +15,20 @@ from magweld.frontend.lifting.expressions import (
     Operation,
     topological,
 )
+from magweld.frontend.lifting.sources import (
+    ArgumentSource,
+    Condition,
+    EdgeSource,
+    SizeSource,
+    Slot,
+    StridesSource,
+)
 from magweld.frontend.state.contents import Extent, size_of
-from magweld.frontend.state.paths import describe
+from magweld.frontend.state.paths import describe, path_of
 from magweld.frontend.state.refgraph import Kind, Node, RefGraph, Where, slot_of
-
-Slot = tuple[int, Kind, Any]
 
 # Reads whose value may be lifted.
 _LIFTED_KINDS = frozenset({Kind.ITEM, Kind.INDEX, Kind.CELL, Kind.SLOT})
-
-
-class ArgumentSource(NamedTuple):
-    """An argument of the call: "args" or "kwargs", and its key."""
-
-    holder: str
-    key: Any
-
-
-class EdgeSource(NamedTuple):
-    """A guarded read of the RefGraph, by its slot."""
-
-    slot: Slot
-
-
-@dataclass(frozen=True)
-class Condition:
-    """What must hold of an expression on every hit.
-
-    Attributes:
-        expression: The expression.
-        expected: Its value, compared by type and bits; a class is compared by identity.
-        where: The user's instruction that relied on it.
-    """
-
-    expression: Expression
-    expected: Any
-    where: Where | None
 
 
 class Lifting:
@@ -179,6 +156,22 @@ class Lifting:
             self.pin_content(node.obj)
         self.reads, self.stores, self.rewrites = [], [], []
 
+    def size_leaf(self, source: SizeSource, value: int) -> Leaf:
+        """Return the leaf of a size."""
+        of = source.of
+        name = path_of(of) if isinstance(of, Node) else str(of)
+        return self.make.leaf(source, value, f"{name}.shape[{source.dim}]")
+
+    def strides_leaf(self, node: Node) -> Leaf:
+        """Return the leaf of the strides of a graph input."""
+        text = f"{path_of(node)}.stride()"
+        return self.make.leaf(StridesSource(node), tuple(node.obj.stride()), text)
+
+    def give_up(self) -> None:
+        """Demand that every lifted read has the value of the run."""
+        for leaf in self.make.leaves():
+            self.pin(leaf)
+
     # What must hold.
 
     def pin(self, expression: Expression | None) -> None:
@@ -218,6 +211,10 @@ class Lifting:
     def decisive(self) -> tuple[str, ...]:
         """Return the paths of leaves that the run has pinned."""
         return tuple(leaf.text for leaf in self.make.leaves() if leaf in self.pinned)
+
+    def require(self, expression: Expression) -> None:
+        """Demand that an expression, which was true in the run, is true."""
+        self._demand(expression, True)
 
     def conditions(self, simplify: Simplifier) -> list[Condition]:
         """Return what must hold beside the guards of pinned reads."""

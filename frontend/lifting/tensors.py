@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import torch
 from torch import fx
 
 from magweld.frontend.lifting.expressions import Expression, Literal
@@ -21,13 +22,56 @@ class LiftedTensors(TensorMap):
     Attributes:
         lifting: The lifted values of the run.
         scalars: Inputs of the graph that are numbers.
+        shaping: Expressions that may decide about shapes.
+        same: Node of the argument that an operator returned, by its own node.
+        lengths: Number of results, of operators with several.
     """
 
     def __init__(self, graph: fx.Graph) -> None:
         super().__init__(graph)
         self.lifting: Lifting | None = None
         self.scalars: dict[fx.Node, Expression] = {}
+        self.shaping: set[Expression] = set()
+        self.same: dict[fx.Node, fx.Node] = {}
+        self.lengths: dict[fx.Node, int] = {}
+        self._value_only = False
         self._scalar_nodes: dict[Expression, fx.Node] = {}
+
+    def tensor(self, node: fx.Node) -> torch.Tensor | None:
+        """Return the tensor of a node that made one."""
+        return self._tensors.get(node)
+
+    def register(self, node: fx.Node, result: Any) -> bool:
+        """See `TensorMap.register`."""
+        if isinstance(result, torch.Tensor):
+            known = self.find(result)
+            if known is not None:
+                self.same[node] = known
+        elif isinstance(result, (tuple, list)):
+            self.lengths[node] = len(result)
+        return super().register(node, result)
+
+    def part(self, value: Any, value_only: bool) -> Any:
+        """Return an argument as the graph holds it.
+
+        Args:
+            value: The argument.
+            value_only: Whether no shape depends on numbers in it.
+        """
+        before, self._value_only = self._value_only, value_only
+        try:
+            return self.convert(value)
+        finally:
+            self._value_only = before
+
+    def shape(self, expression: Expression) -> None:
+        """Take note that shapes may depend on a number; only integers can be lifted."""
+        if self._value_only:
+            return
+        if type(expression.value) is int:
+            self.shaping.add(expression)
+        elif self.lifting is not None:
+            self.lifting.pin(expression)
 
     def scalar(self, expression: Expression) -> Any:
         """Return what stands for a number in the graph."""
@@ -55,7 +99,7 @@ class LiftedTensors(TensorMap):
         found = None if lifting is None else lifting.at(obj, Kind.SLOT, descriptor)
         if found is None or lifting is None:
             return super().convert(getattr(obj, name))
-        lifting.pin(found)
+        self.shape(found)
         return self.scalar(found)
 
     def _convert_lifted(self, lifting: Lifting, obj: Any) -> Any:
@@ -78,6 +122,6 @@ class LiftedTensors(TensorMap):
             if found is None:
                 converted.append(self.convert(item))
             else:
-                lifting.pin(found)
+                self.shape(found)
                 converted.append(self.scalar(found))
         return converted if isinstance(obj, list) else tuple(converted)

@@ -125,7 +125,7 @@ def binary_op(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
         return
     symbols: Any = dis._nb_ops  # type: ignore[attr-defined]
     symbol = symbols[step.row.arg][1].removesuffix("=")
-    if symbol == "+" and type(stack[-1]) is tuple:
+    if symbol == "+" and builtin_base(stack[-1]) is tuple:
         _concatenate(observer, step, stack)
     else:
         _apply(observer, step, stack, _BINARY.get(symbol), 2)

@@ -111,8 +111,13 @@ def build_graph(
 
 
 def has_effects(graph: fx.Graph) -> bool:
-    """Return whether a recorded graph writes tensors or consumes random numbers."""
-    return any(n.meta.get("effect") and not _switches_grad(n) for n in graph.nodes)
+    """Return whether a recorded graph changes more than tensors of its own."""
+    return any(
+        node.meta.get("effect")
+        and not node.meta.get("internal")
+        and not _switches_grad(node)
+        for node in graph.nodes
+    )
 
 
 def _switches_grad(node: fx.Node) -> bool:

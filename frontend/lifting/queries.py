@@ -1,0 +1,120 @@
+"""Owns what Python learns of the sizes of tensors in a run with lifted dimensions."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.overrides import handle_torch_function
+
+from magweld.frontend.lifting.expressions import Expression, Literal
+from magweld.frontend.lifting.observer import LiftingObserver
+from magweld.frontend.lifting.sources import SizeSource
+from magweld.frontend.lifting.state import Lifting
+from magweld.frontend.monitor.session import Session
+from magweld.frontend.state.refgraph import Kind
+
+if TYPE_CHECKING:
+    from magweld.frontend.lifting.recorder import LiftingRecorder
+
+
+def size_path(path: str, dim: int) -> str:
+    """Return the path of one size of a tensor."""
+    return f"{path}.shape[{dim}]"
+
+
+@dataclass(frozen=True)
+class Query:
+    """A question about tensors whose answer must be the same on every hit.
+
+    Attributes:
+        function: What was called.
+        args: Its arguments as the graph holds them.
+        kwargs: Its keyword arguments as the graph holds them.
+        result: The answer.
+    """
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    result: Any
+
+
+class Queries:
+    """Follows the answer to a question about the form of a tensor."""
+
+    def __init__(
+        self, recorder: LiftingRecorder, lifting: Lifting, session: Session
+    ) -> None:
+        self._recorder = recorder
+        self._lifting = lifting
+        self._observer = session.current
+
+    def note(self, func: Any, name: str, args: Any, kwargs: Any, result: Any) -> None:
+        """Take note of a question and its answer."""
+        if type(result) is torch.Size:
+            for dim, _ in enumerate(result):
+                size = self._size(args[0], dim)
+                if not isinstance(size, Literal):
+                    self._lifting.place(result, Kind.INDEX, dim, size)
+                    if not self._is_direct():
+                        self._lifting.pin(size)
+            return
+        answer = self._number(name, args, kwargs)
+        if answer is None:
+            convert = self._recorder.tensors.convert
+            fx_kwargs = {key: convert(value) for key, value in kwargs.items()}
+            fx_args = tuple(map(convert, args))
+            self._recorder.queries.append(Query(func, fx_args, fx_kwargs, result))
+        elif not isinstance(answer, Literal):
+            self._answer(answer)
+
+    def _number(self, name: str, args: Any, kwargs: Any) -> Expression | None:
+        if kwargs:
+            return None
+        tensor = args[0]
+        if name == "size" and len(args) == 2 and type(args[1]) is int:
+            return self._size(tensor, args[1] % tensor.dim())
+        if name == "__len__":
+            return self._size(tensor, 0)
+        if name in ("numel", "nelement"):
+            count: Expression = Literal(1)
+            for dim in range(tensor.dim()):
+                count = self._product(count, self._size(tensor, dim))
+            return count
+        return None
+
+    def _product(self, left: Expression, right: Expression) -> Expression:
+        value = left.value * right.value
+        return self._lifting.make.apply(operator.mul, (left, right), value)
+
+    def _size(self, tensor: torch.Tensor, dim: int) -> Expression:
+        recorder, value = self._recorder, int(tensor.shape[dim])
+        item = recorder.tensors.inputs.get(id(tensor))
+        if item is None:
+            node = recorder.tensors.node(tensor)
+            return self._lifting.size_leaf(SizeSource(node, dim), value)
+        if dim in recorder.lifted_dims(item.node):
+            return self._lifting.size_leaf(SizeSource(item.node, dim), value)
+        return Literal(value)
+
+    def _is_direct(self) -> bool:
+        observer = self._observer
+        if not isinstance(observer, LiftingObserver):
+            return False
+        link = None if observer.step is None else observer.step.link
+        if link is not None and link.callee is handle_torch_function:
+            return True
+        return bool(observer.awaits_operator)
+
+    def _answer(self, answer: Expression) -> None:
+        observer = self._observer
+        step = observer.step if isinstance(observer, LiftingObserver) else None
+        if step is not None and step.answer is None and self._is_direct():
+            step.answer = answer
+        else:
+            # Code that is not followed has asked.
+            self._lifting.pin(answer)

@@ -1,0 +1,255 @@
+"""Owns sizes of a run as functions of lifted ones: the graph run on fake tensors."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import fx
+from torch._dynamo.source import ConstantSource
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import (
+    DimDynamic,
+    ShapeEnv,
+    StatelessSymbolicContext,
+)
+
+from magweld.frontend.lifting.expressions import (
+    Expression,
+    Leaf,
+    Literal,
+    pack,
+)
+from magweld.frontend.lifting.numbers import SymbolicNumbers
+from magweld.frontend.lifting.recorder import LiftingRecorder
+from magweld.frontend.lifting.sources import SizeSource
+from magweld.frontend.lifting.state import Lifting
+from magweld.frontend.lifting.symbols import NotSymbolicError, Translator
+from magweld.frontend.state.refgraph import Node
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What the sizes of a run depend on.
+
+    Attributes:
+        resolve: Gives the expression of a leaf over what a hit can read.
+        conditions: Expressions that must be true.
+        dims: Lifted dimensions of graph inputs.
+    """
+
+    resolve: Callable[[Leaf], Expression]
+    conditions: list[Expression]
+    dims: dict[Node, frozenset[int]]
+
+
+def symbolic_sizes(recorder: LiftingRecorder, lifting: Lifting) -> Sizes:
+    """Run the recorded graph on fake tensors with symbolic sizes.
+
+    Raises:
+        Exception: Whatever torch or sympy raise for what they cannot express; the
+            sizes must then stay as they were.
+    """
+    replay = _Replay(recorder, lifting)
+    replay.make_inputs()
+    with _quietly(), replay.mode:
+        replay.run()
+    return replay.sizes()
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        yield
+
+
+@dataclass
+class _Replay:
+    recorder: LiftingRecorder
+    lifting: Lifting
+    symbols: dict[str, Expression] = field(default_factory=dict)
+    values: dict[fx.Node, Any] = field(default_factory=dict)
+    dims: dict[Node, frozenset[int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.env = ShapeEnv(duck_shape=False, specialize_zero_one=True)
+        self.mode = FakeTensorMode(shape_env=self.env)
+        self._fakes: dict[Node, Any] = {}
+        self._numbers = SymbolicNumbers(
+            self.env, self.lifting, self.recorder.shaping, self._size, self.symbols
+        )
+
+    # Running.
+
+    def make_inputs(self) -> None:
+        """Make a fake tensor for every input; outside of the mode, as they are real."""
+        for item in self.recorder.inputs:
+            if item.placeholder is not None:
+                fake = self._input(item.placeholder, item.node)
+                self.values[item.placeholder] = fake
+
+    def run(self) -> None:
+        """Run the graph, then check what else Python has asked about its tensors."""
+        for node in self.recorder.graph.nodes:
+            if node in self.recorder.scalars:
+                self.values[node] = self._numbers.value(self.recorder.scalars[node])
+            elif (
+                node.op != "placeholder"
+                and node.target is not torch._C._set_grad_enabled
+            ):
+                self.values[node] = self._call(node)
+                self._compare(node)
+        for query in self.recorder.queries:
+            args, kwargs = self._map(query.args), self._map(query.kwargs)
+            self._check(query.function(*args, **kwargs), query.result)
+
+    def _map(self, args: Any) -> Any:
+        return fx.map_arg(args, self.values.__getitem__)
+
+    def _call(self, node: fx.Node) -> Any:
+        args, kwargs = self._map(node.args), self._map(node.kwargs)
+        if node.op == "call_method":
+            return getattr(args[0], str(node.target))(*args[1:], **kwargs)
+        assert callable(node.target), "a recorded graph has no modules"
+        return node.target(*args, **kwargs)
+
+    def _input(self, placeholder: fx.Node, node: Node) -> Any:
+        real = node.obj
+        if real.is_conj() or real.is_neg() or real.layout is not torch.strided:
+            raise NotSymbolicError("form of an input")
+        dims = self.recorder.lifted_dims(node)
+        plain = torch.empty_strided(
+            real.shape, real.stride(), dtype=real.dtype, device=real.device
+        )
+        if not dims:
+            return self.mode.from_tensor(plain, static_shapes=True)
+        kinds = [
+            DimDynamic.DYNAMIC if dim in dims else DimDynamic.STATIC
+            for dim in range(real.dim())
+        ]
+        context: Any = StatelessSymbolicContext(dynamic_sizes=kinds)
+        source = ConstantSource(placeholder.name)
+        fake = self.mode.from_tensor(plain, symbolic_context=context, source=source)
+        self.dims[node] = dims
+        self._fakes[node] = fake
+        self._name_symbols(node, fake)
+        return fake
+
+    def _name_symbols(self, node: Node, fake: Any) -> None:
+        lifting, real = self.lifting, node.obj
+        for dim in self.dims[node]:
+            leaf = lifting.size_leaf(SizeSource(node, dim), real.shape[dim])
+            self.symbols[fake.shape[dim].node.expr.name] = leaf
+        strides = lifting.strides_leaf(node)
+        for dim, stride in enumerate(fake.stride()):
+            if not isinstance(stride, int):
+                expression = stride.node.expr
+                if expression.is_Symbol and expression.name not in self.symbols:
+                    place = Literal(dim)
+                    self.symbols[expression.name] = lifting.make.apply(
+                        operator.getitem, (strides, place), real.stride(dim)
+                    )
+
+    def _size(self, source: SizeSource) -> Any:
+        of = source.of
+        fake = self._fakes[of] if isinstance(of, Node) else self.values[of]
+        return fake.shape[source.dim]
+
+    # Comparing with the run.
+
+    def _compare(self, node: fx.Node) -> None:
+        fake, tensors = self.values[node], self.recorder.lifted_tensors
+        count = tensors.lengths.get(node)
+        if count is not None and len(fake) != count:
+            raise NotSymbolicError(f"results of {node.target}")
+        same = tensors.same.get(node)
+        if same is not None and fake is not self.values[same]:
+            raise NotSymbolicError(f"{node.target} returned its argument")
+        real = tensors.tensor(node)
+        if real is None:
+            return
+        if same is None and any(fake is self.values[i] for i in node.all_input_nodes):
+            raise NotSymbolicError(f"{node.target} returned something new")
+        hints = tuple(map(_hint, fake.shape))
+        if hints != tuple(real.shape) or fake.dtype is not real.dtype:
+            raise NotSymbolicError(f"shape of {node.target}")
+
+    def _check(self, found: Any, expected: Any) -> None:
+        if isinstance(expected, (tuple, list)):
+            if len(found) != len(expected):
+                raise NotSymbolicError("a query")
+            for left, right in zip(found, expected, strict=True):
+                self._check(left, right)
+        elif not bool(found == expected):
+            raise NotSymbolicError("a query")
+
+    # Results.
+
+    def sizes(self) -> Sizes:
+        """Return what was found."""
+        translate = Translator(self.lifting.make, self.symbols)
+        conditions = [
+            *self._bounds(),
+            *(translate(guard.expr) for guard in self.env.guards),
+            *self._stride_conditions(translate),
+        ]
+        if not all(condition.value is True for condition in conditions):
+            raise NotSymbolicError("a guard that does not hold")
+
+        def resolve(leaf: Leaf) -> Expression:
+            source = leaf.source
+            if not isinstance(source, SizeSource) or isinstance(source.of, Node):
+                return leaf
+            size = self.values[source.of].shape[source.dim]
+            if isinstance(size, int):
+                return Literal(size)
+            return translate(self.env.simplify(size.node.expr))
+
+        for leaf in self.lifting.make.leaves():
+            if resolve(leaf).value != leaf.value:
+                raise NotSymbolicError(leaf.text)
+        return Sizes(resolve, conditions, self.dims)
+
+    def _bounds(self) -> Iterator[Expression]:
+        make = self.lifting.make
+        for symbol, interval in self.env.var_to_range.items():
+            leaf = self.symbols.get(symbol.name)
+            if leaf is None:
+                continue
+            for function, bound in (
+                (operator.ge, interval.lower),
+                (operator.le, interval.upper),
+            ):
+                if bound.is_Integer:
+                    limit = Literal(int(bound))
+                    holds = function(leaf.value, limit.value)
+                    yield make.apply(function, (leaf, limit), holds)
+
+    def _stride_conditions(self, translate: Translator) -> Iterator[Expression]:
+        make, lifting = self.lifting.make, self.lifting
+        for item in self.recorder.inputs:
+            if item.node not in self.dims or item.placeholder is None:
+                continue
+            fake = self.values[item.placeholder]
+            strides = [
+                Literal(s) if isinstance(s, int) else translate(s.node.expr)
+                for s in fake.stride()
+            ]
+            expected = make.apply(pack, strides, tuple(s.value for s in strides))
+            leaf = lifting.strides_leaf(item.node)
+            same = tuple(leaf.value) == expected.value
+            yield make.apply(operator.eq, (leaf, expected), same)
+
+
+def _hint(size: Any) -> int:
+    if isinstance(size, int):
+        return size
+    hint = size.node.hint
+    if hint is None or math.isnan(hint):
+        raise NotSymbolicError("a size that follows from values")
+    return int(hint)
