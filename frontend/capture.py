@@ -21,6 +21,7 @@ from magweld.frontend.annotations.torch_functions import TORCH
 from magweld.frontend.annotations.user import UserAnnotation
 from magweld.frontend.annotations.user_rules import user_entries
 from magweld.frontend.catalogue import CATALOGUE, Break, StopRecordingError
+from magweld.frontend.control.branches import Branches
 from magweld.frontend.guards.derive import Arguments, derive_guards
 from magweld.frontend.guards.guard import GuardProgram
 from magweld.frontend.guards.torch_state import torch_state
@@ -124,6 +125,7 @@ def capture(
     kwargs: dict[str, Any],
     wanted: frozenset[str] = frozenset(),
     annotations: tuple[UserAnnotation, ...] = (),
+    preferred: bool = False,
 ) -> Outcome:
     """Run a program once under observation.
 
@@ -135,6 +137,8 @@ def capture(
         kwargs: Its keyword arguments.
         wanted: Paths of numbers to lift.
         annotations: What users have annotated, beside what ships.
+        preferred: Whether a branch on a tensor becomes an operator of the graph
+            rather than a guard, where both are possible.
     """
     if not can_read_frames():
         refusal = Break(CATALOGUE["interpreter"], sys.version.split()[0], "")
@@ -143,7 +147,7 @@ def capture(
     table = shipped_annotations()
     if annotations:
         table = table.extended(user_entries(annotations))
-    session, recorder = _observers(watch, table, wanted)
+    session, recorder = _observers(watch, table, wanted, preferred)
     state = torch_state()
     try:
         with _no_other_compiler(), watch, recorder:
@@ -164,7 +168,10 @@ def capture(
 
 
 def _observers(
-    watch: OperatorWatch, table: AnnotationTable, wanted: frozenset[str]
+    watch: OperatorWatch,
+    table: AnnotationTable,
+    wanted: frozenset[str],
+    preferred: bool,
 ) -> tuple[Session, OperatorRecorder]:
     recorder: OperatorRecorder
     if wanted:
@@ -176,6 +183,7 @@ def _observers(
         session: Session = LiftingSession(wanted, tables, reader, table, recorder)
     else:
         session = Session(tables, reader, table, recorder)
+        Branches(session, recorder, preferred)
     recorder.attach(session)
     return session, recorder
 

@@ -26,6 +26,7 @@ from magweld.frontend.cache import RecordCache, signature_of
 from magweld.frontend.capture import Capture, capture
 from magweld.frontend.catalogue import CATALOGUE, Break
 from magweld.frontend.explain import Miss, Recompile, explain
+from magweld.frontend.guards.guard import Category
 from magweld.frontend.lifting.policy import Dynamic, LiftingPolicy, lifting_policy
 from magweld.frontend.lifting.programs import LiftedGraph, LiftedGraphError
 from magweld.frontend.operators.recorder import OperatorRecorder
@@ -204,12 +205,18 @@ class Traced:
             self._note(Break(CATALOGUE["monitor-busy"], "", ""))
             return self._magweld_target(*args, **kwargs)
         try:
+            # A value that differs from one recorded before is a branch, no condition.
+            branched = any(
+                record.guards[failure[0]].category is Category.PREDICATE
+                for record, failure in failures
+            )
             outcome = capture(
                 self._magweld_target,
                 args,
                 kwargs,
                 self._cache.lifting.wanted,
                 self._annotations,
+                branched,
             )
             if outcome.capture is not None:
                 record = self._compile(outcome.capture)

@@ -109,7 +109,7 @@ def _start_dict(observer: Observer, call: NativeCall) -> None:
     target, *sources = call.args
     for source in sources:
         _read_pairs(observer, source)
-    if target is not None and _graph(observer).require(target).external:
+    if target is not None:
         before_write(_graph(observer), target, Extent.WHOLE)
 
 

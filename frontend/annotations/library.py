@@ -72,6 +72,7 @@ def _hold_top(observer: Observer, stack: list[Any]) -> None:
 def _context_set(observer: Observer, call: NativeCall) -> None:
     graph = _graph(observer)
     node = graph.require(call.args[0])
+    graph.changes(node)
     if node.external:
         graph.slot_snapshots.setdefault((id(node.obj), None), node.obj.get(ABSENT))
         graph.read(node, Kind.CONTEXT, None, node.obj.get(ABSENT))

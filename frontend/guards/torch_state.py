@@ -12,8 +12,8 @@ from magweld.frontend.guards.guard import Mismatch
 from magweld.frontend.operators.watch import storage_of
 
 
-def torch_state() -> tuple[Any, ...]:
-    """Return the modes of torch that decide about operators and their results."""
+def operator_state() -> tuple[Any, ...]:
+    """Return the modes of torch that a program can switch."""
     return (
         torch.is_grad_enabled(),
         torch.is_inference_mode_enabled(),
@@ -24,6 +24,13 @@ def torch_state() -> tuple[Any, ...]:
         torch.get_autocast_dtype("cuda"),
         torch.are_deterministic_algorithms_enabled(),
         torch.is_anomaly_enabled(),
+    )
+
+
+def torch_state() -> tuple[Any, ...]:
+    """Return the modes of torch that decide about operators and their results."""
+    return (
+        *operator_state(),
         torch._C._len_torch_function_stack(),
         torch._C._len_torch_dispatch_stack(),
         torch._C._is_torch_function_enabled(),

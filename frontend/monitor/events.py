@@ -43,6 +43,9 @@ class EventSource(Protocol):
     def is_intact(self) -> bool:
         """Return whether the source was installed until the end of the run."""
 
+    def resume(self) -> None:
+        """Go on after an exception that a sink let through."""
+
 
 class TraceEvents:
     """`sys.settrace` with opcode events; for CPython 3.11."""
@@ -68,6 +71,10 @@ class TraceEvents:
     def is_intact(self) -> bool:
         """See `EventSource.is_intact`."""
         return self._intact
+
+    def resume(self) -> None:
+        """See `EventSource.resume`; such an exception has removed the tracer."""
+        sys.settrace(self._enter)
 
     def _enter(self, frame: FrameType, event: str, arg: Any) -> TraceFunction | None:
         sink = self._sink
@@ -128,6 +135,9 @@ class MonitoringEvents:
     def is_intact(self) -> bool:
         """See `EventSource.is_intact`; nobody else can take a tool id away."""
         return True
+
+    def resume(self) -> None:
+        """See `EventSource.resume`; the callbacks stay registered."""
 
     def _uninstall(self, monitoring: Any, events: list[int]) -> None:
         monitoring.set_events(self._tool, 0)

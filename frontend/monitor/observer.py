@@ -35,6 +35,7 @@ class Observer:
         keyword_names: Names of the keyword arguments of the coming call.
         constructing: Class whose instance the current call makes.
         anchor: The user's instruction that led here, when this is library code.
+        testing: Tensor whose truth the current instruction tests.
     """
 
     __slots__ = (
@@ -50,6 +51,7 @@ class Observer:
         "previous",
         "rows",
         "session",
+        "testing",
     )
 
     def __init__(
@@ -67,6 +69,7 @@ class Observer:
         self.keyword_names: tuple[str, ...] = ()
         self.constructing: type | None = None
         self.anchor: Where | None = None
+        self.testing: Any = None
 
     def observe(self, frame: FrameType, offset: int) -> None:
         """Handle the event before the instruction at `offset`; never raises."""
@@ -95,12 +98,16 @@ class Observer:
         self.previous = row
         self.calls_native = False
         after = self.after
-        if after is None and row.handler is None:
+        control = self.session.control
+        scoped = control is not None and control.scopes
+        if after is None and row.handler is None and not scoped:
             return
         stack = self.session.reader.stack(frame, row.depth)
         if after is not None:
             self.after = None
             after(self, stack)
+        if control is not None and control.scopes:
+            control.arrive(self, row)
         if row.handler is not None:
             row.handler(self, row, stack)
 

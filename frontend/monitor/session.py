@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 from magweld.frontend.annotations.model import AnnotationTable, Entry, NativeCall
 from magweld.frontend.catalogue import Break, StopRecordingError
 from magweld.frontend.monitor.code_table import CodeTables
+from magweld.frontend.monitor.control import Control
 from magweld.frontend.monitor.entry import call_entry
 from magweld.frontend.monitor.events import EventSource, Observe
 from magweld.frontend.monitor.observer import Observer
@@ -109,6 +110,8 @@ class Session:
         self.stopped: Break | None = None
         self.quiet: Observer | None = None
         self.registered: set[int] = set()
+        self.control: Control | None = None
+        self._events: EventSource | None = None
         self._active: list[Observer] = []
         self._observers: dict[FrameType, Observer] = {}
 
@@ -134,7 +137,12 @@ class Session:
             graph.root(value, name)
         graph.constant(call_entry)
         call = functools.partial(call_entry, function, args, kwargs)
-        result = events.run(self, call)
+        self._events = events
+        try:
+            result = events.run(self, call)
+        finally:
+            if self.control is not None:
+                self.control.release()
         if not events.is_intact() and self.stopped is None:
             self.stop(StopRecordingError("tracer-replaced"))
         return result
@@ -142,6 +150,8 @@ class Session:
     def stop(self, stop: StopRecordingError) -> None:
         """End the recording; the program goes on unobserved."""
         if self.stopped is None:
+            if self.control is not None:
+                self.control.stopping(str(stop))
             where = self.where()
             at = "" if where is None else str(where)
             self.stopped = Break(stop.refusal, stop.detail, at)
@@ -166,8 +176,38 @@ class Session:
         """Record reads and writes of a native call as an annotation tells them."""
         apply_entry(observer, entry, call)
 
+    def active(self) -> list[Observer]:
+        """Return the observers of the observed frames, the innermost last."""
+        return list(self._active)
+
+    def run_aside(self, call: Callable[[], Any]) -> None:
+        """Call a function whose frames may end unobserved, and forget them."""
+        active, quiet = list(self._active), self.quiet
+        try:
+            call()
+        finally:
+            for observer in self._active[len(active) :]:
+                self._forget(observer)
+            self._active[:] = active
+            self.quiet = quiet
+
+    def resume_events(self) -> None:
+        """Go on observing after an exception that came out of an event."""
+        assert self._events is not None, "a run is on"
+        self._events.resume()
+
+    def admit(self, frame: FrameType, observer: Observer) -> None:
+        """Take an observer for a frame that is about to run, observed."""
+        self._observers[frame] = observer
+        self._active.append(observer)
+        self.quiet = None
+
     def enter(self, frame: FrameType) -> Observe | None:
         """See `Sink.enter`."""
+        if self.control is not None:
+            observe = self.control.enter(frame)
+            if observe is not None:
+                return observe
         if self.stopped is not None or self.quiet is not None:
             return None
         code = frame.f_code
@@ -196,12 +236,25 @@ class Session:
             return
         while self._active.pop() is not observer:
             pass
+        if self.stopped is None:
+            self._check_end(observer)
         if not observer.is_suspended:
-            # A frame that is kept would keep the local variables.
-            del self._observers[frame]
+            self._forget(observer)
+
+    def _forget(self, observer: Observer) -> None:
+        # A frame that is kept would keep the local variables.
+        if observer.frame is not None:
+            del self._observers[observer.frame]
             observer.frame = None
-        if observer.awaits_operator and self.stopped is None:
+
+    def _check_end(self, observer: Observer) -> None:
+        if observer.awaits_operator:
             self.stop(StopRecordingError("operator-raised", observer.awaits_operator))
+        elif self.control is not None and self.control.scopes:
+            try:
+                self.control.leave(observer)
+            except StopRecordingError as stop:
+                self.stop(stop)
 
     def _admit(self, frame: FrameType, code: CodeType) -> Observer:
         function = self.reader.function(frame)

@@ -61,6 +61,10 @@ class FrameReader:
         """Return a local, cell or free variable slot by number, NULL if empty."""
         return _object_at(self._base(frame) + self._layout.slots + index * _WORD)
 
+    def plain(self, value: Any) -> Any:
+        """Return a value of a stack, NULL for an empty slot."""
+        return NULL if value is self.null else value
+
     def _base(self, frame: FrameType) -> int:
         address = id(frame) + self._layout.interpreter_frame
         return int(ctypes.c_void_p.from_address(address).value or 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import types
+from collections.abc import Callable
 from typing import Any, Final
 
 import torch
@@ -28,7 +29,6 @@ from magweld.frontend.operators.targets import create_node
 from magweld.frontend.operators.tensors import GraphInput, TensorMap
 from magweld.frontend.operators.watch import OperatorWatch, storage_of
 from magweld.frontend.rules.natives import native_name
-from magweld.frontend.state.refgraph import Where
 
 # Native functions of torch that can only act through operators.
 _OPERATOR_HOMES: Final = (
@@ -46,6 +46,7 @@ _OPERATOR_HOMES: Final = (
 
 # Calls that tell where in its storage a tensor begins.
 OFFSET_READERS: Final = frozenset({"storage_offset"})
+Consider = Callable[[torch.Tensor | None, Any, Predicate | None], bool]
 
 
 class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
@@ -58,6 +59,10 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         graph: The operator graph so far, without outputs.
         predicates: Values of tensors that decided about the run.
         tensors: Which tensor is which node.
+        watch: The view below autograd.
+        consider: Asked whether the truth of a tensor becomes a branch of the graph;
+            gets the tensor, its truth, and the predicate that would guard it.
+        trial: Tells whether what runs now will be undone.
     """
 
     def __init__(self, watch: OperatorWatch) -> None:
@@ -68,7 +73,10 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         self.graph = fx.Graph()
         self.predicates: list[Predicate] = []
         self.tensors = TensorMap(self.graph)
-        self._watch = watch
+        self.watch = watch
+        self.consider: Consider | None = None
+        self.trial: Callable[[], bool] = bool
+        self._tested: torch.Tensor | None = None
         self._session: Session | None = None
         self._opened: tuple[Any, Any, Any] = (None, (), {})
         self._passes = False
@@ -119,8 +127,10 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         if session is None or session.stopped is not None or self._passes:
             return func(*args, **kwargs)
         quiet, session.quiet = session.quiet, session.quiet or session.current
-        self._watch.reset()
+        self.watch.reset()
         try:
+            if self.trial():
+                _check_undoable(func, args)
             result = func(*args, **kwargs)
             if result is not NotImplemented:
                 self._record(session, func, args, kwargs, result)
@@ -134,11 +144,33 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         finally:
             session.quiet = quiet
 
+    def mark(self) -> fx.Node:
+        """Return the last node so far."""
+        return self.graph._root.prev
+
+    def since(self, mark: fx.Node) -> list[fx.Node]:
+        """Return the operators behind a node; placeholders are none."""
+        return self.between(mark, self.mark())
+
+    def between(self, first: fx.Node, last: fx.Node) -> list[fx.Node]:
+        """Return the operators behind a node up to another one."""
+        found = []
+        while first is not last:
+            first = first.next
+            if first.op != "placeholder":
+                found.append(first)
+        return found
+
+    def where_text(self) -> str:
+        """Return the user's file:line, "" if there is none."""
+        where = None if self._session is None else self._session.where()
+        return "" if where is None else str(where)
+
     def open(self, func: Any, args: Any, kwargs: Any) -> None:
         """See `OperatorLayer.open`."""
         self._opened = (func, args, kwargs)
         self._passes = True
-        self._watch.reset()
+        self.watch.reset()
 
     def note_written(self, tensors: list[Any]) -> None:
         """See `OperatorLayer.note_written`."""
@@ -169,7 +201,7 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         refusal = REFUSALS.get(kind)
         if refusal is not None:
             raise StopRecordingError(refusal, name)
-        if kind is CallKind.CHECK and not self._watch.reads:
+        if kind is CallKind.CHECK and not self.watch.reads:
             return
         if kind is CallKind.METADATA:
             self._read_metadata(session, func, name, args, kwargs, result)
@@ -177,17 +209,18 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         if func is torch.tensor:
             args, kwargs = self.tensors.constant_data(args, kwargs, result)
         node = self._create(func, name, args, kwargs)
-        if kind is CallKind.VALUE or (self._watch.reads and not _is_tensor(result)):
+        if kind is CallKind.VALUE or (self.watch.reads and not _is_tensor(result)):
+            self._tested = args[0] if name == "__bool__" else None
             self._read_value(node, "tensor-value", result)
             return
-        self.tensors.note_writes(node, self._watch.written, self._watch.random)
-        node.meta["fallible"] = self._watch.fallible
+        self.tensors.note_writes(node, self.watch.written, self.watch.random)
+        node.meta["fallible"] = self.watch.fallible
         if kind is CallKind.STATE:
             node.meta["effect"] = True
             return
         if result is None and node.meta.get("effect"):
             return
-        self.tensors.shapes.note(node, name, self._watch, result)
+        self.tensors.shapes.note(node, name, self.watch, result)
         if not self.tensors.register(node, result):
             raise StopRecordingError("tensor-value", name)
 
@@ -207,14 +240,14 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         ]
         if self.tensors.shapes.decides(name, tensors):
             node = self._create(func, name, args, kwargs)
+            self._tested = None
             self._read_value(node, "dynamic-shape", result)
         session.graph.adopt(result)
 
     def _create(self, func: Any, name: str, args: Any, kwargs: Any) -> fx.Node:
         fx_args, fx_kwargs = self._arguments(func, args, kwargs)
         node = create_node(self.graph, func, name, fx_args, fx_kwargs)
-        where = self._where()
-        node.meta["where"] = "" if where is None else str(where)
+        node.meta["where"] = self.where_text()
         return node
 
     def _arguments(
@@ -224,23 +257,29 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         fx_kwargs = {key: self.tensors.convert(value) for key, value in kwargs.items()}
         return tuple(map(self.tensors.convert, args)), fx_kwargs
 
-    def _where(self) -> Where | None:
-        return None if self._session is None else self._session.where()
-
     def _read_value(self, node: fx.Node, refusal: str, result: Any) -> None:
         assert self._session is not None, "recording needs a session"
         predicate = None
         if is_value(result):
             predicate = build_predicate(self.graph, node, result, self._memory())
+        self.graph.erase_node(node)
+        if self.consider is not None and self.consider(self._tested, result, predicate):
+            return
         if predicate is None:
             raise StopRecordingError(refusal, self.last)
         if predicate.placeholders:
             self.predicates.append(predicate)
-        self.graph.erase_node(node)
         _adopt_deep(self._session, result)
 
     def _memory(self) -> Memory:
         return Memory(self.tensors.storage, self.tensors.is_stale)
+
+
+def _check_undoable(func: Any, args: Any) -> None:
+    name = name_of(func)
+    refusal = REFUSALS.get(kind_of(name, args))
+    if refusal is not None:
+        raise StopRecordingError(refusal, name)
 
 
 def _is_tensor(result: Any) -> bool:

@@ -49,6 +49,10 @@ class Shapes:
         """Whether there are such tensors."""
         return bool(self._open)
 
+    def is_open(self, node: fx.Node) -> bool:
+        """Return whether the shape of a node follows from values."""
+        return node in self._open
+
     def decides(self, name: str, inputs: list[fx.Node]) -> bool:
         """Return whether the answer to a question about tensors is a value."""
         if name in _SIZES:

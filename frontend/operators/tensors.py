@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -67,6 +68,7 @@ class TensorMap:
         self._nodes: dict[int, fx.Node] = {}
         self._tensors: dict[fx.Node, torch.Tensor] = {}
         self._storages: dict[int, bool] = {}
+        self._shared: dict[int, set[int]] = {}
         self._forms: list[tuple[torch.Tensor, tuple[Any, ...]]] = []
 
     @property
@@ -77,6 +79,13 @@ class TensorMap:
     def find(self, obj: Any) -> fx.Node | None:
         """Return the node of an object, None if it has none."""
         return self._nodes.get(id(obj))
+
+    def known_node(self, tensor: torch.Tensor) -> fx.Node | None:
+        """Return the node of a tensor as `node` does, None if nothing explains it."""
+        try:
+            return self.node(tensor)
+        except StopRecordingError:
+            return None
 
     def storage(self, node: fx.Node) -> int | None:
         """Return the storage behind the tensor of a node, None if it has none."""
@@ -89,7 +98,8 @@ class TensorMap:
 
     def note_writes(self, node: fx.Node, written: set[int], random: bool) -> None:
         """Take note of the memory that an operator has written."""
-        known = written & self._storages.keys()
+        maybe = (self._shared.get(storage, ()) for storage in written)
+        known = written.union(*maybe) & self._storages.keys()
         if known or random:
             node.meta["effect"] = True
         self.draws |= random
@@ -97,6 +107,53 @@ class TensorMap:
         node.meta["writes"] = frozenset(known)
         node.meta["internal"] = not external and not random
         self.written |= external
+
+    @property
+    def storages(self) -> Collection[int]:
+        """Addresses of all memory that the recording knows."""
+        return self._storages.keys()
+
+    def overlay(self, nodes: Mapping[int, fx.Node]) -> dict[int, fx.Node]:
+        """Let tensors stand for other nodes for a while.
+
+        Args:
+            nodes: Nodes by the ids of their tensors, which must stay alive.
+
+        Returns:
+            What `restore` takes.
+        """
+        before = dict(self._nodes)
+        self._nodes.update(nodes)
+        return before
+
+    def restore(self, before: dict[int, fx.Node]) -> dict[int, fx.Node]:
+        """End what `overlay` began.
+
+        Returns:
+            The nodes of the tensors as they were in the meantime.
+        """
+        meantime, self._nodes = self._nodes, before
+        for key, item in self.inputs.items():
+            if item.placeholder is not None:
+                self._nodes.setdefault(key, item.placeholder)
+        return meantime
+
+    def forget(self, nodes: Iterable[fx.Node]) -> None:
+        """Take note that nodes are no longer in the graph."""
+        for node in nodes:
+            tensor = self._tensors.pop(node, None)
+            if tensor is not None and self._nodes.get(id(tensor)) is node:
+                del self._nodes[id(tensor)]
+
+    def rebind(self, tensor: torch.Tensor, node: fx.Node, other: torch.Tensor) -> None:
+        """Let a tensor stand for a node that may as well give another tensor."""
+        self._nodes[id(tensor)] = node
+        self._tensors[node] = tensor
+        pair = {storage_of(tensor), storage_of(other)}
+        group = pair.union(*(self._shared.get(storage, ()) for storage in pair))
+        self._shared.update(dict.fromkeys(group, group))
+        for storage in group:
+            self._storages.setdefault(storage, False)
 
     def check_forms(self) -> None:
         """Refuse a run that changed form or flags of its inputs.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -82,6 +83,7 @@ def _traits(func: Any) -> _Traits:
     )
 
 
+BeforeWrite = Callable[[torch.Tensor, Any], None]
 _Mode: Any = TorchDispatchMode  # its constructor and subclass hook have no types
 
 
@@ -95,11 +97,14 @@ class OperatorWatch(_Mode):  # type: ignore[misc]
         listed: Whether one of them had a list of tensors as a result.
         fallible: Whether one of them raises for some values.
         written: Storages that they wrote, by address.
+        before_write: Called with a tensor that is about to be written, and with the
+            arguments of the operator.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._known: dict[Any, _Traits] = {}
+        self.before_write: BeforeWrite | None = None
         self.reset()
 
     @classmethod
@@ -131,20 +136,22 @@ class OperatorWatch(_Mode):  # type: ignore[misc]
         kwargs = kwargs or {}
         for index in traits.written:
             if index < len(args):
-                self._note_write(args[index])
+                self._note_write(args[index], args)
         for name in traits.written_names:
-            self._note_write(kwargs.get(name))
+            self._note_write(kwargs.get(name), args)
         if traits.normalizes and args[_TRAINING]:
             for index in _STATISTICS:
-                self._note_write(args[index])
+                self._note_write(args[index], args)
         return func(*args, **kwargs)
 
-    def _note_write(self, target: Any) -> None:
+    def _note_write(self, target: Any, args: Any) -> None:
         if isinstance(target, torch.Tensor):
             self.written.add(storage_of(target))
+            if self.before_write is not None:
+                self.before_write(target, args)
         elif isinstance(target, list):
             for item in target:
-                self._note_write(item)
+                self._note_write(item, args)
 
 
 def storage_of(tensor: torch.Tensor) -> int:

@@ -117,6 +117,7 @@ def _write_slot(graph: RefGraph, obj: Any, descriptor: Any) -> None:
     node = graph.require(obj)
     if graph.lifting is not None:
         graph.lifting.note_store(slot_of(obj, Kind.SLOT, descriptor))
+    graph.changes(node)
     if not node.external:
         return
     try:

@@ -104,6 +104,7 @@ def _check_identity_equality(observer: Observer, obj: Any) -> None:
 def is_op(observer: Observer, row: Row, stack: list[Any]) -> None:
     """IS_OP."""
     left, right = stack[-2], stack[-1]
+    observer.session.graph.choices.check_identity(left, right)
     if left is right:
         observer.session.graph.pin(left, right)
     else:

@@ -98,8 +98,10 @@ def check_iterator(observer: Observer, iterator: Any) -> None:
     """Refuse to advance an iterator that the run has not made."""
     kind = type(iterator)
     if kind in ITERATORS or kind.__module__ == "itertools":
-        if not observer.session.graph.require(iterator).owned:
+        node = observer.session.graph.require(iterator)
+        if not node.owned:
             raise StopRecordingError("opaque-iterator", kind.__qualname__)
+        observer.session.graph.changes(node)
     elif not is_python(special_method(observer, iterator, "__next__")):
         raise StopRecordingError("opaque-iterator", kind.__qualname__)
 

@@ -85,6 +85,7 @@ def store_deref(observer: Observer, row: Row, stack: list[Any]) -> None:
     lifting = observer.session.graph.lifting
     if lifting is not None:
         lifting.note_store(slot_of(node.obj, Kind.CELL, None))
+    observer.session.graph.changes(node)
     if node.external:
         snapshots = observer.session.graph.slot_snapshots
         observer.session.graph.check_end(cell_value(node.obj))

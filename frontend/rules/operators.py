@@ -236,6 +236,7 @@ def truth_op(observer: Observer, row: Row, stack: list[Any]) -> None:
     if type(obj) is bool:
         return
     if has_tensor(observer, obj):
+        observer.testing = obj if row.opname.startswith("POP_JUMP") else None
         expect_operator(observer, "bool")
         return
     test_truth(observer, obj)

@@ -16,7 +16,7 @@ from magweld.frontend.state.contents import (
     read_keys,
     read_truth,
 )
-from magweld.frontend.state.mro import ABSENT
+from magweld.frontend.state.mro import ABSENT, find_in_mro
 from magweld.frontend.state.natives import (
     base_value,
     is_buffer,
@@ -172,8 +172,11 @@ def iterate(observer: Observer, obj: Any) -> None:
         read_fields(observer, obj)
         return
     if is_native_iterator(obj):
-        if not graph.require(obj).owned:
+        node = graph.require(obj)
+        if not node.owned:
             raise StopRecordingError("opaque-iterator", kind.__qualname__)
+        if find_in_mro(kind, "__next__") is not ABSENT:
+            graph.changes(node)
         return
     if is_buffer(obj):
         read_content(graph, obj)

@@ -177,6 +177,7 @@ def before_write(graph: RefGraph, obj: Any, extent: Extent, key: Any = None) -> 
     node = graph.require(obj)
     if graph.lifting is not None:
         graph.lifting.note_write(node, extent, key)
+    graph.changes(node)
     if not node.external:
         return
     graph.snapshots.setdefault(id(obj), copy_content(obj))

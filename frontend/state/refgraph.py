@@ -11,6 +11,7 @@ from types import CodeType, FunctionType, GeneratorType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.state.choices import Choices
 from magweld.frontend.state.mro import ABSENT, find_in_mro
 from magweld.frontend.state.values import is_identity, is_scalar, same_scalar
 
@@ -137,6 +138,7 @@ class RefGraph:
         checks: Run when the recording is complete; each may refuse it.
         locate: Tells the user's instruction that is running.
         lifting: Told about reads and writes in a run with lifted values.
+        choices: What branches on tensors forbid.
     """
 
     nodes: dict[int, Node] = field(default_factory=dict)
@@ -150,6 +152,7 @@ class RefGraph:
     checks: list[Callable[[], None]] = field(default_factory=list)
     locate: Callable[[], Where | None] = lambda: None
     lifting: Lifting | None = None
+    choices: Choices = field(default_factory=Choices)
 
     def find(self, obj: Any) -> Node | None:
         """Return the node of an object, None if the run has not met it."""
@@ -214,6 +217,8 @@ class RefGraph:
             self.lifting.note_read(container, kind, key, value)
 
     def _read_external(self, container: Node, kind: Kind, key: Any, value: Any) -> None:
+        if self.choices.merged:
+            self.choices.check_read(container.obj, value, kind is Kind.INSTANCE_DICT)
         slot = slot_of(container.obj, kind, key)
         known = self.edges.get(slot)
         if known is not None:
@@ -226,6 +231,11 @@ class RefGraph:
         node = self.require(obj)
         if node.external and not node.constant:
             self.read(node, Kind.SELF, None, obj)
+
+    def changes(self, node: Node) -> None:
+        """Take note that an object is about to change."""
+        if self.choices.check_write is not None:
+            self.choices.check_write(node)
 
     def distinct(self, left: Any, right: Any) -> None:
         """Record that two objects were compared with `is` and found different."""

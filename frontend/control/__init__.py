@@ -1,0 +1,1 @@
+"""Control flow on tensor values as operators of the graph."""

@@ -1,0 +1,328 @@
+"""Owns branches on tensors in a run: both ways recorded, one operator made of them."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any, Final
+
+import torch
+
+from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.control.arm_code import FrameState
+from magweld.frontend.control.flow import Flow, flow_of
+from magweld.frontend.control.merge import DifferenceError, Pairs
+from magweld.frontend.control.operators import IfOperator
+from magweld.frontend.control.pieces import Piece, effects_of
+from magweld.frontend.control.reach import is_reachable
+from magweld.frontend.control.regions import (
+    check_handlers,
+    loop_form,
+    ways_of,
+    why_not,
+)
+from magweld.frontend.control.scopes import Arm, ArmEndedError, Branch, Loop
+from magweld.frontend.control.trial import read_state, state_at_end
+from magweld.frontend.control.trials import Trials
+from magweld.frontend.control.whiles import close_loop, open_loop, snapshot
+from magweld.frontend.guards.torch_state import operator_state
+from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.monitor.observer import Observer
+from magweld.frontend.operators.predicates import Predicate
+from magweld.frontend.operators.recorder import OperatorRecorder
+from magweld.frontend.state.refgraph import Node
+
+if TYPE_CHECKING:
+    from magweld.frontend.monitor.session import Session
+
+# Ways within ways multiply; ways beside each other only add up.
+MAX_NESTING: Final = 4
+MAX_BRANCHES: Final = 512
+
+
+class Branches(Trials):
+    """Makes operators of branches; receives what the observers see.
+
+    Attributes:
+        unsettled: Whether the recording ended within a branch that nothing guards.
+    """
+
+    def __init__(
+        self, session: Session, recorder: OperatorRecorder, preferred: bool
+    ) -> None:
+        super().__init__(session, recorder)
+        self.unsettled = False
+        self._preferred = preferred
+        self._count = 0
+        self._refused: dict[tuple[int, int], str] = {}
+        session.control = self
+        recorder.consider, recorder.trial = self.consider, self.is_trial
+        session.graph.choices.check_write = self.check_write
+
+    def consider(
+        self, tensor: torch.Tensor | None, outcome: Any, predicate: Predicate | None
+    ) -> bool:
+        """Take the truth test of a tensor for a branch of the graph.
+
+        Args:
+            tensor: What is tested, None if it is no truth test.
+            outcome: What came out.
+            predicate: Guard that would fix the outcome instead, None if there is none.
+
+        Returns:
+            Whether it has become one, so that the outcome needs no guard.
+
+        Raises:
+            StopRecordingError: It has not, and there is no guard for the outcome.
+        """
+        observer = self.session.current
+        if tensor is None or observer is None or observer.testing is not tensor:
+            return False
+        observer.testing = None
+        row = observer.previous
+        assert row is not None, "a test belongs to an instruction"
+        scope = self.scopes[-1] if self.scopes else None
+        if isinstance(scope, Loop) and scope.observer is observer:
+            if row.offset in scope.tests:
+                scope.predicates.append(predicate)
+                return True
+        if predicate is not None and not self._preferred:
+            return False
+        site = (id(observer.code), row.offset)
+        if site not in self._refused:
+            try:
+                self._open(observer, row, tensor, outcome, predicate)
+                return True
+            except DifferenceError as difference:
+                self._refused[site] = str(difference)
+        if predicate is None:
+            raise StopRecordingError("tensor-value", self._refused[site])
+        return False
+
+    def arrive(self, observer: Observer, row: Row) -> None:
+        """Take note of the instruction that comes next, when a scope is open.
+
+        Raises:
+            ArmEndedError: A way on trial is at its end.
+            StopRecordingError: A branch has become no operator and has no guard.
+        """
+        while self.scopes:
+            scope = self.scopes[-1]
+            if scope.observer is not observer:
+                break
+            if isinstance(scope, Loop) and row.offset in scope.tests:
+                state = read_state(self.session, observer, row.depth)
+                scope.snapshots.append(snapshot(self.recorder, state))
+                scope.marks.append(self.recorder.mark())
+                break
+            if row.offset not in scope.join.ends:
+                break
+            state = state_at_end(self.session, scope.join, observer, row)
+            if isinstance(scope, Arm):
+                scope.state, scope.modes = state, operator_state()
+                raise ArmEndedError
+            self.scopes.pop()
+            with torch._C.DisableTorchFunction():
+                self._close(scope, state, row)
+        arm = self.arm()
+        if arm is not None:
+            check_handlers(arm, observer, row)
+
+    def leave(self, observer: Observer) -> None:
+        """Take note that a frame is left, perhaps before its branches have joined.
+
+        Raises:
+            StopRecordingError: One of them cannot be guarded either.
+        """
+        while self.scopes and self.scopes[-1].observer is observer:
+            scope = self.scopes[-1]
+            if isinstance(scope, Arm):
+                return
+            self.scopes.pop()
+            self._give_up(scope, "a way that leaves the function")
+
+    def stopping(self, reason: str) -> None:
+        """Take note that the recording ends.
+
+        Raises:
+            ArmEndedError: Not the recording ends but a way on trial.
+        """
+        arm = self.arm()
+        if arm is not None:
+            arm.failure = arm.failure or reason
+            raise ArmEndedError
+        scopes, self.scopes = self.scopes, []
+        for scope in scopes:
+            assert not isinstance(scope, Arm), "no way is on trial"
+            self.unsettled |= not self._guard(scope)
+
+    def release(self) -> None:
+        """Forget the run."""
+        self.scopes.clear()
+        self.session.control = None
+        self.session.graph.choices.check_write = None
+        self.recorder.consider = None
+        self._functions.clear()
+
+    def check_write(self, node: Node) -> None:
+        """Refuse a change of state from before an open scope.
+
+        Raises:
+            StopRecordingError: It happens in a way on trial, or in a branch that has
+                no guard.
+        """
+        while self.scopes:
+            scope = self.scopes[-1]
+            if not node.external and id(node.obj) not in scope.known:
+                return
+            if isinstance(scope, Arm):
+                raise StopRecordingError("tensor-value", "state is written in a branch")
+            self.scopes.pop()
+            self._give_up(scope, "state is written in a branch")
+
+    def _open(
+        self,
+        observer: Observer,
+        row: Row,
+        tensor: torch.Tensor,
+        outcome: bool,
+        predicate: Predicate | None,
+    ) -> None:
+        """Begin a branch or a loop.
+
+        Raises:
+            DifferenceError: It cannot be an operator.
+        """
+        flow = flow_of(self.session.tables.table(observer.code))
+        nested = sum(isinstance(scope, Arm) for scope in self.scopes)
+        if nested >= MAX_NESTING or self._count >= MAX_BRANCHES:
+            raise DifferenceError("too many branches")
+        self._count += 1
+        form = loop_form(flow, row)
+        if form is None:
+            self._open_branch(flow, observer, row, tensor, outcome, predicate)
+            return
+        loop = open_loop(self, flow, row, form, observer, tensor)
+        loop.predicates.append(predicate)
+        self.scopes.append(loop)
+
+    def _open_branch(
+        self,
+        flow: Flow,
+        observer: Observer,
+        row: Row,
+        tensor: torch.Tensor,
+        outcome: bool,
+        predicate: Predicate | None,
+    ) -> None:
+        join = flow.join(row)
+        if join is None:
+            raise DifferenceError("the ways do not meet")
+        reason = why_not(flow, row, join)
+        if reason:
+            raise DifferenceError(reason)
+        condition = self.recorder.tensors.node(tensor)
+        other = ways_of(row, outcome)[1]
+        state = read_state(self.session, observer, row.depth - 1)
+        arm = self.new_arm(row, join)
+        modes = operator_state()
+        if flow.real_offset(other) in join.ends and not join.returns:
+            arm.state, piece = state, Piece(())
+            arm.nodes = self.recorder.tensors.overlay({})
+        else:
+            piece = self.run(arm, flow, other, state, observer)
+        if arm.state is None:
+            raise DifferenceError(arm.failure)
+        branch = Branch(
+            observer=observer,
+            flow=flow,
+            join=join,
+            row=row,
+            condition=condition,
+            outcome=outcome,
+            predicate=predicate,
+            known=arm.known,
+            mark=self.recorder.mark(),
+            other=piece,
+            arm=arm,
+            modes=modes,
+        )
+        self.scopes.append(branch)
+
+    def _close(self, scope: Branch | Loop, state: FrameState, row: Row) -> None:
+        try:
+            if isinstance(scope, Loop):
+                close_loop(self, scope, state)
+                return
+            if operator_state() != scope.modes:
+                raise DifferenceError("a mode of torch was changed")
+            pairs = self._pairs(scope, state, row)
+        except DifferenceError as difference:
+            self._give_up(scope, str(difference))
+            return
+        self._make_operator(scope, list(pairs.pairs.values()))
+
+    def _pairs(self, branch: Branch, state: FrameState, row: Row) -> Pairs:
+        other = branch.arm.state
+        assert other is not None, "the other way came to its end"
+        slots = list(zip(state.stack, other.stack, strict=True))
+        if not branch.join.returns:
+            live = branch.flow.live(row.offset)
+            slots += [(state.slots[i], other.slots[i]) for i in sorted(live)]
+        tensors = self.recorder.tensors
+        pairs = Pairs(
+            branch.known,
+            lambda tensor: (tensors.node(tensor), branch.arm.node(tensors, tensor)),
+        )
+        for mine, theirs in slots:
+            pairs.add(mine, theirs)
+        for mine, theirs in pairs.pairs.values():
+            nodes = (tensors.node(mine), branch.arm.node(tensors, theirs))
+            if any(map(tensors.shapes.is_open, nodes)):
+                raise DifferenceError("tensors whose shape follows from values")
+        passed = pairs.passed_through()
+        if passed and is_reachable(self.session, passed, pairs.same, self.callers()):
+            raise DifferenceError("a tensor that is still in use elsewhere")
+        return pairs
+
+    def _give_up(self, scope: Branch | Loop, reason: str) -> None:
+        site = (id(scope.observer.code), scope.row.offset)
+        self._refused.setdefault(site, reason)
+        if not self._guard(scope):
+            raise StopRecordingError("tensor-value", reason)
+
+    def _guard(self, scope: Branch | Loop) -> bool:
+        """Guard the outcomes of a scope instead; False if there is no such guard."""
+        wanted = scope.predicates if isinstance(scope, Loop) else [scope.predicate]
+        found = [predicate for predicate in wanted if predicate is not None]
+        if len(found) < len(wanted):
+            return False
+        self.recorder.predicates += found
+        return True
+
+    def _make_operator(
+        self, branch: Branch, pairs: list[tuple[torch.Tensor, torch.Tensor]]
+    ) -> None:
+        recorder, tensors = self.recorder, self.recorder.tensors
+        mine = [tensors.node(pair[0]) for pair in pairs]
+        others = [branch.arm.node(tensors, pair[1]) for pair in pairs]
+        taken = Piece(recorder.since(branch.mark))
+        ways = [(taken, mine), (branch.other, others)]
+        if not branch.outcome:
+            ways.reverse()
+        tensors.forget(taken.nodes)
+        acting = [node for piece, outputs in ways for node in piece.needed(outputs)]
+        if not pairs and not effects_of(acting):
+            return
+        operands = list(
+            dict.fromkeys(
+                node for piece, outputs in ways for node in piece.used(outputs)
+            )
+        )
+        modules = [piece.module(operands, outputs) for piece, outputs in ways]
+        target = IfOperator(*modules)
+        node = recorder.graph.call_function(target, (branch.condition, *operands))
+        node.meta.update(effects_of(acting), where=recorder.where_text())
+        for index, (tensor, other) in enumerate(pairs):
+            part = recorder.graph.call_function(operator.getitem, (node, index))
+            tensors.rebind(tensor, part, other)
+            self.session.graph.choices.merged.add(id(tensor))

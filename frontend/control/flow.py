@@ -1,0 +1,183 @@
+"""Owns the control flow of a code object: where branches join, which slots live."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from types import CodeType
+from typing import Final
+
+from magweld.frontend.monitor.code_table import CodeTable, Row
+
+_EXITS: Final = ("RETURN_VALUE", "RETURN_CONST")
+_USES: Final = frozenset(
+    {
+        "DELETE_DEREF",
+        "DELETE_FAST",
+        "LOAD_CLASSDEREF",
+        "LOAD_CLOSURE",
+        "LOAD_DEREF",
+        "LOAD_FAST",
+        "LOAD_FAST_AND_CLEAR",
+        "LOAD_FAST_CHECK",
+        "LOAD_FROM_DICT_OR_DEREF",
+        "STORE_DEREF",
+    }
+)
+_DEFINITIONS: Final = frozenset({"LOAD_FAST_AND_CLEAR", "STORE_FAST"})
+
+
+@dataclass(frozen=True)
+class Join:
+    """Where the two ways of a conditional jump meet.
+
+    Attributes:
+        ends: Offsets of the instructions that end the ways.
+        returns: Whether the ways end by returning from the function.
+    """
+
+    ends: frozenset[int]
+    returns: bool
+
+
+class Flow:
+    """Successors, joins and live slots of one code object."""
+
+    def __init__(self, table: CodeTable) -> None:
+        self.code = table.code
+        self.rows = {row.offset: row for row in table.rows if row is not None}
+        self._starts = {at * 2: row.offset for at, row in _indexed(table)}
+        self._after = {at: self._known(row.normal) for at, row in self.rows.items()}
+        self._caught = {at: self._known(row.handlers) for at, row in self.rows.items()}
+        self._exits = frozenset(
+            at for at, row in self.rows.items() if row.opname in _EXITS
+        )
+        self._dominators = self._post_dominators()
+        self._live = self._live_slots()
+
+    def successors(self, row: Row) -> tuple[int, ...]:
+        """Return the offsets that may follow when no exception is raised."""
+        return self._after[row.offset]
+
+    def is_exit(self, row: Row) -> bool:
+        """Return whether an instruction returns from the function."""
+        return row.offset in self._exits
+
+    def settle(self, offset: int, moves: tuple[str, ...]) -> int:
+        """Return the first instruction from `offset` on that does something.
+
+        Args:
+            offset: Where to begin.
+            moves: Names of instructions that only go on elsewhere.
+        """
+        seen = set()
+        while self.rows[offset].opname in moves and offset not in seen:
+            seen.add(offset)
+            offset = self._after[offset][0]
+        return offset
+
+    def real_offset(self, offset: int) -> int:
+        """Return the offset of the instruction whose prefixes begin at `offset`."""
+        return self._starts.get(offset, offset)
+
+    def join(self, row: Row) -> Join | None:
+        """Return where all ways from a conditional jump meet, None if nowhere."""
+        # The nearest of the instructions that every way passes is dominated by all.
+        candidates = self._dominators[row.offset] & ~self._bit(row.offset)
+        for at in self.rows:
+            mine = self._bit(at)
+            if candidates & mine and candidates == self._dominators[at] & candidates:
+                if self._exits == {at}:
+                    return Join(self._exits, True)
+                return Join(frozenset({at}), False)
+        return Join(self._exits, True) if self._exits else None
+
+    def live(self, offset: int) -> frozenset[int]:
+        """Return the slots that may be read before they are written again."""
+        bits = self._live[offset]
+        return frozenset(i for i in range(bits.bit_length()) if bits >> i & 1)
+
+    def live_after(self, row: Row) -> frozenset[int]:
+        """Return the slots that may be read after an instruction that is running."""
+        result: frozenset[int] = frozenset()
+        for at in (*self._after[row.offset], *self._caught[row.offset]):
+            result |= self.live(at)
+        return result
+
+    def between(self, starts: tuple[int, ...], ends: frozenset[int]) -> list[Row]:
+        """Return the instructions on the ways from some instructions to the ends."""
+        seen: set[int] = set()
+        work = [at for at in starts if at not in ends]
+        while work:
+            at = work.pop()
+            if at not in seen:
+                seen.add(at)
+                work += [after for after in self._after[at] if after not in ends]
+        return [self.rows[at] for at in sorted(seen)]
+
+    def _known(self, offsets: frozenset[int]) -> tuple[int, ...]:
+        real = (self.real_offset(at) for at in sorted(offsets))
+        return tuple(at for at in real if at in self.rows)
+
+    def _bit(self, offset: int) -> int:
+        return 1 << (offset // 2)
+
+    def _post_dominators(self) -> dict[int, int]:
+        everything = (1 << (len(self.code.co_code) // 2 + 1)) - 1
+        result = dict.fromkeys(self.rows, everything)
+        changed = True
+        while changed:
+            changed = False
+            for at in reversed(self.rows):
+                common = 0 if at in self._exits else everything
+                for after in self._after[at]:
+                    common &= result[after]
+                common |= self._bit(at)
+                if common != result[at]:
+                    result[at], changed = common, True
+        return result
+
+    def _live_slots(self) -> dict[int, int]:
+        always = _implicit(self.code)
+        result = dict.fromkeys(self.rows, always)
+        changed = True
+        while changed:
+            changed = False
+            for at, row in reversed(self.rows.items()):
+                live = always
+                for after in self._after[at]:
+                    live |= result[after]
+                if row.opname in _DEFINITIONS:
+                    live &= ~(1 << row.arg)
+                for caught in self._caught[at]:
+                    live |= result[caught]
+                if row.opname in _USES:
+                    live |= 1 << row.arg
+                if live != result[at]:
+                    result[at], changed = live, True
+        return result
+
+
+def _indexed(table: CodeTable) -> list[tuple[int, Row]]:
+    return [(at, row) for at, row in enumerate(table.rows) if row is not None]
+
+
+def slot_count(code: CodeType) -> int:
+    """Return the number of slots for locals, cells and free variables."""
+    own = [name for name in code.co_cellvars if name not in code.co_varnames]
+    return len(code.co_varnames) + len(own) + len(code.co_freevars)
+
+
+def _implicit(code: CodeType) -> int:
+    # `super()` finds its class and its object in the frame.
+    if "super" not in code.co_names:
+        return 0
+    count = slot_count(code)
+    free = range(count - len(code.co_freevars), count)
+    return sum(1 << index for index in (0, *free))
+
+
+@functools.lru_cache(maxsize=1024)
+def flow_of(table: CodeTable) -> Flow:
+    """Return the flow of a code object; it depends on nothing but the code."""
+    return Flow(table)

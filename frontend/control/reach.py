@@ -1,0 +1,98 @@
+"""Owns the question whether the program can still reach an object another way."""
+
+from __future__ import annotations
+
+import gc
+import types
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from magweld.frontend.control.flow import flow_of
+from magweld.frontend.monitor.observer import Observer
+from magweld.frontend.monitor.stack import NULL
+from magweld.frontend.state.mro import is_class
+from magweld.frontend.state.refgraph import RefGraph
+from magweld.frontend.state.values import is_identity, is_scalar
+
+if TYPE_CHECKING:
+    from magweld.frontend.monitor.session import Session
+
+# A program that holds more objects than this beside its tensors is not searched.
+MAX_OBJECTS: Final = 4000
+# Operands of the instruction that a calling frame is at, at most.
+_OPERANDS: Final = 4
+
+
+def is_reachable(
+    session: Session,
+    wanted: frozenset[int],
+    values: Iterable[Any],
+    callers: Iterable[Observer],
+) -> bool:
+    """Return whether one of some objects may be reached, or the search is too long.
+
+    Args:
+        session: The run.
+        wanted: Ids of the objects.
+        values: What the innermost frame holds.
+        callers: Observers of the other frames.
+    """
+    graph = session.graph
+    seen: set[int] = set()
+    work = [*values, *_written(graph)]
+    for observer in callers:
+        work += _held_by(session, observer)
+    while work:
+        obj = work.pop()
+        if id(obj) in wanted:
+            return True
+        if id(obj) in seen or not _may_lead_on(session, obj):
+            continue
+        seen.add(id(obj))
+        if len(seen) > MAX_OBJECTS:
+            return True
+        work += _referents(graph, obj)
+    return False
+
+
+def _written(graph: RefGraph) -> Iterator[Any]:
+    yield from (_content(graph.nodes[key].obj) for key in graph.snapshots)
+    for key, _ in graph.slot_snapshots:
+        yield _content(graph.nodes[key].obj)
+
+
+def _content(obj: Any) -> list[Any]:
+    # A container from before the run: its content counts, since the run wrote to it.
+    return gc.get_referents(obj)
+
+
+def _held_by(session: Session, observer: Observer) -> Iterator[Any]:
+    row = observer.previous
+    if row is None:
+        return
+    flow = flow_of(session.tables.table(observer.code))
+    for slot in flow.live_after(row):
+        value = session.reader.slot(observer.frame, slot)
+        if value is not NULL:
+            yield value
+    # The arguments of the call have been handed over, their slots are stale.
+    depth = max(0, row.depth - max(_OPERANDS, row.arg + 2))
+    if row.opname.startswith("CALL"):
+        depth = max(0, row.depth - (row.arg + 2 if row.opname == "CALL" else 4))
+    yield from session.reader.stack(observer.frame, depth)
+
+
+def _may_lead_on(session: Session, obj: Any) -> bool:
+    if obj is NULL or is_scalar(obj) or is_identity(obj) or is_class(obj):
+        return False
+    if session.operators.is_tensor(type(obj)) or type(obj) is types.FrameType:
+        return False
+    node = session.graph.find(obj)
+    # What was there before the run can hold nothing new, unless it was written to.
+    return node is None or not node.external
+
+
+def _referents(graph: RefGraph, obj: Any) -> list[Any]:
+    if type(obj) is types.FunctionType:
+        return [*(obj.__closure__ or ()), obj.__defaults__, obj.__kwdefaults__]
+    return gc.get_referents(obj)

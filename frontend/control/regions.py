@@ -1,0 +1,168 @@
+"""Owns which parts of a function can be ways of a branch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.control.flow import Flow, Join
+from magweld.frontend.control.scopes import Arm, ArmEndedError
+from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.monitor.observer import Observer
+
+_FUNCTION: Final = 0x3  # CO_OPTIMIZED, CO_NEWLOCALS
+_SUSPENDABLE: Final = 0x2A0  # generators, coroutines, asynchronous generators
+# Instruction -> how many values it takes before it counts down to its display.
+_DISPLAYS: Final = {"LIST_APPEND": 1, "SET_ADD": 1, "MAP_ADD": 2}
+_EXTENDS: Final = ("LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE", "DICT_MERGE")
+_TESTS: Final = ("_IF_TRUE", "_IF_FALSE")
+_MOVES: Final = ("NOP", "JUMP_FORWARD")
+_MAX_LOOKS: Final = 64
+
+
+def why_not(flow: Flow, row: Row, join: Join) -> str:
+    """Return why a jump is no branch that can be an operator, "" if it can."""
+    region = flow.between(flow.successors(row), join.ends)
+    if row in region:
+        return "the branch belongs to a loop"
+    return why_not_function(flow, region, row.depth)
+
+
+def why_not_function(flow: Flow, region: list[Row], depth: int) -> str:
+    """Return why a region of a function cannot run on its own, "" if it can.
+
+    Args:
+        flow: Flow of the function.
+        region: Instructions of the region.
+        depth: Depth of the value stack with the tested value on top.
+    """
+    flags = flow.code.co_flags
+    if flags & _FUNCTION != _FUNCTION or flags & _SUSPENDABLE:
+        return "the branch is in no ordinary function"
+    base = depth - 1
+    for inner in region:
+        taken = _DISPLAYS.get(inner.opname, 1 if inner.opname in _EXTENDS else 0)
+        if taken and inner.depth - taken - inner.arg < base:
+            return "a comprehension is filled in a branch"
+    return ""
+
+
+def ways_of(row: Row, outcome: bool) -> tuple[int, int]:
+    """Return the offsets at which the taken and the other way begin."""
+    target = row.argval
+    following = next((at for at in row.normal if at != target), target)
+    jumps = row.opname.endswith("IF_TRUE") == outcome
+    return (target, following) if jumps else (following, target)
+
+
+def check_handlers(arm: Arm, observer: Observer, row: Row) -> None:
+    """Refuse that a way on trial goes where its end could be caught.
+
+    Its outermost frame has no handlers; an exception in it ends the way.
+
+    Raises:
+        StopRecordingError: It is about to.
+    """
+    if observer is arm.observer:
+        return
+    following = (observer.rows[at >> 1] for at in row.normal)
+    handlers = {at for after in following if after is not None for at in after.handlers}
+    if not all(_lets_through(observer, handler) for handler in handlers):
+        raise StopRecordingError("tensor-value", "exceptions are handled in a branch")
+
+
+# Instructions of a handler that only look whether it is meant.
+_LOOKING: Final = frozenset(
+    {"BUILD_TUPLE", "COPY", "LOAD_CONST", "NOP", "POP_EXCEPT", "PUSH_EXC_INFO", "SWAP"}
+)
+
+
+def _lets_through(observer: Observer, offset: int) -> bool:
+    """Return whether a handler does nothing but raise the end of a way again."""
+    caught: list[Any] = []
+    rows, frame = observer.rows, observer.frame
+    for _ in range(_MAX_LOOKS):
+        row = rows[offset >> 1]
+        if row is None:
+            return False
+        if row.opname == "RERAISE":
+            return True
+        following = min(row.normal, default=-1)
+        if row.opname == "LOAD_GLOBAL":
+            builtin = frame.f_builtins.get(row.argval)
+            caught.append(frame.f_globals.get(row.argval, builtin))
+        elif row.opname == "CHECK_EXC_MATCH":
+            if not caught or not all(map(_is_other, caught)):
+                return False
+            caught.clear()
+        elif row.opname.startswith("POP_JUMP") and row.opname.endswith("IF_FALSE"):
+            following = row.argval
+        elif row.opname not in _LOOKING:
+            return False
+        offset = following
+    return False
+
+
+def _is_other(kind: Any) -> bool:
+    return issubclass(type(kind), type) and kind not in ArmEndedError.__mro__
+
+
+@dataclass(frozen=True)
+class LoopForm:
+    """A loop whose only way out is the test of a tensor.
+
+    Attributes:
+        stay: Offset of the first instruction of an iteration.
+        tests: Offsets of the jumps that end an iteration.
+        leaves: Offsets of the first instruction behind the loop.
+        while_true: Whether an iteration follows when the tensor is true.
+    """
+
+    stay: int
+    tests: frozenset[int]
+    leaves: frozenset[int]
+    while_true: bool
+
+
+def loop_form(flow: Flow, row: Row) -> LoopForm | None:
+    """Return the loop that a conditional jump decides about, None if there is none."""
+    for stay in flow.successors(row):
+        tests = _tests(flow, stay)
+        region = flow.between((stay,), tests)
+        if any(map(flow.is_exit, region)):
+            continue
+        after = {at for inner in region for at in flow.successors(inner)}
+        reached = tests & (after | {stay})
+        leaves = _leaves(flow, (row.offset, *reached), stay)
+        if reached and leaves:
+            on_true = row.opname.endswith("IF_TRUE")
+            if flow.real_offset(row.argval) != stay:
+                on_true = not on_true
+            return LoopForm(stay, reached, leaves, on_true)
+    return None
+
+
+def _tests(flow: Flow, stay: int) -> frozenset[int]:
+    """Return the conditional jumps that lead to an instruction."""
+    body = flow.settle(stay, _MOVES)
+    return frozenset(
+        at
+        for at, row in flow.rows.items()
+        if row.opname.startswith("POP_JUMP") and row.opname.endswith(_TESTS)
+        if any(flow.settle(to, _MOVES) == body for to in flow.successors(row))
+    )
+
+
+def _leaves(flow: Flow, tests: Iterable[int], stay: int) -> frozenset[int]:
+    """Return where jumps lead that do not stay, if that is one place."""
+    body = flow.settle(stay, _MOVES)
+    targets = {
+        to
+        for at in tests
+        for to in flow.successors(flow.rows[at])
+        if flow.settle(to, _MOVES) != body
+    }
+    places = {flow.settle(to, _MOVES) for to in targets}
+    return frozenset(targets) if len(places) == 1 else frozenset()

@@ -1,0 +1,132 @@
+"""Owns the open arms and branches of a run, and what may not happen in them."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any
+
+import torch
+from torch import fx
+
+from magweld.frontend.control.arm_code import FrameState
+from magweld.frontend.control.flow import Flow, Join
+from magweld.frontend.control.pieces import Piece
+from magweld.frontend.control.steps import Snapshot, Step
+from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.monitor.observer import Observer
+from magweld.frontend.operators.predicates import Predicate
+from magweld.frontend.operators.tensors import TensorMap
+
+
+class ArmEndedError(BaseException):
+    """Leaves the frames of an arm that is run on trial; no program catches it."""
+
+
+@dataclass
+class Arm:
+    """A way that the program does not take, run on trial.
+
+    Attributes:
+        join: Where it ends.
+        row: The jump that leads into it.
+        known: Ids of the objects that the run knew before.
+        storages: Addresses of the memory that the run knew before.
+        made: Addresses of all memory that the run knows.
+        observer: Observer of its outermost frame.
+        state: The values at its end; None until it got there.
+        failure: Why it did not get there.
+        nodes: Nodes of tensors by id: those to begin with, then those at its end.
+        modes: Modes of torch at its end.
+    """
+
+    join: Join
+    row: Row
+    known: frozenset[int]
+    storages: frozenset[int]
+    made: Container[int]
+    code: CodeType | None = None
+    shift: int = 0
+    observer: Observer | None = None
+    state: FrameState | None = None
+    failure: str = ""
+    nodes: Mapping[int, fx.Node] = field(default_factory=dict)
+    modes: tuple[Any, ...] = ()
+
+    def node(self, tensors: TensorMap, tensor: torch.Tensor) -> fx.Node:
+        """Return the node of a tensor as it was at the end of the way."""
+        known = self.nodes.get(id(tensor))
+        return tensors.node(tensor) if known is None else known
+
+    def is_new_memory(self, storage: int) -> bool:
+        """Return whether the arm made this memory, as far as the recording knows."""
+        return storage in self.made and storage not in self.storages
+
+
+@dataclass
+class Branch:
+    """A conditional jump on a tensor whose taken way is running.
+
+    Attributes:
+        observer: Observer of the frame of the jump.
+        flow: Flow of its code.
+        join: Where both ways end.
+        row: The jump.
+        condition: Node of the tensor that decided.
+        outcome: Whether it was true.
+        predicate: Guard that makes the branch unnecessary, None if there is none.
+        known: Ids of the objects that the run knew before the jump.
+        mark: Last operator before the taken way.
+        other: Operators of the other way.
+        arm: The other way.
+        modes: Modes of torch at the jump.
+    """
+
+    observer: Observer
+    flow: Flow
+    join: Join
+    row: Row
+    condition: fx.Node
+    outcome: bool
+    predicate: Predicate | None
+    known: frozenset[int]
+    mark: fx.Node
+    other: Piece
+    arm: Arm
+    modes: tuple[Any, ...]
+
+
+@dataclass
+class Loop:
+    """A loop whose only way out is the test of a tensor, while it runs.
+
+    Attributes:
+        observer: Observer of the frame of the loop.
+        join: Where the program goes on behind it.
+        row: The jump that the program came to first.
+        tests: Offsets of the jumps that end an iteration.
+        while_true: Whether an iteration follows when the tensor is true.
+        condition: Node of the first tensor that was tested.
+        known: Ids of the objects that the run knew before the loop.
+        slots: Slots that matter in it or behind it.
+        step: One iteration.
+        snapshots: The values before the first iteration, and after each.
+        marks: Last operator before the first iteration, and of each one.
+        modes: Modes of torch before the loop.
+        predicates: Guards for the outcomes so far; None where there is none.
+    """
+
+    observer: Observer
+    join: Join
+    row: Row
+    tests: frozenset[int]
+    while_true: bool
+    condition: fx.Node
+    known: frozenset[int]
+    slots: frozenset[int]
+    step: Step
+    snapshots: list[Snapshot]
+    marks: list[fx.Node]
+    modes: tuple[Any, ...]
+    predicates: list[Predicate | None] = field(default_factory=list)
