@@ -99,7 +99,10 @@ def _reduce(observer: Observer, call: NativeCall) -> None:
 
 def _resume(observer: Observer, call: NativeCall) -> None:
     """Methods of generators; the generator's own frame is observed."""
-    if not observer.session.graph.require(call.args[0]).owned:
+    graph = observer.session.graph
+    node = graph.require(call.args[0])
+    graph.changes(node)
+    if not node.owned:
         raise StopRecordingError("opaque-iterator", "generator")
     observer.after = attributes.adopt_top
 

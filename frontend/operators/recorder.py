@@ -168,13 +168,16 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
 
     def open(self, func: Any, args: Any, kwargs: Any) -> None:
         """See `OperatorLayer.open`."""
+        if self.trial():
+            # What such a call writes is not seen before it happens.
+            raise StopRecordingError("tensor-value", "an annotated call in a branch")
         self._opened = (func, args, kwargs)
         self._passes = True
         self.watch.reset()
 
     def note_written(self, tensors: list[Any]) -> None:
         """See `OperatorLayer.note_written`."""
-        self._watch.written |= {storage_of(tensor) for tensor in tensors}
+        self.watch.written |= {storage_of(tensor) for tensor in tensors}
 
     def close(self, result: Any) -> None:
         """See `OperatorLayer.close`."""

@@ -101,7 +101,10 @@ def _runs_python(observer: Observer, descriptor: Any, deletes: bool) -> bool:
 
 def _is_new_function(graph: RefGraph, obj: Any) -> bool:
     # Its name and the like are taken when the run is over.
-    return type(obj) is types.FunctionType and not graph.require(obj).external
+    if type(obj) is not types.FunctionType or graph.require(obj).external:
+        return False
+    graph.changes(graph.require(obj))
+    return True
 
 
 def _has_setter(descriptor: Any) -> bool:

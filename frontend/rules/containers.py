@@ -14,6 +14,7 @@ from magweld.frontend.rules.calls import call_object
 from magweld.frontend.rules.operators import is_plain, is_python, special_method
 from magweld.frontend.rules.protocols import (
     ITERATORS,
+    advance,
     is_number,
     iterate,
     read_base,
@@ -98,10 +99,7 @@ def check_iterator(observer: Observer, iterator: Any) -> None:
     """Refuse to advance an iterator that the run has not made."""
     kind = type(iterator)
     if kind in ITERATORS or kind.__module__ == "itertools":
-        node = observer.session.graph.require(iterator)
-        if not node.owned:
-            raise StopRecordingError("opaque-iterator", kind.__qualname__)
-        observer.session.graph.changes(node)
+        advance(observer.session.graph, iterator)
     elif not is_python(special_method(observer, iterator, "__next__")):
         raise StopRecordingError("opaque-iterator", kind.__qualname__)
 

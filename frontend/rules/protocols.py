@@ -157,6 +157,19 @@ ITERATORS: Final[frozenset[type]] = frozenset(
 )
 
 
+def advance(graph: RefGraph, iterator: Any) -> None:
+    """Record that a native iterator, or a view of a dict, gives its elements.
+
+    Raises:
+        StopRecordingError: It was made before the run.
+    """
+    node = graph.require(iterator)
+    if not node.owned:
+        raise StopRecordingError("opaque-iterator", type(iterator).__qualname__)
+    if find_in_mro(type(iterator), "__next__") is not ABSENT:
+        graph.changes(node)
+
+
 def iterate(observer: Observer, obj: Any) -> None:
     """Record what iterating over an object reads.
 
@@ -172,11 +185,7 @@ def iterate(observer: Observer, obj: Any) -> None:
         read_fields(observer, obj)
         return
     if is_native_iterator(obj):
-        node = graph.require(obj)
-        if not node.owned:
-            raise StopRecordingError("opaque-iterator", kind.__qualname__)
-        if find_in_mro(kind, "__next__") is not ABSENT:
-            graph.changes(node)
+        advance(graph, obj)
         return
     if is_buffer(obj):
         read_content(graph, obj)

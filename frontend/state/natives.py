@@ -147,6 +147,7 @@ def before_buffer_write(graph: RefGraph, obj: Any) -> None:
             raise StopRecordingError("native-operator", "write to borrowed memory")
     for part in {id(obj): obj, id(owner): owner}.values():
         node = graph.require(part)
+        graph.changes(node)
         if node.external and id(part) not in graph.snapshots:
             read_content(graph, part)
             graph.snapshots[id(part)] = content_of(part)
