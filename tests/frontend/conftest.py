@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import functools
 import sys
+import types
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +15,10 @@ from typing import Any
 import pytest
 import torch
 
+from magweld.frontend.differential.check import run
+from magweld.frontend.differential.compare import compare
+from magweld.frontend.differential.describe import Description, Walk
+from magweld.frontend.differential.snapshot import generator_states
 from magweld.frontend.traced import Traced, trace
 
 # Test modules of a folder cannot import each other otherwise under importlib mode.
@@ -98,3 +104,53 @@ def twins() -> Callable[[Callable[[], Any]], Twins]:
         return Twins(factory(), mine, trace(mine.step, backend="eager"))
 
     return make
+
+
+IMPORTS = "import torch, collections, functools, abc, contextvars, math\n"
+
+
+def play(
+    setup: str, body: str, calls: list[str], traced: bool
+) -> tuple[list[Description], Any]:
+    """Run calls of a program; return what was there after each, and its callable."""
+    module = types.ModuleType("twin")
+    module.__file__ = "<twin>"
+    space = vars(module)
+    sys.modules["twin"] = module
+    exec(f"{IMPORTS}{setup}\ndef f(x, v=None):\n    {body}", space)
+    function = trace(space["f"], backend="eager", check=True) if traced else space["f"]
+    descriptions = []
+    for call in calls:
+        torch.default_generator.manual_seed(0)
+        change, _, source = call.rpartition(" | ")
+        exec(change, space)
+        arguments = eval(f"({source},)", space)
+        ending = run(functools.partial(function, *arguments))
+        error = None if ending.error is None else repr(ending.error)
+        state = [(k, v) for k, v in space.items() if k[0] != "_" and k != "f"]
+        roots = [("error", error), ("result", ending.result), ("args", arguments)]
+        descriptions.append(Walk().describe([*roots, *state, *generator_states()]))
+    del sys.modules["twin"]
+    return descriptions, function
+
+
+@pytest.fixture
+def beside_twin() -> Callable[[str, str, list[str]], tuple[str | None, Traced]]:
+    """Return a function that plays calls traced and eagerly.
+
+    It takes the source of the state, the body of `f(x, v)`, and calls in the form
+    "changes before it | arguments"; it returns the first difference and the callable.
+    """
+
+    def compare_twins(
+        setup: str, body: str, calls: list[str]
+    ) -> tuple[str | None, Traced]:
+        expected, _ = play(setup, body, calls, traced=False)
+        found, traced = play(setup, body, calls, traced=True)
+        for number, pair in enumerate(zip(expected, found, strict=True)):
+            difference = compare(*pair)
+            if difference is not None:
+                return f"call {number}: {difference}", traced
+        return None, traced
+
+    return compare_twins

@@ -2,21 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-import types
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
-import torch
-
-from magweld.frontend import trace
-from magweld.frontend.differential.check import run
-from magweld.frontend.differential.compare import compare
-from magweld.frontend.differential.describe import Walk
-from magweld.frontend.differential.snapshot import generator_states
-
-IMPORTS = "import torch, collections, functools, abc, contextvars, math\n"
 
 
 @dataclass
@@ -196,36 +184,10 @@ CASES = {
 }
 
 
-def play(case: Case, traced: bool) -> tuple[list[Any], Any]:
-    """Return the descriptions after all calls, and the traced callable."""
-    module = types.ModuleType("twin")
-    module.__file__ = "<twin>"
-    space = vars(module)
-    sys.modules["twin"] = module
-    exec(f"{IMPORTS}{case.setup}\ndef f(x, v=None):\n    {case.program}", space)
-    function = trace(space["f"], backend="eager", check=True) if traced else space["f"]
-    descriptions = []
-    for call in case.calls:
-        torch.default_generator.manual_seed(0)
-        change, _, source = call.rpartition(" | ")
-        exec(change, space)
-        arguments = eval(f"({source},)", space)
-        ending = run(lambda a=arguments: function(*a))
-        error = None if ending.error is None else repr(ending.error)
-        state = [(k, v) for k, v in space.items() if k[0] != "_" and k != "f"]
-        roots = [("error", error), ("result", ending.result), ("args", arguments)]
-        descriptions.append(Walk().describe([*roots, *state, *generator_states()]))
-    del sys.modules["twin"]
-    return descriptions, function
-
-
 @pytest.mark.parametrize("name", CASES)
-def test_calls_are_those_of_the_twin(name):
+def test_calls_are_those_of_the_twin(name, beside_twin):
     case = CASES[name]
-    expected, _ = play(case, traced=False)
-    found, traced = play(case, traced=True)
-    for number, (mine, theirs) in enumerate(zip(found, expected, strict=True)):
-        difference = compare(theirs, mine)
-        assert difference is None, f"call {number}: {difference}\n{traced.explain()}"
+    difference, traced = beside_twin(case.setup, case.program, case.calls)
+    assert difference is None, f"{difference}\n{traced.explain()}"
     if case.hits is not None:
         assert traced.stats()["hits"] == case.hits, traced.explain()

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
+from typing import Any
 
 import pytest
+
+from magweld.frontend.guards.builder import Builder
+from magweld.frontend.guards.guard import Category
 
 from .generate import Program, generate
 from .minimise import minimise
@@ -29,3 +34,20 @@ def explanation(program: Program) -> str:
     """Return the smallest program that fails, and how."""
     smallest = minimise(program, lambda item: bool(run_program(item).failure))
     return f"{run_program(smallest).failure}\n{smallest}"
+
+
+@pytest.mark.parametrize("category", [Category.VALUE, Category.CONTENT])
+def test_a_missing_guard_is_found(
+    category: Category, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = Builder.guard
+
+    def guard(
+        self: Builder, kind: Category, path: str, text: str, where: Any, *code: ast.stmt
+    ) -> None:
+        if kind is category:
+            code = tuple(item for item in code if not isinstance(item, ast.If))
+        original(self, kind, path, text, where, *code)
+
+    monkeypatch.setattr(Builder, "guard", guard)
+    assert any(run_program(generate(seed)).failure for seed in range(100))
