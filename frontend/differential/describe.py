@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -14,15 +14,14 @@ from magweld.frontend.differential.structure import (
     scalar_data,
     view_of,
 )
-from magweld.frontend.differential.tensors import TensorData, tensor_data
+from magweld.frontend.differential.tensors import tensor_data
 from magweld.frontend.operators.watch import storage_of
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import is_class
 from magweld.frontend.state.values import is_scalar
 
 
-@dataclass(frozen=True)
-class Item:
+class Item(NamedTuple):
     """One object of a description.
 
     Attributes:
@@ -40,8 +39,7 @@ class Item:
     parts: list[tuple[str, Any]]
 
 
-@dataclass(frozen=True)
-class Ref:
+class Ref(NamedTuple):
     """A part that is an object: its number in the description."""
 
     number: int
@@ -70,6 +68,7 @@ class Walk:
         self._exact = exact
         self._numbers: dict[int, int] = {}
         self._paths: list[str] = []
+        self._libraries: dict[type, bool] = {}
         self._storages: dict[int, int] = {}
         # What views of objects make for the purpose must keep its id.
         self._kept: list[Any] = []
@@ -77,7 +76,7 @@ class Walk:
     def describe(self, roots: Iterable[tuple[str, Any]]) -> Description:
         """Return the description of everything that the roots lead to."""
         result = Description()
-        starts = [(name, self._refer(name, obj)) for name, obj in roots]
+        starts = [(name, self._refer("", name, obj)) for name, obj in roots]
         result.items.append(Item("call", "", None, None, starts))
         done = 0
         while done < len(self.objects):
@@ -85,27 +84,34 @@ class Walk:
             done += 1
         return result
 
-    def _refer(self, path: str, obj: Any) -> Any:
+    def _refer(self, path: str, name: str, obj: Any) -> Any:
+        number = self._numbers.get(id(obj))
+        if number is not None:
+            return Ref(number)
         if is_scalar(obj):
             return scalar_data(obj)
         if is_atom(obj):
             return ("object", type(obj).__name__, id(obj))
-        number = self._numbers.get(id(obj))
-        if number is None:
-            number = self._numbers[id(obj)] = len(self.objects)
-            self.objects.append(obj)
-            self._paths.append(path)
+        number = self._numbers[id(obj)] = len(self.objects)
+        self.objects.append(obj)
+        self._paths.append(join(path, name) if path else name)
         return Ref(number)
+
+    def _is_library(self, kind: type) -> bool:
+        known = self._libraries.get(kind)
+        if known is None:
+            known = self._libraries[kind] = is_library(kind)
+        return known
 
     def _item(self, number: int) -> Item:
         obj, path = self.objects[number], self._paths[number]
         origin = self._origins.get(id(obj))
         kind = f"{type(obj).__module__}.{type(obj).__qualname__}"
         data, parts = self._look(obj)
-        if not is_class(obj) and not is_library(type(obj)):
+        if not is_class(obj) and not self._is_library(type(obj)):
             parts = [("__class__", type(obj)), *parts]
         self._kept.append(parts)
-        joined = [(name, self._refer(join(path, name), part)) for name, part in parts]
+        joined = [(name, self._refer(path, name, part)) for name, part in parts]
         return Item(path, kind, data, origin, joined)
 
     def _look(self, obj: Any) -> tuple[Any, list[tuple[str, Any]]]:
@@ -153,8 +159,3 @@ def shown(description: Description, ref: Any) -> str:
         item = description.items[ref.number + 1]
         return f"the {item.kind} that {item.path} is"
     return repr(ref[1]) if len(ref) == 2 else f"the {ref[1]} at {ref[2]:#x}"
-
-
-def is_tensor_data(data: Any) -> bool:
-    """Return whether the data of an item is that of a tensor."""
-    return isinstance(data, TensorData)

@@ -74,10 +74,15 @@ def is_library(obj: Any) -> bool:
 
 def scalar_data(obj: Any) -> Any:
     """Return type and value of a scalar, zeros and NaNs told apart."""
-    bits = {float: float_bits, complex: complex_bits}.get(type(obj))
-    return (type(obj), obj if bits is None else bits(obj))
+    kind = type(obj)
+    bits = _BITS.get(kind)
+    return (kind, obj if bits is None else bits(obj))
 
 
+_BITS: Final[dict[type, Any]] = {float: float_bits, complex: complex_bits}
+
+
+@functools.lru_cache(maxsize=4096)
 def code_names(code: types.CodeType) -> list[str]:
     """Return the names that a code object and those in it refer to."""
     names = dict.fromkeys(code.co_names)
