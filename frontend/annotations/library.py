@@ -50,6 +50,9 @@ def _signature(observer: Observer, call: NativeCall) -> None:
 def _dereference(observer: Observer, call: NativeCall) -> None:
     graph = _graph(observer)
     reference = call.args[0]
+    if graph.snapshots or graph.slot_snapshots:
+        # The record of the run itself may be what keeps the object alive.
+        raise StopRecordingError("read-after-write", "a weak reference")
     value = weakref.ref.__call__(reference)
     graph.read(graph.require(reference), Kind.REFERENT, None, value)
 

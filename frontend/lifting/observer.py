@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from types import FrameType
+from types import FrameType, GeneratorType
 from typing import Any
 
 from magweld.frontend.catalogue import StopRecordingError
@@ -80,6 +80,17 @@ class Step:
     def peek(self, depth: int) -> Expression | None:
         """Return the expression `depth` places below the top."""
         return self.operands.get(len(self.before) - 1 - depth)
+
+    def let_go(self) -> None:
+        """Drop generators: their end runs code, at the time the program ends them."""
+        if any(type(value) is GeneratorType for value in self.before):
+            self.before = _without_generators(self.before)
+            if self.link is not None:
+                self.link.args = tuple(_without_generators(self.link.args))
+
+
+def _without_generators(values: Iterable[Any]) -> list[Any]:
+    return [None if type(value) is GeneratorType else value for value in values]
 
 
 Rule = Callable[["LiftingObserver", Step, list[Any]], None]
@@ -162,6 +173,7 @@ class LiftingObserver(Observer):
         step.reads, lifting.reads = lifting.reads, []
         step.stores, lifting.stores = lifting.stores, []
         step.rewrites, lifting.rewrites = lifting.rewrites, []
+        step.let_go()
 
     def _finish(self, stack: list[Any], raised: bool) -> None:
         step = self.step

@@ -24,7 +24,7 @@ from magweld.frontend.state.natives import (
     scalar_base,
 )
 from magweld.frontend.state.paths import path_of
-from magweld.frontend.state.refgraph import Node
+from magweld.frontend.state.refgraph import Kind, Node
 from magweld.frontend.state.values import is_identity, is_numpy_scalar, is_scalar
 
 # An array becomes a list of numbers in the graph.
@@ -225,6 +225,7 @@ class TensorMap:
         if is_scalar(obj) or (is_identity(obj) and not isinstance(obj, type)):
             return obj
         if type(obj) is slice:
+            self._read_slice(obj)
             return slice(*map(self.convert, (obj.start, obj.stop, obj.step)))
         if isinstance(obj, (tuple, list)):
             return self._convert_sequence(obj)
@@ -235,6 +236,15 @@ class TensorMap:
         if type(obj) is torch.Generator:
             raise StopRecordingError("random-state", "a generator as an argument")
         raise StopRecordingError("operator-argument", type(obj).__qualname__)
+
+    def _read_slice(self, obj: slice) -> None:
+        assert self.session is not None, "recording needs a session"
+        graph = self.session.graph
+        known = graph.find(obj)
+        if known is not None:
+            for name in ("start", "stop", "step"):
+                field = slice.__dict__[name]
+                graph.read(known, Kind.SLOT, field, field.__get__(obj))
 
     def _convert_sequence(self, obj: Any) -> Any:
         assert self.session is not None, "recording needs a session"

@@ -12,7 +12,7 @@ from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.rules.functions import note_class, register_function
 from magweld.frontend.state.contents import namespace_of, read_all, read_item
 from magweld.frontend.state.lookup import Found, Lookup, instance_dict, lookup
-from magweld.frontend.state.mro import ABSENT, is_class
+from magweld.frontend.state.mro import ABSENT, is_class, is_immutable
 from magweld.frontend.state.refgraph import Kind, RefGraph
 from magweld.frontend.state.values import is_scalar
 
@@ -102,16 +102,23 @@ def _note_lookup(graph: RefGraph, obj: Any, name: str, found: Found) -> None:
     if kind is super:
         _note_super(graph, obj, name)
         return
-    note_class(graph, kind, name)
-    if found.how is Lookup.PYTHON_HOOK:
-        note_class(graph, kind, "__getattribute__")
+    _note_descriptor(graph, note_class(graph, kind, name))
+    note_class(graph, kind, "__getattribute__")
+    if found.how in (Lookup.PYTHON_HOOK, Lookup.ABSENT):
         note_class(graph, kind, "__getattr__")
     if is_class(obj):
-        note_class(graph, obj, name)
+        _note_descriptor(graph, note_class(graph, obj, name))
     elif found.how in _FOUND_IN_CLASS and not is_scalar(obj):
         namespace = namespace_of(graph, obj)
         if namespace is not None:
             read_item(graph, namespace.obj, name)
+
+
+def _note_descriptor(graph: RefGraph, found: Any) -> None:
+    # What has been found in a class decides by its own class whether it binds.
+    if found is not ABSENT and not is_immutable(type(found)):
+        for name in ("__get__", "__set__", "__delete__"):
+            note_class(graph, type(found), name)
 
 
 def _note_super(graph: RefGraph, proxy: Any, name: str) -> None:

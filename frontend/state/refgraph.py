@@ -250,6 +250,9 @@ class RefGraph:
 
     def release(self) -> None:
         """Forget everything; objects that the program has left go now."""
+        for node in self.nodes.values():
+            # Nodes and edges refer to each other, and nothing collects cycles now.
+            node.obj = node.edge = None
         for content in (self.nodes, self.edges, self.snapshots, self.slot_snapshots):
             content.clear()
         for more in (self.identities, self.set_states, self.pinned):

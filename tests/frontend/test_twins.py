@@ -176,6 +176,39 @@ CASES = {
         "x.add_(1); return v if v.sum() > 3 else -v",
         [f"{X}, B[2:4]", f"{X}, B[2:4]", "B[0:2], B[0:2]"],
     ),
+    "slices of other numbers": Case(
+        "",
+        "y = x[v]; x[v] = 5.0; return y",
+        [f"{X}, slice(0, 1)", f"{X}, slice(0, 1)", f"{X}, slice(0, 2)"],
+        hits=1,
+    ),
+    "weak reference to what the run removes": Case(
+        "import weakref\nclass C: pass\nL = [C()]; r = weakref.ref(L[0])",
+        "L.pop(); return x if r() is None else -x",
+        [X],
+    ),
+    "class of a descriptor": Case(
+        "class D:\n    def __get__(s, o, t=None): return 2.0\n"
+        "class C:\n    d = D()\nc = C(); c.d = 3.0",
+        "return c.d * x",
+        [X, X, f"D.__set__ = lambda s, o, v: None | {X}"],
+        hits=1,
+    ),
+    "hooks that a class gets": Case(
+        "class C: pass\nc = C(); c.a = 2.0",
+        "return x * c.a, hasattr(c, 'b')",
+        [
+            *(X, X),
+            f"C.__getattr__ = lambda s, n: 1 | {X}",
+            f"C.__getattribute__ = lambda s, n: 5.0 | {X}",
+        ],
+        hits=1,
+    ),
+    "end of a generator while a number is followed": Case(
+        "L = []\nN = [1]\ndef g():\n    try: yield 1\n    finally: L.append(1)",
+        "\n    for a in g():\n        N[0] += 1\n        break\n    return x * N[0]",
+        [X] * 6,
+    ),
     "aliases of one memory": Case(
         "B = torch.arange(4.0)",
         "x.add_(1); return v * 2",
