@@ -50,7 +50,8 @@ def _signature(observer: Observer, call: NativeCall) -> None:
 def _dereference(observer: Observer, call: NativeCall) -> None:
     graph = _graph(observer)
     reference = call.args[0]
-    if graph.snapshots or graph.slot_snapshots:
+    made = not graph.require(reference).external
+    if made or graph.snapshots or graph.slot_snapshots:
         # The record of the run itself may be what keeps the object alive.
         raise StopRecordingError("read-after-write", "a weak reference")
     value = weakref.ref.__call__(reference)

@@ -130,7 +130,8 @@ def _plain_object(obj: object) -> Recipe:
 
 
 def _partial(obj: functools.partial[Any]) -> Recipe:
-    parts = (obj.func, obj.args, obj.keywords)
+    # The dict of keywords would be empty at first: it is filled when all else exists.
+    parts = (obj.func, len(obj.args), *obj.args, *_pairs(obj.keywords))
     return Recipe(make_partial, parts, fills=namespace_fills(obj))
 
 

@@ -182,9 +182,11 @@ def fill_namespace(target: Any, items: list[Any]) -> None:
 
 
 def make_partial(
-    function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]
+    function: Callable[..., Any], count: int, *parts: Any
 ) -> functools.partial[Any]:
-    """Make a partial call with the parts that it had."""
+    """Make a partial call from `count` arguments, then keywords and values in turn."""
+    args, rest = parts[:count], parts[count:]
+    keywords = dict(zip(rest[::2], rest[1::2], strict=True))
     return functools.partial(function, *args, **keywords)
 
 

@@ -32,6 +32,7 @@ from magweld.frontend.state.contents import (
     read_item,
 )
 from magweld.frontend.state.mro import ABSENT
+from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.natives import before_buffer_write, is_buffer
 from magweld.frontend.state.values import is_scalar
 
@@ -45,8 +46,22 @@ def build(observer: Observer, row: Row, stack: list[Any]) -> None:
 
 
 def load_variadic(observer: Observer, row: Row, stack: list[Any]) -> None:
-    """LOAD_FAST of `*args` or `**kwargs`, LOAD_CONST of a tuple."""
+    """LOAD_FAST of `*args` or `**kwargs`."""
     observer.after = adopt_top
+
+
+def load_constant(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """LOAD_CONST of a tuple, a frozen set or code: the code holds it, as it is."""
+    _hold_constant(observer.session.graph, row.argval)
+
+
+def _hold_constant(graph: RefGraph, value: Any) -> None:
+    if type(value) in (tuple, frozenset):
+        graph.constant(value).owned = True
+        for item in value:
+            _hold_constant(graph, item)
+    else:
+        graph.adopt(value)
 
 
 def extend(observer: Observer, row: Row, stack: list[Any]) -> None:

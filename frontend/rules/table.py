@@ -118,7 +118,7 @@ RULES: Final[dict[str, Handler | None]] = {
     "LIST_EXTEND": containers.extend,
     "LOAD_ATTR": attributes.load_attribute,
     "LOAD_CLOSURE": names.load_closure,
-    "LOAD_CONST": containers.load_variadic,
+    "LOAD_CONST": containers.load_constant,
     "LOAD_DEREF": names.load_deref,
     "LOAD_FAST": containers.load_variadic,
     "LOAD_GLOBAL": names.load_global,

@@ -140,7 +140,9 @@ CASES = {
         "", "\n    def g(a: int) -> str: return a\n    return g", [X] * 3, hits=2
     ),
     "partial call": Case(
-        "", "return functools.partial(v, x, k=[x]), x + 1", [f"{X}, len"] * 2
+        "def g(*a, **k): return a, k",
+        "return functools.partial(g, x, k=[x], m=2), x + 1",
+        [X] * 3,
     ),
     "finalizer of a local object": Case(
         "L = []\nclass C:\n    def __del__(self): L.append(1)",
@@ -181,6 +183,16 @@ CASES = {
         "y = x[v]; x[v] = 5.0; return y",
         [f"{X}, slice(0, 1)", f"{X}, slice(0, 1)", f"{X}, slice(0, 2)"],
         hits=1,
+    ),
+    "weak reference to what the run makes": Case(
+        "import weakref\nclass C: pass",
+        "c = C(); r = weakref.ref(c); del c; return x if r() is None else -x",
+        [X] * 3,
+    ),
+    "constants of the code": Case(
+        "L = []",
+        "L.append((1, (2, 3))); L.append(lambda k=(1, 2): k); return L[0]",
+        [X] * 3,
     ),
     "weak reference to what the run removes": Case(
         "import weakref\nclass C: pass\nL = [C()]; r = weakref.ref(L[0])",

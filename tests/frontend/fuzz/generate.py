@@ -235,6 +235,8 @@ class Generator:
     def steps(self) -> list[Step]:
         """Return the calls: most repeat the one before with other data."""
         arguments, grad = self.arguments(), self.random.random() < 0.8
+        if self.random.random() < 0.15:
+            return self.drift(arguments, grad)
         steps = [Step((), arguments, grad)]
         for _ in range(self.random.randint(4, 6)):
             changes: tuple[str, ...] = ()
@@ -247,6 +249,20 @@ class Generator:
             elif roll < 0.7:
                 grad = not grad
             steps.append(Step(changes, arguments, grad))
+        return steps
+
+    def drift(self, arguments: tuple[str, ...], grad: bool) -> list[Step]:
+        """Return calls in which a number or a size is another each time."""
+        x, y, k, *rest = arguments
+        size = self.random.random() < 0.5
+        steps = []
+        for number in range(self.random.randint(5, 8)):
+            if size:
+                x = y = f"torch.randn({1 + number * 2 % 7}, 3)"
+            else:
+                k = f"{number - 2}{self.random.choice(['', '.5'])}"
+            changes = (self.change(),) if self.random.random() < 0.15 else ()
+            steps.append(Step(changes, (x, y, k, *rest), grad))
         return steps
 
     def change(self) -> str:

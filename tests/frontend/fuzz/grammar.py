@@ -361,7 +361,7 @@ STATEMENTS = """
 {=T} = {T}
 {=T} = {T}
 {=T} = {T}
-{=T} = {T}
+{=T} = {T} * k
 {=V} = {V}
 {=F} = {F}
 {=F} = {F}
@@ -467,6 +467,7 @@ NET.depth = {I} % 3
 NET.train({B})
 ADD.amount = {F}
 WRITE({F})
+print(end="")
 MODE = Mode.DOUBLE
 OBJ.factor = {F}
 {t}.mark = {F}
