@@ -32,8 +32,8 @@ from magweld.frontend.state.contents import (
     read_item,
 )
 from magweld.frontend.state.mro import ABSENT
-from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.natives import before_buffer_write, is_buffer
+from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_scalar
 
 if TYPE_CHECKING:
