@@ -12,6 +12,7 @@ from torch import fx
 
 from magweld.diagnostics import UnsupportedError
 from magweld.frontend.operators.graph import OperatorGraph
+from magweld.frontend.operators.targets import CustomFunction
 
 Compiled = Callable[..., Sequence[torch.Tensor]]
 CompileGraph = Callable[[fx.GraphModule, list[torch.Tensor]], Compiled]
@@ -75,8 +76,16 @@ def resolve_backend(backend: str | CompileGraph, target: str) -> Backend:
     return Backend(backend, compile_graph, False)
 
 
-class TrainingRefusedError(Exception):
-    """A graph that needs gradients is left to torch; the text says why."""
+class LeftToTorchError(Exception):
+    """A graph is left to torch as a whole.
+
+    Attributes:
+        id: Of the reason, in the catalogue.
+    """
+
+    def __init__(self, id: str, detail: str) -> None:
+        super().__init__(detail)
+        self.id = id
 
 
 def compile_captured(
@@ -91,9 +100,13 @@ def compile_captured(
         report: Gets what the backend raises later, for a backward half.
 
     Raises:
-        TrainingRefusedError: The graph must run through torch.
+        LeftToTorchError: The graph must run through torch.
         Exception: What the backend raises.
     """
+    if not backend.differentiates:
+        for node in graph.module.graph.nodes:
+            if isinstance(node.target, CustomFunction):
+                raise LeftToTorchError("custom-function", node.target.__name__)
     if not graph.trains or backend.differentiates:
         return backend.compile(graph.module, graph.examples)
     # Torch's tracing of gradients takes long to import.
@@ -102,5 +115,5 @@ def compile_captured(
     try:
         plan = plan_training(graph)
     except UnsupportedError as error:
-        raise TrainingRefusedError(str(error)) from error
+        raise LeftToTorchError("training-graph", str(error)) from error
     return plan.compile(backend.compile, report)

@@ -13,6 +13,7 @@ import torch
 from torch import fx
 
 from magweld.frontend.annotations.arrays import ARRAYS
+from magweld.frontend.annotations.autograd import AUTOGRAD
 from magweld.frontend.annotations.core import CORE
 from magweld.frontend.annotations.dynamo import DYNAMO_MODULE, dynamo_entries
 from magweld.frontend.annotations.model import AnnotationTable
@@ -50,7 +51,8 @@ def shipped_annotations() -> AnnotationTable:
 @functools.cache
 def _annotations(beside_dynamo: bool) -> AnnotationTable:
     dynamo = (dynamo_entries(),) if beside_dynamo else ()
-    return AnnotationTable(CORE, ARRAYS, TORCH, TORCH_CLASSES, *dynamo)
+    torch_entries = (TORCH, TORCH_CLASSES, AUTOGRAD)
+    return AnnotationTable(CORE, ARRAYS, *torch_entries, *dynamo)
 
 
 @functools.cache

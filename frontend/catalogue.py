@@ -236,6 +236,11 @@ _ENTRIES = (
         "report it with the program; the call ran eagerly",
     ),
     Refusal(
+        "custom-function",
+        "a custom autograd function runs Python code of its own on every call",
+        "let its forward only compute; call it before state is changed",
+    ),
+    Refusal(
         "backend-failed",
         "the backend raised; the captured graph runs through torch",
         "see the error, or use another backend",

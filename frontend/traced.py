@@ -17,7 +17,7 @@ from magweld.frontend.annotations.user import UserAnnotation
 from magweld.frontend.backends import (
     Backend,
     CompileGraph,
-    TrainingRefusedError,
+    LeftToTorchError,
     compile_captured,
     resolve_backend,
     run_eagerly,
@@ -266,9 +266,8 @@ class Traced:
         failed = functools.partial(self._failed, record)
         try:
             record.compiled = compile_captured(captured.graph, self._backend, failed)
-        except TrainingRefusedError as refused:
-            refusal = Break(CATALOGUE["training-graph"], str(refused), "")
-            record.breaks.append(refusal)
+        except LeftToTorchError as left:
+            record.breaks.append(Break(CATALOGUE[left.id], str(left), ""))
         except Exception as error:
             failed(error)
         return record

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
-from magweld.frontend.state.mro import ABSENT, class_dict, find_in_mro, is_class, mro
+from magweld.frontend.state.mro import ABSENT, class_dict, is_class, mro
 from magweld.frontend.state.values import is_static_builtin
 
 if TYPE_CHECKING:
@@ -136,8 +136,10 @@ def unbind(native: Any) -> tuple[Any, tuple[Any, ...]]:
     if is_static_builtin(native):
         if not is_class(receiver):
             return native, ()
-        descriptor = find_in_mro(receiver, native.__name__)
-        if type(descriptor) is types.ClassMethodDescriptorType:
+        descriptor = _native_in_mro(
+            receiver, native.__name__, types.ClassMethodDescriptorType
+        )
+        if descriptor is not ABSENT:
             return descriptor, (receiver,)
         descriptor = _native_in_mro(type(receiver), native.__name__)
         return (native, ()) if descriptor is ABSENT else (descriptor, (receiver,))
@@ -146,10 +148,12 @@ def unbind(native: Any) -> tuple[Any, tuple[Any, ...]]:
     return _native_in_mro(type(receiver), native.__name__), (receiver,)
 
 
-def _native_in_mro(cls: type, name: str) -> Any:
+def _native_in_mro(
+    cls: type, name: str, kind: type = types.MethodDescriptorType
+) -> Any:
     # `super().append` is native although a Python method of that name comes first.
     for base in mro(cls):
         found = class_dict(base).get(name)
-        if type(found) is types.MethodDescriptorType:
+        if type(found) is kind:
             return found
     return ABSENT

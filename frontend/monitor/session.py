@@ -45,8 +45,15 @@ class OperatorLayer(Protocol):
     def is_operator(self, native: Any) -> bool:
         """Return whether a native callable can only act through operators."""
 
-    def open(self, func: Any, args: Any, kwargs: Any) -> None:
-        """Take a call that is about to happen for one operator, whatever it does."""
+    def open(self, func: Any, args: Any, kwargs: Any, *, watched: bool = False) -> None:
+        """Take a call that is about to happen for one operator, whatever it does.
+
+        Args:
+            func: What is called.
+            args: Its arguments.
+            kwargs: Its keyword arguments.
+            watched: Whether it runs observed Python code, whose operators are its own.
+        """
 
     def note_written(self, tensors: list[Any]) -> None:
         """Take note of tensors that this call writes behind torch's back."""
@@ -73,7 +80,7 @@ class NoOperators:
         """See `OperatorLayer.is_operator`."""
         return False
 
-    def open(self, func: Any, args: Any, kwargs: Any) -> None:
+    def open(self, func: Any, args: Any, kwargs: Any, *, watched: bool = False) -> None:
         """See `OperatorLayer.open`."""
 
     def note_written(self, tensors: list[Any]) -> None:

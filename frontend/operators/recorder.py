@@ -10,6 +10,7 @@ from typing import Any, Final
 import torch
 from torch import fx
 from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.session import Session
@@ -47,6 +48,8 @@ _OPERATOR_HOMES: Final = (
 # Calls that tell where in its storage a tensor begins.
 OFFSET_READERS: Final = frozenset({"storage_offset"})
 Consider = Callable[[torch.Tensor | None, Any, Predicate | None], bool]
+# What code that is repeated on a hit may do with tensors.
+_REPEATABLE: Final = frozenset({CallKind.OPERATOR, CallKind.METADATA, CallKind.STATE})
 
 
 class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
@@ -80,6 +83,7 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         self._session: Session | None = None
         self._opened: tuple[Any, Any, Any] = (None, (), {})
         self._passes = False
+        self._within = False
 
     def attach(self, session: Session) -> None:
         """Set the session that knows where objects come from."""
@@ -124,7 +128,11 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         """Run one torch call and record it."""
         kwargs = kwargs or {}
         session = self._session
-        if session is None or session.stopped is not None or self._passes:
+        if session is None or session.stopped is not None:
+            return func(*args, **kwargs)
+        if self._passes:
+            if self._within:
+                return self._within_operator(session, func, args, kwargs)
             return func(*args, **kwargs)
         quiet, session.quiet = session.quiet, session.quiet or session.current
         self.watch.reset()
@@ -166,11 +174,14 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         where = None if self._session is None else self._session.where()
         return "" if where is None else str(where)
 
-    def open(self, func: Any, args: Any, kwargs: Any) -> None:
+    def open(self, func: Any, args: Any, kwargs: Any, *, watched: bool = False) -> None:
         """See `OperatorLayer.open`."""
+        if self._within:
+            raise StopRecordingError("custom-function", "called by another one")
         if self.trial():
             # What such a call writes is not seen before it happens.
             raise StopRecordingError("tensor-value", "an annotated call in a branch")
+        self._within = watched
         self._opened = (func, args, kwargs)
         self._passes = True
         self.watch.reset()
@@ -182,10 +193,39 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
     def close(self, result: Any) -> None:
         """See `OperatorLayer.close`."""
         assert self._session is not None, "recording needs a session"
+        within, self._within = self._within, False
         try:
+            if within and (self.watch.reads or self.watch.dynamic):
+                raise StopRecordingError("custom-function", "forward reads values")
             self._record(self._session, *self._opened, result)
         finally:
             self._passes = False
+
+    def _within_operator(
+        self, session: Session, func: Any, args: Any, kwargs: Any
+    ) -> Any:
+        """Run a torch call of code that is repeated as a whole on a hit."""
+        quiet, session.quiet = session.quiet, session.quiet or session.current
+        try:
+            self.serial += 1
+            self.last = name = name_of(func)
+            if kind_of(name, args) not in _REPEATABLE:
+                session.stop(StopRecordingError("custom-function", f"forward: {name}"))
+            self._note_forms(session, args, kwargs)
+            result = func(*args, **kwargs)
+            _adopt_deep(session, result)
+            return result
+        finally:
+            session.quiet = quiet
+
+    def _note_forms(self, session: Session, args: Any, kwargs: Any) -> None:
+        for value in pytree.tree_leaves((args, kwargs)):
+            known = session.graph.find(value)
+            if isinstance(value, torch.Tensor) and known and known.external:
+                try:
+                    self.tensors.node(value)
+                except StopRecordingError as stop:
+                    session.stop(stop)
 
     def read_form(self, tensor: Any) -> None:
         """See `OperatorLayer.read_form`."""

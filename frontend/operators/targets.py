@@ -30,6 +30,13 @@ class Opaque:
         return self._function(*args, **kwargs)
 
 
+class CustomFunction(Opaque):
+    """The call of a custom autograd function; runs the user's code on every hit."""
+
+    def __init__(self, cls: Any) -> None:
+        super().__init__(cls.apply, f"{cls.__qualname__}.apply")
+
+
 def create_node(
     graph: fx.Graph, func: Any, name: str, args: tuple[Any, ...], kwargs: Any
 ) -> fx.Node:
