@@ -1,0 +1,204 @@
+"""Time per training step: eager, torch.compile and magweld side by side.
+
+A step is forward, loss, backward and an optimizer's step, each peer on a model of its
+own with equal weights. Steps of the peers are interleaved, so that noise of the machine
+hits all alike; ratios are of medians. Beside the times stand the difference of the
+losses from eager's and how much of both halves is generated code. It prints a table and
+writes JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor, nn
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
+import models
+
+from magweld import frontend
+from magweld.frontend.training.step import TrainingGraph
+
+SENTENCE = "The quick brown fox jumps over the lazy dog near the river bank. "
+
+
+def sentence_case() -> tuple[nn.Module, dict[str, Any]]:
+    """MiniLM-L6 on 8 sentences of 64 tokens, padding included."""
+    model = models.load_sentence_model()
+    texts = [SENTENCE * (1 + i % 6) for i in range(8)]
+    return model.encoder.train().requires_grad_(True), model.tokens(texts, 64)
+
+
+def image_case(name: str, batch: int) -> tuple[nn.Module, dict[str, Any]]:
+    """An image model on noise."""
+    model = models.load_image_model(name).train().requires_grad_(True)
+    return model, {"x": torch.randn(batch, 3, 224, 224)}
+
+
+CASES: dict[str, Callable[[], tuple[nn.Module, dict[str, Any]]]] = {
+    "minilm-8x64": sentence_case,
+    "resnet18-4": lambda: image_case("resnet18", 4),
+    "convnext_tiny-2": lambda: image_case("convnext_tiny", 2),
+}
+
+
+@dataclass
+class Peer:
+    """One way to run a model, with the model's own optimizer."""
+
+    call: Callable[..., Any]
+    optimizer: torch.optim.Optimizer
+    inputs: dict[str, Any]
+
+    def step(self) -> float:
+        """Train one step; return the loss."""
+        torch.manual_seed(0)
+        result = self.call(**self.inputs)
+        scores = result if isinstance(result, Tensor) else result[0]
+        loss = scores.square().mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        return float(loss)
+
+
+def peer(
+    model: nn.Module, wrap: Callable[[nn.Module], Any], inputs: dict[str, Any]
+) -> Peer:
+    """Return a peer on a copy of a model."""
+    twin = copy.deepcopy(model)
+    optimizer = torch.optim.SGD(twin.parameters(), 1e-4)
+    return Peer(wrap(twin), optimizer, inputs)
+
+
+def timed(step: Callable[[], float]) -> tuple[float, float]:
+    """Return the seconds of a step and its loss."""
+    start = time.perf_counter()
+    loss = step()
+    return time.perf_counter() - start, loss
+
+
+def generated(record: frontend.Record) -> dict[str, Any]:
+    """Return how many operators of each half are generated, and which are not."""
+    if not isinstance(record.compiled, TrainingGraph):
+        return {}
+    compiled = {
+        "forward": record.compiled.forward,
+        "backward": next(iter(record.compiled.backward.compiled.values()), None),
+    }
+    shares: dict[str, Any] = {}
+    for name, half in compiled.items():
+        if not hasattr(half, "imported"):
+            shares[name] = None
+            continue
+        nodes = [n for n in half.imported.aten.graph.nodes if n.op == "call_function"]
+        externals = half.imported.externals
+        kinds = sorted({str(item.node.target) for item in externals.values()})
+        shares[name] = {
+            "operators": len(nodes),
+            "through_torch": len(externals),
+            "kinds": kinds,
+        }
+    return shares
+
+
+def run_case(name: str, rounds: int, names: list[str]) -> dict[str, Any]:
+    """Measure one model; the ratio is the peer's median over magweld's."""
+    model, inputs = CASES[name]()
+    wraps: dict[str, Callable[[nn.Module], Any]] = {
+        "eager": lambda m: m,
+        "magweld": frontend.trace,
+        "torch.compile": torch.compile,
+    }
+    peers = {n: peer(model, wraps[n], inputs) for n in names}
+    # The first step captures, the second compiles the backward half.
+    first = {n: sum(timed(p.step)[0] for _ in range(2)) for n, p in peers.items()}
+    times: dict[str, list[float]] = {n: [] for n in peers}
+    losses: dict[str, float] = {}
+    for _ in range(rounds):
+        for n, p in peers.items():
+            seconds, losses[n] = timed(p.step)
+            times[n].append(seconds * 1e3)
+    traced = peers["magweld"].call
+    ours = statistics.median(times["magweld"])
+    return {
+        "model": name,
+        "times": {
+            n: {
+                "median_ms": statistics.median(t),
+                "min_ms": min(t),
+                "first_steps_s": first[n],
+                "ratio_to_magweld": statistics.median(t) / ours,
+                "loss_difference": abs(losses[n] / losses["eager"] - 1),
+            }
+            for n, t in times.items()
+        },
+        "stats": traced.stats(),
+        "breaks": [str(b) for r in traced.records for b in r.breaks],
+        "halves": generated(traced.records[0]) if traced.records else None,
+    }
+
+
+def show(results: list[dict[str, Any]]) -> None:
+    """Print the results as a table."""
+    columns = "model,peer,median ms,min ms,x magweld,first 2 steps s,loss difference"
+    table = Table(*columns.split(","))
+    for result in results:
+        for n, figures in result["times"].items():
+            table.add_row(
+                result["model"],
+                n,
+                f"{figures['median_ms']:.1f}",
+                f"{figures['min_ms']:.1f}",
+                f"{figures['ratio_to_magweld']:.2f}",
+                f"{figures['first_steps_s']:.1f}",
+                f"{figures['loss_difference']:.1e}",
+            )
+    Console().print(table)
+    for result in results:
+        print(result["model"], json.dumps(result["halves"]), *result["breaks"])
+
+
+def main() -> None:
+    """Run the chosen cases."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--models", nargs="*", choices=list(CASES), default=list(CASES))
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--no-torch-compile", action="store_true")
+    parser.add_argument(
+        "-o", type=Path, default=Path("benchmarks/results/training.json")
+    )
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    names = ["eager", "magweld"]
+    names += [] if options.no_torch_compile else ["torch.compile"]
+    results = [run_case(name, options.rounds, names) for name in options.models]
+    show(results)
+    report = {
+        "machine": platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "threads": options.threads,
+        "torch": torch.__version__,
+        "results": results,
+    }
+    options.o.parent.mkdir(parents=True, exist_ok=True)
+    options.o.write_text(json.dumps(report, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
