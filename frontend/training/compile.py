@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ from magweld.frontend.training import refusals
 from magweld.frontend.training.backward import BackwardHalf, CompileHalf, Report
 from magweld.frontend.training.joint import Halves, trace_halves
 from magweld.frontend.training.observation import TrainingFacts, observe_training
-from magweld.frontend.training.step import TrainingGraph
+from magweld.frontend.training.step import TrainingGraph, top_hooks
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,26 @@ def plan_training(graph: OperatorGraph) -> TrainingPlan:
         raise refusals.GRAD_MODE.at("the graph")
     if torch.is_autocast_enabled("cpu"):
         raise refusals.AUTOCAST.at("the graph")
+    if torch.is_anomaly_enabled():
+        raise refusals.ANOMALY.at("the graph")
     inputs = graph.examples
-    facts = observe_training(graph.module, inputs)
     halves = None
-    if any(form.differentiable for form in facts.values):
-        halves = trace_halves(graph.module, inputs, facts)
+    with _without_hooks():
+        facts = observe_training(graph.module, inputs)
+        if any(form.differentiable for form in facts.values):
+            halves = trace_halves(graph.module, inputs, facts)
     return TrainingPlan(graph.module, inputs, facts, halves)
+
+
+@contextmanager
+def _without_hooks() -> Iterator[None]:
+    """Keep the user's hooks on kept tensors away from tensors without data."""
+    hooks = []
+    while (top := top_hooks(True)) is not None:
+        hooks.append(top)
+        torch._C._autograd._pop_saved_tensors_default_hooks()
+    try:
+        yield
+    finally:
+        for pack, unpack in reversed(hooks):
+            torch._C._autograd._push_saved_tensors_default_hooks(pack, unpack)

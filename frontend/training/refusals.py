@@ -41,3 +41,8 @@ AUTOCAST: Final = Refusal(
     "autocast is on",
     "cast the model, or leave autocast for the traced call",
 )
+ANOMALY: Final = Refusal(
+    "training-anomaly",
+    "the search for anomalies is on",
+    "switch it off, it looks at each operator of torch",
+)

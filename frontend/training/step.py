@@ -45,6 +45,9 @@ class TrainingGraph:
         """Run the graph; gradients flow through the results as in eager torch."""
         if forward_ad._current_level >= 0 or _transforms_active():
             return self.reference(*inputs)
+        if top_hooks(True) is not None:
+            # They are to see what eager torch keeps, in its order.
+            return self.reference(*inputs)
         values = _apply(self, *inputs)
         return tuple(_make(output, inputs, values) for output in self.facts.outputs)
 
@@ -72,6 +75,11 @@ class TrainingGraph:
             raise ValueError("both halves run through torch, they have no MLIR stages")
         return "\n".join(texts)
 
+
+top_hooks: Callable[[bool], tuple[Any, Any] | None] = (
+    torch._C._autograd._top_saved_tensors_default_hooks
+)
+"""Returns the innermost hooks on tensors that autograd keeps, None without any."""
 
 _transforms_active: Callable[[], bool] = torch._C._are_functorch_transforms_active
 

@@ -28,6 +28,8 @@ from halves import (
     same_state,
 )
 from torch import Tensor, nn
+from torch._subclasses import FakeTensor
+from torch.utils.checkpoint import checkpoint
 
 from magweld.frontend.traced import trace
 
@@ -248,6 +250,20 @@ def test_the_backward_half_is_compiled_when_first_run() -> None:
     assert len(backend.graphs) == 4
 
 
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_a_traced_module_can_be_checkpointed(reentrant: bool) -> None:
+    mine, twin, traced = pair(Normalized())
+    for number in range(3):
+        x = torch.randn(4, 4, requires_grad=True)
+        for model, call in ((mine, traced), (twin, twin)):
+            torch.manual_seed(number)
+            model.zero_grad()
+            scores = checkpoint(call, x, use_reentrant=reentrant)[0]
+            scores.sum().backward()
+        same_state(mine, twin)
+    assert traced.stats()["hits"] >= 3
+
+
 def test_saved_tensors_hooks_see_what_is_kept() -> None:
     traced = trace(lambda x, w: (torch.tanh(x * w),), backend=Halves())
     x, w = leaf(3), leaf(3)
@@ -258,8 +274,11 @@ def test_saved_tensors_hooks_see_what_is_kept() -> None:
         packed.append(tensor)
         return tensor.clone()
 
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        (y,) = traced(x, w)
+    for call in (trace(lambda x, w: (torch.tanh(x * w),), backend=Halves()), traced):
+        packed.clear()
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            (y,) = call(x, w)
+        assert len(packed) == 3
+        assert all(type(tensor) is not FakeTensor for tensor in packed)
     (gradient,) = torch.autograd.grad(y.sum(), x)
     torch.testing.assert_close(gradient, (1 - y.detach() ** 2) * w.detach())
-    assert packed
