@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Any, Final
 
+from magweld.frontend.catalogue import StopRecordingError
+
 
 class CallKind(Enum):
     """What a call seen by the torch function mode is."""
@@ -100,3 +102,15 @@ def kind_of(name: str, args: tuple[Any, ...]) -> CallKind:
     if name == "type" and len(args) > 1:
         return CallKind.OPERATOR
     return kind
+
+
+def check_undoable(func: Any, args: tuple[Any, ...]) -> None:
+    """Refuse a call whose effect cannot be undone.
+
+    Raises:
+        StopRecordingError: It is such a call.
+    """
+    name = name_of(func)
+    refusal = REFUSALS.get(kind_of(name, args))
+    if refusal is not None:
+        raise StopRecordingError(refusal, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import types
 from collections.abc import Callable
@@ -10,13 +11,13 @@ from typing import Any, Final
 import torch
 from torch import fx
 from torch.overrides import TorchFunctionMode
-from torch.utils import _pytree as pytree
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.session import Session
 from magweld.frontend.operators.kinds import (
     REFUSALS,
     CallKind,
+    check_undoable,
     kind_of,
     name_of,
 )
@@ -29,6 +30,7 @@ from magweld.frontend.operators.predicates import (
 from magweld.frontend.operators.targets import create_node
 from magweld.frontend.operators.tensors import GraphInput, TensorMap
 from magweld.frontend.operators.watch import OperatorWatch, storage_of
+from magweld.frontend.operators.within import adopt_deep, holds_tensor, run_within
 from magweld.frontend.rules.natives import native_name
 
 # Native functions of torch that can only act through operators.
@@ -48,8 +50,6 @@ _OPERATOR_HOMES: Final = (
 # Calls that tell where in its storage a tensor begins.
 OFFSET_READERS: Final = frozenset({"storage_offset"})
 Consider = Callable[[torch.Tensor | None, Any, Predicate | None], bool]
-# What code that is repeated on a hit may do with tensors.
-_REPEATABLE: Final = frozenset({CallKind.OPERATOR, CallKind.METADATA, CallKind.STATE})
 
 
 class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
@@ -130,15 +130,15 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         session = self._session
         if session is None or session.stopped is not None:
             return func(*args, **kwargs)
-        if self._passes:
-            if self._within:
-                return self._within_operator(session, func, args, kwargs)
+        if self._passes and not self._within:
             return func(*args, **kwargs)
         quiet, session.quiet = session.quiet, session.quiet or session.current
-        self.watch.reset()
         try:
+            if self._within:
+                return self._run_within(session, func, args, kwargs)
+            self.watch.reset()
             if self.trial():
-                _check_undoable(func, args)
+                check_undoable(func, args)
             result = func(*args, **kwargs)
             if result is not NotImplemented:
                 self._record(session, func, args, kwargs, result)
@@ -201,31 +201,11 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         finally:
             self._passes = False
 
-    def _within_operator(
-        self, session: Session, func: Any, args: Any, kwargs: Any
-    ) -> Any:
-        """Run a torch call of code that is repeated as a whole on a hit."""
-        quiet, session.quiet = session.quiet, session.quiet or session.current
-        try:
-            self.serial += 1
-            self.last = name = name_of(func)
-            if kind_of(name, args) not in _REPEATABLE:
-                session.stop(StopRecordingError("custom-function", f"forward: {name}"))
-            self._note_forms(session, args, kwargs)
-            result = func(*args, **kwargs)
-            _adopt_deep(session, result)
-            return result
-        finally:
-            session.quiet = quiet
-
-    def _note_forms(self, session: Session, args: Any, kwargs: Any) -> None:
-        for value in pytree.tree_leaves((args, kwargs)):
-            known = session.graph.find(value)
-            if isinstance(value, torch.Tensor) and known and known.external:
-                try:
-                    self.tensors.node(value)
-                except StopRecordingError as stop:
-                    session.stop(stop)
+    def _run_within(self, session: Session, func: Any, args: Any, kwargs: Any) -> Any:
+        self.serial += 1
+        self.last = name_of(func)
+        call = functools.partial(func, *args, **kwargs)
+        return run_within(session, self.tensors, self.last, call, (args, kwargs))
 
     def read_form(self, tensor: Any) -> None:
         """See `OperatorLayer.read_form`."""
@@ -252,7 +232,7 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         if func is torch.tensor:
             args, kwargs = self.tensors.constant_data(args, kwargs, result)
         node = self._create(func, name, args, kwargs)
-        if kind is CallKind.VALUE or (self.watch.reads and not _is_tensor(result)):
+        if kind is CallKind.VALUE or (self.watch.reads and not holds_tensor(result)):
             self._tested = args[0] if name == "__bool__" else None
             self._read_value(node, "tensor-value", result)
             return
@@ -312,27 +292,7 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
             raise StopRecordingError(refusal, self.last)
         if predicate.placeholders:
             self.predicates.append(predicate)
-        _adopt_deep(self._session, result)
+        adopt_deep(self._session, result)
 
     def _memory(self) -> Memory:
         return Memory(self.tensors.storage, self.tensors.is_stale)
-
-
-def _check_undoable(func: Any, args: Any) -> None:
-    name = name_of(func)
-    refusal = REFUSALS.get(kind_of(name, args))
-    if refusal is not None:
-        raise StopRecordingError(refusal, name)
-
-
-def _is_tensor(result: Any) -> bool:
-    if isinstance(result, (tuple, list)):
-        return any(map(_is_tensor, result))
-    return isinstance(result, torch.Tensor)
-
-
-def _adopt_deep(session: Session, value: Any) -> None:
-    session.graph.adopt(value)
-    if isinstance(value, (tuple, list)):
-        for item in value:
-            _adopt_deep(session, item)
