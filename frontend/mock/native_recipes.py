@@ -7,6 +7,7 @@ import functools
 import gc
 import itertools
 import operator
+import sys
 import types
 import warnings
 from collections.abc import Callable
@@ -63,7 +64,12 @@ def _copied(obj: Any) -> Recipe:
 
 
 def _array(obj: Any) -> Recipe:
-    if obj.base is not None or not obj.flags.writeable or obj.dtype.hasobject:
+    base = obj.base
+    # Nobody else may see the memory: the view, the variable here, the argument below.
+    shared = base is not None and (
+        not is_array(base) or base.base is not None or sys.getrefcount(base) > 3
+    )
+    if shared or not obj.flags.writeable or obj.dtype.hasobject:
         raise StopRecordingError("result-object", "an array that borrows memory")
     return Recipe(functools.partial(type(obj).copy, obj.copy("K"), "K"))
 
