@@ -222,6 +222,9 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         self.last = name = name_of(func)
         kind = kind_of(name, args)
         refusal = REFUSALS.get(kind)
+        if name == "get grad_fn" and result is None and self._has_no_graph(args[0]):
+            self.tensors.convert(tuple(args))
+            return
         if refusal is not None:
             raise StopRecordingError(refusal, name)
         if kind is CallKind.CHECK and not self.watch.reads:
@@ -246,6 +249,13 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         self.tensors.shapes.note(node, name, self.watch, result)
         if not self.tensors.register(node, result):
             raise StopRecordingError("tensor-value", name)
+
+    def _has_no_graph(self, tensor: torch.Tensor) -> bool:
+        # What the run has made has the same history on every hit; whether a tensor
+        # from before wants a gradient is guarded, but not where it comes from.
+        node = self.tensors.find(tensor)
+        made = node is not None and node.op != "placeholder"
+        return made or not tensor.requires_grad
 
     def _read_metadata(
         self,

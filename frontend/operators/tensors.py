@@ -29,6 +29,8 @@ from magweld.frontend.state.values import is_identity, is_numpy_scalar, is_scala
 
 # An array becomes a list of numbers in the graph.
 MAX_CONSTANT_ELEMENTS: Final = 4096
+# The type of the old classes of tensors; `x.type(...)` takes their names as well.
+_TENSOR_TYPE: Final[Any] = type(torch.LongTensor)
 PLAIN_TENSORS: Final = (torch.Tensor, torch.nn.Parameter)
 
 
@@ -233,6 +235,8 @@ class TensorMap:
             assert self.session is not None, "recording needs a session"
             read_base(self.session.graph, obj)
             return base_value(obj)
+        if type(obj) is _TENSOR_TYPE:
+            return f"{obj.__module__}.{obj.__name__}"
         if type(obj) is torch.Generator:
             raise StopRecordingError("random-state", "a generator as an argument")
         raise StopRecordingError("operator-argument", type(obj).__qualname__)

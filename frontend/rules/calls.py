@@ -91,6 +91,11 @@ def _spread(observer: Observer, function: Any, args: Any) -> Arguments:
     operator = observer.session.operators.is_operator(unbind(inner)[0])
     if type(inner) is not types.FunctionType and not operator:
         raise StopRecordingError("native-call", "call with an iterable of arguments")
+    if observer.session.operators.is_tensor(type(args)):
+        # Python code around operators, run by the call itself.
+        for name in ("__len__", "__iter__"):
+            method = note_class(observer.session.graph, type(args), name)
+            register_function(observer.session, method)
     iterate(observer, args)
     return ()
 
