@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import torch
+
 from magweld.frontend.annotations.model import Entry, NativeCall
 from magweld.frontend.annotations.user import (
     AliasOf,
@@ -57,7 +59,14 @@ class UserOperator:
         self.__module__ = __name__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the callable."""
+        """Run the callable.
+
+        Raises:
+            RuntimeError: It is being traced: what it does must not become a part of
+                compiled code, nobody guards what it reads.
+        """
+        if torch._C._len_torch_dispatch_stack():
+            raise RuntimeError(f"{self.__name__} runs through torch only")
         return self.function(*args, **kwargs)
 
 

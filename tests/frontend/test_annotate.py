@@ -64,6 +64,23 @@ def test_operator_runs_on_hits():
     assert "annotated_opaque" in names
 
 
+STATE = {"scale": 2.0}
+
+
+def reads_state(x):
+    return x * STATE["scale"]
+
+
+def test_a_backend_never_sees_the_inside_of_an_operator(monkeypatch):
+    entry = annotate(reads_state, as_op_node=True)
+    traced = trace(lambda x: reads_state(x) + 1.0, annotations=[entry])
+    with pytest.warns(UserWarning, match="runs through torch only"):
+        assert torch.equal(traced(ones), ones * 3.0)
+    monkeypatch.setitem(STATE, "scale", 5.0)
+    assert torch.equal(traced(ones), ones * 6.0)
+    assert traced.stats()["hits"] == 1
+
+
 def item(x):
     return x + 1.0, [x * 2.0, x.detach()]
 
