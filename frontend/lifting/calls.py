@@ -12,7 +12,7 @@ from typing import Any, Final
 from magweld.frontend.annotations.model import unbind
 from magweld.frontend.lifting.expressions import NUMBERS, Expression, Literal
 from magweld.frontend.lifting.moves import claim, move_reads, place_fields, store
-from magweld.frontend.lifting.observer import LiftingObserver, Link, Step
+from magweld.frontend.lifting.observer import LiftingObserver, Link, Step, hold
 from magweld.frontend.lifting.values import evaluate, packed
 from magweld.frontend.state.contents import builtin_base
 from magweld.frontend.state.mro import find_in_mro, is_class
@@ -22,9 +22,9 @@ from magweld.frontend.state.values import is_static_builtin
 _GENERATOR: Final = 0x20
 
 
-def begin_call(observer: LiftingObserver, step: Step) -> None:
+def begin_call(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
     """CALL: an optional receiver, the callable, the arguments."""
-    stack, count = step.before, step.row.arg
+    count = step.row.arg
     base = len(stack) - count - 2
     shadows = [step.operands.get(base + index) for index in range(count + 2)]
     first = 1 if stack[base] is observer.session.reader.null else 0
@@ -41,9 +41,9 @@ def begin_call(observer: LiftingObserver, step: Step) -> None:
     step.link = _link(function, values[:split], kwargs, lifted[:split], lifted_kwargs)
 
 
-def begin_call_ex(observer: LiftingObserver, step: Step) -> None:
+def begin_call_ex(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
     """CALL_FUNCTION_EX: the callable, an iterable, optionally a mapping."""
-    stack, has_keywords = step.before, bool(step.row.arg & 1)
+    has_keywords = bool(step.row.arg & 1)
     kwargs = stack[-1] if has_keywords else {}
     args = stack[-2] if has_keywords else stack[-1]
     function = stack[-3] if has_keywords else stack[-2]
@@ -71,7 +71,9 @@ def _link(
     elif is_class(function):
         starter = find_in_mro(function, "__init__")
         made = find_in_mro(function, "__new__")
-        if type(starter) is FunctionType and made is object.__new__:
+        maker = find_in_mro(type(function), "__call__")
+        plain = made is object.__new__ and maker is type.__dict__["__call__"]
+        if type(starter) is FunctionType and plain:
             args, lifted = (None, *args), (None, *lifted)
             function, returns = starter, False
     elif function is len and args:
@@ -85,15 +87,19 @@ def _link(
         if receiver:
             args, lifted = (*receiver, *args), (None, *lifted)
         function = descriptor
-    return Link(function, args, kwargs, lifted, lifted_kwargs, returns)
+    held = tuple(map(hold, args))
+    held_kwargs = {name: hold(value) for name, value in kwargs.items()}
+    if type(function) is FunctionType and function.__code__.co_flags & _GENERATOR:
+        returns = False
+    return Link(id(function), held, held_kwargs, lifted, lifted_kwargs, returns)
 
 
-def begin_load(observer: LiftingObserver, step: Step) -> None:
+def begin_load(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
     """LOAD_ATTR: a property runs a function of the object."""
-    found = find_in_mro(type(step.before[-1]), step.row.argval)
+    found = find_in_mro(type(stack[-1]), step.row.argval)
     getter = found.fget if type(found) is property else None
     if type(getter) is FunctionType:
-        step.link = Link(getter, (step.before[-1],), {}, (None,), {})
+        step.link = Link(id(getter), (), {}, (None,), {})
 
 
 def load_attribute(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
@@ -104,14 +110,12 @@ def load_attribute(observer: LiftingObserver, step: Step, stack: list[Any]) -> N
         claim(observer, step, stack)
 
 
-def begin_store(observer: LiftingObserver, step: Step) -> None:
+def begin_store(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
     """STORE_ATTR: a class may have a setter of its own."""
-    obj = step.before[-1]
-    setter = find_in_mro(type(obj), "__setattr__")
+    setter = find_in_mro(type(stack[-1]), "__setattr__")
     if type(setter) is FunctionType:
-        args = (obj, step.row.argval, step.before[-2])
         lifted = (None, None, step.peek(1))
-        step.link = Link(setter, args, {}, lifted, {}, returns=False)
+        step.link = Link(id(setter), (), {}, lifted, {}, returns=False)
 
 
 def store_attribute(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
@@ -128,24 +132,27 @@ def finish_call(observer: LiftingObserver, step: Step, stack: list[Any]) -> None
     if link is None:
         return
     if link.entered:
-        _forget(step)
-        if link.returns and not link.callee.__code__.co_flags & _GENERATOR:
+        _forget_arguments(step)
+        if link.returns:
             observer.push(stack, link.result)
         return
     if step.aligned == 1:
-        _forget(step)
+        _forget_arguments(step)
         observer.push(stack, step.take_answer())
         return
-    rule = _NATIVE.get(id(link.callee))
+    rule = _NATIVE.get(link.callee)
     if rule is not None:
         rule(observer, step, link, stack)
     elif step.answer is not None:
         observer.push(stack, step.take_answer())
 
 
-def _forget(step: Step) -> None:
+def _forget_arguments(step: Step) -> None:
+    """Forget what went into the arguments of a call, which others follow."""
     step.operands.clear()
-    step.reads.clear()
+    if step.row.opname == "CALL_FUNCTION_EX":
+        for holder in step.before[-2:]:
+            step.forget(holder)
 
 
 NativeRule = Callable[[LiftingObserver, Step, Link, list[Any]], None]
@@ -162,7 +169,7 @@ def _compute(
     """A function of numbers, or of one tuple of numbers."""
     if link.kwargs:
         return
-    lifting, function, result = observer.lifting, link.callee, stack[-1]
+    lifting, function, result = observer.lifting, _FUNCTIONS[link.callee], stack[-1]
     if len(link.args) == 1 and builtin_base(link.args[0]) is tuple:
         tuple_of = packed(lifting, link.args[0])
         if tuple_of is None or type(result) not in NUMBERS:
@@ -175,7 +182,9 @@ def _compute(
     else:
         expression = evaluate(lifting, function, link.args, link.lifted, result)
     if expression is not None:
-        _forget(step)
+        step.operands.clear()
+        for holder in (*link.args, *step.before[-2:]):
+            step.forget(holder)
         if not isinstance(expression, Literal):
             observer.push(stack, expression)
 
@@ -204,7 +213,7 @@ def _copy(observer: LiftingObserver, step: Step, link: Link, stack: list[Any]) -
         if stack[-1] is not link.args[0]:
             move_reads(observer, step, link.args[0], stack[-1], range(count))
         else:
-            step.reads.clear()
+            step.forget(stack[-1])
 
 
 def _put(observer: LiftingObserver, step: Step, link: Link, stack: list[Any]) -> None:
@@ -227,6 +236,7 @@ _PURE: Final = (
         ).split()
     ),
 )
+_FUNCTIONS: Final = {id(function): function for function in _PURE}
 _RULES: Final[tuple[tuple[NativeRule, tuple[Any, ...]], ...]] = (
     (_compute, tuple(f for f in _PURE if is_class(f) or is_static_builtin(f))),
     (_copy, (tuple, list)),

@@ -57,7 +57,7 @@ def swap(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
     shadows.update({p: e for p, e in pair.items() if e is not None})
 
 
-def pin_now(observer: LiftingObserver, step: Step) -> None:
+def pin_now(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
     """YIELD_VALUE and SEND: the value leaves the frame, and may not come back."""
     for expression in step.operands.values():
         observer.lifting.pin(expression)
@@ -106,9 +106,10 @@ def store_element(
     """Follow `list[int] = value`: the other elements stay where they are."""
     lifting = observer.lifting
     for slot, expression in step.reads:
-        lifting.put(slot, expression)
-    step.reads.clear()
-    step.rewrites.clear()
+        if slot[0] == id(container):
+            lifting.put(slot, expression)
+    step.forget(container)
+    step.rewrites = [node for node in step.rewrites if node.obj is not container]
     index = key + len(container) if key < 0 else key
     lifting.put(slot_of(container, Kind.INDEX, index), step.take(2))
 
@@ -205,7 +206,6 @@ def merge(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
     if type(source) is not dict:
         return
     met = dict(step.reads)
-    step.reads = []
     for key in source:
         slot = slot_of(source, Kind.ITEM, key)
         there = slot_of(target, Kind.ITEM, key)
@@ -244,8 +244,9 @@ def get_iter(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
     if find_in_mro(type(source), "__iter__") in _PLAIN:
         observer.lifting.follow(stack[-1], source)
         for slot, expression in step.reads:
-            observer.lifting.put(slot, expression)
-        step.reads = []
+            if slot[0] == id(source):
+                observer.lifting.put(slot, expression)
+        step.forget(source)
 
 
 _PLAIN = (tuple.__iter__, list.__iter__)

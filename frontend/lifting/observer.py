@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import FrameType, GeneratorType
-from typing import Any
+from types import FrameType
+from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.lifting.expressions import Expression
@@ -15,15 +15,55 @@ from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.state.refgraph import Node
 
+# Objects whose end nobody can notice; all others must not live longer than they do
+# without a monitor.
+_HELD: Final = frozenset(
+    {
+        *(bool, int, float, complex, str, bytes, type(None), tuple, list, dict),
+        *(slice, range, set, frozenset, type(iter([])), type(iter(()))),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Released:
+    """Stands for an object that is not held.
+
+    Attributes:
+        address: Its id.
+        kind: Its type.
+    """
+
+    address: int
+    kind: type
+
+
+def hold(obj: Any) -> Any:
+    """Return an object if it may be held, else what stands for it."""
+    kind = type(obj)
+    return obj if kind in _HELD or issubclass(kind, tuple) else Released(id(obj), kind)
+
+
+def is_same(held: Any, obj: Any) -> bool:
+    """Return whether something held stands for an object that lives."""
+    if type(held) is Released:
+        return bool(held.address == id(obj))
+    return held is obj
+
+
+def kind_of(held: Any) -> type:
+    """Return the type of an object, by what stands for it."""
+    return held.kind if type(held) is Released else type(held)
+
 
 @dataclass
 class Link:
     """A call: how expressions reach the frame that it runs, and come back.
 
     Attributes:
-        callee: Python function that the call runs, None for native code.
-        args: Positional arguments, the receiver included.
-        kwargs: Keyword arguments.
+        callee: Id of the function that the call runs; it lives as long as the call.
+        args: Positional arguments, the receiver included, as held.
+        kwargs: Keyword arguments, as held.
         lifted: Expressions of the positional arguments.
         lifted_kwargs: Expressions of the keyword arguments.
         returns: Whether the result of the call is what the function returns.
@@ -31,7 +71,7 @@ class Link:
         result: Expression that came back.
     """
 
-    callee: Any
+    callee: int
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     lifted: tuple[Expression | None, ...]
@@ -47,7 +87,7 @@ class Step:
 
     Attributes:
         row: The instruction.
-        before: Value stack before it.
+        before: Value stack before it, as held, where the instruction takes from it.
         operands: Expressions of the values that it takes, by stack position; a rule
             removes those that it follows, the rest is pinned.
         reads: Reads that met an expression.
@@ -77,20 +117,13 @@ class Step:
         """Remove and return the expression `depth` places below the top."""
         return self.operands.pop(len(self.before) - 1 - depth, None)
 
+    def forget(self, container: Any) -> None:
+        """Drop the reads of a container: its content is followed otherwise."""
+        self.reads = [read for read in self.reads if read[0][0] != id(container)]
+
     def peek(self, depth: int) -> Expression | None:
         """Return the expression `depth` places below the top."""
         return self.operands.get(len(self.before) - 1 - depth)
-
-    def let_go(self) -> None:
-        """Drop generators: their end runs code, at the time the program ends them."""
-        if any(type(value) is GeneratorType for value in self.before):
-            self.before = _without_generators(self.before)
-            if self.link is not None:
-                self.link.args = tuple(_without_generators(self.link.args))
-
-
-def _without_generators(values: Iterable[Any]) -> list[Any]:
-    return [None if type(value) is GeneratorType else value for value in values]
 
 
 Rule = Callable[["LiftingObserver", Step, list[Any]], None]
@@ -108,7 +141,7 @@ class Instruction:
 
     pops: Callable[[Row], int]
     finish: Rule | None = None
-    begin: Callable[[LiftingObserver, Step], None] | None = None
+    begin: Callable[[LiftingObserver, Step, list[Any]], None] | None = None
 
 
 class LiftingObserver(Observer):
@@ -160,20 +193,21 @@ class LiftingObserver(Observer):
     def _begin(self, row: Row, stack: list[Any]) -> None:
         lifting = self.lifting
         lifting.flush()
-        step = self.step = Step(row, stack)
         instruction = self.table.get(row.opname)
         pops = len(stack) if instruction is None else instruction.pops(row)
         floor = len(stack) - pops
+        seen = max(0, min(floor, len(stack) - 1))
+        before = [None] * seen + [hold(obj) for obj in stack[seen:]]
+        step = self.step = Step(row, before)
         for position in [p for p in self.shadows if p >= floor]:
             step.operands[position] = self.shadows.pop(position)
         if instruction is not None and instruction.begin is not None:
-            instruction.begin(self, step)
+            instruction.begin(self, step, stack)
         if row.handler is not None:
             row.handler(self, row, stack)
         step.reads, lifting.reads = lifting.reads, []
         step.stores, lifting.stores = lifting.stores, []
         step.rewrites, lifting.rewrites = lifting.rewrites, []
-        step.let_go()
 
     def _finish(self, stack: list[Any], raised: bool) -> None:
         step = self.step

@@ -106,7 +106,7 @@ class Queries:
         if not isinstance(observer, LiftingObserver):
             return False
         link = None if observer.step is None else observer.step.link
-        if link is not None and link.callee is handle_torch_function:
+        if link is not None and link.callee == id(handle_torch_function):
             return True
         return bool(observer.awaits_operator)
 

@@ -10,7 +10,7 @@ from torch import fx
 from torch.overrides import handle_torch_function
 
 from magweld.frontend.lifting.expressions import Expression
-from magweld.frontend.lifting.observer import LiftingObserver, Step
+from magweld.frontend.lifting.observer import LiftingObserver, Step, is_same
 from magweld.frontend.lifting.queries import Queries, Query, size_path
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.lifting.tensors import LiftedTensors
@@ -180,7 +180,7 @@ class LiftingRecorder(OperatorRecorder):
         if step is None or observer is None:
             return nothing
         link = step.link
-        opaque = link is not None and link.callee is handle_torch_function
+        opaque = link is not None and link.callee == id(handle_torch_function)
         if not observer.awaits_operator and not opaque:
             return nothing
         lifted_kwargs = {} if link is None else link.lifted_kwargs
@@ -219,7 +219,5 @@ def _layouts(step: Step, skipped: int) -> Iterator[tuple[tuple[Any, ...], Lifted
         yield values, tuple(step.peek(depth) for depth in order)
 
 
-def _same(left: tuple[Any, ...], right: Any) -> bool:
-    return len(left) == len(right) and all(
-        a is b for a, b in zip(left, right, strict=True)
-    )
+def _same(held: tuple[Any, ...], args: Any) -> bool:
+    return len(held) == len(args) and all(map(is_same, held, args))

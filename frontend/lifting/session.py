@@ -29,7 +29,7 @@ class LiftingSession(Session):
         super().__init__(*parts)
         self.lifting = Lifting(wanted, self.graph)
         self.graph.lifting = self.lifting
-        self.root = Link(None, (), {}, (), {})
+        self.root = Link(0, (), {}, (), {})
 
     def run(self, events: EventSource, function: Any, args: Any, kwargs: Any) -> Any:
         """See `Session.run`."""
@@ -64,8 +64,12 @@ class LiftingSession(Session):
         parent = self.current
         step = parent.step if isinstance(parent, LiftingObserver) else None
         link = None if step is None else step.link
-        if link is not None and not link.entered:
-            if self.reader.function(frame) is link.callee:
+        if link is not None and link.entered:
+            # A second function for one call: what it is given is not known.
+            for expression in (*link.lifted, *link.lifted_kwargs.values()):
+                self.lifting.pin(expression)
+        elif link is not None:
+            if id(self.reader.function(frame)) == link.callee:
                 link.entered = True
                 observer.caller = link if link.returns else None
                 self._bind(observer, frame, link)

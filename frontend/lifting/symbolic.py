@@ -27,9 +27,11 @@ from magweld.frontend.lifting.expressions import (
 )
 from magweld.frontend.lifting.numbers import SymbolicNumbers
 from magweld.frontend.lifting.recorder import LiftingRecorder
+from magweld.frontend.lifting.recurrent import RECURRENT
 from magweld.frontend.lifting.sources import SizeSource
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.lifting.symbols import NotSymbolicError, Translator
+from magweld.frontend.operators.kinds import name_of
 from magweld.frontend.state.refgraph import Node
 
 
@@ -80,6 +82,8 @@ class _Replay:
         self.env = ShapeEnv(duck_shape=False, specialize_zero_one=True)
         self.mode = FakeTensorMode(shape_env=self.env)
         self._fakes: dict[Node, Any] = {}
+        # An operator whose fake result lies otherwise in memory than the real one.
+        self._estranged = ""
         self._numbers = SymbolicNumbers(
             self.env, self.lifting, self.recorder.shaping, self._size, self.symbols
         )
@@ -104,6 +108,10 @@ class _Replay:
             ):
                 self.values[node] = self._call(node)
                 self._compare(node)
+        if self._estranged and (
+            self.recorder.queries or self.recorder.lifted_tensors.same
+        ):
+            raise NotSymbolicError(f"strides of {self._estranged}")
         for query in self.recorder.queries:
             args, kwargs = self._map(query.args), self._map(query.kwargs)
             self._check(query.function(*args, **kwargs), query.result)
@@ -116,6 +124,9 @@ class _Replay:
         if node.op == "call_method":
             return getattr(args[0], str(node.target))(*args[1:], **kwargs)
         assert callable(node.target), "a recorded graph has no modules"
+        recurrent = RECURRENT.get(name_of(node.target))
+        if recurrent is not None:
+            return recurrent(*args, **kwargs)
         return node.target(*args, **kwargs)
 
     def _input(self, placeholder: fx.Node, node: Node) -> Any:
@@ -178,6 +189,9 @@ class _Replay:
         hints = tuple(map(_hint, fake.shape))
         if hints != tuple(real.shape) or fake.dtype is not real.dtype:
             raise NotSymbolicError(f"shape of {node.target}")
+        strides = zip(hints, map(_hint, fake.stride()), real.stride(), strict=True)
+        if any(size != 1 and left != right for size, left, right in strides):
+            self._estranged = str(node.target)
 
     def _check(self, found: Any, expected: Any) -> None:
         if isinstance(expected, (tuple, list)):

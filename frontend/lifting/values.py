@@ -15,7 +15,7 @@ from magweld.frontend.lifting.expressions import (
     pack,
 )
 from magweld.frontend.lifting.moves import claim, copy_elements
-from magweld.frontend.lifting.observer import LiftingObserver, Link, Step
+from magweld.frontend.lifting.observer import LiftingObserver, Link, Step, kind_of
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.rules.comparisons import COMPARISONS
 from magweld.frontend.rules.operators import NAMES
@@ -75,7 +75,7 @@ def evaluate(
     return expression
 
 
-def begin_binary(observer: LiftingObserver, step: Step) -> None:
+def begin_binary(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
     """BINARY_OP: a class may have an operator of its own, written in Python."""
     symbols: Any = dis._nb_ops  # type: ignore[attr-defined]
     symbol = symbols[step.row.arg][1]
@@ -83,27 +83,29 @@ def begin_binary(observer: LiftingObserver, step: Step) -> None:
     forward = [f"__{name}__"]
     if symbol.endswith("="):
         forward.insert(0, f"__i{name}__")
-    _link_operator(step, forward, f"__r{name}__")
+    _link_operator(step, stack, forward, f"__r{name}__")
 
 
-def begin_compare(observer: LiftingObserver, step: Step) -> None:
+def begin_compare(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
     """COMPARE_OP: a class may have a comparison of its own."""
     forward, reflected = COMPARISONS[step.row.argval]
-    _link_operator(step, [forward], reflected)
+    _link_operator(step, stack, [forward], reflected)
 
 
-def _link_operator(step: Step, forward: list[str], reflected: str) -> None:
-    left, right = step.before[-2:]
+def _link_operator(
+    step: Step, stack: list[Any], forward: list[str], reflected: str
+) -> None:
+    left, right = stack[-2:]
     if not step.operands or (type(left) in NUMBERS) == (type(right) in NUMBERS):
         return
     swapped = type(left) in NUMBERS
-    obj, number = (right, left) if swapped else (left, right)
+    obj = right if swapped else left
     lifted = (None, step.peek(1 if swapped else 0))
     for name in [reflected] if swapped else forward:
         method = find_in_mro(type(obj), name)
         if method is not ABSENT:
             if type(method) is FunctionType:
-                step.link = Link(method, (obj, number), {}, lifted, {})
+                step.link = Link(id(method), (), {}, lifted, {})
             return
 
 
@@ -157,12 +159,17 @@ def _concatenate(observer: LiftingObserver, step: Step, stack: list[Any]) -> Non
     copy_elements(observer, left, stack[-1])
     for slot, expression in lifting.inside(right):
         lifting.place(stack[-1], Kind.INDEX, len(left) + slot[2], expression)
-    _drop_known(observer, step)
+    _drop_known(observer, step, left, right)
 
 
-def _drop_known(observer: LiftingObserver, step: Step) -> None:
+def _drop_known(observer: LiftingObserver, step: Step, *containers: Any) -> None:
     # Reads of slots whose expression is known need no claim: a copy has taken them.
-    step.reads = [r for r in step.reads if not observer.lifting.holds(*r)]
+    taken = set(map(id, containers))
+    step.reads = [
+        (slot, expression)
+        for slot, expression in step.reads
+        if slot[0] not in taken or not observer.lifting.holds(slot, expression)
+    ]
 
 
 def unary_op(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
@@ -192,7 +199,7 @@ def _compare_tuples(
     if type(stack[-1]) is bool and all(side is not None for side in sides):
         operands = [side for side in sides if side is not None]
         observer.push(stack, lifting.make.apply(function, operands, stack[-1]))
-        _drop_known(observer, step)
+        _drop_known(observer, step, *step.before[-2:])
 
 
 def packed(lifting: Lifting, obj: Any) -> Expression | None:
@@ -211,7 +218,7 @@ def packed(lifting: Lifting, obj: Any) -> Expression | None:
 
 def is_op(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
     """IS_OP: objects of different types are never one, whatever their values."""
-    if type(step.before[-1]) is not type(step.before[-2]):
+    if kind_of(step.before[-1]) is not kind_of(step.before[-2]):
         step.operands.clear()
 
 
@@ -249,4 +256,4 @@ def _part(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
     for place, index in enumerate(range(*key.indices(len(container)))):
         expression = lifting.at(container, Kind.INDEX, index)
         lifting.place(stack[-1], Kind.INDEX, place, expression)
-    _drop_known(observer, step)
+    _drop_known(observer, step, container)

@@ -262,6 +262,19 @@ def test_lengths_that_come_from_values():
     run(select, *tensors(*((n,) for n in (4, 5, 6, 7, 8))))
 
 
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_steps_of_a_recurrent_layer(kind):
+    layer = kind(3, 4, 2, batch_first=kind is nn.LSTM, bidirectional=kind is nn.GRU)
+
+    def last(x):
+        y, _ = layer(x)
+        return y, y[:, -1], y.is_contiguous(), y.contiguous().view(-1)
+
+    shapes = [(2, 5, 3), (3, 6, 3), (4, 7, 3), (5, 2, 3), (6, 9, 3), (1, 4, 3)]
+    traced = run(last, *tensors(*shapes))
+    assert traced.stats()["hits"] == 2, traced.explain()
+
+
 def test_loops_over_a_dimension():
     def unrolled(x):
         h = torch.zeros(3)

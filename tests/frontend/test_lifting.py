@@ -336,6 +336,64 @@ def test_small_numbers_are_told_apart_by_place(x):
     assert traced.stats()["records"] <= 6, traced.explain()
 
 
+def scaled_by_default(x, factor=2.0, *, offset=1.0):
+    return x * factor + offset
+
+
+def test_lifted_defaults_of_a_function(x, monkeypatch):
+    """Defaults are read when the function is called, not by an instruction."""
+    paths = ("scaled_by_default.__kwdefaults__['offset']", "<tuple>[0]")
+    marks = dict.fromkeys(paths, True)
+    traced = trace(lambda x: scaled_by_default(x), backend="eager", dynamic=marks)
+    assert exact(traced(x), x * 2.0 + 1.0)
+    monkeypatch.setitem(scaled_by_default.__kwdefaults__, "offset", 9.0)
+    assert exact(traced(x), x * 2.0 + 9.0), traced.explain()
+    monkeypatch.setattr(scaled_by_default, "__defaults__", (5.0,))
+    assert exact(traced(x), x * 5.0 + 9.0), traced.explain()
+
+
+def test_objects_end_when_they_do_without_a_monitor(x):
+    """An iterator that a loop leaves is closed at once, lifted values or not."""
+    log = []
+
+    def numbers(n):
+        try:
+            yield n
+            yield n + 1
+        finally:
+            log.append("closed")
+
+    def first(x, n):
+        found = 0
+        for k in numbers(n):
+            found = k
+            break
+        log.append("left")
+        return x * found
+
+    traced = trace(first, backend="eager")
+    for n in range(8):
+        log.clear()
+        assert exact(traced(x, n), x * n)
+        assert log == ["closed", "left"], traced.explain()
+
+
+def test_operator_that_declines_a_lifted_number(x):
+    class Odd:
+        def __iadd__(self, n):
+            return NotImplemented
+
+        def __add__(self, n):
+            return n * 2
+
+    def add(x, n):
+        odd = Odd()
+        odd += n
+        return x * odd
+
+    run(add, *((x, n) for n in range(7)))
+
+
 def test_dynamic_off(x):
     traced = run(lambda x, n: x * n, *((x, n) for n in range(5)), dynamic=False)
     assert traced.stats()["records"] == 5
