@@ -63,7 +63,7 @@ _ENTRIES = (
     Refusal(
         "native-call",
         "a native function without annotation was called",
-        "keep it out of the traced part, or add an annotation for it",
+        "keep it out of the traced part, or annotate it",
     ),
     Refusal(
         "native-class",
@@ -113,7 +113,7 @@ _ENTRIES = (
     Refusal(
         "opcode",
         "a bytecode instruction has no rule",
-        "rewrite the construct (async, class statement, star import, match)",
+        "rewrite the construct (async, star import, except*)",
     ),
     Refusal(
         "stack-depth",

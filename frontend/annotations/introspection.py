@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import _thread
+import abc
 import builtins
+import collections
 import contextlib
 import copy
 import dataclasses
@@ -14,10 +16,18 @@ import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from magweld.frontend.annotations.model import Annotation, Entry, NativeCall, Rule
+from magweld.frontend.annotations.model import (
+    Annotation,
+    Entry,
+    NativeCall,
+    Result,
+    Rule,
+    Use,
+)
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.rules import attributes
+from magweld.frontend.rules import attributes, class_statements
 from magweld.frontend.rules.functions import note_class
+from magweld.frontend.rules.protocols import read_value
 from magweld.frontend.state.contents import (
     CONTAINERS,
     elements,
@@ -101,6 +111,27 @@ def _fields(observer: Observer, obj: Any) -> list[Any]:
     return elements(namespace.obj)
 
 
+def _namedtuple(observer: Observer, call: NativeCall) -> None:
+    """`collections.namedtuple`: a new class that follows from its arguments."""
+    for argument in (*call.args, *call.kwargs.values()):
+        read_value(observer, argument)
+
+    def own(observer: Observer, stack: list[Any]) -> None:
+        observer.session.graph.own_class(stack[-1])
+
+    observer.after = own
+
+
+def _process_class(observer: Observer, call: NativeCall) -> None:
+    """What the decorator `dataclass` does to a class that the run has made."""
+    cls = call.args[0]
+    graph = observer.session.graph
+    if graph.require(cls).external:
+        raise StopRecordingError("class-write", cls.__qualname__)
+    for name in ("__dataclass_fields__", "__dataclass_params__"):
+        note_class(graph, cls, name)
+
+
 def _globals(observer: Observer, call: NativeCall) -> None:
     """`globals()`: the namespace of the function that is running."""
     observer.session.graph.constant(observer.frame.f_globals)
@@ -113,6 +144,14 @@ INTROSPECTION: Final[tuple[tuple[Any, Entry], ...]] = (
     (builtins.globals, _globals),
     (copy.copy, _copy(deep=False)),
     (copy.deepcopy, _copy(deep=True)),
+    (builtins.__build_class__, class_statements.build_class),
+    (vars(collections)["namedtuple"], _namedtuple),
+    (vars(dataclasses)["_process_class"], _process_class),
+    (type.__new__, class_statements.make_class),
+    (type.__init__, Annotation(rest=Use.KEEP)),
+    (vars(type)["__prepare__"], Annotation(rest=Use.KEEP, result=Result.FRESH)),
+    (vars(object)["__init_subclass__"], Annotation(rest=Use.KEEP)),
+    (vars(abc)["_abc_init"], Annotation(rest=Use.KEEP)),
     (sys.intern, Annotation()),
     (slice.indices, Annotation()),
     (range.index, Annotation()),

@@ -13,6 +13,7 @@ from magweld.frontend.rules import (
     attributes,
     calls,
     class_checks,
+    class_statements,
     containers,
     natives,
     operators,
@@ -115,7 +116,8 @@ def _number(observer: Observer, call: NativeCall) -> None:
 
 def _type(observer: Observer, call: NativeCall) -> None:
     if len(call.args) != 1:
-        raise StopRecordingError("native-class", "type with three arguments")
+        class_statements.make_class(observer, call)
+        return
     if not is_scalar(call.args[0]):
         _graph(observer).require(call.args[0])
 

@@ -119,6 +119,10 @@ class Planner:
         known = self._made.get(id(obj))
         if known is not None:
             return Made(known)
+        kind = self.graph.find(type(obj))
+        if kind is not None and not kind.external:
+            # Its class is another one on every call.
+            raise StopRecordingError("result-object", type(obj).__qualname__)
         recipe = recipe_for(obj)
         if self.graph.lifting is not None:
             recipe = lift_recipe(self.graph.lifting, obj, recipe)

@@ -18,6 +18,7 @@ from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.monitor.stack import NULL, FrameReader
 from magweld.frontend.rules.functions import admit_special, register_function
 from magweld.frontend.rules.natives import apply_entry
+from magweld.frontend.state.mro import is_class
 from magweld.frontend.state.refgraph import RefGraph, Where
 
 # Code of the front end itself is not part of the program, but for the call of it.
@@ -277,7 +278,7 @@ class Session:
         observer = self._observer(frame, code)
         if parent is not None and parent.calls_native:
             observer.native_caller = True
-            self._adopt_delivered(frame, code)
+            self._adopt_delivered(frame, code, parent)
         if parent is not None and self._is_library(code.co_filename):
             observer.anchor = parent.where()
         self._observers[frame] = observer
@@ -291,12 +292,16 @@ class Session:
             return True
         return filename.startswith(_STDLIB) and "site-packages" not in filename
 
-    def _adopt_delivered(self, frame: FrameType, code: CodeType) -> None:
+    def _adopt_delivered(
+        self, frame: FrameType, code: CodeType, parent: Observer
+    ) -> None:
         # Pairs that an iterator has made for a callback; their elements were read.
         for index in range(code.co_argcount):
             value = self.reader.slot(frame, index)
             if type(value) is tuple:
                 self.graph.adopt(value)
+            elif parent.constructing is not None and type(value) is parent.constructing:
+                self._adopt_made(value)  # `__set_name__` gets the class as well
 
     def _adopt_instance(
         self, frame: FrameType, code: CodeType, parent: Observer | None
@@ -306,7 +311,13 @@ class Session:
             return
         instance = self._first_argument(frame, code)
         if type(instance) is parent.constructing:
-            self.graph.adopt(instance)
+            self._adopt_made(instance)
+
+    def _adopt_made(self, obj: Any) -> None:
+        if is_class(obj):
+            self.graph.own_class(obj)
+        else:
+            self.graph.adopt(obj)
 
     def _first_argument(self, frame: FrameType, code: CodeType) -> Any:
         if code.co_argcount == 0:

@@ -48,12 +48,17 @@ _GENERIC_SETTERS: Final = frozenset(
 )
 
 
+_CLASS_SETTERS: Final = (type.__setattr__, type.__delattr__)
+
+
 def write_attribute(observer: Observer, obj: Any, name: str, hook: str) -> None:
     """Record what `obj.name = value` or `del obj.name` goes through."""
     graph = observer.session.graph
     kind = type(obj)
     setter = note_class(graph, kind, hook)
     if is_class(obj):
+        if not graph.require(obj).external and setter in _CLASS_SETTERS:
+            return  # the run has made the class
         raise StopRecordingError("class-write", f"{obj.__name__}.{name}")
     if type(setter) is types.FunctionType:
         register_function(observer.session, setter)

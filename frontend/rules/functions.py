@@ -35,11 +35,22 @@ def note_class(graph: RefGraph, cls: type, name: str, start: type | None = None)
     """
     key = name if start is None else (start, name)
     value = find_in_mro(cls, name) if start is None else find_after(cls, start, name)
-    if not all(is_immutable(base) for base in mro(cls)):
+    made = [base for base in mro(cls) if _is_made(graph, base)]
+    if made:
+        for base in mro(cls):
+            if base not in made:
+                note_class(graph, base, name)
+        graph.adopt(value)
+    elif not all(is_immutable(base) for base in mro(cls)):
         graph.read(graph.constant(cls), Kind.CLASS_ATTRIBUTE, key, value)
     if value is not ABSENT and not is_scalar(value) and graph.find(value) is None:
         graph.constant(value)
     return value
+
+
+def _is_made(graph: RefGraph, cls: type) -> bool:
+    node = graph.find(cls)
+    return node is not None and not node.external
 
 
 def register_function(session: Session, function: Any) -> None:

@@ -46,7 +46,8 @@ def delete_global(observer: Observer, row: Row, stack: list[Any]) -> None:
     before_write(graph, namespace, Extent.DELETION, row.argval)
 
 
-def _cell(observer: Observer, row: Row) -> Node:
+def cell_node(observer: Observer, row: Row) -> Node:
+    """Return the node of the cell that an instruction names."""
     cell = observer.session.reader.slot(observer.frame, row.arg)
     if cell is NULL or type(cell) is not CellType:
         raise StopRecordingError("unknown-object", f"cell of {row.argval}")
@@ -70,18 +71,18 @@ def cell_value(cell: CellType) -> Any:
 
 def load_deref(observer: Observer, row: Row, stack: list[Any]) -> None:
     """LOAD_DEREF."""
-    node = _cell(observer, row)
+    node = cell_node(observer, row)
     observer.session.graph.read(node, Kind.CELL, None, cell_value(node.obj))
 
 
 def load_closure(observer: Observer, row: Row, stack: list[Any]) -> None:
     """LOAD_CLOSURE."""
-    _cell(observer, row)
+    cell_node(observer, row)
 
 
 def store_deref(observer: Observer, row: Row, stack: list[Any]) -> None:
     """STORE_DEREF, DELETE_DEREF."""
-    node = _cell(observer, row)
+    node = cell_node(observer, row)
     lifting = observer.session.graph.lifting
     if lifting is not None:
         lifting.note_store(slot_of(node.obj, Kind.CELL, None))

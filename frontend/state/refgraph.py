@@ -183,6 +183,11 @@ class RefGraph:
             node.constant = known
         return node
 
+    def own_class(self, cls: Any) -> None:
+        """Register a class that the run has made; another run makes another one."""
+        if id(cls) not in self.nodes:
+            self._node(cls, external=False)
+
     def constant(self, obj: Any) -> Node:
         """Register an object whose identity is fixed by other means."""
         node = self.nodes.get(id(obj))

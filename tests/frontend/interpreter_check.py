@@ -5,8 +5,12 @@ Usage: `python interpreter_check.py REPOSITORY`; exits with 0 when all checks ho
 
 from __future__ import annotations
 
+import abc
+import collections
 import functools
 import importlib.util
+import itertools
+import operator
 import sys
 import types
 from pathlib import Path
@@ -106,6 +110,78 @@ def slices(derived, table):
     return values[:2], first, rest, f"{first}-{values[-1]:03d}"
 
 
+def patterns(derived, table):
+    results = []
+    subjects = [[1, 2], (1, 2, 3), {"k": 7, "j": 1}, derived, "abc", 5, None]
+    for subject in [*subjects, table]:
+        match subject:
+            case [a, b]:
+                results.append(a + b)
+            case [first, *rest]:
+                results.append((first, rest))
+            case {"k": value, **more}:
+                results.append((value, len(more)))
+            case Derived(values=[x, *_], first=y):
+                results.append((x, y))
+            case "abc" | "def":
+                results.append("text")
+            case int(n) if n > 3:
+                results.append(n)
+            case _:
+                results.append(None)
+    return results
+
+
+def class_statements(derived, table):
+    scale = 2
+
+    class Local(Base):
+        factor: int = scale * FACTOR
+        names = [len(name) for name in ("a", "bc")]
+
+        def total(self, extra):
+            return super().total(extra) * self.factor + scale
+
+    class Abstract(abc.ABC):
+        kind = table["k"]
+
+        @abc.abstractmethod
+        def missing(self): ...
+
+    Local.added = 1
+    return Local(derived.values).total(Local.added), Local.names, Abstract.kind
+
+
+def resumed(derived, table):
+    def totals():
+        total = 0
+        while True:
+            try:
+                total += yield total
+            except ValueError:
+                return total
+
+    generator = totals()
+    next(generator)
+    for value in derived.values:
+        generator.send(value)
+    try:
+        generator.throw(ValueError())
+    except StopIteration as stop:
+        return stop.value
+
+
+def natives(derived, table):
+    counts = collections.Counter(derived.values)
+    groups = itertools.groupby(derived.values, key=lambda v: v > 1)
+    made = collections.defaultdict(list)
+    made["a"].append(functools.reduce(operator.add, derived.values))
+    view = types.MappingProxyType(table)
+    ordered = sorted(table.items(), key=operator.itemgetter(1))
+    text = f"{derived.values!r:>12}|{view['k']}|{counts!s}"
+    return text, [(k, list(g)) for k, g in groups], made, ordered, len(view)
+
+
 def make_long_jumps():
     """Return a function whose jumps and names need EXTENDED_ARG prefixes."""
     lines = ["def long_jumps(derived, table):", "  x = 0", "  for i in range(3):"]
@@ -141,6 +217,7 @@ def observe(function, *args):
 
 def check_programs():
     programs = [loops, exceptions, comprehensions, calls, closures, slices]
+    programs += [patterns, class_statements, resumed, natives]
     for function in [*programs, make_long_jumps()]:
         expected = function(Derived([1, 2, 3]), {"k": 7})
         for _ in range(3):

@@ -279,7 +279,10 @@ def iterates_iterator(x, it=None):
 
 
 def defines_class(x):
-    class Local:
+    class Meta(type):
+        pass
+
+    class Local(metaclass=Meta):
         k = 2.0
 
     return x * Local.k
@@ -316,7 +319,7 @@ REFUSED = [
     (counts_by_mask, "dynamic-shape"),
     (makes_numpy, "tensor-value"),
     (iterates_iterator, "opaque-iterator"),
-    (defines_class, "opcode"),
+    (defines_class, "native-class"),
     (seeds, None),
     (starts_thread, None),
 ]
