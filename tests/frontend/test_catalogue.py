@@ -46,7 +46,7 @@ def test_break_explains_itself():
     item = Break(CATALOGUE["native-call"], "print", "model.py:3")
     assert str(item) == (
         "native-call at model.py:3: a native function without annotation was called:"
-        " print (keep it out of the traced part, or annotate it for it)"
+        " print (keep it out of the traced part, or annotate it)"
     )
 
 

@@ -9,7 +9,6 @@ import enum
 import functools
 import heapq
 import operator
-import weakref
 from typing import NamedTuple
 
 import pytest
@@ -254,19 +253,6 @@ def heaps(x, s):
     return x * heapq.heappop(heap), heap
 
 
-class Node:
-    """The target of a weak reference."""
-
-    def __init__(self, value):
-        self.value = value
-
-
-def weak(x, s):
-    node = Node(s[0])
-    reference = weakref.ref(node)
-    return x * reference().value, node
-
-
 def iterators(x, s):
     part = iter(s)
     next(part)
@@ -297,7 +283,6 @@ PROGRAMS = [
     contexts,
     exceptions,
     heaps,
-    weak,
     iterators,
 ]
 
