@@ -77,6 +77,16 @@ EXPRESSIONS: dict[str, str] = {
         torch.empty_like({T}).fill_({F})
         {T}.transpose(0, 1).contiguous().t()
         {T}.unsqueeze(0).squeeze(0)
+        FUNCTIONS["neg"]({T})
+        FUNCTIONS.get({Z}, torch.relu)({T})
+        torch.einsum("ij,ij->ij", {T}, {T})
+        {T}.where({M}, {F})
+        torch.stack([{T}, {T}], 0)[{B} * 1]
+        {T}.roll(1, 0)
+        torch.outer({T}.sum(1), {V})
+        F.embedding(torch.tensor([0, {I} % 2]), {T})[:1]
+        {T}.gather(1, torch.tensor([[0], [1]]))[:, :1] + {V}
+        {T}.masked_select({M}).sum() + {T}
     """,
     "V": """
         W
@@ -175,6 +185,21 @@ EXPRESSIONS: dict[str, str] = {
         Child.make({F}).gain
         math.prod({N})
         (lambda a, b=2.0: a * b)({F})
+        CODES.get({I}, {F})
+        CODES.get({B}, {F})
+        CODES[(1, "a")]
+        {{POINT: 1.5}}.get(POINT)
+        {{Mode.PLAIN: 1.0, Mode.DOUBLE: 2.0}}[MODE]
+        WATCHED.twice
+        WATCHED.value
+        len(Watched.seen) * 0.5
+        getattr(ITEMS, "last", {F})
+        SHARED[0][0]
+        QUEUE.maxlen * 1.0
+        [lambda: i * 1.0 for i in range(3)][0]()
+        COUNTS.most_common(1)[0][1] * 0.5
+        sum(ORDERED.values())
+        {T}.sum().item()
     """,
     "I": """
         0
@@ -245,6 +270,19 @@ EXPRESSIONS: dict[str, str] = {
         1.0 <= {F} < 5.0
         any({N}) is True
         {T} is W
+        NUMBERS is NESTED[0]
+        NUMBERS is {N}
+        SHARED[0] is SHARED[1]
+        LAST is OBJ
+        TAGS == {"q", "p"}
+        TAGS.isdisjoint({"a", {Z}})
+        POINT == Point(1.0, 2.0)
+        {I} is True
+        {F} == {I}
+        OBJ == OTHER
+        CFG == Config()
+        type({O}) is Base
+        issubclass(type({O}), Base)
     """,
     "Z": """
         "a"
@@ -466,6 +504,7 @@ CFG.names.append({Z})
 NET.depth = {I} % 3
 NET.train({B})
 ADD.amount = {F}
+global_ = {F}
 WRITE({F})
 print(end="")
 MODE = Mode.DOUBLE
@@ -474,6 +513,28 @@ OBJ.factor = {F}
 {=L} = []
 {=D} = {}
 {=N} = []
+CODES[{I}] = {F}
+CODES[{B}] = {F}
+WATCHED.value = {F}
+ITEMS.append({F})
+SHARED[0] = {N}
+SHARED[0].append({F})
+TAGS |= {{"z", {Z}}}
+ORDERED.popitem()
+COUNTS.subtract({Z})
+QUEUE.extend({N})
+FUNCTIONS["neg"] = {C}
+LAST = (lambda t: t + {F})
+LAST = WATCHED
+LOG.append(CFG)
+LOG.append(functools.partial(power, n={I}))
+LOG.append([NUMBERS, {N}])
+{t}.copy_({T})
+{t}.clamp_(-1.0, 1.0)
+{t}.zero_()
+PAIR[1].mul_({F})
+{=T} = NET.linear.weight
+{=T} = {t}[:1]
 """
 
 COMPOUND = (
@@ -627,6 +688,29 @@ READ.__closure__[1].cell_contents.append(1.0)
 READ.__closure__[1].cell_contents[0] = {F}
 HALF = functools.partial(default, factor=2.0, bias={F})
 produce = lambda items: iter([5.0])
+CODES[True] = {F}
+CODES[1.0] = {F}
+del CODES[2]
+SHARED[1] = [2.0]
+SHARED[0] = SHARED[1]
+WATCHED.value = {F}
+Watched.seen.clear()
+Watched.__getattribute__ = object.__getattribute__
+ITEMS.last = {F}
+FUNCTIONS["neg"] = torch.abs
+Net.forward = lambda self, x: x * 2
+Base.__eq__ = lambda self, other: True
+Base.__bool__ = lambda self: False
+del Child.__getattr__
+Child.__bases__ = (Watched,)
+Config.rate = {F}
+QUEUE = deque([3.0])
+torch.set_default_dtype(torch.float32)
+NET.linear.weight.grad = None
+PAIR[1] = W
+PAIR[1] = W[:]
+W = NET.total
+OBJ.scale = OTHER.scale
 math.sqrt(2.0)
 """
 
@@ -652,6 +736,10 @@ x
 x[:]
 x.t().t()
 x.detach()
+W
+NET.total
+PAIR[1]
+NET.linear.weight
 x.view_as(x)
 torch.ones_like(x)
 """

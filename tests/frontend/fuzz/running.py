@@ -23,6 +23,8 @@ from .generate import Program, Step
 from .world import WORLD
 
 _NAMES = ("x", "y", "k", "flag", "items", "z")
+# Lists that double in each call would take all the time.
+_LONG = 8
 _WORLD = compile(WORLD, "<world>", "exec")
 
 
@@ -55,6 +57,7 @@ class Twin:
         exec(_WORLD, self.space)
         exec(compile(program.source, "<program>", "exec"), self.space)
         self.call: Any = self.space["program"]
+        self.seed = program.seed
 
     def step(self, step: Step, number: int, last: bool) -> tuple[Ending, Description]:
         """Change the state, make arguments, call; return what came of it.
@@ -66,6 +69,9 @@ class Twin:
         changed = [
             run(lambda text=text: exec(text, self.space)) for text in step.changes
         ]
+        for value in (*self.space.values(), self.space["OBJ"].__dict__.get("items")):
+            if isinstance(value, list):
+                del value[_LONG:]
         locals_: dict[str, Any] = {}
         for name, text in zip(_NAMES, step.arguments, strict=True):
             locals_[name] = eval(text, self.space, locals_)
@@ -74,6 +80,8 @@ class Twin:
             ending = run(lambda: self.call(*arguments))
         if isinstance(ending.error, CheckError):
             raise ending.error
+        if self.seed % 2:
+            differentiate(ending.result)
         return ending, self.describe(ending, arguments, changed, last)
 
     def describe(
@@ -92,6 +100,14 @@ class Twin:
                 *generator_states(),
             ]
         )
+
+
+def differentiate(result: Any) -> None:
+    """Run backward from the tensors of a result; the gradients are state."""
+    items = result if isinstance(result, (tuple, list)) else [result]
+    for item in items:
+        if isinstance(item, torch.Tensor) and item.requires_grad:
+            run(lambda item=item: item.sum().backward())
 
 
 def shown(error: BaseException | None) -> str | None:

@@ -27,6 +27,9 @@ COUNTS = Counter("aab")
 GROUPS = defaultdict(list, a=[1.0])
 LOG = []
 CONSTANT = (1.0, (2.0, 3.0))
+CODES = {1: 2.0, 2: 3.0, (1, "a"): 4.0}
+SHARED = [NUMBERS, NUMBERS]
+FUNCTIONS = {"relu": torch.relu, "neg": lambda t: -t}
 
 
 class Mode(enum.Enum):
@@ -157,6 +160,35 @@ class Adder:
 
 
 ADD = Adder(1.0)
+
+
+class Watched:
+    limit = 3
+    seen = []
+
+    def __init__(self):
+        self.value = 1.0
+
+    def __setattr__(self, name, value):
+        self.seen.append(name)
+        object.__setattr__(self, name, value)
+
+    def __getattribute__(self, name):
+        if name == "twice":
+            return object.__getattribute__(self, "value") * 2
+        return object.__getattribute__(self, name)
+
+
+WATCHED = Watched()
+
+
+class Items(list):
+    def append(self, value):
+        super().append(value)
+        self.last = value
+
+
+ITEMS = Items([1.0])
 
 
 class Net(nn.Module):
