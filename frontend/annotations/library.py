@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import contextvars
 import inspect
+import sys
 import weakref
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final
@@ -47,14 +48,22 @@ def _signature(observer: Observer, call: NativeCall) -> None:
     observer.after = attributes.adopt_top
 
 
+# The node, the variable `value` and the argument of `getrefcount`.
+_OWN_REFERENCES: Final = 3
+
+
 def _dereference(observer: Observer, call: NativeCall) -> None:
     graph = _graph(observer)
     reference = call.args[0]
-    made = not graph.require(reference).external
-    if made or graph.snapshots or graph.slot_snapshots:
-        # The record of the run itself may be what keeps the object alive.
-        raise StopRecordingError("read-after-write", "a weak reference")
     value = weakref.ref.__call__(reference)
+    node = graph.find(value)
+    if node is not None and not node.external:
+        held = sys.getrefcount(value) > _OWN_REFERENCES
+    else:
+        held = not graph.snapshots and not graph.slot_snapshots
+    if not held:
+        # The recording itself may be what keeps the object alive.
+        raise StopRecordingError("read-after-write", "a weak reference")
     graph.read(graph.require(reference), Kind.REFERENT, None, value)
 
 
