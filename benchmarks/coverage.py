@@ -3,6 +3,8 @@
 A model runs eagerly, then three times through the front end: recorded, repeated with
 equal inputs, and with fresh inputs of the same shape. It is
     full    one graph, no break, all three results right, two hits
+    settled as full, but the first call filled a cache of the model that the program
+            asks, so the second call was recorded as well and only the third was a hit
     broken  right results, but breaks or more than one graph
     wrong   a result, an argument or a buffer differs from eager
     error   the front end raised, or ran out of time or memory

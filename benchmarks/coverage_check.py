@@ -15,7 +15,7 @@ import numpy
 import torch
 from coverage_compare import compare
 
-from magweld import frontend
+from magweld.frontend import trace
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 Inputs = Callable[[], Arguments]
@@ -50,7 +50,7 @@ class Magweld:
     """The front end of this project."""
 
     def __init__(self, model: torch.nn.Module, backend: str) -> None:
-        self.traced = frontend.trace(model, backend=backend)
+        self.traced = trace(model, backend=backend)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the model."""
@@ -181,7 +181,11 @@ def _check_front_end(
     wrong = [f"call {i + 1}: {text}" for i, (text, _) in enumerate(pairs) if text]
     if wrong:
         row["result"], row["why"] = "wrong", "; ".join(wrong)[:600]
-    elif graphs == [1, 1, 1] and not row["breaks"]:
+    elif row["breaks"]:
+        row["result"] = "broken"
+    elif graphs == [1, 1, 1]:
         row["result"] = "full"
+    elif graphs == [1, 2, 2]:
+        row["result"] = "settled"
     else:
         row["result"] = "broken"

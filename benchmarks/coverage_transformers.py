@@ -9,11 +9,15 @@ from typing import Any
 
 import torch
 import transformers
+import transformers.generation
+import transformers.masking_utils
+import transformers.modeling_utils
 from coverage_check import Arguments, Case, Inputs
 from transformers.models.auto import modeling_auto as auto
 
 VOCABULARY = 128
 LENGTH = 12
+LARGEST = 30_000_000  # parameters
 # Names of sizes in configurations with the value that makes a small model.
 _SMALL: dict[int, str] = {
     VOCABULARY: "vocab_size decoder_vocab_size text_vocab_size",
@@ -109,21 +113,32 @@ _KINDS: dict[str, Shape] = {
 _FEW = ("bloom", "gemma2", "gpt2", "gpt_neox", "llama", "mistral", "opt", "qwen3")
 
 
-def _sizes(kind: type) -> dict[str, Any]:
-    known = vars(kind())
+def _settings(kind: type) -> dict[str, Any]:
+    """Return small sizes for a configuration and for those that it consists of."""
+    default = kind()
+    known = vars(default)
     wanted = {name: n for n, names in _SMALL.items() for name in names.split()}
-    return {
+    found: dict[str, Any] = {
         name: value
         for name, value in wanted.items()
         if isinstance(known.get(name), int) or name in kind.attribute_map
     }
+    for name in kind.sub_configs:
+        part = getattr(default, name, None)
+        if part is not None:
+            found[name] = {"model_type": part.model_type, **_settings(type(part))}
+    return found
 
 
 def _build(model_type: str, shape: Shape) -> tuple[torch.nn.Module, Inputs]:
     kind = type(transformers.AutoConfig.for_model(model_type))
-    config = kind(**{**_sizes(kind), **shape.settings})
+    config = kind(**{**_settings(kind), **shape.settings})
     name = shape.mapping[model_type]
     name = name if isinstance(name, str) else name[0]
+    with torch.device("meta"):
+        size = sum(p.numel() for p in getattr(transformers, name)(config).parameters())
+    if size > LARGEST:
+        raise ValueError(f"{size} parameters in spite of the small sizes")
     model = getattr(transformers, name)(config)
     model.eval()
 

@@ -215,7 +215,7 @@ def _finish(
             outputs.append(node)
         return outputs.index(node)
 
-    planner = Planner(session.graph, output_of)
+    planner = Planner(session.graph, output_of, session.effects)
     root = session.root.result if isinstance(session, LiftingSession) else None
     mock = planner.plan(result, root)
     settled = _settle(session, recorder)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from magweld.frontend.annotations.copies import COPIES
 from magweld.frontend.annotations.dicts import DICTS
+from magweld.frontend.annotations.effects import EFFECTS
 from magweld.frontend.annotations.introspection import INTROSPECTION
 from magweld.frontend.annotations.iterators import ITERATOR_RULES
 from magweld.frontend.annotations.library import LIBRARY_RULES
@@ -33,5 +35,7 @@ CORE: Final[tuple[tuple[Any, Entry], ...]] = (
     *OPERATORS,
     *LIBRARY_RULES,
     *OBJECTS,
+    *COPIES,
+    *EFFECTS,
     *INTROSPECTION,
 )

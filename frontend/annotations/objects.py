@@ -27,6 +27,7 @@ from magweld.frontend.rules import attributes, natives
 from magweld.frontend.rules.protocols import iterate, read_referent, read_value
 from magweld.frontend.state.contents import Extent, before_write
 from magweld.frontend.state.natives import before_buffer_write, read_content
+from magweld.frontend.state.refgraph import Kind
 
 if TYPE_CHECKING:
     from magweld.frontend.monitor.observer import Observer
@@ -83,8 +84,19 @@ def _write_buffer(observer: Observer, call: NativeCall) -> None:
     observer.after = attributes.adopt_top
 
 
+def is_free(lock: Any) -> bool:
+    """Return whether taking a lock would not wait."""
+    taken: bool = lock.acquire(False)
+    if taken:
+        lock.release()
+    return taken
+
+
 def _lock(observer: Observer, call: NativeCall) -> None:
-    """A lock that is taken and released by the run leaves no trace."""
+    """A lock that is taken and released by the run leaves no trace.
+
+    A hit does not take it, so it must be free then.
+    """
     lock = call.args[0]
     graph = observer.session.graph
     graph.require(lock)
@@ -97,6 +109,9 @@ def _lock(observer: Observer, call: NativeCall) -> None:
             raise StopRecordingError("native-call", "a lock that stays taken")
 
     if not call.name.endswith(("release", "__exit__")):
+        if not is_free(lock):
+            raise StopRecordingError("native-call", call.name)
+        graph.read(graph.require(lock), Kind.ANSWER, is_free, True)
         graph.checks.append(check)
 
 

@@ -48,6 +48,8 @@ _FOLLOWING: Final = (
 
 # Answers follow from process-wide flags; each is asked again on every call.
 _QUERIES: Final = (
+    "_is_any_autocast_enabled",
+    "_is_autocast_available",
     "_get_cudnn_enabled",
     "_get_default_device",
     "_get_deterministic_algorithms_warn_only",
@@ -95,12 +97,18 @@ def _refuse_random(observer: Observer, call: NativeCall) -> None:
 TORCH: Final[tuple[tuple[Any, Entry], ...]] = (
     *((native, _FOLLOWS) for native in _named(_FOLLOWING)),
     *((native, query(native)) for native in _named(_QUERIES)),
+    # Sets of tensors tell them apart by identity, which is guarded.
+    (torch.Tensor.__hash__, _FOLLOWS),
     # Hands the call to the recorder, which reads the arguments itself.
     (torch.overrides.handle_torch_function, _FOLLOWS),
     (torch.overrides.has_torch_function, _FOLLOWS),
     (torch.overrides.has_torch_function_unary, _FOLLOWS),
     (torch.overrides.has_torch_function_variadic, _FOLLOWS),
     (torch.device, Annotation()),
+    (torch.finfo, Annotation()),
+    (torch.iinfo, Annotation()),
+    (torch.dtype.to_complex, Annotation()),
+    (torch.dtype.to_real, Annotation()),
     (torch.Size, Annotation((Use.CONTENT,), result=Result.FRESH)),
     *(
         (method, Annotation((Use.CONTENT,), result=Result.FRESH))

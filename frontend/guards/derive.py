@@ -93,6 +93,7 @@ def _guard_classes(builder: Builder, graph: RefGraph) -> None:
 def _guard_identities(builder: Builder, graph: RefGraph) -> None:
     for (left, right), where in graph.identities.items():
         builder.distinct(graph.nodes[left], graph.nodes[right], where)
+    _guard_members(builder, graph)
     external = [
         node for node in graph.nodes.values() if node.external and not node.constant
     ]
@@ -104,6 +105,25 @@ def _guard_identities(builder: Builder, graph: RefGraph) -> None:
         for other in external:
             if other is not node and type(other.obj) is type(node.obj):
                 builder.distinct(node, other, None)
+
+
+def _guard_members(builder: Builder, graph: RefGraph) -> None:
+    for node in list(graph.nodes.values()):
+        if not node.external and type(node.obj) in (set, frozenset, dict):
+            # The number of elements tells how many different objects came in.
+            graph.distinct_members(node.obj, tuple(node.obj))
+    groups = {tuple(group) for group in graph.members.values()}
+    for keys in groups:
+        nodes = [graph.nodes[key] for key in keys]
+        if sum(not node.constant for node in nodes) > 0 and len(nodes) > 1:
+            path = f"elements of a set: {', '.join(map(path_of, nodes[:2]))}, ..."
+            expected = "pairwise distinct"
+            builder.external(Category.ALIAS, path, expected, all_distinct, nodes)
+
+
+def all_distinct(*objects: Any) -> bool:
+    """Return whether no object appears twice."""
+    return len(set(map(id, objects))) == len(objects)
 
 
 def _guard_tensors(

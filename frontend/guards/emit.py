@@ -231,6 +231,10 @@ _NATIVES: Final[dict[Kind, Any]] = {
 }
 
 
+def _answer(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
+    return call(names.constant(edge.key), base)
+
+
 def _field(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
     return ast.Attribute(base, _FIELDS.get(edge.kind, edge.key), ast.Load())
 
@@ -258,6 +262,7 @@ _FETCHES: Final = {
     Kind.QUERY: _query,
     Kind.SELF: _itself,
     **dict.fromkeys(_NATIVES, _native),
+    Kind.ANSWER: _answer,
 }
 
 

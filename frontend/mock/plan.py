@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextvars
 import types
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -40,11 +40,13 @@ class Planner:
         graph: What the run has met and written.
         output_of: Gives for a tensor that the run made the number of a graph output,
             None for any other object.
+        effects: Steps that repeat what the run did outside of the program.
         fetched: External objects that a hit needs, in order.
     """
 
     graph: RefGraph
     output_of: Callable[[Any], int | None]
+    effects: Sequence[steps.Step] = ()
     fetched: list[Node | Expression] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -77,7 +79,7 @@ class Planner:
         for (key, descriptor), before in self.graph.slot_snapshots.items():
             writes += self._slot_write(self.graph.nodes[key], descriptor, before)
         self._fill()
-        everything = (*self._makes, *self._fills, *writes)
+        everything = (*self._makes, *self._fills, *self.effects, *writes)
         return Mock(everything, source, len(self._made))
 
     def source(self, obj: Any) -> steps.Source:

@@ -8,8 +8,15 @@ from collections.abc import Callable
 from types import CellType, CodeType, FrameType, FunctionType, MethodType
 from typing import Any, Final, Protocol
 
-from magweld.frontend.annotations.model import AnnotationTable, Entry, NativeCall
+from magweld.frontend.annotations.model import (
+    Annotation,
+    AnnotationTable,
+    Entry,
+    NativeCall,
+    Use,
+)
 from magweld.frontend.catalogue import Break, StopRecordingError
+from magweld.frontend.mock.steps import Call
 from magweld.frontend.monitor.code_table import CodeTables
 from magweld.frontend.monitor.control import Control
 from magweld.frontend.monitor.entry import call_entry
@@ -24,6 +31,7 @@ from magweld.frontend.state.refgraph import RefGraph, Where
 # Code of the front end itself is not part of the program, but for the call of it.
 OWN_CODE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 ENTRY: Final = call_entry.__code__
+_READS_NOTHING: Final = Annotation(rest=Use.KEEP)
 _STDLIB: Final = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 
 
@@ -100,6 +108,7 @@ class Session:
     Attributes:
         graph: What the run has met and read.
         stopped: Why the recording ended early; None while it goes on.
+        effects: Steps that repeat what the run does outside of the program.
         quiet: Observer whose current instruction runs unobserved code.
     """
 
@@ -116,6 +125,7 @@ class Session:
         self.operators: OperatorLayer = operators or NoOperators()
         self.graph = RefGraph(locate=self.where)
         self.stopped: Break | None = None
+        self.effects: list[Call] = []
         self.quiet: Observer | None = None
         self.registered: set[int] = set()
         self.control: Control | None = None
@@ -224,6 +234,8 @@ class Session:
         try:
             observer = self._observers.get(frame)
             if observer is None:
+                if self._is_opaque(frame):
+                    return None
                 observer = self._admit(frame, code)
             else:
                 observer.resume(frame.f_lasti)
@@ -263,6 +275,14 @@ class Session:
                 self.control.leave(observer)
             except StopRecordingError as stop:
                 self.stop(stop)
+
+    def _is_opaque(self, frame: FrameType) -> bool:
+        # Native code calls an annotated function, e.g. a hash, that reads nothing.
+        function = self.reader.function(frame)
+        if self.annotations.find(function) != _READS_NOTHING:
+            return False
+        self.quiet = self.current
+        return True
 
     def _admit(self, frame: FrameType, code: CodeType) -> Observer:
         function = self.reader.function(frame)

@@ -235,7 +235,7 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         if func is torch.tensor:
             args, kwargs = self.tensors.constant_data(args, kwargs, result)
         node = self._create(func, name, args, kwargs)
-        if kind is CallKind.VALUE or (self.watch.reads and not holds_tensor(result)):
+        if kind is CallKind.VALUE or (self.watch.reads and _is_value(result)):
             self._tested = args[0] if name == "__bool__" else None
             self._read_value(node, "tensor-value", result)
             return
@@ -306,3 +306,8 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
 
     def _memory(self) -> Memory:
         return Memory(self.tensors.storage, self.tensors.is_stale)
+
+
+def _is_value(result: Any) -> bool:
+    # An assignment may read an index; it results in nothing.
+    return result is not None and not holds_tensor(result)

@@ -14,7 +14,7 @@ from magweld.frontend.state.contents import namespace_of, read_all, read_item
 from magweld.frontend.state.lookup import Found, Lookup, instance_dict, lookup
 from magweld.frontend.state.mro import ABSENT, is_class, is_immutable
 from magweld.frontend.state.refgraph import Kind, RefGraph
-from magweld.frontend.state.values import is_scalar
+from magweld.frontend.state.values import is_immutable_value, is_scalar
 
 if TYPE_CHECKING:
     from magweld.frontend.monitor.observer import Observer
@@ -148,7 +148,7 @@ def read_slot(graph: RefGraph, obj: Any, descriptor: Any) -> None:
 
 
 def _read_slot(observer: Observer, obj: Any, name: str, found: Found) -> None:
-    if found.value in _FIXED_GETTERS:
+    if found.value in _FIXED_GETTERS or is_immutable_value(obj):
         observer.after = adopt_top
         return
     read_slot(observer.session.graph, obj, found.value)
@@ -156,7 +156,7 @@ def _read_slot(observer: Observer, obj: Any, name: str, found: Found) -> None:
 
 def _read_native(observer: Observer, obj: Any, name: str, found: Found) -> None:
     session = observer.session
-    if found.value in _FIXED_GETTERS or is_scalar(obj):
+    if found.value in _FIXED_GETTERS or is_immutable_value(obj):
         observer.after = adopt_top
         return
     if found.value in _FIELD_GETTERS:

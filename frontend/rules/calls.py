@@ -89,7 +89,7 @@ def _spread(observer: Observer, function: Any, args: Any) -> Arguments:
     # recorded with those that arrive.
     inner = function.__func__ if type(function) is types.MethodType else function
     operator = observer.session.operators.is_operator(unbind(inner)[0])
-    if type(inner) is not types.FunctionType and not operator:
+    if not operator and not _runs_observed(observer, function):
         raise StopRecordingError("native-call", "call with an iterable of arguments")
     if observer.session.operators.is_tensor(type(args)):
         # Python code around operators, run by the call itself.
@@ -105,6 +105,19 @@ _KNOWN_CONTENT: Final = (
     range,
     *map(type, (_DICT.keys(), _DICT.values(), _DICT.items())),
 )
+
+
+def _runs_observed(observer: Observer, function: Any) -> bool:
+    kind = type(function)
+    if kind is types.MethodType:
+        return _runs_observed(observer, function.__func__)
+    if kind is types.FunctionType:
+        return observer.session.annotations.find(function) is None
+    if kind in _BY_TYPE or is_class(function):
+        return False
+    if find_in_mro(kind, "_magweld_target") is not ABSENT:
+        return False
+    return type(find_in_mro(kind, "__call__")) is types.FunctionType
 
 
 def call_object(
@@ -157,7 +170,7 @@ def _call_cached(
     # By its decorator such a function is a function of its arguments.
     observer.session.graph.require(function)
     for argument in (*args, *kwargs.values()):
-        read_value(observer, argument)
+        _read_cache_key(observer, argument)
     observer.session.quiet = observer
 
     def check(observer: Observer, stack: list[Any]) -> None:
@@ -166,6 +179,18 @@ def _call_cached(
             raise StopRecordingError("native-call", "cached function with objects")
 
     observer.after = check
+
+
+def _read_cache_key(observer: Observer, argument: Any) -> None:
+    kind = type(argument)
+    by_identity = (
+        find_in_mro(kind, "__hash__") is object.__hash__
+        and find_in_mro(kind, "__eq__") is object.__eq__
+    )
+    if by_identity and not is_scalar(argument):
+        observer.session.graph.hold(argument)
+    else:
+        read_value(observer, argument)
 
 
 def call_class(

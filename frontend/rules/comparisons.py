@@ -144,6 +144,8 @@ def contains(observer: Observer, container: Any, item: Any) -> None:
         read_through(observer, container)
     else:
         read_all(observer.session.graph, container)
+        members = (*elements(container), item)
+        observer.session.graph.distinct_members(container, members)
     _check_comparable(observer, container, item)
 
 

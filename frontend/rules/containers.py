@@ -33,7 +33,6 @@ from magweld.frontend.state.contents import (
 )
 from magweld.frontend.state.mro import ABSENT
 from magweld.frontend.state.natives import before_buffer_write, is_buffer
-from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_scalar
 
 if TYPE_CHECKING:
@@ -51,17 +50,8 @@ def load_variadic(observer: Observer, row: Row, stack: list[Any]) -> None:
 
 
 def load_constant(observer: Observer, row: Row, stack: list[Any]) -> None:
-    """LOAD_CONST of a tuple, a frozen set or code: the code holds it, as it is."""
-    _hold_constant(observer.session.graph, row.argval)
-
-
-def _hold_constant(graph: RefGraph, value: Any) -> None:
-    if type(value) in (tuple, frozenset):
-        graph.constant(value).owned = True
-        for item in value:
-            _hold_constant(graph, item)
-    else:
-        graph.adopt(value)
+    """LOAD_CONST of a tuple: functions of one module share it, and what they set."""
+    observer.session.graph.literal(row.argval)
 
 
 def extend(observer: Observer, row: Row, stack: list[Any]) -> None:

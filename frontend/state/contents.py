@@ -11,7 +11,12 @@ from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import ABSENT
 from magweld.frontend.state.refgraph import Kind, Node, RefGraph
-from magweld.frontend.state.values import is_identity, is_plain_key, is_scalar
+from magweld.frontend.state.values import (
+    SCALAR_TYPES,
+    is_identity,
+    is_plain_key,
+    is_scalar,
+)
 
 SEQUENCES = (list, tuple, deque)
 SETS = (set, frozenset)
@@ -84,7 +89,18 @@ def read_item(graph: RefGraph, obj: Any, key: Any) -> None:
     if is_identity(key):
         graph.constant(key)
     node = graph.require(obj)
+    if type(key) not in SCALAR_TYPES and graph.find(key) is not None:
+        _compare_key(graph, node, key)
     graph.read(node, Kind.ITEM, key, dict.get(obj, key, ABSENT))
+
+
+def _compare_key(graph: RefGraph, node: Node, key: Any) -> None:
+    # An object as key is found by identity: in a dict of the program, the key must be
+    # this object; in one that the run has made, another object than the keys in it.
+    if node.external:
+        graph.hold(key)
+    else:
+        graph.distinct_members(node.obj, (*dict.keys(node.obj), key))
 
 
 def read_keys(graph: RefGraph, obj: Any) -> None:

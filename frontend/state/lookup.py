@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import functools
 import types
 from enum import Enum, auto
 from typing import Any, Final, NamedTuple
@@ -77,6 +78,7 @@ _BY_DESCRIPTOR_TYPE: Final = {
     types.MethodDescriptorType: Lookup.NATIVE_METHOD,
     types.WrapperDescriptorType: Lookup.NATIVE_METHOD,
     types.ClassMethodDescriptorType: Lookup.NATIVE_METHOD,
+    functools._lru_cache_wrapper: Lookup.NATIVE_METHOD,
     types.GetSetDescriptorType: Lookup.NATIVE_GETTER,
     types.MemberDescriptorType: Lookup.SLOT,
     _TUPLE_GETTER: Lookup.TUPLE_FIELD,
@@ -183,6 +185,13 @@ def _lookup_class(cls: type, name: str) -> Found:
     return Found(Lookup.ABSENT if hook is ABSENT else Lookup.OPAQUE, ABSENT)
 
 
+_UNBOUND_THEMSELVES: Final = (
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    functools._lru_cache_wrapper,
+)
+
+
 def _unbound(value: Any) -> Found:
     # Reading through the class calls `__get__(None, cls)`: these return themselves.
     found = describe(value)
@@ -195,7 +204,7 @@ def _unbound(value: Any) -> Found:
     )
     if found.how in selfless:
         return Found(Lookup.CLASS_VALUE, value)
-    if type(value) in (types.MethodDescriptorType, types.WrapperDescriptorType):
+    if type(value) in _UNBOUND_THEMSELVES:
         return Found(Lookup.CLASS_VALUE, value)
     return found
 

@@ -52,6 +52,8 @@ def describe(edge: Edge) -> str:
         return f"{base}[{edge.key!r}]"
     if edge.kind is Kind.QUERY:
         return f"{base}({', '.join(map(repr, edge.key))})"
+    if edge.kind is Kind.ANSWER:
+        return f"{base}.{edge.key.__name__}()"
     if edge.kind is Kind.CLOSURE:
         return f"{base}.__closure__[{edge.key}]"
     return f"{base}.{_key_name(edge.key)}"

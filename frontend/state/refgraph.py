@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from types import CodeType, FunctionType, GeneratorType
@@ -45,6 +45,7 @@ class Kind(Enum):
     CONTENT = auto()  # all that a native object consists of, e.g. an array
     SELF = auto()  # the object itself, whose identity matters
     REFERENT = auto()  # what a weak reference or a mapping proxy stands for
+    ANSWER = auto()  # what a native method without effects says of its object
 
 
 class Where(NamedTuple):
@@ -95,7 +96,7 @@ class Node:
         self.constant = False
         self.name = ""
         self.written: dict[Any, bool] = {}
-        self.owned = not external
+        self.owned = not external or (type(obj) is tuple and not obj)
         self.appended = False
 
 
@@ -130,6 +131,7 @@ class RefGraph:
         nodes: All known objects by id.
         edges: Guarded reads in the order in which they happened.
         identities: Pairs of external objects compared with `is` and found different.
+        members: External objects that were compared by identity in one container.
         snapshots: Content of external containers before the first write.
         slot_snapshots: Values behind member descriptors before the first write.
         set_states: Elements of external sets before each write.
@@ -144,6 +146,7 @@ class RefGraph:
     nodes: dict[int, Node] = field(default_factory=dict)
     edges: dict[tuple[int, Kind, Any], Edge] = field(default_factory=dict)
     identities: dict[tuple[int, int], Where | None] = field(default_factory=dict)
+    members: dict[int, dict[int, Node]] = field(default_factory=dict)
     snapshots: dict[int, Any] = field(default_factory=dict)
     slot_snapshots: dict[tuple[int, Any], Any] = field(default_factory=dict)
     set_states: dict[int, list[list[Any]]] = field(default_factory=dict)
@@ -195,6 +198,19 @@ class RefGraph:
             node = self.nodes[id(obj)] = Node(obj, external=True)
             node.constant = True
         return node
+
+    def literal(self, obj: Any) -> None:
+        """Register a constant of a code object, which holds nothing but constants.
+
+        State that shares the object is then guarded by identity.
+        """
+        if is_scalar(obj) or is_identity(obj):
+            return
+        node = self.constant(obj)
+        if node.external:
+            node.constant = node.owned = True
+        for item in obj if type(obj) in (tuple, frozenset) else ():
+            self.literal(item)
 
     def root(self, obj: Any, name: str) -> Node | None:
         """Register an argument; the first of two names of one object is its path."""
@@ -260,7 +276,7 @@ class RefGraph:
             node.obj = node.edge = None
         for content in (self.nodes, self.edges, self.snapshots, self.slot_snapshots):
             content.clear()
-        for more in (self.identities, self.set_states, self.pinned):
+        for more in (self.identities, self.members, self.set_states, self.pinned):
             more.clear()
 
     def _node(self, obj: Any, external: bool) -> Node:
@@ -296,6 +312,20 @@ class RefGraph:
         """Record that the identity of two scalars was compared."""
         if type(left) is type(right) and is_scalar(left):
             self.pinned.update({id(left): left, id(right): right})
+
+    def distinct_members(self, container: Any, objects: Iterable[Any]) -> None:
+        """Record that objects were told apart by identity, as elements of a set are."""
+        group = self.members.setdefault(id(container), {})
+        for obj in objects:
+            node = self.nodes.get(id(obj))
+            if node is not None and node.external:
+                group[id(obj)] = node
+
+    def hold(self, obj: Any) -> None:
+        """Have the identity of an external object guarded, so a record may hold it."""
+        node = self.require(obj)
+        if node.external:
+            node.constant = True
 
     def _edge(self, container: Node, kind: Kind, key: Any, value: Any) -> Edge:
         fixed = kind in _VALUE_KINDS or kind is Kind.SELF

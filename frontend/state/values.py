@@ -51,7 +51,10 @@ _NUMPY_SCALARS: Final = """
     float16 float32 float64 longdouble complex64 complex128 clongdouble
 """
 _VALUE_TYPE_NAMES: Final = frozenset(
-    {("torch", "device"), *(("numpy", name) for name in _NUMPY_SCALARS.split())}
+    {
+        *(("torch", name) for name in ("device", "finfo", "iinfo")),
+        *(("numpy", name) for name in _NUMPY_SCALARS.split()),
+    }
 )
 _VALUE_NAMES: Final = frozenset(name for _, name in _VALUE_TYPE_NAMES)
 _IDENTITY_TYPE_NAMES: Final = frozenset(
@@ -72,6 +75,14 @@ def is_scalar(obj: object) -> bool:
     kind = type(obj)
     return kind in SCALAR_TYPES or (
         kind.__name__ in _VALUE_NAMES and _name_of(kind) in _VALUE_TYPE_NAMES
+    )
+
+
+def is_immutable_value(obj: object) -> bool:
+    """Return whether all native attributes of `obj` follow from what is guarded."""
+    kind = type(obj)
+    return is_scalar(obj) or (
+        kind.__module__ == "torch" and _name_of(kind) in _IDENTITY_TYPE_NAMES
     )
 
 
@@ -103,6 +114,8 @@ def is_identity(obj: object) -> bool:
         return True
     if issubclass(kind, enum.Enum) or kind.__module__ == "typing":
         return True
+    if kind is tuple and not obj:
+        return True  # there is only one
     if kind.__module__ in _IDENTITY_MODULES and _name_of(kind) in _IDENTITY_TYPE_NAMES:
         return True
     if kind.__module__ == "numpy.dtypes":

@@ -240,7 +240,8 @@ def check_reads():
 def check_refusals():
     from magweld.frontend.monitor.events import event_source
 
-    for function in (functools.partial(print, end=""), lambda: iter([]).__reduce__()):
+    printing = functools.partial(print, end="", file=sys.stderr)
+    for function in (printing, lambda: iter([]).__reduce__()):
         session = make_session()
         session.run(event_source(), function, (), {})
         assert session.stopped is not None, function

@@ -29,3 +29,35 @@ def test_operator_is_recorded(checker: Any, name: str) -> None:
     check = checker(OPERATORS[name])
     assert check(torch.randn(3)) == "record"
     assert check(torch.randn(3)) == "hit"
+
+
+LOOKING: dict[str, Callable[[Any, Any], Any]] = {
+    "one_hot": lambda x, i: torch.nn.functional.one_hot(i, 4),
+    "one_hot of as many": lambda x, i: torch.nn.functional.one_hot(i),
+    "element": lambda x, i: x[i] + x[:, i],
+    "store": lambda x, i: x.clone().index_fill(0, i, 0.0)[i],
+    "full": lambda x, i: torch.full((2,), i) + x[0, 0],
+    "slice": lambda x, i: x[:i],
+    "range": lambda x, i: torch.arange(i),
+}
+
+
+@pytest.mark.parametrize("name", LOOKING)
+def test_operator_that_looks_at_values(checker: Any, name: str) -> None:
+    check = checker(LOOKING[name])
+    check(torch.randn(4, 4), torch.tensor(1))
+    check(torch.randn(4, 4), torch.tensor(2))
+    assert check(torch.randn(4, 4), torch.tensor(3)) == "hit"
+
+
+def test_an_element_is_a_view(checker: Any) -> None:
+    def program(x: Any, i: Any) -> Any:
+        y = x.clone()
+        y[i] = 0.0
+        row = y[i]
+        row += 5.0
+        return y, row
+
+    check = checker(program)
+    assert check(torch.randn(4, 4), torch.tensor(1)) == "record"
+    assert check(torch.randn(4, 4), torch.tensor(2)) == "hit"

@@ -1,0 +1,157 @@
+"""Annotations of effects outside of the program: what it prints, warns and logs.
+
+A hit repeats them after its graph, with the texts of the recorded run: whatever the
+texts were made of is guarded.
+"""
+
+from __future__ import annotations
+
+import _warnings
+import builtins
+import logging
+import sys
+import types
+import warnings
+from typing import TYPE_CHECKING, Any, Final
+
+from magweld.frontend.annotations.model import Entry, NativeCall
+from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.mock.steps import Call, Constant
+from magweld.frontend.rules.functions import note_class
+from magweld.frontend.rules.protocols import read_value
+from magweld.frontend.state.contents import builtin_base
+from magweld.frontend.state.mro import is_class, is_immutable
+from magweld.frontend.state.values import is_identity, is_scalar
+
+if TYPE_CHECKING:
+    from magweld.frontend.monitor.observer import Observer
+
+
+def _read_text(observer: Observer, obj: Any) -> str:
+    """Return the text of an object whose text follows from what is guarded."""
+    _read_plain(observer, obj)
+    return str(obj)
+
+
+def _read_plain(observer: Observer, obj: Any) -> None:
+    nested = builtin_base(obj) in _TEXTUAL and is_immutable(type(obj))
+    identity = is_identity(obj) and is_immutable(type(type(obj)))
+    if not (nested or identity or is_scalar(obj)):
+        raise StopRecordingError("opaque-value", type(obj).__qualname__)
+    read_value(observer, obj)
+    for item in obj if nested else ():
+        _read_plain(observer, item)
+    for item in obj.values() if type(obj) is dict else ():
+        _read_plain(observer, item)
+
+
+_TEXTUAL: Final = (list, tuple, dict)
+
+
+def _check_untouched(observer: Observer, *namespaces: types.ModuleType) -> None:
+    # Where the text goes is decided again by the hit, after the program's own writes.
+    for namespace in namespaces:
+        if id(namespace.__dict__) in observer.session.graph.snapshots:
+            raise StopRecordingError("native-call", f"redirected {namespace.__name__}")
+
+
+def print_text(text: str, end: str) -> None:
+    """Print a text again."""
+    print(text, end=end)
+
+
+def _print(observer: Observer, call: NativeCall) -> None:
+    if call.kwargs.keys() - {"sep", "end", "flush"}:
+        raise StopRecordingError("native-call", "print to a file")
+    _check_untouched(observer, sys)
+    for value in call.kwargs.values():
+        read_value(observer, value)
+    separator, end = call.kwargs.get("sep"), call.kwargs.get("end")
+    text = (" " if separator is None else separator).join(
+        [_read_text(observer, obj) for obj in call.args]
+    )
+    ending = "\n" if end is None else end
+    observer.session.quiet = observer  # the stream may be Python code
+    step = Call(print_text, Constant(text), (Constant(ending),))
+    observer.session.effects.append(step)
+
+
+def warn_again(
+    text: str,
+    category: type[Warning],
+    filename: str,
+    line: int,
+    namespace: dict[str, Any],
+) -> None:
+    """Warn again at the place of the recorded run."""
+    registry = namespace.setdefault("__warningregistry__", {})
+    module = namespace.get("__name__") or "<unknown>"
+    warnings.warn_explicit(text, category, filename, line, module, registry)
+
+
+def _warn(observer: Observer, call: NativeCall) -> None:
+    names = ("message", "category", "stacklevel", "source")
+    given = {**dict(zip(names, call.args, strict=False)), **call.kwargs}
+    message, category = given["message"], given.get("category") or UserWarning
+    level = given.get("stacklevel", 1)
+    known = type(message) is str and is_class(category) and type(level) is int
+    if not known or given.get("source") is not None or given.keys() - set(names):
+        raise StopRecordingError("native-call", "warn with an object")
+    _check_untouched(observer, warnings, sys)
+    frame: types.FrameType | None = observer.frame
+    for _ in range(level - 1):
+        frame = None if frame is None else frame.f_back
+    if frame is None or "importlib" in frame.f_code.co_filename:
+        raise StopRecordingError("native-call", "warn from outside of the program")
+    observer.session.quiet = observer  # so are the hooks that show a warning
+    place = (frame.f_code.co_filename, frame.f_lineno, frame.f_globals)
+    parts = tuple(map(Constant, (category, *place)))
+    observer.session.effects.append(Call(warn_again, Constant(message), parts))
+
+
+def log_again(
+    logger: logging.Logger,
+    level: int,
+    text: str,
+    args: tuple[Any, ...],
+    place: tuple[str, int, str],
+) -> None:
+    """Log a message again at the place of the recorded run."""
+    filename, line, function = place
+    name = logger.name
+    record = logger.makeRecord(name, level, filename, line, text, args, None, function)
+    logger.handle(record)
+
+
+def _log(observer: Observer, call: NativeCall) -> None:
+    """`Logger._log`, which writes what was found to be of enough importance."""
+    if call.kwargs or len(call.args) != 4 or type(call.args[2]) is not str:
+        raise StopRecordingError("native-call", "log with an object")
+    logger, level, text, args = call.args
+    graph = observer.session.graph
+    for name in ("makeRecord", "handle", "findCaller"):
+        if note_class(graph, type(logger), name) is not vars(logging.Logger)[name]:
+            raise StopRecordingError(
+                "native-call", f"{type(logger).__qualname__}.{name}"
+            )
+    _check_untouched(observer, logging, sys)
+    _read_plain(observer, args)
+    graph.hold(logger)
+    frame: types.FrameType | None = observer.frame
+    while frame is not None and frame.f_code.co_filename == _LOGGING:
+        frame = frame.f_back
+    if frame is None:
+        raise StopRecordingError("native-call", "log from outside of the program")
+    place = (frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+    parts = tuple(map(Constant, (level, text, tuple(args), place)))
+    observer.session.effects.append(Call(log_again, Constant(logger), parts))
+
+
+_LOGGING: Final = logging.Logger._log.__code__.co_filename
+
+
+EFFECTS: Final[tuple[tuple[Any, Entry], ...]] = (
+    (builtins.print, _print),
+    (_warnings.warn, _warn),
+    (logging.Logger._log, _log),
+)

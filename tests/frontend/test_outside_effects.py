@@ -1,0 +1,125 @@
+"""What a program prints, warns and logs is repeated by every hit."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import sys
+import warnings
+from io import StringIO
+from typing import Any
+
+import pytest
+import torch
+
+from magweld.frontend.traced import trace
+
+logger = logging.getLogger("tests.frontend.outside")
+
+
+@functools.lru_cache(None)
+def warn_once(self: logging.Logger, text: str) -> None:
+    self.warning(text)
+
+
+class Speaker(logging.Logger):
+    once = warn_once
+
+
+def test_prints_are_repeated(capsys: pytest.CaptureFixture[str]) -> None:
+    def program(x: Any, name: str) -> Any:
+        print("shape", x.shape, [name, 1.5], end="!\n")
+        print(f"{name}", x.dtype, None, sep="-")
+        return x + 1
+
+    step = trace(program, backend="eager")
+    printed = []
+    for name in ("a", "a", "b"):
+        step(torch.zeros(2), name)
+        printed.append(capsys.readouterr().out)
+        program(torch.zeros(2), name)
+        assert printed[-1] == capsys.readouterr().out
+    assert step.stats()["hits"] == 1
+    assert step.stats()["breaks"] == 0
+
+
+def test_prints_follow_a_redirection() -> None:
+    step = trace(lambda x: (print("text"), x + 1)[1], backend="eager")
+    for _ in range(2):
+        before, sys.stdout = sys.stdout, StringIO()
+        try:
+            step(torch.zeros(2))
+            assert sys.stdout.getvalue() == "text\n"
+        finally:
+            sys.stdout = before
+    assert step.stats()["hits"] == 1
+
+
+def test_prints_of_tensors_are_refused() -> None:
+    step = trace(lambda x: print(x), backend="eager")
+    step(torch.zeros(2))
+    assert step.stats()["records"] == 0
+
+
+def warner(x: Any, level: int) -> Any:
+    warnings.warn("careful", stacklevel=level)
+    return x + 1
+
+
+def test_warnings_are_repeated_at_their_place() -> None:
+    def call(function: Any) -> list[tuple[Any, ...]]:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            function(torch.zeros(2), 1)
+        return [(w.category, str(w.message), w.filename, w.lineno) for w in caught]
+
+    step = trace(warner, backend="eager")
+    expected = call(warner)
+    assert len(expected) == 1
+    assert call(step) == call(step) == expected
+    assert step.stats()["hits"] == 1
+
+
+def test_log_records_are_repeated(caplog: pytest.LogCaptureFixture) -> None:
+    def program(x: Any, factor: float) -> Any:
+        logger.warning("factor %s of %s", factor, tuple(x.shape))
+        logger.debug("not important")
+        return x * factor
+
+    step = trace(program, backend="eager")
+    found = []
+    for function in (program, step, step, step):
+        caplog.clear()
+        function(torch.zeros(2), 2.0)
+        found.append([(r.getMessage(), r.lineno, r.funcName) for r in caplog.records])
+    assert len(found[0]) == 1
+    assert found == found[:1] * 4
+    assert step.stats()["hits"] >= 1
+    assert step.stats()["breaks"] == 0
+    logger.setLevel(logging.ERROR)
+    try:
+        caplog.clear()
+        step(torch.zeros(2), 2.0)
+        assert not caplog.records
+    finally:
+        logger.setLevel(logging.NOTSET)
+
+
+def test_cached_methods(checker: Any) -> None:
+    speaker = Speaker("tests.frontend.speaker")
+    speaker.addHandler(logging.NullHandler())
+
+    def program(x: Any) -> Any:
+        speaker.once("again")
+        return x + 1
+
+    check = checker(program)
+    assert check(torch.zeros(2)) == "record"
+    assert check(torch.zeros(2)) == "hit"
+
+
+def test_representations(checker: Any) -> None:
+    check = checker(lambda x, n: (x + 1, repr(n), repr([n, "a"])))
+    assert check(torch.zeros(2), 1) == "record"
+    assert check(torch.zeros(2), 1) == "hit"
+    assert check(torch.zeros(2), 2) == "record"
