@@ -210,11 +210,12 @@ class Traced:
                 record.guards[failure[0]].category is Category.PREDICATE
                 for record, failure in failures
             )
+            wanted = self._cache.lifting.wanted
             outcome = capture(
                 self._magweld_target,
                 args,
                 kwargs,
-                self._cache.lifting.wanted,
+                wanted,
                 self._annotations,
                 branched,
             )
@@ -226,7 +227,11 @@ class Traced:
                 self._count("graphs")
             elif outcome.refusal is not None:
                 self._note(outcome.refusal)
-                self._cache.refuse(signature, outcome.refusal)
+                if wanted:
+                    # Without lifting, more programs can be captured.
+                    self._cache.lifting.retreat(wanted)
+                else:
+                    self._cache.refuse(signature, outcome.refusal)
             return outcome.result
         finally:
             self._lock.release()

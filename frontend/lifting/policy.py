@@ -42,6 +42,12 @@ class LiftingPolicy:
         often = {path for path in often if self._pinned[path] < MAX_PINNED}
         self.wanted |= often
 
+    def retreat(self, paths: frozenset[str]) -> None:
+        """Leave numbers alone: the run that was to lift them was refused."""
+        for path in paths:
+            self._pinned[path] = MAX_PINNED
+        self.wanted -= paths
+
     def note_pinned(self, paths: Iterable[str]) -> None:
         """Take note of lifted numbers whose value decided about a run."""
         for path in paths:

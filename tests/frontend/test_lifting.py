@@ -394,6 +394,24 @@ def test_operator_that_declines_a_lifted_number(x):
     run(add, *((x, n) for n in range(7)))
 
 
+def test_branches_on_tensors_are_preferred_to_lifted_numbers():
+    """A run with lifted numbers makes no operators of branches; one without does."""
+    weight = torch.eye(2) / 2
+
+    def deep(x, n):
+        y = x
+        for _ in range(60):
+            y = torch.tanh(y @ weight) * 2
+        return x * n if y.sum() > 0 else x + n
+
+    traced = trace(deep, backend="eager")
+    for n in (1, 2, 3, 4, 4, 4):
+        for sign in (1.0, -1.0):
+            x = torch.full((2, 2), sign)
+            assert exact(traced(x, n), deep(x, n)), traced.explain()
+    assert traced.stats()["hits"] >= 4, traced.explain()
+
+
 def test_dynamic_off(x):
     traced = run(lambda x, n: x * n, *((x, n) for n in range(5)), dynamic=False)
     assert traced.stats()["records"] == 5
