@@ -36,7 +36,7 @@ def lift_recipe(lifting: Lifting, obj: Any, recipe: Recipe) -> Recipe:
         parts = _elements(lifting, obj, parts)
     elif type(obj) in (slice, range):
         parts = _fields(lifting, obj, parts)
-    fills = tuple(_lift_fill(lifting, obj, namespace, fill) for fill in recipe.fills)
+    fills = tuple(lift_fill(lifting, obj, namespace, fill) for fill in recipe.fills)
     used = {
         part.expression
         for group in (parts, *(contents for _, contents in fills))
@@ -77,7 +77,8 @@ def _pairs(lifting: Lifting, obj: Any, values: tuple[Any, ...]) -> tuple[Any, ..
     return tuple(lifted)
 
 
-def _lift_fill(lifting: Lifting, obj: Any, namespace: Any, fill: Fill) -> Fill:
+def lift_fill(lifting: Lifting, obj: Any, namespace: Any, fill: Fill) -> Fill:
+    """Return a fill whose contents are lifted where the object holds lifted values."""
     function, contents = fill
     if function is replace_list:
         return function, _elements(lifting, obj, contents)

@@ -63,7 +63,7 @@ _FIXED: Final[dict[tuple[int, Rule | None], str]] = {
     (2, None): "CONTAINS_OP IMPORT_NAME DELETE_SUBSCR MAP_ADD",
     (3, moves.store_subscript): "STORE_SUBSCR",
     (3, moves.load): "LOAD_SUPER_ATTR",
-    (3, None): "BINARY_SLICE",
+    (3, values.binary_slice): "BINARY_SLICE",
     (4, None): "STORE_SLICE",
 }
 

@@ -243,13 +243,25 @@ def subscript(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
     if step.aligned == 1:
         step.operands.clear()
     elif type(key) is slice and builtin_base(container) is tuple:
-        _part(observer, step, stack)
+        _part(observer, step, stack, container, key)
     else:
         claim(observer, step, stack)
 
 
-def _part(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
-    container, key = step.before[-2:]
+def binary_slice(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+    """BINARY_SLICE of 3.12: container, start, stop."""
+    container, start, stop = step.before[-3:]
+    if builtin_base(container) is tuple and not step.operands:
+        _part(observer, step, stack, container, slice(start, stop))
+
+
+def _part(
+    observer: LiftingObserver,
+    step: Step,
+    stack: list[Any],
+    container: tuple[Any, ...],
+    key: slice,
+) -> None:
     lifting = observer.lifting
     if lifting.inside(key) or builtin_base(stack[-1]) is not tuple:
         return

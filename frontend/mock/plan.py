@@ -13,7 +13,7 @@ from typing import Any
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.lifting.expressions import Expression
-from magweld.frontend.lifting.mock import Lifted, lift_recipe
+from magweld.frontend.lifting.mock import Lifted, lift_fill, lift_recipe
 from magweld.frontend.mock import steps
 from magweld.frontend.mock.rebuild import namespace_fills, recipe_for
 from magweld.frontend.mock.recipe import Recipe
@@ -105,6 +105,11 @@ class Planner:
         if namespace and number not in self._filled:
             self._filled.add(number)
             fills = namespace_fills(tensor)
+            lifting = self.graph.lifting
+            if lifting is not None:
+                fills = tuple(
+                    lift_fill(lifting, tensor, namespace, fill) for fill in fills
+                )
             self._pending += [(Output(number), *fill) for fill in fills]
 
     def _fetch(self, item: Node | Expression) -> Fetched:

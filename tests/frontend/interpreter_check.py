@@ -300,6 +300,58 @@ def check_lost_events():
     assert session.stopped.id == "lost-events", session.stopped
 
 
+def lifted(derived, n, m):
+    """Moves two numbers through calls, containers, closures and branches."""
+    pair = (n, m + 1)
+    first, second = pair
+    made = [k for k in (first, second)]
+    total = lambda scale: derived.kind * scale + first  # noqa: E731
+
+    def keep(*rest, last=0, **named):
+        return rest[0] - last + named["k"]
+
+    derived.count = keep(second, 5, last=n, k=total(2))
+    if n > 3 and m is not None:
+        derived.table = {"n": n * 2, "made": made[0] + made[-1]}
+    return derived.count // 2, -n, pair[1:]
+
+
+def check_lifting():
+    """Expressions of lifted numbers give what the program gives for other numbers."""
+    from magweld.frontend.lifting.session import LiftingSession
+    from magweld.frontend.lifting.state import topological
+    from magweld.frontend.monitor.events import event_source
+    from magweld.frontend.state.refgraph import Kind
+
+    plain = make_session()
+    parts = (plain.tables, plain.reader, plain.annotations)
+    session = LiftingSession(frozenset({"args[1]", "args[2]"}), *parts)
+    derived = Derived([1])
+    result = session.run(event_source(), lifted, (derived, 7, 4), {})
+    assert session.stopped is None, session.stopped
+    assert not session.lifting.pinned, session.lifting.pinned
+    other = Derived([1])
+    expected = lifted(other, 8, 11)
+    numbers = {("args", 1): 8, ("args", 2): 11}
+
+    def value(obj, kind, key):
+        found = session.lifting.at(obj, kind, key)
+        known = {}
+        for part in topological([found]):
+            if hasattr(part, "source"):
+                known[part] = numbers[part.source]
+            else:
+                operands = [known.get(o, o.value) for o in part.operands]
+                known[part] = part.function(*operands)
+        return known[found]
+
+    assert value(result, Kind.INDEX, 0) == expected[0]
+    assert value(result, Kind.INDEX, 1) == expected[1]
+    assert value(result[2], Kind.INDEX, 0) == expected[2][0]
+    assert value(vars(derived), Kind.ITEM, "count") == other.count
+    assert value(derived.table, Kind.ITEM, "made") == other.table["made"]
+
+
 def check_frames():
     from magweld.frontend.monitor.stack import is_supported
 
@@ -319,6 +371,7 @@ def main():
         check_reads,
         check_refusals,
         check_lost_events,
+        check_lifting,
     )
     for check in checks:
         check()

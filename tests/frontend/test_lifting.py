@@ -394,6 +394,17 @@ def test_operator_that_declines_a_lifted_number(x):
     run(add, *((x, n) for n in range(7)))
 
 
+def test_attribute_of_a_new_tensor(x):
+    def mark(x, n):
+        y = x * 2
+        y.mark = n + 1
+        return y
+
+    traced = trace(mark, backend="eager")
+    assert [traced(x, n).mark for n in range(6)] == [1, 2, 3, 4, 5, 6]
+    assert traced.stats()["hits"] == 3, traced.explain()
+
+
 def test_branches_on_tensors_are_preferred_to_lifted_numbers():
     """A run with lifted numbers makes no operators of branches; one without does."""
     weight = torch.eye(2) / 2
