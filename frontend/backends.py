@@ -11,6 +11,7 @@ import torch
 from torch import fx
 
 from magweld.diagnostics import UnsupportedError
+from magweld.frontend.control.operators import bodies_of
 from magweld.frontend.operators.graph import OperatorGraph
 from magweld.frontend.operators.targets import CustomFunction
 
@@ -109,6 +110,8 @@ def compile_captured(
                 raise LeftToTorchError("custom-function", node.target.__name__)
     if not graph.trains or backend.differentiates:
         return backend.compile(graph.module, graph.examples)
+    if any(bodies_of(node) for node in graph.module.graph.nodes):
+        raise TrainingRefusedError("a branch on the value of a tensor")
     # Torch's tracing of gradients takes long to import.
     from magweld.frontend.training.compile import plan_training
 

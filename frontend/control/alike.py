@@ -25,25 +25,63 @@ def alike(
     if len(lefts) != len(rights):
         return False
     for mine, other in zip(lefts, rights, strict=True):
-        if mine.op != other.op:
-            return False
-        if mine.op != "placeholder" and not _same_target(mine.target, other.target):
-            return False
-        if not _same(mine.args, other.args, names):
-            return False
-        if not _same(dict(mine.kwargs), dict(other.kwargs), names):
+        if not _same_node(mine, other, names):
             return False
         names[mine] = other
     return True
 
 
-def _same_target(left: Any, right: Any) -> bool:
-    if isinstance(left, ControlOperator) and type(left) is type(right):
-        pairs = zip(left.bodies, right.bodies, strict=True)
-        return left.settings == right.settings and all(
-            alike(a.graph.nodes, b.graph.nodes, {}) for a, b in pairs
-        )
-    return bool(left == right)
+def _same_node(mine: fx.Node, other: fx.Node, names: dict[fx.Node, fx.Node]) -> bool:
+    left: object = mine.target
+    right: object = other.target
+    if isinstance(left, ControlOperator):
+        if not isinstance(right, ControlOperator) or type(left) is not type(right):
+            return False
+        return _same_control(left, right, mine.args, other.args, names)
+    return (
+        mine.op == other.op
+        and bool(left == right)
+        and _same(mine.args, other.args, names)
+        and _same(dict(mine.kwargs), dict(other.kwargs), names)
+    )
+
+
+def _same_control(
+    left: ControlOperator,
+    right: ControlOperator,
+    mine: tuple[Any, ...],
+    other: tuple[Any, ...],
+    names: dict[fx.Node, fx.Node],
+) -> bool:
+    # What is one operand of an iteration may be two of another one.
+    fixed = 1 + left.carried
+    if left.settings != right.settings:
+        return False
+    if not _same(mine[:fixed], other[:fixed], names):
+        return False
+    places = list(range(fixed - 1))
+    for operand in mine[fixed:]:
+        found = names.get(operand, operand)
+        if found not in other[fixed:]:
+            return False
+        places.append(other.index(found, fixed) - 1)
+    return all(
+        _same_body(first, second, places)
+        for first, second in zip(left.bodies, right.bodies, strict=True)
+    )
+
+
+def _same_body(left: fx.GraphModule, right: fx.GraphModule, places: list[int]) -> bool:
+    mine, operators = _split(left)
+    inputs, others = _split(right)
+    names = {node: inputs[place] for node, place in zip(mine, places, strict=True)}
+    return alike(operators, others, names)
+
+
+def _split(body: fx.GraphModule) -> tuple[list[fx.Node], list[fx.Node]]:
+    nodes = list(body.graph.nodes)
+    inputs = [node for node in nodes if node.op == "placeholder"]
+    return inputs, nodes[len(inputs) :]
 
 
 def _same(left: Any, right: Any, names: dict[fx.Node, fx.Node]) -> bool:

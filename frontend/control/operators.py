@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import fx
+
+# A graph, or what a compiler made of it.
+Body = Any
 
 
 class ControlOperator:
@@ -14,13 +18,17 @@ class ControlOperator:
     It runs as Python does: the test is the truth of a tensor, and only the sub-graph
     that is due runs, so that gradients, random numbers, writes and aliases are those
     of the program.
+
+    Attributes:
+        carried: How many operands behind the test the results stand for in turn.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, carried: int = 0) -> None:
         self.__name__ = self.__qualname__ = name
+        self.carried = carried
 
     @property
-    def bodies(self) -> tuple[fx.GraphModule, ...]:
+    def bodies(self) -> tuple[Body, ...]:
         """The sub-graphs."""
         raise NotImplementedError
 
@@ -28,6 +36,14 @@ class ControlOperator:
     def settings(self) -> tuple[object, ...]:
         """What else decides about its meaning."""
         return ()
+
+    def over(self, bodies: Sequence[Body]) -> ControlOperator:
+        """Return the same operator over other forms of its sub-graphs."""
+        raise NotImplementedError
+
+    def __call__(self, *operands: torch.Tensor) -> Any:
+        """Return a tuple of tensors."""
+        raise NotImplementedError
 
     def __repr__(self) -> str:
         return self.__name__
@@ -41,19 +57,24 @@ class IfOperator(ControlOperator):
         on_false: Runs when it is false; its results have the same form.
     """
 
-    def __init__(self, on_true: fx.GraphModule, on_false: fx.GraphModule) -> None:
+    def __init__(self, on_true: Body, on_false: Body) -> None:
         super().__init__("if_operator")
         self.on_true = on_true
         self.on_false = on_false
 
     @property
-    def bodies(self) -> tuple[fx.GraphModule, ...]:
+    def bodies(self) -> tuple[Body, ...]:
         """See `ControlOperator.bodies`."""
         return (self.on_true, self.on_false)
 
-    def __call__(self, predicate: torch.Tensor, *operands: torch.Tensor) -> Any:
-        """Return the results of the sub-graph that is due."""
-        return (self.on_true if predicate else self.on_false)(*operands)
+    def over(self, bodies: Sequence[Body]) -> IfOperator:
+        """See `ControlOperator.over`."""
+        return IfOperator(*bodies)
+
+    def __call__(self, *operands: torch.Tensor) -> Any:
+        """Return the results of the sub-graph that is due; the test comes first."""
+        predicate, *rest = operands
+        return (self.on_true if predicate else self.on_false)(*rest)
 
 
 class WhileOperator(ControlOperator):
@@ -66,14 +87,13 @@ class WhileOperator(ControlOperator):
         while_true: Whether the loop goes on on true.
     """
 
-    def __init__(self, step: fx.GraphModule, carried: int, while_true: bool) -> None:
-        super().__init__("while_operator")
+    def __init__(self, step: Body, carried: int, while_true: bool) -> None:
+        super().__init__("while_operator", carried)
         self.step = step
-        self.carried = carried
         self.while_true = while_true
 
     @property
-    def bodies(self) -> tuple[fx.GraphModule, ...]:
+    def bodies(self) -> tuple[Body, ...]:
         """See `ControlOperator.bodies`."""
         return (self.step,)
 
@@ -82,15 +102,20 @@ class WhileOperator(ControlOperator):
         """See `ControlOperator.settings`."""
         return (self.carried, self.while_true)
 
-    def __call__(self, predicate: torch.Tensor, *operands: torch.Tensor) -> Any:
-        """Return the carried tensors after the last iteration."""
-        carried, invariant = operands[: self.carried], operands[self.carried :]
+    def over(self, bodies: Sequence[Body]) -> WhileOperator:
+        """See `ControlOperator.over`."""
+        return WhileOperator(bodies[0], self.carried, self.while_true)
+
+    def __call__(self, *operands: torch.Tensor) -> Any:
+        """Return the carried tensors in the end; the first test comes first."""
+        predicate, *rest = operands
+        carried, invariant = rest[: self.carried], rest[self.carried :]
         while bool(predicate) is self.while_true:
             *carried, predicate = self.step(*carried, *invariant)
         return tuple(carried)
 
 
-def bodies_of(node: fx.Node) -> tuple[fx.GraphModule, ...]:
+def bodies_of(node: fx.Node) -> tuple[Body, ...]:
     """Return the sub-graphs of a node, none for an ordinary operator."""
     target: object = node.target
     return target.bodies if isinstance(target, ControlOperator) else ()

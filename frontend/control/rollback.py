@@ -19,6 +19,22 @@ class _Saved(NamedTuple):
     tensor: torch.Tensor
     version: int
     data: torch.UntypedStorage
+    form: tuple[Any, ...]
+
+    def restore(self) -> None:
+        """Make the memory, and the tensor that was written, what they were."""
+        tensor, storage = self.tensor, self.tensor.untyped_storage()
+        if storage.nbytes() != self.data.nbytes():
+            storage.resize_(self.data.nbytes())
+        storage.copy_(self.data)
+        if _form_of(tensor) != self.form:
+            with torch.no_grad():
+                tensor.set_(storage, *self.form)
+        torch._C._autograd._unsafe_set_version_counter((tensor,), (self.version,))
+
+
+def _form_of(tensor: torch.Tensor) -> tuple[Any, ...]:
+    return (tensor.storage_offset(), tensor.shape, tensor.stride())
 
 
 class Rollback:
@@ -26,19 +42,18 @@ class Rollback:
 
     Args:
         watch: Tells about writes before they happen.
-        is_new: Whether the memory of an address was made since the beginning.
     """
 
-    def __init__(self, watch: OperatorWatch, is_new: Any) -> None:
+    def __init__(self, watch: OperatorWatch) -> None:
         self._watch = watch
-        self._is_new = is_new
+        self._made: set[int] = set()
         self._saved: dict[int, _Saved] = {}
 
     def __enter__(self) -> Self:
         self._generators = _generator_states()
         self._grad = torch.is_grad_enabled()
-        self._before = self._watch.before_write
-        self._watch.before_write = self._save
+        self._before = self._watch.before_write, self._watch.made
+        self._watch.before_write, self._watch.made = self._save, self._made
         return self
 
     def __exit__(
@@ -47,26 +62,26 @@ class Rollback:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._watch.before_write = self._before
+        self._watch.before_write, self._watch.made = self._before
+        if self._watch.made is not None:
+            self._watch.made |= self._made
         torch.set_grad_enabled(self._grad)
-        for saved in self._saved.values():
-            saved.tensor.untyped_storage().copy_(saved.data)
-            torch._C._autograd._unsafe_set_version_counter(
-                (saved.tensor,), (saved.version,)
-            )
         _restore_generators(self._generators)
+        for saved in self._saved.values():
+            saved.restore()
 
     def _save(self, tensor: torch.Tensor, args: Any) -> None:
-        if self._before is not None:
-            self._before(tensor, args)  # an arm within an arm
         storage = storage_of(tensor)
-        if storage in self._saved or self._is_new(storage):
+        if storage in self._saved or storage in self._made:
             return
+        if self._before[0] is not None:
+            self._before[0](tensor, args)  # a way within a way
         if torch.is_grad_enabled() and any(map(_requires_grad, (tensor, *args))):
             # The write would change the autograd graph, which nothing undoes.
             raise StopRecordingError("tensor-value", "a write with gradients")
         data = tensor.untyped_storage().clone()  # type: ignore[no-untyped-call]
-        self._saved[storage] = _Saved(tensor, tensor._version, data)
+        form = _form_of(tensor)
+        self._saved[storage] = _Saved(tensor, tensor._version, data, form)
 
 
 def _requires_grad(obj: Any) -> bool:

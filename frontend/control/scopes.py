@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
@@ -32,8 +32,6 @@ class Arm:
         join: Where it ends.
         row: The jump that leads into it.
         known: Ids of the objects that the run knew before.
-        storages: Addresses of the memory that the run knew before.
-        made: Addresses of all memory that the run knows.
         observer: Observer of its outermost frame.
         state: The values at its end; None until it got there.
         failure: Why it did not get there.
@@ -44,8 +42,6 @@ class Arm:
     join: Join
     row: Row
     known: frozenset[int]
-    storages: frozenset[int]
-    made: Container[int]
     code: CodeType | None = None
     shift: int = 0
     observer: Observer | None = None
@@ -58,10 +54,6 @@ class Arm:
         """Return the node of a tensor as it was at the end of the way."""
         known = self.nodes.get(id(tensor))
         return tensors.node(tensor) if known is None else known
-
-    def is_new_memory(self, storage: int) -> bool:
-        """Return whether the arm made this memory, as far as the recording knows."""
-        return storage in self.made and storage not in self.storages
 
 
 @dataclass

@@ -63,7 +63,7 @@ def run_on_trial(
     session.graph.constant(function.function)
     arm.code, arm.shift = function.function.__code__, function.shift
     before = operator_state()
-    undo = Rollback(recorder.watch, arm.is_new_memory)
+    undo = Rollback(recorder.watch)
     try:
         with undo, recorder:
             session.run_aside(function.run)

@@ -59,9 +59,7 @@ class Trials:
 
     def new_arm(self, row: Row, join: Join) -> Arm:
         """Return a way that begins at a jump, before it runs."""
-        made = self.recorder.tensors.storages
-        known = frozenset(self.session.graph.nodes)
-        return Arm(join, row, known, frozenset(made), made)
+        return Arm(join, row, frozenset(self.session.graph.nodes))
 
     def run(
         self, arm: Arm, flow: Flow, start: int, state: FrameState, observer: Observer

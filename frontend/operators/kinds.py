@@ -111,6 +111,8 @@ def check_undoable(func: Any, args: tuple[Any, ...]) -> None:
         StopRecordingError: It is such a call.
     """
     name = name_of(func)
+    if kwargs.get("out") is not None:
+        raise StopRecordingError("tensor-value", "out= in a branch")
     refusal = REFUSALS.get(kind_of(name, args))
     if refusal is not None:
         raise StopRecordingError(refusal, name)

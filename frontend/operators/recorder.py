@@ -138,7 +138,7 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
                 return self._run_within(session, func, args, kwargs)
             self.watch.reset()
             if self.trial():
-                check_undoable(func, args)
+                check_undoable(func, args, kwargs)
             result = func(*args, **kwargs)
             if result is not NotImplemented:
                 self._record(session, func, args, kwargs, result)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -109,11 +109,6 @@ class TensorMap:
         node.meta["writes"] = frozenset(known)
         node.meta["internal"] = not external and not random
         self.written |= external
-
-    @property
-    def storages(self) -> Collection[int]:
-        """Addresses of all memory that the recording knows."""
-        return self._storages.keys()
 
     def overlay(self, nodes: Mapping[int, fx.Node]) -> dict[int, fx.Node]:
         """Let tensors stand for other nodes for a while.

@@ -99,12 +99,14 @@ class OperatorWatch(_Mode):  # type: ignore[misc]
         written: Storages that they wrote, by address.
         before_write: Called with a tensor that is about to be written, and with the
             arguments of the operator.
+        made: Collects the storages that operators make, None if nobody asks.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._known: dict[Any, _Traits] = {}
         self.before_write: BeforeWrite | None = None
+        self.made: set[int] | None = None
         self.reset()
 
     @classmethod
@@ -142,7 +144,10 @@ class OperatorWatch(_Mode):  # type: ignore[misc]
         if traits.normalizes and args[_TRAINING]:
             for index in _STATISTICS:
                 self._note_write(args[index], args)
-        return func(*args, **kwargs)
+        result = func(*args, **kwargs)
+        if self.made is not None:
+            self.made |= _storages(result) - _storages((args, tuple(kwargs.values())))
+        return result
 
     def _note_write(self, target: Any, args: Any) -> None:
         if isinstance(target, torch.Tensor):
@@ -157,3 +162,12 @@ class OperatorWatch(_Mode):  # type: ignore[misc]
 def storage_of(tensor: torch.Tensor) -> int:
     """Return the address of the storage object of a tensor."""
     return int(tensor.untyped_storage()._cdata)
+
+
+def _storages(obj: Any) -> set[int]:
+    """Return the storages of the tensors in nested sequences."""
+    if isinstance(obj, torch.Tensor):
+        return {storage_of(obj)}
+    if isinstance(obj, (tuple, list)):
+        return set().union(*map(_storages, obj))
+    return set()

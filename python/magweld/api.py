@@ -19,6 +19,7 @@ from magweld.checking import run_checked
 from magweld.compiler_options import CompileOptions
 from magweld.diagnostics import MagweldError, UnsupportedError
 from magweld.frontend.importer.importer import ImportedGraph, import_graph
+from magweld.piecewise import PiecewiseGraph, has_control
 from magweld.runtime.container import encode_request
 from magweld.runtime.program import LoadedProgram
 from magweld.runtime.service import CompileService
@@ -101,7 +102,7 @@ class CompiledGraph:
 
 def compile_graph(
     graph: fx.GraphModule, example_inputs: Sequence[Tensor], target: str = "cpu"
-) -> CompiledGraph:
+) -> CompiledGraph | PiecewiseGraph:
     """Compile a captured graph for this machine.
 
     Args:
@@ -119,6 +120,9 @@ def compile_graph(
             f"code for {target} cannot be run in this process",
             hint="use magweld.compile(..., target=...) to make a binary",
         )
+    if has_control(graph):
+        compile_piece = partial(compile_graph, target=target)
+        return PiecewiseGraph(graph, example_inputs, compile_piece)
     options = CompileOptions()
     imported = import_graph(graph, example_inputs)
     imported, program = compile_imported(imported, options)
@@ -168,7 +172,7 @@ def dynamo_backend(
         compiled = compile_graph(graph, tensors)
     except (MagweldError, env.EnvironmentVariableError) as error:
         return _through_torch(graph, str(error))
-    if not compiled.imported.epilogue.writes:
+    if isinstance(compiled, PiecewiseGraph) or not compiled.imported.epilogue.writes:
         return compiled
     # TorchDynamo guards neither against inputs that begin to share memory.
     return partial(_call_unless_shared, compiled, graph.forward)

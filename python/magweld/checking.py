@@ -32,7 +32,7 @@ def run_checked(
     Raises:
         ResultMismatchError: They differ by more than rounding.
     """
-    copies = _copies(inputs)
+    copies = copy_tensors(inputs)
     before = torch.get_rng_state()
     result = compiled(inputs)
     after = torch.get_rng_state()
@@ -51,8 +51,8 @@ def run_checked(
     return result
 
 
-def _copies(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Copy tensors with their memory, which some may share."""
+def copy_tensors(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Return copies of tensors; those that share memory do so as copies, too."""
     memories: dict[int, torch.UntypedStorage] = {}
     copies = []
     for tensor in tensors:

@@ -1,0 +1,230 @@
+"""Owns graphs with control flow: compiled in pieces, Python decides between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from torch import Tensor, fx
+
+from magweld.checking import copy_tensors
+from magweld.diagnostics import MagweldError
+from magweld.frontend.control.operators import ControlOperator, bodies_of
+
+# Fewer operators run as fast through torch.
+MIN_OPERATORS: Final = 3
+
+Compile = Callable[[fx.GraphModule, Sequence[Tensor]], Callable[..., Any]]
+Values = dict[fx.Node, Any]
+
+
+def has_control(graph: fx.GraphModule) -> bool:
+    """Return whether a graph has operators with graphs of their own."""
+    return any(bodies_of(node) for node in graph.graph.nodes)
+
+
+class Part:
+    """A graph that runs compiled as long as its inputs share memory as they did.
+
+    Attributes:
+        graph: The graph.
+        compiled: What the compiler made of it, None if it runs through torch.
+    """
+
+    def __init__(
+        self, graph: fx.GraphModule, examples: Sequence[Tensor], compile_: Compile
+    ) -> None:
+        self.graph = graph
+        self._pattern = _sharing(examples)
+        self.compiled: Callable[..., Any] | None = None
+        if has_control(graph):
+            self.compiled = PiecewiseGraph(graph, examples, compile_)
+            return
+        operators = [n for n in graph.graph.nodes if n.op.startswith("call")]
+        if len(operators) < MIN_OPERATORS:
+            return
+        try:
+            self.compiled = compile_(graph, examples)
+        except MagweldError:
+            # Torch runs what the compiler does not take.
+            self.compiled = None
+
+    def __call__(self, *inputs: Tensor) -> Any:
+        """Return what the graph returns."""
+        if self.compiled is None or _sharing(inputs) != self._pattern:
+            return self.graph.forward(*inputs)
+        return self.compiled(*inputs)
+
+
+def _sharing(tensors: Sequence[Tensor]) -> list[tuple[int, int]]:
+    """Return which tensors are one, and which share memory."""
+    objects: dict[int, int] = {}
+    memories: dict[int, int] = {}
+    return [
+        (
+            objects.setdefault(id(tensor), index),
+            memories.setdefault(tensor.untyped_storage()._cdata, index),
+        )
+        for index, tensor in enumerate(tensors)
+    ]
+
+
+@dataclass(frozen=True)
+class Straight:
+    """Operators that run one after another.
+
+    Attributes:
+        part: The operators as a graph.
+        inputs: Nodes of the values that it takes.
+        outputs: Nodes of the values that it returns.
+    """
+
+    part: Part
+    inputs: tuple[fx.Node, ...]
+    outputs: tuple[fx.Node, ...]
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The graphs in it."""
+        return (self.part,)
+
+    def run(self, values: Values) -> None:
+        """Compute the outputs."""
+        results = self.part(*(values[node] for node in self.inputs))
+        values.update(zip(self.outputs, results, strict=True))
+
+
+@dataclass(frozen=True)
+class Decision:
+    """An operator with sub-graphs.
+
+    Attributes:
+        node: The operator.
+        target: The same over compiled sub-graphs.
+        parts: These sub-graphs.
+    """
+
+    node: fx.Node
+    target: ControlOperator
+    parts: tuple[Part, ...]
+
+    def run(self, values: Values) -> None:
+        """Compute the results."""
+        operands = [values[operand] for operand in _operands(self.node)]
+        results = self.target(*operands)
+        for part in self.node.users:
+            values[part] = results[part.args[1]]
+
+
+def _operands(node: fx.Node) -> list[fx.Node]:
+    return [operand for operand in node.args if isinstance(operand, fx.Node)]
+
+
+class PiecewiseGraph:
+    """A graph with control flow as compiled pieces.
+
+    Args:
+        graph: The graph.
+        examples: Its inputs; they are neither read nor written.
+        compile_: Compiles a graph without control flow.
+    """
+
+    def __init__(
+        self, graph: fx.GraphModule, examples: Sequence[Tensor], compile_: Compile
+    ) -> None:
+        nodes = list(graph.graph.nodes)
+        self.graph = graph
+        self._compile = compile_
+        self._inputs = [node for node in nodes if node.op == "placeholder"]
+        self._results = nodes[-1].args[0]
+        self.steps: list[Straight | Decision] = []
+        values: Values = dict(zip(self._inputs, copy_tensors(examples), strict=True))
+        # The memory that values share when the pieces run is known from a run.
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            for group in _groups(nodes):
+                self.steps.append(self._step(group, values))
+                self.steps[-1].run(values)
+
+    def __call__(self, *inputs: Tensor) -> Any:
+        """Return what the graph returns."""
+        values: Values = dict(zip(self._inputs, inputs, strict=True))
+        for step in self.steps:
+            step.run(values)
+        return fx.map_arg(self._results, values.__getitem__)
+
+    def mlir(self, stage: str) -> str:
+        """Return the modules of the compiled pieces at a stage, one after another.
+
+        Raises:
+            ValueError: There is no such stage on the way to this target.
+        """
+        texts = [compiled.mlir(stage) for compiled in self._compiled()]
+        return "\n".join(f"// piece {n}\n{text}" for n, text in enumerate(texts))
+
+    def report(self) -> dict[str, Any]:
+        """Return the reports of the compiled pieces, joined."""
+        reports = [compiled.report() for compiled in self._compiled()]
+        return {
+            "groups": [group for report in reports for group in report["groups"]],
+            "externals": [name for report in reports for name in report["externals"]],
+            "pieces": len(reports),
+        }
+
+    def _compiled(self) -> Iterator[Any]:
+        for step in self.steps:
+            for part in step.parts:
+                if isinstance(part.compiled, PiecewiseGraph):
+                    yield from part.compiled._compiled()
+                elif part.compiled is not None:
+                    yield part.compiled
+
+    def _step(self, group: list[fx.Node], values: Values) -> Straight | Decision:
+        target: object = group[0].target
+        if isinstance(target, ControlOperator):
+            examples = [values[operand] for operand in _operands(group[0])[1:]]
+            parts = tuple(Part(body, examples, self._compile) for body in target.bodies)
+            return Decision(group[0], target.over(parts), parts)
+        own = set(group)
+        used = [n for node in group for n in node.all_input_nodes if n not in own]
+        inputs = tuple(dict.fromkeys(used))
+        outputs = tuple(node for node in group if not own.issuperset(node.users))
+        piece = _module(self.graph, group, inputs, outputs)
+        examples = [values[node] for node in inputs]
+        return Straight(Part(piece, examples, self._compile), inputs, outputs)
+
+
+def _groups(nodes: list[fx.Node]) -> Iterator[list[fx.Node]]:
+    """Yield runs of ordinary operators, and operators with sub-graphs on their own."""
+    group: list[fx.Node] = []
+    for node in nodes:
+        if node.op in ("placeholder", "output") or _is_result(node):
+            continue
+        if bodies_of(node):
+            if group:
+                yield group
+            yield [node]
+            group = []
+        else:
+            group.append(node)
+    if group:
+        yield group
+
+
+def _is_result(node: fx.Node) -> bool:
+    return bool(node.all_input_nodes) and bool(bodies_of(node.all_input_nodes[0]))
+
+
+def _module(
+    graph: fx.GraphModule,
+    group: list[fx.Node],
+    inputs: Sequence[fx.Node],
+    outputs: Sequence[fx.Node],
+) -> fx.GraphModule:
+    piece = fx.Graph()
+    mapping = {node: piece.placeholder(node.name) for node in inputs}
+    for node in group:
+        mapping[node] = piece.node_copy(node, mapping.__getitem__)
+    piece.output(tuple(mapping[node] for node in outputs))
+    return fx.GraphModule(graph, piece)
