@@ -151,6 +151,27 @@ def import_graph(
     )
 
 
+def import_values(graph: fx.GraphModule, example_inputs: Sequence[torch.Tensor]) -> str:
+    """Return the torch-dialect text of a graph as a function of values alone.
+
+    Args:
+        graph: A graph as `import_graph` takes it, without tensors of its own.
+        example_inputs: One tensor per placeholder.
+
+    Raises:
+        UnsupportedError: See `import_graph`; or the graph writes to its inputs.
+    """
+    lifted, constants = lift_constants(graph)
+    if constants:
+        raise refusals.NODE_KIND.at("the graph", "a tensor of its own")
+    aten = to_aten(lifted, example_inputs)
+    if take_writes(aten.graph):
+        raise refusals.HIDDEN_MUTATION.at("the graph", "an operator")
+    simplify(aten.graph)
+    remove_dead(aten.graph)
+    return to_torch_dialect(aten.graph, find_externals(aten.graph, frozenset()))
+
+
 def _drop_unused_inputs(graph: fx.Graph) -> tuple[int, ...]:
     used = []
     placeholders = [node for node in graph.nodes if node.op == "placeholder"]

@@ -40,6 +40,11 @@ def to_torch_dialect(graph: fx.Graph, externals: Mapping[str, External]) -> str:
     return str(module.operation.get_asm(enable_debug_info=True, use_local_scope=True))
 
 
+def vtensor_type(tensor: torch.Tensor) -> str:
+    """Return the type of value tensors like this one."""
+    return str(ContextCache(make_context()).tensor_to_vtensor_type(tensor))
+
+
 class _NodeNames(ContextCache):  # type: ignore[misc]
     """Gives each operation the name of its node as location."""
 

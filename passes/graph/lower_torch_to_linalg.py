@@ -28,7 +28,7 @@ _PREPARE = (
 # Constants are converted last: folding would turn them into literals of torch again.
 _CONVERT = (
     "builtin.module(func.func(convert-torch-to-linalg,canonicalize,"
-    "convert-torch-to-tensor,convert-torch-to-arith))"
+    "convert-torch-to-tensor,convert-torch-to-scf,convert-torch-to-arith))"
 )
 _FINALIZE = (
     "builtin.module(torch-func-backend-type-conversion,"
@@ -84,7 +84,8 @@ class LowerTorchToLinalg(Pass):
 
     Functions take and return builtin tensors afterwards. Calls of private functions
     without a body (operators that run through a library) stay calls, with converted
-    types. The torch dialect must have value semantics and static shapes.
+    types; `torch.prim.If` and `torch.prim.Loop` become `scf.if`, `scf.while` and
+    `scf.for`. The torch dialect must have value semantics and static shapes.
 
         %0 = torch.aten.mm %a, %b : ... -> !torch.vtensor<[4,8],f32>
 

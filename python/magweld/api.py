@@ -17,6 +17,7 @@ from magweld import env
 from magweld.artifact import Program
 from magweld.checking import run_checked
 from magweld.compiler_options import CompileOptions
+from magweld.control_text import control_module
 from magweld.diagnostics import MagweldError, UnsupportedError
 from magweld.frontend.importer.importer import ImportedGraph, import_graph
 from magweld.piecewise import PiecewiseGraph, has_control
@@ -100,6 +101,28 @@ class CompiledGraph:
         }
 
 
+class ControlledGraph(PiecewiseGraph):
+    """A captured graph with control flow; call it with the graph's inputs."""
+
+    def mlir(self, stage: str) -> str:
+        """Return the module with its control flow, or behind "linalg" its pieces.
+
+        Raises:
+            ValueError: There is no such stage on the way to this target.
+        """
+        if stage not in ("torch", "linalg"):
+            return super().mlir(stage)
+        try:
+            text = control_module(self)
+        except UnsupportedError:
+            # A piece has effects, which functions of values cannot have.
+            return super().mlir(stage)
+        if stage == "torch":
+            return text
+        payload = encode_request(CompileOptions().text(), f"{stage}\n{text}")
+        return compile_service().run(_PRINT_TASK, payload).decode()
+
+
 def compile_graph(
     graph: fx.GraphModule, example_inputs: Sequence[Tensor], target: str = "cpu"
 ) -> CompiledGraph | PiecewiseGraph:
@@ -122,7 +145,7 @@ def compile_graph(
         )
     if has_control(graph):
         compile_piece = partial(compile_graph, target=target)
-        return PiecewiseGraph(graph, example_inputs, compile_piece)
+        return ControlledGraph(graph, example_inputs, compile_piece)
     options = CompileOptions()
     imported = import_graph(graph, example_inputs)
     imported, program = compile_imported(imported, options)

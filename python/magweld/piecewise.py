@@ -38,6 +38,7 @@ class Part:
     ) -> None:
         self.graph = graph
         self._pattern = _sharing(examples)
+        self._forms = [(t.shape, t.stride(), t.dtype) for t in examples]
         self.compiled: Callable[..., Any] | None = None
         if has_control(graph):
             self.compiled = PiecewiseGraph(graph, examples, compile_)
@@ -50,6 +51,13 @@ class Part:
         except MagweldError:
             # Torch runs what the compiler does not take.
             self.compiled = None
+
+    def examples(self) -> list[Tensor]:
+        """Return tensors of the form of the inputs."""
+        return [
+            torch.empty_strided(shape, stride, dtype=dtype)
+            for shape, stride, dtype in self._forms
+        ]
 
     def __call__(self, *inputs: Tensor) -> Any:
         """Return what the graph returns."""
@@ -110,12 +118,23 @@ class Decision:
     target: ControlOperator
     parts: tuple[Part, ...]
 
+    @property
+    def operands(self) -> list[fx.Node]:
+        """Nodes of the tested value, then of the inputs of the sub-graphs."""
+        return _operands(self.node)
+
     def run(self, values: Values) -> None:
         """Compute the results."""
-        operands = [values[operand] for operand in _operands(self.node)]
+        operands = [values[operand] for operand in self.operands]
         results = self.target(*operands)
+        for part, index in self.results():
+            values[part] = results[index]
+
+    def results(self) -> Iterator[tuple[fx.Node, int]]:
+        """Yield the nodes that take one of its results, with the number of that."""
         for part in self.node.users:
-            values[part] = results[part.args[1]]
+            index: Any = part.args[1]
+            yield part, index
 
 
 def _operands(node: fx.Node) -> list[fx.Node]:
@@ -124,6 +143,13 @@ def _operands(node: fx.Node) -> list[fx.Node]:
 
 class PiecewiseGraph:
     """A graph with control flow as compiled pieces.
+
+    Attributes:
+        graph: The graph.
+        inputs: Its placeholders.
+        results: Nodes of what it returns.
+        examples: Tensors of the form of the inputs.
+        steps: What a call does.
 
     Args:
         graph: The graph.
@@ -137,10 +163,11 @@ class PiecewiseGraph:
         nodes = list(graph.graph.nodes)
         self.graph = graph
         self._compile = compile_
-        self._inputs = [node for node in nodes if node.op == "placeholder"]
-        self._results = nodes[-1].args[0]
+        self.inputs = [node for node in nodes if node.op == "placeholder"]
+        self.results: tuple[fx.Node, ...] = nodes[-1].args[0]
+        self.examples = [torch.empty_like(tensor) for tensor in examples]
         self.steps: list[Straight | Decision] = []
-        values: Values = dict(zip(self._inputs, copy_tensors(examples), strict=True))
+        values: Values = dict(zip(self.inputs, copy_tensors(examples), strict=True))
         # The memory that values share when the pieces run is known from a run.
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             for group in _groups(nodes):
@@ -149,10 +176,10 @@ class PiecewiseGraph:
 
     def __call__(self, *inputs: Tensor) -> Any:
         """Return what the graph returns."""
-        values: Values = dict(zip(self._inputs, inputs, strict=True))
+        values: Values = dict(zip(self.inputs, inputs, strict=True))
         for step in self.steps:
             step.run(values)
-        return fx.map_arg(self._results, values.__getitem__)
+        return tuple(values[node] for node in self.results)
 
     def mlir(self, stage: str) -> str:
         """Return the modules of the compiled pieces at a stage, one after another.

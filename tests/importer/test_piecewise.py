@@ -78,6 +78,47 @@ def test_compiled_pieces(program):
     assert "linalg.generic" in record.mlir("linalg")
 
 
+@pytest.mark.parametrize(
+    ("program", "operations"),
+    [
+        (with_branch, ["scf.if"]),
+        (with_loop, ["scf.while"]),
+        (with_both, ["scf.if", "scf.while"]),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_control_flow_is_lowered(program, operations):
+    traced = trace(program)
+    with torch.no_grad():
+        traced(torch.full((4, 16), 3.0))
+    (record,) = traced.records
+    text = record.mlir("torch")
+    assert text.count("func.func @main(") == 1
+    lowered = record.mlir("linalg")
+    assert all(operation in lowered for operation in operations)
+    assert "torch." not in lowered
+    # Later stages are those of the pieces.
+    assert "scf.if" not in record.mlir("tile-graph")
+
+
+def test_a_loop_that_leaves_on_true_is_lowered():
+    def program(x):
+        h = deep(x)
+        while True:
+            h = h * 0.5 - 0.001 + h.mean() * 0.01
+            if h.norm() < 1:
+                break
+        return h
+
+    traced = trace(program)
+    with torch.no_grad():
+        for scale in (1.0, 30.0):
+            x = torch.ones(4, 16) * scale
+            torch.testing.assert_close(traced(x), program(x))
+    assert traced.stats()["hits"] == 1
+    assert "scf.while" in traced.records[0].mlir("linalg")
+
+
 def test_gradients_run_through_torch():
     weight = torch.randn(16, requires_grad=True)
 

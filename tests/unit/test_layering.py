@@ -54,8 +54,10 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "magweld.api": ("magweld",),
     "magweld.checking": ("magweld",),
     "magweld.compiler": ("magweld",),
+    "magweld.control_text": ("magweld",),
     "magweld.device_compiler": ("magweld",),
     "magweld.host_function": ("magweld",),
+    "magweld.piecewise": ("magweld",),
     "magweld.tools": ("magweld",),
 }
 
@@ -63,7 +65,9 @@ TORCH_ALLOWED = (
     "magweld.aot",
     "magweld.api",
     "magweld.checking",
+    "magweld.control_text",
     "magweld.frontend",
+    "magweld.piecewise",
     "magweld.runtime",
     "magweld.tools.cli",
 )

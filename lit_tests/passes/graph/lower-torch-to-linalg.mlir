@@ -55,3 +55,52 @@ func.func private @unused(!torch.vtensor<[4],f32>) -> !torch.vtensor<[4],f32>
 func.func @plain(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %x : tensor<4xf32>
 }
+
+// -----
+
+// Control flow on the value of a tensor.
+// CHECK-LABEL: func.func @control(
+// CHECK-SAME:      %[[X:.+]]: tensor<4xf32>, %[[C:.+]]: tensor<i1>)
+// CHECK:         %[[TRUE:.+]] = tensor.extract %[[C]][] : tensor<i1>
+// CHECK:         %[[IF:.+]] = scf.if %[[TRUE]] -> (tensor<4xf32>) {
+// CHECK:           linalg.generic
+// CHECK:           scf.yield
+// CHECK:         } else {
+// CHECK:           scf.yield %[[X]] : tensor<4xf32>
+// CHECK:         scf.while ({{.*}} = %[[IF]])
+// CHECK:           scf.condition
+// CHECK:           linalg.generic
+func.func @control(%x: !torch.vtensor<[4],f32>, %c: !torch.vtensor<[],i1>) -> !torch.vtensor<[4],f32> {
+  %true = torch.aten.Bool.Tensor %c : !torch.vtensor<[],i1> -> !torch.bool
+  %0 = torch.prim.If %true -> (!torch.vtensor<[4],f32>) {
+    %1 = torch.aten.exp %x : !torch.vtensor<[4],f32> -> !torch.vtensor<[4],f32>
+    torch.prim.If.yield %1 : !torch.vtensor<[4],f32>
+  } else {
+    torch.prim.If.yield %x : !torch.vtensor<[4],f32>
+  }
+  %trips = torch.constant.int 9223372036854775807
+  %2 = torch.prim.Loop %trips, %true, init(%0) {
+  ^bb0(%i: !torch.int, %h: !torch.vtensor<[4],f32>):
+    %3 = torch.aten.exp %h : !torch.vtensor<[4],f32> -> !torch.vtensor<[4],f32>
+    torch.prim.Loop.condition %true, iter(%3 : !torch.vtensor<[4],f32>)
+  } : (!torch.int, !torch.bool, !torch.vtensor<[4],f32>) -> !torch.vtensor<[4],f32>
+  return %2 : !torch.vtensor<[4],f32>
+}
+
+// -----
+
+// A loop whose number of iterations is known before.
+// CHECK-LABEL: func.func @counted(
+// CHECK:         scf.for
+// CHECK:           linalg.generic
+// CHECK:           scf.yield
+func.func @counted(%x: !torch.vtensor<[4],f32>) -> !torch.vtensor<[4],f32> {
+  %trips = torch.constant.int 5
+  %true = torch.constant.bool true
+  %0 = torch.prim.Loop %trips, %true, init(%x) {
+  ^bb0(%i: !torch.int, %h: !torch.vtensor<[4],f32>):
+    %1 = torch.aten.exp %h : !torch.vtensor<[4],f32> -> !torch.vtensor<[4],f32>
+    torch.prim.Loop.condition %true, iter(%1 : !torch.vtensor<[4],f32>)
+  } : (!torch.int, !torch.bool, !torch.vtensor<[4],f32>) -> !torch.vtensor<[4],f32>
+  return %0 : !torch.vtensor<[4],f32>
+}
