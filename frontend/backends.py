@@ -11,7 +11,7 @@ import torch
 from torch import fx
 
 from magweld.diagnostics import UnsupportedError
-from magweld.frontend.control.operators import bodies_of
+from magweld.frontend.control.operators import all_nodes, bodies_of
 from magweld.frontend.operators.graph import OperatorGraph
 from magweld.frontend.operators.targets import CustomFunction
 
@@ -105,13 +105,13 @@ def compile_captured(
         Exception: What the backend raises.
     """
     if not backend.differentiates:
-        for node in graph.module.graph.nodes:
+        for node in all_nodes(graph.module):
             if isinstance(node.target, CustomFunction):
                 raise LeftToTorchError("custom-function", node.target.__name__)
     if not graph.trains or backend.differentiates:
         return backend.compile(graph.module, graph.examples)
     if any(bodies_of(node) for node in graph.module.graph.nodes):
-        raise TrainingRefusedError("a branch on the value of a tensor")
+        raise LeftToTorchError("training-graph", "a branch on the value of a tensor")
     # Torch's tracing of gradients takes long to import.
     from magweld.frontend.training.compile import plan_training
 

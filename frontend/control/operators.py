@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -113,6 +113,14 @@ class WhileOperator(ControlOperator):
         while bool(predicate) is self.while_true:
             *carried, predicate = self.step(*carried, *invariant)
         return tuple(carried)
+
+
+def all_nodes(graph: fx.GraphModule) -> Iterator[fx.Node]:
+    """Yield the nodes of a graph and of all sub-graphs in it."""
+    for node in graph.graph.nodes:
+        yield node
+        for body in bodies_of(node):
+            yield from all_nodes(body)
 
 
 def bodies_of(node: fx.Node) -> tuple[Body, ...]:

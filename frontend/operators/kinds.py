@@ -104,7 +104,7 @@ def kind_of(name: str, args: tuple[Any, ...]) -> CallKind:
     return kind
 
 
-def check_undoable(func: Any, args: tuple[Any, ...]) -> None:
+def check_undoable(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Refuse a call whose effect cannot be undone.
 
     Raises:
