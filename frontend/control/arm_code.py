@@ -13,6 +13,8 @@ from magweld.frontend.monitor.stack import NULL
 _CACHES: Final[list[int]] = dis._inline_cache_entries  # type: ignore[attr-defined]
 _VARIADIC: Final = 0x04 | 0x08  # CO_VARARGS, CO_VARKEYWORDS
 _PRELUDE_STACK: Final = 3
+# Objects/locations.md of CPython: an entry without location, its length below.
+_NO_LOCATION: Final = 0xF8
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,7 @@ def continue_at(original: FunctionType, offset: int, state: FrameState) -> ArmFu
         co_consts=(*code.co_consts, values, *range(len(values))),
         co_stacksize=code.co_stacksize + _PRELUDE_STACK,
         co_exceptiontable=b"",
+        co_linetable=_no_lines(len(prelude.code) // 2) + code.co_linetable,
         co_flags=code.co_flags & ~_VARIADIC,
         co_posonlyargcount=0,
         co_kwonlyargcount=0,
@@ -97,6 +100,12 @@ def continue_at(original: FunctionType, offset: int, state: FrameState) -> ArmFu
         body, original.__globals__, original.__name__, (), original.__closure__
     )
     return ArmFunction(function, len(prelude.code), values)
+
+
+def _no_lines(units: int) -> bytes:
+    """Return the start of a line table for code that has no lines."""
+    entries = [min(8, units - start) for start in range(0, units, 8)]
+    return bytes(_NO_LOCATION | length - 1 for length in entries)
 
 
 class _Assembler:

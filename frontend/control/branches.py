@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 # Ways within ways multiply; ways beside each other only add up.
 MAX_NESTING: Final = 4
 MAX_BRANCHES: Final = 512
+# A way that the program does not take need not come to an end.
+MAX_INSTRUCTIONS: Final = 200_000
 
 
 class Branches(Trials):
@@ -125,6 +127,9 @@ class Branches(Trials):
                 self._close(scope, state, row)
         arm = self.arm()
         if arm is not None:
+            arm.instructions += 1
+            if arm.instructions > MAX_INSTRUCTIONS:
+                raise StopRecordingError("tensor-value", "the other way is too long")
             check_handlers(arm, observer, row)
 
     def leave(self, observer: Observer) -> None:
@@ -280,7 +285,7 @@ class Branches(Trials):
             if any(map(tensors.shapes.is_open, nodes)):
                 raise DifferenceError("tensors whose shape follows from values")
         passed = pairs.passed_through()
-        if passed and is_reachable(self.session, passed, pairs.same, self.callers()):
+        if is_reachable(self.session, passed, pairs.same, self.callers()):
             raise DifferenceError("a tensor that is still in use elsewhere")
         return pairs
 

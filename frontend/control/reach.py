@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 # A program that holds more objects than this beside its tensors is not searched.
 MAX_OBJECTS: Final = 4000
-# Operands of the instruction that a calling frame is at, at most.
-_OPERANDS: Final = 4
 
 
 def is_reachable(
@@ -29,7 +27,9 @@ def is_reachable(
     values: Iterable[Any],
     callers: Iterable[Observer],
 ) -> bool:
-    """Return whether one of some objects may be reached, or the search is too long.
+    """Return whether one of some objects may be reached, or that cannot be known.
+
+    Native code that has called a frame may hold its arguments, and what else it likes.
 
     Args:
         session: The run.
@@ -37,7 +37,12 @@ def is_reachable(
         values: What the innermost frame holds.
         callers: Observers of the other frames.
     """
-    graph = session.graph
+    if not wanted:
+        return False
+    graph, callers = session.graph, list(callers)
+    current = session.current
+    if any(frame.native_caller for frame in (*callers, current) if frame is not None):
+        return True
     seen: set[int] = set()
     work = [*values, *_written(graph)]
     for observer in callers:
@@ -75,11 +80,12 @@ def _held_by(session: Session, observer: Observer) -> Iterator[Any]:
         value = session.reader.slot(observer.frame, slot)
         if value is not NULL:
             yield value
-    # The arguments of the call have been handed over, their slots are stale.
-    depth = max(0, row.depth - max(_OPERANDS, row.arg + 2))
-    if row.opname.startswith("CALL"):
-        depth = max(0, row.depth - (row.arg + 2 if row.opname == "CALL" else 4))
-    yield from session.reader.stack(observer.frame, depth)
+    # A call of a Python function has handed over its arguments, their slots are stale;
+    # other instructions hold their operands until they are done.
+    consumed = {"CALL": row.arg + 2, "CALL_FUNCTION_EX": 3 + (row.arg & 1)}
+    depth = row.depth - consumed.get(row.opname, 0)
+    if observer.frame is not None:
+        yield from session.reader.suspended_stack(observer.frame, max(0, depth))
 
 
 def _may_lead_on(session: Session, obj: Any) -> bool:

@@ -35,6 +35,7 @@ class Arm:
         observer: Observer of its outermost frame.
         state: The values at its end; None until it got there.
         failure: Why it did not get there.
+        instructions: How many have run so far.
         nodes: Nodes of tensors by id: those to begin with, then those at its end.
         modes: Modes of torch at its end.
     """
@@ -47,6 +48,7 @@ class Arm:
     observer: Observer | None = None
     state: FrameState | None = None
     failure: str = ""
+    instructions: int = 0
     nodes: Mapping[int, fx.Node] = field(default_factory=dict)
     modes: tuple[Any, ...] = ()
 

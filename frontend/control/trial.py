@@ -70,7 +70,9 @@ def run_on_trial(
         arm.failure = "the function returned"
     except ArmEndedError:
         pass
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         # What the other way raises is no matter of the program's.
         arm.failure = f"{type(error).__name__} in the other way"
     session.resume_events()

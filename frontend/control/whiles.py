@@ -101,6 +101,7 @@ class _Iterations:
         self._form = form
         self._observer = observer
         self._start = start
+        self._known = frozenset(trials.session.graph.nodes)
 
     def step(self, slots: frozenset[int]) -> Step:
         """Return one iteration as a graph.
@@ -153,7 +154,8 @@ class _Iterations:
         if len(wanted) < len(tensors):
             raise DifferenceError("one tensor in the place of two")
         session, callers = self._trials.session, self._trials.callers()
-        if is_reachable(session, wanted, [*rest, *state.stack], callers):
+        older = wanted & self._known
+        if is_reachable(session, older, [*rest, *state.stack], callers):
             raise DifferenceError("a tensor that is still in use elsewhere")
         for node in stand_ins.values():
             node.meta["effect"] = True  # no guard can be computed from it
@@ -206,7 +208,7 @@ def close_loop(trials: Trials, loop: Loop, state: FrameState) -> None:
     if len(wanted) < len(finals):
         raise DifferenceError("one tensor in the place of two")
     held = [*(state.slots[slot] for slot in loop.slots - set(carried)), *state.stack]
-    if is_reachable(trials.session, wanted, held, trials.callers()):
+    if is_reachable(trials.session, wanted & loop.known, held, trials.callers()):
         raise DifferenceError("a tensor that is still in use elsewhere")
     _make_operator(trials, loop, finals)
 

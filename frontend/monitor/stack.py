@@ -61,6 +61,17 @@ class FrameReader:
         """Return a local, cell or free variable slot by number, NULL if empty."""
         return _object_at(self._base(frame) + self._layout.slots + index * _WORD)
 
+    def suspended_stack(self, frame: FrameType, depth: int) -> list[Any]:
+        """Return the value stack of a frame that has called another one.
+
+        Native readers take the stack of such a frame for empty.
+
+        Args:
+            frame: The calling frame.
+            depth: How much of the stack is still its own.
+        """
+        return self._read_stack(frame, depth)
+
     def plain(self, value: Any) -> Any:
         """Return a value of a stack, NULL for an empty slot."""
         return NULL if value is self.null else value

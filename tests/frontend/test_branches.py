@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 
 import pytest
@@ -221,6 +222,52 @@ def test_a_tensor_in_use_elsewhere_is_not_replaced(checker):
     assert check(x) == "hit"
 
 
+def gate(h):
+    if deep(h).sum() > 0:
+        h = h * 2
+    return h
+
+
+def by_key(x):
+    best = max(iter([x - 0.5, x + 0.5]), key=lambda t: gate(t).data_ptr() * 0)
+    return best + 1
+
+
+def by_reduction(x):
+    return functools.reduce(lambda a, b: gate(a) + b, [x, x * 3, x - 1])
+
+
+def by_property(x):
+    class Holder:
+        def __init__(self, h):
+            self.h = h
+
+        @property
+        def gated(self):
+            return gate(self.h)
+
+    h = x * 1
+    return h + Holder(h).gated
+
+
+def by_operand(x):
+    h = x * 1
+    return h + gate(h)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [by_key, by_reduction, by_property, by_operand],
+    ids=lambda f: f.__name__,
+)
+@pytest.mark.parametrize("first", [-1.0, 1.0])
+def test_what_callers_hold(checker, program, first):
+    check = checker(program)
+    x = torch.tensor([1.0, 2.0])
+    for scale in (first, 1.0, -1.0, 2.0, -2.0, 1.0, -1.0):
+        check(x * scale)
+
+
 def test_a_parameter_that_is_read_again(checker):
     class Model(nn.Module):
         def __init__(self):
@@ -329,12 +376,23 @@ def handles(h):
         COUNTS.count(1)
 
 
+def exits(h):
+    raise SystemExit(1)
+
+
+def never_ends(h):
+    n = 0
+    while h is not None:
+        n += 1
+    return h
+
+
 COUNTS: list[int] = []
 
 
 @pytest.mark.parametrize(
     "function",
-    [to_double, to_rows, raises, counts, draws, handles],
+    [to_double, to_rows, raises, counts, draws, handles, exits, never_ends],
     ids=lambda f: f.__name__,
 )
 def test_ways_that_cannot_be_joined(checker, function):
@@ -424,6 +482,7 @@ def test_a_predicate_becomes_an_operator_when_it_fails(checker):
         return x
 
     check = checker(program)
+    torch.manual_seed(1)
     outcomes = [check(torch.randn(4).sign()) for _ in range(12)]
     assert outcomes.count("record") <= 2
     assert outcomes[-1] == "hit"
