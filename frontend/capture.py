@@ -40,6 +40,7 @@ from magweld.frontend.operators.graph import OperatorGraph, build_graph
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.watch import OperatorWatch
 from magweld.frontend.rules.table import RULES
+from magweld.frontend.state.natives import check_buffers
 from magweld.frontend.state.paths import path_of
 
 
@@ -205,6 +206,7 @@ def _finish(
     result: Any,
 ) -> Capture:
     recorder.tensors.check_forms()
+    check_buffers(session.graph, bool(recorder.written))
     outputs: list[fx.Node] = []
 
     def output_of(obj: Any) -> int | None:

@@ -10,7 +10,7 @@ from magweld.frontend.annotations.model import Entry, NativeCall, PureRule
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.rules.attributes import adopt_top
 from magweld.frontend.rules.protocols import read_value
-from magweld.frontend.state.natives import before_buffer_write, is_array
+from magweld.frontend.state.natives import check_buffer_write, is_array
 
 if TYPE_CHECKING:
     from magweld.frontend.monitor.observer import Observer
@@ -60,7 +60,7 @@ def _write(observer: Observer, call: NativeCall) -> None:
         _read(observer, argument)
     if not is_array(target):
         raise StopRecordingError("native-call", call.name)
-    before_buffer_write(observer.session.graph, target)
+    check_buffer_write(observer.session.graph, target)
     observer.after = adopt_top
 
 

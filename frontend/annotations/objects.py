@@ -26,7 +26,7 @@ from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.rules import attributes, natives
 from magweld.frontend.rules.protocols import iterate, read_referent, read_value
 from magweld.frontend.state.contents import Extent, before_write
-from magweld.frontend.state.natives import before_buffer_write, read_content
+from magweld.frontend.state.natives import check_buffer_write, read_content
 from magweld.frontend.state.refgraph import Kind
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _read_buffer(observer: Observer, call: NativeCall) -> None:
 def _write_buffer(observer: Observer, call: NativeCall) -> None:
     for argument in call.args[1:]:
         read_value(observer, argument)
-    before_buffer_write(observer.session.graph, call.args[0])
+    check_buffer_write(observer.session.graph, call.args[0])
     observer.after = attributes.adopt_top
 
 

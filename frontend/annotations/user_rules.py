@@ -31,7 +31,7 @@ from magweld.frontend.state.contents import (
     read_item,
 )
 from magweld.frontend.state.mro import ABSENT
-from magweld.frontend.state.natives import before_buffer_write, is_buffer
+from magweld.frontend.state.natives import check_buffer_write, is_buffer
 from magweld.frontend.state.values import is_identity, is_scalar
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class UserRule:
         if not use.in_place or is_scalar(argument):
             return
         if is_buffer(argument):
-            before_buffer_write(graph, argument)
+            check_buffer_write(graph, argument)
         elif builtin_base(argument) is not None:
             before_write(graph, argument, Extent.WHOLE)
         else:

@@ -7,7 +7,6 @@ import types
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -22,12 +21,6 @@ from magweld.frontend.rules.names import cell_value
 from magweld.frontend.state.contents import builtin_base
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import ABSENT
-from magweld.frontend.state.natives import (
-    Content,
-    check_buffers,
-    content_of,
-    write_content,
-)
 from magweld.frontend.state.refgraph import Kind, Node, RefGraph
 from magweld.frontend.state.values import is_identity, is_scalar
 
@@ -71,7 +64,6 @@ class Planner:
         """
         for check in self.graph.checks:
             check()
-        check_buffers(self.graph)
         source = self.source(result if lifted is None else Lifted(lifted))
         writes: list[steps.Step] = []
         for key in self.graph.snapshots:
@@ -166,10 +158,7 @@ class Planner:
         if base is dict:
             return self._dict_writes(node, target)
         before = self.graph.snapshots[id(node.obj)]
-        if base is None:
-            content = content_of(node.obj)
-            same = content == before
-            return [] if same else [Call(partial(_set_content, content), target)]
+        assert base is not None, "only containers are snapshotted"
         after = list(base.__iter__(node.obj))
         if node.appended:
             added = tuple(
@@ -249,7 +238,3 @@ class Planner:
             return [] if before is ABSENT else [Call(descriptor.__delete__, target)]
         part = self._at(node.obj, Kind.SLOT, descriptor, value)
         return [Call(descriptor.__set__, target, (part,))]
-
-
-def _set_content(content: Content, target: Any) -> None:
-    write_content(target, content)

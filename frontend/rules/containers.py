@@ -32,7 +32,7 @@ from magweld.frontend.state.contents import (
     read_item,
 )
 from magweld.frontend.state.mro import ABSENT
-from magweld.frontend.state.natives import before_buffer_write, is_buffer
+from magweld.frontend.state.natives import check_buffer_write, is_buffer
 from magweld.frontend.state.values import is_scalar
 
 if TYPE_CHECKING:
@@ -269,4 +269,4 @@ def _write_buffer(observer: Observer, container: Any, key: Any, value: Any) -> N
         if observer.session.operators.is_tensor(type(part)):
             raise StopRecordingError("tensor-value", "stored in an array")
         read_value(observer, part)
-    before_buffer_write(observer.session.graph, container)
+    check_buffer_write(observer.session.graph, container)

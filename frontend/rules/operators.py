@@ -29,7 +29,7 @@ from magweld.frontend.state.contents import (
     read_length,
 )
 from magweld.frontend.state.natives import (
-    before_buffer_write,
+    check_buffer_write,
     is_buffer,
     scalar_base,
 )
@@ -156,7 +156,7 @@ def _update(observer: Observer, symbol: str, left: Any, right: Any) -> None:
     elif not is_scalar(right):
         iterate(observer, right)
     if is_buffer(left):
-        before_buffer_write(graph, left)
+        check_buffer_write(graph, left)
         return
     tail = symbol == "+=" and type(left) is list
     before_write(graph, left, Extent.TAIL if tail else Extent.WHOLE)

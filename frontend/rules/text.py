@@ -58,7 +58,8 @@ def read_text(observer: Observer, obj: Any, methods: tuple[str, ...]) -> None:
         return
     if builtin_base(obj) is not None:
         read_all(graph, obj)
-        for item in elements(obj):
+        keys = list(dict.keys(obj)) if builtin_base(obj) is dict else []
+        for item in (*keys, *elements(obj)):
             read_text(observer, item, REPRESENTATION)
     elif issubclass(type(obj), BaseException):
         _read_exception(observer, obj, methods)

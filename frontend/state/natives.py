@@ -113,19 +113,6 @@ def content_of(obj: Any) -> Content:
     return read(obj)
 
 
-def write_content(obj: Any, content: Content) -> None:
-    """Give a buffer other content of the same form, or of another length."""
-    data = content[-1]
-    if type(obj) is bytearray:
-        obj[:] = data
-    elif type(obj) is array.array:
-        del obj[:]
-        obj.frombytes(data)
-    else:
-        source = type(obj)(obj.shape, obj.dtype, buffer=data)
-        obj[...] = source
-
-
 def read_content(graph: RefGraph, obj: Any) -> None:
     """Record that all that a native object consists of was used."""
     node = graph.require(obj)
@@ -133,34 +120,36 @@ def read_content(graph: RefGraph, obj: Any) -> None:
         graph.read(node, Kind.CONTENT, None, content_of(obj))
 
 
-def before_buffer_write(graph: RefGraph, obj: Any) -> None:
-    """Prepare a write to a buffer: its content is guarded first.
+def check_buffer_write(graph: RefGraph, obj: Any) -> None:
+    """Refuse a write to a buffer that existed before the run.
+
+    Other arrays and tensors may share its memory, and no guard tells which do.
 
     Raises:
-        StopRecordingError: It is a view of memory that nothing is known about.
+        StopRecordingError: It, or what it is a view of, is no buffer of the run.
     """
     owner = obj
-    if is_array(obj):
-        while is_array(owner.base):
-            owner = owner.base
-        if owner.base is not None:
-            raise StopRecordingError("native-operator", "write to borrowed memory")
-    for part in {id(obj): obj, id(owner): owner}.values():
-        node = graph.require(part)
-        graph.changes(node)
-        if node.external and id(part) not in graph.snapshots:
-            read_content(graph, part)
-            graph.snapshots[id(part)] = content_of(part)
-            node.owned = True
+    while is_array(owner) and owner.base is not None:
+        owner = owner.base
+    node = graph.find(owner)
+    if node is None or node.external or graph.require(obj).external:
+        raise StopRecordingError("native-operator", "write to a buffer")
 
 
-def check_buffers(graph: RefGraph) -> None:
+def check_buffers(graph: RefGraph, tensors_written: bool) -> None:
     """Check that no buffer was written behind the back of the recording.
+
+    Args:
+        graph: What was read.
+        tensors_written: Whether tensors from before the run were; on a hit one of them
+            may share the memory of an array.
 
     Raises:
         StopRecordingError: One was.
     """
     for edge in graph.edges.values():
-        if edge.kind is Kind.CONTENT and not edge.container.owned:
+        if edge.kind is Kind.CONTENT and is_buffer(edge.container.obj):
+            if tensors_written:
+                raise StopRecordingError("read-after-write", "arrays and tensors")
             if content_of(edge.container.obj) != edge.value:
                 raise StopRecordingError("read-after-write", "content of a buffer")

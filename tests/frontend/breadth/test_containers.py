@@ -59,20 +59,17 @@ def changed_set(x, s):
 
 
 def byte_array(x, s):
-    s.append(4)
-    s[0] = 9
-    s += b"q"
-    made = bytearray(b"abc")
+    made = bytearray(b"abc") + s
     made[0] = 1
     made.extend(b"z")
+    made += b"q"
     return x * s[0] + len(s), bytes(s), s[1:], made
 
 
 def typed_array(x, s):
-    s.append(4.0)
-    s[0] = 9.0
     made = array.array("d", s)
     made.append(1.0)
+    made[0] = 9.0
     return x * s[0] + len(s) + sum(s), s.tolist(), s.typecode, made
 
 
