@@ -130,8 +130,7 @@ def _plain_object(obj: object) -> Recipe:
 
 
 def _partial(obj: functools.partial[Any]) -> Recipe:
-    # The dict of keywords would be empty at first: it is filled when all else exists.
-    parts = (obj.func, len(obj.args), *obj.args, *_pairs(obj.keywords))
+    parts = (obj.func, obj.args, obj.keywords)
     return Recipe(make_partial, parts, fills=namespace_fills(obj))
 
 

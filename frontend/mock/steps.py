@@ -182,12 +182,12 @@ def fill_namespace(target: Any, items: list[Any]) -> None:
 
 
 def make_partial(
-    function: Callable[..., Any], count: int, *parts: Any
+    function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]
 ) -> functools.partial[Any]:
-    """Make a partial call from `count` arguments, then keywords and values in turn."""
-    args, rest = parts[:count], parts[count:]
-    keywords = dict(zip(rest[::2], rest[1::2], strict=True))
-    return functools.partial(function, *args, **keywords)
+    """Make a partial function that holds this very dict of keywords."""
+    made = functools.partial(function)
+    made.__setstate__((function, args, keywords, None))  # type: ignore[attr-defined]
+    return made
 
 
 def make_function(
