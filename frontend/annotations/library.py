@@ -95,7 +95,9 @@ def _context_set(observer: Observer, call: NativeCall) -> None:
 
 def _power(observer: Observer, call: NativeCall) -> None:
     if len(call.args) == 3:
-        raise StopRecordingError("native-call", "pow of three arguments")
+        if not all(map(is_scalar, call.args)):
+            raise StopRecordingError("native-call", "pow of three arguments")
+        return
     operators.binary(observer, "**", *call.args)
 
 

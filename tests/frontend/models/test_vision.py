@@ -152,6 +152,60 @@ class Disparity(nn.Module):
         return getattr(self, f"disp{4 - number}")
 
 
+class Quantise(torch.autograd.Function):
+    """Rounds to a grid; attributes of the context are kept for the gradient."""
+
+    @staticmethod
+    def forward(ctx, x, bits, low, high):
+        scale = (high - low) / (2**bits - 1)
+        ctx.scale = torch.clamp(scale, min=1e-8)
+        out = x.clone()
+        out.sub_(low).div_(ctx.scale).round_().mul_(ctx.scale).add_(low)
+        return out
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient, None, None, None
+
+
+class QuantisedConv(nn.Conv2d):
+    """A grouped convolution of quantised weights and inputs."""
+
+    def forward(self, x):
+        x = Quantise.apply(x, 8, x.detach().min(), x.detach().max())
+        low, high = self.weight.detach().min(), self.weight.detach().max()
+        weight = Quantise.apply(self.weight, 8, low, high)
+        return F.conv2d(x, weight, self.bias, self.stride, self.padding, 1, self.groups)
+
+
+class QuantisedResNeXt(nn.Module):
+    """Two aggregated blocks."""
+
+    def __init__(self, width=8):
+        super().__init__()
+        self.stem = QuantisedConv(3, width, 3, 1, 1)
+        self.blocks = nn.ModuleList(
+            nn.Sequential(
+                QuantisedConv(width, width, 1, bias=False),
+                nn.BatchNorm2d(width),
+                nn.ReLU(inplace=True),
+                QuantisedConv(width, width, 3, 1, 1, groups=4, bias=False),
+                nn.BatchNorm2d(width),
+            )
+            for _ in range(2)
+        )
+        self.fc = nn.Linear(width, 3)
+
+    def forward(self, x):
+        x = self.stem(x)
+        for block in self.blocks:
+            residual = x
+            x = block(x)
+            x += residual
+            x = F.relu(x)
+        return self.fc(x.mean((2, 3)))
+
+
 class TridentBlock(nn.Module):
     """One weight, three dilations; layers by name, work in an inner function."""
 
@@ -220,7 +274,7 @@ class FlatResNet(nn.Module):
         return self.fc(F.avg_pool2d(x, 8).flatten(1))
 
 
-VISION = [ResNet18, DenseNet, Disparity, Trident]
+VISION = [ResNet18, DenseNet, Disparity, QuantisedResNeXt, Trident]
 
 
 @pytest.mark.parametrize("kind", VISION, ids=lambda kind: kind.__name__)
