@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import fx
 
 from magweld.frontend.annotations.arrays import ARRAYS
 from magweld.frontend.annotations.autograd import AUTOGRAD
@@ -23,25 +22,21 @@ from magweld.frontend.annotations.user import UserAnnotation
 from magweld.frontend.annotations.user_rules import user_entries
 from magweld.frontend.catalogue import CATALOGUE, Break, StopRecordingError
 from magweld.frontend.control.branches import Branches
-from magweld.frontend.guards.derive import Arguments, derive_guards
-from magweld.frontend.guards.guard import GuardProgram
+from magweld.frontend.finish import Capture, finish, finish_early
 from magweld.frontend.guards.torch_state import torch_state
-from magweld.frontend.lifting.expressions import text_of
 from magweld.frontend.lifting.recorder import LiftingRecorder
 from magweld.frontend.lifting.session import LiftingSession
-from magweld.frontend.lifting.settle import Settled, settle
-from magweld.frontend.mock.plan import Planner
-from magweld.frontend.mock.steps import Mock
 from magweld.frontend.monitor.code_table import CodeTables
 from magweld.frontend.monitor.events import collector_paused, event_source
 from magweld.frontend.monitor.session import Session
 from magweld.frontend.monitor.stack import FrameReader, StackReader, is_supported
-from magweld.frontend.operators.graph import OperatorGraph, build_graph
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.watch import OperatorWatch
 from magweld.frontend.rules.table import RULES
-from magweld.frontend.state.natives import check_buffers
-from magweld.frontend.state.paths import path_of
+from magweld.frontend.segments.form import Form
+from magweld.frontend.segments.program import Program
+from magweld.frontend.segments.sources import Sources
+from magweld.frontend.segments.split import Places, Split
 
 
 def shipped_annotations() -> AnnotationTable:
@@ -78,66 +73,45 @@ def frame_reader() -> FrameReader:
 
 
 @dataclass(frozen=True)
-class Capture:
-    """A captured run.
-
-    Attributes:
-        graph: Its operators.
-        program: Its guards; they fetch the graph inputs, then what the mock needs.
-        mock: Its effects and result.
-        input_paths: How the graph inputs are reached.
-        pinned: Paths that were to be lifted, but whose value decided about the run.
-        grad_enabled: Grad mode before the run.
-        dynamic: Whether the graph takes tensors of several sizes.
-        kept: Why numbers that keep changing were not lifted, "" if they were.
-    """
-
-    graph: OperatorGraph
-    program: GuardProgram
-    mock: Mock
-    input_paths: tuple[str, ...]
-    grad_enabled: bool
-    pinned: tuple[str, ...] = ()
-    dynamic: bool = False
-    kept: str = ""
-
-    @property
-    def example_inputs(self) -> list[torch.Tensor]:
-        """The tensors that the graph read in the run."""
-        return self.graph.examples
-
-
-@dataclass(frozen=True)
 class Outcome:
     """What a monitored run gave.
 
     Attributes:
         result: What the program returned; always right.
         capture: The capture, None if the run was refused.
-        refusal: Why it was refused.
+        refusal: Why it was refused, or ended early.
+        ends: Form of the state of the program at the end of the capture; None when
+            that is the end of the program.
+        learned: Whether the next run of the program will be split where this one was
+            refused.
+        error: The exception that the program raised behind the capture.
     """
 
     result: Any
     capture: Capture | None
     refusal: Break | None
+    ends: Form | None = None
+    learned: bool = False
+    error: BaseException | None = None
 
 
 def capture(
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    program: Program,
+    sources: Sources,
+    places: Places,
     wanted: frozenset[str] = frozenset(),
     annotations: tuple[UserAnnotation, ...] = (),
     preferred: bool = False,
 ) -> Outcome:
     """Run a program once under observation.
 
-    Exceptions of the program propagate; nothing is captured then.
+    Exceptions of the program propagate when they are raised before a break; nothing
+    is captured then.
 
     Args:
-        function: The program.
-        args: Its positional arguments.
-        kwargs: Its keyword arguments.
+        program: What to run.
+        sources: Makes continuations.
+        places: Where the recording has to end before an instruction.
         wanted: Paths of numbers to lift.
         annotations: What users have annotated, beside what ships.
         preferred: Whether a branch on a tensor becomes an operator of the graph
@@ -145,26 +119,32 @@ def capture(
     """
     if not can_read_frames():
         refusal = Break(CATALOGUE["interpreter"], sys.version.split()[0], "")
-        return Outcome(function(*args, **kwargs), None, refusal)
+        return Outcome(program.run(), None, refusal)
     watch = OperatorWatch()
     table = shipped_annotations()
     if annotations:
         table = table.extended(user_entries(annotations))
     session, recorder = _observers(watch, table, wanted, preferred)
-    state = torch_state()
+    known = (session, recorder, program.arguments, torch_state())
+    split = Split(session, sources, places, functools.partial(finish_early, *known))
     try:
         with _no_other_compiler(), watch, recorder:
-            result = session.run(event_source(), function, args, kwargs)
+            result = program.observe(session, event_source())
     except StopRecordingError as stop:
         # Raised before the program began: another tool holds the events.
         refusal = Break(stop.refusal, stop.detail, "")
-        return Outcome(function(*args, **kwargs), None, refusal)
+        return Outcome(program.run(), None, refusal)
+    except BaseException as error:
+        if split.form is None:
+            raise
+        return Outcome(None, split.part, session.stopped, split.form, error=error)
+    if split.form is not None:
+        return Outcome(result, split.part, session.stopped, split.form)
     if session.stopped is not None:
-        return Outcome(result, None, session.stopped)
+        return Outcome(result, None, session.stopped, learned=split.learn())
     try:
         with collector_paused():
-            arguments = Arguments(args, kwargs)
-            finished = _finish(session, recorder, arguments, state, result)
+            finished = finish(*known, result)
     except StopRecordingError as stop:
         return Outcome(result, None, Break(stop.refusal, stop.detail, ""))
     return Outcome(result, finished, None)
@@ -189,64 +169,6 @@ def _observers(
         Branches(session, recorder, preferred)
     recorder.attach(session)
     return session, recorder
-
-
-def _settle(session: Session, recorder: OperatorRecorder) -> Settled | None:
-    lifting = session.graph.lifting
-    if lifting is None or not isinstance(recorder, LiftingRecorder):
-        return None
-    return settle(recorder, lifting)
-
-
-def _finish(
-    session: Session,
-    recorder: OperatorRecorder,
-    arguments: Arguments,
-    state: tuple[Any, ...],
-    result: Any,
-) -> Capture:
-    recorder.tensors.check_forms()
-    check_buffers(session.graph, bool(recorder.written))
-    outputs: list[fx.Node] = []
-
-    def output_of(obj: Any) -> int | None:
-        node = recorder.output_node(obj)
-        if node is None:
-            return None
-        if node not in outputs:
-            outputs.append(node)
-        return outputs.index(node)
-
-    planner = Planner(session.graph, output_of, session.effects)
-    root = session.root.result if isinstance(session, LiftingSession) else None
-    mock = planner.plan(result, root)
-    settled = _settle(session, recorder)
-    scalars = {} if settled is None else settled.scalars
-    graph = build_graph(recorder, outputs, state[0], scalars)
-    fetched = [
-        *(item.node for item in graph.inputs),
-        *graph.scalars,
-        *(item if settled is None else settled.final(item) for item in planner.fetched),
-    ]
-    conditions = [] if settled is None else settled.conditions
-    dims = {} if settled is None else settled.dims
-    program = derive_guards(
-        session.graph, recorder, arguments, state, fetched, conditions, dims
-    )
-    writes = session.graph.snapshots or session.graph.slot_snapshots
-    if not writes and not recorder.written and torch_state() == state:
-        verdict = program.check(arguments.args, arguments.kwargs)
-        if type(verdict) is not list:
-            raise StopRecordingError(
-                "guard-failed", program.guards[verdict.number].path
-            )
-    paths = [path_of(item.node) for item in graph.inputs]
-    paths += map(text_of, graph.scalars)
-    pinned = () if settled is None else settled.pinned
-    kept = "" if settled is None else settled.kept
-    return Capture(
-        graph, program, mock, tuple(paths), state[0], pinned, bool(dims), kept
-    )
 
 
 @contextlib.contextmanager

@@ -59,6 +59,30 @@ class StopRecordingError(Exception):
         self.detail = detail
 
 
+# Reasons that concern one instruction: the recording ends before it, it runs by itself,
+# and another recording begins behind it. All others concern the call as a whole.
+SPLITTING = frozenset(
+    {
+        "autograd-graph",
+        "class-write",
+        "dynamic-shape",
+        "native-attribute",
+        "native-call",
+        "native-class",
+        "native-operator",
+        "opaque-iterator",
+        "opaque-key",
+        "opaque-value",
+        "opcode",
+        "operator-argument",
+        "operator-raised",
+        "random-state",
+        "tensor-attribute",
+        "tensor-value",
+        "tensor-write",
+    }
+)
+
 _ENTRIES = (
     Refusal(
         "native-call",
@@ -224,6 +248,11 @@ _ENTRIES = (
         "not-lifted",
         "sizes that keep changing have no symbolic form in this program",
         "see the detail; each size has a record of its own",
+    ),
+    Refusal(
+        "many-breaks",
+        "the parts between the breaks hold too few operators to be worth it",
+        "trace the parts without breaks, or move the breaks out of the traced part",
     ),
     Refusal(
         "monitor-busy",

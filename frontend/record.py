@@ -13,6 +13,7 @@ from magweld.diagnostics import MagweldError
 from magweld.frontend.catalogue import Break
 from magweld.frontend.guards.guard import Guard, GuardProgram
 from magweld.frontend.mock.steps import Mock, Output
+from magweld.frontend.segments.form import Form
 
 
 @runtime_checkable
@@ -45,6 +46,8 @@ class Record:
         breaks: Why the backend was not used, if so.
         hits: Calls answered.
         number: Its place in the order in which records were made.
+        ends: Form of the state in which it leaves the program, which its mock gives as
+            the result; None when it leads to the end of the program.
     """
 
     graph: fx.GraphModule
@@ -57,6 +60,7 @@ class Record:
     breaks: list[Break] = field(default_factory=list)
     hits: int = 0
     number: int = 0
+    ends: Form | None = None
 
     def __post_init__(self) -> None:
         self._inputs = len(self.input_paths)
@@ -82,6 +86,11 @@ class Record:
         """What the backend returned, if it tells about itself."""
         compiled: object = self.compiled
         return compiled if isinstance(compiled, Inspectable) else None
+
+    @property
+    def operators(self) -> int:
+        """Number of operators in the graph."""
+        return sum(node.op.startswith("call") for node in self.graph.graph.nodes)
 
     @property
     def guards(self) -> tuple[Guard, ...]:

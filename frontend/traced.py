@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import threading
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -17,20 +15,21 @@ from magweld.frontend.annotations.user import UserAnnotation
 from magweld.frontend.backends import (
     Backend,
     CompileGraph,
-    LeftToTorchError,
-    compile_captured,
     resolve_backend,
-    run_eagerly,
 )
-from magweld.frontend.cache import RecordCache, signature_of
-from magweld.frontend.capture import Capture, capture
+from magweld.frontend.cache import RecordCache, Signature, signature_of
+from magweld.frontend.capture import Outcome, capture
 from magweld.frontend.catalogue import CATALOGUE, Break
 from magweld.frontend.explain import Miss, Recompile, explain
 from magweld.frontend.guards.guard import Category
 from magweld.frontend.lifting.policy import Dynamic, LiftingPolicy, lifting_policy
-from magweld.frontend.lifting.programs import LiftedGraph, LiftedGraphError
+from magweld.frontend.lifting.programs import LiftedGraphError
+from magweld.frontend.making import RecordMaker
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.record import GraphFailedError, Record
+from magweld.frontend.segments.form import Form, Suspended
+from magweld.frontend.segments.program import Call, Program, Rest
+from magweld.frontend.segments.store import Segment, Segments
 
 # Calls without a fitting record that `explain(recompiles=True)` remembers.
 MAX_RECOMPILES = 32
@@ -78,6 +77,12 @@ def trace(
     return Traced(target_callable, backend_used, lifting, items)
 
 
+def below_modes() -> bool:
+    """Return whether a mode of torch would see the operators of a graph."""
+    function_modes: int = torch._C._len_torch_function_stack()
+    return function_modes > 0 or torch._C._len_torch_dispatch_stack() > 0
+
+
 class Traced:
     """A traced callable; attributes of the original are reached through it."""
 
@@ -91,8 +96,9 @@ class Traced:
         "_counts",
         "_lock",
         "_magweld_target",
+        "_maker",
         "_recompiles",
-        "_warned",
+        "_segments",
     )
 
     def __init__(
@@ -112,7 +118,8 @@ class Traced:
         self._counts = {"calls": 0, "hits": 0, "misses": 0, "graphs": 0, "breaks": 0}
         self._breaks: list[Break] = []
         self._recompiles: deque[Recompile] = deque(maxlen=MAX_RECOMPILES)
-        self._warned = False
+        self._maker = RecordMaker(backend)
+        self._segments = Segments(lifting.fresh)
 
     def __getattr__(self, name: str) -> Any:
         if name in Traced.__slots__:
@@ -121,7 +128,7 @@ class Traced:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Answer from a record whose guards hold; otherwise run, observed."""
-        if torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack():
+        if below_modes():
             return self._run_below_mode(args, kwargs)
         self._count("calls")
         failures = []
@@ -133,19 +140,26 @@ class Traced:
                     record.hits += 1
                     self._cache.promote(record)
                 try:
-                    return record.run(verdict)
+                    result = record.run(verdict)
+                    ends = record.ends
+                    return result if ends is None else self._go_on(ends, result)
                 except LiftedGraphError:
                     reason = ""
                 except GraphFailedError as error:
                     reason = str(error)
-                return self._run_instead(args, kwargs, reason)
+                call = Call(self._magweld_target, args, kwargs)
+                return self._run_instead(call, reason)
             failures.append((record, verdict))
-        return self._miss(args, kwargs, failures)
+        call = Call(self._magweld_target, args, kwargs)
+        return self._miss(self._cache, call, failures)
 
     @property
     def records(self) -> list[Record]:
-        """Records, the most recently used first."""
-        return list(self._cache.records)
+        """Records, the most recently used first; those behind breaks at the end."""
+        result = list(self._cache.records)
+        for segment in self._segments.all:
+            result += segment.cache.records
+        return result
 
     @property
     def breaks(self) -> list[Break]:
@@ -154,7 +168,7 @@ class Traced:
 
     def stats(self) -> dict[str, int]:
         """Return counts: calls, hits, misses, records, graphs, breaks."""
-        return {**self._counts, "records": len(self._cache.records)}
+        return {**self._counts, "records": len(self.records)}
 
     def explain(self, recompiles: bool = False) -> str:
         """Return what was captured, under which conditions, and what was refused.
@@ -163,7 +177,7 @@ class Traced:
             recompiles: Also list the last calls that no record answered, with the guard
                 of each record that failed: path, old and new value, file and line.
         """
-        return explain(self._cache.records, self._breaks, self._recompiles, recompiles)
+        return explain(self.records, self._breaks, self._recompiles, recompiles)
 
     def _run_below_mode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         # Inside of a monitored run this call is a part of that run.
@@ -174,67 +188,123 @@ class Traced:
             self._note(Break(CATALOGUE["torch-mode"], "", ""))
         return self._magweld_target(*args, **kwargs)
 
-    def _run_instead(self, args: Any, kwargs: Any, reason: str) -> Any:
+    def _run_instead(self, program: Program, reason: str) -> Any:
         # An operator raises for the values of now: eager tells how, and when.
-        result = self._magweld_target(*args, **kwargs)
+        result = program.run()
         if reason:
             self._note(Break(CATALOGUE["backend-failed"], reason, ""))
         return result
 
-    def _miss(self, args: Any, kwargs: Any, failures: list[Any]) -> Any:
+    def _go_on(self, ends: Form, values: tuple[Any, ...]) -> Any:
+        """Run a program from where a record has left it; return its result."""
+        while True:
+            behind = self._segments.step(Suspended(ends, values))
+            if type(behind) is not Suspended:
+                return behind
+            segment = self._segments.at(behind.form)
+            rest = self._segments.rest(behind)
+            if segment is None or below_modes():
+                return rest.run()
+            answer = self._answer(segment, rest)
+            if type(answer) is not Suspended:
+                return answer
+            ends, values = answer.form, answer.values
+
+    def _answer(self, segment: Segment, rest: Rest) -> Suspended | Any:
+        """Return where the program has got to, or its result when it has ended."""
+        failures = []
+        for record in segment.cache.records:
+            verdict = record.program.check(rest.suspended.values, {})
+            if type(verdict) is not list:
+                failures.append((record, verdict))
+                continue
+            with self._bookkeeping:
+                self._counts["hits"] += 1
+                record.hits += 1
+                segment.cache.promote(record)
+            try:
+                result = record.run(verdict)
+            except LiftedGraphError:
+                return rest.run()
+            except GraphFailedError as error:
+                return self._run_instead(rest, str(error))
+            return result if record.ends is None else Suspended(record.ends, result)
+        return self._miss(segment.cache, rest, failures)
+
+    def _miss(self, cache: RecordCache, program: Program, failures: list[Any]) -> Any:
         self._count("misses")
         if torch._C._are_functorch_transforms_active():
             # Its tensors have no memory; their class alone makes every record miss.
             self._note(Break(CATALOGUE["torch-mode"], "a transform of torch.func", ""))
-            return self._magweld_target(*args, **kwargs)
-        signature = signature_of(args, kwargs)
-        path, unstable = "", False
+            return program.run()
+        signature = signature_of(program.arguments.args, program.arguments.kwargs)
         if failures:
-            misses = tuple(Miss.of(*failure) for failure in failures)
-            self._recompiles.append(Recompile(self._counts["calls"], misses))
-            path = misses[0].path
-            guards = [(record.guards[f.number], f) for record, f in failures]
-            with self._bookkeeping:
-                self._cache.lifting.note_miss(guards)
-            unstable = self._cache.fail(signature, path)
-        if unstable:
-            self._note(Break(CATALOGUE["unstable-guard"], path, ""))
-        if self._cache.has_given_up(signature):
-            return self._magweld_target(*args, **kwargs)
+            self._note_failures(cache, signature, failures)
+        if self._segments.worthless or cache.has_given_up(signature):
+            return program.run()
         if not self._lock.acquire(blocking=False):
             self._note(Break(CATALOGUE["monitor-busy"], "", ""))
-            return self._magweld_target(*args, **kwargs)
+            return program.run()
         try:
+            known, wanted = self._segments, cache.lifting.wanted
             # A value that differs from one recorded before is a branch, no condition.
             branched = any(
-                record.guards[failure[0]].category is Category.PREDICATE
+                record.guards[failure.number].category is Category.PREDICATE
                 for record, failure in failures
             )
-            wanted = self._cache.lifting.wanted
             outcome = capture(
-                self._magweld_target,
-                args,
-                kwargs,
+                program,
+                known.sources,
+                known.places,
                 wanted,
                 self._annotations,
                 branched,
             )
-            if outcome.capture is not None:
-                record = self._compile(outcome.capture)
-                with self._bookkeeping:
-                    self._cache.add(record)
-                    self._cache.lifting.note_pinned(outcome.capture.pinned)
-                self._count("graphs")
-            elif outcome.refusal is not None:
-                self._note(outcome.refusal)
-                if wanted:
-                    # Without lifting, more programs can be captured.
-                    self._cache.lifting.retreat(wanted)
-                else:
-                    self._cache.refuse(signature, outcome.refusal)
-            return outcome.result
+            self._keep(cache, signature, outcome, wanted)
         finally:
             self._lock.release()
+        if outcome.error is not None:
+            raise outcome.error
+        return outcome.result
+
+    def _note_failures(
+        self, cache: RecordCache, signature: Signature, failures: list[Any]
+    ) -> None:
+        misses = tuple(Miss.of(*failure) for failure in failures)
+        self._recompiles.append(Recompile(self._counts["calls"], misses))
+        guards = [(record.guards[f.number], f) for record, f in failures]
+        with self._bookkeeping:
+            cache.lifting.note_miss(guards)
+        if cache.fail(signature, misses[0].path):
+            self._note(Break(CATALOGUE["unstable-guard"], misses[0].path, ""))
+
+    def _keep(
+        self,
+        cache: RecordCache,
+        signature: Signature,
+        found: Outcome,
+        wanted: frozenset[str],
+    ) -> None:
+        """Keep what a run has given that was to lift some numbers."""
+        if found.refusal is not None:
+            self._note(found.refusal)
+        if found.capture is None:
+            if found.refusal is not None and wanted:
+                # Without lifting, more programs can be captured.
+                cache.lifting.retreat(wanted)
+            elif found.refusal is not None and not found.learned:
+                cache.refuse(signature, found.refusal)
+            return
+        record = self._maker.make(found.capture)
+        record.ends = found.ends
+        if record.ends is not None and self._segments.tally(record.operators):
+            self._note(Break(CATALOGUE["many-breaks"], "", record.ends.where))
+            self._cache.records = []
+            return
+        with self._bookkeeping:
+            cache.add(record)
+            cache.lifting.note_pinned(found.capture.pinned)
+        self._count("graphs")
 
     def _count(self, *names: str) -> None:
         with self._bookkeeping:
@@ -242,65 +312,6 @@ class Traced:
                 self._counts[name] += 1
 
     def _note(self, refusal: Break) -> None:
-        self._count("breaks")
         if refusal not in self._breaks:
+            self._count("breaks")
             self._breaks.append(refusal)
-
-    def _compile(self, captured: Capture) -> Record:
-        module = captured.graph.module
-        record = Record(
-            graph=module,
-            program=captured.program,
-            mock=captured.mock,
-            input_paths=captured.input_paths,
-            compiled=run_eagerly(module, []),
-            repeatable=captured.graph.repeatable,
-            grad_enabled=captured.grad_enabled,
-        )
-        if captured.graph.is_empty:
-            return record
-        if captured.kept:
-            record.breaks.append(Break(CATALOGUE["not-lifted"], captured.kept, ""))
-        if captured.graph.scalars or captured.dynamic:
-            record.compiled = self._lifted(captured)
-            return record
-        if captured.graph.open_shapes and self._backend.name != "eager":
-            # A backend would bake in the shapes of the example.
-            record.breaks.append(Break(CATALOGUE["dynamic-shape"], "", ""))
-            return record
-        failed = functools.partial(self._failed, record)
-        try:
-            record.compiled = compile_captured(captured.graph, self._backend, failed)
-        except LeftToTorchError as left:
-            record.breaks.append(Break(CATALOGUE[left.id], str(left), ""))
-        except Exception as error:
-            failed(error)
-        return record
-
-    def _failed(self, record: Record, error: Exception) -> None:
-        # A backend costs speed at most: the graph itself is right.
-        reason = f"{type(error).__name__}: {error}"
-        record.breaks.append(Break(CATALOGUE["backend-failed"], reason, ""))
-        self._warn(reason)
-
-    def _lifted(self, captured: Capture) -> LiftedGraph:
-        graph, backend = captured.graph, self._backend
-        by_torch = backend.name == "eager" or (
-            graph.trains and not backend.differentiates
-        )
-        return LiftedGraph(
-            graph.module,
-            len(graph.scalars),
-            None if by_torch else backend.compile,
-            repeatable=not graph.effects,
-        )
-
-    def _warn(self, reason: str) -> None:
-        if not self._warned:
-            self._warned = True
-            name = self._backend.name
-            warnings.warn(
-                f"backend-failed: {name} raised {reason}; running the captured graph"
-                " through torch",
-                stacklevel=4,
-            )

@@ -14,7 +14,7 @@ from magweld.frontend.rules import (
     calls,
     class_checks,
     class_statements,
-    containers,
+    iterators,
     natives,
     operators,
     protocols,
@@ -88,7 +88,7 @@ def _iter(observer: Observer, call: NativeCall) -> None:
 
 
 def _next(observer: Observer, call: NativeCall) -> None:
-    containers.check_iterator(observer, call.args[0])
+    iterators.check_iterator(observer, call.args[0])
     observer.after = attributes.adopt_top
 
 

@@ -59,7 +59,8 @@ class CheckedTraced(Traced):
             return False
         if torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack():
             return False
-        records = self._cache.records
+        # What runs at a break may not run twice.
+        records = [record for record in self._cache.records if record.ends is None]
         return any(type(r.program.check(args, kwargs)) is list for r in records)
 
     def _compared(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -29,10 +29,21 @@ _NO_DIMS: Final[Mapping[Node, frozenset[int]]] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Arguments:
-    """The arguments of the recorded call."""
+    """The arguments of the recorded call.
+
+    Attributes:
+        args: Positional arguments.
+        kwargs: Keyword arguments.
+        names: Readable names of the positional ones, if they have any.
+    """
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+    names: tuple[str, ...] = ()
+
+    def name(self, index: int) -> str:
+        """Return the name of a positional argument."""
+        return self.names[index] if self.names else f"args[{index}]"
 
 
 def derive_guards(
@@ -62,7 +73,7 @@ def derive_guards(
     builder = Builder(graph)
     builder.signature(arguments.args, arguments.kwargs)
     for index, value in enumerate(arguments.args):
-        builder.argument("args", index, value, f"args[{index}]")
+        builder.argument("args", index, value, arguments.name(index))
     for key, value in arguments.kwargs.items():
         builder.argument("kwargs", key, value, key)
     builder.external(
@@ -100,7 +111,8 @@ def _guard_identities(builder: Builder, graph: RefGraph) -> None:
     holders = dict.fromkeys(
         [*graph.snapshots, *(key for key, _ in graph.slot_snapshots)]
     )
-    written = [graph.nodes[key] for key in holders]
+    advanced = dict.fromkeys(graph.advances)
+    written = [*(graph.nodes[key] for key in holders), *advanced]
     for node in written:
         for other in external:
             if other is not node and type(other.obj) is type(node.obj):

@@ -9,6 +9,7 @@ from collections import OrderedDict, deque
 from typing import Any, Final
 
 from magweld.frontend.state.contents import builtin_base
+from magweld.frontend.state.iterators import has_more, part_of, peek
 from magweld.frontend.state.mro import ABSENT, find_in_mro
 from magweld.frontend.state.natives import base_value, content_of, referent
 from magweld.frontend.state.refgraph import Edge, Kind
@@ -247,7 +248,23 @@ _FIELDS: Final = {
     Kind.FUNCTION: "__func__",
 }
 
+
+def _next(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
+    return call(names.constant(peek), base, ast.Constant(edge.key))
+
+
+def _more(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
+    return call(names.constant(has_more), base, ast.Constant(edge.key))
+
+
+def _part(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
+    return call(names.constant(part_of), base, ast.Constant(edge.key))
+
+
 _FETCHES: Final = {
+    Kind.NEXT: _next,
+    Kind.MORE: _more,
+    Kind.PART: _part,
     Kind.ITEM: _item,
     Kind.INDEX: _index,
     Kind.LENGTH: _length,

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.lifting.expressions import Expression
+from magweld.frontend.lifting.mock import Lifted
 from magweld.frontend.lifting.sources import Slot
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.monitor.code_table import Row
@@ -181,13 +182,13 @@ class LiftingObserver(Observer):
         raised = previous is not None and offset not in previous.normal
         if raised and previous is not None:
             self._raised(previous, offset)
-        self.previous = row
-        self.calls_native = False
         stack = self.session.reader.stack(frame, row.depth)
         after, self.after = self.after, None
         if after is not None:
             after(self, stack)
         self._finish(stack, raised)
+        self.previous = row
+        self.calls_native = False
         self._begin(row, stack)
 
     def _begin(self, row: Row, stack: list[Any]) -> None:
@@ -203,8 +204,7 @@ class LiftingObserver(Observer):
             step.operands[position] = self.shadows.pop(position)
         if instruction is not None and instruction.begin is not None:
             instruction.begin(self, step, stack)
-        if row.handler is not None:
-            row.handler(self, row, stack)
+        self.handle(row, stack)
         step.reads, lifting.reads = lifting.reads, []
         step.stores, lifting.stores = lifting.stores, []
         step.rewrites, lifting.rewrites = lifting.rewrites, []
@@ -241,6 +241,17 @@ class LiftingObserver(Observer):
         if step.row.opname == "RETURN_VALUE" and self.caller is not None:
             self.caller.result = step.take(0)
         self._close(step)
+
+    def lifted_local(self, name: str) -> Any:
+        """See `Observer.lifted_local`."""
+        expression = self.names.get(name)
+        return None if expression is None else Lifted(expression)
+
+    def lifted_operand(self, position: int) -> Any:
+        """See `Observer.lifted_operand`."""
+        operands = {} if self.step is None else self.step.operands
+        expression = operands.get(position, self.shadows.get(position))
+        return None if expression is None else Lifted(expression)
 
     def push(self, stack: list[Any], expression: Expression | None) -> None:
         """Attach an expression to the value on top of the stack."""

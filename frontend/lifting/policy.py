@@ -28,6 +28,10 @@ class LiftingPolicy:
         self._failures: Counter[str] = Counter()
         self._pinned: Counter[str] = Counter()
 
+    def fresh(self) -> LiftingPolicy:
+        """Return a policy of the same kind that knows nothing yet."""
+        return LiftingPolicy(self._automatic)
+
     def note_miss(self, failures: Sequence[tuple[Guard, Failure]]) -> None:
         """Take note of the guards that failed in one call."""
         if not self._automatic:

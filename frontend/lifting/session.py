@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import CellType, CodeType, FrameType
+from types import CellType, CodeType, FrameType, FunctionType
 from typing import Any
 
 from magweld.frontend.lifting.expressions import NUMBERS, Expression
@@ -12,6 +12,7 @@ from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.lifting.table import INSTRUCTIONS
 from magweld.frontend.monitor.code_table import variadic_names
 from magweld.frontend.monitor.events import EventSource
+from magweld.frontend.monitor.hooks import Resumed
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.monitor.session import ENTRY, Session
 from magweld.frontend.state.refgraph import Kind
@@ -39,6 +40,18 @@ class LiftingSession(Session):
             self._lift_argument(kwargs, "kwargs", Kind.ITEM, name, value)
         return super().run(events, function, args, kwargs)
 
+    def go_on(
+        self, events: EventSource, function: FunctionType, resumed: Resumed
+    ) -> Any:
+        """See `Session.go_on`; what inner frames hold is not lifted."""
+        args = resumed.args
+        for index, (name, value) in enumerate(resumed.roots[: len(args)]):
+            if type(value) in NUMBERS and name in self.lifting.wanted:
+                source = ArgumentSource("args", index)
+                leaf = self.lifting.make.leaf(source, value, name)
+                self.lifting.place(args, Kind.INDEX, index, leaf)
+        return super().go_on(events, function, resumed)
+
     def _lift_argument(
         self, holder: Any, name: str, kind: Kind, key: Any, value: Any
     ) -> None:
@@ -57,7 +70,7 @@ class LiftingSession(Session):
         super().leave(frame)
 
     def _observer(self, frame: FrameType, code: CodeType) -> Observer:
-        rows = self.tables.table(code).rows
+        rows = self._rows(code)
         observer = LiftingObserver(self, frame, rows, self.lifting, INSTRUCTIONS)
         if code is ENTRY:
             observer.caller = self.root

@@ -19,6 +19,7 @@ from magweld.frontend.mock.recipe import Recipe
 from magweld.frontend.mock.steps import Call, Constant, Fetched, Made, Mock, Output
 from magweld.frontend.rules.names import cell_value
 from magweld.frontend.state.contents import builtin_base
+from magweld.frontend.state.iterators import advance
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import ABSENT
 from magweld.frontend.state.refgraph import Kind, Node, RefGraph
@@ -70,6 +71,8 @@ class Planner:
             writes += self._writes(self.graph.nodes[key])
         for (key, descriptor), before in self.graph.slot_snapshots.items():
             writes += self._slot_write(self.graph.nodes[key], descriptor, before)
+        for node in self.graph.advances:
+            writes.append(Call(advance, self._fetch(node)))
         self._fill()
         everything = (*self._makes, *self._fills, *self.effects, *writes)
         return Mock(everything, source, len(self._made))
@@ -131,6 +134,8 @@ class Planner:
             parts: tuple[steps.Source, ...] = self._constants(recipe)
         else:
             parts = tuple(self.source(part) for part in recipe.parts)
+        if recipe.early and any(isinstance(part, Made) for part in parts):
+            raise StopRecordingError("result-object", type(obj).__qualname__)
         index = self._made[id(obj)] = len(self._made)
         self._makes.append(steps.Make(index, recipe.make, parts, recipe.packed))
         made = Made(index)

@@ -22,6 +22,7 @@ from magweld.frontend.mock.steps import (
     set_cell,
 )
 from magweld.frontend.rules.names import cell_value
+from magweld.frontend.state.iterators import REBUILDABLE, remake
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import ABSENT, class_dict, is_immutable, mro
 from magweld.frontend.state.natives import base_value
@@ -134,9 +135,24 @@ def _partial(obj: functools.partial[Any]) -> Recipe:
     return Recipe(make_partial, parts, fills=namespace_fills(obj))
 
 
+def _iterator(obj: Any) -> Recipe:
+    found = remake(obj)
+    if found is None:
+        raise StopRecordingError("result-object", type(obj).__qualname__)
+    finals: tuple[Fill, ...] = ()
+    if found.state is not None:
+        finals = ((_set_state, (found.state,)),)
+    return Recipe(found.make, found.parts, early=found.early, finals=finals)
+
+
+def _set_state(iterator: Any, parts: list[Any]) -> None:
+    iterator.__setstate__(parts[0])
+
+
 _BY_TYPE: Final[dict[type, Callable[[Any], Recipe]]] = {
     object: _plain_object,
     functools.partial: _partial,
+    **dict.fromkeys(REBUILDABLE, _iterator),
     list: _list,
     dict: _dict,
     OrderedDict: _dict,

@@ -19,6 +19,7 @@ class Recipe:
         packed: Whether `make` takes the parts as one sequence.
         late: Whether a shell is made first and filled when all others exist; its
             parts are then constants.
+        early: Whether the parts must have their content before it is made.
         fills: Functions that take the object and a list of parts.
         finals: The same, run when everything has been filled.
     """
@@ -27,5 +28,6 @@ class Recipe:
     parts: tuple[Any, ...] = ()
     packed: bool = False
     late: bool = False
+    early: bool = False
     fills: tuple[Fill, ...] = ()
     finals: tuple[Fill, ...] = ()

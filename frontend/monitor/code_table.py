@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dis
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -67,6 +68,12 @@ class Row:
         self.handler: Handler | None = None
         self.normal: frozenset[int] = frozenset()
         self.handlers: frozenset[int] = frozenset()
+
+    def with_handler(self, handler: Handler) -> Row:
+        """Return the same row with another rule."""
+        row = copy.copy(self)
+        row.handler = handler
+        return row
 
 
 class CodeTable:

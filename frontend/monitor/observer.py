@@ -33,6 +33,8 @@ class Observer:
             look into what Python callbacks return to it.
         native_caller: Whether native code called this frame.
         keyword_names: Names of the keyword arguments of the coming call.
+        callee: Python function that the current call runs and whose result it gives.
+        function: The function object that the frame runs.
         constructing: Class whose instance the current call makes.
         anchor: The user's instruction that led here, when this is library code.
         testing: Tensor whose truth the current instruction tests.
@@ -42,10 +44,12 @@ class Observer:
         "after",
         "anchor",
         "awaits_operator",
+        "callee",
         "calls_native",
         "code",
         "constructing",
         "frame",
+        "function",
         "keyword_names",
         "native_caller",
         "previous",
@@ -64,10 +68,12 @@ class Observer:
         self.previous: Row | None = None
         self.after: After | None = None
         self.awaits_operator = ""
+        self.callee: Any = None
         self.calls_native = False
         self.native_caller = False
         self.keyword_names: tuple[str, ...] = ()
         self.constructing: type | None = None
+        self.function: Any = None
         self.anchor: Where | None = None
         self.testing: Any = None
 
@@ -95,21 +101,41 @@ class Observer:
             raise StopRecordingError("lost-events", self.code.co_qualname)
         if previous is not None and offset not in previous.normal:
             self._raised(previous, offset)
-        self.previous = row
-        self.calls_native = False
         after = self.after
         control = self.session.control
         scoped = control is not None and control.scopes
         if after is None and row.handler is None and not scoped:
+            self.previous = row
             return
         stack = self.session.reader.stack(frame, row.depth)
         if after is not None:
             self.after = None
             after(self, stack)
+        self.previous = row
+        self.calls_native = False
         if control is not None and control.scopes:
             control.arrive(self, row)
+        self.handle(row, stack)
+
+    def handle(self, row: Row, stack: list[Any]) -> None:
+        """Apply the rule of an instruction; where it refuses, the recording ends."""
         if row.handler is not None:
-            row.handler(self, row, stack)
+            try:
+                row.handler(self, row, stack)
+            except StopRecordingError as stop:
+                self.session.split(self, row, stack, stop)
+
+    def release(self) -> None:
+        """Let go of the frame and of what belongs to it."""
+        self.frame = self.function = self.callee = None
+
+    def lifted_local(self, name: str) -> Any:
+        """Return what stands for the value of a variable in a record, if anything."""
+        return None
+
+    def lifted_operand(self, position: int) -> Any:
+        """Return the same for a position of the value stack."""
+        return None
 
     def resume(self, offset: int) -> None:
         """Take note that a suspended frame goes on at its RESUME instruction."""
@@ -140,6 +166,12 @@ class Observer:
         if not self.code.co_flags & CO_GENERATOR or self.previous is None:
             return False
         return self.previous.opname in ("YIELD_VALUE", "RETURN_GENERATOR")
+
+    def links_to(self, inner: Observer) -> bool:
+        """Return whether the result of the inner frame is that of this call."""
+        row = self.previous
+        calls = row is not None and row.opname in ("CALL", "CALL_FUNCTION_EX")
+        return calls and self.callee is not None and self.callee is inner.function
 
     def where(self) -> Where | None:
         """Return the user's instruction: this one, or the one that led here."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import CellType, CodeType, FrameType, FunctionType, MethodType
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from magweld.frontend.annotations.model import (
     Annotation,
@@ -15,12 +15,20 @@ from magweld.frontend.annotations.model import (
     NativeCall,
     Use,
 )
-from magweld.frontend.catalogue import Break, StopRecordingError
+from magweld.frontend.catalogue import SPLITTING, Break, StopRecordingError
 from magweld.frontend.mock.steps import Call
-from magweld.frontend.monitor.code_table import CodeTables
+from magweld.frontend.monitor.code_table import CodeTables, Row
 from magweld.frontend.monitor.control import Control
 from magweld.frontend.monitor.entry import call_entry
 from magweld.frontend.monitor.events import EventSource, Observe
+from magweld.frontend.monitor.hooks import (
+    NoOperators,
+    OperatorLayer,
+    Resumed,
+    Rows,
+    SessionHooks,
+    Site,
+)
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.monitor.stack import NULL, FrameReader
 from magweld.frontend.rules.functions import admit_special, register_function
@@ -35,73 +43,6 @@ _READS_NOTHING: Final = Annotation(rest=Use.KEEP)
 _STDLIB: Final = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 
 
-class OperatorLayer(Protocol):
-    """The tensor side of a monitored run.
-
-    Attributes:
-        serial: Number of operators seen so far.
-        last: Name of the last one.
-        library: Folder whose code is not the user's.
-    """
-
-    serial: int
-    last: str
-    library: str
-
-    def is_tensor(self, kind: type) -> bool:
-        """Return whether objects of this type are tensors."""
-
-    def is_operator(self, native: Any) -> bool:
-        """Return whether a native callable can only act through operators."""
-
-    def open(self, func: Any, args: Any, kwargs: Any, *, watched: bool = False) -> None:
-        """Take a call that is about to happen for one operator, whatever it does.
-
-        Args:
-            func: What is called.
-            args: Its arguments.
-            kwargs: Its keyword arguments.
-            watched: Whether it runs observed Python code, whose operators are its own.
-        """
-
-    def note_written(self, tensors: list[Any]) -> None:
-        """Take note of tensors that this call writes behind torch's back."""
-
-    def close(self, result: Any) -> None:
-        """Record that call, now that its result is known."""
-
-    def read_form(self, tensor: Any) -> None:
-        """Take note that type, dtype, device and shape of a tensor were used."""
-
-
-class NoOperators:
-    """Operator layer of a run without tensors."""
-
-    serial = 0
-    last = ""
-    library = "\0"
-
-    def is_tensor(self, kind: type) -> bool:
-        """See `OperatorLayer.is_tensor`."""
-        return False
-
-    def is_operator(self, native: Any) -> bool:
-        """See `OperatorLayer.is_operator`."""
-        return False
-
-    def open(self, func: Any, args: Any, kwargs: Any, *, watched: bool = False) -> None:
-        """See `OperatorLayer.open`."""
-
-    def note_written(self, tensors: list[Any]) -> None:
-        """See `OperatorLayer.note_written`."""
-
-    def close(self, result: Any) -> None:
-        """See `OperatorLayer.close`."""
-
-    def read_form(self, tensor: Any) -> None:
-        """See `OperatorLayer.read_form`."""
-
-
 class Session:
     """One monitored run; receives the events of its thread.
 
@@ -110,6 +51,8 @@ class Session:
         stopped: Why the recording ended early; None while it goes on.
         effects: Steps that repeat what the run does outside of the program.
         quiet: Observer whose current instruction runs unobserved code.
+        trail: Where the recording ended: the observed frames from the outermost.
+        hooks: What else takes part in the run.
     """
 
     def __init__(
@@ -130,6 +73,8 @@ class Session:
         self.registered: set[int] = set()
         self.control: Control | None = None
         self._events: EventSource | None = None
+        self.trail: tuple[Site, ...] = ()
+        self.hooks = SessionHooks()
         self._active: list[Observer] = []
         self._observers: dict[FrameType, Observer] = {}
 
@@ -153,7 +98,46 @@ class Session:
             graph.root(value, f"args[{index}]")
         for name, value in kwargs.items():
             graph.root(value, name)
-        graph.constant(call_entry)
+        return self._observe(events, function, args, kwargs)
+
+    def go_on(
+        self, events: EventSource, function: FunctionType, resumed: Resumed
+    ) -> Any:
+        """Return what the rest of a program returns, observed.
+
+        Args:
+            events: Who tells about frames and instructions.
+            function: Continuation of the outermost frame.
+            resumed: The state of the program.
+
+        Raises:
+            StopRecordingError: Another tool holds the interpreter's events.
+        """
+        graph = self.graph
+        for obj in (function, *resumed.made):
+            if type(obj) is FunctionType:
+                # Whatever is read of a function was read when it began.
+                graph.constant(obj)
+                graph.constant(obj.__globals__)
+                self.registered.add(id(obj))
+            else:
+                graph.adopt(obj)
+        for name, value in resumed.roots:
+            graph.root(value, name)
+        args = resumed.args
+        kwargs: dict[str, Any] = {}
+        graph.adopt(args)
+        graph.adopt(kwargs)
+        return self._observe(events, function, args, kwargs)
+
+    def _observe(
+        self,
+        events: EventSource,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        self.graph.constant(call_entry)
         call = functools.partial(call_entry, function, args, kwargs)
         self._events = events
         try:
@@ -173,12 +157,38 @@ class Session:
             where = self.where()
             at = "" if where is None else str(where)
             self.stopped = Break(stop.refusal, stop.detail, at)
-            # The program goes on: what it drops from now on must go at once.
-            for observer in self._observers.values():
-                observer.frame = None
-            self._observers.clear()
-            self._active.clear()
-            self.graph.release()
+            self.trail = tuple(self._sites())
+            self.release()
+
+    def split(
+        self, observer: Observer, row: Row, stack: list[Any], stop: StopRecordingError
+    ) -> None:
+        """End the recording before an instruction."""
+        within = self.control is not None and self.control.scopes
+        if self.stopped is not None or within or stop.refusal.id not in SPLITTING:
+            self.stop(stop)
+            return
+        if self.control is not None:
+            self.control.stopping(str(stop))
+        self.stopped = Break(stop.refusal, stop.detail, str(self.where() or ""))
+        self.trail = tuple(self._sites())
+        self.hooks.split(observer, row, stack)
+        self.release()
+
+    def release(self) -> None:
+        """Let go of everything: what the program drops from now on must go at once."""
+        for observer in self._observers.values():
+            observer.release()
+        self._observers.clear()
+        self._active.clear()
+        self.graph.release()
+
+    def _sites(self) -> Iterator[Site]:
+        followers = [*self._active[1:], None]
+        for observer, follower in zip(self._active, followers, strict=True):
+            if observer.previous is not None:
+                linked = follower is not None and observer.links_to(follower)
+                yield Site(observer.code, observer.previous.offset, linked)
 
     def where(self) -> Where | None:
         """Return the user's instruction that is running."""
@@ -265,7 +275,7 @@ class Session:
         # A frame that is kept would keep the local variables.
         if observer.frame is not None:
             del self._observers[observer.frame]
-            observer.frame = None
+            observer.release()
 
     def _check_end(self, observer: Observer) -> None:
         if observer.awaits_operator:
@@ -296,6 +306,7 @@ class Session:
                 admit_special(self, function, self._first_argument(frame, code))
             register_function(self, function)
         observer = self._observer(frame, code)
+        observer.function = function
         if parent is not None and parent.calls_native:
             observer.native_caller = True
             self._adopt_delivered(frame, code, parent)
@@ -305,7 +316,10 @@ class Session:
         return observer
 
     def _observer(self, frame: FrameType, code: CodeType) -> Observer:
-        return Observer(self, frame, self.tables.table(code).rows)
+        return Observer(self, frame, self._rows(code))
+
+    def _rows(self, code: CodeType) -> Rows:
+        return self.hooks.rows(code, self.tables.table(code).rows)
 
     def _is_library(self, filename: str) -> bool:
         if filename.startswith(self.operators.library):

@@ -49,6 +49,7 @@ def precall(observer: Observer, row: Row, stack: list[Any]) -> None:
 
 def call(observer: Observer, row: Row, stack: list[Any]) -> None:
     """CALL: an optional receiver, the callable, the arguments."""
+    observer.callee = None
     count = row.arg
     base = len(stack) - count - 2
     first, second = stack[base], stack[base + 1]
@@ -66,6 +67,7 @@ def call(observer: Observer, row: Row, stack: list[Any]) -> None:
 
 def call_function_ex(observer: Observer, row: Row, stack: list[Any]) -> None:
     """CALL_FUNCTION_EX: the callable, an iterable, optionally a mapping."""
+    observer.callee = None
     kwargs = stack[-1] if row.arg & 1 else {}
     args = stack[-2] if row.arg & 1 else stack[-1]
     function = stack[-3] if row.arg & 1 else stack[-2]
@@ -145,6 +147,7 @@ def _call_function(
         apply_entry(observer, entry, NativeCall(native_name(function), args, kwargs))
         return
     register_function(session, function)
+    observer.callee = function
     if function.__code__.co_flags & _GENERATOR:
         observer.after = adopt_top
 
@@ -261,6 +264,7 @@ def _call_instance(
     if type(method) is types.FunctionType:
         session.graph.require(obj)
         register_function(session, method)
+        observer.callee = method
     elif method is not ABSENT:
         call = NativeCall(native_name(obj), (obj, *args), kwargs)
         entry = session.annotations.find(method)

@@ -11,10 +11,9 @@ from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.rules.attributes import adopt_top, expect_operator, read_slot
 from magweld.frontend.rules.calls import call_object
+from magweld.frontend.rules.iterators import check_iterator
 from magweld.frontend.rules.operators import is_plain, is_python, special_method
 from magweld.frontend.rules.protocols import (
-    ITERATORS,
-    advance,
     is_number,
     iterate,
     read_base,
@@ -44,6 +43,13 @@ def build(observer: Observer, row: Row, stack: list[Any]) -> None:
     observer.after = adopt_top
 
 
+def list_to_tuple(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """LIST_TO_TUPLE: the display of positional arguments is complete."""
+    if observer.session.graph.require(stack[-1]).external:
+        read_all(observer.session.graph, stack[-1])
+    observer.after = adopt_top
+
+
 def load_variadic(observer: Observer, row: Row, stack: list[Any]) -> None:
     """LOAD_FAST of `*args` or `**kwargs`."""
     observer.after = adopt_top
@@ -54,9 +60,24 @@ def load_constant(observer: Observer, row: Row, stack: list[Any]) -> None:
     observer.session.graph.literal(row.argval)
 
 
+def append(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """LIST_APPEND, SET_ADD, MAP_ADD: a display or comprehension takes an element."""
+    taken = 2 if row.opname == "MAP_ADD" else 1
+    _write_display(observer, stack[-row.arg - taken])
+
+
+def _write_display(observer: Observer, display: Any) -> None:
+    # It is from before the run when the run began in the middle of a display.
+    if observer.session.graph.require(display).external:
+        tail = type(display) is list
+        extent = Extent.TAIL if tail else Extent.WHOLE
+        before_write(observer.session.graph, display, extent)
+
+
 def extend(observer: Observer, row: Row, stack: list[Any]) -> None:
     """LIST_EXTEND, SET_UPDATE: a display takes the elements of an iterable."""
     source = stack[-1]
+    _write_display(observer, stack[-row.arg - 1])
     if builtin_base(source) not in (None, dict):
         read_all(observer.session.graph, source)
     else:
@@ -65,6 +86,7 @@ def extend(observer: Observer, row: Row, stack: list[Any]) -> None:
 
 def merge(observer: Observer, row: Row, stack: list[Any]) -> None:
     """DICT_UPDATE, DICT_MERGE: a display takes the entries of a mapping."""
+    _write_display(observer, stack[-row.arg - 1])
     read_mapping(observer, stack[-1])
 
 
@@ -90,7 +112,7 @@ def get_iter(observer: Observer, row: Row, stack: list[Any]) -> None:
 
 def for_iter(observer: Observer, row: Row, stack: list[Any]) -> None:
     """FOR_ITER: the item lies above the iterator, unless that is exhausted."""
-    check_iterator(observer, stack[-1])
+    check_iterator(observer, stack[-1], _uses_item(observer, row))
     depth = len(stack)
 
     def adopt_item(observer: Observer, stack: list[Any]) -> None:
@@ -100,13 +122,13 @@ def for_iter(observer: Observer, row: Row, stack: list[Any]) -> None:
     observer.after = adopt_item
 
 
-def check_iterator(observer: Observer, iterator: Any) -> None:
-    """Refuse to advance an iterator that the run has not made."""
-    kind = type(iterator)
-    if kind in ITERATORS or kind.__module__ == "itertools":
-        advance(observer.session.graph, iterator)
-    elif not is_python(special_method(observer, iterator, "__next__")):
-        raise StopRecordingError("opaque-iterator", kind.__qualname__)
+def _uses_item(observer: Observer, row: Row) -> bool:
+    """Return whether the variable of a loop is read anywhere."""
+    store = observer.rows[min(o for o in row.normal if o > row.offset) >> 1]
+    if store is None or store.opname != "STORE_FAST":
+        return True
+    is_read = observer.session.hooks.is_read
+    return is_read(observer.code, min(store.normal), store.arg)
 
 
 def unpack(observer: Observer, row: Row, stack: list[Any]) -> None:

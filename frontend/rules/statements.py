@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from magweld.frontend.annotations.model import NativeCall
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
-from magweld.frontend.rules.attributes import adopt_top
-from magweld.frontend.rules.calls import call_class
+from magweld.frontend.rules.calls import call_class, call_object
+from magweld.frontend.rules.containers import list_to_tuple
 from magweld.frontend.rules.functions import note_class, register_function
 from magweld.frontend.state.mro import is_class
 from magweld.frontend.state.values import is_scalar
@@ -43,6 +43,14 @@ def _adopt_exit(observer: Observer, stack: list[Any]) -> None:
     observer.session.graph.adopt(stack[-2])
 
 
+def with_except_start(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """WITH_EXCEPT_START: calls the `__exit__` below, with the exception on top."""
+    leave, error = stack[-4], stack[-1]
+    # What BEFORE_WITH of this run has left is known; otherwise it was before the run.
+    if observer.session.graph.require(leave).external:
+        call_object(observer, leave, (type(error), error, None), {})
+
+
 def push_exc_info(observer: Observer, row: Row, stack: list[Any]) -> None:
     """PUSH_EXC_INFO: an exception that native code raised is new."""
     observer.session.graph.adopt(stack[-1])
@@ -58,7 +66,7 @@ def raise_varargs(observer: Observer, row: Row, stack: list[Any]) -> None:
 def call_intrinsic(observer: Observer, row: Row, stack: list[Any]) -> None:
     """CALL_INTRINSIC_1 of 3.12: unary plus, list to tuple, generator exits."""
     if row.arg == _INTRINSIC_LIST_TO_TUPLE:
-        observer.after = adopt_top
+        list_to_tuple(observer, row, stack)
     elif row.arg == _INTRINSIC_UNARY_POSITIVE:
         if not is_scalar(stack[-1]):
             raise StopRecordingError("native-operator", "unary plus")

@@ -59,11 +59,6 @@ _LOCAL: Final = (
     "SEND",
     "STORE_FAST",
     "SWAP",
-    "WITH_EXCEPT_START",
-    # They fill a display or a comprehension that the run itself makes.
-    "LIST_APPEND",
-    "MAP_ADD",
-    "SET_ADD",
 )
 
 _TRUTH: Final = (
@@ -85,7 +80,6 @@ _DISPLAYS: Final = (
     "BUILD_SET",
     "BUILD_SLICE",
     "BUILD_TUPLE",
-    "LIST_TO_TUPLE",
 )
 
 RULES: Final[dict[str, Handler | None]] = {
@@ -116,7 +110,9 @@ RULES: Final[dict[str, Handler | None]] = {
     "IMPORT_NAME": names.import_name,
     "IS_OP": comparisons.is_op,
     "KW_NAMES": calls.keyword_names,
+    "LIST_APPEND": containers.append,
     "LIST_EXTEND": containers.extend,
+    "LIST_TO_TUPLE": containers.list_to_tuple,
     "LOAD_ATTR": attributes.load_attribute,
     "LOAD_BUILD_CLASS": class_statements.load_build_class,
     "LOAD_CLASSDEREF": class_statements.load_class_deref,
@@ -134,10 +130,12 @@ RULES: Final[dict[str, Handler | None]] = {
     "MAKE_FUNCTION": calls.make_function,
     "MATCH_CLASS": patterns.match_class,
     "MATCH_KEYS": patterns.match_keys,
+    "MAP_ADD": containers.append,
     "PRECALL": calls.precall,
     "PUSH_EXC_INFO": statements.push_exc_info,
     "RAISE_VARARGS": statements.raise_varargs,
     "RETURN_VALUE": natives.hand_over,
+    "SET_ADD": containers.append,
     "SET_UPDATE": containers.extend,
     "STORE_ATTR": attribute_writes.store_attribute,
     "STORE_DEREF": names.store_deref,
@@ -152,5 +150,6 @@ RULES: Final[dict[str, Handler | None]] = {
     "UNARY_POSITIVE": operators.unary_op,
     "UNPACK_EX": containers.unpack,
     "UNPACK_SEQUENCE": containers.unpack,
+    "WITH_EXCEPT_START": statements.with_except_start,
     "YIELD_VALUE": natives.hand_over,
 }

@@ -35,7 +35,6 @@ class Writer:
 
     Attributes:
         code: The bytes so far.
-        peak: Deepest stack that the writer was told about.
     """
 
     def __init__(self) -> None:
@@ -60,6 +59,13 @@ class Writer:
         if _HAS_PRECALL:
             self.emit("PRECALL", 0)
         self.emit("CALL", 0)
+
+
+def size_of(name: str, arg: int) -> int:
+    """Return the number of bytes of an instruction."""
+    writer = Writer()
+    writer.emit(name, arg)
+    return writer.offset
 
 
 def location_table(prelude: int, jump: int, line: int, old: bytes, tail: int) -> bytes:

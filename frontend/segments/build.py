@@ -21,6 +21,7 @@ from magweld.frontend.segments.assembly import (
     cut_regions,
     exception_table,
     location_table,
+    size_of,
 )
 from magweld.frontend.segments.liveness import (
     Slot,
@@ -55,10 +56,12 @@ class Build:
         self.regions: list[Region] = []
         self.consts = list(self.code.co_consts)
         self.names = list(slot_names(self.code))
+        self.count = entry.size + calls
+        more = range(len(self.names), self.count)
+        self.names += (f"<{number}>" for number in more)
         self.trap_slot = len(self.names)
         self.names.append(TRAP)
-        self.count = entry.size + calls
-        self.slots = max(self.count, len(self.names))
+        self.slots = len(self.names)
         self.peak = self.code.co_stacksize
 
     def finish(self) -> Continuation:
@@ -81,14 +84,9 @@ class Build:
                 Region(at, at + UNIT, target, len(shape.stack), lasti=False)
             )
         old = cut_regions(old, [offset + shift for offset in traps])
-        line = self._line() - self.code.co_firstlineno
-        places = location_table(
-            jump,
-            shift - jump,
-            line,
-            self.code.co_linetable,
-            self.writer.offset - tail,
-        )
+        line, size = self._line() - self.code.co_firstlineno, self.writer.offset - tail
+        old_places = self.code.co_linetable
+        places = location_table(jump, shift - jump, line, old_places, size)
         code = self._code(places, exception_table([*old, *self.regions]))
         return Continuation(
             code, self.code, self.entry, self.calls, shift, tuple(shapes)
@@ -196,17 +194,13 @@ class Build:
             return self.entry.offset
         for region in self.source.flow.regions:
             if region.start <= last.offset < region.end:
-                shift = write.offset + self._jump_size(last)
+                following = self.source.flow.following[last.offset]
+                shift = write.offset + size_of("JUMP_FORWARD", following // UNIT)
                 target = region.target + shift
                 self.regions.append(
                     Region(start, write.offset, target, region.depth, region.lasti)
                 )
         return self.source.flow.following[last.offset]
-
-    def _jump_size(self, last: dis.Instruction) -> int:
-        probe = Writer()
-        probe.emit("JUMP_FORWARD", self.source.flow.following[last.offset] // UNIT)
-        return probe.offset
 
     def _stops(self) -> tuple[list[int], list[Shape]]:
         if not self.traps:
@@ -216,7 +210,11 @@ class Build:
         states = self._states()
         traps = [offset for offset in dict.fromkeys(self.traps) if offset in states]
         self.bound = {offset: states[offset].bound for offset in traps}
-        return traps, [self.source.shape(o, states[o]) for o in traps]
+        also: frozenset[int] = frozenset()
+        if self.calls:
+            # The next time the call may raise and a handler may read these.
+            also = self.source.liveness.at(self.entry.offset)
+        return traps, [self.source.shape(o, states[o], also) for o in traps]
 
     def _states(self) -> dict[int, State]:
         bound = frozenset(self.entry.slots)

@@ -8,7 +8,13 @@ from types import CodeType
 from typing import Final
 
 from magweld.frontend.segments.build import Build
-from magweld.frontend.segments.liveness import Liveness, Slot, State
+from magweld.frontend.segments.liveness import (
+    Liveness,
+    Slot,
+    State,
+    slot_count,
+    states_from,
+)
 from magweld.frontend.segments.shape import Continuation, Shape
 
 _GENERATORS: Final = 0x20 | 0x80 | 0x200
@@ -37,7 +43,8 @@ class Continuations:
         self.code = code
         self.liveness = Liveness(code)
         self.flow = self.liveness.flow
-        self._depths = self.flow.depths()
+        self.flow.depths()
+        self._states: dict[int, State] = {}
         self._numbers = {i.offset: n for n, i in enumerate(self.flow.instructions)}
 
     def first(self, offset: int) -> int:
@@ -64,6 +71,13 @@ class Continuations:
         near = (self.flow.following.get(last.offset), last.argval)
         return tuple(o for o in self.flow.normal(last) if o in near)
 
+    def behind(self, offset: int) -> tuple[int, ...]:
+        """Return the same, but a result that is thrown away is gone by then."""
+        result = self.after(offset)
+        if len(result) == 1 and self.flow.index[result[0]].opname == "POP_TOP":
+            return self.after(result[0])
+        return result
+
     def make(
         self, entry: Shape, stops: Sequence[int] = (), calls: bool = False
     ) -> Continuation:
@@ -87,13 +101,29 @@ class Continuations:
             raise ValueError("a continuation cannot begin where it stops")
         return Build(self, entry, traps, calls).finish()
 
-    def shape(self, offset: int, state: State) -> Shape:
+    def kinds(self, offset: int) -> tuple[Slot, ...]:
+        """Return what is known about the value stack before an instruction."""
+        if not self._states:
+            flow, bound = self.flow, frozenset(range(slot_count(self.code)))
+            resume = next(i for i in flow.instructions if i.opname == "RESUME")
+            start = flow.following[resume.offset]
+            self._states.update(states_from(flow, start, State((), bound)))
+        return self._states[offset].stack
+
+    def shape(
+        self, offset: int, state: State, also: frozenset[int] = frozenset()
+    ) -> Shape:
         """Return the form of the state at a stop.
+
+        Args:
+            offset: The stop.
+            state: What is known there.
+            also: Variables that matter beside those that are live there.
 
         Raises:
             ValueError: It depends on the path.
         """
         if Slot.EITHER in state.stack:
             raise ValueError(f"the stack at {offset} depends on the path")
-        slots = sorted(self.liveness.at(offset))
+        slots = sorted(self.liveness.at(offset) | also)
         return Shape(offset, tuple(slots), state.stack)

@@ -25,6 +25,12 @@ _FORMS = {
     Kind.REFERENT: "referent of {}",
 }
 
+_ITERATOR_FORMS = {
+    Kind.NEXT: "item {1} of {0}",
+    Kind.MORE: "bool(item {1} of {0})",
+    Kind.PART: "part {1} of {0}",
+}
+
 
 def path_of(node: Node) -> str:
     """Return the path of an external object as an expression."""
@@ -54,6 +60,8 @@ def describe(edge: Edge) -> str:
         return f"{base}({', '.join(map(repr, edge.key))})"
     if edge.kind is Kind.ANSWER:
         return f"{base}.{edge.key.__name__}()"
+    if edge.kind in _ITERATOR_FORMS:
+        return _ITERATOR_FORMS[edge.kind].format(base, edge.key)
     if edge.kind is Kind.CLOSURE:
         return f"{base}.__closure__[{edge.key}]"
     return f"{base}.{_key_name(edge.key)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -40,6 +41,9 @@ class Kind(Enum):
     CLOSURE = auto()  # cell of a function by number
     RECEIVER = auto()  # `__self__` of a bound method
     FUNCTION = auto()  # `__func__` of a bound method
+    NEXT = auto()  # item that an iterator gives, counted from the beginning of the run
+    MORE = auto()  # whether an iterator gives such an item
+    PART = auto()  # what an iterator like `zip` consists of, by number
     FIELD = auto()  # a read-only field of a native object, e.g. of a slice
     BASE = auto()  # value of an instance of a subclass of int, str, ...
     CONTENT = auto()  # all that a native object consists of, e.g. an array
@@ -133,6 +137,8 @@ class RefGraph:
         identities: Pairs of external objects compared with `is` and found different.
         members: External objects that were compared by identity in one container.
         snapshots: Content of external containers before the first write.
+        advances: Iterators from before the run, once for each time one was advanced.
+        steps: How often each iterator from before the run was asked for an item.
         slot_snapshots: Values behind member descriptors before the first write.
         set_states: Elements of external sets before each write.
         pinned: Scalars whose identity has mattered, by id.
@@ -153,6 +159,8 @@ class RefGraph:
     pinned: dict[int, Any] = field(default_factory=dict)
     finalizers: dict[type, bool] = field(default_factory=dict)
     checks: list[Callable[[], None]] = field(default_factory=list)
+    advances: list[Node] = field(default_factory=list)
+    steps: Counter[int] = field(default_factory=Counter)
     locate: Callable[[], Where | None] = lambda: None
     lifting: Lifting | None = None
     choices: Choices = field(default_factory=Choices)
@@ -278,6 +286,8 @@ class RefGraph:
             content.clear()
         for more in (self.identities, self.members, self.set_states, self.pinned):
             more.clear()
+        self.advances.clear()
+        self.steps.clear()
 
     def _node(self, obj: Any, external: bool) -> Node:
         if type(obj) is GeneratorType:

@@ -59,6 +59,8 @@ class Checker:
     def outcome(self, before: dict[str, int]) -> str:
         """Return "hit", "record" or the id of the break since `before`."""
         after = self.traced.stats()
+        if any(record.ends is not None for record in self.traced.records[:1]):
+            return self.traced.breaks[-1].id
         if after["hits"] > before["hits"]:
             return "hit"
         if after["graphs"] > before["graphs"]:

@@ -275,10 +275,6 @@ def makes_numpy(x):
     return x * float(x.detach().numpy()[0])
 
 
-def iterates_iterator(x, it=None):
-    return x * next(ITERATOR)
-
-
 def defines_class(x):
     class Meta(type):
         pass
@@ -309,9 +305,7 @@ class Endless:
         return 2.0
 
 
-ITERATOR = iter([2.0] * 100)
-
-REFUSED = [
+SPLIT = [
     (prints, "native-call"),
     (draws, "random-state"),
     (uses_attrgetter, "native-call"),
@@ -319,7 +313,6 @@ REFUSED = [
     (replaces_data, "tensor-write"),
     (counts_by_mask, "dynamic-shape"),
     (makes_numpy, "tensor-value"),
-    (iterates_iterator, "opaque-iterator"),
     (defines_class, "native-class"),
     (seeds, None),
     (starts_thread, None),
@@ -327,33 +320,41 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(
-    ("program", "reason"), REFUSED, ids=lambda p: getattr(p, "__name__", p)
+    ("program", "reason"), SPLIT, ids=lambda p: getattr(p, "__name__", p)
 )
-def test_program_is_refused(program, reason, capsys):
+def test_program_is_split(program, reason, capsys):
     traced = trace(program, backend="eager")
-    for _ in range(4):
+    for _ in range(6):
         random.seed(7)
         torch.manual_seed(7)
         mine = traced(x)
         random.seed(7)
         torch.manual_seed(7)
         assert torch.equal(mine, program(x)), traced.explain()
-    assert traced.stats()["hits"] == 0
     found = {item.id for item in traced.breaks}
     assert found <= set(CATALOGUE)
     if reason is not None:
-        assert found == {reason}, traced.explain()
+        assert reason in found, traced.explain()
     assert __file__ in traced.breaks[0].where
     assert traced.breaks[0].id in traced.explain()
 
 
 def test_monitoring_stops_after_two_refusals():
-    traced = trace(prints, backend="eager")
+    class Opaque:
+        __slots__ = ("values",)
+
+        def __init__(self):
+            self.values = (v for v in (1, 2))
+
+    def refused(x):
+        return x + 1.0, Opaque()
+
+    traced = trace(refused, backend="eager")
     for _ in range(5):
         traced(x)
-    assert traced.stats()["breaks"] == 2
-    traced(nn.Parameter(x))
-    assert traced.stats()["breaks"] == 3
+    assert traced.stats()["breaks"] == 1
+    assert traced.stats()["records"] == 0
+    assert traced.breaks[0].id == "result-object"
 
 
 def test_custom_backward_is_kept():

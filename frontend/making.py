@@ -1,0 +1,89 @@
+"""Owns making records: captured graphs handed to the backend."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+
+from magweld.frontend.backends import (
+    Backend,
+    LeftToTorchError,
+    compile_captured,
+    run_eagerly,
+)
+from magweld.frontend.catalogue import CATALOGUE, Break
+from magweld.frontend.finish import Capture
+from magweld.frontend.lifting.programs import LiftedGraph
+from magweld.frontend.record import Record
+
+
+class RecordMaker:
+    """Makes the records of one traced callable.
+
+    Args:
+        backend: Compiles the graphs.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._warned = False
+
+    def make(self, captured: Capture) -> Record:
+        """Return the record of a captured run."""
+        module = captured.graph.module
+        record = Record(
+            graph=module,
+            program=captured.program,
+            mock=captured.mock,
+            input_paths=captured.input_paths,
+            compiled=run_eagerly(module, []),
+            repeatable=captured.graph.repeatable,
+            grad_enabled=captured.grad_enabled,
+        )
+        if captured.graph.is_empty:
+            return record
+        if captured.kept:
+            record.breaks.append(Break(CATALOGUE["not-lifted"], captured.kept, ""))
+        if captured.graph.scalars or captured.dynamic:
+            record.compiled = self._lifted(captured)
+            return record
+        if captured.graph.open_shapes and self._backend.name != "eager":
+            # A backend would bake in the shapes of the example.
+            record.breaks.append(Break(CATALOGUE["dynamic-shape"], "", ""))
+            return record
+        failed = functools.partial(self._failed, record)
+        try:
+            record.compiled = compile_captured(captured.graph, self._backend, failed)
+        except LeftToTorchError as left:
+            record.breaks.append(Break(CATALOGUE[left.id], str(left), ""))
+        except Exception as error:
+            failed(error)
+        return record
+
+    def _failed(self, record: Record, error: Exception) -> None:
+        # A backend costs speed at most: the graph itself is right.
+        reason = f"{type(error).__name__}: {error}"
+        record.breaks.append(Break(CATALOGUE["backend-failed"], reason, ""))
+        self._warn(reason)
+
+    def _lifted(self, captured: Capture) -> LiftedGraph:
+        graph, backend = captured.graph, self._backend
+        by_torch = backend.name == "eager" or (
+            graph.trains and not backend.differentiates
+        )
+        return LiftedGraph(
+            graph.module,
+            len(graph.scalars),
+            None if by_torch else backend.compile,
+            repeatable=not graph.effects,
+        )
+
+    def _warn(self, reason: str) -> None:
+        if not self._warned:
+            self._warned = True
+            name = self._backend.name
+            warnings.warn(
+                f"backend-failed: {name} raised {reason}; running the captured graph"
+                " through torch",
+                stacklevel=4,
+            )

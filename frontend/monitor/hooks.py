@@ -1,0 +1,140 @@
+"""Owns what takes part in a monitored run beside the interpreter's events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import CodeType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from magweld.frontend.monitor.code_table import Row
+
+if TYPE_CHECKING:
+    from magweld.frontend.monitor.observer import Observer
+
+Rows = list[Row | None]
+
+
+def _same_rows(code: CodeType, rows: Rows) -> Rows:
+    return rows
+
+
+def _may_be_read(code: CodeType, offset: int, slot: int) -> bool:
+    return True
+
+
+def _no_split(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """The call as a whole is given up."""
+
+
+class OperatorLayer(Protocol):
+    """The tensor side of a monitored run.
+
+    Attributes:
+        serial: Number of operators seen so far.
+        last: Name of the last one.
+        library: Folder whose code is not the user's.
+    """
+
+    serial: int
+    last: str
+    library: str
+
+    def is_tensor(self, kind: type) -> bool:
+        """Return whether objects of this type are tensors."""
+
+    def is_operator(self, native: Any) -> bool:
+        """Return whether a native callable can only act through operators."""
+
+    def open(self, func: Any, args: Any, kwargs: Any, *, watched: bool = False) -> None:
+        """Take a call that is about to happen for one operator, whatever it does.
+
+        Args:
+            func: What is called.
+            args: Its arguments.
+            kwargs: Its keyword arguments.
+            watched: Whether it runs observed Python code, whose operators are its own.
+        """
+
+    def note_written(self, tensors: list[Any]) -> None:
+        """Take note of tensors that this call writes behind torch's back."""
+
+    def close(self, result: Any) -> None:
+        """Record that call, now that its result is known."""
+
+    def read_form(self, tensor: Any) -> None:
+        """Take note that type, dtype, device and shape of a tensor were used."""
+
+
+class NoOperators:
+    """Operator layer of a run without tensors."""
+
+    serial = 0
+    last = ""
+    library = "\0"
+
+    def is_tensor(self, kind: type) -> bool:
+        """See `OperatorLayer.is_tensor`."""
+        return False
+
+    def is_operator(self, native: Any) -> bool:
+        """See `OperatorLayer.is_operator`."""
+        return False
+
+    def open(self, func: Any, args: Any, kwargs: Any, *, watched: bool = False) -> None:
+        """See `OperatorLayer.open`."""
+
+    def note_written(self, tensors: list[Any]) -> None:
+        """See `OperatorLayer.note_written`."""
+
+    def close(self, result: Any) -> None:
+        """See `OperatorLayer.close`."""
+
+    def read_form(self, tensor: Any) -> None:
+        """See `OperatorLayer.read_form`."""
+
+
+class Site(NamedTuple):
+    """Where an observed frame is.
+
+    Attributes:
+        code: Its code.
+        offset: Offset of its current instruction.
+        linked: Whether this instruction is a call that runs the next frame and gives
+            its result.
+    """
+
+    code: CodeType
+    offset: int
+    linked: bool
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """The state with which a program goes on.
+
+    Attributes:
+        roots: Its values with their names.
+        args: Arguments of the outermost frame: the first values of the state, then
+            the callable that continues the frame inside, if there is one.
+        made: Functions and callables that continue the frames inside.
+    """
+
+    roots: tuple[tuple[str, Any], ...]
+    args: tuple[Any, ...]
+    made: tuple[Any, ...]
+
+
+@dataclass
+class SessionHooks:
+    """What else takes part in a run.
+
+    Attributes:
+        rows: Gives the rows to be used for a code object.
+        is_read: Tells whether the variable in a slot may be read from an offset on.
+        split: Told when the recording ends before an instruction has run.
+    """
+
+    rows: Callable[[CodeType, Rows], Rows] = _same_rows
+    is_read: Callable[[CodeType, int, int], bool] = _may_be_read
+    split: Callable[[Observer, Row, list[Any]], None] = _no_split

@@ -1,0 +1,91 @@
+"""Owns the state of a whole program between two instructions: a chain of frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+from magweld.frontend.segments.liveness import Slot, slot_names
+from magweld.frontend.segments.shape import Shape
+
+
+@dataclass(frozen=True, eq=False)
+class FrameForm:
+    """Form of one frame.
+
+    Attributes:
+        code: Its code.
+        namespace: Its globals.
+        shape: Form of its state; for a frame that waits for the result of a call,
+            that of the state before the call without the operands.
+    """
+
+    code: CodeType
+    namespace: dict[str, Any]
+    shape: Shape
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What tells forms apart."""
+        return id(self.code), id(self.namespace), self.shape
+
+    def names(self) -> list[str]:
+        """Return a readable name for each value of the state."""
+        names = slot_names(self.code)
+        values = sum(1 for slot in self.shape.stack if slot is not Slot.EMPTY)
+        stack = [f"stack[{index}]" for index in range(values)]
+        return [*(names[slot] for slot in self.shape.slots), *stack]
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """Form of the state of a program: its frames, the outermost first."""
+
+    frames: tuple[FrameForm, ...]
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What tells forms apart."""
+        return tuple(frame.key for frame in self.frames)
+
+    @property
+    def where(self) -> str:
+        """The file and line of the instruction that comes next."""
+        frame = self.frames[-1]
+        offset = frame.shape.offset
+        lines = (lo_hi_line for lo_hi_line in frame.code.co_lines())
+        line = next((n for lo, hi, n in lines if lo <= offset < hi), None)
+        return f"{frame.code.co_filename}:{line or frame.code.co_firstlineno}"
+
+    def names(self) -> list[str]:
+        """Return a readable name for each value, outer frames marked."""
+        result = []
+        for depth, frame in enumerate(self.frames[:-1]):
+            prefix = f"{frame.code.co_name}#{depth}: "
+            result += [prefix + name for name in frame.names()]
+        return result + self.frames[-1].names()
+
+    def split(
+        self, values: Sequence[Any]
+    ) -> Iterator[tuple[FrameForm, tuple[Any, ...]]]:
+        """Yield each frame with its part of the values."""
+        start = 0
+        for frame in self.frames:
+            end = start + frame.shape.size
+            yield frame, tuple(values[start:end])
+            start = end
+
+
+@dataclass(frozen=True)
+class Suspended:
+    """A program between two instructions.
+
+    Attributes:
+        form: Form of its state.
+        values: The state.
+    """
+
+    form: Form
+    values: tuple[Any, ...]

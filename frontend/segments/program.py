@@ -1,0 +1,79 @@
+"""Owns what can be run and recorded: a call, or the rest of a suspended program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from magweld.frontend.guards.derive import Arguments
+from magweld.frontend.monitor.events import EventSource
+from magweld.frontend.monitor.hooks import Resumed
+from magweld.frontend.monitor.session import Session
+from magweld.frontend.segments.form import Suspended
+from magweld.frontend.segments.resume import Resumption
+
+
+class Program(Protocol):
+    """Something that runs, with or without observation."""
+
+    @property
+    def arguments(self) -> Arguments:
+        """What its guards begin with."""
+
+    def run(self) -> Any:
+        """Run it to its end."""
+
+    def observe(self, session: Session, events: EventSource) -> Any:
+        """Run it to its end, observed by a session.
+
+        Raises:
+            StopRecordingError: Another tool holds the interpreter's events.
+        """
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of the traced callable."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    @property
+    def arguments(self) -> Arguments:
+        """See `Program.arguments`."""
+        return Arguments(self.args, self.kwargs)
+
+    def run(self) -> Any:
+        """See `Program.run`."""
+        return self.function(*self.args, **self.kwargs)
+
+    def observe(self, session: Session, events: EventSource) -> Any:
+        """See `Program.observe`."""
+        return session.run(events, self.function, self.args, self.kwargs)
+
+
+@dataclass(frozen=True)
+class Rest:
+    """The rest of a suspended program."""
+
+    suspended: Suspended
+    resumption: Resumption
+
+    @property
+    def arguments(self) -> Arguments:
+        """See `Program.arguments`."""
+        names = tuple(self.suspended.form.names())
+        return Arguments(self.suspended.values, {}, names)
+
+    def run(self) -> Any:
+        """See `Program.run`."""
+        return self.resumption.run()
+
+    def observe(self, session: Session, events: EventSource) -> Any:
+        """See `Program.observe`."""
+        roots = tuple(zip(self.arguments.names, self.suspended.values, strict=True))
+        call = self.resumption
+        resumed = Resumed(roots, call.args, call.made)
+        return session.go_on(events, call.function, resumed)

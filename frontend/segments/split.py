@@ -1,0 +1,125 @@
+"""Owns the places where programs are split, and the split of one run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import CodeType
+from typing import Any
+
+from magweld.frontend.catalogue import Break, StopRecordingError
+from magweld.frontend.monitor.code_table import Handler, Row
+from magweld.frontend.monitor.hooks import Rows, SessionHooks, Site
+from magweld.frontend.monitor.observer import Observer
+from magweld.frontend.monitor.session import Session
+from magweld.frontend.segments.form import Form
+from magweld.frontend.segments.sources import Sources
+from magweld.frontend.segments.suspend import CannotSuspendError, suspend
+
+# Instructions of one traced callable before which a recording may end.
+MAX_PLACES = 64
+
+
+class Places:
+    """Instructions that are known to end a recording before they run."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._places: dict[int, dict[int, Break]] = {}
+        # Keeps the ids of code objects their own.
+        self._codes: list[CodeType] = []
+
+    def add(self, code: CodeType, offset: int, reason: Break) -> bool:
+        """Add an instruction; False if it is known, or if there are too many."""
+        offset = self._sources.locate(code, offset)
+        code = self._sources.origin(code)
+        known = self._places.setdefault(id(code), {})
+        if offset in known or len(self._codes) >= MAX_PLACES:
+            return False
+        known[offset] = reason
+        self._codes.append(code)
+        return True
+
+    def rows(self, code: CodeType, rows: Rows) -> Rows:
+        """Return the rows of a code object, with the known places marked."""
+        known = self._places.get(id(self._sources.origin(code)))
+        if not known:
+            return rows
+        shift = self._sources.shift(code)
+        marked = {offset + shift: reason for offset, reason in known.items()}
+        result = list(rows)
+        for index, row in enumerate(rows):
+            if row is not None and row.offset in marked:
+                result[index] = _marked(row, marked[row.offset])
+        return result
+
+
+def _marked(row: Row, reason: Break) -> Row:
+    def leave(observer: Observer, row: Row, stack: list[Any]) -> None:
+        raise StopRecordingError(reason.id, reason.detail)
+
+    handler: Handler = leave
+    return row.with_handler(handler)
+
+
+class Split:
+    """The end of a recording within a run.
+
+    Attributes:
+        form: Form of the state of the program there; None if it was not suspended.
+        part: What was made of the recording.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        sources: Sources,
+        places: Places,
+        finish: Callable[[tuple[Any, ...]], Any],
+    ) -> None:
+        self.form: Form | None = None
+        self.part: Any = None
+        self._session = session
+        self._sources = sources
+        self._places = places
+        self._finish = finish
+        # Number of the outermost frame that cannot be left in the middle.
+        self._outermost: int | None = None
+        session.hooks = SessionHooks(places.rows, sources.is_read, self._split)
+
+    def _split(self, observer: Observer, row: Row, stack: list[Any]) -> None:
+        # Where this does not succeed, an instruction further out may be split at.
+        try:
+            suspended = suspend(self._session, self._sources, stack)
+        except CannotSuspendError as error:
+            self._outermost = error.frame
+            return
+        try:
+            self.part = self._finish(suspended.values)
+        except StopRecordingError:
+            self._outermost = len(suspended.form.frames) - 1
+            return
+        self.form = suspended.form
+
+    def learn(self) -> bool:
+        """Remember where the next run has to be split.
+
+        Returns:
+            Whether a new place was found; if not, the call has to be given up.
+        """
+        session = self._session
+        stopped = session.stopped
+        if stopped is None:
+            return False
+        for site in self._candidates(session.trail[1:]):
+            if self._places.add(site.code, site.offset, stopped):
+                return True
+        return False
+
+    def _candidates(self, frames: tuple[Site, ...]) -> tuple[Site, ...]:
+        """Return the instructions to split at, the innermost first."""
+        for index, site in enumerate(frames):
+            if self._outermost is not None and index >= self._outermost:
+                return frames[:index][::-1]
+            if not site.linked:
+                return frames[: index + 1][::-1]
+        return ()

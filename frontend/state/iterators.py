@@ -1,0 +1,122 @@
+"""Owns built-in iterators: what they will give, without advancing them."""
+
+from __future__ import annotations
+
+import functools
+import gc
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+from magweld.frontend.state.mro import ABSENT
+
+_DICT: Final[dict[int, int]] = {}
+_SEQUENCES: Final[tuple[Any, ...]] = ([], (), "", range(0), range(1 << 70))
+_SEQUENCE_ITERATORS: Final = frozenset(type(iter(obj)) for obj in _SEQUENCES)
+_REVERSED: Final[type] = type(reversed(list[int]()))
+# Iterator over a dict -> what makes it anew.
+_DICT_ITERATORS: Final[dict[type, Callable[[dict[Any, Any]], Iterator[Any]]]] = {
+    type(iter(_DICT.keys())): lambda obj: iter(dict.keys(obj)),
+    type(iter(_DICT.values())): lambda obj: iter(dict.values(obj)),
+    type(iter(_DICT.items())): lambda obj: iter(dict.items(obj)),
+}
+_ITEMS: Final = type(iter(_DICT.items()))
+# Iterators that take their items from other iterators.
+COMPOSED: Final = frozenset({enumerate, zip})
+PEEKABLE: Final = frozenset(
+    {*_SEQUENCE_ITERATORS, _REVERSED, *_DICT_ITERATORS} - {_ITEMS}
+)
+# Iterators that can be made again in the same state.
+REBUILDABLE: Final = frozenset(
+    {*_SEQUENCE_ITERATORS, _REVERSED, *_DICT_ITERATORS, *COMPOSED, map, filter}
+)
+_EXACT: Final = (list, tuple, str, range)
+
+
+class Remake(NamedTuple):
+    """How to make an iterator in the state of another one.
+
+    Attributes:
+        make: Makes it, from `parts`.
+        parts: What it is made of.
+        state: What `__setstate__` of it takes when its parts have their content, None
+            for nothing.
+        early: Whether the parts must have their content before it is made.
+    """
+
+    make: Callable[..., Any]
+    parts: tuple[Any, ...]
+    state: Any = None
+    early: bool = False
+
+
+def remake(iterator: Any) -> Remake | None:
+    """Return how to make an equal iterator; None if that would not be exact."""
+    if type(iterator) in _DICT_ITERATORS:
+        return _remake_dict_iterator(iterator)
+    function, parts, *rest = iterator.__reduce__()
+    if type(iterator) in _SEQUENCE_ITERATORS and type(parts[0]) not in _EXACT:
+        return None
+    if type(iterator) is _REVERSED and type(parts[0]) is not list:
+        return None
+    if type(iterator) is zip:
+        return Remake(functools.partial(zip, strict=bool(rest)), parts)
+    return Remake(function, parts, rest[0] if rest else None)
+
+
+def _remake_dict_iterator(iterator: Any) -> Remake | None:
+    begin = _DICT_ITERATORS[type(iterator)]
+    content = next((o for o in gc.get_referents(iterator) if type(o) is dict), None)
+    if content is None:
+        return Remake(lambda: begin({}), ())
+    try:
+        iterator.__reduce__()
+    except RuntimeError:
+        return None  # the dict has changed its size
+    passed = len(content) - iterator.__length_hint__()
+
+    def make(content: dict[Any, Any]) -> Any:
+        made = begin(content)
+        for _ in range(passed):
+            next(made)
+        return made
+
+    return Remake(make, (content,), early=True)
+
+
+def peek(iterator: Any, number: int) -> Any:
+    """Return the item that an iterator will give after `number` others, or ABSENT."""
+    _, (content,), *rest = iterator.__reduce__()
+    index = rest[0] if rest and rest[0] is not None else 0
+    if type(iterator) is _REVERSED and rest:
+        index -= number
+        return content[index] if index >= 0 else ABSENT
+    index += number
+    return content[index] if index < len(content) else ABSENT
+
+
+def has_more(iterator: Any, number: int) -> bool:
+    """Return whether an iterator will give more than `number` items."""
+    return peek(iterator, number) is not ABSENT
+
+
+def content_of(iterator: Any) -> Any:
+    """Return the container that an iterator walks over."""
+    if type(iterator) in _DICT_ITERATORS:
+        return next((o for o in gc.get_referents(iterator) if type(o) is dict), ())
+    return iterator.__reduce__()[1][0]
+
+
+def parts_of(iterator: Any) -> tuple[Any, ...]:
+    """Return what a composed iterator consists of: iterators, its counter, a flag."""
+    _, parts, *strict = iterator.__reduce__()
+    return (*parts, bool(strict)) if type(iterator) is zip else tuple(parts)
+
+
+def part_of(iterator: Any, index: int) -> Any:
+    """Return one part of a composed iterator."""
+    return parts_of(iterator)[index]
+
+
+def advance(iterator: Any) -> None:
+    """Take one item."""
+    next(iterator, None)

@@ -1,0 +1,604 @@
+"""Programs with breaks: split there, each part recorded, results as in eager."""
+
+from __future__ import annotations
+
+import contextlib
+import traceback
+import zlib
+
+import pytest
+import torch
+from torch import nn
+
+from magweld.frontend import trace
+
+x = torch.linspace(-1.0, 1.0, 6).reshape(2, 3)
+CALLS = 7
+GOOD = zlib.compress(b"good")
+
+
+def note(*values):
+    """Stand for any native function that nothing is known about."""
+    return zlib.crc32(bytes(len(values))) % 7
+
+
+def repeat(program, *args, calls=CALLS):
+    """Call a program traced and eagerly, on equal arguments; return the traced one."""
+    traced = trace(program, backend="eager")
+    for _ in range(calls):
+        torch.manual_seed(5)
+        mine_args = [a.clone() if isinstance(a, torch.Tensor) else a for a in args]
+        mine = traced(*mine_args)
+        state = torch.get_rng_state()
+        torch.manual_seed(5)
+        other_args = [a.clone() if isinstance(a, torch.Tensor) else a for a in args]
+        theirs = program(*other_args)
+        assert torch.equal(state, torch.get_rng_state()), traced.explain()
+        assert repr((mine, mine_args)) == repr((theirs, other_args)), traced.explain()
+        assert torch.is_grad_enabled()
+    return traced
+
+
+def middle(x):
+    y = x * 2.0
+    print("middle")
+    return y + 1.0, y
+
+
+def native_call(x):
+    y = x.cos()
+    k = float(zlib.adler32(b"k") % 5)
+    return y * k + x
+
+
+def deep(x):
+    def inner(y):
+        z = y * 3.0
+        print("inner")
+        return z - 1.0
+
+    def outer(y):
+        return inner(y + 1.0) * 2.0
+
+    a = x.exp()
+    return outer(a) + a
+
+
+def loop(x):
+    total = x
+    for _ in range(5):
+        total = total * 1.5
+        print("loop")
+        total = total - x
+    return total
+
+
+def loop_over_values(x):
+    total, factors = x, [0.5, 2.0, 3.0]
+    for index, factor in enumerate(factors):
+        for left, right in zip((1.0, 2.0), (3.0, 4.0), strict=True):
+            total = total * factor + left * right
+            print(index)
+    return total, index
+
+
+def while_loop(x):
+    n = 0
+    while n < 3:
+        x = x + 1.0
+        n = n + 1
+        print("while")
+    return x * n
+
+
+def in_with(x):
+    x = x.requires_grad_(False) + 0.0
+    with torch.no_grad():
+        y = x * 2.0
+        print("with")
+        z = y + 1.0
+        inside = torch.is_grad_enabled()
+    return z * 2.0, inside, torch.is_grad_enabled()
+
+
+def in_try(x):
+    log = []
+    try:
+        y = x * 2.0
+        {}[print("try")]
+    except KeyError as error:
+        log.append(type(error).__name__)
+        y = x * 3.0
+    finally:
+        log.append("finally")
+        print("finally")
+    return y + 1.0, log
+
+
+def raises_in_callee(x):
+    def inner(y):
+        print("inner")
+        raise ValueError("later")
+
+    try:
+        inner(x + 1.0)
+    except ValueError as error:
+        found = str(error)
+    return x * 2.0, found
+
+
+def break_raises(x):
+    y = x + 1.0
+    try:
+        zlib.decompress(b"")
+    except zlib.error:
+        y = y * 4.0
+    return y - 1.0
+
+
+def closures(x):
+    count = 1.0
+
+    def add(k):
+        nonlocal count
+        count += k
+        return x * count
+
+    a = add(1.0)
+    print("closure")
+    b = add(2.0)
+    return a, b, count, list(map(float, [count]))
+
+
+def in_place(x):
+    x.mul_(2.0)
+    view = x[0]
+    print("in place")
+    view.add_(1.0)
+    x.sub_(0.5)
+    return view * 1.0, x
+
+
+def aliases(x):
+    y = x + 1.0
+    views = [y.view(-1), y[0], x.t()]
+    print("aliases")
+    views[0].mul_(3.0)
+    views[2].add_(1.0)
+    return y, views, x
+
+
+def random_numbers(x):
+    a = torch.rand(3) + x
+    print("random")
+    b = torch.rand(3) * a
+    torch.rand(2)
+    return a, b
+
+
+def arguments(x, *more, scale=2.0, **named):
+    y = x * scale
+    print(len(more))
+    return y + sum(more) + sum(named.values())
+
+
+def call_arguments(x):
+    return arguments(x, 1.0, *[2.0, float(note(1))], scale=3.0, k=float(note()))
+
+
+def method_chain(x):
+    return x.add(float(note(1))).mul(float(note(2))).tolist()
+
+
+def comprehension(x):
+    return [x * float(note(k)) for k in range(3)]
+
+
+def unbound(x):
+    print("unbound")
+    if x is None:
+        late = 1.0
+    try:
+        return x * late
+    except UnboundLocalError:
+        return x - 1.0
+
+
+def generator_inside(x):
+    def parts():
+        for k in (1.0, 2.0):
+            print("part")
+            yield x * k
+
+    return x + sum(parts())
+
+
+def sorted_with_key(x):
+    def key(v):
+        print("key")
+        return -v
+
+    return x * sorted([1.0, 3.0, 2.0], key=key)[0]
+
+
+def recursion(x, n=3):
+    if n == 0:
+        return x
+    y = recursion(x + 1.0, n - 1)
+    print("up")
+    return y * 2.0
+
+
+def to_array(x):
+    y = x + 0.25
+    values = y.numpy()
+    return y * float(zlib.crc32(values) % 7) + 1.0
+
+
+PROGRAMS = {
+    middle: 2,
+    native_call: 2,
+    deep: 2,
+    loop: 3,
+    loop_over_values: 7,
+    while_loop: 4,
+    in_with: 3,
+    in_try: 3,
+    break_raises: 1,
+    closures: 2,
+    in_place: 2,
+    aliases: 2,
+    random_numbers: 2,
+    arguments: 2,
+    call_arguments: 4,
+    unbound: 2,
+    sorted_with_key: 2,
+    recursion: 4,
+    to_array: 3,
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_program_with_breaks(program, capsys):
+    traced = repeat(program, x, calls=PROGRAMS[program] + 4)
+    before = traced.stats()
+    traced(x.clone())
+    after = traced.stats()
+    assert after["records"] == PROGRAMS[program], traced.explain()
+    assert after["graphs"] == before["graphs"], traced.explain()
+    assert after["hits"] > before["hits"]
+    assert after["misses"] == before["misses"], traced.explain()
+    assert after["breaks"] == len(traced.breaks) > 0
+    assert __file__ in traced.breaks[0].where
+
+
+class Block(nn.Module):
+    def __init__(self, talks):
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+        self.talks = talks
+        self.calls = 0
+        self.seen = []
+
+    def forward(self, x):
+        y = self.linear(x)
+        self.seen.append(y.shape[0])
+        if self.talks:
+            print("block")
+            self.calls = 7
+        return torch.relu(y)
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.blocks = nn.Sequential(Block(False), Block(True), Block(True))
+        self.scale = 2.0
+
+    def forward(self, x):
+        return self.blocks(x) * self.scale
+
+
+def test_modules_in_a_sequential(capsys):
+    mine, other = Model(), Model()
+    traced = trace(mine, backend="eager")
+
+    def compare(records):
+        assert torch.equal(traced(x), other(x))
+        for left, right in zip(mine.blocks, other.blocks, strict=True):
+            assert (left.calls, left.seen) == (right.calls, right.seen)
+        assert traced.stats()["records"] <= records, traced.explain()
+
+    for _ in range(6):
+        compare(12)
+    for model in (mine, other):
+        model.scale = 3.0
+        model.blocks[2].linear.weight.data.mul_(2.0)
+    compare(13)
+    mine.blocks[1].talks = other.blocks[1].talks = False
+    compare(15)
+    compare(15)
+    assert len(traced.breaks) <= 2, traced.explain()
+
+
+class Counter:
+    def __init__(self):
+        self.log = []
+        self.state = {"n": 0, "last": None}
+        self.cache = None
+
+    def step(self, x, k):
+        before = list(self.log)
+        self.state["last"] = x * k
+        self.log.append(k)
+        inner = {"log": self.log, "pair": [x, x]}
+        print("step", len(before))
+        inner["pair"][0].add_(1.0)
+        self.cache = (inner["pair"][1], inner["log"], self.state["last"])
+        return self.cache[0] * k, self.cache[1] is self.log, before
+
+
+def test_state_before_and_after_a_break(twins, capsys):
+    pair = twins(Counter)
+    for k in (2.0, 2.0, 3.0, 2.0, 2.0):
+        pair.step(x, k)
+    assert pair.mine.cache[1] is pair.mine.log
+
+
+@pytest.mark.parametrize("program", [method_chain, comprehension])
+def test_few_operators_between_breaks(program, capsys):
+    traced = repeat(program, x, calls=12)
+    assert traced.stats()["records"] == 0
+    assert traced.breaks[-1].id == "many-breaks"
+
+
+def test_what_the_break_changes_is_seen(capsys):
+    table = {"k": 1.0}
+    values = [1.0]
+
+    def tick():
+        table["k"] += 1.0
+        values.append(table["k"])
+
+    class Native(dict):
+        pass
+
+    change = Native(run=tick)
+
+    def program(x):
+        y = x * table["k"]
+        print(end=str(change["run"]() or ""))
+        return y * table["k"] + len(values), values[-1]
+
+    traced = trace(program, backend="eager")
+    for _ in range(5):
+        n = len(values)
+        mine = traced(x)
+        table["k"], values[n:] = table["k"] - 1.0, []
+        theirs = program(x)
+        assert torch.equal(mine[0], theirs[0])
+        assert mine[1] == theirs[1]
+
+
+def test_identity_of_live_values(capsys):
+    kept = []
+
+    def program(x, y):
+        a = [x, y]
+        b = {"a": a, "x": x}
+        print("identity")
+        kept[:] = [a, b, x]
+        b["a"].append(x + y)
+        return a, b["a"] is a, a[0] is x, x is y, y
+
+    traced = trace(program, backend="eager")
+    z = x + 1.0
+    for pair in ((x, z), (x, z), (x, x), (x, x), (z, x), (x, z)):
+        mine = traced(*pair)
+        assert mine[1:4] == (True, True, pair[0] is pair[1]), traced.explain()
+        assert mine[0][0] is pair[0]
+        assert mine[4] is pair[1]
+        assert kept[0] is mine[0]
+        assert kept[1]["a"] is kept[0]
+        assert kept[2] is pair[0]
+
+
+def test_shared_memory_between_live_tensors(capsys):
+    def program(x):
+        y = x * 1.0
+        first, second = y[0], y.view(-1)[:3]
+        third = x[1]
+        print("memory")
+        second.mul_(5.0)
+        third.zero_()
+        return first, y, x.sum()
+
+    repeat(program, x)
+
+
+def test_exceptions_of_the_break(capsys):
+    def program(x, good):
+        y = x + 1.0
+        z = deeper(y, good)
+        return z * 2.0
+
+    def deeper(y, good):
+        total = y * 2.0
+        zlib.decompress(GOOD if good else b"bad")  # the break raises here
+        return total
+
+    traced = trace(program, backend="eager")
+    for _ in range(4):
+        assert torch.equal(traced(x, True), program(x, True))
+    for _ in range(4):
+        with pytest.raises(zlib.error) as caught:
+            traced(x, False)
+        entries = traceback.extract_tb(caught.value.__traceback__)
+        lines = [entry.line for entry in entries if entry.filename == __file__]
+        assert "zlib.decompress(GOOD" in lines[-1]
+        assert lines[-2] == "z = deeper(y, good)"
+
+
+def test_exceptions_behind_the_break(capsys):
+    log = []
+
+    def program(x, key):
+        try:
+            y = x * 2.0
+            print("before")
+            value = {"a": 1.0}[key]
+            return y * value
+        finally:
+            log.append(key)
+
+    traced = trace(program, backend="eager")
+    for _ in range(4):
+        traced(x, "a")
+        with pytest.raises(KeyError):
+            traced(x, "b")
+    assert log == ["a", "b"] * 4
+
+
+def test_context_manager_of_the_user_around_a_break(capsys):
+    log = []
+
+    @contextlib.contextmanager
+    def region(name):
+        log.append(name)
+        yield name
+        log.append("end " + name)
+
+    class Swallow:
+        def __enter__(self):
+            log.append("in")
+            return self
+
+        def __exit__(self, kind, error, trace):
+            log.append(kind)
+            return True
+
+    def program(x, bad):
+        with Swallow() as held:
+            y = x * 2.0
+            print("swallow")
+            y = y + 1.0
+            if bad:
+                {}["bad"]
+            y = y * 3.0
+        return y, type(held).__name__
+
+    def managed(x):
+        with region("a"):
+            y = x * 2.0
+            print("managed")
+        return y + 1.0
+
+    for bad in (False, True):
+        repeat(program, x, bad)
+    repeat(managed, x)
+    assert log.count("a") == log.count("end a") == 14
+
+
+def test_gradients_through_a_break(capsys):
+    weight = nn.Parameter(torch.ones(3))
+
+    def program(x):
+        y = x * weight
+        print("grad")
+        with torch.no_grad():
+            k = y.sum()
+            print("no grad")
+            k = k * 2.0
+        return (y * y).sum() + k * 0.0
+
+    traced = trace(program, backend="eager")
+    for _ in range(5):
+        weight.grad = None
+        traced(x).backward()
+        mine, weight.grad = weight.grad, None
+        program(x).backward()
+        assert torch.equal(mine, weight.grad)
+        assert torch.is_grad_enabled()
+
+
+def test_two_prefixes_share_what_follows(capsys):
+    def program(x, flag):
+        y = x * 2.0 if flag else x + 1.0
+        print("shared")
+        return y.sin() * y
+
+    traced = trace(program, backend="eager")
+    for flag in (True, True, False, False, True, False):
+        assert torch.equal(traced(x, flag), program(x, flag))
+    assert traced.stats()["records"] == 3, traced.explain()
+    assert traced.stats()["breaks"] == 1
+
+
+def test_super_and_class_cells(capsys):
+    class Base:
+        def run(self, x):
+            return x * 2.0
+
+    class Derived(Base):
+        def run(self, x):
+            y = x + 1.0
+            print("derived")
+            return super().run(y) + (__class__ is Derived)
+
+    repeat(Derived().run, x)
+
+
+def test_a_break_at_every_line_is_left_alone(capsys):
+    def program(x):
+        for _ in range(20):
+            print("line")
+        return x + 1.0
+
+    lines = ["def many(x):"]
+    lines += [f"    print({n})" for n in range(12)]
+    namespace = {}
+    exec("\n".join([*lines, "    return x + 1.0"]), namespace)
+    traced = repeat(namespace["many"], x, calls=16)
+    assert traced.stats()["records"] == 0, traced.explain()
+    assert "many-breaks" in {item.id for item in traced.breaks}
+    repeat(program, x)
+
+
+def test_results_that_change_at_every_call_do_not_grow_records(capsys):
+    count = []
+
+    def program(x):
+        y = x * 2.0
+        k = float(zlib.crc32(bytes(len(count))))
+        count.append(k)
+        return y + k
+
+    traced = trace(program, backend="eager")
+    for n in range(60):
+        mine = traced(x)
+        assert len(count) == n + 1
+        assert torch.equal(mine, x * 2.0 + count[-1])
+    assert traced.stats()["records"] < 40
+
+
+def test_recursive_and_nested_tracing(capsys):
+    def inner(x):
+        y = x + 1.0
+        print("inner")
+        return y * 2.0
+
+    nested = trace(inner, backend="eager")
+
+    def program(x, n=2):
+        y = nested(x) * 3.0
+        print("outer")
+        return program(y, n - 1) if n else y - nested(y)
+
+    def plain(x, n=2):
+        y = inner(x) * 3.0
+        return plain(y, n - 1) if n else y - inner(y)
+
+    traced = trace(program, backend="eager")
+    for _ in range(6):
+        assert torch.equal(traced(x), plain(x))
