@@ -64,16 +64,33 @@ class Recompile:
         return "\n".join([f"call {self.call} was recorded anew:", *lines])
 
 
+@dataclass(frozen=True)
+class Part:
+    """Records that begin at one place of a program.
+
+    Attributes:
+        begins: File and line behind a break, "" for the call itself.
+        records: The records.
+    """
+
+    begins: str
+    records: Sequence[Record]
+
+
 def explain(
-    records: Sequence[Record],
+    parts: Sequence[Part],
     breaks: Sequence[Break],
     recompiles: Sequence[Recompile],
     all_recompiles: bool,
 ) -> str:
     """Return what was captured, guarded and refused."""
-    lines = [f"{len(records)} record(s)"]
-    for record in records:
-        lines += _describe(record)
+    lines = [f"{sum(len(part.records) for part in parts)} record(s)"]
+    for part in parts:
+        indent = "  " if part.begins else ""
+        if part.begins:
+            lines.append(f"behind a break, from {part.begins} on:")
+        for record in part.records:
+            lines += [indent + line for line in _describe(record)]
     if all_recompiles:
         lines += map(str, recompiles)
     elif recompiles:
@@ -96,6 +113,8 @@ def _describe(record: Record) -> list[str]:
     hidden = len(record.guards) - _SHOWN_GUARDS
     if hidden > 0:
         lines.append(f"    ... {hidden} more in its `guards`")
+    if record.ends is not None:
+        lines.append(f"  ends before {record.ends.where}, which runs by itself")
     lines += [f"  {item}" for item in record.breaks]
     if record.inspectable is not None:
         lines += _describe_report(record.inspectable.report())

@@ -20,7 +20,7 @@ from magweld.frontend.backends import (
 from magweld.frontend.cache import RecordCache, Signature, signature_of
 from magweld.frontend.capture import Outcome, capture
 from magweld.frontend.catalogue import CATALOGUE, Break
-from magweld.frontend.explain import Miss, Recompile, explain
+from magweld.frontend.explain import Miss, Part, Recompile, explain
 from magweld.frontend.guards.guard import Category
 from magweld.frontend.lifting.policy import Dynamic, LiftingPolicy, lifting_policy
 from magweld.frontend.lifting.programs import LiftedGraphError
@@ -177,7 +177,10 @@ class Traced:
             recompiles: Also list the last calls that no record answered, with the guard
                 of each record that failed: path, old and new value, file and line.
         """
-        return explain(self.records, self._breaks, self._recompiles, recompiles)
+        parts = [Part("", self._cache.records)]
+        for segment in self._segments.all:
+            parts.append(Part(segment.form.where, segment.cache.records))
+        return explain(parts, self._breaks, self._recompiles, recompiles)
 
     def _run_below_mode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         # Inside of a monitored run this call is a part of that run.

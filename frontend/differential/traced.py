@@ -59,9 +59,11 @@ class CheckedTraced(Traced):
             return False
         if torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack():
             return False
-        # What runs at a break may not run twice.
-        records = [record for record in self._cache.records if record.ends is None]
-        return any(type(r.program.check(args, kwargs)) is list for r in records)
+        for record in self._cache.records:
+            if type(record.program.check(args, kwargs)) is list:
+                # What runs at a break may not run twice.
+                return record.ends is None
+        return False
 
     def _compared(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         target = self._magweld_target

@@ -52,12 +52,11 @@ class Form:
 
     @property
     def where(self) -> str:
-        """The file and line of the instruction that comes next."""
-        frame = self.frames[-1]
-        offset = frame.shape.offset
-        lines = (lo_hi_line for lo_hi_line in frame.code.co_lines())
-        line = next((n for lo, hi, n in lines if lo <= offset < hi), None)
-        return f"{frame.code.co_filename}:{line or frame.code.co_firstlineno}"
+        """File, line and function of the instruction that comes next."""
+        frame, at = self.frames[-1], self.frames[-1].shape.offset
+        lines = (n for lo, hi, n in frame.code.co_lines() if lo <= at < hi)
+        line = next(lines, None) or frame.code.co_firstlineno
+        return f"{frame.code.co_filename}:{line} in {frame.code.co_name}"
 
     def names(self) -> list[str]:
         """Return a readable name for each value, outer frames marked."""

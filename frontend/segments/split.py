@@ -27,16 +27,31 @@ class Places:
         self._places: dict[int, dict[int, Break]] = {}
         # Keeps the ids of code objects their own.
         self._codes: list[CodeType] = []
+        self._suspects: set[tuple[int, int]] = set()
 
-    def add(self, code: CodeType, offset: int, reason: Break) -> bool:
-        """Add an instruction; False if it is known, or if there are too many."""
-        offset = self._sources.locate(code, offset)
-        code = self._sources.origin(code)
-        known = self._places.setdefault(id(code), {})
-        if offset in known or len(self._codes) >= MAX_PLACES:
+    def is_known(self, site: Site) -> bool:
+        """Return whether an instruction ends recordings."""
+        code = self._sources.origin(site.code)
+        offset = self._sources.locate(site.code, site.offset)
+        return offset in self._places.get(id(code), {})
+
+    def add(self, site: Site, reason: Break) -> bool:
+        """Add an instruction; False if it will not end recordings yet.
+
+        A value that decides may decide otherwise, or be a branch of the graph, in the
+        next run, which is then captured as a whole; such a place is added when it has
+        ended a recording for the second time.
+        """
+        code = self._sources.origin(site.code)
+        offset = self._sources.locate(site.code, site.offset)
+        if len(self._codes) >= MAX_PLACES:
             return False
-        known[offset] = reason
         self._codes.append(code)
+        place = id(code), offset
+        if reason.id == "tensor-value" and place not in self._suspects:
+            self._suspects.add(place)
+            return False
+        self._places.setdefault(id(code), {})[offset] = reason
         return True
 
     def rows(self, code: CodeType, rows: Rows) -> Rows:
@@ -111,8 +126,8 @@ class Split:
         if stopped is None:
             return False
         for site in self._candidates(session.trail[1:]):
-            if self._places.add(site.code, site.offset, stopped):
-                return True
+            if not self._places.is_known(site):
+                return self._places.add(site, stopped)
         return False
 
     def _candidates(self, frames: tuple[Site, ...]) -> tuple[Site, ...]:

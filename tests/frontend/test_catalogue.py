@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from magweld.frontend.catalogue import CATALOGUE, Break, StopRecordingError
+from magweld.frontend.catalogue import CATALOGUE, SPLITTING, Break, StopRecordingError
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = (ROOT / "docs" / "breaks.md").read_text(encoding="utf-8")
@@ -53,3 +53,10 @@ def test_break_explains_itself():
 def test_unknown_id_is_an_error():
     with pytest.raises(KeyError):
         StopRecordingError("no-such-refusal")
+
+
+def test_the_document_names_the_breaks_that_split_a_program():
+    text = DOCUMENT[: DOCUMENT.index("| id |")]
+    paragraph = text[text.index("These are") : text.index("Where no split")]
+    assert set(re.findall(r"`([a-z-]+)`", paragraph)) == SPLITTING
+    assert set(CATALOGUE) > SPLITTING
