@@ -118,9 +118,9 @@ REFUSED = [shares, reads_tensor, draws, fills, writes, writes_view, writes_tenso
 
 
 @pytest.mark.parametrize("program", REFUSED, ids=lambda program: program.__name__)
-def test_what_has_no_constant_result_is_refused(program):
+def test_what_has_no_constant_result_splits_the_program(program):
     traced = trace(program, backend="eager")
-    for _ in range(3):
+    for _ in range(5):
         results = []
         for run in (traced, program):
             np.random.seed(3)
@@ -128,5 +128,4 @@ def test_what_has_no_constant_result_is_refused(program):
             results.append((run(torch.ones(3), s), s.tolist()))
         assert torch.equal(results[0][0], results[1][0])
         assert results[0][1] == results[1][1]
-    assert traced.stats()["hits"] == 0
     assert traced.breaks
