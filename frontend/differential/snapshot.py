@@ -22,7 +22,7 @@ from magweld.frontend.differential.structure import (
 )
 from magweld.frontend.differential.tensors import is_strided
 from magweld.frontend.operators.watch import storage_of
-from magweld.frontend.state.contents import builtin_base
+from magweld.frontend.state.contents import builtin_base, elements, keys_of
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import ABSENT, is_class
 
@@ -185,10 +185,11 @@ def _is(left: Any, right: Any) -> bool:
 
 def _dict(obj: Any) -> Restore:
     owner: Any = OrderedDict if isinstance(obj, OrderedDict) else dict
-    keys, values = list(owner.keys(obj)), list(dict.values(obj))
+    keys = keys_of(obj)
+    values = elements(obj)
 
     def restore() -> None:
-        if _same(keys, list(owner.keys(obj))) and _same(values, [*dict.values(obj)]):
+        if _same(keys, keys_of(obj)) and _same(values, elements(obj)):
             return
         owner.clear(obj)
         for key, value in zip(keys, values, strict=True):

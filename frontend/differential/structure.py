@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import torch
 
 from magweld.frontend.monitor.session import OWN_CODE
-from magweld.frontend.state.contents import builtin_base
+from magweld.frontend.state.contents import builtin_base, keys_of
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import ABSENT, class_dict, is_class, is_immutable, mro
 from magweld.frontend.state.values import (
@@ -183,11 +183,11 @@ def _elements(obj: Any) -> list[Part]:
 
 def _entries(obj: Any) -> list[Part]:
     parts: list[Part] = []
-    for key in dict.keys(obj):
+    for key in keys_of(obj):
         if not is_scalar(key):
             parts.append((f".key({type(key).__name__})", key))
         parts.append((f"[{key!r}]" if is_scalar(key) else "[...]", dict.get(obj, key)))
-    keys = [scalar_data(key) for key in dict.keys(obj) if is_scalar(key)]
+    keys = [scalar_data(key) for key in keys_of(obj) if is_scalar(key)]
     return [("<keys>", _Data(keys)), *parts]
 
 

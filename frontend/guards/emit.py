@@ -151,7 +151,9 @@ def _nonempty(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
 def _keys(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
     if _is_exact(edge):
         return call(names.constant(tuple), base)
-    return call(names.constant(tuple), call(names.constant(dict.keys), base))
+    ordered = issubclass(type(edge.container.obj), OrderedDict)
+    owner: Any = OrderedDict if ordered else dict
+    return call(names.constant(tuple), call(names.constant(owner.keys), base))
 
 
 def _members(edge: Edge, base: ast.expr, names: Names) -> ast.expr:

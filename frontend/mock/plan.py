@@ -18,7 +18,7 @@ from magweld.frontend.mock.rebuild import namespace_fills, recipe_for
 from magweld.frontend.mock.recipe import Recipe
 from magweld.frontend.mock.steps import Call, Constant, Fetched, Made, Mock, Output
 from magweld.frontend.rules.names import cell_value
-from magweld.frontend.state.contents import builtin_base
+from magweld.frontend.state.contents import builtin_base, keys_of
 from magweld.frontend.state.iterators import advance
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import ABSENT
@@ -206,7 +206,7 @@ class Planner:
         after = node.obj
         if node.owned:
             result: list[steps.Step] = [Call(owner.clear, target)]
-            for key in dict.keys(after):
+            for key in keys_of(after):
                 value = dict.__getitem__(after, key)
                 parts = (self.source(key), self._at(after, Kind.ITEM, key, value))
                 result.append(Call(owner.__setitem__, target, parts))

@@ -22,6 +22,7 @@ from magweld.frontend.mock.steps import (
     set_cell,
 )
 from magweld.frontend.rules.names import cell_value
+from magweld.frontend.state.contents import keys_of
 from magweld.frontend.state.iterators import REBUILDABLE, remake
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import ABSENT, class_dict, is_immutable, mro
@@ -49,7 +50,7 @@ def extend_dict(target: dict[Any, Any], items: list[Any]) -> None:
 
 def _pairs(obj: Any) -> tuple[Any, ...]:
     return tuple(
-        part for key in dict.keys(obj) for part in (key, dict.__getitem__(obj, key))
+        part for key in keys_of(obj) for part in (key, dict.__getitem__(obj, key))
     )
 
 

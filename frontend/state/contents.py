@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from enum import Enum, auto
 from types import GeneratorType
 from typing import Any
@@ -108,7 +108,7 @@ def read_keys(graph: RefGraph, obj: Any) -> None:
     node = graph.require(obj)
     if node.owned:
         return
-    keys = tuple(dict.keys(obj))
+    keys = tuple(keys_of(obj))
     if not all(is_plain_key(key) for key in keys):
         raise StopRecordingError("opaque-key", "iteration over a dict")
     if node.written:
@@ -138,7 +138,7 @@ def read_all(graph: RefGraph, obj: Any) -> None:
         own(graph, node)
     elif isinstance_exactly(obj, dict):
         read_keys(graph, obj)
-        for key in dict.keys(obj):
+        for key in keys_of(obj):
             read_item(graph, obj, key)
     elif isinstance_exactly(obj, *SETS):
         _read_set(graph, node)
@@ -153,11 +153,18 @@ def isinstance_exactly(obj: Any, *bases: type) -> bool:
     return issubclass(type(obj), bases)
 
 
+def keys_of(obj: Any) -> list[Any]:
+    """Return the keys of a dict in its own order without running an override."""
+    # An `OrderedDict` keeps an order that the dict below does not know.
+    owner: Any = OrderedDict if isinstance_exactly(obj, OrderedDict) else dict
+    return list(owner.keys(obj))
+
+
 def elements(obj: Any) -> list[Any]:
     """Return the values in a container without running an override."""
     base = builtin_base(obj)
     if base is dict:
-        return list(dict.values(obj))
+        return [dict.__getitem__(obj, key) for key in keys_of(obj)]
     assert base is not None, "a container is expected"
     return list(base.__iter__(obj))
 
@@ -250,7 +257,7 @@ def copy_content(obj: Any) -> Any:
     """Return a shallow copy of a container as dict, list or set."""
     base = builtin_base(obj)
     if base is dict:
-        return dict(dict.items(obj))
+        return {key: dict.__getitem__(obj, key) for key in keys_of(obj)}
     assert base is not None, "a container is expected"
     return set(base.__iter__(obj)) if base in SETS else list(base.__iter__(obj))
 

@@ -189,6 +189,17 @@ CASES = {
         "c = C(); r = weakref.ref(c); del c; return x if r() is None else -x",
         [X] * 3,
     ),
+    "order of an ordered dict": Case(
+        "D = collections.OrderedDict(a=1, b=2)",
+        "D.move_to_end('a'); return list(D), collections.OrderedDict(D), x + 1",
+        [X, X, f"D.move_to_end('b') | {X}", X, f"D.move_to_end('b') | {X}"],
+    ),
+    "order of an ordered dict that is only read": Case(
+        "D = collections.OrderedDict(a=1, b=2)",
+        "return list(D), list(D.values()), [*D.items()], {**D}, x + 1",
+        [X, X, f"D.move_to_end('a') | {X}"],
+        hits=1,
+    ),
     "constants of the code": Case(
         "L = []",
         "L.append((1, (2, 3))); L.append(lambda k=(1, 2): k); return L[0]",
