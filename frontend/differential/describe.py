@@ -14,7 +14,7 @@ from magweld.frontend.differential.structure import (
     scalar_data,
     view_of,
 )
-from magweld.frontend.differential.tensors import tensor_data
+from magweld.frontend.differential.tensors import history, tensor_data
 from magweld.frontend.operators.watch import storage_of
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import is_class
@@ -125,7 +125,7 @@ class Walk:
                 storage = self._storages.setdefault(address, len(self._storages))
         space = instance_dict(obj) or {}
         parts = [(name, value) for name, value in space.items()]
-        if obj.is_leaf:
+        if history(obj).get("is_leaf"):
             parts.append(("grad", obj.grad))
         return tensor_data(obj, storage, self._exact), parts
 

@@ -20,7 +20,7 @@ from magweld.frontend.differential.structure import (
     slot_value,
     slots_of,
 )
-from magweld.frontend.differential.tensors import is_strided
+from magweld.frontend.differential.tensors import history, is_strided
 from magweld.frontend.operators.watch import storage_of
 from magweld.frontend.state.contents import builtin_base, elements, keys_of
 from magweld.frontend.state.lookup import instance_dict
@@ -92,6 +92,8 @@ class Snapshot:
         self._restores.append(_entries(function.__globals__, names))
 
     def _keep_tensor(self, tensor: torch.Tensor) -> None:
+        if "is_leaf" not in history(tensor):
+            raise CannotRestoreError("a view that autograd refuses")
         if not is_strided(tensor):
             raise CannotRestoreError(f"a {tensor.layout} {type(tensor).__qualname__}")
         self._tensors.append((tensor, _identity(tensor)))

@@ -27,6 +27,21 @@ def is_strided(tensor: torch.Tensor) -> bool:
     return plain and tensor.layout is torch.strided and not tensor.is_meta
 
 
+def history(tensor: torch.Tensor) -> dict[str, Any]:
+    """Return what autograd tells of a tensor.
+
+    It refuses views made without it of what was then written with it.
+    """
+    try:
+        return {
+            "requires_grad": tensor.requires_grad,
+            "grad_fn": tensor.grad_fn is not None,
+            "is_leaf": tensor.is_leaf,
+        }
+    except RuntimeError as error:
+        return {"history": str(error)}
+
+
 def tensor_data(tensor: torch.Tensor, storage: int, exact: bool) -> TensorData:
     """Describe a tensor.
 
@@ -40,9 +55,7 @@ def tensor_data(tensor: torch.Tensor, storage: int, exact: bool) -> TensorData:
         "dtype": tensor.dtype,
         "device": tensor.device,
         "shape": tuple(tensor.shape),
-        "requires_grad": tensor.requires_grad,
-        "grad_fn": tensor.grad_fn is not None,
-        "is_leaf": tensor.is_leaf,
+        **history(tensor),
     }
     if not is_strided(tensor):
         return TensorData(form, None)
