@@ -16,6 +16,7 @@ from magweld.frontend.annotations.autograd import AUTOGRAD
 from magweld.frontend.annotations.core import CORE
 from magweld.frontend.annotations.dynamo import DYNAMO_MODULE, dynamo_entries
 from magweld.frontend.annotations.model import AnnotationTable
+from magweld.frontend.annotations.randomness import RANDOMNESS
 from magweld.frontend.annotations.torch_classes import TORCH_CLASSES
 from magweld.frontend.annotations.torch_functions import TORCH
 from magweld.frontend.annotations.user import UserAnnotation
@@ -47,7 +48,7 @@ def shipped_annotations() -> AnnotationTable:
 @functools.cache
 def _annotations(beside_dynamo: bool) -> AnnotationTable:
     dynamo = (dynamo_entries(),) if beside_dynamo else ()
-    torch_entries = (TORCH, TORCH_CLASSES, AUTOGRAD)
+    torch_entries = (TORCH, RANDOMNESS, TORCH_CLASSES, AUTOGRAD)
     return AnnotationTable(CORE, ARRAYS, *torch_entries, *dynamo)
 
 

@@ -47,9 +47,8 @@ class RecordMaker:
         if captured.graph.scalars or captured.dynamic:
             record.compiled = self._lifted(captured)
             return record
-        if captured.graph.open_shapes and self._backend.name != "eager":
-            # A backend would bake in the shapes of the example.
-            record.breaks.append(Break(CATALOGUE["dynamic-shape"], "", ""))
+        if captured.graph.torch_only and self._backend.name != "eager":
+            record.breaks.append(Break(CATALOGUE[captured.graph.torch_only], "", ""))
             return record
         failed = functools.partial(self._failed, record)
         try:
@@ -68,8 +67,10 @@ class RecordMaker:
 
     def _lifted(self, captured: Capture) -> LiftedGraph:
         graph, backend = captured.graph, self._backend
-        by_torch = backend.name == "eager" or (
-            graph.trains and not backend.differentiates
+        by_torch = (
+            backend.name == "eager"
+            or bool(graph.torch_only)
+            or (graph.trains and not backend.differentiates)
         )
         return LiftedGraph(
             graph.module,

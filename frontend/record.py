@@ -114,10 +114,12 @@ class Record:
         try:
             outputs = self.compiled(*fetched[:count])
         except MagweldError:
+            self.program.undo()
             raise
         except Exception as error:
             torch._C._set_grad_enabled(self.grad_enabled)
             if self.repeatable:
+                self.program.undo()
                 raise GraphFailedError(f"{type(error).__name__}: {error}") from None
             raise
         if self._plain is not None:

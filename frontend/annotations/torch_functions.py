@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable, Iterator
 from types import MethodDescriptorType, WrapperDescriptorType
 from typing import TYPE_CHECKING, Any, Final
@@ -90,10 +89,6 @@ def _named(names: Iterable[str]) -> Iterator[Any]:
         yield from (getattr(module, name) for name in names if hasattr(module, name))
 
 
-def _refuse_random(observer: Observer, call: NativeCall) -> None:
-    raise StopRecordingError("random-state", call.name)
-
-
 TORCH: Final[tuple[tuple[Any, Entry], ...]] = (
     *((native, _FOLLOWS) for native in _named(_FOLLOWING)),
     *((native, query(native)) for native in _named(_QUERIES)),
@@ -114,16 +109,5 @@ TORCH: Final[tuple[tuple[Any, Entry], ...]] = (
         (method, Annotation((Use.CONTENT,), result=Result.FRESH))
         for method in vars(torch.Size).values()
         if type(method) in (WrapperDescriptorType, MethodDescriptorType)
-    ),
-    *(
-        (method, _refuse_random)
-        for cls in random.Random.__mro__[:-1]
-        for name, method in vars(cls).items()
-        if callable(method) and not name.startswith("__")
-    ),
-    *(
-        (method, _refuse_random)
-        for name, method in vars(torch._C.Generator).items()
-        if callable(method) and not name.startswith("__")
     ),
 )

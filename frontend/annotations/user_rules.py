@@ -18,7 +18,7 @@ from magweld.frontend.annotations.user import (
     UserAnnotation,
 )
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.rules.attributes import record_operator
+from magweld.frontend.rules.annotated import record_operator
 from magweld.frontend.rules.protocols import read_value
 from magweld.frontend.state.contents import (
     CONTAINERS,

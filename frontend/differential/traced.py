@@ -60,7 +60,7 @@ class CheckedTraced(Traced):
         if torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack():
             return False
         for record in self._cache.records:
-            if type(record.program.check(args, kwargs)) is list:
+            if record.program.holds(args, kwargs):
                 # What runs at a break may not run twice.
                 return record.ends is None
         return False

@@ -13,6 +13,7 @@ from magweld.frontend.guards.emit import Names
 from magweld.frontend.guards.guard import (
     FILENAME,
     Category,
+    DrawingProgram,
     Guard,
     GuardProgram,
     failure,
@@ -34,6 +35,7 @@ from magweld.frontend.lifting.sources import (
     SizeSource,
     StridesSource,
 )
+from magweld.frontend.state.draws import Draws
 from magweld.frontend.state.mro import ABSENT
 from magweld.frontend.state.paths import describe, path_of
 from magweld.frontend.state.refgraph import (
@@ -278,7 +280,12 @@ class Builder:
         leave = ast.Return(result)
         _locate(leave, len(self._guards) + 1)
         run = _compile([*self._body, leave], self.names.values)
-        program = GuardProgram(tuple(self._guards), run)
+        guards = tuple(self._guards)
+        program = (
+            DrawingProgram(guards, run, draws=Draws(self._graph.draws))
+            if self._graph.draws
+            else GuardProgram(guards, run)
+        )
         if self._stability.watched and versions_work():
             program.shortcut = self._shortcut(leave)
         return program

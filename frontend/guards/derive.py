@@ -11,7 +11,7 @@ import torch
 
 from magweld.frontend.guards.builder import Builder
 from magweld.frontend.guards.classes import ClassGuards, ClassLookup
-from magweld.frontend.guards.guard import Category, GuardProgram
+from magweld.frontend.guards.guard import Category, GuardProgram, shown
 from magweld.frontend.guards.torch_state import (
     OverlapCheck,
     TensorCheck,
@@ -91,6 +91,9 @@ def derive_guards(
         _guard_predicate(builder, recorder, predicate)
     for condition in conditions:
         builder.expressions.condition(condition)
+    for draw in graph.draws:
+        expected = f"gives {shown(draw.value)} again"
+        builder.guard(Category.PREDICATE, "random number", expected, draw.where)
     return builder.finish(fetched)
 
 

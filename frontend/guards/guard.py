@@ -5,10 +5,11 @@ from __future__ import annotations
 import enum
 import types
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from magweld.frontend.guards.versions import Shortcut
+from magweld.frontend.state.draws import Draws
 from magweld.frontend.state.mro import ABSENT, is_class
 from magweld.frontend.state.values import is_scalar
 
@@ -131,6 +132,43 @@ class GuardProgram:
         else:
             shortcut.release()
         return verdict
+
+    def holds(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Return whether the record would answer a call; changes nothing."""
+        return type(self.check(args, kwargs)) is list
+
+    def undo(self) -> None:
+        """Take back what the last successful check has changed."""
+
+
+@dataclass
+class DrawingProgram(GuardProgram):
+    """The conditions of a record that draws random numbers.
+
+    Attributes:
+        draws: They are drawn again when all other conditions hold; the last guard
+            stands for them.
+    """
+
+    draws: Draws = field(default_factory=Draws)
+
+    def check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """See `GuardProgram.check`."""
+        verdict = super().check(args, kwargs)
+        if type(verdict) is list and not self.draws.repeat():
+            return failure(len(self.guards) - 1)
+        return verdict
+
+    def holds(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """See `GuardProgram.holds`."""
+        held = super().holds(args, kwargs)
+        if held:
+            self.undo()
+        return held
+
+    def undo(self) -> None:
+        """See `GuardProgram.undo`."""
+        self.draws.undo()
 
 
 FILENAME = "<magweld guards>"

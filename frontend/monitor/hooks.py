@@ -34,11 +34,13 @@ class OperatorLayer(Protocol):
         serial: Number of operators seen so far.
         last: Name of the last one.
         library: Folder whose code is not the user's.
+        within: Whether the Python code that runs is part of one operator.
     """
 
     serial: int
     last: str
     library: str
+    within: bool
 
     def is_tensor(self, kind: type) -> bool:
         """Return whether objects of this type are tensors."""
@@ -72,6 +74,7 @@ class NoOperators:
     serial = 0
     last = ""
     library = "\0"
+    within = False
 
     def is_tensor(self, kind: type) -> bool:
         """See `OperatorLayer.is_tensor`."""

@@ -25,7 +25,7 @@ class OperatorGraph:
         module: torch-level graph; takes the inputs, returns a tuple of tensors.
         inputs: Tensors that it takes, in order.
         trains: Whether a gradient may flow through it.
-        open_shapes: Whether the values of tensors decide about shapes in it.
+        torch_only: Why no backend may have it, an id of the catalogue; "" if one may.
         grad_enabled: Grad mode when the run began.
         scalars: Numbers that it takes behind the tensors.
         effects: Whether it writes tensors or consumes random numbers.
@@ -35,7 +35,7 @@ class OperatorGraph:
     module: fx.GraphModule
     inputs: tuple[GraphInput, ...]
     trains: bool
-    open_shapes: bool
+    torch_only: str
     grad_enabled: bool
     scalars: tuple[Expression, ...] = ()
     effects: bool = False
@@ -96,13 +96,12 @@ def build_graph(
             mapping[node] = graph.node_copy(node, mapping.__getitem__)
     graph.output(tuple(mapping[node] for node in outputs))
     graph.lint()
-    open_shapes = bool(recorder.tensors.shapes)
     module = fx.GraphModule({}, graph)
     return OperatorGraph(
         module,
         inputs,
         trains,
-        open_shapes,
+        _torch_only(recorder, graph),
         grad_enabled,
         tuple(numbers),
         effects=has_effects(recorder.graph),
@@ -118,6 +117,14 @@ def has_effects(graph: fx.Graph) -> bool:
         and not _switches_grad(node)
         for node in graph.nodes
     )
+
+
+def _torch_only(recorder: OperatorRecorder, graph: fx.Graph) -> str:
+    if recorder.tensors.shapes:
+        return "dynamic-shape"  # a backend would bake in the shapes of the example
+    if any(node.target is setattr for node in graph.nodes):
+        return "tensor-write"  # memory that changes hands is not to be seen by ATen
+    return ""
 
 
 def _switches_grad(node: fx.Node) -> bool:

@@ -16,6 +16,7 @@ class CallKind(Enum):
     STATE = auto()  # switches a mode of torch: a node of the graph with an effect
     VALUE = auto()  # makes a Python value of the data of a tensor
     ATTRIBUTE = auto()  # an attribute that follows from nothing that is guarded
+    FORM = auto()  # changes form or flags of a tensor that the run has made
     WRITE = auto()  # replaces data, gradient or flags of a tensor
     AUTOGRAD = auto()  # reads or runs the autograd graph
     RANDOM = auto()  # touches the state of a generator
@@ -72,6 +73,29 @@ _KINDS: Final = {
     for name in names.split(",")
 }
 
+# What these tell about a tensor that needs no gradient follows from that alone.
+_WITHOUT_GRADIENT: Final = frozenset(
+    {"get grad_fn", "get is_leaf", "get output_nr", "get retains_grad"}
+)
+# Of a tensor that the run has made, these are empty until the run fills them.
+_OF_NEW_TENSORS: Final = frozenset(
+    {"get _backward_hooks", "get _grad", "get grad", "get grad_fn"}
+)
+# Changes of form that stay within the graph when it has made the tensor.
+_FORM_WRITES: Final = frozenset(
+    {
+        "requires_grad_",
+        "set data",
+        "set requires_grad",
+        "squeeze_",
+        "swapaxes_",
+        "swapdims_",
+        "t_",
+        "transpose_",
+        "unsqueeze_",
+    }
+)
+
 REFUSALS: Final = {
     CallKind.ATTRIBUTE: "tensor-attribute",
     CallKind.WRITE: "tensor-write",
@@ -116,3 +140,22 @@ def check_undoable(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     refusal = REFUSALS.get(kind_of(name, args))
     if refusal is not None:
         raise StopRecordingError(refusal, name)
+
+
+def kind_here(
+    kind: CallKind, name: str, tensor: Any, result: Any, new: bool
+) -> CallKind:
+    """Return what a call is, given the tensor that it is about.
+
+    Args:
+        kind: What it is in general.
+        name: As `name_of` tells it.
+        tensor: Its first argument.
+        result: What it returned.
+        new: Whether the run has made the tensor.
+    """
+    if name in _WITHOUT_GRADIENT and not tensor.requires_grad:
+        return CallKind.METADATA
+    if name in _OF_NEW_TENSORS and new and result is None:
+        return CallKind.METADATA
+    return CallKind.FORM if name in _FORM_WRITES and new else kind

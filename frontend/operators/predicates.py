@@ -120,7 +120,9 @@ def slice_of(graph: fx.Graph, read: fx.Node, memory: Memory) -> set[fx.Node]:
     while True:
         count = len(needed)
         for node in reversed(graph.nodes):
-            if node in needed or node.meta.get("writes", frozenset()) & storages:
+            changed = node.meta.get("changes") in needed
+            written = node.meta.get("writes", frozenset()) & storages
+            if node in needed or changed or written:
                 needed.add(node)
                 needed.update(node.all_input_nodes)
                 storages.update(map(memory.storage, node.all_input_nodes))

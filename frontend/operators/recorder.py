@@ -18,6 +18,7 @@ from magweld.frontend.operators.kinds import (
     REFUSALS,
     CallKind,
     check_undoable,
+    kind_here,
     kind_of,
     name_of,
 )
@@ -83,7 +84,7 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         self._session: Session | None = None
         self._opened: tuple[Any, Any, Any] = (None, (), {})
         self._passes = False
-        self._within = False
+        self.within = False
 
     def attach(self, session: Session) -> None:
         """Set the session that knows where objects come from."""
@@ -130,11 +131,11 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         session = self._session
         if session is None or session.stopped is not None:
             return func(*args, **kwargs)
-        if self._passes and not self._within:
+        if self._passes and not self.within:
             return func(*args, **kwargs)
         quiet, session.quiet = session.quiet, session.quiet or session.current
         try:
-            if self._within:
+            if self.within:
                 return self._run_within(session, func, args, kwargs)
             self.watch.reset()
             if self.trial():
@@ -176,12 +177,12 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
 
     def open(self, func: Any, args: Any, kwargs: Any, *, watched: bool = False) -> None:
         """See `OperatorLayer.open`."""
-        if self._within:
+        if self.within:
             raise StopRecordingError("custom-function", "called by another one")
         if self.trial():
             # What such a call writes is not seen before it happens.
             raise StopRecordingError("tensor-value", "an annotated call in a branch")
-        self._within = watched
+        self.within = watched
         self._opened = (func, args, kwargs)
         self._passes = True
         self.watch.reset()
@@ -193,7 +194,7 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
     def close(self, result: Any) -> None:
         """See `OperatorLayer.close`."""
         assert self._session is not None, "recording needs a session"
-        within, self._within = self._within, False
+        within, self.within = self.within, False
         try:
             if within and (self.watch.reads or self.watch.dynamic):
                 raise StopRecordingError("custom-function", "forward reads values")
@@ -220,11 +221,8 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
     ) -> None:
         self.serial += 1
         self.last = name = name_of(func)
-        kind = kind_of(name, args)
+        kind = self._kind(name, args, result)
         refusal = REFUSALS.get(kind)
-        if name == "get grad_fn" and result is None and self._has_no_graph(args[0]):
-            self.tensors.convert(tuple(args))
-            return
         if refusal is not None:
             raise StopRecordingError(refusal, name)
         if kind is CallKind.CHECK and not self.watch.reads:
@@ -239,23 +237,36 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
             self._tested = args[0] if name == "__bool__" else None
             self._read_value(node, "tensor-value", result)
             return
+        self._keep(node, kind, name, result)
+
+    def _keep(self, node: fx.Node, kind: CallKind, name: str, result: Any) -> None:
+        """Take note of effects and results of an operator of the graph."""
         self.tensors.note_writes(node, self.watch.written, self.watch.random)
         node.meta["fallible"] = self.watch.fallible
-        if kind is CallKind.STATE:
+        if kind in (CallKind.STATE, CallKind.FORM):
             node.meta["effect"] = True
+        if kind is CallKind.STATE:
             return
+        if kind is CallKind.FORM:
+            node.meta["changes"] = node.args[0]
+            node.meta["internal"] = True
         if result is None and node.meta.get("effect"):
             return
         self.tensors.shapes.note(node, name, self.watch, result)
         if not self.tensors.register(node, result):
             raise StopRecordingError("tensor-value", name)
 
-    def _has_no_graph(self, tensor: torch.Tensor) -> bool:
-        # What the run has made has the same history on every hit; whether a tensor
-        # from before wants a gradient is guarded, but not where it comes from.
-        node = self.tensors.find(tensor)
-        made = node is not None and node.op != "placeholder"
-        return made or not tensor.requires_grad
+    def _kind(self, name: str, args: Any, result: Any) -> CallKind:
+        kind = kind_of(name, args)
+        if kind is CallKind.OPERATOR or not (
+            args and isinstance(args[0], torch.Tensor)
+        ):
+            return kind
+        new = self.output_node(args[0]) is not None
+        control = None if self._session is None else self._session.control
+        if control is not None and control.scopes:
+            new = False  # its form would not be put back after an arm not taken
+        return kind_here(kind, name, args[0], result, new)
 
     def _read_metadata(
         self,

@@ -52,6 +52,9 @@ def create_node(
     if name.startswith("get "):
         args = (*args[:1], name[4:])
         return graph.create_node("call_function", getattr, args, kwargs)
+    if name.startswith("set "):
+        args = (args[0], name[4:], args[1])
+        return graph.create_node("call_function", setattr, args, kwargs)
     target: Any = _OPERATORS.get(name)
     if target is not None:
         return graph.create_node("call_function", target, args, kwargs)

@@ -32,6 +32,7 @@ MAX_CONSTANT_ELEMENTS: Final = 4096
 # The type of the old classes of tensors; `x.type(...)` takes their names as well.
 _TENSOR_TYPE: Final[Any] = type(torch.LongTensor)
 PLAIN_TENSORS: Final = (torch.Tensor, torch.nn.Parameter)
+_TENSOR_KIND: Final = type(torch.FloatTensor)
 
 
 @dataclass(frozen=True)
@@ -221,6 +222,9 @@ class TensorMap:
             return _python_number(obj)
         if is_scalar(obj) or (is_identity(obj) and not isinstance(obj, type)):
             return obj
+        if type(obj) is _TENSOR_KIND:
+            # `x.type` takes the name as well, and code can hold it.
+            return f"{obj.__module__}.{obj.__name__}"
         if type(obj) is slice:
             self._read_slice(obj)
             return slice(*map(self.convert, (obj.start, obj.stop, obj.step)))

@@ -6,8 +6,10 @@ import functools
 import types
 from typing import TYPE_CHECKING, Any, Final
 
+from magweld.frontend.annotations.model import NativeCall
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.rules.attributes import expect_operator
 from magweld.frontend.rules.functions import note_class, register_function
 from magweld.frontend.state.contents import (
     Extent,
@@ -81,11 +83,9 @@ def write_generic(observer: Observer, obj: Any, name: str, deletes: bool) -> Non
                 graph.constant(function)
                 register_function(observer.session, function)
     elif _has_setter(descriptor):
-        if _runs_python(observer, descriptor, deletes) or _is_new_function(graph, obj):
-            return
-        if observer.session.operators.is_tensor(type(obj)):
-            raise StopRecordingError("tensor-write", name)
-        raise StopRecordingError("native-attribute", f"{type(obj).__name__}.{name}")
+        runs_python = _runs_python(observer, descriptor, deletes)
+        if not runs_python and not _is_new_function(graph, obj):
+            _write_native(observer, obj, name, descriptor)
     else:
         namespace = namespace_of(graph, obj)
         if namespace is not None:
@@ -93,6 +93,19 @@ def write_generic(observer: Observer, obj: Any, name: str, deletes: bool) -> Non
                 read_item(graph, namespace.obj, name)
             extent = Extent.DELETION if deletes else Extent.KEY
             before_write(graph, namespace.obj, extent, name)
+
+
+def _write_native(observer: Observer, obj: Any, name: str, descriptor: Any) -> None:
+    session = observer.session
+    entry = session.annotations.find(descriptor)
+    if session.operators.is_tensor(type(obj)):
+        expect_operator(observer, f"set {name}")
+    elif entry is not None:
+        # The value is kept; a read has the object alone as an argument.
+        session.apply(observer, entry, NativeCall(name, (obj, None), {}))
+    else:
+        kind = type(obj).__name__
+        raise StopRecordingError("native-attribute", f"{kind}.{name}")
 
 
 def _runs_python(observer: Observer, descriptor: Any, deletes: bool) -> bool:

@@ -194,27 +194,12 @@ def expect_operator(
 
     def check(observer: Observer, stack: list[Any]) -> None:
         observer.awaits_operator = ""
-        if operators.serial == serial and type(stack[-1]) not in answers:
+        answered = answers and type(stack[-1]) in answers
+        if operators.serial == serial and not answered:
             raise StopRecordingError("native-call", name)
 
     observer.awaits_operator = name
     observer.after = check
-
-
-def record_operator(
-    observer: Observer, name: str, func: Any, args: Any, kwargs: Any
-) -> None:
-    """Record the current instruction as one call of an operator."""
-    operators = observer.session.operators
-    operators.open(func, args, kwargs)
-
-    def close(observer: Observer, stack: list[Any]) -> None:
-        observer.awaits_operator = ""
-        operators.close(stack[-1])
-
-    observer.session.quiet = observer
-    observer.awaits_operator = name
-    observer.after = close
 
 
 def adopt_top(observer: Observer, stack: list[Any]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.rules.attributes import adopt_top, expect_operator
+from magweld.frontend.rules.decisions import note_decision
 from magweld.frontend.rules.functions import note_class
 from magweld.frontend.rules.operators import (
     has_tensor,
@@ -47,6 +48,8 @@ COMPARISONS: Final = {
 
 def compare_op(observer: Observer, row: Row, stack: list[Any]) -> None:
     """COMPARE_OP."""
+    if observer.drawn is not None:
+        note_decision(observer, row.argval, stack)
     compare(observer, row.argval, stack[-2], stack[-1])
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.state.choices import Choices
+from magweld.frontend.state.draws import Draw
 from magweld.frontend.state.mro import ABSENT, find_in_mro
 from magweld.frontend.state.values import is_identity, is_scalar, same_scalar
 
@@ -145,6 +146,7 @@ class RefGraph:
         finalizers: Whether classes have a method that runs when an instance goes.
         checks: Run when the recording is complete; each may refuse it.
         locate: Tells the user's instruction that is running.
+        draws: Numbers drawn from the generators of the process.
         lifting: Told about reads and writes in a run with lifted values.
         choices: What branches on tensors forbid.
     """
@@ -162,6 +164,7 @@ class RefGraph:
     advances: list[Node] = field(default_factory=list)
     steps: Counter[int] = field(default_factory=Counter)
     locate: Callable[[], Where | None] = lambda: None
+    draws: list[Draw] = field(default_factory=list)
     lifting: Lifting | None = None
     choices: Choices = field(default_factory=Choices)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import random
 import struct
 import types
 import weakref
@@ -120,7 +121,18 @@ def is_identity(obj: object) -> bool:
         return True
     if kind.__module__ == "numpy.dtypes":
         return True
-    return is_static_builtin(obj)
+    return is_static_builtin(obj) or _draws(obj)
+
+
+def _draws(obj: Any) -> bool:
+    # Generators, and what is bound to them: draws are recorded with the generator.
+    kind = type(obj)
+    if kind is types.BuiltinFunctionType:
+        return type(obj.__self__) is random.Random
+    return kind is random.Random or kind.__name__ in _DRAWING_TYPE_NAMES
+
+
+_DRAWING_TYPE_NAMES: Final = ("RandomState", "cython_function_or_method")
 
 
 def same_scalar(left: object, right: object) -> bool:

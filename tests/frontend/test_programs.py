@@ -245,10 +245,6 @@ def prints(x):
     return x + 1.0
 
 
-def draws(x):
-    return x * random.random()
-
-
 def uses_attrgetter(x):
     return x * operator.attrgetter("shape.numel")(x)()
 
@@ -261,10 +257,8 @@ def applies_function(x):
     return Square.apply(x)
 
 
-def replaces_data(x):
-    y = x.clone()
-    y.data = x * 3.0
-    return y
+def shares_memory(x):
+    return x.clone().share_memory_()
 
 
 def counts_by_mask(x):
@@ -307,10 +301,9 @@ class Endless:
 
 SPLIT = [
     (prints, "native-call"),
-    (draws, "random-state"),
     (uses_attrgetter, "native-call"),
     (reads_random_value, "tensor-value"),
-    (replaces_data, "tensor-write"),
+    (shares_memory, "tensor-write"),
     (counts_by_mask, "dynamic-shape"),
     (makes_numpy, "tensor-value"),
     (defines_class, "native-class"),

@@ -44,7 +44,14 @@ def writes_selection(x):
     return y.view(-1, 1)
 
 
+def writes_at_value(x):
+    y = x.clone()
+    y[x.argmax()] = x[x.argmin()]
+    return y
+
+
 STATIC = [
+    writes_at_value,
     selects,
     averages_selection,
     selects_by_index,

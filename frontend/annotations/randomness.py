@@ -1,0 +1,95 @@
+"""Annotations of the random generators of the process."""
+
+from __future__ import annotations
+
+import copy
+import random
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import torch
+
+from magweld.frontend.annotations.model import Entry, NativeCall, Rule
+from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.rules.protocols import read_value
+from magweld.frontend.state.draws import Draw, Generator
+from magweld.frontend.state.mro import class_dict, find_in_mro
+
+if TYPE_CHECKING:
+    from magweld.frontend.monitor.observer import Observer
+
+_GENERATOR: Final[Any] = random.random.__self__  # type: ignore[attr-defined]
+_ARRAY_GENERATOR: Final[Any] = np.random.mtrand._rand
+_GENERATORS: Final = {
+    id(_GENERATOR): Generator(_GENERATOR.getstate, _GENERATOR.setstate),
+    id(_ARRAY_GENERATOR): Generator(
+        _ARRAY_GENERATOR.get_state, _ARRAY_GENERATOR.set_state
+    ),
+}
+# Methods that only draw, from scalars and sequences of them.
+_DRAWS: Final = ("random", "getrandbits")
+_ARRAY_DRAWS: Final = (
+    "beta binomial choice exponential normal permutation poisson rand randint randn"
+    " random random_integers random_sample standard_normal uniform"
+).split()
+
+
+def _runs_apart(observer: Observer) -> bool:
+    # The arm of a branch that is not taken draws nothing; one operator that is Python
+    # code draws by itself on every call.
+    control = observer.session.control
+    in_arm = control is not None and bool(control.scopes)
+    return in_arm or observer.session.operators.within
+
+
+def _draw(name: str) -> Rule:
+    def rule(observer: Observer, call: NativeCall) -> None:
+        graph = observer.session.graph
+        receiver, *args = call.args
+        generator = _GENERATORS.get(id(receiver))
+        if generator is None or _runs_apart(observer):
+            raise StopRecordingError("random-state", name)
+        for argument in (*args, *call.kwargs.values()):
+            read_value(observer, argument)
+        kept = (tuple(copy.deepcopy(args)), copy.deepcopy(call.kwargs))
+        function, where = getattr(receiver, name), graph.locate()
+
+        def note(observer: Observer, stack: list[Any]) -> None:
+            graph.adopt(stack[-1])
+            value = copy.deepcopy(stack[-1])
+            draw = Draw(generator, function, *kept, value, where)
+            graph.draws.append(draw)
+            if type(value) is float:
+                observer.drawn = (draw, len(stack) - 1)
+
+        observer.session.quiet = observer
+        observer.after = note
+
+    return rule
+
+
+def _refuse(observer: Observer, call: NativeCall) -> None:
+    raise StopRecordingError("random-state", call.name)
+
+
+def _native_methods(cls: type) -> tuple[tuple[str, Any], ...]:
+    return tuple(
+        (name, value)
+        for name, value in class_dict(cls).items()
+        if callable(value) and not name.startswith("__")
+    )
+
+
+_NATIVE: Final = random.Random.__mro__[1]
+_STATE: Final = ("seed", "getstate", "setstate")
+
+RANDOMNESS: Final[tuple[tuple[Any, Entry], ...]] = (
+    *((class_dict(_NATIVE)[name], _draw(name)) for name in _DRAWS),
+    *((find_in_mro(random.Random, name), _refuse) for name in _STATE),
+    *((find_in_mro(_NATIVE, name), _refuse) for name in _STATE),
+    *(
+        (method, _draw(name) if name in _ARRAY_DRAWS else _refuse)
+        for name, method in _native_methods(np.random.RandomState)
+    ),
+    *((method, _refuse) for _, method in _native_methods(torch._C.Generator)),
+)
