@@ -13,7 +13,7 @@ class CallKind(Enum):
 
     OPERATOR = auto()  # a node of the graph
     METADATA = auto()  # a function of type, shape and layout, which are guarded
-    STATE = auto()  # switches a mode of torch: a node of the graph with an effect
+    STATE = auto()  # switches a mode of torch, or warns: a node with an effect
     VALUE = auto()  # makes a Python value of the data of a tensor
     ATTRIBUTE = auto()  # an attribute that follows from nothing that is guarded
     FORM = auto()  # changes form or flags of a tensor that the run has made
@@ -34,14 +34,15 @@ _METADATA: Final = """
     is_tensor, get_device, __len__, is_same_size, dense_dim, sparse_dim, is_inference,
     dim_order, _is_zerotensor, has_names, type, result_type, promote_types, can_cast
 """
-_STATE: Final = "_set_grad_enabled"
+# The flag of old is always false; asking for it warns.
+_STATE: Final = "_set_grad_enabled, get volatile"
 _VALUE: Final = """
     item, tolist, numpy, __bool__, __int__, __float__, __index__, __complex__,
     __array__, __contains__, __repr__, __format__, __hash__, data_ptr, equal, allclose,
     is_nonzero, __dlpack__, __reduce_ex__, untyped_storage, storage, _typed_storage
 """
 _ATTRIBUTE: Final = """
-    get is_leaf, get output_nr, get _version, get name, get volatile, get _base,
+    get is_leaf, get output_nr, get _version, get name, get _base,
     get _cdata, get _is_view, get is_shared, is_shared, is_pinned, is_set_to
 """
 _WRITE: Final = """

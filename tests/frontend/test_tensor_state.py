@@ -82,3 +82,12 @@ def test_hooks_of_the_backward_pass(checker):
     with torch.no_grad():
         assert check(X) == "record", check.traced.explain()
         assert check(X * 2) == "hit", check.traced.explain()
+
+
+def test_an_attribute_that_warns(checker):
+    check = checker(lambda x: x * 2.0 if x.volatile else x * 3.0)
+    for outcome in ("record", "hit"):
+        with pytest.warns(UserWarning, match="volatile"):
+            assert check(X) == outcome, check.traced.explain()
+    with pytest.warns(UserWarning, match="volatile"):
+        check.traced(X)
