@@ -168,6 +168,18 @@ def test_iterators_within_reach_are_not_checked():
     assert traced.breaks[-1].id == "check-skipped"
 
 
+def test_what_a_break_does_happens_once(capsys):
+    def program(x):
+        y = x + 1
+        print("here")
+        return y * 2
+
+    traced = trace(program, backend="eager", check=True)
+    for _ in range(5):
+        assert torch.equal(traced(X), (X + 1) * 2)
+    assert capsys.readouterr().out == "here\n" * 5
+
+
 def test_the_environment_variable(monkeypatch):
     monkeypatch.setenv("MAGWELD_CHECK", "1")
     traced = trace(lambda x: x + 1, backend="eager")
