@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -95,11 +98,16 @@ def run_checked(eager: Call, traced: Call, roots: Roots, exact: bool) -> Checked
         snapshot = Snapshot(before.objects)
     except CannotRestoreError as reason:
         return Checked(run(traced), skipped=str(reason))
-    ending = run(eager)
+    printed, noted = io.StringIO(), io.StringIO()
+    # The hit prints it: one text is enough.
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(noted):
+        ending = run(eager)
     expected = _describe(ending, roots, origins, exact)
     try:
         snapshot.restore()
     except CannotRestoreError as reason:
+        sys.stdout.write(printed.getvalue())
+        sys.stderr.write(noted.getvalue())
         return Checked(ending, skipped=str(reason))
     mine = run(traced)
     found = _describe(mine, roots, origins, exact)
