@@ -26,6 +26,7 @@ _SORT: Final = Annotation((Use.VALUE,), rest=Use.CALL, write=Write.WHOLE)
 _APPEND: Final = Annotation((Use.KEEP,), rest=Use.KEEP, write=Write.TAIL)
 _EXTEND: Final = Annotation((Use.KEEP,), rest=Use.ITERATE, write=Write.TAIL)
 _SEARCH: Final = Annotation((Use.VALUE,), rest=Use.VALUE)
+_REMOVE: Final = Annotation((Use.VALUE,), rest=Use.VALUE, write=Write.WHOLE)
 
 FUNCTIONS: Final[tuple[tuple[Any, Entry], ...]] = (
     (builtins.bin, PURE),
@@ -65,7 +66,7 @@ MAKERS: Final[tuple[tuple[Any, Entry], ...]] = (
     (list.__new__, _MAKE),
     (set.__new__, _MAKE),
     (tuple.__new__, Annotation((Use.KEEP, Use.CONTENT), result=Result.FRESH)),
-    (list.__init__, Annotation((Use.KEEP, Use.CONTENT))),
+    (list.__init__, Annotation((Use.KEEP, Use.CONTENT), write=Write.WHOLE)),
     (BaseException.__new__, _MAKE),
     (BaseException.__init__, Annotation(rest=Use.KEEP)),
     *(
@@ -94,7 +95,8 @@ _LIST: Final = {
     _EXTEND: "extend",
     _CHANGE: "insert pop reverse clear __setitem__ __delitem__",
     _SORT: "sort",
-    _SEARCH: "index count remove",
+    _SEARCH: "index count",
+    _REMOVE: "remove",
     _READ: "copy __getitem__ __iter__",
     Annotation((Use.LENGTH,)): "__len__",
 }

@@ -11,6 +11,7 @@ from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.rules.calls import call_class, call_object
 from magweld.frontend.rules.containers import list_to_tuple
 from magweld.frontend.rules.functions import note_class, register_function
+from magweld.frontend.rules.protocols import read_value
 from magweld.frontend.state.mro import is_class
 from magweld.frontend.state.values import is_scalar
 
@@ -54,6 +55,12 @@ def with_except_start(observer: Observer, row: Row, stack: list[Any]) -> None:
 def push_exc_info(observer: Observer, row: Row, stack: list[Any]) -> None:
     """PUSH_EXC_INFO: an exception that native code raised is new."""
     observer.session.graph.adopt(stack[-1])
+
+
+def check_exc_match(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """CHECK_EXC_MATCH: a tuple of classes is searched."""
+    if type(stack[-1]) is tuple:
+        read_value(observer, stack[-1])
 
 
 def raise_varargs(observer: Observer, row: Row, stack: list[Any]) -> None:

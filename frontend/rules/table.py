@@ -23,7 +23,6 @@ from magweld.frontend.rules import (
 # Instructions that touch nothing but the frame's own stack and locals.
 _LOCAL: Final = (
     "CACHE",
-    "CHECK_EXC_MATCH",
     "CLEANUP_THROW",
     "COPY",
     "COPY_FREE_VARS",
@@ -91,6 +90,7 @@ RULES: Final[dict[str, Handler | None]] = {
     "BINARY_SLICE": containers.binary_slice,
     "BINARY_SUBSCR": containers.binary_subscr,
     "CALL": calls.call,
+    "CHECK_EXC_MATCH": statements.check_exc_match,
     "CALL_FUNCTION_EX": calls.call_function_ex,
     "CALL_INTRINSIC_1": statements.call_intrinsic,
     "COMPARE_OP": comparisons.compare_op,

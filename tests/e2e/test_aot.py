@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -173,7 +174,8 @@ class Counting(nn.Module):
     ("function", "arguments", "identity"),
     [
         (lambda x: Result(x + 1), [torch.randn(3)], "artifact-output"),
-        (lambda x: x[x > 0], [torch.randn(3)], "artifact-no-graph"),
+        (lambda x: x + zlib.crc32(b""), [torch.randn(3)], "artifact-no-graph"),
+        (lambda x: x[x > 0], [torch.randn(3)], "data-dependent-shape"),
         (lambda x: x * float(x.sum()), [torch.randn(3)], "artifact-data-dependent"),
         (lambda x: x if x.sum() > 0 else -x, [X], "artifact-data-dependent"),
         (lambda x, y: x + y, [X, X], "artifact-repeated-input"),

@@ -521,3 +521,18 @@ def test_process_wide_flags_are_guarded(name, x):
         setter(True)
     assert torch.equal(traced(x), x * 2)
     assert traced.stats() == {**traced.stats(), "hits": 2, "records": 2}
+
+
+def test_classes_of_a_handler(checker, x):
+    handled = {"errors": (ValueError, KeyError)}
+
+    def program(x):
+        try:
+            raise KeyError("k")
+        except handled["errors"]:
+            return x * 2.0
+        except LookupError:
+            return x * 3.0
+
+    change = lambda: handled.update(errors=(ValueError, TypeError))  # noqa: E731
+    assert records_again(checker(program), change, x)

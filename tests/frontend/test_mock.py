@@ -379,3 +379,30 @@ def test_gradients_flow_through_a_hit():
     assert torch.equal(grads[0], grads[1])
     assert torch.equal(grads[0], grads[2])
     assert traced.stats()["hits"] == 1
+
+
+def test_removed_elements():
+    kept = [3, 1, 2, 1]
+
+    def step(x, kept):
+        kept.remove(1)
+        return x + kept[0]
+
+    traced = trace(step, backend="eager")
+    for _ in range(3):
+        mine, theirs = list(kept), list(kept)
+        assert torch.equal(traced(x, mine), step(x, theirs))
+        assert mine == theirs == [3, 2, 1]
+    assert traced.stats()["hits"] == 2
+
+
+def test_list_made_again():
+    def step(x, kept):
+        kept.__init__((4, 5))
+        return x + kept[0]
+
+    traced = trace(step, backend="eager")
+    for _ in range(3):
+        mine, theirs = [1], [1]
+        assert torch.equal(traced(x, mine), step(x, theirs))
+        assert mine == theirs == [4, 5]

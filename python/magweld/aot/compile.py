@@ -104,7 +104,7 @@ def capture_call(
     traced = trace(model, backend=_as_it_is)
     with torch.no_grad():
         traced(*args, **kwargs)
-        if not traced.records:
+        if traced.breaks or not traced.records:
             reasons = "; ".join(map(str, traced.breaks)) or "nothing was captured"
             raise NOT_ONE_GRAPH.at(reasons)
         (record,) = traced.records
