@@ -27,7 +27,7 @@ from magweld.frontend.rules import attributes, natives
 from magweld.frontend.rules.protocols import iterate, read_referent, read_value
 from magweld.frontend.state.contents import Extent, before_write
 from magweld.frontend.state.natives import check_buffer_write, read_content
-from magweld.frontend.state.refgraph import Kind
+from magweld.frontend.state.nodes import Kind
 
 if TYPE_CHECKING:
     from magweld.frontend.monitor.observer import Observer

@@ -17,7 +17,7 @@ from magweld.frontend.annotations.model import (
     Use,
 )
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.state.refgraph import Kind
+from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.values import is_scalar
 
 if TYPE_CHECKING:

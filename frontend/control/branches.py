@@ -29,7 +29,7 @@ from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.operators.predicates import Predicate
 from magweld.frontend.operators.recorder import OperatorRecorder
-from magweld.frontend.state.refgraph import Node
+from magweld.frontend.state.nodes import Node
 
 if TYPE_CHECKING:
     from magweld.frontend.monitor.session import Session

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ast
-import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from magweld.frontend.guards import emit
 from magweld.frontend.guards.classes import ClassGuards
 from magweld.frontend.guards.emit import Names
+from magweld.frontend.guards.generate import COMPARED, compile_guards, locate
 from magweld.frontend.guards.guard import (
-    FILENAME,
     Category,
     DrawingProgram,
     Guard,
@@ -19,7 +18,6 @@ from magweld.frontend.guards.guard import (
     failure,
     shown,
 )
-from magweld.frontend.guards.sameness import same_names, same_objects
 from magweld.frontend.guards.versions import (
     UNCHANGED,
     Shortcut,
@@ -37,15 +35,9 @@ from magweld.frontend.lifting.sources import (
 )
 from magweld.frontend.state.draws import Draws
 from magweld.frontend.state.mro import ABSENT
+from magweld.frontend.state.nodes import Edge, Kind, Node, Where
 from magweld.frontend.state.paths import describe, path_of
-from magweld.frontend.state.refgraph import (
-    Edge,
-    Kind,
-    Node,
-    RefGraph,
-    Where,
-    slot_of,
-)
+from magweld.frontend.state.refgraph import RefGraph, slot_of
 from magweld.frontend.state.values import is_scalar
 
 
@@ -79,7 +71,7 @@ class Builder:
         at = "" if where is None else str(where)
         self._guards.append(Guard(category, path, expected, at, lifts))
         for statement in statements:
-            _locate(statement, len(self._guards))
+            locate(statement, len(self._guards))
             self._body.append(statement)
 
     def unless(self, condition: ast.expr, value: ast.expr | None = None) -> ast.stmt:
@@ -165,9 +157,9 @@ class Builder:
             expected = f"== {filled}"
             self.guard(Category.CONTENT, path, expected, where, self.unless(wrong))
             return
-        if edge.kind in _COMPARED:
+        if edge.kind in COMPARED:
             temporary = emit.assign("t", source)
-            test = _COMPARED[edge.kind](self.names, emit.name("t"), edge.value)
+            test = COMPARED[edge.kind](self.names, emit.name("t"), edge.value)
             guard = self.unless(test, emit.name("t"))
             expected = f"== {shown(edge.value)}"
             self.guard(Category.CONTENT, path, expected, where, temporary, guard)
@@ -278,8 +270,8 @@ class Builder:
         self.expressions.values(values)
         result = ast.List([self._fetched(item) for item in fetched], ast.Load())
         leave = ast.Return(result)
-        _locate(leave, len(self._guards) + 1)
-        run = _compile([*self._body, leave], self.names.values)
+        locate(leave, len(self._guards) + 1)
+        run = compile_guards([*self._body, leave], self.names.values)
         guards = tuple(self._guards)
         program = (
             DrawingProgram(guards, run, draws=Draws(self._graph.draws))
@@ -296,7 +288,7 @@ class Builder:
         undecided = ast.If(changed, [ast.Return(ast.Constant(None))], [])
         everything = ast.Return(emit.call(emit.name("locals")))
         for added in (undecided, everything):
-            _locate(added, 1)
+            locate(added, 1)
         rest = [
             statement
             for number, statement in enumerate(self._body)
@@ -314,10 +306,10 @@ class Builder:
         ]
 
         def compile_rest(variables: dict[str, Any]) -> Callable[..., Any]:
-            return _compile(body, {**names.values, **variables})
+            return compile_guards(body, {**names.values, **variables})
 
         def collect(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-            variables = _compile(full, names.values)(args, kwargs)
+            variables = compile_guards(full, names.values)(args, kwargs)
             return {name: variables[name] for name in stable}
 
         watched = [(self._source(node), how) for node, how in stability.watched]
@@ -330,57 +322,9 @@ class Builder:
         return Source(self._variables[id(node.obj)])
 
 
-def _compile(body: list[ast.stmt], namespace: dict[str, Any]) -> Callable[..., Any]:
-    arguments = ast.arguments(
-        [], [ast.arg("args"), ast.arg("kwargs")], None, [], [], None, []
-    )
-    function = ast.FunctionDef("guards", arguments, body, [], None, None)
-    _locate(arguments.args[0], 1)
-    _locate(arguments.args[1], 1)
-    function.lineno = function.end_lineno = 1
-    function.col_offset = function.end_col_offset = 0
-    code = compile(ast.Module([function], []), FILENAME, "exec")
-    exec(code, namespace)
-    run = namespace.pop("guards")
-    assert isinstance(run, types.FunctionType), "the module defines one function"
-    return run
-
-
-def _locate(node: ast.AST, line: int) -> None:
-    """Give a tree the line number of its guard; `ast.walk` takes thrice as long."""
-    if isinstance(node, ast.expr_context):
-        return
-    node.lineno = node.end_lineno = line  # type: ignore[attr-defined]
-    node.col_offset = node.end_col_offset = 0  # type: ignore[attr-defined]
-    for child in list(vars(node).values()):
-        if isinstance(child, ast.AST):
-            _locate(child, line)
-        elif type(child) is list:
-            for item in child:
-                _locate(item, line)
-
-
 def _category(edge: Edge) -> Category:
     if is_scalar(edge.value):
         return Category.VALUE
     if edge.target is None or edge.target.constant:
         return Category.IDENTITY
     return Category.TYPE
-
-
-def _differs(names: Names, value: ast.expr, expected: Any) -> ast.expr:
-    return emit.compare(value, ast.NotEq(), names.literal(expected))
-
-
-def _keys_differ(names: Names, value: ast.expr, expected: Any) -> ast.expr:
-    texts = all(type(key) is str for key in expected)
-    same = names.constant(same_names if texts else same_objects)
-    return ast.UnaryOp(ast.Not(), emit.call(same, value, names.constant(expected)))
-
-
-_COMPARED = {
-    Kind.LENGTH: _differs,
-    Kind.KEYS: _keys_differ,
-    Kind.MEMBERS: _keys_differ,
-    Kind.CONTENT: _keys_differ,
-}

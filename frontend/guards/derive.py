@@ -21,8 +21,9 @@ from magweld.frontend.lifting.expressions import Expression
 from magweld.frontend.lifting.sources import Condition
 from magweld.frontend.operators.predicates import Predicate, same_value
 from magweld.frontend.operators.recorder import OperatorRecorder
+from magweld.frontend.state.nodes import Kind, Node
 from magweld.frontend.state.paths import path_of
-from magweld.frontend.state.refgraph import Kind, Node, RefGraph
+from magweld.frontend.state.refgraph import RefGraph
 
 _NO_DIMS: Final[Mapping[Node, frozenset[int]]] = MappingProxyType({})
 

@@ -12,7 +12,7 @@ from magweld.frontend.state.contents import builtin_base
 from magweld.frontend.state.iterators import has_more, part_of, peek
 from magweld.frontend.state.mro import ABSENT, find_in_mro
 from magweld.frontend.state.natives import base_value, content_of, referent
-from magweld.frontend.state.refgraph import Edge, Kind
+from magweld.frontend.state.nodes import Edge, Kind
 from magweld.frontend.state.values import (
     complex_bits,
     float_bits,

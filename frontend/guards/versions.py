@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from magweld.frontend.state.mro import is_immutable
-from magweld.frontend.state.refgraph import Edge, Kind, Node
+from magweld.frontend.state.nodes import Edge, Kind, Node
 
 # Reads that follow from the version of a dict; the order of an OrderedDict does not.
 _DICT_READS: Final = {

@@ -16,7 +16,7 @@ from magweld.frontend.lifting.observer import LiftingObserver, Link, Step, hold
 from magweld.frontend.lifting.values import evaluate, packed
 from magweld.frontend.state.contents import builtin_base
 from magweld.frontend.state.mro import find_in_mro, is_class
-from magweld.frontend.state.refgraph import Kind
+from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.values import is_static_builtin
 
 _GENERATOR: Final = 0x20

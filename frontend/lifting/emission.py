@@ -17,7 +17,7 @@ from magweld.frontend.lifting.expressions import (
     topological,
 )
 from magweld.frontend.lifting.sources import Condition
-from magweld.frontend.state.refgraph import Where
+from magweld.frontend.state.nodes import Where
 from magweld.frontend.state.values import is_scalar
 
 

@@ -12,7 +12,7 @@ from magweld.frontend.mock.rebuild import extend_dict
 from magweld.frontend.mock.recipe import Fill, Recipe
 from magweld.frontend.mock.steps import fill_namespace, replace_list
 from magweld.frontend.state.lookup import instance_dict
-from magweld.frontend.state.refgraph import Kind
+from magweld.frontend.state.nodes import Kind
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from magweld.frontend.lifting.sources import Slot
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import Observer
-from magweld.frontend.state.refgraph import Node
+from magweld.frontend.state.nodes import Node
 
 # Objects whose end nobody can notice; all others must not live longer than they do
 # without a monitor.

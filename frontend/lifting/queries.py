@@ -15,7 +15,7 @@ from magweld.frontend.lifting.observer import LiftingObserver
 from magweld.frontend.lifting.sources import SizeSource
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.monitor.session import Session
-from magweld.frontend.state.refgraph import Kind
+from magweld.frontend.state.nodes import Kind
 
 if TYPE_CHECKING:
     from magweld.frontend.lifting.recorder import LiftingRecorder

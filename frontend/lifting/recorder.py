@@ -19,8 +19,8 @@ from magweld.frontend.operators.kinds import name_of
 from magweld.frontend.operators.predicates import slice_of
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.watch import OperatorWatch
+from magweld.frontend.state.nodes import Node
 from magweld.frontend.state.paths import path_of
-from magweld.frontend.state.refgraph import Node
 
 # Operators whose scalar arguments decide about values only: never about shape, type
 # or memory of the result, whatever number of the same type they are.

@@ -15,7 +15,7 @@ from magweld.frontend.monitor.events import EventSource
 from magweld.frontend.monitor.hooks import Resumed
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.monitor.session import ENTRY, Session
-from magweld.frontend.state.refgraph import Kind
+from magweld.frontend.state.nodes import Kind
 
 
 class LiftingSession(Session):

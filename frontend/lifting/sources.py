@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from magweld.frontend.lifting.expressions import Expression
-from magweld.frontend.state.refgraph import Kind, Node, Where
+from magweld.frontend.state.nodes import Kind, Node, Where
 
 Slot = tuple[int, Kind, Any]
 

@@ -32,7 +32,7 @@ from magweld.frontend.lifting.sources import SizeSource
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.lifting.symbols import NotSymbolicError, Translator
 from magweld.frontend.operators.kinds import name_of
-from magweld.frontend.state.refgraph import Node
+from magweld.frontend.state.nodes import Node
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from magweld.frontend.lifting.expressions import Expression, Literal
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.operators.tensors import TensorMap
 from magweld.frontend.state.contents import elements, read_all
-from magweld.frontend.state.refgraph import Kind
+from magweld.frontend.state.nodes import Kind
 
 _SLICE: Final = ("start", "stop", "step")
 

@@ -21,7 +21,7 @@ from magweld.frontend.rules.comparisons import COMPARISONS
 from magweld.frontend.rules.operators import NAMES
 from magweld.frontend.state.contents import builtin_base
 from magweld.frontend.state.mro import ABSENT, find_in_mro
-from magweld.frontend.state.refgraph import Kind
+from magweld.frontend.state.nodes import Kind
 
 _BINARY: Final[dict[str, Callable[..., Any]]] = {
     "+": operator.add,

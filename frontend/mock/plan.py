@@ -22,7 +22,8 @@ from magweld.frontend.state.contents import builtin_base, keys_of
 from magweld.frontend.state.iterators import advance
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import ABSENT
-from magweld.frontend.state.refgraph import Kind, Node, RefGraph
+from magweld.frontend.state.nodes import Kind, Node
+from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_identity, is_scalar
 
 

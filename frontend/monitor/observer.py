@@ -11,7 +11,7 @@ from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.entry import call_entry
 from magweld.frontend.state.draws import Draw
-from magweld.frontend.state.refgraph import Where
+from magweld.frontend.state.nodes import Where
 
 if TYPE_CHECKING:
     from magweld.frontend.monitor.session import Session

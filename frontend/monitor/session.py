@@ -34,7 +34,8 @@ from magweld.frontend.monitor.stack import NULL, FrameReader
 from magweld.frontend.rules.functions import admit_special, register_function
 from magweld.frontend.rules.natives import apply_entry
 from magweld.frontend.state.mro import is_class
-from magweld.frontend.state.refgraph import RefGraph, Where
+from magweld.frontend.state.nodes import Where
+from magweld.frontend.state.refgraph import RefGraph
 
 # Code of the front end itself is not part of the program, but for the call of it.
 OWN_CODE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep

@@ -23,8 +23,8 @@ from magweld.frontend.state.natives import (
     read_content,
     scalar_base,
 )
+from magweld.frontend.state.nodes import Kind, Node
 from magweld.frontend.state.paths import path_of
-from magweld.frontend.state.refgraph import Kind, Node
 from magweld.frontend.state.values import is_identity, is_numpy_scalar, is_scalar
 
 # An array becomes a list of numbers in the graph.

@@ -13,7 +13,8 @@ from magweld.frontend.rules.functions import note_class, register_function
 from magweld.frontend.state.contents import namespace_of, read_all, read_item
 from magweld.frontend.state.lookup import Found, Lookup, instance_dict, lookup
 from magweld.frontend.state.mro import ABSENT, is_class, is_immutable
-from magweld.frontend.state.refgraph import Kind, RefGraph
+from magweld.frontend.state.nodes import Kind
+from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_immutable_value, is_scalar
 
 if TYPE_CHECKING:

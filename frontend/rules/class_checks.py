@@ -10,7 +10,7 @@ from magweld.frontend.annotations.model import NativeCall
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.rules.functions import note_class, register_function
 from magweld.frontend.state.contents import read_all
-from magweld.frontend.state.refgraph import Kind
+from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.values import is_scalar
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from magweld.frontend.rules.functions import note_class, register_function
 from magweld.frontend.rules.names import cell_node, cell_value, load_global
 from magweld.frontend.state.contents import read_all, read_item
 from magweld.frontend.state.mro import is_class
-from magweld.frontend.state.refgraph import Kind
+from magweld.frontend.state.nodes import Kind
 
 if TYPE_CHECKING:
     from magweld.frontend.monitor.observer import Observer

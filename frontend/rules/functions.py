@@ -15,7 +15,8 @@ from magweld.frontend.state.mro import (
     is_immutable,
     mro,
 )
-from magweld.frontend.state.refgraph import Kind, RefGraph
+from magweld.frontend.state.nodes import Kind
+from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_scalar
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from magweld.frontend.state.iterators import (
     peek,
 )
 from magweld.frontend.state.mro import ABSENT
-from magweld.frontend.state.refgraph import Kind, Node
+from magweld.frontend.state.nodes import Kind, Node
 from magweld.frontend.state.values import is_scalar
 
 if TYPE_CHECKING:

@@ -36,7 +36,8 @@ from magweld.frontend.state.contents import (
     read_length,
 )
 from magweld.frontend.state.natives import read_content
-from magweld.frontend.state.refgraph import Kind, RefGraph
+from magweld.frontend.state.nodes import Kind
+from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_identity, is_scalar
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from magweld.frontend.catalogue import StopRecordingError
 
 if TYPE_CHECKING:
-    from magweld.frontend.state.refgraph import Node
+    from magweld.frontend.state.nodes import Node
 
 
 class Choices:

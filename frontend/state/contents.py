@@ -10,7 +10,8 @@ from typing import Any
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import ABSENT
-from magweld.frontend.state.refgraph import Kind, Node, RefGraph
+from magweld.frontend.state.nodes import Kind, Node
+from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import (
     SCALAR_TYPES,
     is_identity,

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.state.refgraph import Kind, RefGraph
+from magweld.frontend.state.nodes import Kind
+from magweld.frontend.state.refgraph import RefGraph
 
 # The first base in this order says what the value of an instance is.
 _VALUES: Final[dict[type, Any]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from magweld.frontend.state.refgraph import Edge, Kind, Node
+from magweld.frontend.state.nodes import Edge, Kind, Node
 
 _FORMS = {
     Kind.INSTANCE_DICT: "{}.__dict__",

@@ -321,7 +321,7 @@ def check_lifting():
     from magweld.frontend.lifting.session import LiftingSession
     from magweld.frontend.lifting.state import topological
     from magweld.frontend.monitor.events import event_source
-    from magweld.frontend.state.refgraph import Kind
+    from magweld.frontend.state.nodes import Kind
 
     plain = make_session()
     parts = (plain.tables, plain.reader, plain.annotations)

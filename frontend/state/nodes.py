@@ -1,0 +1,115 @@
+"""Owns the parts of a RefGraph: nodes, edges, kinds of reads, places in the program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from types import CodeType
+from typing import Any, NamedTuple
+
+
+class Kind(Enum):
+    """What a read asks of its container."""
+
+    ITEM = auto()  # value of a dict under a key
+    INDEX = auto()  # element of a list, tuple or deque
+    LENGTH = auto()  # number of elements
+    NONEMPTY = auto()  # whether there are elements
+    KEYS = auto()  # keys of a dict, in order
+    MEMBERS = auto()  # elements of a set, in the order of iteration
+    INSTANCE_DICT = auto()  # the instance dict of an object
+    SLOT = auto()  # value behind a member descriptor
+    CLASS_ATTRIBUTE = auto()  # first hit in the method resolution order
+    CELL = auto()  # content of a closure cell
+    CONTEXT = auto()  # value of a context variable
+    QUERY = auto()  # what a native function without effects says of a process-wide flag
+    CODE = auto()  # code of a function
+    DEFAULTS = auto()  # positional defaults of a function
+    KWDEFAULTS = auto()  # keyword defaults of a function
+    CLOSURE = auto()  # cell of a function by number
+    RECEIVER = auto()  # `__self__` of a bound method
+    FUNCTION = auto()  # `__func__` of a bound method
+    NEXT = auto()  # item that an iterator gives, counted from the beginning of the run
+    MORE = auto()  # whether an iterator gives such an item
+    PART = auto()  # what an iterator like `zip` consists of, by number
+    FIELD = auto()  # a read-only field of a native object, e.g. of a slice
+    BASE = auto()  # value of an instance of a subclass of int, str, ...
+    CONTENT = auto()  # all that a native object consists of, e.g. an array
+    SELF = auto()  # the object itself, whose identity matters
+    REFERENT = auto()  # what a weak reference or a mapping proxy stands for
+    ANSWER = auto()  # what a native method without effects says of its object
+
+
+class Where(NamedTuple):
+    """Place of an instruction: code object and byte offset."""
+
+    code: CodeType
+    offset: int
+
+    def __str__(self) -> str:
+        line = next(
+            (line for lo, hi, line in self.code.co_lines() if lo <= self.offset < hi),
+            self.code.co_firstlineno,
+        )
+        return f"{self.code.co_filename}:{line}"
+
+
+class Node:
+    """One object of the run; kept alive so that its id stays its own.
+
+    Attributes:
+        obj: The object.
+        external: Whether it existed before the run.
+        edge: The first read that reached it; None for roots and internal objects.
+        constant: Whether a record may hold it, because its identity is guarded.
+        name: Name of a root, e.g. "x".
+        written: Keys written by the run, in the order in which a key that was absent
+            came in, and whether the key was deleted in between; reads of them need no
+            guard.
+        owned: Whether the run has determined the whole content.
+        appended: Whether the run has only appended to the list so far.
+    """
+
+    __slots__ = (
+        "appended",
+        "constant",
+        "edge",
+        "external",
+        "name",
+        "obj",
+        "owned",
+        "written",
+    )
+
+    def __init__(self, obj: Any, external: bool) -> None:
+        self.obj = obj
+        self.external = external
+        self.edge: Edge | None = None
+        self.constant = False
+        self.name = ""
+        self.written: dict[Any, bool] = {}
+        self.owned = not external or (type(obj) is tuple and not obj)
+        self.appended = False
+
+
+@dataclass(frozen=True, eq=False)
+class Edge:
+    """One guarded read.
+
+    Attributes:
+        container: The object that was read.
+        kind: What was read of it.
+        key: Key, index, name or descriptor.
+        value: A scalar, an identity, a tuple (KEYS), or ABSENT; else the target's.
+        target: Node of the value when it is neither scalar nor identity.
+        first: Whether this read is the path of the target.
+        where: The user's instruction.
+    """
+
+    container: Node
+    kind: Kind
+    key: Any
+    value: Any
+    target: Node | None
+    first: bool
+    where: Where | None
