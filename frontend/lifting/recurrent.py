@@ -45,10 +45,30 @@ def _output(
     return output.transpose(0, 1) if batch_first else output
 
 
+def _lstm_cell(source: Any, state: Any, _: Any, recurrent: Any, *biases: Any) -> Any:
+    hidden, cell = state
+    return _next(source, hidden, recurrent), _next(source, cell, recurrent)
+
+
+def _gru_cell(source: Any, state: Any, _: Any, recurrent: Any, *biases: Any) -> Any:
+    return _next(source, state, recurrent)
+
+
+def _next(source: Any, state: Any, recurrent: Any) -> Any:
+    if source.dim() != 2 or state.dim() != 2:
+        raise NotSymbolicError("a cell without a batch")
+    # This becomes a guard.
+    if state.shape[0] != source.shape[0]:
+        raise NotSymbolicError("sizes of a recurrent cell")
+    return source.new_empty((source.shape[0], recurrent.shape[1]))
+
+
 # Operators by name; each gives its results for arguments with symbolic sizes.
-RECURRENT: Final[dict[str, Callable[..., tuple[Any, ...]]]] = {
+RECURRENT: Final[dict[str, Callable[..., Any]]] = {
     "lstm": _lstm,
     "gru": _rnn,
     "rnn_tanh": _rnn,
     "rnn_relu": _rnn,
+    "lstm_cell": _lstm_cell,
+    "gru_cell": _gru_cell,
 }

@@ -330,3 +330,23 @@ def test_a_callable_backend_compiles_the_shapes_that_come_back():
         x = torch.randn(n, 6)
         assert torch.equal(traced(x), x.view(n * 3, -1) * 2)
     assert seen == [(2, 6), (3, 6), (5, 6), (4, 6)]
+
+
+@pytest.mark.parametrize("kind", [nn.LSTMCell, nn.GRUCell, nn.RNNCell])
+def test_batch_of_a_recurrent_cell(kind):
+    cell = kind(3, 4)
+
+    def program(x):
+        state = torch.zeros(x.shape[0], 4)
+        state = (state, state) if kind is nn.LSTMCell else state
+        outputs = []
+        for step in range(x.shape[1]):
+            state = cell(x[:, step], state)
+            outputs.append(state[0] if kind is nn.LSTMCell else state)
+        return torch.stack(outputs, 1)
+
+    traced = trace(program, backend="eager")
+    for batch in range(2, 9):
+        x = torch.randn(batch, 3, 3)
+        assert torch.equal(traced(x), program(x)), traced.explain()
+    assert traced.stats()["records"] == 3, traced.explain(recompiles=True)
