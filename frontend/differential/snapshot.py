@@ -46,6 +46,7 @@ class Snapshot:
         self._restores: list[Restore] = [_generators()]
         self._seen: set[int] = set()
         self._tensors: list[tuple[torch.Tensor, Any]] = []
+        self._sets: list[tuple[Any, list[Any]]] = []
         for obj in objects:
             self._keep(obj)
 
@@ -53,8 +54,12 @@ class Snapshot:
         """Put everything back.
 
         Raises:
-            CannotRestoreError: A tensor has got other memory or another history.
+            CannotRestoreError: A tensor has got other memory or another history, or
+                a set had an order that comes from what was removed from it.
         """
+        for obj, before in self._sets:
+            if not _same(before, elements(obj)) and list(set(before)) != before:
+                raise CannotRestoreError("a set in an order of its own")
         for tensor, identity in self._tensors:
             if _identity(tensor) != identity:
                 raise CannotRestoreError("a tensor with another history or memory")
@@ -72,6 +77,9 @@ class Snapshot:
             self._restores.append(_context(obj))
         elif type(obj) is types.FunctionType:
             self._keep_globals(obj)
+        elif builtin_base(obj) is set:
+            self._sets.append((obj, elements(obj)))
+            self._restores.append(_set(obj))
         elif builtin_base(obj) in _CONTENT:
             self._restores.append(_CONTENT[builtin_base(obj)](obj))
         self._keep_attributes(obj)
@@ -222,10 +230,10 @@ def _deque(obj: Any) -> Restore:
 
 
 def _set(obj: Any) -> Restore:
-    before = set.copy(obj)
+    before = elements(obj)
 
     def restore() -> None:
-        if not _same(list(before), list(set.__iter__(obj))):
+        if not _same(before, elements(obj)):
             set.clear(obj)
             set.update(obj, before)
 
@@ -236,7 +244,6 @@ _CONTENT: dict[Any, Callable[[Any], Restore]] = {
     dict: _dict,
     list: _list,
     deque: _deque,
-    set: _set,
 }
 
 

@@ -55,10 +55,12 @@ def test_prints_follow_a_redirection() -> None:
     assert step.stats()["hits"] == 1
 
 
-def test_prints_of_tensors_are_refused() -> None:
+def test_prints_of_tensors_are_not_repeated(capsys: Any) -> None:
     step = trace(lambda x: print(x), backend="eager")
-    step(torch.zeros(2))
-    assert step.stats()["records"] == 0
+    for value in range(4):
+        step(torch.full((2,), float(value)))
+        assert capsys.readouterr().out == f"tensor([{value}., {value}.])\n"
+    assert step.breaks
 
 
 def warner(x: Any, level: int) -> Any:
