@@ -187,7 +187,9 @@ class Builder:
         first: bool,
         where: Where | None,
     ) -> None:
-        variable = f"v{len(self._variables)}" if first else "t"
+        # A name of its own is for objects that later statements go on from.
+        named = first and target is not None and not target.constant
+        variable = f"v{len(self._variables)}" if named else "t"
         read = emit.name(variable)
         if id(value) in self._graph.pinned:
             test = emit.is_not(read, self.names.constant(value))

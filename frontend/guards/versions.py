@@ -77,6 +77,8 @@ class Stability:
             type(obj), ()
         ):
             return False
+        if type(obj) is dict and "__builtins__" in obj:
+            return False  # globals of a function; scripts write to theirs as well
         if id(obj) not in self._known:
             self._known.add(id(obj))
             self.watched.append((edge.container, False))

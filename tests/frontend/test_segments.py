@@ -348,9 +348,14 @@ def test_state_before_and_after_a_break(twins, capsys):
     assert pair.mine.cache[1] is pair.mine.log
 
 
-@pytest.mark.parametrize("program", [method_chain, comprehension])
-def test_few_operators_between_breaks(program, capsys):
-    traced = repeat(program, x, calls=12)
+def many_breaks(x):
+    x = x.add(float(note(1))).add(float(note(2))).add(float(note(3)))
+    x = x.add(float(note(4))).add(float(note(5))).add(float(note(6)))
+    return x.add(float(note(7))).add(float(note(8))).add(float(note(9)))
+
+
+def test_few_operators_between_breaks(capsys):
+    traced = repeat(many_breaks, x, calls=12)
     assert traced.stats()["records"] == 0
     assert traced.breaks[-1].id == "many-breaks"
 
@@ -604,3 +609,10 @@ def test_recursive_and_nested_tracing(capsys):
     traced = trace(program, backend="eager")
     for _ in range(6):
         assert torch.equal(traced(x), plain(x))
+
+
+@pytest.mark.parametrize("program", [method_chain, comprehension])
+def test_breaks_within_expressions(program, capsys):
+    traced = repeat(program, x, calls=8)
+    assert traced.stats()["records"] <= 4, traced.explain(recompiles=True)
+    assert traced.stats()["hits"] >= 12, traced.explain()

@@ -196,3 +196,37 @@ def test_arguments_are_released() -> None:
         gc.collect()
         assert [ref() for ref in refs] == [None] * 5
     assert traced.stats()["hits"] == 3
+
+
+class Holder:
+    """Hands out what it holds."""
+
+    def __call__(self, x: torch.Tensor, dtype: torch.dtype) -> Any:
+        """Return the namespace itself."""
+        return vars(self), x.to(dtype)
+
+
+def test_arguments_of_fixed_identity_take_no_variable() -> None:
+    """An argument that a record holds is not mistaken for a stable object."""
+    holder = Holder()
+    traced = frontend.trace(holder, backend="eager")
+    for _ in range(5):
+        namespace, y = traced(torch.randn(2), torch.float64)
+        assert namespace is vars(holder)
+        assert y.dtype is torch.float64
+    assert traced.stats()["hits"] == 4
+
+
+def test_namespaces_of_functions_are_not_watched() -> None:
+    """Scripts write to their globals between calls all the time."""
+    namespace: dict[str, Any] = {"table": {"scale": 2.0}}
+    exec("def program(x): return x * table['scale']", namespace)
+    traced = frontend.trace(namespace["program"], backend="eager")
+    x = torch.ones(2)
+    for value in range(6):
+        namespace["unrelated"] = value
+        assert torch.equal(traced(x), x * 2.0)
+    shortcut = traced.records[0].program.shortcut
+    assert shortcut is None or type(shortcut.run((x,), {})) is list
+    namespace["table"] = {"scale": 3.0}
+    assert torch.equal(traced(x), x * 3.0)
