@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import dis
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, Final
 
-from magweld.frontend.control.flow import slot_count
 from magweld.frontend.monitor.stack import NULL
+from magweld.frontend.segments.assembly import UNIT, Writer, location_entries
+from magweld.frontend.segments.liveness import slot_count
 
-_CACHES: Final[list[int]] = dis._inline_cache_entries  # type: ignore[attr-defined]
 _VARIADIC: Final = 0x04 | 0x08  # CO_VARARGS, CO_VARKEYWORDS
 _PRELUDE_STACK: Final = 3
-# Objects/locations.md of CPython: an entry without location, its length below.
-_NO_LOCATION: Final = 0xF8
 
 
 @dataclass(frozen=True)
@@ -66,30 +63,30 @@ def continue_at(original: FunctionType, offset: int, state: FrameState) -> ArmFu
     values = [value for value in (*state.slots, *state.stack) if value is not NULL]
     box = len(code.co_consts)
     numbers = {index: box + 1 + index for index in range(len(values))}
-    prelude = _Assembler()
-    prelude.emit("RESUME", 0)
+    prelude = Writer()
+    prelude.emit("RESUME")
     given = 0
     for slot, value in enumerate(state.slots):
         if value is NULL:
             if slot < code.co_argcount:
                 prelude.emit("DELETE_FAST", slot)
             continue
-        prelude.load_item(box, numbers[given])
+        _load_item(prelude, box, numbers[given])
         prelude.emit("STORE_FAST", slot)
         given += 1
     for value in state.stack:
         if value is NULL:
-            prelude.emit("PUSH_NULL", 0)
+            prelude.emit("PUSH_NULL")
             continue
-        prelude.load_item(box, numbers[given])
+        _load_item(prelude, box, numbers[given])
         given += 1
-    prelude.emit("JUMP_FORWARD", offset // 2)
+    prelude.emit("JUMP_FORWARD", offset // UNIT)
     body = code.replace(
         co_code=bytes(prelude.code) + code.co_code,
         co_consts=(*code.co_consts, values, *range(len(values))),
         co_stacksize=code.co_stacksize + _PRELUDE_STACK,
         co_exceptiontable=b"",
-        co_linetable=_no_lines(len(prelude.code) // 2) + code.co_linetable,
+        co_linetable=location_entries(prelude.offset, None) + code.co_linetable,
         co_flags=code.co_flags & ~_VARIADIC,
         co_posonlyargcount=0,
         co_kwonlyargcount=0,
@@ -99,32 +96,11 @@ def continue_at(original: FunctionType, offset: int, state: FrameState) -> ArmFu
     function = FunctionType(
         body, original.__globals__, original.__name__, (), original.__closure__
     )
-    return ArmFunction(function, len(prelude.code), values)
+    return ArmFunction(function, prelude.offset, values)
 
 
-def _no_lines(units: int) -> bytes:
-    """Return the start of a line table for code that has no lines."""
-    entries = [min(8, units - start) for start in range(0, units, 8)]
-    return bytes(_NO_LOCATION | length - 1 for length in entries)
-
-
-class _Assembler:
-    """Writes instructions of this interpreter."""
-
-    def __init__(self) -> None:
-        self.code = bytearray()
-
-    def emit(self, name: str, arg: int) -> None:
-        """Append an instruction with its prefixes and caches."""
-        prefixes = [arg >> shift & 0xFF for shift in (24, 16, 8) if arg >> shift]
-        for prefix in prefixes:
-            self.code += bytes((dis.opmap["EXTENDED_ARG"], prefix))
-        opcode = dis.opmap[name]
-        self.code += bytes((opcode, arg & 0xFF))
-        self.code += bytes(2 * _CACHES[opcode])
-
-    def load_item(self, box: int, number: int) -> None:
-        """Push an element of a constant list, its index being a constant too."""
-        self.emit("LOAD_CONST", box)
-        self.emit("LOAD_CONST", number)
-        self.emit("BINARY_SUBSCR", 0)
+def _load_item(writer: Writer, box: int, number: int) -> None:
+    """Push an element of a constant list, its index being a constant too."""
+    writer.emit("LOAD_CONST", box)
+    writer.emit("LOAD_CONST", number)
+    writer.emit("BINARY_SUBSCR")

@@ -8,6 +8,7 @@ from types import CodeType
 from typing import Final
 
 from magweld.frontend.monitor.code_table import CodeTable, Row
+from magweld.frontend.segments.liveness import slot_count
 
 _EXITS: Final = ("RETURN_VALUE", "RETURN_CONST")
 _USES: Final = frozenset(
@@ -160,12 +161,6 @@ class Flow:
 
 def _indexed(table: CodeTable) -> list[tuple[int, Row]]:
     return [(at, row) for at, row in enumerate(table.rows) if row is not None]
-
-
-def slot_count(code: CodeType) -> int:
-    """Return the number of slots for locals, cells and free variables."""
-    own = [name for name in code.co_cellvars if name not in code.co_varnames]
-    return len(code.co_varnames) + len(own) + len(code.co_freevars)
 
 
 def _implicit(code: CodeType) -> int:

@@ -6,7 +6,7 @@ from types import FrameType, FunctionType
 from typing import TYPE_CHECKING
 
 from magweld.frontend.control.arm_code import FrameState, continue_at
-from magweld.frontend.control.flow import Flow, Join, slot_count
+from magweld.frontend.control.flow import Flow, Join
 from magweld.frontend.control.pieces import Piece
 from magweld.frontend.control.rollback import Rollback
 from magweld.frontend.control.scopes import Arm, ArmEndedError
@@ -14,6 +14,7 @@ from magweld.frontend.guards.torch_state import operator_state
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.events import Observe
 from magweld.frontend.monitor.observer import Observer
+from magweld.frontend.segments.liveness import slot_count
 
 if TYPE_CHECKING:
     from magweld.frontend.monitor.session import Session

@@ -78,8 +78,8 @@ def location_table(prelude: int, jump: int, line: int, old: bytes, tail: int) ->
         old: Table of the original code, which follows.
         tail: Bytes behind the original code; they get no line.
     """
-    table = _entries(prelude, line) + _entries(jump, -line) + old
-    return table + _entries(tail, None)
+    table = location_entries(prelude, line) + location_entries(jump, -line) + old
+    return table + location_entries(tail, None)
 
 
 _NO_COLUMNS: Final = 13
@@ -87,7 +87,13 @@ _NO_LOCATION: Final = 15
 _LONGEST: Final = 8  # code units of one entry
 
 
-def _entries(size: int, line: int | None) -> bytes:
+def location_entries(size: int, line: int | None) -> bytes:
+    """Return the part of a location table for code that has one line, or none.
+
+    Args:
+        size: Bytes of the code.
+        line: Its line, relative to the one before.
+    """
     result = bytearray()
     units = size // UNIT
     while units > 0:
