@@ -135,10 +135,7 @@ class Traced:
         for record in self._cache.records:
             verdict = record.program.check(args, kwargs)
             if type(verdict) is list:
-                with self._bookkeeping:
-                    self._counts["hits"] += 1
-                    record.hits += 1
-                    self._cache.promote(record)
+                self._note_hit(self._cache, record)
                 try:
                     result = record.run(verdict)
                     ends = record.ends
@@ -221,10 +218,7 @@ class Traced:
             if type(verdict) is not list:
                 failures.append((record, verdict))
                 continue
-            with self._bookkeeping:
-                self._counts["hits"] += 1
-                record.hits += 1
-                segment.cache.promote(record)
+            self._note_hit(segment.cache, record)
             try:
                 result = record.run(verdict)
             except LiftedGraphError:
@@ -308,6 +302,12 @@ class Traced:
             cache.add(record)
             cache.lifting.note_pinned(found.capture.pinned)
         self._count("graphs")
+
+    def _note_hit(self, cache: RecordCache, record: Record) -> None:
+        with self._bookkeeping:
+            self._counts["hits"] += 1
+            record.hits += 1
+            cache.promote(record)
 
     def _count(self, *names: str) -> None:
         with self._bookkeeping:

@@ -20,6 +20,7 @@ from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.rules.comparisons import COMPARISONS
 from magweld.frontend.rules.operators import NAMES
 from magweld.frontend.state.contents import builtin_base
+from magweld.frontend.state.draws import COMPARISONS as COMPARE
 from magweld.frontend.state.mro import ABSENT, find_in_mro
 from magweld.frontend.state.nodes import Kind
 
@@ -36,14 +37,6 @@ _BINARY: Final[dict[str, Callable[..., Any]]] = {
     "&": operator.and_,
     "|": operator.or_,
     "^": operator.xor,
-}
-_COMPARE: Final[dict[str, Callable[..., Any]]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
 }
 _UNARY: Final[dict[str, Callable[..., Any]]] = {
     "UNARY_NEGATIVE": operator.neg,
@@ -184,7 +177,7 @@ def compare_op(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
     if step.aligned == 1:
         step.operands.clear()
         return
-    function = _COMPARE[step.row.argval]
+    function = COMPARE[step.row.argval]
     if step.reads and not step.operands:
         _compare_tuples(observer, step, stack, function)
     else:

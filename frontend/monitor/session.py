@@ -89,7 +89,7 @@ class Session:
         """Return what a call returns, observed.
 
         Raises:
-            StopRecordingError: x
+            StopRecordingError: Another tool holds the events; nothing has run.
         """
         graph = self.graph
         graph.constant(function).name = _root_name(function)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import operator
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
+
+from magweld.frontend.state.values import float_bits
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def _same(left: Any, right: Any) -> bool:
     if type(left) is not type(right):
         return False
     if isinstance(left, float):
-        return struct.pack("d", left) == struct.pack("d", right)
+        return float_bits(left) == float_bits(right)
     if hasattr(left, "tobytes"):
         form = (left.dtype, left.shape) == (right.dtype, right.shape)
         return form and left.tobytes() == right.tobytes()
