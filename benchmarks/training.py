@@ -9,11 +9,8 @@ writes JSON.
 
 from __future__ import annotations
 
-import argparse
 import copy
 import json
-import os
-import platform
 import statistics
 import sys
 import time
@@ -29,6 +26,7 @@ from torch import Tensor, nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
 import models
+from reporting import model_options, write_report
 
 from magweld import frontend
 from magweld.frontend.training.step import TrainingGraph
@@ -175,29 +173,13 @@ def show(results: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     """Run the chosen cases."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--models", nargs="*", choices=list(CASES), default=list(CASES))
-    parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--no-torch-compile", action="store_true")
-    parser.add_argument(
-        "-o", type=Path, default=Path("benchmarks/results/training.json")
-    )
-    options = parser.parse_args()
-    torch.set_num_threads(options.threads)
+    output = "benchmarks/results/training.json"
+    options = model_options(__doc__, CASES, 10, output)
     names = ["eager", "magweld"]
     names += [] if options.no_torch_compile else ["torch.compile"]
     results = [run_case(name, options.rounds, names) for name in options.models]
     show(results)
-    report = {
-        "machine": platform.processor() or platform.machine(),
-        "cores": os.cpu_count(),
-        "threads": options.threads,
-        "torch": torch.__version__,
-        "results": results,
-    }
-    options.o.parent.mkdir(parents=True, exist_ok=True)
-    options.o.write_text(json.dumps(report, indent=2) + "\n")
+    write_report(options.o, options.threads, results)
 
 
 if __name__ == "__main__":

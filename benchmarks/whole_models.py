@@ -7,10 +7,6 @@ figure of each is its median and its minimum, the ratios are of medians. Run it 
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import platform
 import statistics
 import sys
 import time
@@ -24,6 +20,7 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
 import models
+from reporting import model_options, write_report
 
 from magweld import frontend
 
@@ -117,29 +114,13 @@ def show(results: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     """Run the chosen cases."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--models", nargs="*", choices=list(CASES), default=list(CASES))
-    parser.add_argument("--rounds", type=int, default=40)
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--no-torch-compile", action="store_true")
-    parser.add_argument(
-        "-o", type=Path, default=Path("benchmarks/results/whole_models.json")
-    )
-    options = parser.parse_args()
-    torch.set_num_threads(options.threads)
+    output = "benchmarks/results/whole_models.json"
+    options = model_options(__doc__, CASES, 40, output)
     peers = [] if options.no_torch_compile else ["torch.compile"]
     with torch.no_grad():
         results = [run_case(name, options.rounds, peers) for name in options.models]
     show(results)
-    report = {
-        "machine": platform.processor() or platform.machine(),
-        "cores": os.cpu_count(),
-        "threads": options.threads,
-        "torch": torch.__version__,
-        "results": results,
-    }
-    options.o.parent.mkdir(parents=True, exist_ok=True)
-    options.o.write_text(json.dumps(report, indent=2))
+    write_report(options.o, options.threads, results)
 
 
 if __name__ == "__main__":

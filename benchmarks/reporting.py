@@ -1,0 +1,49 @@
+"""What the benchmarks of models share: command line options and the report file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+
+def model_options(
+    description: str | None, models: Iterable[str], rounds: int, output: str
+) -> argparse.Namespace:
+    """Parse the command line and set the number of threads.
+
+    Args:
+        description: Text of the help.
+        models: Names that may be chosen; all are taken by default.
+        rounds: Default of `--rounds`.
+        output: Default path of the report.
+    """
+    names = list(models)
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--models", nargs="*", choices=names, default=names)
+    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--no-torch-compile", action="store_true")
+    parser.add_argument("-o", type=Path, default=Path(output))
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    return options
+
+
+def write_report(path: Path, threads: int, results: list[dict[str, Any]]) -> None:
+    """Write results as JSON, with the machine that gave them."""
+    report = {
+        "machine": platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "threads": threads,
+        "torch": torch.__version__,
+        "results": results,
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(report, indent=2) + "\n")
