@@ -221,7 +221,7 @@ _ENTRIES = (
     ),
     Refusal(
         "class-write",
-        "an attribute of a class is written",
+        "a special attribute of a class, or one of a built-in class, is written",
         "write to an instance instead",
     ),
     Refusal(

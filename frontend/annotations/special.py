@@ -20,7 +20,11 @@ from magweld.frontend.rules import (
     protocols,
     text,
 )
-from magweld.frontend.rules.attribute_writes import write_attribute, write_generic
+from magweld.frontend.rules.attribute_writes import (
+    write_attribute,
+    write_class,
+    write_generic,
+)
 from magweld.frontend.state.contents import (
     builtin_base,
     elements,
@@ -58,6 +62,14 @@ def _generic_setattr(observer: Observer, call: NativeCall) -> None:
 
 def _generic_delattr(observer: Observer, call: NativeCall) -> None:
     write_generic(observer, call.args[0], call.args[1], deletes=True)
+
+
+def _class_setattr(observer: Observer, call: NativeCall) -> None:
+    write_class(observer, call.args[0], call.args[1], deletes=False)
+
+
+def _class_delattr(observer: Observer, call: NativeCall) -> None:
+    write_class(observer, call.args[0], call.args[1], deletes=True)
 
 
 def _generic_getattr(observer: Observer, call: NativeCall) -> None:
@@ -243,6 +255,8 @@ SPECIAL: Final[tuple[tuple[Any, Entry], ...]] = (
     (type, _type),
     (object.__setattr__, _generic_setattr),
     (object.__delattr__, _generic_delattr),
+    (type.__setattr__, _class_setattr),
+    (type.__delattr__, _class_delattr),
     (object.__getattribute__, _generic_getattr),
     (type.__call__, _construct),
 )

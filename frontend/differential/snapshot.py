@@ -21,10 +21,11 @@ from magweld.frontend.differential.structure import (
     slots_of,
 )
 from magweld.frontend.differential.tensors import history, is_strided
+from magweld.frontend.mock.steps import discard_attribute
 from magweld.frontend.operators.watch import storage_of
 from magweld.frontend.state.contents import builtin_base, elements, keys_of
 from magweld.frontend.state.lookup import instance_dict
-from magweld.frontend.state.mro import ABSENT, is_class
+from magweld.frontend.state.mro import ABSENT, class_dict, is_class, is_immutable
 
 Restore = Callable[[], None]
 
@@ -85,6 +86,8 @@ class Snapshot:
         self._keep_attributes(obj)
 
     def _keep_attributes(self, obj: Any) -> None:
+        if is_class(obj) and not is_immutable(obj):
+            self._restores.append(_class(obj))
         space = None if is_class(obj) else instance_dict(obj)
         if space is not None and id(space) not in self._seen:
             self._seen.add(id(space))
@@ -168,6 +171,20 @@ def _slot(obj: Any, descriptor: Any) -> Restore:
             descriptor.__set__(obj, before)
         elif slot_value(obj, descriptor) is not ABSENT:
             descriptor.__delete__(obj)
+
+    return restore
+
+
+def _class(cls: Any) -> Restore:
+    before = dict(class_dict(cls))
+
+    def restore() -> None:
+        now = dict(class_dict(cls))
+        for name in (*before, *now):
+            if name not in before:
+                discard_attribute(cls, name)
+            elif now.get(name, ABSENT) is not before[name]:
+                type.__setattr__(cls, name, before[name])
 
     return restore
 

@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any, Final
 
-from magweld.frontend.state.mro import find_after, find_in_mro
+from magweld.frontend.state.mro import find_after, find_in_mro, find_own
 from magweld.frontend.state.values import is_scalar, same_scalar
 
 # Offset of `tp_version_tag` in PyTypeObject on 64-bit CPython 3.11 and 3.12 (Include/
@@ -23,7 +23,8 @@ class ClassLookup:
 
     Attributes:
         cls: Class whose method resolution order is searched.
-        key: Name, or (start, name) for a search behind `start`.
+        key: Name, or (start, name) for a search behind `start`, or (None, name) for
+            one in the class alone.
         value: What was found, or ABSENT.
     """
 
@@ -33,10 +34,12 @@ class ClassLookup:
 
     def holds(self) -> bool:
         """Return whether the lookup finds the same now."""
-        if type(self.key) is tuple:
-            found = find_after(self.cls, *self.key)
-        else:
+        if type(self.key) is not tuple:
             found = find_in_mro(self.cls, self.key)
+        elif self.key[0] is None:
+            found = find_own(self.cls, self.key[1])
+        else:
+            found = find_after(self.cls, *self.key)
         if found is self.value:
             return True
         return is_scalar(self.value) and same_scalar(self.value, found)

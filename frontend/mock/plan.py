@@ -21,7 +21,7 @@ from magweld.frontend.rules.names import cell_value
 from magweld.frontend.state.contents import builtin_base, keys_of
 from magweld.frontend.state.iterators import advance
 from magweld.frontend.state.lookup import instance_dict
-from magweld.frontend.state.mro import ABSENT
+from magweld.frontend.state.mro import ABSENT, find_own, is_class
 from magweld.frontend.state.nodes import Kind, Node
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_identity, is_scalar
@@ -225,6 +225,8 @@ class Planner:
 
     def _slot_write(self, node: Node, descriptor: Any, before: Any) -> list[steps.Step]:
         target = Constant(node.obj) if node.constant else self._fetch(node)
+        if is_class(node.obj):
+            return self._class_write(node.obj, descriptor, target)
         if type(node.obj) is contextvars.ContextVar:
             value = node.obj.get(ABSENT)
             if value is before:
@@ -244,3 +246,12 @@ class Planner:
             return [] if before is ABSENT else [Call(descriptor.__delete__, target)]
         part = self._at(node.obj, Kind.SLOT, descriptor, value)
         return [Call(descriptor.__set__, target, (part,))]
+
+    def _class_write(
+        self, cls: type, name: str, target: steps.Source
+    ) -> list[steps.Step]:
+        value = find_own(cls, name)
+        if value is ABSENT:
+            return [Call(steps.discard_attribute, target, (Constant(name),))]
+        part = self._at(cls, Kind.CLASS_ATTRIBUTE, name, value)
+        return [Call(steps.set_class_attribute, target, (Constant(name), part))]

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from magweld.frontend.state.mro import ABSENT, find_own
+
 
 @dataclass
 class Environment:
@@ -149,6 +151,18 @@ def set_cell(cell: types.CellType, value: Any) -> None:
 def clear_cell(cell: types.CellType) -> None:
     """Unbind a closure variable."""
     del cell.cell_contents
+
+
+def set_class_attribute(cls: type, name: str, value: Any) -> None:
+    """Write an attribute of a class; the same value again would flush type caches."""
+    if find_own(cls, name) is not value:
+        type.__setattr__(cls, name, value)
+
+
+def discard_attribute(cls: type, name: str) -> None:
+    """Delete an attribute of a class if it is there."""
+    if find_own(cls, name) is not ABSENT:
+        type.__delattr__(cls, name)
 
 
 def set_context(variable: contextvars.ContextVar[Any], value: Any) -> None:

@@ -11,6 +11,10 @@ from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.rules.attributes import expect_operator
 from magweld.frontend.rules.functions import note_class, register_function
+from magweld.frontend.state.class_writes import (
+    before_class_write,
+    read_written_class,
+)
 from magweld.frontend.state.contents import (
     Extent,
     before_write,
@@ -59,16 +63,26 @@ def write_attribute(observer: Observer, obj: Any, name: str, hook: str) -> None:
     graph = observer.session.graph
     kind = type(obj)
     setter = note_class(graph, kind, hook)
-    if is_class(obj):
-        if not graph.require(obj).external and setter in _CLASS_SETTERS:
-            return  # the run has made the class
-        raise StopRecordingError("class-write", f"{obj.__name__}.{name}")
     if type(setter) is types.FunctionType:
         register_function(observer.session, setter)
+    elif is_class(obj) and setter in _CLASS_SETTERS:
+        write_class(observer, obj, name, hook == "__delattr__")
     elif setter in _GENERIC_SETTERS:
         write_generic(observer, obj, name, hook == "__delattr__")
     else:
         raise StopRecordingError("native-attribute", f"{kind.__name__}.{name}")
+
+
+def write_class(observer: Observer, cls: Any, name: str, deletes: bool) -> None:
+    """Record a write as `type.__setattr__` and `type.__delattr__` do it."""
+    graph = observer.session.graph
+    if not graph.require(cls).external:
+        return  # the run has made the class
+    if _has_setter(note_class(graph, type(cls), name)):
+        raise StopRecordingError("class-write", f"{cls.__qualname__}.{name}")
+    if deletes:
+        read_written_class(graph, cls, name, None)
+    before_class_write(graph, cls, name)
 
 
 def write_generic(observer: Observer, obj: Any, name: str, deletes: bool) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.stack import NULL
+from magweld.frontend.state.class_writes import read_written_class
 from magweld.frontend.state.contents import read_all
 from magweld.frontend.state.mro import (
     ABSENT,
@@ -42,6 +43,8 @@ def note_class(graph: RefGraph, cls: type, name: str, start: type | None = None)
             if base not in made:
                 note_class(graph, base, name)
         graph.adopt(value)
+    elif name in graph.class_names:
+        return read_written_class(graph, cls, name, start)
     elif not all(is_immutable(base) for base in mro(cls)):
         graph.read(graph.constant(cls), Kind.CLASS_ATTRIBUTE, key, value)
     if value is not ABSENT and not is_scalar(value) and graph.find(value) is None:

@@ -49,6 +49,11 @@ def find_in_mro(cls: type, name: str) -> Any:
     return ABSENT
 
 
+def find_own(cls: type, name: str) -> Any:
+    """Return `name` in the namespace of the class itself, or ABSENT."""
+    return class_dict(cls).get(name, ABSENT)
+
+
 def find_after(cls: type, start: type, name: str) -> Any:
     """Return the first `name` in the bases of `cls` behind `start`, or ABSENT."""
     order = mro(cls)

@@ -68,6 +68,8 @@ def describe(edge: Edge) -> str:
 
 
 def _key_name(key: Any) -> str:
+    if type(key) is tuple and key[0] is None:
+        return f"__dict__[{key[1]!r}]"
     if type(key) is tuple:
         return f"super({key[0].__name__}).{key[1]}"
     return key if type(key) is str else str(getattr(key, "__name__", key))

@@ -29,11 +29,12 @@ class RefGraph:
         nodes: All known objects by id.
         edges: Guarded reads in the order in which they happened.
         identities: Pairs of external objects compared with `is` and found different.
-        members: External objects that were compared by identity in one container.
+        members: External objects compared by identity in one container.
         snapshots: Content of external containers before the first write.
         advances: Iterators from before the run, once for each time one was advanced.
         steps: How often each iterator from before the run was asked for an item.
-        slot_snapshots: Values behind member descriptors before the first write.
+        slot_snapshots: Values in slots and of names in classes before the first write.
+        class_names: Names that were written to some class.
         set_states: Elements of external sets before each write.
         pinned: Scalars whose identity has mattered, by id.
         finalizers: Whether classes have a method that runs when an instance goes.
@@ -50,6 +51,7 @@ class RefGraph:
     members: dict[int, dict[int, Node]] = field(default_factory=dict)
     snapshots: dict[int, Any] = field(default_factory=dict)
     slot_snapshots: dict[tuple[int, Any], Any] = field(default_factory=dict)
+    class_names: set[str] = field(default_factory=set)
     set_states: dict[int, list[list[Any]]] = field(default_factory=dict)
     pinned: dict[int, Any] = field(default_factory=dict)
     finalizers: dict[type, bool] = field(default_factory=dict)
@@ -145,11 +147,10 @@ class RefGraph:
         if self.choices.merged:
             self.choices.check_read(container.obj, value, kind is Kind.INSTANCE_DICT)
         slot = slot_of(container.obj, kind, key)
-        known = self.edges.get(slot)
-        if known is not None:
-            self._check_same(known, value)
-            return
-        self.edges[slot] = self._edge(container, kind, key, value)
+        if slot in self.edges:
+            self._check_same(self.edges[slot], value)
+        else:
+            self.edges[slot] = self._edge(container, kind, key, value)
 
     def identity(self, obj: Any) -> None:
         """Record that it matters which object this is, not only of which type."""
@@ -268,7 +269,7 @@ _VALUE_KINDS = frozenset(
 )
 
 # Reads that a write to one key of the container makes unnecessary.
-_KEYED = frozenset({Kind.ITEM, Kind.SLOT})
+_KEYED = frozenset({Kind.ITEM, Kind.SLOT, Kind.CLASS_ATTRIBUTE})
 
 _FUNCTION_PARTS = frozenset({Kind.DEFAULTS, Kind.KWDEFAULTS, Kind.CLOSURE})
 
