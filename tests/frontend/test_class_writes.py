@@ -215,7 +215,7 @@ class Special:
     pass
 
 
-class Abstract(abc.ABC):
+class Abstract(metaclass=abc.ABCMeta):
     limit = 1
 
 
