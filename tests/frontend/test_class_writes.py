@@ -215,8 +215,12 @@ class Special:
     pass
 
 
-class Abstract(metaclass=abc.ABCMeta):
+class Abstract(abc.ABC):
     limit = 1
+
+    @abc.abstractmethod
+    def act(self):
+        """Do something."""
 
 
 class Ending:
