@@ -38,6 +38,7 @@ from magweld.frontend.segments.form import Form
 from magweld.frontend.segments.program import Program
 from magweld.frontend.segments.sources import Sources
 from magweld.frontend.segments.split import Places, Split
+from magweld.frontend.segments.suspend import ProgramLeftError
 
 
 def shipped_annotations() -> AnnotationTable:
@@ -78,7 +79,8 @@ class Outcome:
     """What a monitored run gave.
 
     Attributes:
-        result: What the program returned; always right.
+        result: What the program returned; always right. The suspended program, when
+            its frames were left at the end of the capture.
         capture: The capture, None if the run was refused.
         refusal: Why it was refused, or ended early.
         ends: Form of the state of the program at the end of the capture; None when
@@ -135,6 +137,8 @@ def capture(
         # Raised before the program began: another tool holds the events.
         refusal = Break(stop.refusal, stop.detail, "")
         return Outcome(program.run(), None, refusal)
+    except ProgramLeftError:
+        return Outcome(split.left, split.part, session.stopped, split.form)
     except BaseException as error:
         if split.form is None:
             raise

@@ -27,7 +27,7 @@ from magweld.frontend.lifting.programs import LiftedGraphError
 from magweld.frontend.making import RecordMaker
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.record import GraphFailedError, Record
-from magweld.frontend.segments.form import Form, Suspended
+from magweld.frontend.segments.form import Suspended
 from magweld.frontend.segments.program import Call, Program, Rest
 from magweld.frontend.segments.store import Segment, Segments
 
@@ -138,8 +138,9 @@ class Traced:
                 self._note_hit(self._cache, record)
                 try:
                     result = record.run(verdict)
-                    ends = record.ends
-                    return result if ends is None else self._go_on(ends, result)
+                    if record.ends is None:
+                        return result
+                    return self._go_on(Suspended(record.ends, result))
                 except LiftedGraphError:
                     reason = ""
                 except GraphFailedError as error:
@@ -148,7 +149,8 @@ class Traced:
                 return self._run_instead(call, reason)
             failures.append((record, verdict))
         call = Call(self._magweld_target, args, kwargs)
-        return self._miss(self._cache, call, failures)
+        result = self._miss(self._cache, call, failures)
+        return self._go_on(result) if type(result) is Suspended else result
 
     @property
     def records(self) -> list[Record]:
@@ -195,10 +197,10 @@ class Traced:
             self._note(Break(CATALOGUE["backend-failed"], reason, ""))
         return result
 
-    def _go_on(self, ends: Form, values: tuple[Any, ...]) -> Any:
-        """Run a program from where a record has left it; return its result."""
+    def _go_on(self, program: Suspended) -> Any:
+        """Run a program from where a recording ended; return its result."""
         while True:
-            behind = self._segments.step(Suspended(ends, values))
+            behind = self._segments.step(program)
             if type(behind) is not Suspended:
                 return behind
             segment = self._segments.at(behind.form)
@@ -208,7 +210,7 @@ class Traced:
             answer = self._answer(segment, rest)
             if type(answer) is not Suspended:
                 return answer
-            ends, values = answer.form, answer.values
+            program = answer
 
     def _answer(self, segment: Segment, rest: Rest) -> Suspended | Any:
         """Return where the program has got to, or its result when it has ended."""

@@ -173,8 +173,10 @@ class Session:
             self.control.stopping(str(stop))
         self.stopped = Break(stop.refusal, stop.detail, str(self.where() or ""))
         self.trail = tuple(self._sites())
-        self.hooks.split(observer, row, stack)
-        self.release()
+        try:
+            self.hooks.split(observer, row, stack)
+        finally:
+            self.release()
 
     def release(self) -> None:
         """Let go of everything: what the program drops from now on must go at once."""

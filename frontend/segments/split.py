@@ -11,9 +11,14 @@ from magweld.frontend.monitor.code_table import Handler, Row
 from magweld.frontend.monitor.hooks import Rows, SessionHooks, Site
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.monitor.session import Session
-from magweld.frontend.segments.form import Form
+from magweld.frontend.segments.form import Form, Suspended
 from magweld.frontend.segments.sources import Sources
-from magweld.frontend.segments.suspend import CannotSuspendError, suspend
+from magweld.frontend.segments.suspend import (
+    CannotSuspendError,
+    ProgramLeftError,
+    may_be_left,
+    suspend,
+)
 
 # Instructions of one traced callable before which a recording may end.
 MAX_PLACES = 64
@@ -82,6 +87,7 @@ class Split:
     Attributes:
         form: Form of the state of the program there; None if it was not suspended.
         part: What was made of the recording.
+        left: The program, when its frames were left there; it has to go on in others.
     """
 
     def __init__(
@@ -93,6 +99,7 @@ class Split:
     ) -> None:
         self.form: Form | None = None
         self.part: Any = None
+        self.left: Suspended | None = None
         self._session = session
         self._sources = sources
         self._places = places
@@ -104,16 +111,19 @@ class Split:
     def _split(self, observer: Observer, row: Row, stack: list[Any]) -> None:
         # Where this does not succeed, an instruction further out may be split at.
         try:
-            suspended = suspend(self._session, self._sources, stack)
+            program, results = suspend(self._session, self._sources, stack)
         except CannotSuspendError as error:
             self._outermost = error.frame
             return
         try:
-            self.part = self._finish(suspended.values)
+            self.part = self._finish(results)
         except StopRecordingError:
-            self._outermost = len(suspended.form.frames) - 1
+            self._outermost = len(program.form.frames) - 1
             return
-        self.form = suspended.form
+        self.form = program.form
+        if may_be_left(self._session, self._sources):
+            self.left = program
+            raise ProgramLeftError
 
     def learn(self) -> bool:
         """Remember where the next run has to be split.

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from types import CellType
-from typing import Any
+from typing import Any, Final
+
+import torch
 
 from magweld.frontend.monitor.code_table import Row, variadic_names
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.monitor.session import Session
 from magweld.frontend.monitor.stack import NULL
 from magweld.frontend.segments.form import Form, FrameForm, Suspended
-from magweld.frontend.segments.liveness import Slot, slot_names
+from magweld.frontend.segments.liveness import Slot, slot_count, slot_names
 from magweld.frontend.segments.shape import Shape
 from magweld.frontend.segments.sources import Sources
+from magweld.frontend.state.mro import ABSENT, find_in_mro
+
+
+# Comparing a cell with it asks no value: one of the two has none.
+_EMPTY_CELL: Final = CellType()
 
 
 class CannotSuspendError(Exception):
@@ -27,8 +34,14 @@ class CannotSuspendError(Exception):
         self.frame = frame
 
 
-def suspend(session: Session, sources: Sources, stack: list[Any]) -> Suspended:
-    """Return the state of the observed frames.
+class ProgramLeftError(BaseException):
+    """Leaves the frames of a program that goes on in others; no program catches it."""
+
+
+def suspend(
+    session: Session, sources: Sources, stack: list[Any]
+) -> tuple[Suspended, tuple[Any, ...]]:
+    """Return the state of the observed frames, and what stands for it in a record.
 
     Args:
         session: Its innermost frame is before an instruction, the others in a call.
@@ -41,6 +54,7 @@ def suspend(session: Session, sources: Sources, stack: list[Any]) -> Suspended:
     observers = session.active()[1:]
     frames: list[FrameForm] = []
     state: list[Any] = []
+    results: list[Any] = []
     for index, observer in enumerate(observers):
         values = stack
         if index < len(observers) - 1:
@@ -48,12 +62,42 @@ def suspend(session: Session, sources: Sources, stack: list[Any]) -> Suspended:
                 raise CannotSuspendError(index + 1)
             values = _below_call(session, observer)
         try:
-            form, found = _frame(session, sources, observer, values)
+            form, found, lifted = _frame(session, sources, observer, values)
         except ValueError as error:
             raise CannotSuspendError(index) from error
         frames.append(form)
         state += found
-    return Suspended(Form(tuple(frames)), tuple(state))
+        results += lifted
+    return Suspended(Form(tuple(frames)), tuple(state)), tuple(results)
+
+
+def may_be_left(session: Session, sources: Sources) -> bool:
+    """Return whether an exception would leave the suspended frames unnoticed.
+
+    Their code must not handle it, nothing that ends with them may run code of its own,
+    and no mode of torch may have been opened in them.
+    """
+    if torch._C._len_torch_function_stack() + torch._C._len_torch_dispatch_stack() > 2:
+        return False
+    for observer in session.active():
+        row = observer.previous
+        if row is None or row.handlers:
+            return False
+    return not any(_finalizes(session, sources, o) for o in session.active()[1:])
+
+
+def _finalizes(session: Session, sources: Sources, observer: Observer) -> bool:
+    row = observer.previous
+    assert row is not None, "the frame has begun"
+    for slot in range(slot_count(observer.code)):
+        if sources.is_read(observer.code, row.offset, slot):
+            continue
+        value = session.reader.slot(observer.frame, slot)
+        if type(value) is CellType and value != _EMPTY_CELL:
+            value = value.cell_contents
+        if find_in_mro(type(value), "__del__") is not ABSENT:
+            return True
+    return False
 
 
 def _below_call(session: Session, observer: Observer) -> list[Any]:
@@ -66,7 +110,7 @@ def _below_call(session: Session, observer: Observer) -> list[Any]:
 
 def _frame(
     session: Session, sources: Sources, observer: Observer, stack: list[Any]
-) -> tuple[FrameForm, list[Any]]:
+) -> tuple[FrameForm, list[Any], list[Any]]:
     row: Row | None = observer.previous
     assert row is not None, "the frame has begun"
     code = sources.origin(observer.code)
@@ -90,11 +134,13 @@ def _frame(
     shape = Shape(offset, tuple(slot for slot, _ in bound), positions)
     form = FrameForm(code, observer.frame.f_globals, shape)
     names = slot_names(code)
-    found = [_lifted(observer.lifted_local(names[s]), value) for s, value in bound]
+    found = [value for _, value in bound]
+    results = [_lifted(observer.lifted_local(names[s]), value) for s, value in bound]
     for position, value in enumerate(stack):
         if value is not null:
-            found.append(_lifted(observer.lifted_operand(position), value))
-    return form, found
+            found.append(value)
+            results.append(_lifted(observer.lifted_operand(position), value))
+    return form, found, results
 
 
 def _lifted(lifted: Any, value: Any) -> Any:

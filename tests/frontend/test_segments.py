@@ -258,6 +258,59 @@ PROGRAMS = {
     recursion: 4,
     to_array: 3,
 }
+# Here the frames cannot be left at a break, as `with` or `try` is around it, or a place
+# to split at shows only when its instruction has begun: further calls record the rest.
+IN_LATER_CALLS = {in_with, in_try, sorted_with_key, to_array}
+
+
+@pytest.mark.parametrize("program", [p for p in PROGRAMS if p not in IN_LATER_CALLS])
+def test_the_first_call_records_all_parts(program, capsys):
+    traced = repeat(program, x, calls=1)
+    first = traced.stats()
+    assert first["records"] == first["graphs"] == PROGRAMS[program], traced.explain()
+    repeated = first["hits"]  # parts in loops
+    traced(x.clone())
+    second = traced.stats()
+    assert second["misses"] == first["misses"], traced.explain()
+    assert second["graphs"] == first["graphs"]
+    assert second["hits"] - first["hits"] == first["graphs"] + repeated
+
+
+def test_the_end_of_a_dead_variable_is_noticed(capsys):
+    log = []
+
+    class Guard:
+        def __del__(self):
+            log.append("end")
+
+    def program(x):
+        guard = Guard()
+        y = x * 2.0
+        speak(b"guarded")
+        log.append("later")
+        return y + 1.0
+
+    assert torch.equal(trace(program, backend="eager")(x), x * 2.0 + 1.0)
+    assert log == ["later", "end"]
+
+
+def test_a_handler_around_a_break_sees_nothing(capsys):
+    log = []
+
+    def program(x):
+        try:
+            y = x * 2.0
+            speak(b"handled")
+            return y + 1.0
+        except BaseException as error:
+            log.append(error)
+            raise
+        finally:
+            log.append("end")
+
+    traced = repeat(program, x, calls=4)
+    assert log == ["end"] * 8
+    assert traced.stats()["records"] == 2
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
