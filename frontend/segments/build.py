@@ -210,10 +210,12 @@ class Build:
         states = self._states()
         traps = [offset for offset in dict.fromkeys(self.traps) if offset in states]
         self.bound = {offset: states[offset].bound for offset in traps}
-        also: frozenset[int] = frozenset()
+        live = self.source.liveness.at(self.entry.offset)
+        # What is not read any more is there because its end matters.
+        also = frozenset(self.entry.slots) - live
         if self.calls:
             # The next time the call may raise and a handler may read these.
-            also = self.source.liveness.at(self.entry.offset)
+            also |= live
         return traps, [self.source.shape(o, states[o], also) for o in traps]
 
     def _states(self) -> dict[int, State]:

@@ -8,7 +8,7 @@ from types import FunctionType
 from typing import Any
 
 from magweld.frontend.segments.form import Form, FrameForm, Suspended
-from magweld.frontend.segments.shape import STOPPED, Continuation, Shape
+from magweld.frontend.segments.shape import STOPPED, Continuation, Shape, outlives
 from magweld.frontend.segments.sources import Sources
 
 
@@ -106,7 +106,11 @@ def _relevant(
     """Leave out variables that are not read any more."""
     live = sources.source(frame.code).liveness.at(shape.offset)
     count = len(shape.slots)
-    kept = [index for index in range(count) if shape.slots[index] in live]
+    kept = [
+        index
+        for index in range(count)
+        if shape.slots[index] in live or outlives(values[index])
+    ]
     slots = tuple(shape.slots[index] for index in kept)
     found = (*(values[index] for index in kept), *values[count:])
     return Shape(shape.offset, slots, shape.stack), found

@@ -8,6 +8,7 @@ from types import CellType, CodeType, FunctionType
 from typing import Any, Final
 
 from magweld.frontend.segments.liveness import Slot, slot_names
+from magweld.frontend.state.mro import ABSENT, find_in_mro
 
 
 class _Mark:
@@ -46,6 +47,14 @@ class Shape:
     def size(self) -> int:
         """Number of values."""
         return len(self.slots) + sum(1 for s in self.stack if s is not Slot.EMPTY)
+
+
+def outlives(value: Any) -> bool:
+    """Return whether a variable that is not read any more has to keep its value.
+
+    Its end, with that of the frame, runs code.
+    """
+    return find_in_mro(type(value), "__del__") is not ABSENT
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ class Split:
             self._outermost = len(program.form.frames) - 1
             return
         self.form = program.form
-        if may_be_left(self._session, self._sources):
+        if may_be_left(self._session):
             self.left = program
             raise ProgramLeftError
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import CellType
-from typing import Any, Final
+from typing import Any
 
 import torch
 
@@ -13,13 +13,8 @@ from magweld.frontend.monitor.session import Session
 from magweld.frontend.monitor.stack import NULL
 from magweld.frontend.segments.form import Form, FrameForm, Suspended
 from magweld.frontend.segments.liveness import Slot, slot_count, slot_names
-from magweld.frontend.segments.shape import Shape
+from magweld.frontend.segments.shape import Shape, outlives
 from magweld.frontend.segments.sources import Sources
-from magweld.frontend.state.mro import ABSENT, find_in_mro
-
-
-# Comparing a cell with it asks no value: one of the two has none.
-_EMPTY_CELL: Final = CellType()
 
 
 class CannotSuspendError(Exception):
@@ -71,33 +66,15 @@ def suspend(
     return Suspended(Form(tuple(frames)), tuple(state)), tuple(results)
 
 
-def may_be_left(session: Session, sources: Sources) -> bool:
+def may_be_left(session: Session) -> bool:
     """Return whether an exception would leave the suspended frames unnoticed.
 
-    Their code must not handle it, nothing that ends with them may run code of its own,
-    and no mode of torch may have been opened in them.
+    Their code must not handle it, and no mode of torch may have been opened in them.
     """
     if torch._C._len_torch_function_stack() + torch._C._len_torch_dispatch_stack() > 2:
         return False
-    for observer in session.active():
-        row = observer.previous
-        if row is None or row.handlers:
-            return False
-    return not any(_finalizes(session, sources, o) for o in session.active()[1:])
-
-
-def _finalizes(session: Session, sources: Sources, observer: Observer) -> bool:
-    row = observer.previous
-    assert row is not None, "the frame has begun"
-    for slot in range(slot_count(observer.code)):
-        if sources.is_read(observer.code, row.offset, slot):
-            continue
-        value = session.reader.slot(observer.frame, slot)
-        if type(value) is CellType and value != _EMPTY_CELL:
-            value = value.cell_contents
-        if find_in_mro(type(value), "__del__") is not ABSENT:
-            return True
-    return False
+    rows = [observer.previous for observer in session.active()]
+    return all(row is not None and not row.handlers for row in rows)
 
 
 def _below_call(session: Session, observer: Observer) -> list[Any]:
@@ -121,9 +98,12 @@ def _frame(
         raise ValueError("an exception is being handled")
     null = session.reader.null
     positions = tuple(Slot.EMPTY if v is null else Slot.VALUE for v in stack)
+    live = source.liveness.at(offset)
     values = [
-        (slot, session.reader.slot(observer.frame, slot))
-        for slot in sorted(source.liveness.at(offset))
+        (slot, value)
+        for slot in range(slot_count(code))
+        for value in (session.reader.slot(observer.frame, slot),)
+        if slot in live or outlives(value)
     ]
     for name in variadic_names(observer.code):
         # Nothing may have read it yet, but the call has made it.

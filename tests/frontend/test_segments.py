@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import pickle
 import traceback
 import zlib
+from typing import ClassVar
 
 import pytest
 import torch
@@ -276,22 +278,37 @@ def test_the_first_call_records_all_parts(program, capsys):
     assert second["hits"] - first["hits"] == first["graphs"] + repeated
 
 
-def test_the_end_of_a_dead_variable_is_noticed(capsys):
-    log = []
+class Guard:
+    log: ClassVar[list[str]] = []
 
-    class Guard:
-        def __del__(self):
-            log.append("end")
+    def __del__(self):
+        self.log.append("end")
 
-    def program(x):
-        guard = Guard()
+
+GUARD = pickle.dumps(Guard())
+
+
+def test_a_variable_lives_at_least_to_the_end_of_its_frame(capsys):
+    def inner(x):
+        guard = pickle.loads(GUARD)  # noqa: F841
         y = x * 2.0
         speak(b"guarded")
-        log.append("later")
-        return y + 1.0
+        z = y + 1.0
+        Guard.log.append("inner")
+        speak(b"guarded, too")
+        return z * 2.0
 
-    assert torch.equal(trace(program, backend="eager")(x), x * 2.0 + 1.0)
-    assert log == ["later", "end"]
+    def program(x):
+        y = inner(x) + 1.0
+        Guard.log.append("outer")
+        return y
+
+    traced = trace(program, backend="eager")
+    for _ in range(4):
+        Guard.log.clear()
+        assert torch.equal(traced(x), (x * 2.0 + 1.0) * 2.0 + 1.0)
+        assert Guard.log in (["inner", "end", "outer"], ["inner", "outer", "end"])
+    assert traced.stats()["hits"] >= 6, traced.explain()
 
 
 def test_a_handler_around_a_break_sees_nothing(capsys):
