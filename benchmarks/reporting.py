@@ -1,4 +1,4 @@
-"""What the benchmarks of models share: command line options and the report file."""
+"""What the benchmarks share: command line options and the report file."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from typing import Any
 import torch
 
 
-def model_options(
-    description: str | None, models: Iterable[str], rounds: int, output: str
+def benchmark_options(
+    description: str | None, cases: Iterable[str], rounds: int, output: str
 ) -> argparse.Namespace:
     """Parse the command line and set the number of threads.
 
     Args:
         description: Text of the help.
-        models: Names that may be chosen; all are taken by default.
+        cases: Names that may be chosen; all are taken by default.
         rounds: Default of `--rounds`.
         output: Default path of the report.
     """
-    names = list(models)
+    names = list(cases)
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--models", nargs="*", choices=names, default=names)
+    parser.add_argument("--cases", nargs="*", choices=names, default=names)
     parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--no-torch-compile", action="store_true")

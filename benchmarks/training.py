@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
 import models
-from reporting import model_options, write_report
+from reporting import benchmark_options, write_report
 
 from magweld import frontend
 from magweld.frontend.training.step import TrainingGraph
@@ -174,10 +174,10 @@ def show(results: list[dict[str, Any]]) -> None:
 def main() -> None:
     """Run the chosen cases."""
     output = "benchmarks/results/training.json"
-    options = model_options(__doc__, CASES, 10, output)
+    options = benchmark_options(__doc__, CASES, 10, output)
     names = ["eager", "magweld"]
     names += [] if options.no_torch_compile else ["torch.compile"]
-    results = [run_case(name, options.rounds, names) for name in options.models]
+    results = [run_case(name, options.rounds, names) for name in options.cases]
     show(results)
     write_report(options.o, options.threads, results)
 

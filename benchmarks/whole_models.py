@@ -7,9 +7,7 @@ figure of each is its median and its minimum, the ratios are of medians. Run it 
 
 from __future__ import annotations
 
-import statistics
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,8 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
 import models
-from reporting import model_options, write_report
+from reporting import benchmark_options, write_report
+from timing import interleaved, seconds_of
 
 from magweld import frontend
 
@@ -47,25 +46,6 @@ CASES: dict[str, Callable[[], tuple[Any, dict[str, Any]]]] = {
 }
 
 
-def first_call(call: Callable[[], Any]) -> float:
-    """Return the seconds of a call."""
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
-
-
-def interleaved(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, Any]:
-    """Time all calls in turns; milliseconds by name."""
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(rounds):
-        for name, call in calls.items():
-            times[name].append(first_call(call) * 1e3)
-    return {
-        name: {"median_ms": statistics.median(t), "min_ms": min(t)}
-        for name, t in times.items()
-    }
-
-
 def run_case(name: str, rounds: int, peers: list[str]) -> dict[str, Any]:
     """Measure one model; the ratio is the peer's median over magweld's."""
     model, inputs = CASES[name]()
@@ -77,11 +57,12 @@ def run_case(name: str, rounds: int, peers: list[str]) -> dict[str, Any]:
     if "torch.compile" in peers:
         dynamo = torch.compile(model)
         compiled["torch.compile"] = lambda: dynamo(**inputs)
-    first = {n: first_call(c) for n, c in compiled.items()}
+    first = {n: seconds_of(c) for n, c in compiled.items()}
     expected, got = compiled["eager"](), compiled["magweld"]()
     scale = expected.abs().max()
-    result = interleaved(compiled, rounds)
-    ours = result["magweld"]["median_ms"]
+    times = interleaved(compiled, rounds)
+    result: dict[str, Any] = {name: t.as_dict() for name, t in times.items()}
+    ours = times["magweld"].median_ms
     for peer in result:
         result[peer]["first_call_s"] = first[peer]
         result[peer]["ratio_to_magweld"] = result[peer]["median_ms"] / ours
@@ -115,10 +96,10 @@ def show(results: list[dict[str, Any]]) -> None:
 def main() -> None:
     """Run the chosen cases."""
     output = "benchmarks/results/whole_models.json"
-    options = model_options(__doc__, CASES, 40, output)
+    options = benchmark_options(__doc__, CASES, 40, output)
     peers = [] if options.no_torch_compile else ["torch.compile"]
     with torch.no_grad():
-        results = [run_case(name, options.rounds, peers) for name in options.models]
+        results = [run_case(name, options.rounds, peers) for name in options.cases]
     show(results)
     write_report(options.o, options.threads, results)
 

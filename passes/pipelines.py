@@ -15,20 +15,21 @@ from magweld.passes.graph.simplify_generic import SimplifyGeneric
 from magweld.passes.graph.unflatten_batch_matmul import UnflattenBatchMatmul
 from magweld.passes.phases import Phase
 from magweld.passes.pipeline import Pipeline, Step, Upstream
-from magweld.passes.tile.connect_operators import ConnectOperators
+from magweld.passes.tile.connect_operators import ConnectOperators, Fusion
 from magweld.passes.tile.extract_subgraphs import ExtractSubgraphs
 from magweld.passes.tile.propagate_tiles import PropagateTiles
 from magweld.passes.tile.select_tiles import SelectTiles
 
 
 def graph_steps(
-    device: str, library: LibraryUse = "auto"
+    device: str, library: LibraryUse = "auto", fusion: Fusion = "all"
 ) -> dict[Phase, tuple[Step, ...]]:
     """Return the steps to each phase from the torch dialect to tiled kernels.
 
     Args:
         device: Name of a device description.
         library: Whether library calls may compute operators.
+        fusion: Which operators may share a kernel.
     """
     return {
         Phase.LINALG: (
@@ -46,7 +47,7 @@ def graph_steps(
         Phase.TILE_GRAPH: (FormTileGraph(device),),
         Phase.SCHEDULED: (
             SelectImplementation(library),
-            ConnectOperators(),
+            ConnectOperators(fusion),
             ExtractSubgraphs(),
             SelectTiles(),
             PropagateTiles(),
@@ -56,9 +57,13 @@ def graph_steps(
 
 
 def graph_pipeline(
-    device: str, library: LibraryUse = "auto", until: Phase = Phase.TILED
+    device: str,
+    library: LibraryUse = "auto",
+    until: Phase = Phase.TILED,
+    *,
+    fusion: Fusion = "all",
 ) -> Pipeline:
     """Return the steps of `graph_steps` up to and with a phase."""
-    steps = graph_steps(device, library)
+    steps = graph_steps(device, library, fusion)
     chosen = [s for phase in steps for s in steps[phase] if not until.is_before(phase)]
     return Pipeline(tuple(chosen))

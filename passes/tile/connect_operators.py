@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from magweld.bindings import ir
 from magweld.dialects.tile_graph import device_of, is_tile_graph
@@ -12,6 +12,8 @@ from magweld.passes.analysis.graph_body import Edge, GraphBody, read_body
 from magweld.passes.analysis.policy import Plan, Scheduler
 from magweld.passes.analysis.propagation import Refusal, propagate
 from magweld.passes.base import FunctionPass
+
+Fusion = Literal["all", "registers", "none"]
 
 
 @dataclass(frozen=True)
@@ -26,16 +28,21 @@ class ConnectOperators(FunctionPass):
 
     Example: `"tile_graph.connect"(%0) {level = "dram"}` becomes `{level = "l1"}`, or
     `{level = "dram", refused = "footprint: 90112 bytes needed in l1, 32768 there"}`.
+
+    Options:
+        fusion: "all" as above; "registers" connects only what melts into its reader
+            element by element, "none" leaves every operator to itself.
     """
 
     name: ClassVar[str] = "connect-operators"
+    fusion: Fusion = "all"
 
     def run_on_function(self, function: Any) -> None:
         """Set the level of the edges in the graphs of `function`."""
         if not is_tile_graph(function):
             return
         body, scheduler = read_body(function), Scheduler(device_of(function))
-        _Connector(body, scheduler).run()
+        _Connector(body, scheduler, self.fusion).run()
         _annotate_indirect(function, body)
 
 
@@ -43,6 +50,7 @@ class ConnectOperators(FunctionPass):
 class _Connector:
     body: GraphBody
     scheduler: Scheduler
+    fusion: Fusion
     groups: dict[int, list[int]] = field(default_factory=dict)
     root_of: dict[int, int] = field(default_factory=dict)
     refusals: dict[Any, Refusal] = field(default_factory=dict)
@@ -85,6 +93,9 @@ class _Connector:
             detail = f"{name} is read {len(outside)} times outside of the group"
             return Refusal("other-readers", detail)
         merged = self.body.group(together)
+        melts = merged.stays_in_registers(together.index(producer))
+        if self.fusion == "none" or (self.fusion == "registers" and not melts):
+            return Refusal("not-asked", f"fusion is '{self.fusion}'")
         whole = propagate(merged, merged.root.whole_tile)
         if isinstance(whole, Refusal):
             return whole
@@ -96,7 +107,7 @@ class _Connector:
             detail = f"{plan.cost.traffic} bytes together, {bytes_apart} bytes apart"
             return Refusal("more-traffic", detail)
         # Element by element into its only reader is never slower: nothing to weigh.
-        if not merged.stays_in_registers(together.index(producer)):
+        if not melts:
             apart = [self._plan(self.groups[i]) for i in (producer, root)]
             before = sum(p.cost.seconds for p in apart if isinstance(p, Plan))
             if all(isinstance(p, Plan) for p in apart) and plan.cost.seconds > before:

@@ -124,7 +124,11 @@ class ControlledGraph(PiecewiseGraph):
 
 
 def compile_graph(
-    graph: fx.GraphModule, example_inputs: Sequence[Tensor], target: str = "cpu"
+    graph: fx.GraphModule,
+    example_inputs: Sequence[Tensor],
+    target: str = "cpu",
+    *,
+    options: CompileOptions | None = None,
 ) -> CompiledGraph | PiecewiseGraph:
     """Compile a captured graph for this machine.
 
@@ -132,11 +136,13 @@ def compile_graph(
         graph: Graph at torch level; placeholders are tensors.
         example_inputs: One tensor a placeholder; shapes, strides and dtypes count.
         target: "cpu"; other targets compile ahead of time only.
+        options: What the compilation may decide; all by default.
 
     Raises:
         UnsupportedError: The graph or the target cannot be run from here.
         WorkerError: The compiler refused the graph or did not come back.
     """
+    options = options or CompileOptions()
     if parse_target(target).backend is not Backend.CPU:
         raise UnsupportedError(
             "target-cannot-run",
@@ -144,9 +150,8 @@ def compile_graph(
             hint="use magweld.compile(..., target=...) to make a binary",
         )
     if has_control(graph):
-        compile_piece = partial(compile_graph, target=target)
+        compile_piece = partial(compile_graph, target=target, options=options)
         return ControlledGraph(graph, example_inputs, compile_piece)
-    options = CompileOptions()
     imported = import_graph(graph, example_inputs)
     imported, program = compile_imported(imported, options)
     loaded = LoadedProgram(program, imported.run_external)

@@ -93,7 +93,9 @@ def lower_to_tiles(
     Raises:
         UnloweredError: Operations have no lowering.
     """
-    pipeline = graph_pipeline(options.device, options.library, until)
+    pipeline = graph_pipeline(
+        options.device, options.library, until, fusion=options.fusion
+    )
     run_pipeline(pipeline, module, dump_options("graph"))
 
 

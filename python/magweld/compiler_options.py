@@ -14,10 +14,13 @@ class CompileOptions:
     Attributes:
         device: Name of a device description; "cpu" is this machine.
         library: Whether library calls may compute operators.
+        fusion: Which operators may share a kernel: all that pay, those that melt into
+            their reader element by element, or none.
     """
 
     device: str = "cpu"
     library: Literal["auto", "never", "always"] = "auto"
+    fusion: Literal["all", "registers", "none"] = "all"
 
     def text(self) -> str:
         """Return the options as canonical text."""

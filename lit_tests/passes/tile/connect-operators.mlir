@@ -1,4 +1,8 @@
 // RUN: magweld-opt --connect-operators %s | filecheck %s
+// RUN: magweld-opt --connect-operators='fusion=registers' %s \
+// RUN:   | filecheck %s --check-prefix=REGISTERS
+// RUN: magweld-opt --connect-operators='fusion=none' %s \
+// RUN:   | filecheck %s --check-prefix=NONE
 
 #device = #tile_graph.device<"toy", [
   #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
@@ -56,6 +60,18 @@ func.func @rows(%x: tensor<64x128xf32>) -> tensor<64x128xf32>
 // CHECK:         {op_name = "bias"}
 // CHECK:         "tile_graph.connect"(%{{.+}}) {level = "register"}
 // CHECK:         {op_name = "exp"}
+//
+// REGISTERS-LABEL: func.func @epilogue(
+// REGISTERS:         {op_name = "matmul"}
+// REGISTERS:         {level = "dram", refused = "not-asked: fusion is 'registers'"}
+// REGISTERS:         {op_name = "bias"}
+// REGISTERS:         {level = "register"}
+// REGISTERS:         {op_name = "exp"}
+//
+// NONE-LABEL: func.func @epilogue(
+// NONE:         {op_name = "bias"}
+// NONE:         {level = "dram", refused = "not-asked: fusion is 'none'"}
+// NONE:         {op_name = "exp"}
 func.func @epilogue(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>, %v: tensor<64xf32>)
     -> tensor<64x64xf32>
     attributes {tile_graph.device = #device} {
