@@ -10,25 +10,23 @@ equal inputs, and with fresh inputs of the same shape. It is
     error   the front end raised, or ran out of time or memory
     eager   eager itself fails or does not repeat its result (not counted)
 
-Each case runs in a forked process. Results are appended to a file of JSON lines as
-they come, so a run that was interrupted goes on where it ended.
+With `--by magweld torch.compile` each case is also run through torch.compile, whose
+graphs then run by torch as well. Each case runs in a forked process. Results are appended to a file of JSON lines as
+they come, so a run that was interrupted goes on where it ended; at the end the tables
+are printed and a report is written beside that file.
 
-    python benchmarks/coverage.py --suite timm
+    python benchmarks/coverage.py --by magweld torch.compile -j 2
     python benchmarks/coverage.py --suite transformers --only bert gpt2 --fresh
 """
 
 from __future__ import annotations
 
 import argparse
-import collections
+import functools
 import importlib
 import json
-import multiprocessing
-import resource
 import sys
-import time
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,141 +35,100 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
 import torchvision_schemas
 from coverage_check import Case, Dynamo, FrontEnd, Magweld, check
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from coverage_pool import Job, Limits, Row, run_all
+from coverage_tables import reason, show, summary
+from reporting import write_report
 
 HERE = Path(__file__).resolve().parent
 _LIBRARY = torchvision_schemas.declare()
 
 
-def _front_end(peer: bool, backend: str) -> Callable[[torch.nn.Module], FrontEnd]:
-    def make(model: torch.nn.Module) -> FrontEnd:
-        return Dynamo(model) if peer else Magweld(model, backend)
-
-    return make
-
-
-def _work(case: Case, options: argparse.Namespace, sender: Any) -> None:
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    bound = used + (options.memory << 30)
-    resource.setrlimit(resource.RLIMIT_AS, (bound, bound))
-    if not options.verbose:
-        warnings.simplefilter("ignore")
-    sender.send(check(case, _front_end(options.peer, options.backend)))
+FRONT_ENDS: dict[str, Callable[[torch.nn.Module, str], FrontEnd]] = {
+    "magweld": Magweld,
+    "torch.compile": lambda model, _: Dynamo(model),
+}
 
 
-def run_case(case: Case, options: argparse.Namespace) -> dict[str, Any]:
-    """Run a case in a child process; return its row."""
-    context = multiprocessing.get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=_work, args=(case, options, sender))
-    start = time.perf_counter()
-    child.start()
-    sender.close()
-    row: dict[str, Any] = {"name": case.name, "family": case.family, "result": "error"}
-    try:
-        if receiver.poll(options.seconds):
-            row = receiver.recv()
-        else:
-            row["why"] = f"no result in {options.seconds} s"
-    except EOFError:
-        child.join()
-        row["why"] = f"the process ended with {child.exitcode}"
-    child.kill()
-    child.join()
-    row["seconds"] = round(time.perf_counter() - start, 2)
-    return row
+def _jobs(
+    suites: dict[str, list[Case]], known: list[Row], options: argparse.Namespace
+) -> Iterator[Job]:
+    done = {(row["suite"], row["family"], row["by"]) for row in known}
+    for suite, cases in suites.items():
+        for case in cases:
+            for who in options.by:
+                row = {"name": case.name, "family": case.family}
+                row |= {"suite": suite, "by": who}
+                if (suite, case.family, who) not in done:
+                    make = functools.partial(_make, who, options.backend)
+                    yield row, functools.partial(_row, row, case, make)
 
 
-def _reason(row: dict[str, Any]) -> str:
-    texts = [
-        f"{item['id']}: {item['detail']} [{item['where']}]"
-        for item in row.get("breaks", ())
-    ]
-    return " | ".join(
-        [*([row["why"]] if "why" in row else []), *texts, *row.get("miss", ())]
-    )
+def _make(who: str, backend: str, model: torch.nn.Module) -> FrontEnd:
+    return FRONT_ENDS[who](model, backend)
 
 
-def show(rows: list[dict[str, Any]], every: bool) -> None:
-    """Print what is not full (or all rows) and the counts."""
-    table = Table(
-        "model", "family", "result", "first s", "hit ms", "eager ms", "reason"
-    )
-    for row in rows:
-        if not every and row["result"] == "full":
-            continue
-        table.add_row(
-            row["name"],
-            row["family"],
-            row["result"],
-            f"{row.get('first_s', 0):.2f}",
-            f"{row.get('third_s', 0) * 1e3:.1f}",
-            f"{row.get('eager_s', 0) * 1e3:.1f}",
-            escape(_reason(row)[:160]),
-        )
-    Console(width=200).print(table)
-    ids = collections.Counter(
-        item["id"] for row in rows for item in row.get("breaks", ())
-    )
-    counts = collections.Counter(row["result"] for row in rows)
-    print(dict(counts), "of", len(rows))
-    print("breaks:", dict(ids))
+def _row(row: Row, case: Case, make: Any) -> Row:
+    return {**row, **check(case, make)}
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--suite", choices=["timm", "transformers"], required=True)
+    suites = ["timm", "transformers"]
+    parser.add_argument("--suite", choices=suites, nargs="+", default=suites)
     parser.add_argument("--only", nargs="*", help="names or families")
-    parser.add_argument("--peer", action="store_true", help="torch.compile instead")
+    parser.add_argument("--every", type=int, default=1, help="each n-th case only")
+    names = list(FRONT_ENDS)
+    parser.add_argument("--by", nargs="+", choices=names, default=names[:1])
     parser.add_argument("--backend", default="eager", choices=["eager", "magweld"])
     parser.add_argument("--fresh", action="store_true", help="forget earlier results")
     parser.add_argument("--retry", nargs="*", default=[], help="results to run again")
-    parser.add_argument("--seconds", type=int, default=300)
+    parser.add_argument("-j", type=int, default=1, help="processes at a time")
+    parser.add_argument("--seconds", type=int, default=120, help="for one case")
     parser.add_argument("--memory", type=int, default=8, help="GiB for one model")
     parser.add_argument("--verbose", action="store_true")
-    parser.add_argument("-o", type=Path)
-    options = parser.parse_args()
-    if options.o is None:
-        who = "peer" if options.peer else options.backend
-        options.o = HERE / "results" / f"coverage_{options.suite}_{who}.jsonl"
-    return options
+    default = HERE / "results" / "coverage.jsonl"
+    parser.add_argument("-o", type=Path, default=default)
+    return parser.parse_args()
 
 
-def _earlier(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
+def _earlier(options: argparse.Namespace) -> list[Row]:
     if options.fresh or not options.o.exists():
-        return {}
+        return []
     rows = map(json.loads, options.o.read_text().splitlines())
-    return {r["family"]: r for r in rows if r["result"] not in options.retry}
+    return [row for row in rows if row["result"] not in options.retry]
+
+
+def _cases(options: argparse.Namespace) -> dict[str, list[Case]]:
+    wanted = set(options.only or ())
+    found = {}
+    for suite in options.suite:
+        cases = importlib.import_module(f"coverage_{suite}").cases()
+        chosen = [c for c in cases if not wanted or {c.name, c.family} & wanted]
+        found[suite] = chosen[:: options.every]
+    return found
 
 
 def main() -> None:
     """Run the chosen cases."""
     options = _options()
     torch.set_num_threads(1)
-    suite = importlib.import_module(f"coverage_{options.suite}")
-    cases = [
-        case
-        for case in suite.cases()
-        if not options.only or {case.name, case.family} & set(options.only)
-    ]
     rows = _earlier(options)
+    jobs = list(_jobs(_cases(options), rows, options))
+    limits = Limits(options.seconds, options.memory, not options.verbose)
     options.o.parent.mkdir(parents=True, exist_ok=True)
     with options.o.open("w") as file:
-        for row in rows.values():
+        for row in rows:
             file.write(json.dumps(row) + "\n")
-        for number, case in enumerate(cases):
-            if case.family in rows:
-                continue
-            row = rows[case.family] = run_case(case, options)
+        for number, row in enumerate(run_all(jobs, options.j, limits)):
+            rows.append(row)
             file.write(json.dumps(row) + "\n")
             file.flush()
-            label = f"{number + 1}/{len(cases)} {case.name}"
-            print(label, row["result"], row["seconds"], _reason(row), flush=True)
-    show([rows[c.family] for c in cases], every=False)
+            label = f"{number + 1}/{len(jobs)} {row['by']} {row['family']}"
+            print(label, row["result"], row["seconds"], reason(row), flush=True)
+    show(rows)
+    write_report(options.o.with_suffix(".json"), 1, summary(rows))
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ _SIZES = (
     "giant",
 )
 _SMALL_IMAGES = (64, 128)
+LARGEST = 40_000_000  # parameters
 
 
 def _weight(name: str) -> tuple[int, int, str]:
@@ -54,8 +55,20 @@ def families() -> dict[str, str]:
     return {family: min(names, key=_weight) for family, names in found.items()}
 
 
+def _create(name: str) -> torch.nn.Module:
+    """Make a model; a large one has few layers where that can be asked for."""
+    with torch.device("meta"):
+        model = timm.create_model(name, pretrained=False)
+    if sum(p.numel() for p in model.parameters()) > LARGEST:
+        try:
+            return timm.create_model(name, pretrained=False, depth=2)
+        except TypeError:
+            pass  # it has no such argument
+    return timm.create_model(name, pretrained=False)
+
+
 def _build(name: str) -> tuple[torch.nn.Module, Inputs]:
-    model = timm.create_model(name, pretrained=False)
+    model = _create(name)
     config: dict[str, Any] = model.pretrained_cfg
     channels, height, width = config["input_size"]
     sizes = [] if config.get("fixed_input_size") else list(_SMALL_IMAGES)
