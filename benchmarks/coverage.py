@@ -11,9 +11,9 @@ equal inputs, and with fresh inputs of the same shape. It is
     eager   eager itself fails or does not repeat its result (not counted)
 
 With `--by magweld torch.compile` each case is also run through torch.compile, whose
-graphs then run by torch as well. Each case runs in a forked process. Results are appended to a file of JSON lines as
-they come, so a run that was interrupted goes on where it ended; at the end the tables
-are printed and a report is written beside that file.
+graphs then run by torch as well. Each case runs in a forked process. Results are
+appended to a file of JSON lines as they come, so a run that was interrupted goes on
+where it ended; at the end the tables are printed and a report is written beside it.
 
     python benchmarks/coverage.py --by magweld torch.compile -j 2
     python benchmarks/coverage.py --suite transformers --only bert gpt2 --fresh

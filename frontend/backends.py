@@ -12,6 +12,7 @@ from torch import fx
 
 from magweld.diagnostics import UnsupportedError
 from magweld.frontend.control.operators import all_nodes, bodies_of
+from magweld.frontend.operators.autocast import graph_runner
 from magweld.frontend.operators.graph import OperatorGraph
 from magweld.frontend.operators.targets import CustomFunction
 
@@ -39,8 +40,7 @@ class Backend:
 
 def run_eagerly(gm: fx.GraphModule, example_inputs: list[torch.Tensor]) -> Compiled:
     """Return the graph itself, run by torch."""
-    compiled: Compiled = gm.forward
-    return compiled
+    return graph_runner(gm)
 
 
 def resolve_backend(backend: str | CompileGraph, target: str) -> Backend:

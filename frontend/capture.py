@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from magweld.frontend.annotations.arrays import ARRAYS
+from magweld.frontend.annotations.autocast import AUTOCAST
 from magweld.frontend.annotations.autograd import AUTOGRAD
 from magweld.frontend.annotations.core import CORE
 from magweld.frontend.annotations.dynamo import DYNAMO_MODULE, dynamo_entries
@@ -49,7 +50,7 @@ def shipped_annotations() -> AnnotationTable:
 @functools.cache
 def _annotations(beside_dynamo: bool) -> AnnotationTable:
     dynamo = (dynamo_entries(),) if beside_dynamo else ()
-    torch_entries = (TORCH, RANDOMNESS, TORCH_CLASSES, AUTOGRAD)
+    torch_entries = (TORCH, RANDOMNESS, TORCH_CLASSES, AUTOGRAD, AUTOCAST)
     return AnnotationTable(CORE, ARRAYS, *torch_entries, *dynamo)
 
 

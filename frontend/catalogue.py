@@ -270,6 +270,11 @@ _ENTRIES = (
         "let its forward only compute; call it before state is changed",
     ),
     Refusal(
+        "autocast-region",
+        "the program enters or leaves autocast; the captured graph runs through torch",
+        "enter autocast outside of the traced part",
+    ),
+    Refusal(
         "backend-failed",
         "the backend raised; the captured graph runs through torch",
         "see the error, or use another backend",

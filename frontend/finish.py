@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.guards.derive import Arguments, derive_guards
 from magweld.frontend.guards.guard import GuardProgram
-from magweld.frontend.guards.torch_state import torch_state
+from magweld.frontend.guards.torch_state import autocast_of, torch_state
 from magweld.frontend.lifting.expressions import text_of
 from magweld.frontend.lifting.mock import Lifted
 from magweld.frontend.lifting.recorder import LiftingRecorder
@@ -26,6 +26,7 @@ from magweld.frontend.lifting.settle import Settled, settle
 from magweld.frontend.mock.plan import Planner
 from magweld.frontend.mock.steps import Call, Constant, Mock
 from magweld.frontend.monitor.session import Session
+from magweld.frontend.operators.autocast import autocast_as
 from magweld.frontend.operators.graph import OperatorGraph, build_graph
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.state.natives import check_buffers
@@ -161,7 +162,8 @@ def finish_early(
     Raises:
         StopRecordingError: Something cannot be guarded or repeated.
     """
-    with _outside_of_modes():
+    # The steps of the graph switch autocast; the guards are for the entry.
+    with _outside_of_modes(), autocast_as(autocast_of(state)):
         _check_origins(session.graph, recorder, values)
         return finish(session, recorder, arguments, state, values, unfinished=True)
 

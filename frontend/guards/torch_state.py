@@ -27,6 +27,11 @@ def operator_state() -> tuple[Any, ...]:
     )
 
 
+def autocast_of(state: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return what the modes say of autocast: whether and where to, for each device."""
+    return state[3:7]
+
+
 def torch_state() -> tuple[Any, ...]:
     """Return the modes of torch that decide about operators and their results."""
     return (

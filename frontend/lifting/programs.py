@@ -10,6 +10,7 @@ from typing import Any, Final
 import torch
 from torch import fx
 
+from magweld.frontend.operators.autocast import graph_runner
 from magweld.frontend.state.values import float_bits
 
 # Uses of one set of sizes and numbers before the graph is compiled for it.
@@ -49,6 +50,7 @@ class LiftedGraph:
                 raises can be repeated eagerly.
         """
         self.module = module
+        self._run = graph_runner(module)
         self._numbers = numbers
         self._compile = compile_graph
         self._repeatable = repeatable
@@ -69,7 +71,7 @@ class LiftedGraph:
         """
         try:
             if self._compile is None:
-                return self.module.forward(*inputs)
+                return self._run(*inputs)
             return self._specialised(self._compile, inputs)
         except Exception as error:
             if self._repeatable:
@@ -89,7 +91,7 @@ class LiftedGraph:
                 self._uses.popitem(last=False)
         if program is None:
             if uses < COMPILE_AFTER:
-                return self.module.forward(*inputs)
+                return self._run(*inputs)
             program = self._make(compile_graph, key, tensors, numbers)
         return program(*tensors)
 
@@ -105,7 +107,7 @@ class LiftedGraph:
             program = compile_graph(module, tensors)
         except Exception:
             # A backend costs speed at most: these values stay with torch.
-            program = module.forward
+            program = graph_runner(module)
         with self._lock:
             self._programs[key] = program
             if len(self._programs) > MAX_COMPILED:

@@ -31,6 +31,7 @@ from magweld.frontend.lifting.recurrent import RECURRENT
 from magweld.frontend.lifting.sources import SizeSource
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.lifting.symbols import NotSymbolicError, Translator
+from magweld.frontend.operators.autocast import autocast_kept
 from magweld.frontend.operators.kinds import name_of
 from magweld.frontend.state.nodes import Node
 
@@ -66,7 +67,7 @@ def symbolic_sizes(recorder: LiftingRecorder, lifting: Lifting) -> Sizes:
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    with torch.random.fork_rng(devices=[]), torch.no_grad():
+    with torch.random.fork_rng(devices=[]), torch.no_grad(), autocast_kept(always=True):
         yield
 
 

@@ -11,6 +11,7 @@ import torch
 from torch import fx
 
 from magweld.frontend.lifting.expressions import Expression, Literal
+from magweld.frontend.operators.autocast import switches_autocast
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.tensors import GraphInput
 
@@ -122,6 +123,8 @@ def has_effects(graph: fx.Graph) -> bool:
 def _torch_only(recorder: OperatorRecorder, graph: fx.Graph) -> str:
     if recorder.tensors.shapes:
         return "dynamic-shape"  # a backend would bake in the shapes of the example
+    if switches_autocast(graph):
+        return "autocast-region"
     if any(node.target is setattr for node in graph.nodes):
         return "tensor-write"  # memory that changes hands is not to be seen by ATen
     return ""

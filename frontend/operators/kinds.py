@@ -35,7 +35,10 @@ _METADATA: Final = """
     dim_order, _is_zerotensor, has_names, type, result_type, promote_types, can_cast
 """
 # The flag of old is always false; asking for it warns.
-_STATE: Final = "_set_grad_enabled, get volatile"
+_STATE: Final = """
+    _set_grad_enabled, get volatile, set_autocast_enabled, set_autocast_dtype,
+    set_autocast_cache_enabled, autocast_increment_nesting, leave_autocast
+"""
 _VALUE: Final = """
     item, tolist, numpy, __bool__, __int__, __float__, __index__, __complex__,
     __array__, __contains__, __repr__, __format__, __hash__, data_ptr, equal, allclose,

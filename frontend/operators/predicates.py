@@ -9,6 +9,7 @@ from typing import Any, Final
 import torch
 from torch import fx
 
+from magweld.frontend.operators.autocast import switches_autocast
 from magweld.frontend.state.values import same_scalar
 
 # A predicate is computed on every later call, before anything else runs.
@@ -85,7 +86,7 @@ def build_predicate(
         state.
     """
     needed = slice_of(graph, read, memory)
-    if any(_has_effect(node, memory) for node in needed):
+    if switches_autocast(graph) or any(_has_effect(node, memory) for node in needed):
         return None
     numbers = {node for node in needed if "number" in node.meta}
     placeholders = [

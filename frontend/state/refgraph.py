@@ -269,7 +269,7 @@ _VALUE_KINDS = frozenset(
 )
 
 # Reads that a write to one key of the container makes unnecessary.
-_KEYED = frozenset({Kind.ITEM, Kind.SLOT, Kind.CLASS_ATTRIBUTE})
+_KEYED = frozenset({Kind.ITEM, Kind.SLOT, Kind.CLASS_ATTRIBUTE, Kind.QUERY})
 
 _FUNCTION_PARTS = frozenset({Kind.DEFAULTS, Kind.KWDEFAULTS, Kind.CLOSURE})
 
