@@ -1,4 +1,4 @@
-"""Enums, metaclasses and objects whose end runs code: captured, or right with a break."""
+"""Enums, metaclasses, objects whose end runs code: captured, or right with a break."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Tagged(metaclass=Tagging):
 
 
 class Single(type):
-    made = {}  # noqa: RUF012
+    made = {}
 
     def __call__(cls, *args):
         if cls not in cls.made:
@@ -60,7 +60,7 @@ class Settings(metaclass=Single):
 
 
 class Registering(type):
-    names = []  # noqa: RUF012
+    names = []
 
     def __new__(cls, name, bases, namespace):
         cls.names.append(name)
@@ -188,7 +188,8 @@ def plain(value):
 
 @pytest.mark.parametrize("check", [False, True])
 @pytest.mark.parametrize("program", CAPTURED)
-def test_one_record(program, check):
+def test_captured(program, check):
+    program(X)  # flags and single objects are made once
     traced = trace(program, backend="eager", check=check)
     for shift in range(4):
         assert plain(traced(X + shift)) == plain(program(X + shift))
