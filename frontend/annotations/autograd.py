@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,25 +27,59 @@ if TYPE_CHECKING:
 
 
 def _apply(observer: Observer, call: NativeCall) -> None:
-    """Record one call of a custom function as one operator.
+    """Record one call of a custom function."""
+    cls, *args = call.args
+    _register(observer, cls)
+    # The context is made by native code, the functions of the class see it first.
+    observer.constructing = cls._backward_cls
+    if torch.is_grad_enabled():
+        _record_operator(observer, call)
+        return
+    # Nothing calls the backward: forward is a function like any other.
+    for argument in args:
+        if observer.session.operators.is_tensor(type(argument)):
+            observer.session.operators.read_form(argument)
+    observer.after = functools.partial(_adopt_results, args)
+
+
+def _register(observer: Observer, cls: Any) -> None:
+    """Record what the functions of the class are that native code is about to call."""
+    graph = observer.session.graph
+    for name in ("forward", "setup_context"):
+        found = note_class(graph, cls, name)
+        function = found.__func__ if type(found) in _WRAPPERS else found
+        if type(function) is not FunctionType:
+            raise StopRecordingError("custom-function", f"{name} is no function")
+        graph.constant(function)
+        register_function(observer.session, function)
+
+
+_WRAPPERS: Final = (staticmethod, classmethod)
+
+
+def _adopt_results(args: list[Any], observer: Observer, stack: list[Any]) -> None:
+    """Take what forward has returned; an argument comes back as a view of itself."""
+    observer.constructing = None
+    session, result = observer.session, stack[-1]
+    session.graph.adopt(result)
+    tensors = result if type(result) is tuple else (result,)
+    for tensor in tensors:
+        if session.operators.is_tensor(type(tensor)):
+            session.operators.take_alias(tensor, args)
+
+
+def _record_operator(observer: Observer, call: NativeCall) -> None:
+    """Record the call as one operator.
 
     A hit calls the class again, so that its backward is the user's. What the forward
     function reads is observed and guarded, but it must not change anything: a hit would
     do so twice. Nothing may have been changed before it either, since effects are
     repeated after the graph.
     """
-    session = observer.session
     cls, *args = call.args
     _require_no_effects(observer, "state was written before")
-    forward = note_class(session.graph, cls, "forward")
-    if type(forward) is not staticmethod or type(forward.__func__) is not FunctionType:
-        raise StopRecordingError("custom-function", "forward is no static method")
-    session.graph.constant(forward.__func__)
-    register_function(session, forward.__func__)
     target = CustomFunction(cls)
-    session.operators.open(target, tuple(args), call.kwargs, watched=True)
-    # The context is made by native code, forward is the first to see it.
-    observer.constructing = cls._backward_cls
+    observer.session.operators.open(target, tuple(args), call.kwargs, watched=True)
     observer.awaits_operator = call.name
     observer.after = _close
 

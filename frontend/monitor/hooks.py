@@ -67,6 +67,14 @@ class OperatorLayer(Protocol):
     def read_form(self, tensor: Any) -> None:
         """Take note that type, dtype, device and shape of a tensor were used."""
 
+    def take_alias(self, tensor: Any, others: list[Any]) -> None:
+        """Record a tensor that native code has given out; a new one shows another.
+
+        Args:
+            tensor: What came.
+            others: Objects among which the other one is.
+        """
+
 
 class NoOperators:
     """Operator layer of a run without tensors."""
@@ -95,6 +103,9 @@ class NoOperators:
 
     def read_form(self, tensor: Any) -> None:
         """See `OperatorLayer.read_form`."""
+
+    def take_alias(self, tensor: Any, others: list[Any]) -> None:
+        """See `OperatorLayer.take_alias`."""
 
 
 class Site(NamedTuple):

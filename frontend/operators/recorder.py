@@ -23,14 +23,13 @@ from magweld.frontend.operators.kinds import (
     name_of,
 )
 from magweld.frontend.operators.predicates import (
-    Memory,
     Predicate,
     build_predicate,
     is_value,
 )
+from magweld.frontend.operators.recording import Recording
 from magweld.frontend.operators.targets import create_node
-from magweld.frontend.operators.tensors import GraphInput, TensorMap
-from magweld.frontend.operators.watch import OperatorWatch, storage_of
+from magweld.frontend.operators.watch import OperatorWatch, is_alias, storage_of
 from magweld.frontend.operators.within import adopt_deep, holds_tensor, run_within
 from magweld.frontend.rules.natives import native_name
 
@@ -53,42 +52,30 @@ OFFSET_READERS: Final = frozenset({"storage_offset"})
 Consider = Callable[[torch.Tensor | None, Any, Predicate | None], bool]
 
 
-class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
+class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unused-ignore]
     """Records every torch call of a run; the operator layer of its session.
 
     Attributes:
         serial: Number of calls seen.
         last: Name of the last one.
         library: Folder of torch.
-        graph: The operator graph so far, without outputs.
-        predicates: Values of tensors that decided about the run.
-        tensors: Which tensor is which node.
-        watch: The view below autograd.
         consider: Asked whether the truth of a tensor becomes a branch of the graph;
             gets the tensor, its truth, and the predicate that would guard it.
         trial: Tells whether what runs now will be undone.
     """
 
     def __init__(self, watch: OperatorWatch) -> None:
-        super().__init__()
+        TorchFunctionMode.__init__(self)
+        Recording.__init__(self, watch)
         self.serial = 0
         self.last = ""
         self.library = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
-        self.graph = fx.Graph()
-        self.predicates: list[Predicate] = []
-        self.tensors = TensorMap(self.graph)
-        self.watch = watch
         self.consider: Consider | None = None
         self.trial: Callable[[], bool] = bool
         self._tested: torch.Tensor | None = None
-        self._session: Session | None = None
         self._opened: tuple[Any, Any, Any] = (None, (), {})
         self._passes = False
         self.within = False
-
-    def attach(self, session: Session) -> None:
-        """Set the session that knows where objects come from."""
-        self._session = self.tensors.session = session
 
     def is_tensor(self, kind: type) -> bool:
         """See `OperatorLayer.is_tensor`."""
@@ -102,26 +89,6 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         if type(native) is not types.BuiltinFunctionType:
             return False
         return native_name(native).startswith(_OPERATOR_HOMES)
-
-    @property
-    def differentiates(self) -> bool:
-        """Whether a tensor of the run requires a gradient."""
-        return self.tensors.differentiates
-
-    @property
-    def inputs(self) -> list[GraphInput]:
-        """Tensors from before the run that matter, in order of first use."""
-        return list(self.tensors.inputs.values())
-
-    @property
-    def written(self) -> set[int]:
-        """Storages that were there before the run and were written."""
-        return self.tensors.written
-
-    def output_node(self, obj: Any) -> fx.Node | None:
-        """Return the node of a tensor that the run made, None for anything else."""
-        node = self.tensors.find(obj)
-        return None if node is None or node.op == "placeholder" else node
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -152,28 +119,6 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
             raise
         finally:
             session.quiet = quiet
-
-    def mark(self) -> fx.Node:
-        """Return the last node so far."""
-        return self.graph._root.prev
-
-    def since(self, mark: fx.Node) -> list[fx.Node]:
-        """Return the operators behind a node; placeholders are none."""
-        return self.between(mark, self.mark())
-
-    def between(self, first: fx.Node, last: fx.Node) -> list[fx.Node]:
-        """Return the operators behind a node up to another one."""
-        found = []
-        while first is not last:
-            first = first.next
-            if first.op != "placeholder":
-                found.append(first)
-        return found
-
-    def where_text(self) -> str:
-        """Return the user's file:line, "" if there is none."""
-        where = None if self._session is None else self._session.where()
-        return "" if where is None else str(where)
 
     def open(self, func: Any, args: Any, kwargs: Any, *, watched: bool = False) -> None:
         """See `OperatorLayer.open`."""
@@ -210,9 +155,35 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
 
     def read_form(self, tensor: Any) -> None:
         """See `OperatorLayer.read_form`."""
-        self._passes = True
+        if self.within and not self._is_external(tensor):
+            return  # no node of the graph: the outer call makes it
+        within, self.within = self.within, False
+        passes, self._passes = self._passes, True
         try:
             self.tensors.node(tensor)
+        finally:
+            self.within, self._passes = within, passes
+
+    def _is_external(self, tensor: Any) -> bool:
+        known = None if self._session is None else self._session.graph.find(tensor)
+        return known is not None and known.external
+
+    def take_alias(self, tensor: Any, others: list[Any]) -> None:
+        """See `OperatorLayer.take_alias`."""
+        assert self._session is not None, "recording needs a session"
+        if self.within:
+            self._session.graph.adopt(tensor)
+            return
+        self._passes = True
+        try:
+            if self.tensors.known_node(tensor) is not None:
+                return
+            shown = next((other for other in others if is_alias(tensor, other)), None)
+            if shown is None:
+                raise StopRecordingError("unknown-tensor", "made by native code")
+            self.watch.reset()
+            node = self._create(torch.Tensor.view_as, "view_as", (shown, shown), {})
+            self._keep(node, CallKind.OPERATOR, "view_as", tensor)
         finally:
             self._passes = False
 
@@ -314,9 +285,6 @@ class OperatorRecorder(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         if predicate.placeholders:
             self.predicates.append(predicate)
         adopt_deep(self._session, result)
-
-    def _memory(self) -> Memory:
-        return Memory(self.tensors.storage, self.tensors.is_stale)
 
 
 def _is_value(result: Any) -> bool:

@@ -164,6 +164,20 @@ def storage_of(tensor: torch.Tensor) -> int:
     return int(tensor.untyped_storage()._cdata)
 
 
+def is_alias(tensor: torch.Tensor, other: Any) -> bool:
+    """Return whether an object is a tensor that shows the same elements of memory."""
+    return (
+        isinstance(other, torch.Tensor)
+        and tensor.dtype == other.dtype
+        and storage_of(tensor) == storage_of(other)
+        and _place_of(tensor) == _place_of(other)
+    )
+
+
+def _place_of(tensor: torch.Tensor) -> tuple[Any, ...]:
+    return (tensor.storage_offset(), tensor.shape, tensor.stride())
+
+
 def _storages(obj: Any) -> set[int]:
     """Return the storages of the tensors in nested sequences."""
     if isinstance(obj, torch.Tensor):

@@ -38,12 +38,13 @@ class Same(torch.autograd.Function):
 
 class Late(torch.autograd.Function):
     @staticmethod
-    def forward(x):
-        return x * 2.0
+    def forward(x, factor=2.0):
+        return x * factor
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        ctx.save_for_backward(*inputs)
+        ctx.save_for_backward(inputs[0])
+        ctx.factor = inputs[1]
 
 
 PROGRAMS = {
@@ -73,10 +74,74 @@ def test_state_that_the_forward_reads(checker, monkeypatch):
         assert check(X) == "record", check.traced.explain()
 
 
-def test_a_context_set_up_apart_is_left_alone(checker):
-    check = checker(lambda x: Late.apply(x))
+class Bound(torch.autograd.Function):
+    @classmethod
+    def forward(cls, ctx, x, factor):
+        ctx.factor = factor
+        return x * factor
+
+
+class Bare(torch.autograd.Function):
+    def forward(ctx, x):
+        return x * 5.0
+
+
+class Decides(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 2.0 if x.sum() > 0 else x
+
+
+class Counts(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        FACTORS["calls"] = 3.0
+        return x * FACTORS["calls"], "text", None
+
+
+class Both(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        return y, Decides.apply(x), x
+
+
+FORWARDS = {
+    "late": lambda x: Late.apply(x),
+    "late, all given": lambda x: Late.apply(x, 3.0),
+    "class method": lambda x: Bound.apply(x, 3.0),
+    "plain function": lambda x: Bare.apply(x),
+    "value": lambda x: Decides.apply(x),
+    "state": lambda x: Counts.apply(x),
+    "nested": lambda x: Both.apply(x, x[1:]),
+    "written": lambda x: Both.apply(x * 1.0, x + 1.0)[2].mul_(3.0),
+}
+
+
+@pytest.mark.parametrize("name", FORWARDS)
+def test_forward_is_a_function_like_any_other(checker, monkeypatch, name):
+    monkeypatch.setitem(FACTORS, "calls", 3.0)
+    check = checker(FORWARDS[name])
     with torch.no_grad():
-        assert check(X) not in ("record", "hit")
+        assert check(X) == "record", check.traced.explain()
+        assert check(X * 2) == "hit", check.traced.explain()
+    assert FACTORS["calls"] == 3.0
+
+
+def test_a_value_that_forward_reads_decides(checker):
+    check = checker(FORWARDS["value"])
+    with torch.no_grad():
+        assert check(X) == "record", check.traced.explain()
+        check(-X)
+        assert check(-X * 2) == "hit", check.traced.explain()
+        assert check(X * 2) == "hit", check.traced.explain()
+
+
+@pytest.mark.parametrize("name", ["late", "class method", "plain function"])
+def test_forms_of_functions_with_gradients(checker, name):
+    check = checker(FORWARDS[name])
+    assert check(X.clone().requires_grad_()) == "record", check.traced.explain()
+    assert check(X.clone().requires_grad_()) == "hit", check.traced.explain()
 
 
 def test_gradients_of_the_function_are_kept(checker):

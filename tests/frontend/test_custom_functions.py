@@ -179,7 +179,8 @@ def test_a_compiling_backend_leaves_it_to_torch(grad: bool) -> None:
             y = traced(x)
             torch.testing.assert_close(y, x * 2 + 1)
     assert traced.stats()["hits"] == 2
-    assert [item.id for item in traced.records[0].breaks] == ["custom-function"]
+    refused = [item.id for item in traced.records[0].breaks]
+    assert refused == (["custom-function"] if grad else [])
     if grad:
         y.sum().backward()
         torch.testing.assert_close(x.grad, x.detach() + 200)

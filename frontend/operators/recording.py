@@ -1,0 +1,79 @@
+"""Owns what a run has recorded of torch so far: graph, tensors, values that decided."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import fx
+
+from magweld.frontend.monitor.session import Session
+from magweld.frontend.operators.predicates import Memory, Predicate
+from magweld.frontend.operators.tensors import GraphInput, TensorMap
+from magweld.frontend.operators.watch import OperatorWatch
+
+
+class Recording:
+    """The operators of a run.
+
+    Attributes:
+        graph: The operator graph so far, without outputs.
+        predicates: Values of tensors that decided about the run.
+        tensors: Which tensor is which node.
+        watch: The view below autograd.
+    """
+
+    def __init__(self, watch: OperatorWatch) -> None:
+        self.graph = fx.Graph()
+        self.predicates: list[Predicate] = []
+        self.tensors = TensorMap(self.graph)
+        self.watch = watch
+        self._session: Session | None = None
+
+    def attach(self, session: Session) -> None:
+        """Set the session that knows where objects come from."""
+        self._session = self.tensors.session = session
+
+    @property
+    def differentiates(self) -> bool:
+        """Whether a tensor of the run requires a gradient."""
+        return self.tensors.differentiates
+
+    @property
+    def inputs(self) -> list[GraphInput]:
+        """Tensors from before the run that matter, in order of first use."""
+        return list(self.tensors.inputs.values())
+
+    @property
+    def written(self) -> set[int]:
+        """Storages that were there before the run and were written."""
+        return self.tensors.written
+
+    def output_node(self, obj: Any) -> fx.Node | None:
+        """Return the node of a tensor that the run made, None for anything else."""
+        node = self.tensors.find(obj)
+        return None if node is None or node.op == "placeholder" else node
+
+    def mark(self) -> fx.Node:
+        """Return the last node so far."""
+        return self.graph._root.prev
+
+    def since(self, mark: fx.Node) -> list[fx.Node]:
+        """Return the operators behind a node; placeholders are none."""
+        return self.between(mark, self.mark())
+
+    def between(self, first: fx.Node, last: fx.Node) -> list[fx.Node]:
+        """Return the operators behind a node up to another one."""
+        found = []
+        while first is not last:
+            first = first.next
+            if first.op != "placeholder":
+                found.append(first)
+        return found
+
+    def where_text(self) -> str:
+        """Return the user's file:line, "" if there is none."""
+        where = None if self._session is None else self._session.where()
+        return "" if where is None else str(where)
+
+    def _memory(self) -> Memory:
+        return Memory(self.tensors.storage, self.tensors.is_stale)
