@@ -14,7 +14,7 @@ from magweld.diagnostics import UnsupportedError
 from magweld.frontend.control.operators import all_nodes, bodies_of
 from magweld.frontend.operators.autocast import graph_runner
 from magweld.frontend.operators.graph import OperatorGraph
-from magweld.frontend.operators.targets import CustomFunction
+from magweld.frontend.operators.targets import ConstantTensor, CustomFunction
 
 Compiled = Callable[..., Sequence[torch.Tensor]]
 CompileGraph = Callable[[fx.GraphModule, list[torch.Tensor]], Compiled]
@@ -89,6 +89,12 @@ class LeftToTorchError(Exception):
         self.id = id
 
 
+_LEFT_TO_TORCH: Final = {
+    ConstantTensor: "operator-argument",
+    CustomFunction: "custom-function",
+}
+
+
 def compile_captured(
     graph: OperatorGraph, backend: Backend, report: Callable[[Exception], None]
 ) -> Compiled:
@@ -106,8 +112,9 @@ def compile_captured(
     """
     if not backend.differentiates:
         for node in all_nodes(graph.module):
-            if isinstance(node.target, CustomFunction):
-                raise LeftToTorchError("custom-function", node.target.__name__)
+            for kind, reason in _LEFT_TO_TORCH.items():
+                if isinstance(node.target, kind):
+                    raise LeftToTorchError(reason, node.target.__name__)
     if not graph.trains or backend.differentiates:
         return backend.compile(graph.module, graph.examples)
     if any(bodies_of(node) for node in graph.module.graph.nodes):

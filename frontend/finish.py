@@ -108,6 +108,8 @@ def finish(
     planner = Planner(session.graph, output_of, session.effects)
     root = session.root.result if isinstance(session, LiftingSession) else None
     mock = planner.plan(result, None if unfinished else root)
+    left = [recorder.tensors.storage(node) for node in outputs]
+    recorder.tensors.arrays.check(recorder.tensors.touched, left, planner.makes)
     now = torch_state()
     if unfinished and now != state:
         mock = _switch_modes(mock, state, now)

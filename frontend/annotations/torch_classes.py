@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _operator(func: Any) -> Rule:
-    """Return a rule for a class that makes tensors unseen by the function mode."""
+    """Return a rule for what makes tensors unseen by the function mode."""
 
     def rule(observer: Observer, call: NativeCall) -> None:
         record_operator(observer, call.name, func, call.args, call.kwargs)
@@ -35,6 +35,7 @@ _TENSOR_CLASSES: Final = tuple(
 )
 
 TORCH_CLASSES: Final[tuple[tuple[Any, Entry], ...]] = (
+    (torch.from_numpy, _operator(torch.from_numpy)),
     *((cls, _operator(cls)) for cls in _TENSOR_CLASSES),
     (torch.autograd.Variable, _operator(torch.autograd.Variable)),
     (torch.nn.Parameter, _operator(torch.nn.Parameter)),

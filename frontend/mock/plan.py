@@ -54,6 +54,10 @@ class Planner:
         # Parts that a recipe made must not lose their ids while planning.
         self._kept: list[Any] = []
 
+    def makes(self, obj: Any) -> bool:
+        """Return whether a hit makes an object anew."""
+        return id(obj) in self._made
+
     def plan(self, result: Any, lifted: Expression | None = None) -> Mock:
         """Return the mock for a result and all writes of the run.
 

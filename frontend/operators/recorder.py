@@ -201,9 +201,8 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         if kind is CallKind.METADATA:
             self._read_metadata(session, func, name, args, kwargs, result)
             return
-        if func is torch.tensor:
-            args, kwargs = self.tensors.constant_data(args, kwargs, result)
-        node = self._create(func, name, args, kwargs)
+        made = self.tensors.arrays.replaced(func, args, kwargs, result)
+        node = self._create(made[0], name_of(made[0]), *made[1:])
         if kind is CallKind.VALUE or (self.watch.reads and _is_value(result)):
             self._tested = args[0] if name == "__bool__" else None
             self._read_value(node, "tensor-value", result)

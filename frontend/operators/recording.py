@@ -31,7 +31,8 @@ class Recording:
 
     def attach(self, session: Session) -> None:
         """Set the session that knows where objects come from."""
-        self._session = self.tensors.session = session
+        self._session = session
+        self.tensors.attach(session)
 
     @property
     def differentiates(self) -> bool:

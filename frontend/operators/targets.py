@@ -37,6 +37,13 @@ class CustomFunction(Opaque):
         super().__init__(cls.apply, f"{cls.__qualname__}.apply")
 
 
+class ConstantTensor(Opaque):
+    """Gives a new tensor with the elements of one of the recorded run."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        super().__init__(tensor.clone().clone, "constant")
+
+
 def create_node(
     graph: fx.Graph, func: Any, name: str, args: tuple[Any, ...], kwargs: Any
 ) -> fx.Node:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,24 +13,17 @@ from torch import fx
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.session import Session
+from magweld.frontend.operators.arrays import MAX_LISTED, Arrays, python_number
 from magweld.frontend.operators.shapes import Shapes
 from magweld.frontend.operators.watch import storage_of
 from magweld.frontend.rules.protocols import read_base
 from magweld.frontend.state.contents import elements, read_all
-from magweld.frontend.state.natives import (
-    base_value,
-    is_array,
-    read_content,
-    scalar_base,
-)
+from magweld.frontend.state.natives import base_value, is_array, scalar_base
 from magweld.frontend.state.nodes import Kind, Node
 from magweld.frontend.state.paths import path_of
+from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_identity, is_numpy_scalar, is_scalar
 
-# An array becomes a list of numbers in the graph.
-MAX_CONSTANT_ELEMENTS: Final = 4096
-# The type of the old classes of tensors; `x.type(...)` takes their names as well.
-_TENSOR_TYPE: Final[Any] = type(torch.LongTensor)
 PLAIN_TENSORS: Final = (torch.Tensor, torch.nn.Parameter)
 _TENSOR_KIND: Final = type(torch.FloatTensor)
 
@@ -55,24 +48,33 @@ class TensorMap:
         graph: The operator graph.
         shapes: Which shapes follow from values.
         written: Storages that were there before the run and were written.
+        touched: All storages that were written, of tensors of the run as well.
         inputs: Tensors from before the run, by id, in order of first use.
         reads_offsets: Whether the place of a tensor in its storage was read.
         draws: Whether random numbers were drawn.
+        arrays: The arrays that torch calls have taken.
     """
 
     def __init__(self, graph: fx.Graph) -> None:
         self.graph = graph
         self.shapes = Shapes()
         self.written: set[int] = set()
+        self.touched: set[int] = set()
         self.inputs: dict[int, GraphInput] = {}
         self.reads_offsets = False
         self.draws = False
+        self.arrays = Arrays(RefGraph())
         self.session: Session | None = None
         self._nodes: dict[int, fx.Node] = {}
         self._tensors: dict[fx.Node, torch.Tensor] = {}
         self._storages: dict[int, bool] = {}
         self._shared: dict[int, set[int]] = {}
         self._forms: list[tuple[torch.Tensor, tuple[Any, ...]]] = []
+
+    def attach(self, session: Session) -> None:
+        """Set the session that knows where objects come from."""
+        self.session = session
+        self.arrays = Arrays(session.graph)
 
     @property
     def differentiates(self) -> bool:
@@ -110,6 +112,7 @@ class TensorMap:
         node.meta["writes"] = frozenset(known)
         node.meta["internal"] = not external and not random
         self.written |= external
+        self.touched |= known
 
     def overlay(self, nodes: Mapping[int, fx.Node]) -> dict[int, fx.Node]:
         """Let tensors stand for other nodes for a while.
@@ -199,55 +202,50 @@ class TensorMap:
         self._tensors[node] = tensor
         self._storages.setdefault(storage_of(tensor), False)
 
-    def constant_data(self, args: Any, kwargs: Any, result: Any) -> tuple[Any, Any]:
-        """Return arguments of `torch.tensor` with arrays as numbers of a known type."""
-        data: Any = args[0] if args else None
-        if is_array(data):
-            assert self.session is not None, "recording needs a session"
-            if data.size > MAX_CONSTANT_ELEMENTS:
-                raise StopRecordingError("operator-argument", "a large array")
-            read_content(self.session.graph, data)
-            data = data.tolist()
-        elif not is_numpy_scalar(data):
-            return args, kwargs
-        else:
-            data = data.item()
-        return (data, *args[1:]), {**kwargs, "dtype": result.dtype}
-
     def convert(self, obj: Any) -> Any:
         """Return an argument as the graph holds it."""
         if isinstance(obj, torch.Tensor):
             return self.node(obj)
         if is_numpy_scalar(obj):
-            return _python_number(obj)
+            return python_number(obj)
         if is_scalar(obj) or (is_identity(obj) and not isinstance(obj, type)):
             return obj
         if type(obj) is _TENSOR_KIND:
             # `x.type` takes the name as well, and code can hold it.
             return f"{obj.__module__}.{obj.__name__}"
-        if type(obj) is slice:
-            self._read_slice(obj)
-            return slice(*map(self.convert, (obj.start, obj.stop, obj.step)))
+        form = _FORMS.get(type(obj))
+        if form is not None:
+            return form(self, obj)
         if isinstance(obj, (tuple, list)):
             return self._convert_sequence(obj)
+        if is_array(obj):
+            return self.arrays.constant(self.graph, obj)
         if scalar_base(obj) is not None:
             assert self.session is not None, "recording needs a session"
             read_base(self.session.graph, obj)
             return base_value(obj)
-        if type(obj) is _TENSOR_TYPE:
-            return f"{obj.__module__}.{obj.__name__}"
         if type(obj) is torch.Generator:
             raise StopRecordingError("random-state", "a generator as an argument")
         raise StopRecordingError("operator-argument", type(obj).__qualname__)
 
-    def _read_slice(self, obj: slice) -> None:
+    def _convert_slice(self, obj: slice) -> slice:
+        self._read_fields(obj)
+        return slice(*map(self.convert, (obj.start, obj.stop, obj.step)))
+
+    def _read_fields(self, obj: slice | range) -> None:
         assert self.session is not None, "recording needs a session"
         graph = self.session.graph
         known = graph.find(obj)
         if known is not None:
             for name in ("start", "stop", "step"):
-                field = slice.__dict__[name]
+                field = type(obj).__dict__[name]
                 graph.read(known, Kind.SLOT, field, field.__get__(obj))
+
+    def _convert_range(self, obj: range) -> list[int]:
+        self._read_fields(obj)
+        if len(obj) > MAX_LISTED:
+            raise StopRecordingError("operator-argument", "a long range")
+        return list(obj)
 
     def _convert_sequence(self, obj: Any) -> Any:
         assert self.session is not None, "recording needs a session"
@@ -281,12 +279,11 @@ class TensorMap:
         return placeholder
 
 
-def _python_number(obj: Any) -> Any:
-    # torch takes numbers of numpy for Python numbers, but a bool for a float.
-    number = obj.item()
-    if type(number) not in (int, float, complex):
-        raise StopRecordingError("operator-argument", type(obj).__qualname__)
-    return number
+# How what has fixed parts of its own is written.
+_FORMS: Final[dict[type, Callable[[TensorMap, Any], Any]]] = {
+    slice: TensorMap._convert_slice,
+    range: TensorMap._convert_range,
+}
 
 
 def _form_of(tensor: torch.Tensor) -> tuple[Any, ...]:

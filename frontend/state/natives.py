@@ -119,6 +119,16 @@ def read_content(graph: RefGraph, obj: Any) -> None:
     node = graph.require(obj)
     if not node.owned:
         graph.read(node, Kind.CONTENT, None, content_of(obj))
+    owner = id(owner_of(obj))
+    if owner in graph.lent:
+        graph.lent[owner] = True
+
+
+def owner_of(obj: Any) -> Any:
+    """Return the object whose memory a buffer shows."""
+    while is_array(obj) and obj.base is not None:
+        obj = obj.base
+    return obj
 
 
 def check_buffer_write(graph: RefGraph, obj: Any) -> None:
@@ -129,11 +139,10 @@ def check_buffer_write(graph: RefGraph, obj: Any) -> None:
     Raises:
         StopRecordingError: It, or what it is a view of, is no buffer of the run.
     """
-    owner = obj
-    while is_array(owner) and owner.base is not None:
-        owner = owner.base
+    owner = owner_of(obj)
     node = graph.find(owner)
-    if node is None or node.external or graph.require(obj).external:
+    before = node is None or node.external or id(owner) in graph.lent
+    if before or graph.require(obj).external:
         raise StopRecordingError("native-operator", "write to a buffer")
 
 

@@ -42,6 +42,7 @@ class RefGraph:
         locate: Tells the user's instruction that is running.
         draws: Numbers drawn from the generators of the process.
         lifting: Told about reads and writes in a run with lifted values.
+        lent: Whether arrays whose memory tensors share were read since, by id.
         choices: What branches on tensors forbid.
     """
 
@@ -61,6 +62,7 @@ class RefGraph:
     locate: Callable[[], Where | None] = lambda: None
     draws: list[Draw] = field(default_factory=list)
     lifting: Lifting | None = None
+    lent: dict[int, bool] = field(default_factory=dict)
     choices: Choices = field(default_factory=Choices)
 
     def find(self, obj: Any) -> Node | None:

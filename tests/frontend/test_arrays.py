@@ -1,0 +1,88 @@
+"""Arrays of numpy as arguments of torch calls."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from halves import Halves
+
+from magweld.frontend import trace
+
+X = torch.arange(6.0).reshape(2, 3)
+FORM = np.arange(6.0).reshape(2, 3)
+LARGE = np.linspace(0.0, 1.0, 10_000).reshape(100, 100)
+PLACES = np.array([1, 0])
+FLAGS = np.array([True, False])
+
+PROGRAMS = {
+    "from_numpy": lambda x: x * torch.from_numpy(FORM),
+    "transposed": lambda x: x.T * torch.from_numpy(FORM.T),
+    "old class": lambda x: x * torch.Tensor(FORM),
+    "old integers": lambda x: x[torch.LongTensor(PLACES)],
+    "tensor": lambda x: x * torch.tensor(FORM, dtype=torch.float32),
+    "as_tensor": lambda x: x + torch.as_tensor(FORM),
+    "new_tensor": lambda x: x + x.new_tensor(FORM),
+    "list of arrays": lambda x: x * torch.tensor(np.float64(2.0)) + torch.Tensor([2.0]),
+    "large": lambda x: x.sum() + torch.from_numpy(LARGE),
+    "empty": lambda x: torch.from_numpy(np.zeros((0, 3))).sum() + x,
+    "index": lambda x: x[PLACES],
+    "mask": lambda x: x[FLAGS],
+    "range": lambda x: x[range(2), range(1, 3)],
+    "new memory": lambda x: torch.from_numpy(np.zeros((2, 3))).add_(x),
+    "nothing else": lambda x: torch.from_numpy(np.ones(3)),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_array_as_an_argument(checker, name):
+    check = checker(PROGRAMS[name])
+    assert check(X.clone()) == "record", check.traced.explain()
+    assert check(X + 1.0) == "hit", check.traced.explain()
+
+
+def test_content_of_arrays_is_guarded(checker, monkeypatch):
+    values = FORM.copy()
+    check = checker(lambda x: x[PLACES] * torch.from_numpy(values))
+    for place, value in (((0, 0), 7.0), ((1, 2), 8.0)):
+        values[place] = value
+        assert check(X) == "record", check.traced.explain()
+        assert check(X * 2.0) == "hit", check.traced.explain()
+    monkeypatch.setitem(globals(), "PLACES", np.array([0, 0]))
+    assert check(X) == "record", check.traced.explain()
+
+
+def shared_before(x):
+    array = np.zeros(3)
+    tensor = torch.from_numpy(array)
+    tensor.add_(1.0)
+    return x * float(array.sum())
+
+
+def shared_after(x):
+    array = np.zeros(3)
+    tensor = torch.from_numpy(array)
+    array[0] = 5.0
+    return x + tensor
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        shared_before,
+        shared_after,
+        lambda x: torch.from_numpy(FORM),
+        lambda x: torch.from_numpy(FORM).mul_(1.0) + x,
+    ],
+)
+def test_memory_that_arrays_and_tensors_share(checker, function):
+    check = checker(function)
+    for _ in range(3):
+        assert check(X) not in ("record", "hit"), check.traced.explain()
+
+
+def test_a_compiling_backend_leaves_large_arrays_to_torch():
+    traced = trace(PROGRAMS["large"], backend=Halves())
+    for _ in range(2):
+        assert torch.equal(traced(X), PROGRAMS["large"](X))
+    assert [item.id for item in traced.records[0].breaks] == ["operator-argument"]
