@@ -61,6 +61,8 @@ TYPES: Final[tuple[tuple[Any, Entry], ...]] = (
 # Constructors that store their arguments or ignore them.
 MAKERS: Final[tuple[tuple[Any, Entry], ...]] = (
     (object.__new__, _MAKE),
+    (property.__new__, _MAKE),
+    (property.__init__, Annotation(rest=Use.KEEP)),
     (object.__init__, Annotation(rest=Use.KEEP)),
     (dict.__new__, _MAKE),
     (list.__new__, _MAKE),

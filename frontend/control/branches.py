@@ -87,7 +87,7 @@ class Branches(Trials):
             if row.offset in scope.tests:
                 scope.predicates.append(predicate)
                 return True
-        if predicate is not None and not self._preferred:
+        if predicate is not None and not (self._preferred or predicate.copies):
             return False
         site = (id(observer.code), row.offset)
         if site not in self._refused:

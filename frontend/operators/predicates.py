@@ -15,6 +15,8 @@ from magweld.frontend.state.values import same_scalar
 # A predicate is computed on every later call, before anything else runs.
 MAX_OPERATORS: Final = 48
 
+# Operators that ask where in its storage a tensor is.
+_PLACED: Final = ("as_strided", "as_strided_", torch.as_strided)
 _SCALARS: Final = (bool, int, float, complex)
 _SEQUENCES: Final = (list, tuple, torch.Size)
 
@@ -29,6 +31,7 @@ class Predicate:
         value: What it was in the recorded run.
         where: The user's file:line of the read.
         name: The torch call that made the value.
+        copies: Whether it works on copies, of tensors that the run has written.
     """
 
     module: fx.GraphModule
@@ -36,6 +39,7 @@ class Predicate:
     value: Any
     where: str
     name: str
+    copies: bool = False
 
 
 @dataclass(frozen=True)
@@ -45,10 +49,12 @@ class Memory:
     Attributes:
         storage: Storage behind the tensor of a node, None if it has no tensor.
         stale: Whether the tensor of a placeholder was written before.
+        dense: Whether a copy of the tensor of a node has the same strides.
     """
 
     storage: Callable[[fx.Node], int | None]
     stale: Callable[[fx.Node], bool]
+    dense: Callable[[fx.Node], bool]
 
 
 def is_value(value: Any) -> bool:
@@ -82,11 +88,20 @@ def build_predicate(
 
     Returns:
         The predicate, with numbers as they were, and without placeholders for a value
-        that is always the same; None if it is too large, has effects, or reads written
-        state.
+        that is always the same; None if it is too large or has effects. A truth that
+        follows from state that the run has written is computed on copies of it; other
+        values are not, they would differ on every call.
     """
     needed = slice_of(graph, read, memory)
-    if switches_autocast(graph) or any(_has_effect(node, memory) for node in needed):
+    if switches_autocast(graph):
+        return None
+    copied = {node for node in _placeholders(needed) if memory.stale(node)}
+    effects = list(filter(_has_effect, needed))
+    if (copied or effects) and not (
+        type(value) is bool
+        and _can_be_copied(copied, needed, memory)
+        and _write_only(effects, {memory.storage(node) for node in copied})
+    ):
         return None
     numbers = {node for node in needed if "number" in node.meta}
     placeholders = [
@@ -99,19 +114,38 @@ def build_predicate(
     copy = fx.Graph()
     mapping: dict[fx.Node, Any] = {node: node.meta["number"] for node in numbers}
     mapping |= {node: copy.placeholder(node.name) for node in placeholders}
+    for node in copied:
+        mapping[node] = copy.call_method("clone", (mapping[node],))
     for node in graph.nodes:
         if node in needed and node not in mapping:
             mapping[node] = copy.node_copy(node, mapping.__getitem__)
     copy.output(mapping[read])
     where = read.meta.get("where", "")
     module = fx.GraphModule({}, copy)
-    return Predicate(module, tuple(placeholders), value, where, str(read.target))
+    name, copies = str(read.target), bool(copied)
+    return Predicate(module, tuple(placeholders), value, where, name, copies)
 
 
-def _has_effect(node: fx.Node, memory: Memory) -> bool:
-    if node.op == "placeholder":
-        return memory.stale(node)
+def _has_effect(node: fx.Node) -> bool:
     return bool(node.meta.get("effect")) and not node.meta.get("internal")
+
+
+def _can_be_copied(copied: set[fx.Node], needed: set[fx.Node], memory: Memory) -> bool:
+    """Return whether copies of tensors can take the place of the tensors."""
+    storages = [memory.storage(node) for node in _placeholders(needed)]
+    alone = all(storages.count(memory.storage(node)) == 1 for node in copied)
+    return alone and all(map(memory.dense, copied))
+
+
+def _write_only(nodes: list[fx.Node], storages: set[int | None]) -> bool:
+    """Return whether operators do nothing but write to some storages."""
+    return all(
+        "draws" not in node.meta
+        and node.target not in _PLACED
+        and node.meta.get("writes")
+        and node.meta["writes"] <= storages
+        for node in nodes
+    )
 
 
 def slice_of(graph: fx.Graph, read: fx.Node, memory: Memory) -> set[fx.Node]:

@@ -77,4 +77,6 @@ class Recording:
         return "" if where is None else str(where)
 
     def _memory(self) -> Memory:
-        return Memory(self.tensors.storage, self.tensors.is_stale)
+        return Memory(
+            self.tensors.storage, self.tensors.is_stale, self.tensors.is_dense
+        )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,7 +19,7 @@ from magweld.frontend.rules.protocols import read_base
 from magweld.frontend.state.contents import elements, read_all
 from magweld.frontend.state.natives import base_value, is_array, scalar_base
 from magweld.frontend.state.nodes import Kind, Node
-from magweld.frontend.state.paths import path_of
+from magweld.frontend.state.paths import identifier_of
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_identity, is_numpy_scalar, is_scalar
 
@@ -101,6 +100,11 @@ class TensorMap:
         """Return whether the tensor of a placeholder was written by the run."""
         return self.storage(placeholder) in self.written
 
+    def is_dense(self, placeholder: fx.Node) -> bool:
+        """Return whether a copy of the tensor of a placeholder has its strides."""
+        tensor = self._tensors[placeholder]
+        return tensor.clone().stride() == tensor.stride()
+
     def note_writes(self, node: fx.Node, written: set[int], random: bool) -> None:
         """Take note of the memory that an operator has written."""
         maybe = (self._shared.get(storage, ()) for storage in written)
@@ -109,6 +113,8 @@ class TensorMap:
             node.meta["effect"] = True
         self.draws |= random
         external = {storage for storage in known if self._storages[storage]}
+        if random:
+            node.meta["draws"] = True
         node.meta["writes"] = frozenset(known)
         node.meta["internal"] = not external and not random
         self.written |= external
@@ -270,7 +276,7 @@ class TensorMap:
         known = self.session.graph.find(tensor)
         if known is None or not known.external:
             raise StopRecordingError("unknown-tensor", type(tensor).__qualname__)
-        placeholder = self.graph.placeholder(_identifier(known))
+        placeholder = self.graph.placeholder(identifier_of(known))
         self.inputs[id(tensor)] = GraphInput(known, placeholder)
         self._nodes[id(tensor)] = placeholder
         self._tensors[placeholder] = tensor
@@ -288,8 +294,3 @@ _FORMS: Final[dict[type, Callable[[TensorMap, Any], Any]]] = {
 
 def _form_of(tensor: torch.Tensor) -> tuple[Any, ...]:
     return (tensor.shape, tensor.stride(), tensor.dtype, tensor.requires_grad)
-
-
-def _identifier(node: Node) -> str:
-    name = re.sub(r"\W+", "_", path_of(node)).strip("_")
-    return name if name and not name[0].isdigit() else f"input_{name}"

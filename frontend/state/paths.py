@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from magweld.frontend.state.nodes import Edge, Kind, Node
@@ -39,6 +40,12 @@ def path_of(node: Node) -> str:
     if node.name:
         return node.name
     return _constant_name(node.obj)
+
+
+def identifier_of(node: Node) -> str:
+    """Return the path of an external object in the form of a name."""
+    name = re.sub(r"\W+", "_", path_of(node)).strip("_")
+    return name if name and not name[0].isdigit() else f"input_{name}"
 
 
 def describe(edge: Edge) -> str:

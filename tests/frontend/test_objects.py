@@ -184,3 +184,24 @@ def test_an_argument_may_be_the_key() -> None:
     x = torch.zeros(1)
     for other, expected in ((Settings(), 5.0), (model.key, 1.0), (Settings(), 5.0)):
         assert step(x, other).item() == expected
+
+
+class Labelled(property):
+    """A property that is made with more than its functions."""
+
+    def __init__(self, getter, label):
+        super().__init__(getter)
+        self.label = label
+
+
+def test_an_instance_of_a_subclass_of_property(checker):
+    def function(x):
+        made = Labelled(len, "length")
+        return x * len(made.label) * isinstance(made, property)
+
+    check = checker(function)
+    assert check(torch.ones(2)) == "record", check.traced.explain()
+    assert check(torch.ones(2)) == "hit", check.traced.explain()
+    categorical = checker(lambda x: torch.distributions.Categorical(logits=x).probs)
+    assert categorical(torch.ones(3)) == "record", categorical.traced.explain()
+    assert categorical(torch.zeros(3)) == "hit", categorical.traced.explain()
