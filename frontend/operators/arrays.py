@@ -31,6 +31,9 @@ _LIKE: Final = frozenset({torch.Tensor.new, torch.Tensor.new_tensor})
 _TYPED: Final = frozenset({*_OLD_CLASSES, torch.from_numpy})
 
 
+_SEQUENCES: Final = (list, tuple)
+
+
 class Arrays:
     """The arrays that torch calls of a run have taken.
 
@@ -59,8 +62,9 @@ class Arrays:
         like = args[:1] if func in _LIKE else ()
         data = args[len(like) :]
         known = like or func in _TAKERS or func in _TYPED
-        if not known or len(data) != 1 or not self._read(data[0]):
+        if not known or len(data) != 1 or not _has_array(data[0]):
             return func, args, kwargs
+        self._read(data[0])
         if is_array(data[0]) and _is_view(result, data[0]):
             self._share(result, data[0])
         if not _is_listed(result):
@@ -98,16 +102,15 @@ class Arrays:
         self._shared.append((tensor, array))
         self._graph.lent.setdefault(id(owner_of(array)), False)
 
-    def _read(self, data: Any) -> bool:
-        """Record the content of arrays in nested sequences; tell if there are any."""
+    def _read(self, data: Any) -> None:
+        """Record the content of nested sequences with arrays in them."""
         if is_array(data):
             read_content(self._graph, data)
-            return True
-        if builtin_base(data) in (list, tuple):
+        elif builtin_base(data) in _SEQUENCES:
             if self._graph.find(data) is not None:
                 read_all(self._graph, data)
-            return any([self._read(item) for item in elements(data)])
-        return is_numpy_scalar(data)
+            for item in elements(data):
+                self._read(item)
 
 
 def _is_listed(tensor: torch.Tensor) -> bool:
@@ -116,6 +119,13 @@ def _is_listed(tensor: torch.Tensor) -> bool:
         raise StopRecordingError("operator-argument", "the form of an array")
     small = tensor.numel() <= MAX_LISTED and tensor.is_contiguous()
     return small and (tensor.numel() > 0 or tensor.dim() == 1)
+
+
+def _has_array(data: Any) -> bool:
+    """Return whether there is an array or a number of numpy in nested sequences."""
+    if builtin_base(data) in _SEQUENCES:
+        return any(map(_has_array, elements(data)))
+    return is_array(data) or is_numpy_scalar(data)
 
 
 Made = Callable[[Any], bool]
