@@ -93,7 +93,7 @@ def finish(
     Raises:
         StopRecordingError: Something cannot be guarded or repeated.
     """
-    recorder.tensors.check_forms()
+    recorder.tensors.replacements.check()
     check_buffers(session.graph, bool(recorder.written))
     outputs: list[fx.Node] = []
 

@@ -17,6 +17,7 @@ class CallKind(Enum):
     VALUE = auto()  # makes a Python value of the data of a tensor
     ATTRIBUTE = auto()  # an attribute that follows from nothing that is guarded
     FORM = auto()  # changes form or flags of a tensor that the run has made
+    MEMORY = auto()  # gives other memory to a tensor of the caller
     WRITE = auto()  # replaces data, gradient or flags of a tensor
     AUTOGRAD = auto()  # reads or runs the autograd graph
     RANDOM = auto()  # touches the state of a generator

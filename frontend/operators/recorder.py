@@ -49,6 +49,7 @@ _OPERATOR_HOMES: Final = (
 
 # Calls that tell where in its storage a tensor begins.
 OFFSET_READERS: Final = frozenset({"storage_offset"})
+_EFFECTS: Final = (CallKind.STATE, CallKind.FORM, CallKind.MEMORY)
 Consider = Callable[[torch.Tensor | None, Any, Predicate | None], bool]
 
 
@@ -107,6 +108,7 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
             self.watch.reset()
             if self.trial():
                 check_undoable(func, args, kwargs)
+            self.tensors.replacements.note(func, args)
             result = func(*args, **kwargs)
             if result is not NotImplemented:
                 self._record(session, func, args, kwargs, result)
@@ -213,13 +215,15 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         """Take note of effects and results of an operator of the graph."""
         self.tensors.note_writes(node, self.watch.written, self.watch.random)
         node.meta["fallible"] = self.watch.fallible
-        if kind in (CallKind.STATE, CallKind.FORM):
+        if kind in _EFFECTS:
             node.meta["effect"] = True
         if kind is CallKind.STATE:
             return
-        if kind is CallKind.FORM:
+        if kind in (CallKind.FORM, CallKind.MEMORY):
             node.meta["changes"] = node.args[0]
-            node.meta["internal"] = True
+            node.meta["internal"] = kind is CallKind.FORM
+        if kind is CallKind.MEMORY:
+            self.tensors.note_moved(self.tensors.replacements.close())
         if result is None and node.meta.get("effect"):
             return
         self.tensors.shapes.note(node, name, self.watch, result)
@@ -235,8 +239,10 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         new = self.output_node(args[0]) is not None
         control = None if self._session is None else self._session.control
         if control is not None and control.scopes:
-            new = False  # its form would not be put back after an arm not taken
-        return kind_here(kind, name, args[0], result, new)
+            # Its form would not be put back after an arm not taken.
+            return kind_here(kind, name, args[0], result, False)
+        here = kind_here(kind, name, args[0], result, new)
+        return self.tensors.replacements.kind(here) if here is kind else here
 
     def _read_metadata(
         self,

@@ -13,6 +13,7 @@ from torch import fx
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.session import Session
 from magweld.frontend.operators.arrays import MAX_LISTED, Arrays, python_number
+from magweld.frontend.operators.replaced import Replacements
 from magweld.frontend.operators.shapes import Shapes
 from magweld.frontend.operators.watch import storage_of
 from magweld.frontend.rules.protocols import read_base
@@ -52,6 +53,7 @@ class TensorMap:
         reads_offsets: Whether the place of a tensor in its storage was read.
         draws: Whether random numbers were drawn.
         arrays: The arrays that torch calls have taken.
+        replacements: What became of form and memory of the inputs.
     """
 
     def __init__(self, graph: fx.Graph) -> None:
@@ -63,12 +65,12 @@ class TensorMap:
         self.reads_offsets = False
         self.draws = False
         self.arrays = Arrays(RefGraph())
+        self.replacements = Replacements()
         self.session: Session | None = None
         self._nodes: dict[int, fx.Node] = {}
         self._tensors: dict[fx.Node, torch.Tensor] = {}
         self._storages: dict[int, bool] = {}
         self._shared: dict[int, set[int]] = {}
-        self._forms: list[tuple[torch.Tensor, tuple[Any, ...]]] = []
 
     def attach(self, session: Session) -> None:
         """Set the session that knows where objects come from."""
@@ -120,6 +122,12 @@ class TensorMap:
         self.written |= external
         self.touched |= known
 
+    def note_moved(self, storages: set[int]) -> None:
+        """Take note of memory that an input has lost, and of what it has got."""
+        self._storages.update(dict.fromkeys(storages, True))
+        self.written |= storages
+        self.touched |= storages
+
     def overlay(self, nodes: Mapping[int, fx.Node]) -> dict[int, fx.Node]:
         """Let tensors stand for other nodes for a while.
 
@@ -161,16 +169,6 @@ class TensorMap:
         self._shared.update(dict.fromkeys(group, group))
         for storage in group:
             self._storages.setdefault(storage, False)
-
-    def check_forms(self) -> None:
-        """Refuse a run that changed form or flags of its inputs.
-
-        Raises:
-            StopRecordingError: An input is no longer what the guards would test.
-        """
-        for tensor, form in self._forms:
-            if _form_of(tensor) != form:
-                raise StopRecordingError("tensor-write", "form of an input")
 
     def register(self, node: fx.Node, result: Any) -> bool:
         """Bind the tensors of a result to nodes; False if there is none."""
@@ -281,7 +279,7 @@ class TensorMap:
         self._nodes[id(tensor)] = placeholder
         self._tensors[placeholder] = tensor
         self._storages[storage_of(tensor)] = True
-        self._forms.append((tensor, _form_of(tensor)))
+        self.replacements.note_input(tensor)
         return placeholder
 
 
@@ -290,7 +288,3 @@ _FORMS: Final[dict[type, Callable[[TensorMap, Any], Any]]] = {
     slice: TensorMap._convert_slice,
     range: TensorMap._convert_range,
 }
-
-
-def _form_of(tensor: torch.Tensor) -> tuple[Any, ...]:
-    return (tensor.shape, tensor.stride(), tensor.dtype, tensor.requires_grad)

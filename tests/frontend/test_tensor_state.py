@@ -6,6 +6,8 @@ import pytest
 import torch
 from torch import nn
 
+from magweld.frontend import trace
+
 X = torch.tensor([[1.0, -2.0, 3.0]])
 
 
@@ -91,3 +93,88 @@ def test_an_attribute_that_warns(checker):
             assert check(X) == outcome, check.traced.explain()
     with pytest.warns(UserWarning, match="volatile"):
         check.traced(X)
+
+
+class Masked(nn.Module):
+    """Replaces the data of its weight in one of several ways."""
+
+    def __init__(self, way):
+        super().__init__()
+        self.way = way
+        self.weight = nn.Parameter(torch.arange(9.0).reshape(3, 3) - 4.0)
+        self.other = nn.Parameter(torch.ones(3, 3))
+
+    def forward(self, x):
+        return self.way(self.weight, self.other, x)
+
+
+def in_place(weight, other, x):
+    weight.data *= other.tril()
+    return x @ weight
+
+
+def new_memory(weight, other, x):
+    weight.data = weight.data * 0.5
+    return x @ weight
+
+
+def new_memory_that_is_written(weight, other, x):
+    made = weight.sign()
+    before = weight.view(-1)
+    weight.data = made
+    made.add_(1.0)
+    weight.view(-1).mul_(2.0)
+    return x @ weight, made, before + 1.0
+
+
+def put_back(weight, other, x):
+    before = weight.data
+    weight.data = before.clamp(-1.0, 1.0)
+    result = x @ weight
+    weight.data = before
+    return result
+
+
+def memory_of_another(weight, other, x):
+    weight.data = other.data
+    return x @ weight
+
+
+def another_form(weight, other, x):
+    weight.data = weight.data.t()
+    return x @ weight
+
+
+def compare_masked(way):
+    mine, theirs = Masked(way), Masked(way)
+    traced = trace(mine, backend="eager")
+    with torch.no_grad():
+        for number in range(4):
+            results = []
+            for call, model in ((traced, mine), (theirs, theirs)):
+                result = call(X + number)
+                parts = result if isinstance(result, tuple) else (result,)
+                shared = [p.data_ptr() == model.weight.data_ptr() for p in parts]
+                both = model.weight.data_ptr() == model.other.data_ptr()
+                form = model.weight.stride()
+                results.append(
+                    ([*parts, model.weight, model.other], shared, both, form)
+                )
+            (left, *facts), (right, *others) = results
+            assert facts == others
+            assert all(map(torch.equal, left, right)), traced.explain()
+    return traced
+
+
+@pytest.mark.parametrize(
+    "way", [in_place, new_memory, new_memory_that_is_written, put_back]
+)
+def test_data_of_a_parameter_is_replaced(way):
+    traced = compare_masked(way)
+    assert traced.stats()["hits"] == 3, traced.explain()
+
+
+@pytest.mark.parametrize("way", [memory_of_another, another_form])
+def test_data_that_guards_would_not_describe(way):
+    traced = compare_masked(way)
+    assert "tensor-write" in [item.id for item in traced.breaks]
