@@ -25,6 +25,7 @@ from magweld.frontend.annotations.user_rules import user_entries
 from magweld.frontend.catalogue import CATALOGUE, Break, StopRecordingError
 from magweld.frontend.control.branches import Branches
 from magweld.frontend.finish import Capture, finish, finish_early
+from magweld.frontend.guards.derive import Arguments
 from magweld.frontend.guards.torch_state import torch_state
 from magweld.frontend.lifting.recorder import LiftingRecorder
 from magweld.frontend.lifting.session import LiftingSession
@@ -131,6 +132,19 @@ def capture(
     session, recorder = _observers(watch, table, wanted, preferred)
     known = (session, recorder, program.arguments, torch_state())
     split = Split(session, sources, places, functools.partial(finish_early, *known))
+    try:
+        return _observed(program, known, watch, split)
+    finally:
+        session.close()
+
+
+def _observed(
+    program: Program,
+    known: tuple[Session, OperatorRecorder, Arguments, tuple[Any, ...]],
+    watch: OperatorWatch,
+    split: Split,
+) -> Outcome:
+    session, recorder, *_ = known
     try:
         with _no_other_compiler(), watch, recorder:
             result = program.observe(session, event_source())

@@ -165,7 +165,7 @@ class Branches(Trials):
         self.scopes.clear()
         self.session.control = None
         self.session.graph.choices.check_write = None
-        self.recorder.consider = None
+        self.recorder.consider, self.recorder.trial = None, bool
         self._functions.clear()
 
     def check_write(self, node: Node) -> None:

@@ -185,6 +185,13 @@ class Session:
         self._observers.clear()
         self._active.clear()
         self.graph.release()
+        # What splits the run knows the session: a cycle that would keep values.
+        self.hooks = SessionHooks()
+
+    def close(self) -> None:
+        """Do the same at the end of a run, also with its operators and tensors."""
+        self.release()
+        self.operators = NoOperators()
 
     def _sites(self) -> Iterator[Site]:
         followers = [*self._active[1:], None]

@@ -105,7 +105,11 @@ def is_supported() -> bool:
 
 
 def _probe(marker: object) -> bool:
-    frame = sys._getframe()
+    # A variable that held the frame would keep it, and with it all callers.
+    return _is_readable(sys._getframe(), marker)
+
+
+def _is_readable(frame: FrameType, marker: object) -> bool:
     reader = FrameReader()
     function = reader.function(frame)
     if type(function) is not FunctionType or function is not _probe:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import pickle
 import traceback
+import weakref
 import zlib
 from typing import ClassVar
 
@@ -309,6 +311,32 @@ def test_a_variable_lives_at_least_to_the_end_of_its_frame(capsys):
         assert torch.equal(traced(x), (x * 2.0 + 1.0) * 2.0 + 1.0)
         assert Guard.log in (["inner", "end", "outer"], ["inner", "outer", "end"])
     assert traced.stats()["hits"] >= 6, traced.explain()
+
+
+@pytest.mark.parametrize("breaks", [False, True])
+def test_a_recorded_call_keeps_nothing_of_the_program(breaks):
+    class Thing:
+        pass
+
+    def program(x, thing):
+        y = x * 2.0
+        if breaks:
+            speak(b"kept")
+        return y + 1.0, thing
+
+    traced = trace(program, backend="eager")
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(2):
+            value, thing = x * 1.0, Thing()
+            kept = [weakref.ref(value), weakref.ref(thing)]
+            traced(value, thing)
+            del value, thing
+            assert [reference() for reference in kept] == [None, None]
+    finally:
+        gc.enable()
+    assert traced.stats()["records"] == 1 + breaks
 
 
 def test_a_handler_around_a_break_sees_nothing(capsys):
