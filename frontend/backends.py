@@ -116,7 +116,7 @@ def compile_captured(
                 if isinstance(node.target, kind):
                     raise LeftToTorchError(reason, node.target.__name__)
     if not graph.trains or backend.differentiates:
-        return backend.compile(graph.module, graph.examples)
+        return backend.compile(graph.module, list(graph.examples))
     if any(bodies_of(node) for node in graph.module.graph.nodes):
         raise LeftToTorchError("training-graph", "a branch on the value of a tensor")
     # Torch's tracing of gradients takes long to import.

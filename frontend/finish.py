@@ -62,7 +62,7 @@ class Capture:
     @property
     def example_inputs(self) -> list[torch.Tensor]:
         """The tensors that the graph read in the run."""
-        return self.graph.examples
+        return list(self.graph.examples)
 
 
 def _settle(session: Session, recorder: OperatorRecorder) -> Settled | None:

@@ -31,6 +31,7 @@ class OperatorGraph:
         scalars: Numbers that it takes behind the tensors.
         effects: Whether it writes tensors or consumes random numbers.
         repeatable: Whether running it changes nothing, not even random generators.
+        examples: The tensors that it read in the run.
     """
 
     module: fx.GraphModule
@@ -41,11 +42,7 @@ class OperatorGraph:
     scalars: tuple[Expression, ...] = ()
     effects: bool = False
     repeatable: bool = False
-
-    @property
-    def examples(self) -> list[torch.Tensor]:
-        """The tensors that the graph read in the run."""
-        return [item.node.obj for item in self.inputs]
+    examples: tuple[torch.Tensor, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -107,6 +104,7 @@ def build_graph(
         tuple(numbers),
         effects=has_effects(recorder.graph),
         repeatable=not recorder.written and not recorder.tensors.draws,
+        examples=tuple(item.node.obj for item in inputs),
     )
 
 

@@ -64,7 +64,7 @@ def plan_training(graph: OperatorGraph) -> TrainingPlan:
         raise refusals.AUTOCAST.at("the graph")
     if torch.is_anomaly_enabled():
         raise refusals.ANOMALY.at("the graph")
-    inputs = graph.examples
+    inputs = list(graph.examples)
     halves = None
     with _without_hooks():
         facts = observe_training(graph.module, inputs)

@@ -313,6 +313,20 @@ def test_a_variable_lives_at_least_to_the_end_of_its_frame(capsys):
     assert traced.stats()["hits"] >= 6, traced.explain()
 
 
+def test_a_backend_gets_the_inputs_of_each_part(capsys):
+    shapes = []
+
+    def backend(module, inputs):
+        shapes.append([tuple(tensor.shape) for tensor in inputs])
+        return module.forward
+
+    traced = trace(in_place, backend=backend)
+    for _ in range(3):
+        assert repr(traced(x.clone())) == repr(in_place(x.clone()))
+    assert shapes == [[(2, 3)], [(3,), (2, 3)]], traced.explain()
+    assert not any(record.breaks for record in traced.records), traced.explain()
+
+
 @pytest.mark.parametrize("breaks", [False, True])
 def test_a_recorded_call_keeps_nothing_of_the_program(breaks):
     class Thing:

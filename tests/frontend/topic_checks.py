@@ -34,6 +34,25 @@ def agree(left: Any, right: Any) -> bool:
     return bool(left == right)
 
 
+def count_parts(
+    target: Traced,
+    misses: int,
+    hits: int,
+    records: int,
+    expected: Any,
+    *args: Any,
+) -> None:
+    """Call once; check the result, and how many parts were recorded and answered."""
+    before = target.stats()
+    result = target(*args)
+    after = target.stats()
+    assert agree(result, expected), (result, expected, target.explain())
+    found = after["misses"] - before["misses"], after["hits"] - before["hits"]
+    assert found == (misses, hits), target.explain(recompiles=True)
+    assert after["graphs"] - before["graphs"] == misses, target.explain()
+    assert after["records"] == records, target.explain()
+
+
 def run_and_check(
     target: Traced,
     outcomes: Sequence[str],
