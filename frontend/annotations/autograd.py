@@ -21,9 +21,11 @@ from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.operators.targets import CustomFunction
 from magweld.frontend.rules.functions import note_class, register_function
 from magweld.frontend.state.mro import class_dict
+from magweld.frontend.state.refgraph import RefGraph
 
 if TYPE_CHECKING:
     from magweld.frontend.monitor.observer import Observer
+    from magweld.frontend.monitor.session import Session
 
 
 def _apply(observer: Observer, call: NativeCall) -> None:
@@ -73,28 +75,38 @@ def _record_operator(observer: Observer, call: NativeCall) -> None:
 
     A hit calls the class again, so that its backward is the user's. What the forward
     function reads is observed and guarded, but it must not change anything: a hit would
-    do so twice. Nothing may have been changed before it either, since effects are
+    do so twice. It must not use what was changed before it either, since effects are
     repeated after the graph.
     """
     cls, *args = call.args
-    _require_no_effects(observer, "state was written before")
+    session = observer.session
+    session.graph.choices.sealed = _written(session.graph)
+    before = _effects(session)
     target = CustomFunction(cls)
-    observer.session.operators.open(target, tuple(args), call.kwargs, watched=True)
+    session.operators.open(target, tuple(args), call.kwargs, watched=True)
     observer.awaits_operator = call.name
-    observer.after = _close
+
+    def close(observer: Observer, stack: list[Any]) -> None:
+        observer.constructing = None
+        observer.awaits_operator = ""
+        session.graph.choices.sealed = frozenset()
+        if _effects(session) != before:
+            raise StopRecordingError("custom-function", "forward writes state")
+        session.operators.close(stack[-1])
+
+    observer.after = close
 
 
-def _close(observer: Observer, stack: list[Any]) -> None:
-    observer.constructing = None
-    observer.awaits_operator = ""
-    _require_no_effects(observer, "forward writes state")
-    observer.session.operators.close(stack[-1])
+def _written(graph: RefGraph) -> frozenset[int]:
+    """Return the ids of the objects from before the run that it has changed."""
+    slots = (key for key, _ in graph.slot_snapshots)
+    return frozenset([*graph.snapshots, *slots, *(id(n.obj) for n in graph.advances)])
 
 
-def _require_no_effects(observer: Observer, detail: str) -> None:
-    graph = observer.session.graph
-    if graph.snapshots or graph.slot_snapshots:
-        raise StopRecordingError("custom-function", detail)
+def _effects(session: Session) -> tuple[Any, ...]:
+    graph = session.graph
+    done = (len(graph.advances), len(graph.draws), len(session.effects))
+    return (_written(graph), *done)
 
 
 _KEEPS: Final = Annotation(rest=Use.KEEP)

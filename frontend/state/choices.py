@@ -17,11 +17,22 @@ class Choices:
     Attributes:
         merged: Ids of tensors that stand for one of two, by the value of a third.
         check_write: Asked before the run changes an object, if anything is to ask.
+        sealed: Ids of objects that must not be used now.
     """
 
     def __init__(self) -> None:
         self.merged: set[int] = set()
         self.check_write: Callable[[Node], None] | None = None
+        self.sealed: frozenset[int] = frozenset()
+
+    def check_sealed(self, obj: Any) -> None:
+        """Refuse to use an object of which another run would find another content.
+
+        Raises:
+            StopRecordingError: It is one of those.
+        """
+        if id(obj) in self.sealed:
+            raise StopRecordingError("custom-function", "forward uses written state")
 
     def check_identity(self, left: Any, right: Any) -> None:
         """Refuse to compare a tensor that a branch chose with another by `is`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, auto
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 
@@ -113,3 +113,21 @@ class Edge:
     target: Node | None
     first: bool
     where: Where | None
+
+
+_FUNCTION_PARTS = frozenset({Kind.DEFAULTS, Kind.KWDEFAULTS, Kind.CLOSURE})
+
+
+def is_fixed(container: Node, kind: Kind, value: Any) -> bool:
+    """Return whether the identity of `value` is guarded, so a record may hold it.
+
+    Classes, module namespaces and the functions in them live as long as the program;
+    what an argument reaches is guarded by type and path instead.
+    """
+    if kind in (Kind.CODE, Kind.CLASS_ATTRIBUTE):
+        return True
+    if not container.constant:
+        return False
+    if kind is Kind.ITEM:
+        return type(value) is FunctionType
+    return kind in _FUNCTION_PARTS

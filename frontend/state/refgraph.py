@@ -14,7 +14,7 @@ from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.state.choices import Choices
 from magweld.frontend.state.draws import Draw
 from magweld.frontend.state.mro import ABSENT, find_in_mro
-from magweld.frontend.state.nodes import Edge, Kind, Node, Where
+from magweld.frontend.state.nodes import Edge, Kind, Node, Where, is_fixed
 from magweld.frontend.state.values import is_identity, is_scalar, same_scalar
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class RefGraph:
         members: External objects compared by identity in one container.
         snapshots: Content of external containers before the first write.
         advances: Iterators from before the run, once for each time one was advanced.
-        steps: How often each iterator from before the run was asked for an item.
+        steps: How often each of them was asked for an item.
         slot_snapshots: Values in slots and of names in classes before the first write.
         class_names: Names that were written to some class.
         set_states: Elements of external sets before each write.
@@ -75,6 +75,8 @@ class RefGraph:
         Raises:
             StopRecordingError: Nothing explains where the object comes from.
         """
+        if self.choices.sealed:
+            self.choices.check_sealed(obj)
         node = self.nodes.get(id(obj))
         if node is not None:
             return node
@@ -138,6 +140,8 @@ class RefGraph:
         Raises:
             StopRecordingError: The value differs from what was read there before.
         """
+        if self.choices.sealed:
+            self.choices.check_sealed(container.obj)
         if container.owned or (kind in _KEYED and key in container.written):
             self.adopt(value)
         else:
@@ -241,7 +245,7 @@ class RefGraph:
         if value is ABSENT or is_scalar(value) or fixed:
             return Edge(container, kind, key, value, None, False, self.locate())
         target = self.nodes.get(id(value))
-        if is_identity(value) or (target is None and _is_fixed(container, kind, value)):
+        if is_identity(value) or (target is None and is_fixed(container, kind, value)):
             target = target or self.constant(value)
             if target.constant:
                 return Edge(container, kind, key, value, None, False, self.locate())
@@ -272,23 +276,6 @@ _VALUE_KINDS = frozenset(
 
 # Reads that a write to one key of the container makes unnecessary.
 _KEYED = frozenset({Kind.ITEM, Kind.SLOT, Kind.CLASS_ATTRIBUTE, Kind.QUERY})
-
-_FUNCTION_PARTS = frozenset({Kind.DEFAULTS, Kind.KWDEFAULTS, Kind.CLOSURE})
-
-
-def _is_fixed(container: Node, kind: Kind, value: Any) -> bool:
-    """Return whether the identity of `value` is guarded, so a record may hold it.
-
-    Classes, module namespaces and the functions in them live as long as the program;
-    what an argument reaches is guarded by type and path instead.
-    """
-    if kind in (Kind.CODE, Kind.CLASS_ATTRIBUTE):
-        return True
-    if not container.constant:
-        return False
-    if kind is Kind.ITEM:
-        return type(value) is FunctionType
-    return kind in _FUNCTION_PARTS
 
 
 def slot_of(obj: Any, kind: Kind, key: Any) -> tuple[int, Kind, Any]:

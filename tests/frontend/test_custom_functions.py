@@ -88,6 +88,17 @@ class Logs(Function):
         return gradient * 2
 
 
+class Prints(Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        print("forward")
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return gradient * 2
+
+
 class Looks(Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -150,7 +161,7 @@ def test_a_patched_forward_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.testing.assert_close(traced(x), x - 1)
 
 
-@pytest.mark.parametrize("function", [Logs, Looks, InPlace])
+@pytest.mark.parametrize("function", [Logs, Prints, Looks, InPlace])
 def test_forward_that_does_more_than_compute_is_refused(function: Any) -> None:
     LOG.clear()
     traced = agree(lambda x: function.apply(x * 2), leaf(3), hits=0)
@@ -168,6 +179,26 @@ def test_state_that_was_written_before_is_refused() -> None:
     finally:
         SCALE[0] = 2.0
     assert traced.breaks[0].id == "custom-function"
+
+
+def test_other_state_may_be_written_before_and_behind() -> None:
+    notes: dict[str, Any] = {}
+
+    def function(x: Tensor) -> Tensor:
+        notes["before"] = x.shape[0]
+        y = Reads.apply(x)
+        notes["behind"] = y
+        return Loud.apply(y, 2.0)
+
+    agree(function, leaf(3), hits=2)
+    assert list(notes) == ["before", "behind"]
+
+
+def test_text_of_forward_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    traced = trace(lambda x: Prints.apply(x), backend="eager")
+    for _ in range(3):
+        traced(leaf(3))
+        assert capsys.readouterr().out == "forward\n"
 
 
 @pytest.mark.parametrize("grad", [True, False])
