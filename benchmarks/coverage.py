@@ -13,7 +13,8 @@ equal inputs, and with fresh inputs of the same shape. It is
 With `--by magweld torch.compile` each case is also run through torch.compile, whose
 graphs then run by torch as well. Each case runs in a forked process. Results are
 appended to a file of JSON lines as they come, so a run that was interrupted goes on
-where it ended; at the end the tables are printed and a report is written beside it.
+where it ended; at the end the tables are printed, and written beside it as JSON and as
+text.
 
     python benchmarks/coverage.py --by magweld torch.compile -j 2
     python benchmarks/coverage.py --suite transformers --only bert gpt2 --fresh
@@ -36,7 +37,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
 import torchvision_schemas
 from coverage_check import Case, Dynamo, FrontEnd, Magweld, check
 from coverage_pool import Job, Limits, Row, run_all
-from coverage_tables import reason, show, summary
+from coverage_tables import markdown, reason, show, summary
 from reporting import write_report
 
 HERE = Path(__file__).resolve().parent
@@ -129,6 +130,8 @@ def main() -> None:
             print(label, row["result"], row["seconds"], reason(row), flush=True)
     show(rows)
     write_report(options.o.with_suffix(".json"), 1, summary(rows))
+    title = f"Coverage, torch {torch.__version__}, backend {options.backend}"
+    options.o.with_suffix(".md").write_text(markdown(rows, title))
 
 
 if __name__ == "__main__":

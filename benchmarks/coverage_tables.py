@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import re
 from typing import Any
 
 from rich.console import Console
@@ -10,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 Row = dict[str, Any]
+_PACKAGES = re.compile(r"/\S*/site-packages/")  # where they are on this machine
 _ORDER = ("full", "settled", "broken", "wrong", "error", "eager")
 
 
@@ -20,7 +22,7 @@ def reason(row: Row) -> str:
         for item in row.get("breaks", ())
     ]
     why = [row["why"]] if row.get("why") else []
-    return " | ".join([*why, *texts, *row.get("miss", ())])
+    return _PACKAGES.sub("", " | ".join([*why, *texts, *row.get("miss", ())]))
 
 
 def _groups(rows: list[Row]) -> dict[tuple[str, str], list[Row]]:
@@ -76,3 +78,27 @@ def show(rows: list[Row]) -> None:
         full, ids = str(part["architectures_full"]), str(part["breaks"])
         counts.add_row(part["suite"], part["by"], str(part["cases"]), *cells, full, ids)
     console.print(counts)
+
+
+def _line(*cells: Any) -> str:
+    texts = [str(cell).replace("|", "/").replace("\n", " ") for cell in cells]
+    return f"| {' | '.join(texts)} |"
+
+
+def markdown(rows: list[Row], title: str) -> str:
+    """Return the tables as text: counts, what is not full and why, what is full."""
+    parts = summary(rows)
+    head = ("suite", "by", "cases", *_ORDER, "architectures full")
+    lines = [f"# {title}", "", _line(*head), _line(*["---"] * len(head))]
+    for part in parts:
+        cells = [part["counts"][name] for name in _ORDER]
+        names = (part["suite"], part["by"], part["cases"])
+        lines.append(_line(*names, *cells, part["architectures_full"]))
+    lines += ["", _line("not full", "by", "reason"), _line(*["---"] * 3)]
+    for part in parts:
+        for family, why in part["not_full"].items():
+            lines.append(_line(family, part["by"], why))
+    for (suite, by), group in _groups(rows).items():
+        full = sorted(row["family"] for row in group if row["result"] == "full")
+        lines += ["", f"Full, {suite}, {by}: {', '.join(full)}."]
+    return "\n".join(lines) + "\n"

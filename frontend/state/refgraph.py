@@ -90,8 +90,8 @@ class RefGraph:
             return None
         node = self.nodes.get(id(obj))
         if node is None:
-            # A plain object that nothing has led to is new.
-            known = is_identity(obj) and type(obj) is not object
+            # An object of these types that nothing has led to is new.
+            known = is_identity(obj) and type(obj) not in _MADE
             node = self._node(obj, external=known)
             node.constant = known
         return node
@@ -268,6 +268,8 @@ class RefGraph:
         if not same:
             raise StopRecordingError("read-after-write", str(known.key))
 
+
+_MADE = (object, property, staticmethod, classmethod)
 
 # Reads whose result is a value made for the purpose, compared as a whole.
 _VALUE_KINDS = frozenset(

@@ -145,6 +145,20 @@ def test_change_from_outside_is_noticed():
     assert base.scale == 3.0
 
 
+def test_property_that_holds_a_value_of_the_call():
+    class Store:
+        scale = 2.0
+
+    def program(x, factor):
+        Store.extra = property(lambda self: self.scale * factor)
+        return x * Store().extra
+
+    traced = trace(program, backend="eager", dynamic={"factor": True})
+    for factor in (1, 1, 2, 3, 3, 4):
+        assert torch.equal(traced(X, factor), X * 2.0 * factor)
+        assert Store().extra == 2.0 * factor
+
+
 def test_entry_in_between_is_noticed():
     class Base:
         scale = 2.0
