@@ -17,7 +17,11 @@ from torch.utils._python_dispatch import _disable_current_modes
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.guards.derive import Arguments, derive_guards
 from magweld.frontend.guards.guard import GuardProgram
-from magweld.frontend.guards.torch_state import autocast_of, torch_state
+from magweld.frontend.guards.torch_state import (
+    autocast_of,
+    torch_state,
+    without_autocast,
+)
 from magweld.frontend.lifting.expressions import text_of
 from magweld.frontend.lifting.mock import Lifted
 from magweld.frontend.lifting.recorder import LiftingRecorder
@@ -123,9 +127,11 @@ def finish(
     ]
     conditions = [] if settled is None else settled.conditions
     dims = {} if settled is None else settled.dims
-    program = derive_guards(
-        session.graph, recorder, arguments, state, fetched, conditions, dims
-    )
+    # The steps of the graph switch autocast; the guards are for the entry.
+    with autocast_as(autocast_of(state)):
+        program = derive_guards(
+            session.graph, recorder, arguments, state, fetched, conditions, dims
+        )
     known = session.graph
     writes = known.snapshots or known.slot_snapshots or known.advances or known.draws
     if not writes and not recorder.written and now == state:
@@ -145,7 +151,7 @@ def finish(
 
 def _switch_modes(mock: Mock, before: tuple[Any, ...], now: tuple[Any, ...]) -> Mock:
     """Return a mock that leaves the program in the modes of torch that it is in."""
-    if before[1:] != now[1:]:
+    if without_autocast(before)[1:] != without_autocast(now)[1:]:
         raise StopRecordingError("result-object", "a mode of torch that is open")
     # A backend may have no use for the switches of the gradient mode in the graph.
     switch = Call(torch._C._set_grad_enabled, Constant(now[0]))
@@ -164,8 +170,7 @@ def finish_early(
     Raises:
         StopRecordingError: Something cannot be guarded or repeated.
     """
-    # The steps of the graph switch autocast; the guards are for the entry.
-    with _outside_of_modes(), autocast_as(autocast_of(state)):
+    with _outside_of_modes():
         _check_origins(session.graph, recorder, values)
         return finish(session, recorder, arguments, state, values, unfinished=True)
 

@@ -32,6 +32,11 @@ def autocast_of(state: tuple[Any, ...]) -> tuple[Any, ...]:
     return state[3:7]
 
 
+def without_autocast(state: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the modes without what they say of autocast."""
+    return state[:3] + state[7:]
+
+
 def torch_state() -> tuple[Any, ...]:
     """Return the modes of torch that decide about operators and their results."""
     return (

@@ -132,6 +132,25 @@ def test_mode_on_entry_is_guarded():
     assert found[1].dtype is HALF
 
 
+def test_mode_that_stays_on():
+    def program(x):
+        torch.set_autocast_dtype("cpu", HALF)
+        torch.set_autocast_enabled("cpu", True)
+        return x @ x.t()
+
+    traced = trace(program, backend="eager")
+    before = torch.get_autocast_dtype("cpu")
+    try:
+        for _ in range(3):
+            assert traced(torch.ones(2, 2)).dtype is HALF
+            assert torch.is_autocast_enabled("cpu")
+            torch.set_autocast_enabled("cpu", False)
+    finally:
+        torch.set_autocast_enabled("cpu", False)
+        torch.set_autocast_dtype("cpu", before)
+    assert traced.stats()["hits"] == 2
+
+
 def test_truth_of_a_tensor_inside():
     def program(model, x):
         with torch.autocast("cpu", dtype=HALF):
