@@ -12,7 +12,7 @@ import torch
 from magweld.frontend.annotations.model import Entry, NativeCall, Rule
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.rules.protocols import read_value
-from magweld.frontend.state.draws import Draw, Generator
+from magweld.frontend.state.draws import Draw, Generator, Holding
 from magweld.frontend.state.mro import class_dict, find_in_mro
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _draw(name: str) -> Rule:
             draw = Draw(generator, function, *kept, value, where)
             graph.draws.append(draw)
             if type(value) is float:
-                observer.drawn = (draw, len(stack) - 1)
+                observer.drawn += (Holding(draw, len(stack) - 1),)
 
         observer.session.quiet = observer
         observer.after = note
@@ -85,6 +85,7 @@ _STATE: Final = ("seed", "getstate", "setstate")
 
 RANDOMNESS: Final[tuple[tuple[Any, Entry], ...]] = (
     *((class_dict(_NATIVE)[name], _draw(name)) for name in _DRAWS),
+    (find_in_mro(random.Random, "uniform"), _draw("uniform")),
     *((find_in_mro(random.Random, name), _refuse) for name in _STATE),
     *((find_in_mro(_NATIVE, name), _refuse) for name in _STATE),
     *(

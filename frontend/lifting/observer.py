@@ -13,6 +13,7 @@ from magweld.frontend.lifting.mock import Lifted
 from magweld.frontend.lifting.sources import Slot
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.monitor.drawn import followed
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.state.nodes import Node
 
@@ -189,6 +190,8 @@ class LiftingObserver(Observer):
         self._finish(stack, raised)
         self.previous = row
         self.calls_native = False
+        if self.drawn:
+            self.drawn = followed(self.drawn, row, self.code)
         self._begin(row, stack)
 
     def _begin(self, row: Row, stack: list[Any]) -> None:

@@ -143,6 +143,17 @@ def variadic_names(code: CodeType) -> tuple[str, ...]:
     return code.co_varnames[start : start + count]
 
 
+# Names by which code gets at its own frame: then every variable counts as read.
+_FRAME_NAMES: Final = frozenset(
+    {"_getframe", "currentframe", "dir", "eval", "exec", "locals", "stack", "vars"}
+)
+
+
+def looks_at_frames(code: CodeType) -> bool:
+    """Return whether code may read variables other than by its instructions."""
+    return not _FRAME_NAMES.isdisjoint(code.co_names)
+
+
 class Flow:
     """Control flow of a code object."""
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from inspect import CO_GENERATOR
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.monitor.drawn import ended, followed
 from magweld.frontend.monitor.entry import call_entry
-from magweld.frontend.state.draws import Draw
+from magweld.frontend.state.draws import Holding
 from magweld.frontend.state.nodes import Where
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Observer:
         constructing: Class whose instance the current call makes.
         anchor: The user's instruction that led here, when this is library code.
         testing: Tensor whose truth the current instruction tests.
-        drawn: A random number that nothing but the value stack holds, and its place.
+        drawn: Random numbers that nothing but this frame holds, and where.
     """
 
     __slots__ = (
@@ -79,7 +80,7 @@ class Observer:
         self.function: Any = None
         self.anchor: Where | None = None
         self.testing: Any = None
-        self.drawn: tuple[Draw, int] | None = None
+        self.drawn: tuple[Holding, ...] = ()
 
     def observe(self, frame: FrameType, offset: int) -> None:
         """Handle the event before the instruction at `offset`; never raises."""
@@ -119,9 +120,14 @@ class Observer:
         self.calls_native = False
         if control is not None and control.scopes:
             control.arrive(self, row)
-        if self.drawn is not None and not _keeps(row, self.drawn[1]):
-            self.drawn = None
+        if self.drawn:
+            self.drawn = followed(self.drawn, row, self.code)
         self.handle(row, stack)
+
+    def end(self) -> None:
+        """Take note that the frame has come to its end."""
+        if self.drawn and self.previous is not None:
+            ended(self.drawn, self.previous)
 
     def handle(self, row: Row, stack: list[Any]) -> None:
         """Apply the rule of an instruction; where it refuses, the recording ends."""
@@ -163,7 +169,7 @@ class Observer:
         self.after = None
         self.constructing = None
         self.keyword_names = ()
-        self.drawn = None
+        self.drawn = ()
         if awaited:
             raise StopRecordingError("operator-raised", awaited)
 
@@ -187,23 +193,3 @@ class Observer:
         if self.code is call_entry.__code__:
             return None
         return Where(self.code, self.previous.offset)
-
-
-def _keeps(row: Row, place: int) -> bool:
-    """Return whether an instruction leaves the value at a place of the stack alone."""
-    if row.opname == "COMPARE_OP":
-        return True  # its rule looks for the number
-    taken = _TAKEN.get(row.opname)
-    return taken is not None and row.depth - taken > place
-
-
-# How many values these take from the stack; all others may take any.
-_TAKEN: Final = {
-    "BINARY_OP": 2,
-    "BINARY_SUBSCR": 2,
-    "LOAD_ATTR": 1,
-    "LOAD_CONST": 0,
-    "LOAD_DEREF": 0,
-    "LOAD_FAST": 0,
-    "LOAD_GLOBAL": 0,
-}

@@ -221,6 +221,9 @@ class Session:
     def run_aside(self, call: Callable[[], Any]) -> None:
         """Call a function whose frames may end unobserved, and forget them."""
         active, quiet = list(self._active), self.quiet
+        for observer in active:
+            # Variables are read behind its back.
+            observer.drawn = ()
         try:
             call()
         finally:
@@ -279,6 +282,7 @@ class Session:
         if self.stopped is None:
             self._check_end(observer)
         if not observer.is_suspended:
+            observer.end()
             self._forget(observer)
 
     def _forget(self, observer: Observer) -> None:

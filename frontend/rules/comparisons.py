@@ -48,7 +48,7 @@ COMPARISONS: Final = {
 
 def compare_op(observer: Observer, row: Row, stack: list[Any]) -> None:
     """COMPARE_OP."""
-    if observer.drawn is not None:
+    if observer.drawn:
         note_decision(observer, row.argval, stack)
     compare(observer, row.argval, stack[-2], stack[-1])
 

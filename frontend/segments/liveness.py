@@ -9,7 +9,7 @@ from enum import Enum, auto
 from types import CodeType
 from typing import Final, NamedTuple
 
-from magweld.frontend.monitor.code_table import Flow, effect
+from magweld.frontend.monitor.code_table import Flow, effect, looks_at_frames
 
 _READS: Final = frozenset(
     {
@@ -22,10 +22,6 @@ _READS: Final = frozenset(
         "LOAD_FAST_CHECK",
         "STORE_DEREF",
     }
-)
-# Names by which code gets at its own frame: then every variable counts as read.
-_FRAME_NAMES: Final = frozenset(
-    {"_getframe", "currentframe", "dir", "eval", "exec", "locals", "stack", "vars"}
 )
 
 
@@ -105,7 +101,7 @@ def _before(instruction: dis.Instruction, after: frozenset[int]) -> frozenset[in
 
 
 def _always_live(code: CodeType) -> frozenset[int]:
-    if _FRAME_NAMES.intersection(code.co_names):
+    if looks_at_frames(code):
         return frozenset(range(slot_count(code)))
     names = slot_names(code)
     if "super" not in code.co_names:

@@ -34,7 +34,8 @@ class Draw:
         kwargs: Keyword arguments.
         value: What it gave.
         where: The user's instruction.
-        decides: A comparison that is the only use of the number, and its outcome.
+        decisions: Comparisons with the number, and their outcomes.
+        exact: Whether it is used in another way, too, or may still be.
     """
 
     generator: Generator
@@ -43,24 +44,47 @@ class Draw:
     kwargs: dict[str, Any]
     value: Any
     where: Any
-    decides: tuple[Callable[[Any], Any], Any] | None = None
+    decisions: list[tuple[Callable[[Any], Any], Any]] = field(default_factory=list)
+    exact: bool = True
 
     def decide(self, symbol: str, other: Any, reflected: bool) -> None:
-        """Take note that the number is only compared, with `other`."""
+        """Take note that the number was compared with `other`."""
         compare = COMPARISONS[symbol]
 
         def test(value: Any) -> Any:
             return compare(other, value) if reflected else compare(value, other)
 
-        self.decides = (test, test(self.value))
+        self.decisions.append((test, test(self.value)))
 
     def repeats(self) -> bool:
         """Draw again; return whether the same comes out."""
         value = self.function(*self.args, **self.kwargs)
-        if self.decides is not None:
-            test, outcome = self.decides
-            return test(value) is outcome
-        return _same(value, self.value)
+        if self.exact:
+            return _same(value, self.value)
+        decided = (test(value) is outcome for test, outcome in self.decisions)
+        return type(value) is type(self.value) and all(decided)
+
+
+@dataclass(frozen=True)
+class Holding:
+    """The places of a frame that hold a drawn number, as far as it was followed.
+
+    Attributes:
+        draw: The draw.
+        place: Position of the value stack.
+        slot: Number of a local variable.
+    """
+
+    draw: Draw
+    place: int | None
+    slot: int | None = None
+
+    def at(self, place: int | None, slot: int | None) -> tuple[Holding, ...]:
+        """Return where the number is now; nowhere, when nothing can use it any more."""
+        if place is None and slot is None:
+            self.draw.exact = False
+            return ()
+        return (Holding(self.draw, place, slot),)
 
 
 COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import zlib
 
 import numpy as np
 import pytest
@@ -91,6 +92,120 @@ def test_the_limit_of_a_decision_is_guarded(monkeypatch):
     monkeypatch.setitem(LIMITS, "low", 0.0)
     random.seed(1)
     assert torch.equal(traced(X), X * 3.0)
+
+
+def decides_later(x):
+    number = random.uniform(0, 1)
+    other = random.random()
+    for _ in range(2):
+        y = x * 2.0 if number < LIMITS["low"] else x * 3.0
+    return y + 1.0 if other < 0.5 else y
+
+
+def is_thrown_away(x):
+    number = random.uniform(0, 1)
+    if x.shape[0] > 5:
+        x = x * number
+    number = 2.0
+    random.random()
+    return x + number
+
+
+def is_left_in_variables(x):
+    def inner(y):
+        number = random.random()
+        other = random.random()
+        if y is None:
+            return number + other
+        return x * 2.0
+
+    return inner(x) + inner(x)
+
+
+@pytest.mark.parametrize(
+    ("program", "records"),
+    [(decides_later, 4), (is_thrown_away, 1), (is_left_in_variables, 1)],
+)
+@pytest.mark.parametrize("options", [{}, {"dynamic": {"x": (0,)}}])
+def test_numbers_in_variables(program, records, options):
+    found = outcomes(program, range(16), **options)
+    assert found.count(False) == records
+
+
+def test_a_number_is_compared_with_one_that_is_lifted():
+    def program(x, rate):
+        number = random.random()
+        return x * 2.0 if number < rate else x * 3.0
+
+    traced = trace(program, backend="eager", dynamic={"rate": True})
+    for seed in range(20):
+        for rate in (0.3, 0.5, 0.7):
+            random.seed(seed)
+            mine = traced(X, rate)
+            random.seed(seed)
+            assert torch.equal(mine, program(X, rate)), traced.explain()
+
+
+def used_in_a_call(x):
+    number = random.random()
+    return torch.mul(x, number)
+
+
+def used_in_the_other_way(x):
+    number = random.random()
+    if (x * number).sum() > 100.0:
+        return x * number
+    return x + 1.0
+
+
+def only_used_in_the_other_way(x):
+    number = random.random()
+    return x * number if x.sum() > 100.0 else x + 1.0
+
+
+def copied(x):
+    number = random.random()
+    other = number
+    return x if number < 2.0 else x + 1.0, x * other
+
+
+def seen_as_local(x):
+    number = random.random()
+    return x * locals()["number"]
+
+
+def behind_a_break(x):
+    number = random.random()
+    y = x + 1.0 if number < 2.0 else x
+    zlib.crc32(b"")
+    return y * number
+
+
+def raised(x):
+    number = random.random()
+    try:
+        raise ValueError(number)
+    except ValueError as error:
+        return x * error.args[0]
+
+
+USES = [
+    *(used_in_a_call, used_in_the_other_way, only_used_in_the_other_way, copied),
+    *(seen_as_local, behind_a_break, raised),
+]
+
+
+@pytest.mark.parametrize("options", [{}, {"dynamic": {"x": (0,)}}])
+@pytest.mark.parametrize("program", USES, ids=lambda p: p.__name__)
+def test_uses_of_numbers_in_variables(program, options):
+    traced = trace(program, backend="eager", **options)
+    for scale in (1.0, 100.0, 1.0, 100.0):
+        for seed in (1, 2, 1):
+            random.seed(seed)
+            mine = traced(X * scale)
+            random.seed(seed)
+            theirs = program(X * scale)
+            assert repr(mine) == repr(theirs), traced.explain()
 
 
 def decides_and_uses(x):

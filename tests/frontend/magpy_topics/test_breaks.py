@@ -297,7 +297,8 @@ class Bart(nn.Module):
         states = ()
         for layer in self.layers:
             states = (*states, x)
-            if self.training and random.random() < self.drop:
+            chance = random.uniform(0, 1)
+            if self.training and chance < self.drop:
                 continue
             x = layer(x, mask)[0]
         return tuple(v for v in (x, states) if v is not None)
@@ -319,7 +320,7 @@ def test_layers_left_out_by_chance():
         assert agree(target(tokens), expected), target.explain()
         assert random.random() == after
         random.seed(seed)
-        patterns.add(tuple(random.random() < 0.5 for _ in range(2)))
+        patterns.add(tuple(random.uniform(0, 1) < 0.5 for _ in range(2)))
     # One for each choice of layers, and the one from before.
     assert target.stats()["records"] == 1 + len(patterns) == 5, target.explain()
     assert target.stats()["breaks"] == 0
