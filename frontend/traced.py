@@ -28,8 +28,8 @@ from magweld.frontend.making import RecordMaker
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.record import GraphFailedError, Record
 from magweld.frontend.segments.form import Suspended
-from magweld.frontend.segments.program import Call, Program, Rest
-from magweld.frontend.segments.store import Segment, Segments
+from magweld.frontend.segments.program import Call, Program
+from magweld.frontend.segments.store import Segments
 
 # Calls without a fitting record that `explain(recompiles=True)` remembers.
 MAX_RECOMPILES = 32
@@ -207,28 +207,34 @@ class Traced:
             rest = self._segments.rest(behind)
             if segment is None or below_modes():
                 return rest.run()
-            answer = self._answer(segment, rest)
+            answer = self._answer(segment.cache, rest, behind.values, {})
             if type(answer) is not Suspended:
                 return answer
             program = answer
 
-    def _answer(self, segment: Segment, rest: Rest) -> Suspended | Any:
-        """Return where the program has got to, or its result when it has ended."""
+    def _answer(
+        self,
+        cache: RecordCache,
+        program: Program,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Suspended | Any:
+        """Return where a program has got to, or its result when it has ended."""
         failures = []
-        for record in segment.cache.records:
-            verdict = record.program.check(rest.suspended.values, {})
+        for record in cache.records:
+            verdict = record.program.check(args, kwargs)
             if type(verdict) is not list:
                 failures.append((record, verdict))
                 continue
-            self._note_hit(segment.cache, record)
+            self._note_hit(cache, record)
             try:
                 result = record.run(verdict)
             except LiftedGraphError:
-                return rest.run()
+                return program.run()
             except GraphFailedError as error:
-                return self._run_instead(rest, str(error))
+                return self._run_instead(program, str(error))
             return result if record.ends is None else Suspended(record.ends, result)
-        return self._miss(segment.cache, rest, failures)
+        return self._miss(cache, program, failures)
 
     def _miss(self, cache: RecordCache, program: Program, failures: list[Any]) -> Any:
         self._count("misses")

@@ -12,10 +12,10 @@ from typing import Any, Protocol
 from magweld.diagnostics import MagweldError
 from magweld.frontend.differential.compare import compare
 from magweld.frontend.differential.describe import Description, Difference, Walk
+from magweld.frontend.differential.process import generator_states
 from magweld.frontend.differential.snapshot import (
     CannotRestoreError,
     Snapshot,
-    generator_states,
 )
 from magweld.frontend.guards.torch_state import torch_state
 
@@ -52,6 +52,18 @@ class Ending:
         return self.result
 
 
+class EndedError(Exception):
+    """Eager did not stop where the record does; its end is that of the program."""
+
+    def __init__(self, ending: Ending) -> None:
+        super().__init__("the frames at a break cannot be left")
+        self.ending = ending
+
+
+class ElsewhereError(Exception):
+    """Eager came to another break than the record."""
+
+
 def run(call: Call) -> Ending:
     """Run a call to its end, whatever that is."""
     try:
@@ -82,7 +94,13 @@ class Roots(Protocol):
         """Return names and objects."""
 
 
-def run_checked(eager: Call, traced: Call, roots: Roots, exact: bool) -> Checked:
+def run_checked(
+    eager: Call,
+    traced: Call,
+    roots: Roots,
+    exact: bool,
+    view: Callable[[Any], Any] = lambda result: result,
+) -> Checked:
     """Run a call eagerly, put its effects back, run it traced, and compare.
 
     Args:
@@ -90,6 +108,7 @@ def run_checked(eager: Call, traced: Call, roots: Roots, exact: bool) -> Checked
         traced: The call with it.
         roots: What the call can reach: its arguments and its callable.
         exact: Whether tensors must agree bit by bit.
+        view: Returns what is compared of a result.
     """
     before = Walk(exact=exact)
     before.describe(roots())
@@ -102,27 +121,37 @@ def run_checked(eager: Call, traced: Call, roots: Roots, exact: bool) -> Checked
     # The hit prints it: one text is enough.
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(noted):
         ending = run(eager)
-    expected = _describe(ending, roots, origins, exact)
+    expected = _describe(ending, view, roots, origins, exact)
     try:
+        if isinstance(ending.error, EndedError):
+            raise CannotRestoreError(str(ending.error))
         snapshot.restore()
     except CannotRestoreError as reason:
         sys.stdout.write(printed.getvalue())
         sys.stderr.write(noted.getvalue())
-        return Checked(ending, skipped=str(reason))
+        error = ending.error
+        given = error.ending if isinstance(error, EndedError) else ending
+        return Checked(given, skipped=str(reason))
     mine = run(traced)
-    found = _describe(mine, roots, origins, exact)
+    if isinstance(ending.error, ElsewhereError):
+        return Checked(mine, skipped="the program breaks earlier than it did")
+    found = _describe(mine, view, roots, origins, exact)
     return Checked(mine, compare(expected, found, exact))
 
 
 def _describe(
-    ending: Ending, roots: Roots, origins: dict[int, int], exact: bool
+    ending: Ending,
+    view: Callable[[Any], Any],
+    roots: Roots,
+    origins: dict[int, int],
+    exact: bool,
 ) -> Description:
     error = ending.error
     raised = None if error is None else f"{type(error).__qualname__}: {error}"
     return Walk(origins, exact).describe(
         [
             ("exception", raised),
-            ("result", ending.result),
+            ("result", view(ending.result)),
             *roots(),
             ("torch state", torch_state()),
             *generator_states(),

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from magweld.frontend.differential.iterators import POSITIONED, position
 from magweld.frontend.differential.structure import (
     is_atom,
     is_library,
@@ -115,6 +116,10 @@ class Walk:
         return Item(path, kind, data, origin, joined)
 
     def _look(self, obj: Any) -> tuple[Any, list[tuple[str, Any]]]:
+        if type(obj) in POSITIONED:
+            there = position(obj)
+            parts = [] if there is None else [("sequence", there[0])]
+            return None if there is None else there[1], parts
         if not isinstance(obj, torch.Tensor):
             view = view_of(obj)
             return view.data, view.parts

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextvars
-import random
-import sys
 import types
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
@@ -12,6 +10,8 @@ from typing import Any
 
 import torch
 
+from magweld.frontend.differential.iterators import POSITIONED, Positions
+from magweld.frontend.differential.process import generators, grad_mode
 from magweld.frontend.differential.structure import (
     cell_value,
     code_names,
@@ -21,6 +21,7 @@ from magweld.frontend.differential.structure import (
     slots_of,
 )
 from magweld.frontend.differential.tensors import history, is_strided
+from magweld.frontend.guards.torch_state import torch_state
 from magweld.frontend.mock.steps import discard_attribute
 from magweld.frontend.operators.watch import storage_of
 from magweld.frontend.state.contents import builtin_base, elements, keys_of
@@ -44,10 +45,13 @@ class Snapshot:
             CannotRestoreError: One of them is an iterator or a tensor without memory
                 of its own.
         """
-        self._restores: list[Restore] = [_generators()]
+        self._modes = torch_state()
+        self._restores: list[Restore] = [generators(), grad_mode()]
         self._seen: set[int] = set()
         self._tensors: list[tuple[torch.Tensor, Any]] = []
         self._sets: list[tuple[Any, list[Any]]] = []
+        self._positions = Positions()
+        self._restores.append(self._positions.restore)
         for obj in objects:
             self._keep(obj)
 
@@ -55,9 +59,14 @@ class Snapshot:
         """Put everything back.
 
         Raises:
-            CannotRestoreError: A tensor has got other memory or another history, or
-                a set had an order that comes from what was removed from it.
+            CannotRestoreError: A tensor has got other memory or another history, an
+                iterator has come to its end, a mode of torch has changed, or a set had
+                an order that comes from what was removed from it.
         """
+        if torch_state()[1:] != self._modes[1:]:
+            raise CannotRestoreError("a mode of torch")
+        if self._positions.are_lost:
+            raise CannotRestoreError("an iterator at its end")
         for obj, before in self._sets:
             if not _same(before, elements(obj)) and list(set(before)) != before:
                 raise CannotRestoreError("a set in an order of its own")
@@ -68,9 +77,11 @@ class Snapshot:
             restore()
 
     def _keep(self, obj: Any) -> None:
-        if is_consumable(obj):
+        if type(obj) in POSITIONED:
+            self._positions.keep(obj)
+        elif is_consumable(obj):
             raise CannotRestoreError(f"an iterator, {type(obj).__qualname__}")
-        if isinstance(obj, torch.Tensor):
+        elif isinstance(obj, torch.Tensor):
             self._keep_tensor(obj)
         elif type(obj) is types.CellType:
             self._restores.append(_cell(obj))
@@ -262,31 +273,3 @@ _CONTENT: dict[Any, Callable[[Any], Restore]] = {
     list: _list,
     deque: _deque,
 }
-
-
-def _generators() -> Restore:
-    drawn, chosen = torch.get_rng_state(), random.getstate()
-    numpy: Any = sys.modules.get("numpy")
-    state = None if numpy is None else numpy.random.get_state()
-
-    def restore() -> None:
-        torch.set_rng_state(drawn)
-        random.setstate(chosen)
-        if numpy is not None:
-            numpy.random.set_state(state)
-
-    return restore
-
-
-def generator_states() -> list[tuple[str, Any]]:
-    """Return the states of all random generators as roots of a description."""
-    result: list[tuple[str, Any]] = [
-        ("torch.get_rng_state()", torch.get_rng_state()),
-        ("random.getstate()", random.getstate()),
-    ]
-    numpy: Any = sys.modules.get("numpy")
-    if numpy is not None:
-        _, keys, position, gauss, cached = numpy.random.get_state()
-        numbers = (keys.tobytes(), int(position), int(gauss), float(cached))
-        result.append(("numpy.random.get_state()", numbers))
-    return result

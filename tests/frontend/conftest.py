@@ -18,7 +18,7 @@ import torch
 from magweld.frontend.differential.check import run
 from magweld.frontend.differential.compare import compare
 from magweld.frontend.differential.describe import Description, Walk
-from magweld.frontend.differential.snapshot import generator_states
+from magweld.frontend.differential.process import generator_states
 from magweld.frontend.traced import Traced, trace
 
 # Test modules of a folder cannot import each other otherwise under importlib mode.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import zlib
 from collections import OrderedDict, deque
 
 import pytest
@@ -64,6 +65,66 @@ def test_right_hits_pass_and_effects_happen_once():
     assert len(model.log) == 3
     stats = traced.stats()
     assert (stats["checked"], stats["hits"], stats["skipped"]) == (2, 2, 0)
+
+
+def breaks_in_a_loop(x, log):
+    total = x * 2.0
+    for factor in (0.5, 2.0, 3.0):
+        total = total.mul_(factor) + 1.0
+        log.append(zlib.crc32(b"part"))
+        total = total + log[-1] % 2
+    return total, log
+
+
+def test_parts_of_a_program_with_breaks_are_compared():
+    traced = trace(breaks_in_a_loop, backend="eager", check=True)
+    for _ in range(3):
+        mine, theirs = [], []
+        expected = breaks_in_a_loop(X.clone(), theirs)
+        assert torch.equal(traced(X.clone(), mine)[0], expected[0])
+        assert mine == theirs  # a break that had run twice would have added one more
+    stats = traced.stats()
+    # The last pass of the loop ends its iterator, which cannot be put back.
+    assert stats["checked"] == stats["hits"] == 6, traced.explain()
+    assert (stats["calls"], stats["skipped"]) == (3, 2)
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_a_wrong_part_is_found(number):
+    def program(x):
+        y = x * 2.0
+        zlib.crc32(b"")
+        z = y + 1.0
+        zlib.crc32(b"")
+        return z - y
+
+    traced = trace(program, backend="eager", check=True)
+    traced(X)
+    traced(X)
+    record = traced.records[number]
+    compiled = record.compiled
+    record.compiled = lambda *inputs: tuple(t + 1.0 for t in compiled(*inputs))
+    with pytest.raises(CheckError, match="values"):
+        traced(X)
+
+
+def test_parts_behind_one_that_cannot_be_compared():
+    def program(x):
+        with torch.no_grad():
+            y = x * 2.0
+            zlib.crc32(b"")
+            y = y + 1.0
+        z = y - x
+        zlib.crc32(b"")
+        return z * y
+
+    traced = trace(program, backend="eager", check=True)
+    for _ in range(6):
+        assert torch.equal(traced(X), (X + 1.0) * (X * 2.0 + 1.0))
+    stats = traced.stats()
+    assert stats["skipped"] == 1
+    assert stats["checked"] > 2
+    assert stats["records"] == 3
 
 
 @pytest.mark.parametrize(
@@ -157,7 +218,7 @@ def test_tolerance_is_that_of_the_backend():
 
 
 def test_iterators_within_reach_are_not_checked():
-    box = [iter([1, 2])]
+    box = [zip([1, 2])]
 
     def program(x):
         return x + len(box)

@@ -28,9 +28,9 @@ def note(*values):
     return zlib.crc32(bytes(len(values))) % 7
 
 
-def repeat(program, *args, calls=CALLS):
+def repeat(program, *args, calls=CALLS, **options):
     """Call a program traced and eagerly, on equal arguments; return the traced one."""
-    traced = trace(program, backend="eager")
+    traced = trace(program, backend="eager", **options)
     for _ in range(calls):
         torch.manual_seed(5)
         mine_args = [a.clone() if isinstance(a, torch.Tensor) else a for a in args]
@@ -278,6 +278,13 @@ def test_the_first_call_records_all_parts(program, capsys):
     assert second["misses"] == first["misses"], traced.explain()
     assert second["graphs"] == first["graphs"]
     assert second["hits"] - first["hits"] == first["graphs"] + repeated
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_parts_in_the_differential_mode(program, capsys):
+    traced = repeat(program, x, calls=5, check=True)
+    stats = traced.stats()
+    assert stats["checked"] > 0 or program in (in_try, break_raises)
 
 
 class Guard:

@@ -16,7 +16,7 @@ from magweld.frontend import trace
 from magweld.frontend.differential.check import CheckError, Ending, run
 from magweld.frontend.differential.compare import compare
 from magweld.frontend.differential.describe import Description, Walk
-from magweld.frontend.differential.snapshot import generator_states
+from magweld.frontend.differential.process import generator_states
 from magweld.frontend.traced import Traced
 
 from .generate import Program, Step
