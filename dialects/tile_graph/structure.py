@@ -1,7 +1,7 @@
 """Owns what the region of an operator may hold, and reading its root operation.
 
 The root is the one operation that an operator is about. Everything else in the
-region prepares its operands: fills, pads, constants, views.
+region prepares its operands: fills, pads, slices, constants, views.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ VIEWS = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})
 _MOVES = frozenset(
     {
         "tensor.concat",
-        "tensor.extract_slice",
         "tensor.gather",
         "tensor.insert_slice",
         "tensor.scatter",
     }
 )
 # They are roots only where there is nothing else to be one, first come first.
-_SECONDARY_ROOTS = ("tensor.pad", "linalg.fill")
+_SECONDARY_ROOTS = ("tensor.extract_slice", "tensor.pad", "linalg.fill")
 _HELPERS = frozenset({"arith.constant", "tensor.empty", "tensor.cast", YIELD}) | VIEWS
 
 
@@ -37,8 +36,8 @@ def is_allowed_in_operator(name: str) -> bool:
 def root_candidates(block: ir.Block) -> list[ir.Operation]:
     """Return the operations of an operator's block that could be its root.
 
-    A valid operator has exactly one. linalg.fill and tensor.pad count only in a
-    block without any other candidate, a fill only if there is no pad either.
+    A valid operator has exactly one. Slices, pads and fills count only in a block
+    without any other candidate, in this order: a pad only if there is no slice.
     Operations on memory, which have no results, are none.
     """
     operations = [op.operation for op in block.operations if len(op.results)]

@@ -184,13 +184,13 @@ def _crossing_bytes(
         if lvl.kind is LevelKind.CACHE and lvl.capacity
     ]
     resident = max(caches, default=0) * RESIDENT_FRACTION
-    regions: dict[tuple[int, tuple[int, ...]], tuple[Access, int]] = {}
+    regions: dict[tuple[int, tuple[Interval, ...]], tuple[Access, int]] = {}
     for position, read, tensor in external_reads(group):
-        region = _sizes(read.box(tiles.boxes[position]))
+        box = read.box(tiles.boxes[position])
         moved = transaction_bytes(
-            region, read.shape, read.element_bytes, source.transaction
+            _sizes(box), read.shape, read.element_bytes, source.transaction
         )
-        regions[tensor, region] = (read, moved * tiles.grid)
+        regions[tensor, box] = (read, moved * tiles.grid)
     total = 0
     for read, streamed in regions.values():
         once = read.total_bytes <= resident

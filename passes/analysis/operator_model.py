@@ -15,9 +15,11 @@ from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.analysis.index_maps import linear_index, loop_extents
 from magweld.passes.analysis.regions import (
     Access,
+    LinearIndex,
     OperatorKind,
     OperatorModel,
 )
+from magweld.passes.analysis.slices import sliced_operand
 
 _MEMOIZED_MAPS = "linalg.memoized_indexing_maps"
 # Relative price of one scalar operation; everything else costs one.
@@ -107,13 +109,16 @@ def operator_model(operator: Any) -> OperatorModel:
     accesses = root_accesses(root)
     inputs = len(accesses) - len(root.results)
     writes = tuple(
-        Access(i, a.shape, a.element_bytes, a.index)
-        for i, a in enumerate(accesses[inputs:])
+        Access(i, _shape(result), element_bytes(result.type), _indices(map_))
+        for i, (result, map_) in enumerate(
+            zip(root.results, maps[inputs:], strict=True)
+        )
     )
     reads = tuple(a for a in accesses if a.argument >= 0)
-    extents = loop_extents(maps, [a.shape for a in accesses])
+    extents = loop_extents(maps, [_shape(value) for value in root.operands])
     parallel = _parallel(writes)
-    if extents is None or parallel is None or not all(map(_is_plain, accesses)):
+    plain = all(_is_plain(map_) for map_ in maps)
+    if extents is None or parallel is None or not plain:
         return _opaque_model(operator, name, root)
     if "indexing_maps" in root.attributes:
         # The dialect counts parallel dimensions by loops where an operation states
@@ -160,9 +165,12 @@ def _opaque_model(operator: Any, name: str, root: Any) -> OperatorModel:
 
 
 def _hides_inputs(operator: Any, root: Any) -> bool:
-    """Whether an input reaches the root through anything but a pad."""
+    """Whether an input reaches the root through anything but pads or slices."""
     inputs = set(inputs_of(operator))
-    operands = [_unpadded(value, inputs) for value in root.operands]
+    operands = [
+        sliced_operand(_unpadded(value, inputs), inputs).source
+        for value in root.operands
+    ]
     return any(v not in inputs and _depends_on(v, inputs) for v in operands)
 
 
@@ -201,25 +209,43 @@ def _access(value: Any, map_: Any, inputs: dict[Any, int]) -> Access:
     type_ = value.type
     if not isinstance(type_, ir.RankedTensorType):  # a scalar operand
         return Access(-1, (), 0, ())
-    index = tuple(linear_index(expr) for expr in map_.results)
+    index = _indices(map_)
     source = _unpadded(value, inputs)
+    if source != value:
+        padded = source in inputs
+        argument = inputs.get(source, -1)
+        return Access(argument, _shape(value), element_bytes(type_), index, padded)
+    slice_ = sliced_operand(value, inputs)
     return Access(
-        inputs.get(source, -1),
-        tuple(type_.shape),
+        inputs.get(slice_.source, -1),
+        _shape(slice_.source),
         element_bytes(type_),
-        index,
-        padded=source in inputs and source != value,
+        tuple(map(_moved, index, slice_.offsets)),
+        part=_shape(value) if slice_.source != value else None,
     )
 
 
-def _is_plain(access: Access) -> bool:
+def _indices(map_: Any) -> tuple[LinearIndex | None, ...]:
+    return tuple(linear_index(expr) for expr in map_.results)
+
+
+def _moved(expr: LinearIndex | None, offset: int) -> LinearIndex | None:
+    return expr and LinearIndex(expr.terms, expr.constant + offset)
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    is_tensor = isinstance(value.type, ir.RankedTensorType)
+    return tuple(value.type.shape) if is_tensor else ()
+
+
+def _is_plain(map_: Any) -> bool:
     """Whether a slice of the tensor can be read by the same indices, moved to zero.
 
     Not where an index has a constant part, or runs against its loop.
     """
     return all(
         expr is not None and not expr.constant and all(c > 0 for _, c in expr.terms)
-        for expr in access.index
+        for expr in _indices(map_)
     )
 
 

@@ -164,16 +164,30 @@ def _merge(
     known: tuple[Interval, ...] | None,
     new: tuple[Interval, ...],
 ) -> tuple[Interval, ...] | Refusal:
-    """Join what two consumers need: equal intervals, or one of them the whole loop."""
+    """Join what two consumers need: the least box that holds both at every position."""
     if known is None or known == new:
         return new
     joined: list[Interval] = []
     for extent, a, b in zip(producer.extents, known, new, strict=True):
-        if a != b and extent not in (a.size, b.size):
+        span = _span(a, b, extent)
+        if span is None:
             detail = f"two consumers need different tiles of {producer.name}"
             return Refusal("conflicting-tiles", detail)
-        joined.append(a if a == b else Interval(ZERO, extent))
+        joined.append(span)
     return tuple(joined)
+
+
+def _span(a: Interval, b: Interval, extent: int) -> Interval | None:
+    """The interval that holds two of a loop, None if their distance is not known."""
+    if a == b:
+        return a
+    if extent in (a.size, b.size):
+        return Interval(ZERO, extent)
+    if a.offset.terms != b.offset.terms:
+        return None
+    first, second = sorted((a, b), key=lambda i: i.offset.constant)
+    size = max(first.size, second.offset.constant - first.offset.constant + second.size)
+    return Interval(first.offset, size)
 
 
 def _recompute(

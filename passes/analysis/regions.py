@@ -76,6 +76,7 @@ class Access:
         index: One expression a dimension; None means the whole dimension, for
             operators that are computed whole.
         padded: The operator pads this operand first.
+        part: Extents of the part that is accessed at all where that is a slice.
     """
 
     argument: int
@@ -83,6 +84,7 @@ class Access:
     element_bytes: int
     index: tuple[LinearIndex | None, ...]
     padded: bool = False
+    part: tuple[int, ...] | None = None
 
     def box(self, loops: tuple[Interval, ...]) -> tuple[Interval, ...]:
         """Return the box of the tensor that a box of iterations touches."""
@@ -95,8 +97,8 @@ class Access:
 
     @property
     def total_bytes(self) -> int:
-        """Bytes of the whole tensor."""
-        return math.prod(self.shape) * self.element_bytes
+        """Bytes of the whole tensor, or of the slice of it that is accessed."""
+        return math.prod(self.part or self.shape) * self.element_bytes
 
 
 def _whole_or(

@@ -17,6 +17,7 @@ from magweld.dialects.tile_graph import (
 )
 from magweld.passes.analysis.cloning import ValueMap, clone_mapped, defining_op
 from magweld.passes.analysis.operator_model import REMATERIALISED, is_rematerialised
+from magweld.passes.analysis.slices import static_slice
 from magweld.passes.base import FunctionPass
 from magweld.passes.ir_utils import located_error
 from magweld.targets import Device, device
@@ -31,10 +32,11 @@ _MOVES = frozenset(
 class FormTileGraph(FunctionPass):
     """Form one tile graph from the linalg operations of each function.
 
-    Every linalg operation becomes an operator that holds its fills and, for
-    convolutions, its padding; slices, pads and concatenations become operators that
-    move bytes; reshapes stay views. Every value that one operator makes for another
-    passes through a connect at the outermost level of the device.
+    Every linalg operation becomes an operator that holds its fills, the slices that it
+    reads through, and, for convolutions, its padding; other slices, pads and
+    concatenations become operators that move bytes; reshapes stay views. Every value
+    that one operator makes for another passes through a connect at the outermost level
+    of the device.
 
     Options:
         device: Name of an entry of devices.toml, or "cpu" for this machine.
@@ -80,7 +82,7 @@ class _Former:
 
     def _convert(self, op: Any) -> None:
         is_helper = op.name in REMATERIALISED and is_rematerialised(op.results[0])
-        if is_helper or self._is_private_pad(op):
+        if is_helper or self._is_private_pad(op) or _is_private_slice(op):
             self._prologue[op] = op
             return
         for names, convert in self._table():
@@ -199,6 +201,17 @@ class _Former:
         number = self._names.get(base, 0)
         self._names[base] = number + 1
         return f"{base}_{number}"
+
+
+def _is_private_slice(op: Any) -> bool:
+    """A box of a tensor that linalg reads in place; convolutions want whole images."""
+    if static_slice(op) is None:
+        return False
+    users = [use.owner.operation for use in op.results[0].uses]
+    return all(
+        user.name.startswith("linalg.") and not linalg.isa_convolution_op(user)
+        for user in users
+    )
 
 
 def _zero(type_: Any) -> Any:

@@ -106,7 +106,7 @@ def _matmul(op: str, batch: int) -> Callable[[Any], LibraryCall | Refusal]:
         rows, columns = _loops(result)[batch:]
         transposed = (_loops(left)[batch] != rows, _loops(right)[-1] != columns)
         order = (left.argument, right.argument)
-        if min(order) < 0 or left.padded or right.padded:
+        if min(order) < 0 or any(a.padded or a.part for a in (left, right)):
             return Refusal("library-operand", "an operand is made by the operator")
         return LibraryCall(
             op, order, {"transpose_a": transposed[0], "transpose_b": transposed[1]}

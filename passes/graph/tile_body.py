@@ -196,6 +196,9 @@ class _TileEmitter:
         if source in self._tiles:
             tile, origin = self._tiles[source]
             return self._slicer.slice(tile, relative_box(region, origin))
+        if access.part is not None:
+            # The tile is taken from the tensor behind the slices at once.
+            return self._slicer.slice(self._tensor(operand), region)
         # Pads are made whole and sliced.
         helpers[operand] = self._tensor(operand)
         _clone_helper(value, helpers)

@@ -194,3 +194,27 @@ func.func @results_without_operator(%a: tensor<2xf32>)
   return %a, %same, %ones, %any
     : tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xi64>
 }
+
+// A box that linalg reads in place belongs to its readers; one that leaves the graph is
+// moved by an operator of its own.
+//
+// CHECK-LABEL: func.func @slices
+// CHECK-SAME: (%[[A:.+]]: tensor<4x8xf32>)
+// CHECK-NEXT: "tile_graph.operator"() ({
+// CHECK-NEXT:   tensor.extract_slice %[[A]][0, 4] [4, 4] [1, 1]
+// CHECK-NEXT:   tensor.empty
+// CHECK-NEXT:   linalg.exp
+// CHECK:      }) {op_name = "exp_0"}
+// CHECK-NEXT: "tile_graph.operator"() ({
+// CHECK-NEXT:   tensor.extract_slice %[[A]][0, 0] [4, 4] [1, 1]
+// CHECK:      }) {op_name = "extract_slice_0"}
+func.func @slices(%a: tensor<4x8xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+  %read = tensor.extract_slice %a[0, 4] [4, 4] [1, 1]
+    : tensor<4x8xf32> to tensor<4x4xf32>
+  %e = tensor.empty() : tensor<4x4xf32>
+  %0 = linalg.exp ins(%read : tensor<4x4xf32>) outs(%e : tensor<4x4xf32>)
+    -> tensor<4x4xf32>
+  %given = tensor.extract_slice %a[0, 0] [4, 4] [1, 1]
+    : tensor<4x8xf32> to tensor<4x4xf32>
+  return %0, %given : tensor<4x4xf32>, tensor<4x4xf32>
+}

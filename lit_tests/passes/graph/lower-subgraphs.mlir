@@ -208,6 +208,26 @@ func.func @no_elements(%x: tensor<0x4xf32>) -> tensor<0x4xf32>
   return %out : tensor<0x4xf32>
 }
 
+// The tile of a slice is taken from the tensor behind it, without a copy.
+//
+// CHECK-LABEL: func.func @right_half(
+func.func @right_half(%x: tensor<16x12xf32>) -> tensor<16x6xf32>
+    attributes {tile_graph.device = #device} {
+  %out = "tile_graph.subgraph"() ({
+    %0 = "tile_graph.operator"() ({
+      %right = tensor.extract_slice %x[0, 6] [16, 6] [1, 1]
+          : tensor<16x12xf32> to tensor<16x6xf32>
+      %empty = tensor.empty() : tensor<16x6xf32>
+      %r = linalg.exp ins(%right : tensor<16x6xf32>) outs(%empty : tensor<16x6xf32>)
+          -> tensor<16x6xf32>
+      gpu.yield %r : tensor<16x6xf32>
+    }) {op_name = "exp"} : () -> tensor<16x6xf32>
+    gpu.yield %0 : tensor<16x6xf32>
+  }) {subgraph_name = "right", level = "dram", tile = #tile_graph.tile<[4, 2]>}
+      : () -> tensor<16x6xf32>
+  return %out : tensor<16x6xf32>
+}
+
 // CHECK-LABEL: func.func private @kernel_0(
 // CHECK-SAME:      %[[X:.+]]: tensor<64x128xf32>, %[[OUT:.+]]: tensor<64x128xf32>) -> tensor<64x128xf32>
 // CHECK-SAME:      tile_graph.footprint = 8256 : i64, tile_graph.kernel, tile_graph.level = "l2", tile_graph.tile = #tile_graph.tile<[8, 128]>
@@ -218,9 +238,14 @@ func.func @no_elements(%x: tensor<0x4xf32>) -> tensor<0x4xf32>
 // CHECK:           scf.forall.in_parallel {
 // CHECK-NEXT:        tensor.parallel_insert_slice %[[DIV]] into %[[O]][%[[I]], 0] [8, 128] [1, 1]
 // CHECK:         return %[[R]]
-// CHECK-NOT:   @kernel_1
 // CHECK:       func.func private @library_0(tensor<4x8xf32>, tensor<6x8xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
 // CHECK-SAME:      {magweld.library = {op = "matmul", transpose_a = false, transpose_b = true}}
 // CHECK:       func.func private @library_1(
 // CHECK-SAME:      magweld.adopts, magweld.library = {dilation = [1, 1], groups = 3 : i64, op = "convolution", padding = [1, 1], strides = [1, 1]}
+// CHECK:       func.func private @kernel_1(
+// CHECK-SAME:      %[[X:.+]]: tensor<16x12xf32>
+// CHECK:           %[[J:.+]] = affine.apply #{{.+}}(%{{.+}})
+// CHECK-NEXT:      tensor.extract_slice %[[X]][%{{.+}}, %[[J]]] [4, 2] [1, 1]
+// CHECK-NOT:       tensor.extract_slice %[[X]]
+// CHECK-NOT:   @kernel_2
 // CHECK-NOT:   tile_graph.subgraph

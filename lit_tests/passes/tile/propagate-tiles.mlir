@@ -124,3 +124,36 @@ func.func @column(%a: tensor<32x16xf32>, %b: tensor<16x8xf32>) -> tensor<32x8xf3
       : () -> tensor<32x8xf32>
   return %out : tensor<32x8xf32>
 }
+
+// Columns j and j + 6 of the same tensor: one box holds both, wherever the tile lies.
+//
+// CHECK-LABEL: func.func @gate(
+// CHECK:           {op_name = "exp", tile = #tile_graph.tile<[4, 8]>}
+// CHECK:           {op_name = "gate", tile = #tile_graph.tile<[4, 2]>}
+func.func @gate(%x: tensor<16x12xf32>) -> tensor<16x6xf32>
+    attributes {tile_graph.device = #device} {
+  %out = "tile_graph.subgraph"() ({
+    %0 = "tile_graph.operator"() ({
+      %empty = tensor.empty() : tensor<16x12xf32>
+      %r = linalg.exp ins(%x : tensor<16x12xf32>) outs(%empty : tensor<16x12xf32>)
+          -> tensor<16x12xf32>
+      gpu.yield %r : tensor<16x12xf32>
+    }) {op_name = "exp"} : () -> tensor<16x12xf32>
+    %1 = "tile_graph.connect"(%0) {level = "l2"}
+        : (tensor<16x12xf32>) -> tensor<16x12xf32>
+    %2 = "tile_graph.operator"() ({
+      %left = tensor.extract_slice %1[0, 0] [16, 6] [1, 1]
+          : tensor<16x12xf32> to tensor<16x6xf32>
+      %right = tensor.extract_slice %1[0, 6] [16, 6] [1, 1]
+          : tensor<16x12xf32> to tensor<16x6xf32>
+      %empty = tensor.empty() : tensor<16x6xf32>
+      %r = linalg.mul ins(%left, %right : tensor<16x6xf32>, tensor<16x6xf32>)
+          outs(%empty : tensor<16x6xf32>) -> tensor<16x6xf32>
+      gpu.yield %r : tensor<16x6xf32>
+    }) {op_name = "gate"} : () -> tensor<16x6xf32>
+    gpu.yield %2 : tensor<16x6xf32>
+  }) {subgraph_name = "exp_gate", level = "l2",
+      tile = #tile_graph.tile<[4, 2]>}
+      : () -> tensor<16x6xf32>
+  return %out : tensor<16x6xf32>
+}
