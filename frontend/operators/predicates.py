@@ -93,7 +93,7 @@ def build_predicate(
         values are not, they would differ on every call.
     """
     needed = slice_of(graph, read, memory)
-    if switches_autocast(graph):
+    if switches_autocast(graph) or _may_share(graph, needed, memory):
         return None
     copied = {node for node in _placeholders(needed) if memory.stale(node)}
     effects = list(filter(_has_effect, needed))
@@ -128,6 +128,12 @@ def build_predicate(
 
 def _has_effect(node: fx.Node) -> bool:
     return bool(node.meta.get("effect")) and not node.meta.get("internal")
+
+
+def _may_share(graph: fx.Graph, needed: set[fx.Node], memory: Memory) -> bool:
+    """Return whether a tensor without a storage may show memory that was written."""
+    hidden = any((memory.storage(node) or 0) < 0 for node in needed)
+    return hidden and any(node.meta.get("writes") for node in graph.nodes)
 
 
 def _can_be_copied(copied: set[fx.Node], needed: set[fx.Node], memory: Memory) -> bool:

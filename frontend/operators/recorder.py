@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import types
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -22,6 +21,7 @@ from magweld.frontend.operators.kinds import (
     kind_of,
     name_of,
 )
+from magweld.frontend.operators.natives import acts_through_operators
 from magweld.frontend.operators.predicates import (
     Predicate,
     build_predicate,
@@ -31,21 +31,6 @@ from magweld.frontend.operators.recording import Recording
 from magweld.frontend.operators.targets import create_node
 from magweld.frontend.operators.watch import OperatorWatch, is_alias, storage_of
 from magweld.frontend.operators.within import adopt_deep, holds_tensor, run_within
-from magweld.frontend.rules.natives import native_name
-
-# Native functions of torch that can only act through operators.
-_OPERATOR_HOMES: Final = (
-    "torch._VariableFunctionsClass.",
-    "torch._C._fft.",
-    "torch._C._linalg.",
-    "torch._C._nested.",
-    "torch._C._nn.",
-    "torch._C._sparse.",
-    "torch._C._special.",
-    "torch._C._set_grad_enabled",
-    "torch._ops.",
-)
-
 
 # Calls that tell where in its storage a tensor begins.
 OFFSET_READERS: Final = frozenset({"storage_offset"})
@@ -84,12 +69,7 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
 
     def is_operator(self, native: Any) -> bool:
         """See `OperatorLayer.is_operator`."""
-        owner = getattr(native, "__objclass__", None)
-        if owner is not None:
-            return issubclass(torch.Tensor, owner) and owner is not object
-        if type(native) is not types.BuiltinFunctionType:
-            return False
-        return native_name(native).startswith(_OPERATOR_HOMES)
+        return acts_through_operators(native)
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -103,24 +83,40 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
             return func(*args, **kwargs)
         quiet, session.quiet = session.quiet, session.quiet or session.current
         try:
+            result = self._run(session, func, args, kwargs)
+            if result is not NotImplemented and not self.within:
+                self._note(session, func, args, kwargs, result)
+            return result
+        finally:
+            session.quiet = quiet
+
+    def _run(self, session: Session, func: Any, args: Any, kwargs: Any) -> Any:
+        """Make a torch call; the recording ends when it raises."""
+        try:
             if self.within:
                 return self._run_within(session, func, args, kwargs)
             self.watch.reset()
+            self.tensors.replacements.note(func, args)
             if self.trial():
                 check_undoable(func, args, kwargs)
-            self.tensors.replacements.note(func, args)
-            result = func(*args, **kwargs)
-            if result is not NotImplemented:
-                self._record(session, func, args, kwargs, result)
-            return result
+            return func(*args, **kwargs)
         except StopRecordingError as stop:
             session.stop(stop)
-            return result
+            raise  # a way on trial has ended instead
         except Exception:
             session.stop(StopRecordingError("operator-raised", name_of(func)))
             raise
-        finally:
-            session.quiet = quiet
+
+    def _note(
+        self, session: Session, func: Any, args: Any, kwargs: Any, result: Any
+    ) -> None:
+        """Record a call that has happened; a fault must not reach the program."""
+        try:
+            self._record(session, func, args, kwargs, result)
+        except StopRecordingError as stop:
+            session.stop(stop)
+        except Exception as error:
+            session.stop(StopRecordingError("monitor-error", repr(error)))
 
     def open(self, func: Any, args: Any, kwargs: Any, *, watched: bool = False) -> None:
         """See `OperatorLayer.open`."""

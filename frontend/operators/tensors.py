@@ -109,6 +109,8 @@ class TensorMap:
 
     def note_writes(self, node: fx.Node, written: set[int], random: bool) -> None:
         """Take note of the memory that an operator has written."""
+        if any(storage < 0 for storage in written):
+            raise StopRecordingError("tensor-write", "a tensor without a storage")
         maybe = (self._shared.get(storage, ()) for storage in written)
         known = written.union(*maybe) & self._storages.keys()
         if known or random:
@@ -271,6 +273,8 @@ class TensorMap:
         assert self.session is not None, "recording needs a session"
         if type(tensor) not in PLAIN_TENSORS:
             raise StopRecordingError("tensor-subclass", type(tensor).__qualname__)
+        if storage_of(tensor) < 0:
+            raise StopRecordingError("operator-argument", f"a {tensor.layout} tensor")
         known = self.session.graph.find(tensor)
         if known is None or not known.external:
             raise StopRecordingError("unknown-tensor", type(tensor).__qualname__)

@@ -160,8 +160,14 @@ class OperatorWatch(_Mode):  # type: ignore[misc]
 
 
 def storage_of(tensor: torch.Tensor) -> int:
-    """Return the address of the storage object of a tensor."""
-    return int(tensor.untyped_storage()._cdata)
+    """Return the address of the storage object of a tensor.
+
+    One without a storage, e.g. a sparse tensor, has a negative number of its own.
+    """
+    try:
+        return int(tensor.untyped_storage()._cdata)
+    except NotImplementedError:
+        return -id(tensor)
 
 
 def is_alias(tensor: torch.Tensor, other: Any) -> bool:

@@ -88,6 +88,8 @@ def read_through(observer: Observer, iterator: Any) -> None:
     known to the collector of garbage.
     """
     graph = observer.session.graph
+    if type(iterator) is map and _is_observed(observer, iterator):
+        return
     for part in gc.get_referents(iterator):
         known = graph.find(part) is not None
         if known and (builtin_base(part) is not None or is_buffer(part)):
@@ -96,6 +98,15 @@ def read_through(observer: Observer, iterator: Any) -> None:
             is_native_iterator(part) and type(part) is not types.GeneratorType
         ):
             read_through(observer, part)
+
+
+def _is_observed(observer: Observer, mapped: Any) -> bool:
+    """Return whether a `map` delivers what Python code returns, under observation."""
+    function = mapped.__reduce__()[1][0]
+    if type(function) is types.MethodType:
+        function = function.__func__
+    known = observer.session.annotations.find(function) is not None
+    return type(function) is types.FunctionType and not known
 
 
 def is_native_iterator(obj: Any) -> bool:

@@ -170,3 +170,12 @@ def test_defaults_are_made_and_stored(twins):
         holder.recent = type(holder.recent)([1.0], maxlen=1)
     assert pair.step(torch.ones(2), "b") == "record"
     assert list(pair.mine.recent) == [2]
+
+
+def test_a_sum_of_what_functions_return(checker):
+    blocks = torch.nn.ModuleList([torch.nn.Linear(2, 2), torch.nn.ReLU()])
+    check = checker(lambda x: sum(map(lambda block: block(x), blocks)))
+    assert check(torch.ones(2)) == "record", check.traced.explain()
+    assert check(torch.zeros(2)) == "hit", check.traced.explain()
+    blocks.append(torch.nn.Sigmoid())
+    assert check(torch.ones(2)) == "record", check.traced.explain()

@@ -123,3 +123,39 @@ def test_a_weak_reference(checker):
     check(X)
     cell[0] = lambda: None
     check(X)
+
+
+TABLE = torch.eye(3).to_sparse()
+
+
+def sparse_inside(x):
+    places = x.nonzero().t()
+    table = torch.sparse_coo_tensor(places, x[places[0], places[1]], (3, 3))
+    product = table @ x
+    assert not product.isnan().any()
+    return product
+
+
+def sparse_values_written(x):
+    values = torch.ones(3)
+    table = torch.sparse_coo_tensor(torch.arange(3).repeat(2, 1), values, (3, 3))
+    values.mul_(x[0])
+    return x if (table @ x).sum() > 100.0 else -x
+
+
+SPARSE = {
+    "inside": sparse_inside,
+    "values written": sparse_values_written,
+    "written": lambda x: x.to_sparse().mul_(2.0).to_dense(),
+    "argument": lambda x: torch.sparse.mm(TABLE, x),
+    "compressed": lambda x: x.to_sparse_csr() @ x,
+}
+
+
+@pytest.mark.parametrize("name", SPARSE)
+@pytest.mark.filterwarnings("ignore:Sparse")
+def test_sparse_tensors_are_not_in_the_way(checker, name):
+    check = checker(SPARSE[name])
+    outcomes = [check(torch.full((3, 3), 2.0) * n) for n in (1.0, 2.0, 30.0, 1.0)]
+    hits = outcomes.count("hit") == 3
+    assert hits == (name not in ("written", "argument")), check.traced.explain()
