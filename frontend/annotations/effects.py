@@ -55,6 +55,13 @@ def _check_untouched(observer: Observer, *namespaces: types.ModuleType) -> None:
             raise StopRecordingError("native-call", f"redirected {namespace.__name__}")
 
 
+def _repeat(observer: Observer, step: Call) -> None:
+    """Have a hit repeat what leaves the program, which no branch can hold."""
+    graph = observer.session.graph
+    graph.changes(graph.constant(step.function))
+    observer.session.effects.append(step)
+
+
 def print_text(text: str, end: str) -> None:
     """Print a text again."""
     print(text, end=end)
@@ -71,9 +78,8 @@ def _print(observer: Observer, call: NativeCall) -> None:
         [_read_text(observer, obj) for obj in call.args]
     )
     ending = "\n" if end is None else end
+    _repeat(observer, Call(print_text, Constant(text), (Constant(ending),)))
     observer.session.quiet = observer  # the stream may be Python code
-    step = Call(print_text, Constant(text), (Constant(ending),))
-    observer.session.effects.append(step)
 
 
 def warn_again(
@@ -103,10 +109,10 @@ def _warn(observer: Observer, call: NativeCall) -> None:
         frame = None if frame is None else frame.f_back
     if frame is None or "importlib" in frame.f_code.co_filename:
         raise StopRecordingError("native-call", "warn from outside of the program")
-    observer.session.quiet = observer  # so are the hooks that show a warning
     place = (frame.f_code.co_filename, frame.f_lineno, frame.f_globals)
     parts = tuple(map(Constant, (category, *place)))
-    observer.session.effects.append(Call(warn_again, Constant(message), parts))
+    _repeat(observer, Call(warn_again, Constant(message), parts))
+    observer.session.quiet = observer  # the hooks that show it may be Python code
 
 
 def log_again(
@@ -144,7 +150,7 @@ def _log(observer: Observer, call: NativeCall) -> None:
         raise StopRecordingError("native-call", "log from outside of the program")
     place = (frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
     parts = tuple(map(Constant, (level, text, tuple(args), place)))
-    observer.session.effects.append(Call(log_again, Constant(logger), parts))
+    _repeat(observer, Call(log_again, Constant(logger), parts))
 
 
 _LOGGING: Final = logging.Logger._log.__code__.co_filename

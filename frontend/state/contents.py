@@ -72,6 +72,9 @@ def read_truth(graph: RefGraph, obj: Any) -> None:
 def read_index(graph: RefGraph, obj: Any, index: int) -> None:
     """Record that one element of a sequence was used, or that it is missing."""
     node = graph.require(obj)
+    if node.appended and _is_new(graph, node, index):
+        graph.adopt(list.__getitem__(obj, index))
+        return
     if node.appended:
         own(graph, node)
     length = size_of(obj)
@@ -81,6 +84,14 @@ def read_index(graph: RefGraph, obj: Any, index: int) -> None:
     base = builtin_base(obj)
     assert base is not None, "a sequence is expected"
     graph.read(node, Kind.INDEX, index, base.__getitem__(obj, index))
+
+
+def _is_new(graph: RefGraph, node: Node, index: int) -> bool:
+    """Return whether an index, counted from the end, means what the run appended."""
+    if graph.lifting is not None:
+        return False  # it follows the elements by their number
+    added = size_of(node.obj) - len(graph.snapshots[id(node.obj)])
+    return -added <= index < 0
 
 
 def read_item(graph: RefGraph, obj: Any, key: Any) -> None:

@@ -206,3 +206,29 @@ def test_training_module_keeps_its_statistics():
         for name, value in twin.state_dict().items():
             assert torch.equal(mine.state_dict()[name], value), name
     assert traced.stats()["hits"] >= 2, traced.explain()
+
+
+def test_the_end_of_a_list_that_grows_needs_no_guard_of_its_length():
+    kept = []
+
+    def keep(x):
+        kept.append(x * 2.0)
+        kept.append(3.0)
+        return kept[-2] + kept[-1]
+
+    traced = trace(keep, backend="eager")
+    for number in range(4):
+        x = torch.full((2,), float(number))
+        assert torch.equal(traced(x), x * 2.0 + 3.0)
+        assert len(kept) == 2 * number + 2
+        assert torch.equal(kept[-2], x * 2.0)
+    assert traced.stats()["hits"] == 3, traced.explain()
+
+    def before(x):
+        kept.append(x)
+        return kept[-2] * x
+
+    traced = trace(before, backend="eager")
+    for value in (5.0, 6.0):
+        kept[:] = [1.0, value]
+        assert torch.equal(traced(torch.ones(2)), torch.full((2,), value))

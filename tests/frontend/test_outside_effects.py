@@ -125,3 +125,36 @@ def test_representations(checker: Any) -> None:
     assert check(torch.zeros(2), 1) == "record"
     assert check(torch.zeros(2), 1) == "hit"
     assert check(torch.zeros(2), 2) == "record"
+
+
+@pytest.mark.parametrize("way", ["print", "warn", "log"])
+def test_an_effect_in_one_way_of_a_branch(way, capsys, caplog):
+    def tell():
+        if way == "print":
+            print("negative")
+        elif way == "warn":
+            warnings.warn("negative", stacklevel=1)
+        else:
+            logging.getLogger("ways").warning("negative")
+
+    def function(x, y):
+        z = x * y
+        if z.sum() > 0:
+            z = z + 1.0
+        else:
+            tell()
+            z = z - 1.0
+        return z
+
+    def told(call, x):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            result = call(x, torch.ones(2))
+        count = len(caught) + len(caplog.records) + capsys.readouterr().out.count("neg")
+        caplog.clear()
+        return result.tolist(), count
+
+    traced = trace(function, backend="eager")
+    for sign in (1.0, -1.0, 1.0, -1.0, 1.0):
+        x = torch.full((2,), sign)
+        assert told(traced, x) == told(function, x), traced.explain()
