@@ -301,7 +301,8 @@ class Traced:
                 cache.refuse(signature, found.refusal)
             return
         record = self._maker.make(found.capture)
-        record.ends = found.ends
+        if found.ends is not None:
+            record.ends = self._segments.intern(found.ends)
         if record.ends is not None and self._segments.tally(record.operators):
             self._note(Break(CATALOGUE["many-breaks"], "", record.ends.where))
             self._cache.records = []

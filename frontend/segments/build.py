@@ -63,6 +63,7 @@ class Build:
         self.names.append(TRAP)
         self.slots = len(self.names)
         self.peak = self.code.co_stacksize
+        self.bound: dict[int, frozenset[int]] = {}
 
     def finish(self) -> Continuation:
         """Return the continuation."""
@@ -88,9 +89,9 @@ class Build:
         old_places = self.code.co_linetable
         places = location_table(jump, shift - jump, line, old_places, size)
         code = self._code(places, exception_table([*old, *self.regions]))
-        return Continuation(
-            code, self.code, self.entry, self.calls, shift, tuple(shapes)
-        )
+        bound = tuple(self.bound[offset] for offset in traps)
+        state = (self.entry, self.calls, shift, tuple(shapes), bound)
+        return Continuation(code, self.code, *state)
 
     def _moved(self, shift: int) -> list[Region]:
         return [

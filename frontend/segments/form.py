@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import CodeType
-from typing import Any
+from typing import Any, NamedTuple
 
 from magweld.frontend.segments.liveness import Slot, slot_names
 from magweld.frontend.segments.shape import Shape
@@ -77,8 +77,7 @@ class Form:
             start = end
 
 
-@dataclass(frozen=True)
-class Suspended:
+class Suspended(NamedTuple):
     """A program between two instructions.
 
     Attributes:

@@ -11,7 +11,8 @@ from magweld.frontend.monitor.events import EventSource
 from magweld.frontend.monitor.hooks import Resumed
 from magweld.frontend.monitor.session import Session
 from magweld.frontend.segments.form import Suspended
-from magweld.frontend.segments.resume import Resumption
+from magweld.frontend.segments.resume import resumption
+from magweld.frontend.segments.sources import Sources
 
 
 class Program(Protocol):
@@ -59,7 +60,7 @@ class Rest:
     """The rest of a suspended program."""
 
     suspended: Suspended
-    resumption: Resumption
+    sources: Sources
 
     @property
     def arguments(self) -> Arguments:
@@ -69,11 +70,11 @@ class Rest:
 
     def run(self) -> Any:
         """See `Program.run`."""
-        return self.resumption.run()
+        return resumption(self.sources, self.suspended).run()
 
     def observe(self, session: Session, events: EventSource) -> Any:
         """See `Program.observe`."""
         roots = tuple(zip(self.arguments.names, self.suspended.values, strict=True))
-        call = self.resumption
+        call = resumption(self.sources, self.suspended)
         resumed = Resumed(roots, call.args, call.made)
         return session.go_on(events, call.function, resumed)

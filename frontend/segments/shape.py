@@ -82,6 +82,7 @@ class Continuation:
             that of the call at `entry.offset`.
         shift: Where the original code begins in the new one.
         stops: Forms of the state where it stops instead of going on.
+        bound: For each stop, the slots that certainly hold a value there.
     """
 
     code: CodeType
@@ -90,6 +91,7 @@ class Continuation:
     calls: bool
     shift: int
     stops: tuple[Shape, ...]
+    bound: tuple[frozenset[int], ...] = ()
 
     def function(
         self, namespace: dict[str, Any], values: Sequence[Any]

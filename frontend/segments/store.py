@@ -9,9 +9,9 @@ from magweld.frontend.cache import RecordCache
 from magweld.frontend.lifting.policy import LiftingPolicy
 from magweld.frontend.segments.form import Form, Suspended
 from magweld.frontend.segments.program import Rest
-from magweld.frontend.segments.resume import resumption, step
 from magweld.frontend.segments.sources import Sources
 from magweld.frontend.segments.split import Places
+from magweld.frontend.segments.steps import Step
 
 # Forms of states at which recordings begin, for one traced callable.
 MAX_SEGMENTS: Final = 64
@@ -42,7 +42,9 @@ class Segments:
         self._policy = policy
         self.sources = Sources()
         self.places = Places(self.sources)
-        self._segments: dict[tuple[Any, ...], Segment] = {}
+        self._forms: dict[tuple[Any, ...], Form] = {}
+        self._steps: dict[Form, Step | None] = {}
+        self._segments: dict[Form, Segment] = {}
         self._parts = 0
         self._operators = 0
         self.worthless = False
@@ -54,14 +56,19 @@ class Segments:
 
     def at(self, form: Form) -> Segment | None:
         """Return the segment that begins at a form of state, None if too many do."""
-        known = self._segments.get(form.key)
+        form = self.intern(form)
+        known = self._segments.get(form)
         if known is None and len(self._segments) < MAX_SEGMENTS:
-            known = self._segments.setdefault(form.key, Segment(form, self._policy()))
+            known = self._segments.setdefault(form, Segment(form, self._policy()))
         return known
+
+    def intern(self, form: Form) -> Form:
+        """Return the one form among equal ones."""
+        return self._forms.setdefault(form.key, form)
 
     def rest(self, suspended: Suspended) -> Rest:
         """Return the rest of a suspended program."""
-        return Rest(suspended, resumption(self.sources, suspended, stops=False))
+        return Rest(suspended, self.sources)
 
     def step(self, suspended: Suspended) -> Suspended | Any:
         """Run the instruction before which a program is suspended, by itself.
@@ -69,10 +76,20 @@ class Segments:
         Returns:
             The program behind it, or the result of the program when it has ended.
         """
-        try:
-            return step(self.sources, suspended)
-        except ValueError:
+        form = suspended.form
+        known = self._steps.get(form)
+        if known is None and form not in self._steps:
+            form = self.intern(form)
+            known = self._steps[form] = self._step(form)
+        if known is None:
             return self.rest(suspended).run()
+        return known.run(suspended.values)
+
+    def _step(self, form: Form) -> Step | None:
+        try:
+            return Step(self.sources, form, self.intern)
+        except ValueError:
+            return None
 
     def tally(self, operators: int) -> bool:
         """Count the operators of a recording that ended at a break.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import gc
 import pickle
@@ -564,6 +565,26 @@ def test_exceptions_of_the_break(capsys):
         lines = [entry.line for entry in entries if entry.filename == __file__]
         assert "zlib.decompress(GOOD" in lines[-1]
         assert lines[-2] == "z = deeper(y, good)"
+
+
+def test_a_break_that_raises_runs_once(capsys):
+    tries = []
+
+    def key(value):
+        tries.append(value)
+        raise ValueError(value)
+
+    def program(x):
+        y = x + 1.0
+        bisect.bisect([1.0], 2.0, key=key)
+        return y * 2.0
+
+    traced = trace(program, backend="eager")
+    for number in range(4):
+        with pytest.raises(ValueError, match=r"1\.0"):
+            traced(x)
+        assert len(tries) == number + 1
+    assert traced.stats()["hits"] > 0
 
 
 def test_exceptions_behind_the_break(capsys):
