@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -20,19 +19,17 @@ from magweld.frontend.backends import (
 from magweld.frontend.cache import RecordCache, Signature, signature_of
 from magweld.frontend.capture import Outcome, capture
 from magweld.frontend.catalogue import CATALOGUE, Break
-from magweld.frontend.explain import Miss, Part, Recompile, explain
+from magweld.frontend.explain import Part, explain
 from magweld.frontend.guards.guard import Category
 from magweld.frontend.lifting.policy import Dynamic, LiftingPolicy, lifting_policy
 from magweld.frontend.lifting.programs import LiftedGraphError
 from magweld.frontend.making import RecordMaker
+from magweld.frontend.notes import Notes
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.record import GraphFailedError, Record
 from magweld.frontend.segments.form import Suspended
 from magweld.frontend.segments.program import Call, Program
 from magweld.frontend.segments.store import Segments
-
-# Calls without a fitting record that `explain(recompiles=True)` remembers.
-MAX_RECOMPILES = 32
 
 
 def trace(
@@ -90,14 +87,11 @@ class Traced:
         "__weakref__",
         "_annotations",
         "_backend",
-        "_bookkeeping",
-        "_breaks",
         "_cache",
-        "_counts",
         "_lock",
         "_magweld_target",
         "_maker",
-        "_recompiles",
+        "_notes",
         "_segments",
     )
 
@@ -112,12 +106,9 @@ class Traced:
         self._annotations = annotations
         self._backend = backend
         self._cache = RecordCache(lifting)
-        # One thread is monitored at a time; bookkeeping is never held for long.
+        # One thread is monitored at a time.
         self._lock = threading.RLock()
-        self._bookkeeping = threading.Lock()
-        self._counts = {"calls": 0, "hits": 0, "misses": 0, "graphs": 0, "breaks": 0}
-        self._breaks: list[Break] = []
-        self._recompiles: deque[Recompile] = deque(maxlen=MAX_RECOMPILES)
+        self._notes = Notes()
         self._maker = RecordMaker(backend)
         self._segments = Segments(lifting.fresh)
 
@@ -130,12 +121,12 @@ class Traced:
         """Answer from a record whose guards hold; otherwise run, observed."""
         if below_modes():
             return self._run_below_mode(args, kwargs)
-        self._count("calls")
+        self._notes.count("calls")
         failures = []
         for record in self._cache.records:
             verdict = record.program.check(args, kwargs)
             if type(verdict) is list:
-                self._note_hit(self._cache, record)
+                self._notes.hit(self._cache, record)
                 try:
                     result = record.run(verdict)
                     if record.ends is None:
@@ -163,11 +154,11 @@ class Traced:
     @property
     def breaks(self) -> list[Break]:
         """Why calls were not captured, in order of appearance."""
-        return list(self._breaks)
+        return list(self._notes.breaks)
 
     def stats(self) -> dict[str, int]:
         """Return counts: calls, hits, misses, records, graphs, breaks."""
-        return {**self._counts, "records": len(self.records)}
+        return {**self._notes.counts, "records": len(self.records)}
 
     def explain(self, recompiles: bool = False) -> str:
         """Return what was captured, under which conditions, and what was refused.
@@ -179,22 +170,22 @@ class Traced:
         parts = [Part("", self._cache.records)]
         for segment in self._segments.all:
             parts.append(Part(segment.form.where, segment.cache.records))
-        return explain(parts, self._breaks, self._recompiles, recompiles)
+        return explain(parts, self._notes.breaks, self._notes.recompiles, recompiles)
 
     def _run_below_mode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         # Inside of a monitored run this call is a part of that run.
         depth = torch._C._len_torch_function_stack()
         mode = torch._C._get_function_stack_at(depth - 1) if depth else None
         if not isinstance(mode, OperatorRecorder):
-            self._count("calls", "misses")
-            self._note(Break(CATALOGUE["torch-mode"], "", ""))
+            self._notes.count("calls", "misses")
+            self._notes.add(Break(CATALOGUE["torch-mode"], "", ""))
         return self._magweld_target(*args, **kwargs)
 
     def _run_instead(self, program: Program, reason: str) -> Any:
         # An operator raises for the values of now: eager tells how, and when.
         result = program.run()
         if reason:
-            self._note(Break(CATALOGUE["backend-failed"], reason, ""))
+            self._notes.add(Break(CATALOGUE["backend-failed"], reason, ""))
         return result
 
     def _go_on(self, program: Suspended) -> Any:
@@ -226,7 +217,7 @@ class Traced:
             if type(verdict) is not list:
                 failures.append((record, verdict))
                 continue
-            self._note_hit(cache, record)
+            self._notes.hit(cache, record)
             try:
                 result = record.run(verdict)
             except LiftedGraphError:
@@ -237,18 +228,20 @@ class Traced:
         return self._miss(cache, program, failures)
 
     def _miss(self, cache: RecordCache, program: Program, failures: list[Any]) -> Any:
-        self._count("misses")
+        self._notes.count("misses")
         if torch._C._are_functorch_transforms_active():
             # Its tensors have no memory; their class alone makes every record miss.
-            self._note(Break(CATALOGUE["torch-mode"], "a transform of torch.func", ""))
+            self._notes.add(
+                Break(CATALOGUE["torch-mode"], "a transform of torch.func", "")
+            )
             return program.run()
         signature = signature_of(program.arguments.args, program.arguments.kwargs)
         if failures:
-            self._note_failures(cache, signature, failures)
+            self._notes.failures(cache, signature, failures)
         if self._segments.worthless or cache.has_given_up(signature):
             return program.run()
         if not self._lock.acquire(blocking=False):
-            self._note(Break(CATALOGUE["monitor-busy"], "", ""))
+            self._notes.add(Break(CATALOGUE["monitor-busy"], "", ""))
             return program.run()
         try:
             known, wanted = self._segments, cache.lifting.wanted
@@ -272,17 +265,6 @@ class Traced:
             raise outcome.error
         return outcome.result
 
-    def _note_failures(
-        self, cache: RecordCache, signature: Signature, failures: list[Any]
-    ) -> None:
-        misses = tuple(Miss.of(*failure) for failure in failures)
-        self._recompiles.append(Recompile(self._counts["calls"], misses))
-        guards = [(record.guards[f.number], f) for record, f in failures]
-        with self._bookkeeping:
-            cache.lifting.note_miss(guards)
-        if cache.fail(signature, misses[0].path):
-            self._note(Break(CATALOGUE["unstable-guard"], misses[0].path, ""))
-
     def _keep(
         self,
         cache: RecordCache,
@@ -292,7 +274,7 @@ class Traced:
     ) -> None:
         """Keep what a run has given that was to lift some numbers."""
         if found.refusal is not None:
-            self._note(found.refusal)
+            self._notes.add(found.refusal)
         if found.capture is None:
             if found.refusal is not None and wanted:
                 # Without lifting, more programs can be captured.
@@ -304,26 +286,10 @@ class Traced:
         if found.ends is not None:
             record.ends = self._segments.intern(found.ends)
         if record.ends is not None and self._segments.tally(record.operators):
-            self._note(Break(CATALOGUE["many-breaks"], "", record.ends.where))
+            self._notes.add(Break(CATALOGUE["many-breaks"], "", record.ends.where))
             self._cache.records = []
             return
-        with self._bookkeeping:
+        with self._notes.lock:
             cache.add(record)
             cache.lifting.note_pinned(found.capture.pinned)
-        self._count("graphs")
-
-    def _note_hit(self, cache: RecordCache, record: Record) -> None:
-        with self._bookkeeping:
-            self._counts["hits"] += 1
-            record.hits += 1
-            cache.promote(record)
-
-    def _count(self, *names: str) -> None:
-        with self._bookkeeping:
-            for name in names:
-                self._counts[name] += 1
-
-    def _note(self, refusal: Break) -> None:
-        if refusal not in self._breaks:
-            self._count("breaks")
-            self._breaks.append(refusal)
+        self._notes.count("graphs")

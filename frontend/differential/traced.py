@@ -54,7 +54,7 @@ class CheckedTraced(Traced):
         """
         if self._due(self._cache, args, kwargs) is None:
             return super().__call__(*args, **kwargs)
-        self._count("calls")
+        self._notes.count("calls")
         call = Call(self._magweld_target, args, kwargs)
         result = self._answer(self._cache, call, args, kwargs)
         return self._go_on(result) if type(result) is Suspended else result
@@ -110,7 +110,7 @@ class CheckedTraced(Traced):
         outcome = run_checked(eager, answer, roots, exact, _state)
         if outcome.skipped:
             self._checks["skipped"] += 1
-            self._note(Break(CATALOGUE["check-skipped"], outcome.skipped, ""))
+            self._notes.add(Break(CATALOGUE["check-skipped"], outcome.skipped, ""))
             return outcome.ending.give()
         self._checks["checked"] += 1
         if outcome.difference is not None:

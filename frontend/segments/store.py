@@ -56,8 +56,10 @@ class Segments:
 
     def at(self, form: Form) -> Segment | None:
         """Return the segment that begins at a form of state, None if too many do."""
-        form = self.intern(form)
         known = self._segments.get(form)
+        if known is None:
+            form = self.intern(form)
+            known = self._segments.get(form)
         if known is None and len(self._segments) < MAX_SEGMENTS:
             known = self._segments.setdefault(form, Segment(form, self._policy()))
         return known
