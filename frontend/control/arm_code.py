@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
-from types import FunctionType
-from typing import Any, Final
+from types import CodeType, FunctionType
+from typing import Any
 
 from magweld.frontend.monitor.stack import NULL
-from magweld.frontend.segments.assembly import UNIT, Writer, location_entries
-from magweld.frontend.segments.liveness import slot_count
-
-_VARIADIC: Final = 0x04 | 0x08  # CO_VARARGS, CO_VARKEYWORDS
-_PRELUDE_STACK: Final = 3
+from magweld.frontend.segments.continuation import Continuations
+from magweld.frontend.segments.liveness import Slot
+from magweld.frontend.segments.shape import Shape
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class ArmFunction:
     """A function that continues another one.
 
     Attributes:
-        function: The function; it ignores its arguments.
+        function: The function.
         shift: How many bytes its instructions lie behind those of the original.
         values: What it starts with.
     """
@@ -44,7 +43,7 @@ class ArmFunction:
     def run(self) -> Any:
         """Go on, once; return what the original would return."""
         try:
-            return self.function(*(None,) * self.function.__code__.co_argcount)
+            return self.function(*self.values)
         finally:
             self.values.clear()
 
@@ -55,52 +54,22 @@ def continue_at(original: FunctionType, offset: int, state: FrameState) -> ArmFu
     Exceptions leave it: it has none of the handlers of the original.
 
     Args:
-        original: Whose code, globals and closure are used.
+        original: Whose code and globals are used.
         offset: Where it goes on, the prefixes of the instruction included.
         state: The values to go on with.
+
+    Raises:
+        ValueError: It cannot be made.
     """
-    code = original.__code__
+    slots = tuple(n for n, value in enumerate(state.slots) if value is not NULL)
+    stack = (Slot.EMPTY if value is NULL else Slot.VALUE for value in state.stack)
+    shape = Shape(offset, slots, tuple(stack))
+    made = _continuations(original.__code__).make(shape, handlers=False)
     values = [value for value in (*state.slots, *state.stack) if value is not NULL]
-    box = len(code.co_consts)
-    numbers = {index: box + 1 + index for index in range(len(values))}
-    prelude = Writer()
-    prelude.emit("RESUME")
-    given = 0
-    for slot, value in enumerate(state.slots):
-        if value is NULL:
-            if slot < code.co_argcount:
-                prelude.emit("DELETE_FAST", slot)
-            continue
-        _load_item(prelude, box, numbers[given])
-        prelude.emit("STORE_FAST", slot)
-        given += 1
-    for value in state.stack:
-        if value is NULL:
-            prelude.emit("PUSH_NULL")
-            continue
-        _load_item(prelude, box, numbers[given])
-        given += 1
-    prelude.emit("JUMP_FORWARD", offset // UNIT)
-    body = code.replace(
-        co_code=bytes(prelude.code) + code.co_code,
-        co_consts=(*code.co_consts, values, *range(len(values))),
-        co_stacksize=code.co_stacksize + _PRELUDE_STACK,
-        co_exceptiontable=b"",
-        co_linetable=location_entries(prelude.offset, None) + code.co_linetable,
-        co_flags=code.co_flags & ~_VARIADIC,
-        co_posonlyargcount=0,
-        co_kwonlyargcount=0,
-    )
-    if body.co_nlocals != code.co_nlocals or slot_count(body) != slot_count(code):
-        raise ValueError("the slots of the code have moved")
-    function = FunctionType(
-        body, original.__globals__, original.__name__, (), original.__closure__
-    )
-    return ArmFunction(function, prelude.offset, values)
+    function = made.function(original.__globals__, values)
+    return ArmFunction(function, made.shift, values)
 
 
-def _load_item(writer: Writer, box: int, number: int) -> None:
-    """Push an element of a constant list, its index being a constant too."""
-    writer.emit("LOAD_CONST", box)
-    writer.emit("LOAD_CONST", number)
-    writer.emit("BINARY_SUBSCR")
+@functools.lru_cache(maxsize=128)
+def _continuations(code: CodeType) -> Continuations:
+    return Continuations(code)

@@ -57,8 +57,12 @@ def run_on_trial(
     Returns:
         The operators that ran.
     """
-    function = continue_at(original, start, state)
     mark = recorder.mark()
+    try:
+        function = continue_at(original, start, state)
+    except ValueError as error:
+        arm.failure = str(error)
+        return Piece(recorder.since(mark))
     session.registered.add(id(function.function))
     # The function must not lose its id to another one.
     session.graph.constant(function.function)

@@ -65,11 +65,11 @@ class Build:
         self.peak = self.code.co_stacksize
         self.bound: dict[int, frozenset[int]] = {}
 
-    def finish(self) -> Continuation:
-        """Return the continuation."""
+    def finish(self, handlers: bool) -> Continuation:
+        """Return the continuation, with or without the handlers of the original."""
         jump = self._prelude()
         shift = self.writer.offset
-        old = self._moved(shift)
+        old = self._moved(shift) if handlers else []
         traps, shapes = self._stops()
         body = bytearray(self.code.co_code)
         for offset in traps:

@@ -79,7 +79,11 @@ class Continuations:
         return result
 
     def make(
-        self, entry: Shape, stops: Sequence[int] = (), calls: bool = False
+        self,
+        entry: Shape,
+        stops: Sequence[int] = (),
+        calls: bool = False,
+        handlers: bool = True,
     ) -> Continuation:
         """Return a continuation.
 
@@ -90,6 +94,7 @@ class Continuations:
                 `Continuation.stopped`; must not hold the entry.
             calls: Whether it begins by calling one more value in place of the call at
                 the entry.
+            handlers: Whether it handles exceptions as the original does.
 
         Raises:
             ValueError: The state at a stop depends on the path, or the function has
@@ -99,7 +104,7 @@ class Continuations:
         traps = [self.first(offset) for offset in stops]
         if entry.offset in traps and not calls:
             raise ValueError("a continuation cannot begin where it stops")
-        return Build(self, entry, traps, calls).finish()
+        return Build(self, entry, traps, calls).finish(handlers)
 
     def kinds(self, offset: int) -> tuple[Slot, ...]:
         """Return what is known about the value stack before an instruction."""
