@@ -25,6 +25,7 @@ from magweld.frontend.guards.torch_state import (
 from magweld.frontend.lifting.expressions import text_of
 from magweld.frontend.lifting.mock import Lifted
 from magweld.frontend.lifting.recorder import LiftingRecorder
+from magweld.frontend.lifting.rolling import roll_loops
 from magweld.frontend.lifting.session import LiftingSession
 from magweld.frontend.lifting.settle import Settled, settle
 from magweld.frontend.mock.plan import Planner
@@ -76,6 +77,13 @@ def _settle(session: Session, recorder: OperatorRecorder) -> Settled | None:
     return settle(recorder, lifting)
 
 
+def _roll_loops(session: Session, recorder: OperatorRecorder) -> None:
+    lifting = session.graph.lifting
+    if lifting is not None and isinstance(recorder, LiftingRecorder):
+        if lifting.loops.all:
+            roll_loops(recorder, lifting)
+
+
 def finish(
     session: Session,
     recorder: OperatorRecorder,
@@ -97,6 +105,7 @@ def finish(
     Raises:
         StopRecordingError: Something cannot be guarded or repeated.
     """
+    _roll_loops(session, recorder)
     recorder.tensors.replacements.check()
     check_buffers(session.graph, bool(recorder.written))
     outputs: list[fx.Node] = []

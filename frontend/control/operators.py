@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import fx
 
 # A graph, or what a compiler made of it.
 Body = Any
+# Functions of numbers that a sub-graph may compute.
+NUMBER_FUNCTIONS: Final = frozenset(
+    {
+        *(operator.add, operator.sub, operator.mul, operator.truediv),
+        *(operator.floordiv, operator.mod, operator.neg, operator.pos),
+        *(operator.pow, min, max, abs, float, int),
+    }
+)
 
 
 class ControlOperator:
@@ -113,6 +122,63 @@ class WhileOperator(ControlOperator):
         while bool(predicate) is self.while_true:
             *carried, predicate = self.step(*carried, *invariant)
         return tuple(carried)
+
+
+class ForOperator(ControlOperator):
+    """Runs a sub-graph for each number of a range, once at least.
+
+    Attributes:
+        step: Takes the number, the carried tensors and the invariant operands; returns
+            the next carried tensors, then tensors of which the last ones are results,
+            then tensors that are collected.
+        carried: Number of carried tensors.
+        last: Number of tensors of which the last ones are results.
+    """
+
+    def __init__(self, step: Body, carried: int, last: int) -> None:
+        super().__init__("for_operator", carried)
+        self.step = step
+        self.last = last
+
+    @property
+    def bodies(self) -> tuple[Body, ...]:
+        """See `ControlOperator.bodies`."""
+        return (self.step,)
+
+    @property
+    def settings(self) -> tuple[object, ...]:
+        """See `ControlOperator.settings`."""
+        return (self.carried, self.last)
+
+    def over(self, bodies: Sequence[Body]) -> ForOperator:
+        """See `ControlOperator.over`."""
+        return ForOperator(bodies[0], self.carried, self.last)
+
+    def __call__(self, *operands: Any) -> Any:
+        """Return the carried tensors, the last ones, and a list of each collected.
+
+        Args:
+            operands: Start, stop and step of the range, then what a step takes.
+        """
+        start, stop, step = operands[:3]
+        operands = operands[3:]
+        carried, invariant = operands[: self.carried], operands[self.carried :]
+        single = self.carried + self.last
+        values: tuple[Any, ...] = ()
+        rows: list[tuple[Any, ...]] = []
+        for number in range(start, stop, step):
+            values = self.step(number, *carried, *invariant)
+            carried = values[: self.carried]
+            rows.append(values[single:])
+        return (*values[:single], *map(list, zip(*rows, strict=True)))
+
+
+def joined(*parts: Any) -> list[Any]:
+    """Return a list of tensors; parts are tensors and lists that a loop collected."""
+    result: list[Any] = []
+    for part in parts:
+        result += part if isinstance(part, list) else (part,)
+    return result
 
 
 def all_nodes(graph: fx.GraphModule) -> Iterator[fx.Node]:

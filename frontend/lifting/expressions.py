@@ -80,6 +80,17 @@ class Expressions:
         assert isinstance(known, Leaf), "a source is no key of an operation"
         return known
 
+    def find_leaf(self, source: Any) -> Leaf | None:
+        """Return the leaf for a source if there is one."""
+        known = self._known.get(source)
+        return known if isinstance(known, Leaf) else None
+
+    def find(
+        self, function: Callable[..., Any], operands: Sequence[Expression]
+    ) -> Expression | None:
+        """Return `function(*operands)` if it was made before."""
+        return self._known.get((function, tuple(map(_identity, operands))))
+
     def leaves(self) -> list[Leaf]:
         """Return all leaves."""
         return [known for known in self._known.values() if isinstance(known, Leaf)]

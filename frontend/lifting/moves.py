@@ -6,7 +6,7 @@ from types import CellType
 from typing import Any
 
 from magweld.frontend.lifting.expressions import Expression
-from magweld.frontend.lifting.observer import LiftingObserver, Step
+from magweld.frontend.lifting.observer import LiftingObserver, Step, address_of
 from magweld.frontend.lifting.sources import Slot
 from magweld.frontend.state.mro import find_in_mro
 from magweld.frontend.state.nodes import Kind
@@ -159,6 +159,7 @@ def build_constant_map(observer: LiftingObserver, step: Step, stack: list[Any]) 
 def append(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
     """LIST_APPEND in a comprehension."""
     target = stack[len(stack) - step.row.arg]
+    observer.lifting.loops.note_append(target)
     observer.lifting.place(target, Kind.INDEX, len(target) - 1, step.take(0))
 
 
@@ -240,6 +241,9 @@ def make_cell(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
 def get_iter(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
     """GET_ITER over a sequence: its elements keep their expressions."""
     source = step.before[-1]
+    if type(source) is range:
+        _follow_range(observer, step, stack[-1], source)
+        return
     if not issubclass(type(source), (tuple, list)):
         return
     if find_in_mro(type(source), "__iter__") in _PLAIN:
@@ -250,13 +254,33 @@ def get_iter(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
         step.forget(source)
 
 
+def _follow_range(
+    observer: LiftingObserver, step: Step, iterator: Any, source: range
+) -> None:
+    lifting = observer.lifting
+    fields = (type(source).__dict__[name] for name in _SLICE)
+    parts = tuple(lifting.at(source, Kind.SLOT, field) for field in fields)
+    if any(part is not None for part in parts):
+        if lifting.loops.follow(iterator, source, parts):
+            step.forget(source)
+
+
 _PLAIN = (tuple.__iter__, list.__iter__)
+
+
+def begin_iteration(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+    """FOR_ITER: the state between two iterations can be seen now."""
+    observer.lifting.loops.arrive(observer, stack[-1])
 
 
 def for_iter(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
     """FOR_ITER: the item lies above the iterator, unless that is exhausted."""
+    loops = observer.lifting.loops
+    iterator = address_of(step.before[-1])
     if len(stack) != len(step.before) + 1:
+        loops.close(iterator)
         return
+    observer.push(stack, loops.item(iterator, stack[-1]))
     source = observer.lifting.followed(step.before[-1])
     if source is not None:
         index = len(source) - step.before[-1].__length_hint__() - 1

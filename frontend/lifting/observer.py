@@ -53,6 +53,11 @@ def is_same(held: Any, obj: Any) -> bool:
     return held is obj
 
 
+def address_of(held: Any) -> int:
+    """Return the id of an object, by what stands for it."""
+    return held.address if type(held) is Released else id(held)
+
+
 def kind_of(held: Any) -> type:
     """Return the type of an object, by what stands for it."""
     return held.kind if type(held) is Released else type(held)

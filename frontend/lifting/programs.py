@@ -10,6 +10,12 @@ from typing import Any, Final
 import torch
 from torch import fx
 
+from magweld.frontend.control.unroll import (
+    MAX_ITERATIONS,
+    has_loops,
+    iterations_in,
+    unroll,
+)
 from magweld.frontend.operators.autocast import graph_runner
 from magweld.frontend.state.values import float_bits
 
@@ -104,7 +110,7 @@ class LiftedGraph:
     ) -> Callable[..., Any]:
         module = with_numbers(self.module, numbers)
         try:
-            program = compile_graph(module, tensors)
+            program = _compiled(compile_graph, module, tensors)
         except Exception:
             # A backend costs speed at most: these values stay with torch.
             program = graph_runner(module)
@@ -113,6 +119,18 @@ class LiftedGraph:
             if len(self._programs) > MAX_COMPILED:
                 self._programs.popitem(last=False)
         return program
+
+
+def _compiled(
+    compile_graph: Compile, module: fx.GraphModule, tensors: list[torch.Tensor]
+) -> Callable[..., Any]:
+    if not has_loops(module):
+        return compile_graph(module, tensors)
+    count = iterations_in(module)
+    if count is None or count > MAX_ITERATIONS:
+        return graph_runner(module)
+    flat = unroll(module)
+    return flat.wrap(compile_graph(flat.module, tensors))
 
 
 def _exact(number: Any) -> Any:

@@ -10,10 +10,13 @@ from torch import fx
 from torch.overrides import handle_torch_function
 
 from magweld.frontend.lifting.expressions import Expression
+from magweld.frontend.lifting.loops import Loops
 from magweld.frontend.lifting.observer import LiftingObserver, Step, is_same
 from magweld.frontend.lifting.queries import Queries, Query, size_path
+from magweld.frontend.lifting.rolling import Rolled
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.lifting.tensors import LiftedTensors
+from magweld.frontend.lifting.values_only import NEUTRAL, TOTAL, VALUES
 from magweld.frontend.monitor.session import Session
 from magweld.frontend.operators.kinds import name_of
 from magweld.frontend.operators.predicates import slice_of
@@ -22,37 +25,6 @@ from magweld.frontend.operators.watch import OperatorWatch
 from magweld.frontend.state.nodes import Node
 from magweld.frontend.state.paths import path_of
 
-# Operators whose scalar arguments decide about values only: never about shape, type
-# or memory of the result, whatever number of the same type they are.
-NEUTRAL: Final = frozenset(
-    (
-        "add sub mul div true_divide divide multiply subtract rsub floor_divide"
-        " remainder fmod pow float_power clamp clamp_min clamp_max clip eq ne lt le gt"
-        " ge masked_fill fill lerp addcmul addcdiv dropout __rsub__ __rpow__"
-        " __floordiv__ __rfloordiv__ __rdiv__ __eq__ __ne__ __rtruediv__ __rmod__"
-        " __mod__ add_ sub_"
-        " mul_ div_ clamp_ masked_fill_ fill_ lerp_ pow_ leaky_relu elu softplus"
-        " maximum minimum where"
-    ).split()
-)
-# Those of them that accept every number with a floating-point tensor.
-_TOTAL: Final = frozenset(
-    (
-        "add sub mul div true_divide divide multiply subtract rsub __rsub__ __rdiv__"
-        " __rtruediv__ add_ sub_ mul_ div_ eq ne lt le gt ge clamp clamp_min clamp_max"
-    ).split()
-)
-# Arguments that decide about values only, of operators that also take sizes.
-_VALUES: Final[dict[str, tuple[Any, ...]]] = {
-    "__setitem__": (2,),
-    "as_tensor": (0, "data"),
-    "full": (1, "fill_value"),
-    "full_like": (1, "fill_value"),
-    "new_full": (2, "fill_value"),
-    "new_tensor": (1, "data"),
-    "scalar_tensor": (0, "s"),
-    "tensor": (0, "data"),
-}
 # Questions about a tensor whose answer needs no sizes.
 _FORMLESS: Final = frozenset(
     (
@@ -73,6 +45,7 @@ class LiftingRecorder(OperatorRecorder):
     Attributes:
         lifting: The lifted values of the run.
         queries: What else Python asked about tensors.
+        rolled: Loops that have become operators, by node.
         risky: Expressions on whose value it may depend whether an operator raises.
     """
 
@@ -81,6 +54,7 @@ class LiftingRecorder(OperatorRecorder):
         self.lifting: Lifting | None = None
         self.risky: set[Expression] = set()
         self.queries: list[Query] = []
+        self.rolled: dict[fx.Node, Rolled] = {}
         self._numbers = LiftedTensors(self.graph)
         self.tensors = self._numbers
 
@@ -88,6 +62,8 @@ class LiftingRecorder(OperatorRecorder):
         """See `OperatorRecorder.attach`."""
         super().attach(session)
         self.lifting = self._numbers.lifting = session.graph.lifting
+        if self.lifting is not None:
+            self.lifting.loops = Loops(self.lifting, session, self)
 
     @property
     def scalars(self) -> dict[fx.Node, Expression]:
@@ -154,21 +130,23 @@ class LiftingRecorder(OperatorRecorder):
         self, name: str, key: Any, value: Any, found: Expression | None, args: Any
     ) -> Any:
         """Return one argument as the graph holds it."""
-        value_only = name in NEUTRAL or (key in _VALUES.get(name, ()))
+        value_only = name in NEUTRAL or (key in VALUES.get(name, ()))
         if found is None:
             return self._numbers.part(value, value_only)
         if value_only:
             tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
             floating = all(tensor.is_floating_point() for tensor in tensors)
-            if name not in _TOTAL or not floating:
+            if name not in TOTAL or not floating:
                 self.risky.add(found)
         else:
             self._numbers.shape(found)
         return self._numbers.scalar(found)
 
     def _read_value(self, node: fx.Node, refusal: str, result: Any) -> None:
-        for needed in slice_of(self.graph, node, self._memory()):
-            if self.lifting is not None:
+        if self.lifting is not None:
+            deciding = slice_of(self.graph, node, self._memory())
+            self.lifting.loops.valued |= deciding
+            for needed in deciding:
                 self.lifting.pin(self.scalars.get(needed))
         super()._read_value(node, refusal, result)
 

@@ -31,6 +31,13 @@ class SizeSource(NamedTuple):
     dim: int
 
 
+class InductionSource(NamedTuple):
+    """The number that an iteration of a followed loop began with."""
+
+    loop: int
+    iteration: int
+
+
 class StridesSource(NamedTuple):
     """The strides of a graph input."""
 

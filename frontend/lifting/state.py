@@ -15,10 +15,12 @@ from magweld.frontend.lifting.expressions import (
     Operation,
     topological,
 )
+from magweld.frontend.lifting.following import LoopFollower
 from magweld.frontend.lifting.sources import (
     ArgumentSource,
     Condition,
     EdgeSource,
+    InductionSource,
     SizeSource,
     Slot,
     StridesSource,
@@ -46,6 +48,8 @@ class Lifting:
         stores: Slots that the current instruction writes.
         rewrites: Containers that the current instruction rearranges.
         pinned: Expressions that must have the value of the run.
+        undecided: Pinned expressions that another value need not have pinned.
+        loops: Loops over lifted ranges.
     """
 
     def __init__(self, wanted: frozenset[str], graph: RefGraph) -> None:
@@ -55,6 +59,8 @@ class Lifting:
         self.stores: list[Slot] = []
         self.rewrites: list[Node] = []
         self.pinned: dict[Expression, Where | None] = {}
+        self.undecided: set[Expression] = set()
+        self.loops = LoopFollower()
         self._graph = graph
         self._heap: dict[int, dict[Slot, Expression | None]] = {}
         self._conditions: dict[tuple[Expression, Any], Condition] = {}
@@ -110,6 +116,7 @@ class Lifting:
 
     def note_read(self, node: Node, kind: Kind, key: Any, value: Any) -> None:
         """Take note of a read; the instruction may claim it."""
+        self.loops.note_read(node.obj)
         expression = self._find(node, kind, key, value)
         if expression is not None:
             self.reads.append((slot_of(node.obj, kind, key), expression))
@@ -133,6 +140,7 @@ class Lifting:
 
     def note_content(self, node: Node) -> None:
         """Take note of a read of everything in a container that the run determined."""
+        self.loops.note_read(node.obj)
         self.reads += self.inside(node.obj)
 
     def note_write(self, node: Node, extent: Extent, key: Any) -> None:
@@ -140,6 +148,7 @@ class Lifting:
         if extent is Extent.KEY:
             self.note_store(slot_of(node.obj, Kind.ITEM, key))
         elif extent is Extent.TAIL:
+            self.loops.note_tail(node)
             self.note_store(slot_of(node.obj, Kind.INDEX, size_of(node.obj)))
         else:
             self.rewrites.append(node)
@@ -197,6 +206,11 @@ class Lifting:
             condition = Condition(expression, expected, self._graph.locate())
             self._conditions[key] = condition
 
+    def demanded(self) -> list[Expression]:
+        """Return the expressions that a hit must agree with in one way or another."""
+        conditions = self._conditions.values()
+        return [*self.pinned, *(condition.expression for condition in conditions)]
+
     # What comes out.
 
     def lifted(self) -> dict[Any, Leaf]:
@@ -211,7 +225,12 @@ class Lifting:
 
     def decisive(self) -> tuple[str, ...]:
         """Return the paths of leaves that the run has pinned."""
-        return tuple(leaf.text for leaf in self.make.leaves() if leaf in self.pinned)
+        return tuple(
+            leaf.text
+            for leaf in self.make.leaves()
+            if leaf in self.pinned and leaf not in self.undecided
+            if not isinstance(leaf.source, InductionSource)
+        )
 
     def require(self, expression: Expression) -> None:
         """Demand that an expression, which was true in the run, is true."""
@@ -259,7 +278,8 @@ class Simplifier:
         if isinstance(expression, Operation):
             return self._rebuild(expression)
         assert isinstance(expression, Leaf), "literals are not pinned"
-        if isinstance(expression.source, (ArgumentSource, EdgeSource)):
+        kinds = (ArgumentSource, EdgeSource, InductionSource)
+        if isinstance(expression.source, kinds):
             return Literal(expression.value)
         return self._resolve(expression)
 

@@ -19,11 +19,17 @@ from torch.fx.experimental.symbolic_shapes import (
     StatelessSymbolicContext,
 )
 
+from magweld.frontend.control.operators import ForOperator
 from magweld.frontend.lifting.expressions import (
     Expression,
     Leaf,
     Literal,
     pack,
+)
+from magweld.frontend.lifting.loop_shapes import (
+    LoopShapes,
+    is_list_operator,
+    run_list_operator,
 )
 from magweld.frontend.lifting.numbers import SymbolicNumbers
 from magweld.frontend.lifting.recorder import LiftingRecorder
@@ -101,14 +107,16 @@ class _Replay:
     def run(self) -> None:
         """Run the graph, then check what else Python has asked about its tensors."""
         for node in self.recorder.graph.nodes:
-            if node in self.recorder.scalars:
-                self.values[node] = self._numbers.value(self.recorder.scalars[node])
-            elif (
+            self._number(node)
+            if (
                 node.op != "placeholder"
                 and node.target is not torch._C._set_grad_enabled
             ):
-                self.values[node] = self._call(node)
-                self._compare(node)
+                for used in node.all_input_nodes:
+                    self._number(used)
+                args, kwargs = self._map(node.args), self._map(node.kwargs)
+                self.values[node] = self._call(node, args, kwargs)
+                self._compare(node, [self.values[n] for n in node.all_input_nodes])
         if self._estranged and (
             self.recorder.queries or self.recorder.lifted_tensors.same
         ):
@@ -117,11 +125,22 @@ class _Replay:
             args, kwargs = self._map(query.args), self._map(query.kwargs)
             self._check(query.function(*args, **kwargs), query.result)
 
+    def _number(self, node: fx.Node) -> None:
+        # A number may depend on sizes that are known just before it is used.
+        expression = self.recorder.scalars.get(node)
+        if expression is not None and node not in self.values:
+            self.values[node] = self._numbers.value(expression)
+
     def _map(self, args: Any) -> Any:
         return fx.map_arg(args, self.values.__getitem__)
 
-    def _call(self, node: fx.Node) -> Any:
-        args, kwargs = self._map(node.args), self._map(node.kwargs)
+    def _call(self, node: fx.Node, args: Any, kwargs: Any) -> Any:
+        rolled = self.recorder.rolled.get(node)
+        if rolled is not None and isinstance(node.target, ForOperator):
+            shapes = LoopShapes(rolled, self._call, self._compare)
+            return shapes.run(node.target, args, self.values)
+        if is_list_operator(node, args):
+            return run_list_operator(node, args, kwargs)
         if node.op == "call_method":
             return getattr(args[0], str(node.target))(*args[1:], **kwargs)
         assert callable(node.target), "a recorded graph has no modules"
@@ -174,7 +193,7 @@ class _Replay:
 
     # Comparing with the run.
 
-    def _compare(self, node: fx.Node) -> None:
+    def _compare(self, node: fx.Node, inputs: list[Any]) -> None:
         fake, tensors = self.values[node], self.recorder.lifted_tensors
         count = tensors.lengths.get(node)
         if count is not None and len(fake) != count:
@@ -185,7 +204,7 @@ class _Replay:
         real = tensors.tensor(node)
         if real is None:
             return
-        if same is None and any(fake is self.values[i] for i in node.all_input_nodes):
+        if same is None and any(fake is taken for taken in inputs):
             raise NotSymbolicError(f"{node.target} returned something new")
         hints = tuple(map(_hint, fake.shape))
         if hints != tuple(real.shape) or fake.dtype is not real.dtype:

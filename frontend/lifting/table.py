@@ -28,7 +28,6 @@ _FIXED: Final[dict[tuple[int, Rule | None], str]] = {
     (0, moves.delete_local): "DELETE_FAST",
     (0, moves.copy): "COPY",
     (0, moves.make_cell): "MAKE_CELL",
-    (0, moves.for_iter): "FOR_ITER",
     (1, moves.nothing): (
         "POP_TOP POP_EXCEPT PUSH_EXC_INFO CHECK_EXC_MATCH"
         " POP_JUMP_BACKWARD_IF_NONE POP_JUMP_BACKWARD_IF_NOT_NONE"
@@ -68,6 +67,7 @@ _FIXED: Final[dict[tuple[int, Rule | None], str]] = {
 }
 
 _VARIABLE: Final[dict[str, Instruction]] = {
+    "FOR_ITER": Instruction(_fixed(0), moves.for_iter, moves.begin_iteration),
     "BUILD_TUPLE": Instruction(lambda row: row.arg, moves.build_sequence),
     "BUILD_LIST": Instruction(lambda row: row.arg, moves.build_sequence),
     "BUILD_SLICE": Instruction(lambda row: row.arg, moves.build_slice),

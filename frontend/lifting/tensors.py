@@ -85,6 +85,16 @@ class LiftedTensors(TensorMap):
             self.scalars[node] = expression
         return node
 
+    def scalar_node(self, expression: Expression) -> fx.Node | None:
+        """Return the node that stands for a number, None if nothing has used it."""
+        return self._scalar_nodes.get(expression)
+
+    def drop_scalar(self, node: fx.Node) -> None:
+        """Forget a number that nothing uses any more."""
+        expression = self.scalars.pop(node)
+        del self._scalar_nodes[expression]
+        self.graph.erase_node(node)
+
     def convert(self, obj: Any) -> Any:
         """See `TensorMap.convert`."""
         if type(obj) is slice:
@@ -105,6 +115,8 @@ class LiftedTensors(TensorMap):
     def _convert_lifted(self, lifting: Lifting, obj: Any) -> Any:
         assert self.session is not None, "recording needs a session"
         graph = self.session.graph
+        if lifting.loops.note_whole_use(obj) and not lifting.inside(obj):
+            return [self.convert(item) for item in obj]
         first = len(lifting.reads)
         if graph.find(obj) is not None:
             read_all(graph, obj)

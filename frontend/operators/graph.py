@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
@@ -10,6 +10,7 @@ from typing import Any, Final
 import torch
 from torch import fx
 
+from magweld.frontend.control.unroll import has_loops, iterations_in, unroll
 from magweld.frontend.lifting.expressions import Expression, Literal
 from magweld.frontend.operators.autocast import switches_autocast
 from magweld.frontend.operators.recorder import OperatorRecorder
@@ -94,18 +95,31 @@ def build_graph(
             mapping[node] = graph.node_copy(node, mapping.__getitem__)
     graph.output(tuple(mapping[node] for node in outputs))
     graph.lint()
-    module = fx.GraphModule({}, graph)
+    module = _without_fixed_loops(fx.GraphModule({}, graph))
     return OperatorGraph(
         module,
         inputs,
         trains,
-        _torch_only(recorder, graph),
+        _torch_only(recorder, module.graph) or _keeps_loops(module, numbers),
         grad_enabled,
         tuple(numbers),
         effects=has_effects(recorder.graph),
         repeatable=not recorder.written and not recorder.tensors.draws,
         examples=tuple(item.node.obj for item in inputs),
     )
+
+
+def _without_fixed_loops(module: fx.GraphModule) -> fx.GraphModule:
+    """Write out loops whose numbers of iterations have turned out to be fixed."""
+    if not iterations_in(module):
+        return module
+    flat = unroll(module)
+    plain = flat.pattern == tuple(range(len(flat.pattern)))
+    return flat.module if plain else module
+
+
+def _keeps_loops(module: fx.GraphModule, numbers: Sequence[Expression]) -> str:
+    return "not-lifted" if has_loops(module) and not numbers else ""
 
 
 def has_effects(graph: fx.Graph) -> bool:

@@ -162,6 +162,19 @@ class TensorMap:
             if tensor is not None and self._nodes.get(id(tensor)) is node:
                 del self._nodes[id(tensor)]
 
+    def hide(self, nodes: Iterable[fx.Node]) -> None:
+        """Take note that nodes are gone; their tensors still tell about them."""
+        for node in nodes:
+            tensor = self._tensors.get(node)
+            if tensor is not None and self._nodes.get(id(tensor)) is node:
+                del self._nodes[id(tensor)]
+
+    def bind(self, obj: Any, node: fx.Node) -> None:
+        """Let a node stand for a tensor or a list of tensors."""
+        self._nodes[id(obj)] = node
+        if isinstance(obj, torch.Tensor):
+            self._tensors[node] = obj
+
     def rebind(self, tensor: torch.Tensor, node: fx.Node, other: torch.Tensor) -> None:
         """Let a tensor stand for a node that may as well give another tensor."""
         self._nodes[id(tensor)] = node

@@ -1,0 +1,61 @@
+"""Owns what instructions report about loops; nothing follows them without operators."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from magweld.frontend.lifting.expressions import Expression, Leaf
+from magweld.frontend.state.nodes import Node
+
+if TYPE_CHECKING:
+    from magweld.frontend.lifting.observer import LiftingObserver
+
+
+class LoopFollower:
+    """Follows no loop.
+
+    Attributes:
+        all: The loops, in the order in which they began.
+        valued: Operators whose values have decided about the run.
+    """
+
+    def __init__(self) -> None:
+        self.all: list[Any] = []
+        self.valued: set[Any] = set()
+
+    def follow(
+        self, iterator: Any, source: range, parts: tuple[Expression | None, ...]
+    ) -> bool:
+        """Take note of an iterator over a range whose parts are lifted.
+
+        Returns:
+            Whether it is followed, so that the parts need not be pinned.
+        """
+        return False
+
+    def arrive(self, observer: LiftingObserver, iterator: Any) -> None:
+        """Take note that the next number of an iterator is about to be taken."""
+
+    def item(self, iterator: int, item: Any) -> Leaf | None:
+        """Return what stands for the number that an iterator, by its id, gave."""
+        return None
+
+    def close(self, iterator: int) -> None:
+        """Take note that an iterator is exhausted."""
+
+    def note_append(self, target: Any) -> None:
+        """Take note that a comprehension has taken an element."""
+
+    def note_tail(self, node: Node) -> None:
+        """Take note that elements are about to be appended to a list."""
+
+    def note_read(self, obj: Any) -> None:
+        """Take note that the content of a container is looked at."""
+
+    def note_whole_use(self, obj: Any) -> bool:
+        """Take note that an operator takes all elements of a list.
+
+        Returns:
+            Whether that is no reason to read it.
+        """
+        return False

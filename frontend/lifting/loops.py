@@ -1,0 +1,259 @@
+"""Owns `for` loops over lifted ranges while they run: their states and effects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from torch import fx
+
+from magweld.frontend.control.flow import flow_of
+from magweld.frontend.control.merge import DifferenceError
+from magweld.frontend.control.trial import read_state
+from magweld.frontend.guards.torch_state import operator_state
+from magweld.frontend.lifting.expressions import Expression, Leaf
+from magweld.frontend.lifting.following import LoopFollower
+from magweld.frontend.lifting.loop_state import State, StateReader
+from magweld.frontend.lifting.sources import InductionSource
+from magweld.frontend.monitor.session import Session
+from magweld.frontend.state.nodes import Node
+
+if TYPE_CHECKING:
+    from magweld.frontend.lifting.observer import LiftingObserver
+    from magweld.frontend.lifting.recorder import LiftingRecorder
+    from magweld.frontend.lifting.state import Lifting
+
+# More iterations are not compared.
+MAX_ITERATIONS: Final = 512
+_SUSPENDABLE: Final = 0x2A0  # generators, coroutines, asynchronous generators
+
+
+@dataclass
+class Head:
+    """What is known before an iteration.
+
+    Attributes:
+        state: The live values of the frame.
+        mark: Last operator so far.
+        lengths: Number of elements of the lists that the loop has appended to.
+        counts: What must not grow in an iteration.
+        reads: What must not grow after the iterations have become alike.
+    """
+
+    state: State
+    mark: fx.Node
+    lengths: dict[int, int]
+    counts: tuple[Any, ...]
+    reads: tuple[int, ...]
+
+
+@dataclass
+class Loop:
+    """A `for` loop over a range.
+
+    Attributes:
+        iterator: What it takes its numbers from.
+        range: The range.
+        parts: Expressions of start, stop and step of the range; None for fixed ones.
+        heads: One before each iteration so far.
+        leaves: The number of each iteration.
+        known: Ids of the objects from before the iteration.
+        older: Ids of the objects from before the loop.
+        lists: Lists that it has appended to, by id.
+        read: Ids of lists that it has read.
+        tails: Number of elements that it was about to append, by list.
+        pieces: Operators of each iteration, when the run is over.
+        closed: Whether it has come to its end.
+        failure: Why it can be no operator, "" if it can.
+    """
+
+    iterator: Any
+    range: range
+    parts: tuple[Expression | None, ...]
+    heads: list[Head] = field(default_factory=list)
+    leaves: list[Leaf] = field(default_factory=list)
+    known: frozenset[int] = frozenset()
+    older: frozenset[int] = frozenset()
+    lists: dict[int, list[Any]] = field(default_factory=dict)
+    read: set[int] = field(default_factory=set)
+    tails: dict[int, int] = field(default_factory=dict)
+    pieces: list[list[fx.Node]] = field(default_factory=list)
+    closed: bool = False
+    failure: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it runs and may become an operator."""
+        return bool(self.heads) and not self.closed and not self.failure
+
+
+class Loops(LoopFollower):
+    """Follows the loops of one run.
+
+    Args:
+        lifting: Its lifted values.
+        session: The run; is asked for its writes.
+        recorder: Its operators.
+    """
+
+    def __init__(
+        self, lifting: Lifting, session: Session, recorder: LiftingRecorder
+    ) -> None:
+        super().__init__()
+        self._lifting = lifting
+        self._recorder = recorder
+        self._operators = session.operators
+        self._by_iterator: dict[int, Loop] = {}
+        self._appends = 0
+        session.graph.choices.check_write = self.note_change
+
+    # What the rules of instructions report.
+
+    def follow(
+        self, iterator: Any, source: range, parts: tuple[Expression | None, ...]
+    ) -> bool:
+        """See `LoopFollower.follow`."""
+        loop = Loop(iterator, source, parts)
+        self._recorder.shaping.update(part for part in parts if part is not None)
+        self.all.append(loop)
+        self._by_iterator[id(iterator)] = loop
+        return True
+
+    def arrive(self, observer: LiftingObserver, iterator: Any) -> None:
+        """See `LoopFollower.arrive`."""
+        loop = self._by_iterator.get(id(iterator))
+        if loop is None or loop.failure:
+            return
+        for outer in self._open():
+            if outer is not loop:
+                outer.failure = "a loop within"
+        try:
+            self._add_head(loop, observer)
+        except DifferenceError as difference:
+            loop.failure = str(difference)
+
+    def item(self, iterator: int, item: Any) -> Leaf | None:
+        """See `LoopFollower.item`."""
+        loop = self._by_iterator.get(iterator)
+        if loop is None:
+            return None
+        number = len(loop.leaves)
+        source = InductionSource(self.all.index(loop), number)
+        leaf = self._lifting.make.leaf(source, item, f"number of iteration {number}")
+        loop.leaves.append(leaf)
+        return leaf
+
+    def close(self, iterator: int) -> None:
+        """See `LoopFollower.close`."""
+        loop = self._by_iterator.pop(iterator, None)
+        if loop is not None:
+            loop.closed = True
+
+    def note_append(self, target: Any) -> None:
+        """See `LoopFollower.note_append`."""
+        for loop in self._open():
+            self._note_tail(loop, target)
+
+    # What the run does to its objects.
+
+    def note_tail(self, node: Node) -> None:
+        """See `LoopFollower.note_tail`."""
+        if type(node.obj) is list and not node.external:
+            self._appends = id(node.obj)
+
+    def note_change(self, node: Node) -> None:
+        """Take note that an object is about to change."""
+        appends, self._appends = self._appends, 0
+        for loop in self._open():
+            if node.obj is loop.iterator:
+                continue
+            if appends == id(node.obj):
+                self._note_tail(loop, node.obj)
+            elif id(node.obj) in loop.known or node.external:
+                loop.failure = "state is written"
+            elif self._is_tensor(node.obj):
+                loop.failure = "attributes of a tensor are written"
+        if not appends:
+            self.note_read(node.obj)
+
+    def note_read(self, obj: Any) -> None:
+        """See `LoopFollower.note_read`."""
+        for loop in self.all:
+            if loop.is_open:
+                loop.read.add(id(obj))
+            if loop.heads and id(obj) in loop.lists:
+                loop.failure = loop.failure or "its list is looked at"
+
+    def is_filled(self, obj: Any) -> bool:
+        """Return whether an object is a list that a loop has filled."""
+        return any(id(obj) in loop.lists for loop in self.all)
+
+    def note_whole_use(self, obj: Any) -> bool:
+        """See `LoopFollower.note_whole_use`."""
+        if not self.is_filled(obj):
+            return False
+        for loop in self._open():
+            if id(obj) in loop.lists:
+                loop.failure = "its list is used"
+        return True
+
+    def _open(self) -> list[Loop]:
+        return [loop for loop in self.all if loop.is_open]
+
+    def _is_tensor(self, obj: Any) -> bool:
+        return self._operators.is_tensor(type(obj))
+
+    def _note_tail(self, loop: Loop, target: list[Any]) -> None:
+        if id(target) in loop.known:
+            loop.lists.setdefault(id(target), target)
+            loop.tails[id(target)] = loop.tails.get(id(target), 0) + 1
+
+    def _add_head(self, loop: Loop, observer: LiftingObserver) -> None:
+        session = observer.session
+        row = observer.step.row if observer.step is not None else None
+        assert row is not None, "an instruction is running"
+        if observer.code.co_flags & _SUSPENDABLE:
+            raise DifferenceError("a loop of a generator")
+        if len(loop.heads) > MAX_ITERATIONS:
+            raise DifferenceError("too many iterations")
+        if not loop.heads:
+            loop.older = frozenset(session.graph.nodes)
+        recorder = self._recorder
+        live = flow_of(session.tables.table(observer.code)).live(row.offset)
+        frame = read_state(session, observer, row.depth)
+        state = StateReader(observer, loop.older).read(frame, live)
+        counts, reads = _counts(session, recorder), _reads(session)
+        head = Head(state, recorder.mark(), self._lengths(loop), counts, reads)
+        if loop.heads and head.counts != loop.heads[-1].counts:
+            raise DifferenceError("an effect that is no operator")
+        loop.heads.append(head)
+        loop.tails = {}
+        loop.known = frozenset(session.graph.nodes)
+
+    def _lengths(self, loop: Loop) -> dict[int, int]:
+        lengths = {key: len(target) for key, target in loop.lists.items()}
+        for key, length in lengths.items():
+            if loop.heads:
+                before = loop.heads[-1].lengths.get(key)
+                grown = loop.tails.get(key, 0)
+                if before is None:
+                    loop.heads[-1].lengths[key] = before = length - grown
+                if length - before != grown or key in loop.read:
+                    raise DifferenceError("a list is changed")
+        return lengths
+
+
+def _counts(session: Session, recorder: LiftingRecorder) -> tuple[Any, ...]:
+    graph = session.graph
+    return (
+        len(graph.draws),
+        len(graph.advances),
+        len(session.effects),
+        len(recorder.predicates),
+        operator_state(),
+    )
+
+
+def _reads(session: Session) -> tuple[int, ...]:
+    graph = session.graph
+    return (len(graph.edges), len(graph.identities), len(graph.checks))
