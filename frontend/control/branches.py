@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import operator
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.control.arm_code import FrameState
-from magweld.frontend.control.flow import Flow, flow_of
-from magweld.frontend.control.merge import DifferenceError, Pairs
-from magweld.frontend.control.operators import IfOperator
-from magweld.frontend.control.pieces import Piece, effects_of
-from magweld.frontend.control.reach import is_reachable
+from magweld.frontend.control.flow import flow_of
+from magweld.frontend.control.ifs import close_branch, open_branch
+from magweld.frontend.control.merge import DifferenceError
 from magweld.frontend.control.regions import (
     check_handlers,
     loop_form,
-    ways_of,
-    why_not,
 )
 from magweld.frontend.control.scopes import Arm, ArmEndedError, Branch, Loop
 from magweld.frontend.control.trial import read_state, state_at_end
@@ -204,90 +199,22 @@ class Branches(Trials):
         self._count += 1
         form = loop_form(flow, row)
         if form is None:
-            self._open_branch(flow, observer, row, tensor, outcome, predicate)
+            branch = open_branch(self, flow, row, observer, tensor, outcome)
+            branch.predicate = predicate
+            self.scopes.append(branch)
             return
         loop = open_loop(self, flow, row, form, observer, tensor)
         loop.predicates.append(predicate)
         self.scopes.append(loop)
 
-    def _open_branch(
-        self,
-        flow: Flow,
-        observer: Observer,
-        row: Row,
-        tensor: torch.Tensor,
-        outcome: bool,
-        predicate: Predicate | None,
-    ) -> None:
-        join = flow.join(row)
-        if join is None:
-            raise DifferenceError("the ways do not meet")
-        reason = why_not(flow, row, join)
-        if reason:
-            raise DifferenceError(reason)
-        condition = self.recorder.tensors.node(tensor)
-        other = ways_of(row, outcome)[1]
-        state = read_state(self.session, observer, row.depth - 1)
-        arm = self.new_arm(row, join)
-        modes = operator_state()
-        if flow.real_offset(other) in join.ends and not join.returns:
-            arm.state, piece = state, Piece(())
-            arm.nodes = self.recorder.tensors.overlay({})
-        else:
-            piece = self.run(arm, flow, other, state, observer)
-        if arm.state is None:
-            raise DifferenceError(arm.failure)
-        branch = Branch(
-            observer=observer,
-            flow=flow,
-            join=join,
-            row=row,
-            condition=condition,
-            outcome=outcome,
-            predicate=predicate,
-            known=arm.known,
-            mark=self.recorder.mark(),
-            other=piece,
-            arm=arm,
-            modes=modes,
-        )
-        self.scopes.append(branch)
-
     def _close(self, scope: Branch | Loop, state: FrameState, row: Row) -> None:
         try:
             if isinstance(scope, Loop):
                 close_loop(self, scope, state)
-                return
-            if operator_state() != scope.modes:
-                raise DifferenceError("a mode of torch was changed")
-            pairs = self._pairs(scope, state, row)
+            else:
+                close_branch(self, scope, state, row)
         except DifferenceError as difference:
             self._give_up(scope, str(difference))
-            return
-        self._make_operator(scope, list(pairs.pairs.values()))
-
-    def _pairs(self, branch: Branch, state: FrameState, row: Row) -> Pairs:
-        other = branch.arm.state
-        assert other is not None, "the other way came to its end"
-        slots = list(zip(state.stack, other.stack, strict=True))
-        if not branch.join.returns:
-            live = branch.flow.live(row.offset)
-            slots += [(state.slots[i], other.slots[i]) for i in sorted(live)]
-        tensors = self.recorder.tensors
-        pairs = Pairs(
-            branch.known,
-            lambda tensor: (tensors.node(tensor), branch.arm.node(tensors, tensor)),
-        )
-        for mine, theirs in slots:
-            pairs.add(mine, theirs)
-        for mine, theirs in pairs.pairs.values():
-            nodes = (tensors.node(mine), branch.arm.node(tensors, theirs))
-            if any(map(tensors.shapes.is_open, nodes)):
-                raise DifferenceError("tensors whose shape follows from values")
-        passed = pairs.passed_through()
-        if is_reachable(self.session, passed, pairs.same, self.callers()):
-            raise DifferenceError("a tensor that is still in use elsewhere")
-        return pairs
 
     def _give_up(self, scope: Branch | Loop, reason: str) -> None:
         site = (id(scope.observer.code), scope.row.offset)
@@ -303,31 +230,3 @@ class Branches(Trials):
             return False
         self.recorder.predicates += found
         return True
-
-    def _make_operator(
-        self, branch: Branch, pairs: list[tuple[torch.Tensor, torch.Tensor]]
-    ) -> None:
-        recorder, tensors = self.recorder, self.recorder.tensors
-        mine = [tensors.node(pair[0]) for pair in pairs]
-        others = [branch.arm.node(tensors, pair[1]) for pair in pairs]
-        taken = Piece(recorder.since(branch.mark))
-        ways = [(taken, mine), (branch.other, others)]
-        if not branch.outcome:
-            ways.reverse()
-        tensors.forget(taken.nodes)
-        acting = [node for piece, outputs in ways for node in piece.needed(outputs)]
-        if not pairs and not effects_of(acting):
-            return
-        operands = list(
-            dict.fromkeys(
-                node for piece, outputs in ways for node in piece.used(outputs)
-            )
-        )
-        modules = [piece.module(operands, outputs) for piece, outputs in ways]
-        target = IfOperator(*modules)
-        node = recorder.graph.call_function(target, (branch.condition, *operands))
-        node.meta.update(effects_of(acting), where=recorder.where_text())
-        for index, (tensor, other) in enumerate(pairs):
-            part = recorder.graph.call_function(operator.getitem, (node, index))
-            tensors.rebind(tensor, part, other)
-            self.session.graph.choices.merged.add(id(tensor))

@@ -4,28 +4,12 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from types import CodeType
 from typing import Final
 
 from magweld.frontend.monitor.code_table import CodeTable, Row
-from magweld.frontend.segments.liveness import slot_count
+from magweld.frontend.segments.liveness import Liveness
 
 _EXITS: Final = ("RETURN_VALUE", "RETURN_CONST")
-_USES: Final = frozenset(
-    {
-        "DELETE_DEREF",
-        "DELETE_FAST",
-        "LOAD_CLASSDEREF",
-        "LOAD_CLOSURE",
-        "LOAD_DEREF",
-        "LOAD_FAST",
-        "LOAD_FAST_AND_CLEAR",
-        "LOAD_FAST_CHECK",
-        "LOAD_FROM_DICT_OR_DEREF",
-        "STORE_DEREF",
-    }
-)
-_DEFINITIONS: Final = frozenset({"LOAD_FAST_AND_CLEAR", "STORE_FAST"})
 
 
 @dataclass(frozen=True)
@@ -54,7 +38,7 @@ class Flow:
             at for at, row in self.rows.items() if row.opname in _EXITS
         )
         self._dominators = self._post_dominators()
-        self._live = self._live_slots()
+        self._liveness = Liveness(self.code)
 
     def successors(self, row: Row) -> tuple[int, ...]:
         """Return the offsets that may follow when no exception is raised."""
@@ -95,8 +79,7 @@ class Flow:
 
     def live(self, offset: int) -> frozenset[int]:
         """Return the slots that may be read before they are written again."""
-        bits = self._live[offset]
-        return frozenset(i for i in range(bits.bit_length()) if bits >> i & 1)
+        return self._liveness.at(offset)
 
     def live_after(self, row: Row) -> frozenset[int]:
         """Return the slots that may be read after an instruction that is running."""
@@ -138,38 +121,9 @@ class Flow:
                     result[at], changed = common, True
         return result
 
-    def _live_slots(self) -> dict[int, int]:
-        always = _implicit(self.code)
-        result = dict.fromkeys(self.rows, always)
-        changed = True
-        while changed:
-            changed = False
-            for at, row in reversed(self.rows.items()):
-                live = always
-                for after in self._after[at]:
-                    live |= result[after]
-                if row.opname in _DEFINITIONS:
-                    live &= ~(1 << row.arg)
-                for caught in self._caught[at]:
-                    live |= result[caught]
-                if row.opname in _USES:
-                    live |= 1 << row.arg
-                if live != result[at]:
-                    result[at], changed = live, True
-        return result
-
 
 def _indexed(table: CodeTable) -> list[tuple[int, Row]]:
     return [(at, row) for at, row in enumerate(table.rows) if row is not None]
-
-
-def _implicit(code: CodeType) -> int:
-    # `super()` finds its class and its object in the frame.
-    if "super" not in code.co_names:
-        return 0
-    count = slot_count(code)
-    free = range(count - len(code.co_freevars), count)
-    return sum(1 << index for index in (0, *free))
 
 
 @functools.lru_cache(maxsize=1024)

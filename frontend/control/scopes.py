@@ -69,12 +69,12 @@ class Branch:
         row: The jump.
         condition: Node of the tensor that decided.
         outcome: Whether it was true.
-        predicate: Guard that makes the branch unnecessary, None if there is none.
         known: Ids of the objects that the run knew before the jump.
         mark: Last operator before the taken way.
         other: Operators of the other way.
         arm: The other way.
         modes: Modes of torch at the jump.
+        predicate: Guard that makes the branch unnecessary, None if there is none.
     """
 
     observer: Observer
@@ -83,12 +83,12 @@ class Branch:
     row: Row
     condition: fx.Node
     outcome: bool
-    predicate: Predicate | None
     known: frozenset[int]
     mark: fx.Node
     other: Piece
     arm: Arm
     modes: tuple[Any, ...]
+    predicate: Predicate | None = None
 
 
 @dataclass

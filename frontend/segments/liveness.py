@@ -15,11 +15,13 @@ _READS: Final = frozenset(
     {
         "DELETE_DEREF",
         "DELETE_FAST",
+        "LOAD_CLASSDEREF",
         "LOAD_CLOSURE",
         "LOAD_DEREF",
         "LOAD_FAST",
         "LOAD_FAST_AND_CLEAR",
         "LOAD_FAST_CHECK",
+        "LOAD_FROM_DICT_OR_DEREF",
         "STORE_DEREF",
     }
 )

@@ -1,0 +1,136 @@
+"""Owns `if` on a tensor: both ways recorded, one operator made of them."""
+
+from __future__ import annotations
+
+import operator
+
+import torch
+
+from magweld.frontend.control.arm_code import FrameState
+from magweld.frontend.control.flow import Flow
+from magweld.frontend.control.merge import DifferenceError, Pairs
+from magweld.frontend.control.operators import IfOperator
+from magweld.frontend.control.pieces import Piece, effects_of
+from magweld.frontend.control.reach import is_reachable
+from magweld.frontend.control.regions import ways_of, why_not
+from magweld.frontend.control.scopes import Branch
+from magweld.frontend.control.trial import read_state
+from magweld.frontend.control.trials import Trials
+from magweld.frontend.guards.torch_state import operator_state
+from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.monitor.observer import Observer
+
+
+def open_branch(
+    trials: Trials,
+    flow: Flow,
+    row: Row,
+    observer: Observer,
+    tensor: torch.Tensor,
+    outcome: bool,
+) -> Branch:
+    """Begin a branch: run the way that the program does not take.
+
+    Raises:
+        DifferenceError: It cannot be an operator.
+    """
+    join = flow.join(row)
+    if join is None:
+        raise DifferenceError("the ways do not meet")
+    reason = why_not(flow, row, join)
+    if reason:
+        raise DifferenceError(reason)
+    condition = trials.recorder.tensors.node(tensor)
+    other = ways_of(row, outcome)[1]
+    state = read_state(trials.session, observer, row.depth - 1)
+    arm = trials.new_arm(row, join)
+    modes = operator_state()
+    if flow.real_offset(other) in join.ends and not join.returns:
+        arm.state, piece = state, Piece(())
+        arm.nodes = trials.recorder.tensors.overlay({})
+    else:
+        piece = trials.run(arm, flow, other, state, observer)
+    if arm.state is None:
+        raise DifferenceError(arm.failure)
+    return Branch(
+        observer=observer,
+        flow=flow,
+        join=join,
+        row=row,
+        condition=condition,
+        outcome=outcome,
+        known=arm.known,
+        mark=trials.recorder.mark(),
+        other=piece,
+        arm=arm,
+        modes=modes,
+    )
+
+
+def close_branch(trials: Trials, branch: Branch, state: FrameState, row: Row) -> None:
+    """Make an operator of a branch whose ways have met.
+
+    Args:
+        trials: Its run.
+        branch: The branch.
+        state: The values after the way that the program took.
+        row: The instruction where the ways meet.
+
+    Raises:
+        DifferenceError: It cannot be one.
+    """
+    if operator_state() != branch.modes:
+        raise DifferenceError("a mode of torch was changed")
+    pairs = _pairs(trials, branch, state, row)
+    _make_operator(trials, branch, list(pairs.pairs.values()))
+
+
+def _pairs(trials: Trials, branch: Branch, state: FrameState, row: Row) -> Pairs:
+    other = branch.arm.state
+    assert other is not None, "the other way came to its end"
+    slots = list(zip(state.stack, other.stack, strict=True))
+    if not branch.join.returns:
+        live = branch.flow.live(row.offset)
+        slots += [(state.slots[i], other.slots[i]) for i in sorted(live)]
+    tensors = trials.recorder.tensors
+    pairs = Pairs(
+        branch.known,
+        lambda tensor: (tensors.node(tensor), branch.arm.node(tensors, tensor)),
+    )
+    for mine, theirs in slots:
+        pairs.add(mine, theirs)
+    for mine, theirs in pairs.pairs.values():
+        nodes = (tensors.node(mine), branch.arm.node(tensors, theirs))
+        if any(map(tensors.shapes.is_open, nodes)):
+            raise DifferenceError("tensors whose shape follows from values")
+    passed = pairs.passed_through()
+    if is_reachable(trials.session, passed, pairs.same, trials.callers()):
+        raise DifferenceError("a tensor that is still in use elsewhere")
+    return pairs
+
+
+def _make_operator(
+    trials: Trials, branch: Branch, pairs: list[tuple[torch.Tensor, torch.Tensor]]
+) -> None:
+    recorder, tensors = trials.recorder, trials.recorder.tensors
+    mine = [tensors.node(pair[0]) for pair in pairs]
+    others = [branch.arm.node(tensors, pair[1]) for pair in pairs]
+    taken = Piece(recorder.since(branch.mark))
+    ways = [(taken, mine), (branch.other, others)]
+    if not branch.outcome:
+        ways.reverse()
+    tensors.forget(taken.nodes)
+    acting = [node for piece, outputs in ways for node in piece.needed(outputs)]
+    if not pairs and not effects_of(acting):
+        return
+    operands = list(
+        dict.fromkeys(node for piece, outputs in ways for node in piece.used(outputs))
+    )
+    modules = [piece.module(operands, outputs) for piece, outputs in ways]
+    target = IfOperator(*modules)
+    node = recorder.graph.call_function(target, (branch.condition, *operands))
+    node.meta.update(effects_of(acting), where=recorder.where_text())
+    for index, (tensor, other) in enumerate(pairs):
+        part = recorder.graph.call_function(operator.getitem, (node, index))
+        tensors.rebind(tensor, part, other)
+        trials.session.graph.choices.merged.add(id(tensor))
