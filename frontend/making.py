@@ -13,7 +13,7 @@ from magweld.frontend.backends import (
 )
 from magweld.frontend.catalogue import CATALOGUE, Break
 from magweld.frontend.finish import Capture
-from magweld.frontend.lifting.programs import LiftedGraph
+from magweld.frontend.lifting.programs import Example, LiftedGraph
 from magweld.frontend.record import Record
 
 
@@ -77,6 +77,7 @@ class RecordMaker:
             len(graph.scalars),
             None if by_torch else backend.compile,
             repeatable=not graph.effects,
+            example=Example.of(graph.examples, [e.value for e in graph.scalars]),
         )
 
     def _warn(self, reason: str) -> None:

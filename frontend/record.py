@@ -12,6 +12,7 @@ from torch import fx
 from magweld.diagnostics import MagweldError
 from magweld.frontend.catalogue import Break
 from magweld.frontend.guards.guard import Guard, GuardProgram
+from magweld.frontend.lifting.programs import LiftedGraph
 from magweld.frontend.mock.steps import Mock, Output
 from magweld.frontend.segments.form import Form
 
@@ -76,6 +77,8 @@ class Record:
         Raises:
             ValueError: The graph runs through torch, or there is no such stage.
         """
+        if isinstance(self.compiled, LiftedGraph):
+            return self.compiled.mlir(stage)
         inspectable = self.inspectable
         if inspectable is None:
             raise ValueError("the graph runs through torch, it has no MLIR stages")

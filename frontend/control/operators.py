@@ -30,7 +30,11 @@ class ControlOperator:
 
     Attributes:
         carried: How many operands behind the test the results stand for in turn.
+        leading: How many operands the sub-graphs do not take; the test, if there is
+            one.
     """
+
+    leading = 1
 
     def __init__(self, name: str, carried: int = 0) -> None:
         self.__name__ = self.__qualname__ = name
@@ -171,6 +175,45 @@ class ForOperator(ControlOperator):
             carried = values[: self.carried]
             rows.append(values[single:])
         return (*values[:single], *map(list, zip(*rows, strict=True)))
+
+
+class CountedOperator(ControlOperator):
+    """Runs a sub-graph for each number of a fixed range, which is a tensor to it.
+
+    Attributes:
+        step: Takes the number, the carried tensors and the invariant ones; returns the
+            next carried tensors.
+        numbers: The range.
+    """
+
+    leading = 0
+
+    def __init__(self, step: Body, carried: int, numbers: range) -> None:
+        super().__init__("counted_operator", carried)
+        self.step = step
+        self.numbers = numbers
+
+    @property
+    def bodies(self) -> tuple[Body, ...]:
+        """See `ControlOperator.bodies`."""
+        return (self.step,)
+
+    @property
+    def settings(self) -> tuple[object, ...]:
+        """See `ControlOperator.settings`."""
+        return (self.carried, self.numbers)
+
+    def over(self, bodies: Sequence[Body]) -> CountedOperator:
+        """See `ControlOperator.over`."""
+        return CountedOperator(bodies[0], self.carried, self.numbers)
+
+    def __call__(self, *operands: torch.Tensor) -> Any:
+        """Return the carried tensors in the end; the first number comes first."""
+        carried = operands[1 : 1 + self.carried]
+        invariant = operands[1 + self.carried :]
+        for number in self.numbers:
+            carried = self.step(torch.tensor(number), *carried, *invariant)
+        return tuple(carried)
 
 
 def joined(*parts: Any) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import torch
 from torch import fx
@@ -20,11 +20,14 @@ from magweld.frontend.lifting.loop_state import Path
 from magweld.frontend.lifting.loops import Head, Loop
 from magweld.frontend.lifting.sources import InductionSource, SizeSource
 from magweld.frontend.lifting.state import Lifting
+from magweld.frontend.operators.autocast import SWITCHES
 
 if TYPE_CHECKING:
     from magweld.frontend.lifting.recorder import LiftingRecorder
 
 Names = dict[fx.Node, fx.Node]
+
+_SWITCHES: Final = frozenset({*SWITCHES, torch._C._set_grad_enabled, setattr})
 
 
 class Iterations:
@@ -115,7 +118,7 @@ class Iterations:
         for node in self.own:
             if node in valued or shapes.is_open(node):
                 raise DifferenceError("a value of a tensor decides")
-            if node.target in (torch._C._set_grad_enabled, setattr):
+            if node.target in _SWITCHES:
                 raise DifferenceError("a mode or a form changes")
 
     def _replaced(self) -> list[list[Path]]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
 from torch import fx
 
+from magweld.diagnostics import MagweldError
+from magweld.frontend.control.loop_tensors import with_counted_loops
 from magweld.frontend.control.unroll import (
     MAX_ITERATIONS,
     has_loops,
@@ -31,6 +34,32 @@ class LiftedGraphError(Exception):
     """A graph with lifted values raised; it has changed nothing."""
 
 
+@dataclass(frozen=True)
+class Example:
+    """Inputs of a graph with lifted values, as they were in the recorded run.
+
+    Attributes:
+        forms: Shape, strides and type of the tensors.
+        numbers: The numbers.
+    """
+
+    forms: tuple[tuple[Any, Any, torch.dtype], ...]
+    numbers: tuple[Any, ...]
+
+    @staticmethod
+    def of(tensors: Sequence[torch.Tensor], numbers: Sequence[Any]) -> Example:
+        """Return the forms of some tensors, which are not kept."""
+        forms = ((t.shape, t.stride(), t.dtype) for t in tensors)
+        return Example(tuple(forms), tuple(numbers))
+
+    def tensors(self) -> list[torch.Tensor]:
+        """Return tensors of these forms."""
+        return [
+            torch.empty_strided(shape, stride, dtype=dtype).zero_()
+            for shape, stride, dtype in self.forms
+        ]
+
+
 class LiftedGraph:
     """Runs the graph of a record with lifted values.
 
@@ -45,6 +74,7 @@ class LiftedGraph:
         numbers: int,
         compile_graph: Compile | None,
         repeatable: bool,
+        example: Example,
     ) -> None:
         """Prepare a graph.
 
@@ -54,7 +84,9 @@ class LiftedGraph:
             compile_graph: Compiles a graph for example inputs; None leaves it to torch.
             repeatable: Whether the graph has no effects, so that a call whose graph
                 raises can be repeated eagerly.
+            example: Its inputs in the recorded run.
         """
+        self._example = example
         self.module = module
         self._run = graph_runner(module)
         self._numbers = numbers
@@ -68,6 +100,25 @@ class LiftedGraph:
     def compiled(self) -> int:
         """How many sets of values have a compiled form."""
         return len(self._programs)
+
+    def mlir(self, stage: str) -> str:
+        """Return the module for the values of the recorded run at a stage.
+
+        Raises:
+            ValueError: There is none: the graph runs through torch.
+        """
+        if self._compile is None:
+            raise ValueError("the graph runs through torch, it has no MLIR stages")
+        tensors = self._example.tensors()
+        module = with_numbers(self.module, self._example.numbers)
+        try:
+            if has_loops(module):
+                module = with_counted_loops(module, tensors)
+            compiled: Any = self._compile(module, tensors)
+        except MagweldError as error:
+            raise ValueError(str(error)) from error
+        text: str = compiled.mlir(stage)
+        return text
 
     def __call__(self, *inputs: Any) -> Any:
         """Run the graph.

@@ -145,13 +145,25 @@ def variadic_names(code: CodeType) -> tuple[str, ...]:
 
 # Names by which code gets at its own frame: then every variable counts as read.
 _FRAME_NAMES: Final = frozenset(
-    {"_getframe", "currentframe", "dir", "eval", "exec", "locals", "stack", "vars"}
+    {"_getframe", "currentframe", "dir", "eval", "exec", "locals", "vars"}
 )
+# The same, unless it is an attribute of something else than the module `inspect`.
+_STACK: Final = "stack"
 
 
 def looks_at_frames(code: CodeType) -> bool:
     """Return whether code may read variables other than by its instructions."""
+    if _STACK in code.co_names and ("inspect" in code.co_names or _loads_stack(code)):
+        return True
     return not _FRAME_NAMES.isdisjoint(code.co_names)
+
+
+def _loads_stack(code: CodeType) -> bool:
+    return any(
+        instruction.argval == _STACK
+        and instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME")
+        for instruction in dis.get_instructions(code)
+    )
 
 
 class Flow:

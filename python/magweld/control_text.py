@@ -11,7 +11,11 @@ import torch
 from torch import fx
 
 from magweld.diagnostics import UnsupportedError
-from magweld.frontend.control.operators import IfOperator, WhileOperator
+from magweld.frontend.control.operators import (
+    CountedOperator,
+    IfOperator,
+    WhileOperator,
+)
 from magweld.frontend.importer.importer import import_values
 from magweld.frontend.importer.torch_dialect import vtensor_type
 from magweld.piecewise import Decision, Part, PiecewiseGraph, Straight
@@ -167,7 +171,9 @@ class _Body:
     def _decide(self, step: Decision) -> None:
         test, *operands = self._of(step.operands)
         functions = [self._module.add_part(part) for part in step.parts]
-        if isinstance(step.target, IfOperator):
+        if isinstance(step.target, CountedOperator):
+            results = self._count_up(step.target, operands, functions[0])
+        elif isinstance(step.target, IfOperator):
             results = self._if(test, operands, functions)
         elif isinstance(step.target, WhileOperator):
             results = self._while(step.target, test, operands, functions[0])
@@ -187,6 +193,44 @@ class _Body:
             )
             self._lines.append("}" if number else "} else {")
         return results
+
+    def _count_up(
+        self, target: CountedOperator, operands: list[Value], step: Function
+    ) -> list[Value]:
+        carried, rest = operands[: target.carried], operands[target.carried :]
+        trips = self._constant("int", len(target.numbers))
+        always = self._constant("bool", "true")
+        start = self._constant("int", target.numbers.start)
+        stride = self._constant("int", target.numbers.step)
+        head, results = self._results([value.type for value in carried])
+        self._lines.append(
+            f"{head} = torch.prim.Loop {trips}, {always}, init({_names(carried)}) {{"
+        )
+        inner = [Value(self._fresh(), value.type) for value in carried]
+        arguments = "".join(f", {value.name}: {value.type}" for value in inner)
+        place = self._fresh()
+        self._lines.append(f"^bb0({place}: !torch.int{arguments}):")
+        scaled, number, tensor = self._fresh(), self._fresh(), self._fresh()
+        binary = "!torch.int, !torch.int -> !torch.int"
+        kind = "!torch.vtensor<[],si64>"
+        self._lines += (
+            f"{scaled} = torch.aten.mul.int {place}, {stride} : {binary}",
+            f"{number} = torch.aten.add.int {scaled}, {start} : {binary}",
+            f"{tensor} = torch.prim.NumToTensor.Scalar {number} : !torch.int -> {kind}",
+        )
+        values = self._call(step, [Value(tensor, kind), *inner, *rest])
+        self._lines.append(
+            f"torch.prim.Loop.condition {always},"
+            f" iter({_names(values)} : {_types(values)})"
+        )
+        types = _types(carried)
+        self._lines.append(f"}} : (!torch.int, !torch.bool, {types}) -> ({types})")
+        return results
+
+    def _constant(self, kind: str, value: object) -> str:
+        name = self._fresh()
+        self._lines.append(f"{name} = torch.constant.{kind} {value}")
+        return name
 
     def _while(
         self, target: WhileOperator, test: Value, operands: list[Value], step: Function

@@ -210,7 +210,8 @@ class PiecewiseGraph:
     def _step(self, group: list[fx.Node], values: Values) -> Straight | Decision:
         target: object = group[0].target
         if isinstance(target, ControlOperator):
-            examples = [values[operand] for operand in _operands(group[0])[1:]]
+            operands = _operands(group[0])[target.leading :]
+            examples = [values[operand] for operand in operands]
             parts = tuple(Part(body, examples, self._compile) for body in target.bodies)
             return Decision(group[0], target.over(parts), parts)
         own = set(group)

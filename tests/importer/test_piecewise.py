@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from magweld.bindings import ir
 from magweld.frontend.traced import trace
 from magweld.piecewise import PiecewiseGraph
 
@@ -132,3 +133,64 @@ def test_gradients_run_through_torch():
         (theirs,) = torch.autograd.grad(program(x), weight)
         assert torch.equal(mine, theirs)
     assert [item.id for item in traced.records[0].breaks] == ["training-graph"]
+
+
+class Recurrent(torch.nn.Module):
+    """A gated cell, step by step."""
+
+    def __init__(self):
+        super().__init__()
+        self.inputs = torch.nn.Linear(8, 32)
+        self.hidden = torch.nn.Linear(16, 32)
+
+    def forward(self, x):
+        h = x.new_zeros(x.size(0), 16)
+        outputs = []
+        for step in range(x.size(1)):
+            gate, new = (self.inputs(x[:, step]) + self.hidden(h)).chunk(2, 1)
+            h = torch.sigmoid(gate) * h + torch.tanh(new)
+            outputs.append(h * (step + 1))
+        return torch.stack(outputs, 1), h
+
+
+def test_a_loop_over_a_range_is_lowered():
+    torch.manual_seed(0)
+    module = Recurrent()
+    traced = trace(module, dynamic={"x": (0, 1)})
+    with torch.no_grad():
+        for rows, steps in ((3, 4), (2, 3), (3, 4), (3, 4), (3, 4), (2, 6), (3, 4)):
+            x = torch.randn(rows, steps, 8)
+            torch.testing.assert_close(traced(x), module(x))
+    assert traced.stats()["records"] == 1
+    (record,) = traced.records
+    assert record.compiled.compiled == 1
+    assert "torch.prim.Loop" in record.mlir("torch")
+    lowered = record.mlir("linalg")
+    assert "scf.for" in lowered
+    assert "iter_args" in lowered
+    assert "torch." not in lowered
+    with ir.Context():
+        ir.Module.parse(lowered)
+
+
+def test_loops_with_numbers_that_index_and_count():
+    def program(x, n):
+        total = x[0]
+        for i in range(1, n, 2):
+            total = torch.tanh(total * 0.5 + x[i - 1, None, :].select(0, 0)) - i
+        return total
+
+    traced = trace(program, dynamic={"n": True})
+    with torch.no_grad():
+        x = torch.randn(9, 16)
+        for n in (6, 4, 9):
+            torch.testing.assert_close(traced(x, n), program(x, n))
+    (record,) = traced.records
+    assert "scf.for" in record.mlir("linalg")
+
+
+def test_a_list_that_leaves_the_graph_has_no_module():
+    traced = trace(lambda x, n: [x * i for i in range(n)], dynamic={"n": True})
+    traced(torch.ones(4), 3)
+    with pytest.raises(ValueError, match="list"):
+        traced.records[0].mlir("linalg")
