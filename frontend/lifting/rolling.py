@@ -52,10 +52,6 @@ class Rolled:
     number: int
     least: int = 1
 
-    def nodes(self, node: fx.Node) -> list[fx.Node]:
-        """Return what stands for an operator of the last iteration in each one."""
-        return [names.get(node, node) for names in self.iterations.names]
-
 
 def trip_count(start: int, stop: int, step: int) -> int:
     """Return how many numbers a range has."""
@@ -73,7 +69,8 @@ def roll_loops(recorder: LiftingRecorder, lifting: Lifting) -> None:
     for loop in loops:
         pairs = pairwise(loop.heads)
         loop.pieces = [recorder.between(a.mark, b.mark) for a, b in pairs]
-    for loop in loops:
+    # The first to be pinned are those that are no operators for certain.
+    for loop in sorted(loops, key=lambda loop: loop.closed and not loop.failure):
         try:
             if impure:
                 raise DifferenceError("there are effects")

@@ -144,7 +144,7 @@ def check_buffer_write(graph: RefGraph, obj: Any) -> None:
     before = node is None or node.external or id(owner) in graph.lent
     if before or graph.require(obj).external:
         raise StopRecordingError("native-operator", "write to a buffer")
-    graph.changes(node)
+    graph.changes(graph.require(owner))
 
 
 def check_buffers(graph: RefGraph, tensors_written: bool) -> None:
