@@ -20,6 +20,7 @@ from magweld.frontend.annotations.model import AnnotationTable
 from magweld.frontend.annotations.randomness import RANDOMNESS
 from magweld.frontend.annotations.torch_classes import TORCH_CLASSES
 from magweld.frontend.annotations.torch_functions import TORCH
+from magweld.frontend.annotations.training import TRAINING
 from magweld.frontend.annotations.user import UserAnnotation
 from magweld.frontend.annotations.user_rules import user_entries
 from magweld.frontend.catalogue import CATALOGUE, Break, StopRecordingError
@@ -51,7 +52,7 @@ def shipped_annotations() -> AnnotationTable:
 @functools.cache
 def _annotations(beside_dynamo: bool) -> AnnotationTable:
     dynamo = (dynamo_entries(),) if beside_dynamo else ()
-    torch_entries = (TORCH, RANDOMNESS, TORCH_CLASSES, AUTOGRAD, AUTOCAST)
+    torch_entries = (TORCH, RANDOMNESS, TORCH_CLASSES, AUTOGRAD, AUTOCAST, TRAINING)
     return AnnotationTable(CORE, ARRAYS, *torch_entries, *dynamo)
 
 

@@ -98,7 +98,8 @@ Entry = Annotation | PureRule | Rule
 class AnnotationTable:
     """Annotations by callable; callables are told apart by identity.
 
-    An annotation of a Python function makes its body opaque: it runs unobserved.
+    An annotation of a Python function makes its body opaque: it runs unobserved. One of
+    a code object is for all functions that have it.
     """
 
     def __init__(self, *parts: Iterable[tuple[Any, Entry]]) -> None:
@@ -111,6 +112,8 @@ class AnnotationTable:
     def find(self, function: Any) -> Entry | None:
         """Return the entry of a callable, None if it has none."""
         held = self._entries.get(id(function))
+        if held is None and type(function) is types.FunctionType:
+            held = self._entries.get(id(function.__code__))
         return None if held is None else held[1]
 
     def extended(self, entries: Iterable[tuple[Any, Entry]]) -> AnnotationTable:

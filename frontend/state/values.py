@@ -178,8 +178,18 @@ def is_plain_key(key: Any) -> bool:
     hashing, equality = find_in_mro(kind, "__hash__"), find_in_mro(kind, "__eq__")
     if issubclass(kind, enum.Enum):
         return hashing in _ENUM_HASHES and equality in _NATIVE_EQUALITIES
+    if _names_function(hashing) in _IDENTITY_HASHES:
+        return True  # no two living objects have one hash, so none are compared
     return hashing is object.__hash__ and equality is object.__eq__
 
 
+def _names_function(function: Any) -> tuple[str, str]:
+    if type(function) is not types.FunctionType:
+        return "", ""
+    return function.__module__, function.__qualname__
+
+
+# Of libraries that the core must not import: hashes that are the identity.
+_IDENTITY_HASHES: Final = (("torch._tensor", "Tensor.__hash__"),)
 _ENUM_HASHES: Final = (enum.Enum.__hash__, int.__hash__, str.__hash__)
 _NATIVE_EQUALITIES: Final = (object.__eq__, int.__eq__, str.__eq__)

@@ -211,3 +211,36 @@ def test_right_with_a_break(program):
         assert [*ENDED, *Registering.names] == effects
     assert {item.id for item in traced.breaks} == {BROKEN[program]}
     assert all(item.where for item in traced.breaks)
+
+
+def test_tensors_as_keys_that_may_be_one():
+    def program(x, y):
+        table = {x: 1.0, y: 2.0}
+        return x * table[x] + len(table)
+
+    traced = trace(program, backend="eager")
+    other = X + 1.0
+    for pair in ((X, other), (other, X), (X, X), (X, X), (X, other)):
+        assert torch.equal(traced(*pair), program(*pair))
+    assert traced.stats()["hits"] >= 2
+    assert traced.breaks == []
+
+
+def test_tensors_as_keys_of_a_table_from_before():
+    keys = [X.clone(), X.clone()]
+    table = {keys[0]: 2.0}
+    holder = Holder(None, keys[0])
+
+    def program(x):
+        table[keys[1]] = 3.0
+        return x * table[holder.value] + len(table)
+
+    traced = trace(program, backend="eager")
+    for _ in range(3):
+        assert torch.equal(traced(X), X * 2.0 + 2)
+    assert traced.stats()["hits"] >= 1
+    holder.value = keys[1]
+    assert torch.equal(traced(X), X * 3.0 + 2)
+    holder.value = X.clone()
+    with pytest.raises(KeyError):
+        traced(X)

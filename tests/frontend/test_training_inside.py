@@ -94,6 +94,14 @@ def calls_with_other_parameters(model, optimizer):
     return program
 
 
+def pushes_forward(model, optimizer):
+    def program(x):
+        model.eval()
+        return torch.func.jvp(model, (x,), (torch.ones_like(x),))[1].sum()
+
+    return program
+
+
 def scales_under_autocast(model, optimizer):
     def program(x):
         with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -119,6 +127,7 @@ PROGRAMS = [
     maps,
     differentiates,
     calls_with_other_parameters,
+    pushes_forward,
     scales_under_autocast,
 ]
 OPTIMIZERS = {
@@ -162,10 +171,31 @@ def run(make, optimizer, check):
     return traced
 
 
+# Breaks of one recorded call: program -> names, in order.
+BREAKS = {
+    steps: ["Optimizer.zero_grad", "Tensor.backward", "SGD.step"],
+    takes_gradients: ["autograd.grad"],
+    checkpoints: ["checkpoint.checkpoint"],
+    checkpoints_without_gradients: ["checkpoint.checkpoint"],
+    maps: ["func.vmap"],
+    differentiates: ["func.grad"],
+    pushes_forward: ["func.jvp"],
+    calls_with_other_parameters: [],
+}
+
+
 @pytest.mark.parametrize("make", PROGRAMS)
 @pytest.mark.parametrize("check", [False, True])
 def test_gradients_and_parameters_are_those_of_eager(make, check):
     traced = run(make, "sgd", check)
+    names = BREAKS.get(make)
+    if names is not None:
+        found = [item.detail for item in traced.breaks]
+        assert len(found) == len(names)
+        assert all(map(str.endswith, found, names))
+        # One record for each part, all made by the first call.
+        assert traced.stats()["graphs"] == len(names) + 1
+        assert traced.stats()["misses"] == len(names) + 1
     for item in traced.breaks:
         assert item.where
         assert item.refusal.hint
