@@ -7,6 +7,7 @@ from magweld.passes.graph.absorb_unit_dims import AbsorbUnitDims
 from magweld.passes.graph.fold_transpose import FoldTranspose
 from magweld.passes.graph.form_tile_graph import FormTileGraph
 from magweld.passes.graph.hoist_expand import HoistExpand
+from magweld.passes.graph.hoist_slice import HoistSlice
 from magweld.passes.graph.lower_subgraphs import LowerSubgraphs
 from magweld.passes.graph.lower_torch_to_linalg import LowerTorchToLinalg
 from magweld.passes.graph.plan_memory import PlanMemory
@@ -38,6 +39,7 @@ def graph_steps(
             # Reshapes and transposes hide producers from consumers: read through them.
             UnflattenBatchMatmul(),
             Upstream("canonicalize,cse"),
+            HoistSlice(),
             FoldTranspose(),
             AbsorbTranspose(),
             AbsorbUnitDims(),

@@ -23,6 +23,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
         "magweld.passes.cpu.generalize_operations:GeneralizeOperations",
     ),
     ("hoist-expand", "magweld.passes.graph.hoist_expand:HoistExpand"),
+    ("hoist-slice", "magweld.passes.graph.hoist_slice:HoistSlice"),
     ("lower-subgraphs", "magweld.passes.graph.lower_subgraphs:LowerSubgraphs"),
     (
         "lower-torch-to-linalg",

@@ -14,12 +14,13 @@ from magweld.dialects.tile_graph import (
 from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.analysis.index_maps import linear_index, loop_extents
 from magweld.passes.analysis.regions import (
+    ZERO,
     Access,
     LinearIndex,
     OperatorKind,
     OperatorModel,
 )
-from magweld.passes.analysis.slices import sliced_operand
+from magweld.passes.analysis.slices import Slice, sliced_operand
 
 _MEMOIZED_MAPS = "linalg.memoized_indexing_maps"
 # Relative price of one scalar operation; everything else costs one.
@@ -220,8 +221,9 @@ def _access(value: Any, map_: Any, inputs: dict[Any, int]) -> Access:
         inputs.get(slice_.source, -1),
         _shape(slice_.source),
         element_bytes(type_),
-        tuple(map(_moved, index, slice_.offsets)),
-        part=_shape(value) if slice_.source != value else None,
+        _of_source(index, slice_),
+        part=slice_.sizes if slice_.source != value else None,
+        kept=slice_.kept if slice_.source != value else None,
     )
 
 
@@ -229,8 +231,16 @@ def _indices(map_: Any) -> tuple[LinearIndex | None, ...]:
     return tuple(linear_index(expr) for expr in map_.results)
 
 
-def _moved(expr: LinearIndex | None, offset: int) -> LinearIndex | None:
-    return expr and LinearIndex(expr.terms, expr.constant + offset)
+def _of_source(
+    index: tuple[LinearIndex | None, ...], slice_: Slice
+) -> tuple[LinearIndex | None, ...]:
+    """Indices of a slice as indices of the tensor behind it."""
+    of_slice = dict(zip(slice_.kept, index, strict=True))
+    found = [of_slice.get(dim, ZERO) for dim in range(len(slice_.offsets))]
+    return tuple(
+        expr and LinearIndex(expr.terms, expr.constant + offset)
+        for expr, offset in zip(found, slice_.offsets, strict=True)
+    )
 
 
 def _shape(value: Any) -> tuple[int, ...]:

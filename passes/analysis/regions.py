@@ -77,6 +77,8 @@ class Access:
             operators that are computed whole.
         padded: The operator pads this operand first.
         part: Extents of the part that is accessed at all where that is a slice.
+        kept: The dimensions that the slice has as an operand, rising; the others are
+            of extent one in it.
     """
 
     argument: int
@@ -85,6 +87,7 @@ class Access:
     index: tuple[LinearIndex | None, ...]
     padded: bool = False
     part: tuple[int, ...] | None = None
+    kept: tuple[int, ...] | None = None
 
     def box(self, loops: tuple[Interval, ...]) -> tuple[Interval, ...]:
         """Return the box of the tensor that a box of iterations touches."""

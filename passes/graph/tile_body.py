@@ -195,10 +195,10 @@ class _TileEmitter:
         source = source_value(operand)
         if source in self._tiles:
             tile, origin = self._tiles[source]
-            return self._slicer.slice(tile, relative_box(region, origin))
+            return self._slicer.slice(tile, relative_box(region, origin), access.kept)
         if access.part is not None:
             # The tile is taken from the tensor behind the slices at once.
-            return self._slicer.slice(self._tensor(operand), region)
+            return self._slicer.slice(self._tensor(operand), region, access.kept)
         # Pads are made whole and sliced.
         helpers[operand] = self._tensor(operand)
         _clone_helper(value, helpers)

@@ -17,14 +17,24 @@ class TileSlicer:
         """Take the induction variable of each loop of the root that is split."""
         self._ivs = ivs
 
-    def slice(self, value: Any, region: Box) -> Any:
-        """Return the box of a tensor; the tensor itself if that is all of it."""
+    def slice(
+        self, value: Any, region: Box, kept: tuple[int, ...] | None = None
+    ) -> Any:
+        """Return the box of a tensor; the tensor itself if that is all of it.
+
+        Args:
+            value: The tensor.
+            region: The box.
+            kept: The dimensions of the result, all by default; the box has extent one
+                along the others.
+        """
         type_ = ir.RankedTensorType(value.type)
         sizes = [interval.size for interval in region]
-        if sizes == list(type_.shape):
+        shape = sizes if kept is None else [sizes[dim] for dim in kept]
+        if shape == list(type_.shape):
             return value
         static, dynamic = self._offsets(region)
-        result = ir.RankedTensorType.get(sizes, type_.element_type)
+        result = ir.RankedTensorType.get(shape, type_.element_type)
         return tensor.extract_slice(
             result, value, dynamic, [], [], static, sizes, [1] * len(sizes)
         )

@@ -1,0 +1,98 @@
+"""Owns the pass that moves slices before the transposes and reshapes they follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from magweld.bindings import ir, linalg, tensor
+from magweld.passes.analysis.cloning import defining_op
+from magweld.passes.analysis.slices import Slice, static_slice
+from magweld.passes.base import Pattern, PatternPass
+
+
+def hoist(op: tensor.ExtractSliceOp, rewriter: Any) -> bool:
+    """Transpose the slice of what is transposed instead of slicing all of it."""
+    taken = static_slice(op)
+    if taken is None:
+        return False
+    transpose = defining_op(taken.source)
+    if not isinstance(transpose, linalg.TransposeOp) or not transpose.results:
+        return False
+    permutation = list(transpose.permutation)
+    # Dimension i of the transposed tensor is dimension permutation[i] before it.
+    offsets, sizes = [0] * len(permutation), [0] * len(permutation)
+    for dim, before in enumerate(permutation):
+        offsets[before], sizes[before] = taken.offsets[dim], taken.sizes[dim]
+    order = [permutation[dim] for dim in taken.kept]
+    kept = sorted(order)
+    value = _extract(Slice(transpose.input, tuple(offsets), tuple(sizes), tuple(kept)))
+    if order != kept:
+        shape = [sizes[dim] for dim in order]
+        empty = tensor.EmptyOp(shape, value.type.element_type).result
+        moved = [kept.index(dim) for dim in order]
+        made = linalg.transpose(value, outs=[empty], permutation=moved)
+        value = made.results[0]
+    rewriter.replace_op(op.operation, [value])
+    return True
+
+
+def drop_unit_dims(op: tensor.CollapseShapeOp, rewriter: Any) -> bool:
+    """Take a slice without the dimensions of extent one that a reshape merges away."""
+    taken = static_slice(defining_op(op.src))
+    if taken is None:
+        return False
+    kept: list[int] = []
+    for group in ir.ArrayAttr(op.reassociation):
+        dims = [taken.kept[ir.IntegerAttr(i).value] for i in ir.ArrayAttr(group)]
+        large = [dim for dim in dims if taken.sizes[dim] != 1]
+        if len(large) > 1:
+            return False
+        kept.append(large[0] if large else dims[-1])
+    value = _extract(Slice(taken.source, taken.offsets, taken.sizes, tuple(kept)))
+    rewriter.replace_op(op.operation, [value])
+    return True
+
+
+def _extract(wanted: Slice) -> Any:
+    element = ir.RankedTensorType(wanted.source.type).element_type
+    shape = [wanted.sizes[dim] for dim in wanted.kept]
+    return tensor.extract_slice(
+        ir.RankedTensorType.get(shape, element),
+        wanted.source,
+        [],
+        [],
+        [],
+        wanted.offsets,
+        wanted.sizes,
+        [1] * len(wanted.sizes),
+    )
+
+
+@dataclass(frozen=True)
+class HoistSlice(PatternPass):
+    """Move `tensor.extract_slice` before the transpose that it follows.
+
+    ```mlir
+    %t = linalg.transpose ins(%qkv : tensor<8x64x3x32xf32>) permutation = [2, 0, 1, 3]
+    %s = tensor.extract_slice %t[1, 0, 0, 0] [1, 8, 64, 32] [1, 1, 1, 1]
+    %q = tensor.collapse_shape %s [[0, 1], [2], [3]] : ... into tensor<8x64x32xf32>
+    ```
+    becomes
+    ```mlir
+    %q = tensor.extract_slice %qkv[0, 0, 1, 0] [8, 64, 1, 32] [1, 1, 1, 1]
+         : tensor<8x64x3x32xf32> to tensor<8x64x32xf32>
+    ```
+    Reshapes that only merge dimensions of extent one become part of the slice. What is
+    left of the transpose stays behind it, and reads as much as the slice takes.
+    """
+
+    name: ClassVar[str] = "hoist-slice"
+
+    def patterns(self) -> Sequence[tuple[type[ir.OpView], Pattern]]:
+        """Return the pattern for transposes and the one for reshapes."""
+        return (
+            (tensor.ExtractSliceOp, hoist),
+            (tensor.CollapseShapeOp, drop_unit_dims),
+        )
