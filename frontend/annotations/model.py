@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 class Use(Enum):
     """What a native callable does with one argument."""
 
+    # That of the base class is a function of Python and runs at every look-up.
+    __hash__ = object.__hash__
+
     KEEP = auto()  # moves or stores it, looks at most at its type or identity
     VALUE = auto()  # reads the whole value, nested containers included
     CONTENT = auto()  # reads all elements of a container, not what is in them

@@ -94,7 +94,7 @@ def derive_guards(
         builder.expressions.condition(condition)
     for draw in graph.draws:
         expected = f"gives {shown(draw.value)} again"
-        builder.guard(Category.PREDICATE, "random number", expected, draw.where)
+        builder.listing.guard(Category.PREDICATE, "random number", expected, draw.where)
     return builder.finish(fetched)
 
 

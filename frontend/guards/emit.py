@@ -1,13 +1,14 @@
-"""Owns the Python source form of guards: fetching and testing, as syntax trees."""
+"""Owns the Python source form of guards: fetching and testing, as text."""
 
 from __future__ import annotations
 
-import ast
 import contextvars
 import types
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from typing import Any, Final
 
+from magweld.frontend.guards.sameness import same_names, same_objects
 from magweld.frontend.state.contents import builtin_base
 from magweld.frontend.state.iterators import has_more, part_of, peek
 from magweld.frontend.state.mro import ABSENT, find_in_mro
@@ -20,7 +21,14 @@ from magweld.frontend.state.values import (
     numpy_bits,
 )
 
-_LITERALS: Final = (str, int, bool, type(None))
+# Types of which `repr` is source; a longer text or number becomes a constant.
+_SIZES: Final[dict[type, Callable[[Any], int]]] = {
+    str: len,
+    int: int.bit_length,
+    bool: int.bit_length,
+    type(None): lambda value: 0,
+}
+_LONGEST_LITERAL: Final = 100
 
 
 class Names:
@@ -30,90 +38,74 @@ class Names:
         self.values: dict[str, Any] = {}
         self._known: dict[int, str] = {}
 
-    def constant(self, value: Any) -> ast.expr:
+    def constant(self, value: Any) -> str:
         """Return an expression for a constant object."""
         name = self._known.get(id(value))
         if name is None:
             name = f"k{len(self.values)}"
             self._known[id(value)] = name
             self.values[name] = value
-        return ast.Name(name, ast.Load())
+        return name
 
-    def literal(self, value: Any) -> ast.expr:
-        """Return a literal where Python has one, else a constant."""
-        if type(value) in _LITERALS:
-            return ast.Constant(value)
+    def literal(self, value: Any) -> str:
+        """Return a literal where Python has a short one, else a constant."""
+        size = _SIZES.get(type(value))
+        if size is not None and size(value) <= _LONGEST_LITERAL:
+            return repr(value)
         return self.constant(value)
 
 
-def name(text: str) -> ast.Name:
-    """Return a variable to be read."""
-    return ast.Name(text, ast.Load())
-
-
-def call(function: ast.expr, *args: ast.expr) -> ast.expr:
+def call(function: str, *args: str) -> str:
     """Return a call."""
-    return ast.Call(function, list(args), [])
+    return f"{function}({', '.join(args)})"
 
 
-def assign(target: str, value: ast.expr) -> ast.stmt:
-    """Return an assignment to a local variable."""
-    return ast.Assign([ast.Name(target, ast.Store())], value)
-
-
-def compare(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> ast.expr:
-    """Return a comparison."""
-    return ast.Compare(left, [operator], [right])
-
-
-def either(*conditions: ast.expr) -> ast.expr:
-    """Return a disjunction."""
-    return ast.BoolOp(ast.Or(), list(conditions))
-
-
-def both(*conditions: ast.expr) -> ast.expr:
-    """Return a conjunction."""
-    return ast.BoolOp(ast.And(), list(conditions))
-
-
-def is_not(left: ast.expr, right: ast.expr) -> ast.expr:
-    """Return an identity test."""
-    return compare(left, ast.IsNot(), right)
-
-
-def type_differs(names: Names, value: ast.expr, kind: type) -> ast.expr:
+def type_is(names: Names, value: str, kind: type) -> str:
     """Return a test of the exact type."""
-    return is_not(call(names.constant(type), value), names.constant(kind))
+    return f"{names.constant(type)}({value}) is {names.constant(kind)}"
 
 
 _BITS: Final[dict[type, Any]] = {float: float_bits, complex: complex_bits}
 
 
-def scalar_differs(names: Names, value: ast.expr, expected: Any) -> ast.expr:
+def scalar_is(names: Names, value: str, expected: Any) -> str:
     """Return a test of type and value of a scalar, bits of floats included."""
     kind = type(expected)
     if expected != expected:
         # Containers find a NaN by identity, so its bits do not say everything.
-        return is_not(value, names.constant(expected))
+        return f"{value} is {names.constant(expected)}"
     if kind in (bool, type(None), type(Ellipsis), type(NotImplemented)):
-        return is_not(value, names.literal(expected))
+        return f"{value} is {names.literal(expected)}"
     bits = numpy_bits if is_numpy_scalar(expected) else _BITS.get(kind)
     if bits is not None:
-        same = compare(
-            call(names.constant(bits), value),
-            ast.NotEq(),
-            names.constant(bits(expected)),
-        )
+        same = f"{names.constant(bits)}({value}) == {names.constant(bits(expected))}"
     else:
-        same = compare(value, ast.NotEq(), names.literal(expected))
+        same = f"{value} == {names.literal(expected)}"
     # An identical object, which is the usual case, needs no further test.
-    return both(
-        is_not(value, names.constant(expected)),
-        either(type_differs(names, value, kind), same),
-    )
+    identical = f"{value} is {names.constant(expected)}"
+    return f"{identical} or {type_is(names, value, kind)} and {same}"
 
 
-def _base_method(edge: Edge, method: str, names: Names) -> ast.expr:
+def _equals(names: Names, value: str, expected: Any) -> str:
+    return f"{value} == {names.literal(expected)}"
+
+
+def _same_keys(names: Names, value: str, expected: Any) -> str:
+    texts = all(type(key) is str for key in expected)
+    same = names.constant(same_names if texts else same_objects)
+    return call(same, value, names.constant(expected))
+
+
+# Tests of reads whose result is compared as a whole.
+COMPARED: Final = {
+    Kind.LENGTH: _equals,
+    Kind.KEYS: _same_keys,
+    Kind.MEMBERS: _same_keys,
+    Kind.CONTENT: _same_keys,
+}
+
+
+def _base_method(edge: Edge, method: str, names: Names) -> str:
     base = builtin_base(edge.container.obj)
     return names.constant(getattr(base, method))
 
@@ -125,30 +117,30 @@ def _is_exact(edge: Edge) -> bool:
     return type(edge.container.obj) in _EXACT
 
 
-def _item(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
+def _item(edge: Edge, base: str, names: Names) -> str:
     key = names.literal(edge.key)
     if _is_exact(edge) and edge.value is not ABSENT:
-        return ast.Subscript(base, key, ast.Load())
+        return f"{base}[{key}]"
     return call(names.constant(dict.get), base, key, names.constant(ABSENT))
 
 
-def _index(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
+def _index(edge: Edge, base: str, names: Names) -> str:
     if _is_exact(edge):
-        return ast.Subscript(base, ast.Constant(edge.key), ast.Load())
-    return call(_base_method(edge, "__getitem__", names), base, ast.Constant(edge.key))
+        return f"{base}[{names.literal(edge.key)}]"
+    return call(_base_method(edge, "__getitem__", names), base, names.literal(edge.key))
 
 
-def _length(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
+def _length(edge: Edge, base: str, names: Names) -> str:
     if _is_exact(edge):
         return call(names.constant(len), base)
     return call(_base_method(edge, "__len__", names), base)
 
 
-def _nonempty(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
+def _nonempty(edge: Edge, base: str, names: Names) -> str:
     return base if _is_exact(edge) else _length(edge, base, names)
 
 
-def _keys(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
+def _keys(edge: Edge, base: str, names: Names) -> str:
     if _is_exact(edge):
         return call(names.constant(tuple), base)
     ordered = issubclass(type(edge.container.obj), OrderedDict)
@@ -156,7 +148,7 @@ def _keys(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
     return call(names.constant(tuple), call(names.constant(owner.keys), base))
 
 
-def _members(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
+def _members(edge: Edge, base: str, names: Names) -> str:
     if _is_exact(edge):
         return call(names.constant(tuple), base)
     return call(
@@ -164,10 +156,10 @@ def _members(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
     )
 
 
-def _instance_dict(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
+def _instance_dict(edge: Edge, base: str, names: Names) -> str:
     kind = type(edge.container.obj)
     if find_in_mro(kind, "__getattribute__") is object.__getattribute__:
-        return ast.Attribute(base, "__dict__", ast.Load())
+        return f"{base}.__dict__"
     getter = find_in_mro(kind, "__dict__")
     return call(names.constant(getter.__get__), base)
 
@@ -180,7 +172,7 @@ def read_slot(getter: Any, obj: Any) -> Any:
         return ABSENT
 
 
-def _slot(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
+def _slot(edge: Edge, base: str, names: Names) -> str:
     getter = names.constant(edge.key.__get__)
     if edge.value is ABSENT:
         return call(names.constant(read_slot), getter, base)
@@ -195,10 +187,10 @@ def read_cell(cell: types.CellType) -> Any:
         return ABSENT
 
 
-def _cell(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
+def _cell(edge: Edge, base: str, names: Names) -> str:
     if edge.value is ABSENT:
         return call(names.constant(read_cell), base)
-    return ast.Attribute(base, "cell_contents", ast.Load())
+    return f"{base}.cell_contents"
 
 
 def read_context(variable: contextvars.ContextVar[Any]) -> Any:
@@ -206,25 +198,20 @@ def read_context(variable: contextvars.ContextVar[Any]) -> Any:
     return variable.get(ABSENT)
 
 
-def _context(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
+def _context(edge: Edge, base: str, names: Names) -> str:
     return call(names.constant(read_context), base)
 
 
-def _query(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
+def _query(edge: Edge, base: str, names: Names) -> str:
     return call(base, *(names.literal(argument) for argument in edge.key))
 
 
-def _closure(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
-    cells = ast.Attribute(base, "__closure__", ast.Load())
-    return ast.Subscript(cells, ast.Constant(edge.key), ast.Load())
+def _closure(edge: Edge, base: str, names: Names) -> str:
+    return f"{base}.__closure__[{names.literal(edge.key)}]"
 
 
-def _itself(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
+def _itself(edge: Edge, base: str, names: Names) -> str:
     return base
-
-
-def _native(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
-    return call(names.constant(_NATIVES[edge.kind]), base)
 
 
 _NATIVES: Final[dict[Kind, Any]] = {
@@ -234,12 +221,27 @@ _NATIVES: Final[dict[Kind, Any]] = {
 }
 
 
-def _answer(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
+def _native(edge: Edge, base: str, names: Names) -> str:
+    return call(names.constant(_NATIVES[edge.kind]), base)
+
+
+_ITERATORS: Final[dict[Kind, Any]] = {
+    Kind.NEXT: peek,
+    Kind.MORE: has_more,
+    Kind.PART: part_of,
+}
+
+
+def _iterator(edge: Edge, base: str, names: Names) -> str:
+    return call(names.constant(_ITERATORS[edge.kind]), base, names.literal(edge.key))
+
+
+def _answer(edge: Edge, base: str, names: Names) -> str:
     return call(names.constant(edge.key), base)
 
 
-def _field(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
-    return ast.Attribute(base, _FIELDS.get(edge.kind, edge.key), ast.Load())
+def _field(edge: Edge, base: str, names: Names) -> str:
+    return f"{base}.{_FIELDS.get(edge.kind, edge.key)}"
 
 
 _FIELDS: Final = {
@@ -251,22 +253,8 @@ _FIELDS: Final = {
 }
 
 
-def _next(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
-    return call(names.constant(peek), base, ast.Constant(edge.key))
-
-
-def _more(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
-    return call(names.constant(has_more), base, ast.Constant(edge.key))
-
-
-def _part(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
-    return call(names.constant(part_of), base, ast.Constant(edge.key))
-
-
 _FETCHES: Final = {
-    Kind.NEXT: _next,
-    Kind.MORE: _more,
-    Kind.PART: _part,
+    **dict.fromkeys(_ITERATORS, _iterator),
     Kind.ITEM: _item,
     Kind.INDEX: _index,
     Kind.LENGTH: _length,
@@ -285,6 +273,6 @@ _FETCHES: Final = {
 }
 
 
-def fetch(edge: Edge, base: ast.expr, names: Names) -> ast.expr:
+def fetch(edge: Edge, base: str, names: Names) -> str:
     """Return an expression that repeats a read on the container `base`."""
     return _FETCHES.get(edge.kind, _field)(edge, base, names)

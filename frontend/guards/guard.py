@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from magweld.frontend.guards.versions import Shortcut
 from magweld.frontend.state.draws import Draws
-from magweld.frontend.state.mro import ABSENT, is_class
+from magweld.frontend.state.mro import ABSENT, Absent, is_class
 from magweld.frontend.state.values import is_scalar
 
 
@@ -31,8 +31,7 @@ class Category(enum.StrEnum):
     EXPRESSION = "expression"
 
 
-@dataclass(frozen=True)
-class Guard:
+class Guard(NamedTuple):
     """One condition of a record.
 
     Attributes:
@@ -72,9 +71,21 @@ class Failure(NamedTuple):
 
 def failure(index: int, value: object = ABSENT) -> Failure:
     """Return a failure; shows scalars and keys by value, all else by name or type."""
-    if isinstance(value, Mismatch):
+    if type(value) is Elsewhere:
+        return Failure(index + value.distance, "", Absent)
+    if type(value) is Mismatch:
         return Failure(index, value.text, int, value.lifts)
     return Failure(index, "" if value is ABSENT else shown(value), type(value))
+
+
+class Elsewhere(NamedTuple):
+    """Says that a guard failed which one line tests together with others.
+
+    Attributes:
+        distance: How far behind the first of them it is.
+    """
+
+    distance: int
 
 
 class Mismatch(NamedTuple):
@@ -96,7 +107,7 @@ class GuardProgram:
     Attributes:
         guards: All conditions in the order of their tests.
         run: `run(args, kwargs)` gives the objects that the graph and the mock need,
-            in the order in which they were asked for, or a `Failure`.
+            in the order in which they were asked for; raises when a guard fails.
         shortcut: A part of the conditions that decides most calls.
     """
 
@@ -114,24 +125,27 @@ class GuardProgram:
             return self._decide(shortcut, args, kwargs) if verdict is None else verdict
         except Exception as error:
             # A guard that cannot be evaluated does not hold: the path ends early.
-            # The line number in the generated function is the number of the guard.
             trace = error.__traceback__
             while trace is not None and trace.tb_next is not None:
                 if trace.tb_frame.f_code.co_filename == FILENAME:
                     break
                 trace = trace.tb_next
-            line = trace.tb_lineno if trace is not None else 1
-            return failure(min(line - 1, len(self.guards) - 1))
+            line = trace.tb_lineno if trace is not None else line_of(0)
+            number = min(_number_at(line), len(self.guards) - 1)
+            if type(error) is not AssertionError or trace is None or trace.tb_next:
+                return failure(number)
+            return failure(number, *error.args)
 
     def _decide(
         self, shortcut: Shortcut, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        verdict = self.run(args, kwargs)
-        if type(verdict) is list:
-            shortcut.renew(args, kwargs)
-        else:
+        try:
+            fetched = self.run(args, kwargs)
+        except Exception:
             shortcut.release()
-        return verdict
+            raise
+        shortcut.renew(args, kwargs)
+        return fetched
 
     def holds(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Return whether the record would answer a call; changes nothing."""
@@ -171,7 +185,17 @@ class DrawingProgram(GuardProgram):
         self.draws.undo()
 
 
-FILENAME = "<magweld guards>"
+FILENAME: Final = "<magweld guards>"
+
+
+def line_of(number: int) -> int:
+    """Return the line of a guard in the generated function."""
+    return 2 * number + 3
+
+
+def _number_at(line: int) -> int:
+    """Return the number of the guard in a line or behind it."""
+    return (line - 2) // 2
 
 
 def shown(value: Any) -> str:

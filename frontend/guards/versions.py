@@ -190,6 +190,7 @@ def versions_work() -> bool:
 _FIRST_WAIT: Final = 1
 _LAST_WAIT: Final = 1 << 12
 
+# Variable by which the conditions ask whether the versions have stayed.
 UNCHANGED: Final = "unchanged"
 Variables = dict[str, Any]
 

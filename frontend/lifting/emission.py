@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from magweld.frontend.guards import emit
 from magweld.frontend.guards.emit import Names
 from magweld.frontend.guards.guard import Category, shown
+from magweld.frontend.guards.listing import holds
 from magweld.frontend.lifting.expressions import (
     Expression,
     Leaf,
@@ -22,7 +22,7 @@ from magweld.frontend.state.values import is_scalar
 
 
 class Program(Protocol):
-    """The guard program under construction; see `guards.builder.Builder`."""
+    """The guard program under construction; see `guards.listing.Listing`."""
 
     names: Names
 
@@ -32,23 +32,24 @@ class Program(Protocol):
         path: str,
         expected: str,
         where: Where | None,
-        *statements: ast.stmt,
+        *statements: str,
     ) -> None:
         """Append one condition."""
-
-    def unless(self, condition: ast.expr, value: ast.expr | None = None) -> ast.stmt:
-        """Return a statement that leaves with a failure."""
-
-    def leaf(self, source: Any) -> ast.expr:
-        """Return what fetches a lifted read."""
 
 
 class ExpressionWriter:
     """Writes expressions into a guard program, each part once."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, leaf: Callable[[Any], str]) -> None:
+        """Begin with no expression.
+
+        Args:
+            program: The program.
+            leaf: Returns what fetches a lifted read.
+        """
         self._program = program
-        self._variables: dict[Expression, ast.expr] = {}
+        self._leaf = leaf
+        self._variables: dict[Expression, str] = {}
 
     def condition(self, condition: Condition) -> None:
         """Guard an expression."""
@@ -56,21 +57,19 @@ class ExpressionWriter:
         statements = self._compute([condition.expression])
         value = self.value(condition.expression)
         if is_scalar(expected):
-            test = emit.scalar_differs(program.names, value, expected)
+            test = emit.scalar_is(program.names, value, expected)
         elif type(expected) is tuple:
-            different = ast.NotEq()
-            test = emit.compare(value, different, program.names.constant(expected))
+            test = f"{value} == {program.names.constant(expected)}"
         else:
-            test = emit.is_not(value, program.names.constant(expected))
+            test = f"{value} is {program.names.constant(expected)}"
         text = text_of(condition.expression)
-        leave = program.unless(test, value)
         program.guard(
             Category.EXPRESSION,
             text,
             f"== {shown(expected)}",
             condition.where,
             *statements,
-            leave,
+            holds(test, value),
         )
 
     def values(self, expressions: Iterable[Expression]) -> None:
@@ -83,24 +82,24 @@ class ExpressionWriter:
                 Category.EXPRESSION, text, "can be computed", None, *statements
             )
 
-    def value(self, expression: Expression) -> ast.expr:
+    def value(self, expression: Expression) -> str:
         """Return the variable of an expression that has been computed."""
         if isinstance(expression, Literal):
             return self._program.names.literal(expression.value)
         return self._variables[expression]
 
-    def _compute(self, expressions: Sequence[Expression]) -> list[ast.stmt]:
+    def _compute(self, expressions: Sequence[Expression]) -> list[str]:
         statements = []
         names = self._program.names
         for part in topological(expressions):
             if part in self._variables:
                 continue
             if isinstance(part, Leaf):
-                value = self._program.leaf(part.source)
+                value = self._leaf(part.source)
             else:
                 operands = [self.value(operand) for operand in part.operands]
                 value = emit.call(names.constant(part.function), *operands)
             variable = f"e{part.serial}"
-            self._variables[part] = emit.name(variable)
-            statements.append(emit.assign(variable, value))
+            self._variables[part] = variable
+            statements.append(f"{variable} = {value}")
         return statements

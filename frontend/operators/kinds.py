@@ -11,6 +11,9 @@ from magweld.frontend.catalogue import StopRecordingError
 class CallKind(Enum):
     """What a call seen by the torch function mode is."""
 
+    # That of the base class is a function of Python and runs at every look-up.
+    __hash__ = object.__hash__
+
     OPERATOR = auto()  # a node of the graph
     METADATA = auto()  # a function of type, shape and layout, which are guarded
     STATE = auto()  # switches a mode of torch, or warns: a node with an effect

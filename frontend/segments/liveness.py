@@ -30,6 +30,9 @@ _READS: Final = frozenset(
 class Slot(Enum):
     """What is known about one position of the value stack."""
 
+    # That of the base class is a function of Python and runs at every look-up.
+    __hash__ = object.__hash__
+
     VALUE = auto()
     EMPTY = auto()
     OUTER = auto()  # the exception to be handled again when this handler ends

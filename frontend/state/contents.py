@@ -27,6 +27,9 @@ CONTAINERS = (dict, *SEQUENCES, *SETS)
 class Extent(Enum):
     """How much of a container a write determines."""
 
+    # That of the base class is a function of Python and runs at every look-up.
+    __hash__ = object.__hash__
+
     KEY = auto()  # one key of a dict
     DELETION = auto()  # one key of a dict, which goes
     TAIL = auto()  # elements behind the last one of a list

@@ -20,6 +20,9 @@ from magweld.frontend.state.mro import (
 class Lookup(Enum):
     """How an attribute is found."""
 
+    # That of the base class is a function of Python and runs at every look-up.
+    __hash__ = object.__hash__
+
     INSTANCE = auto()  # in the instance dict, or in the dict of a module
     SLOT = auto()  # a member descriptor
     NATIVE_GETTER = auto()  # a getset descriptor

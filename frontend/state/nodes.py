@@ -11,6 +11,9 @@ from typing import Any, NamedTuple
 class Kind(Enum):
     """What a read asks of its container."""
 
+    # That of the base class is a function of Python and runs at every look-up.
+    __hash__ = object.__hash__
+
     ITEM = auto()  # value of a dict under a key
     INDEX = auto()  # element of a list, tuple or deque
     LENGTH = auto()  # number of elements
@@ -92,9 +95,9 @@ class Node:
         self.appended = False
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Edge:
-    """One guarded read.
+    """One guarded read; nothing changes it.
 
     Attributes:
         container: The object that was read.

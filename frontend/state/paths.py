@@ -35,11 +35,7 @@ _ITERATOR_FORMS = {
 
 def path_of(node: Node) -> str:
     """Return the path of an external object as an expression."""
-    if node.edge is not None:
-        return describe(node.edge)
-    if node.name:
-        return node.name
-    return _constant_name(node.obj)
+    return Paths().of(node)
 
 
 def identifier_of(node: Node) -> str:
@@ -50,19 +46,46 @@ def identifier_of(node: Node) -> str:
 
 def describe(edge: Edge) -> str:
     """Return what an edge reads, as an expression."""
-    container = edge.container
-    owner = container.edge
-    if edge.kind is Kind.ITEM and owner is not None:
-        if owner.kind is Kind.INSTANCE_DICT:
-            return f"{path_of(owner.container)}.{edge.key}"
-    base = path_of(container)
-    form = _FORMS.get(edge.kind)
-    if form is not None:
-        return form.format(base)
-    if edge.kind in (Kind.ITEM, Kind.INDEX):
-        if type(container.obj) is dict and "__name__" in container.obj and not owner:
-            return f"{base}.{edge.key}"
-        return f"{base}[{edge.key!r}]"
+    return Paths().describe(edge)
+
+
+class Paths:
+    """Paths of the objects of one run; the path of a container is made once."""
+
+    def __init__(self) -> None:
+        self._known: dict[Node, str] = {}
+
+    def of(self, node: Node) -> str:
+        """Return the path of an external object as an expression."""
+        known = self._known.get(node)
+        if known is None:
+            if node.edge is not None:
+                known = self.describe(node.edge)
+            else:
+                known = node.name or _constant_name(node.obj)
+            self._known[node] = known
+        return known
+
+    def describe(self, edge: Edge) -> str:
+        """Return what an edge reads, as an expression."""
+        container = edge.container
+        owner = container.edge
+        if edge.kind is Kind.ITEM and owner is not None:
+            if owner.kind is Kind.INSTANCE_DICT:
+                return f"{self.of(owner.container)}.{edge.key}"
+        base = self.of(container)
+        form = _FORMS.get(edge.kind)
+        if form is not None:
+            return form.format(base)
+        if edge.kind in (Kind.ITEM, Kind.INDEX):
+            names = type(container.obj) is dict and "__name__" in container.obj
+            if names and not owner:
+                return f"{base}.{edge.key}"
+            return f"{base}[{edge.key!r}]"
+        return _describe_rare(edge, base)
+
+
+def _describe_rare(edge: Edge, base: str) -> str:
     if edge.kind is Kind.QUERY:
         return f"{base}({', '.join(map(repr, edge.key))})"
     if edge.kind is Kind.ANSWER:

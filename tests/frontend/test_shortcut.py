@@ -137,14 +137,20 @@ def test_global_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     assert torch.equal(traced(x), model(x))
 
 
+def _never(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    raise NotImplementedError
+
+
 def test_arguments_decide_without_a_full_check() -> None:
     """While versions stay, other arguments are a failure at once."""
     model = Model().eval()
     x = torch.randn(2, 4)
     traced = _armed(model, x)
     program = traced.records[0].program
-    index = program.shortcut.run((torch.randn(3, 4),), {}).number
-    assert program.guards[index].category == "tensor"
+    full, program.run = program.run, _never
+    failure = program.check((torch.randn(3, 4),), {})
+    program.run = full
+    assert program.guards[failure.number].category == "tensor"
     assert torch.equal(traced(x.double().float()), model(x))
 
 
