@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from magweld.frontend.guards.listing import Listing
 from magweld.frontend.guards.guard import Category
+from magweld.frontend.guards.listing import Listing
 
 from .generate import Program, generate
 from .minimise import minimise
