@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
-import functools
-import sys
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from magweld.frontend.state.mro import find_after, find_in_mro, find_own
+from magweld.frontend.state.tags import tag_cell, tags_work
 from magweld.frontend.state.values import is_scalar, same_scalar
-
-# Offset of `tp_version_tag` in PyTypeObject on 64-bit CPython 3.11 and 3.12 (Include/
-# cpython/object.h). The tag is unique to a state of a class and its bases: any change
-# resets it, and a tag is never given out twice. `_tags_work` checks this.
-_TAG_OFFSET: Final = 384
 
 
 @dataclass(frozen=True)
@@ -45,35 +38,6 @@ class ClassLookup:
         return is_scalar(self.value) and same_scalar(self.value, found)
 
 
-def _tag_cell(cls: type) -> ctypes.c_uint:
-    return ctypes.c_uint.from_address(id(cls) + _TAG_OFFSET)
-
-
-@functools.cache
-def _tags_work() -> bool:
-    """Return whether version tags behave as they must on this interpreter."""
-    if sys.version_info[:2] not in ((3, 11), (3, 12)) or sys.maxsize < 1 << 32:
-        return False
-
-    class Base:
-        x = 1
-
-    class Derived(Base):
-        pass
-
-    instance = Derived()
-    tags = []
-    for _ in range(2):
-        for _ in range(3):
-            assert instance.x, "the lookup gives the class a tag"
-        tags.append(_tag_cell(Derived).value)
-    Base.x = 2
-    reset = _tag_cell(Derived).value
-    assert instance.x == 2, "the lookup gives the class a new tag"
-    last = _tag_cell(Derived).value
-    return tags[0] == tags[1] != 0 and reset == 0 and last not in (0, tags[0])
-
-
 class ClassGuards:
     """All class lookups of a record as one check.
 
@@ -87,7 +51,7 @@ class ClassGuards:
             by_class.setdefault(id(item.cls), []).append(index)
         self._groups = list(by_class.values())
         self._classes = [lookups[group[0]].cls for group in self._groups]
-        self._cells = [_tag_cell(cls) for cls in self._classes] if _tags_work() else []
+        self._cells = [tag_cell(cls) for cls in self._classes] if tags_work() else []
         self._tags = [0] * len(self._groups)
 
     def check(self) -> int:

@@ -11,7 +11,7 @@ from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.rules.functions import note_class, register_function
 from magweld.frontend.state.contents import namespace_of, read_all, read_item
-from magweld.frontend.state.lookup import Found, Lookup, instance_dict, lookup
+from magweld.frontend.state.lookup import Found, Lookup, instance_dict
 from magweld.frontend.state.mro import ABSENT, is_class, is_immutable
 from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.refgraph import RefGraph
@@ -87,7 +87,7 @@ def read_attribute(observer: Observer, obj: Any, name: str) -> Found:
     Returns:
         How the attribute is found.
     """
-    found = lookup(obj, name)
+    found = observer.session.graph.plans.lookup(obj, name)
     read_found(observer, obj, name, found)
     return found
 

@@ -17,6 +17,7 @@ from magweld.frontend.state.mro import (
     mro,
 )
 from magweld.frontend.state.nodes import Kind
+from magweld.frontend.state.plans import ClassState
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_scalar
 
@@ -35,6 +36,22 @@ def note_class(graph: RefGraph, cls: type, name: str, start: type | None = None)
         name: Attribute.
         start: Search only behind this base, as `super` does.
     """
+    # A class that has not changed since is known, unless reads mean more than guards.
+    plain = graph.lifting is None and not graph.choices.merged and start is None
+    if plain and name not in graph.class_names:
+        known = graph.looked_up.get((id(cls), name))
+        if known is not None and known[0].stays():
+            return known[1]
+    value, made = _look_up(graph, cls, name, start)
+    if plain and not made:
+        graph.looked_up[id(cls), name] = ClassState(cls), value
+    return value
+
+
+def _look_up(
+    graph: RefGraph, cls: type, name: str, start: type | None
+) -> tuple[Any, bool]:
+    """Return what was found, and whether the run has made or written a class of it."""
     key = name if start is None else (start, name)
     value = find_in_mro(cls, name) if start is None else find_after(cls, start, name)
     made = [base for base in mro(cls) if _is_made(graph, base)]
@@ -44,12 +61,12 @@ def note_class(graph: RefGraph, cls: type, name: str, start: type | None = None)
                 note_class(graph, base, name)
         graph.adopt(value)
     elif name in graph.class_names:
-        return read_written_class(graph, cls, name, start)
+        return read_written_class(graph, cls, name, start), True
     elif not all(is_immutable(base) for base in mro(cls)):
         graph.read(graph.constant(cls), Kind.CLASS_ATTRIBUTE, key, value)
     if value is not ABSENT and not is_scalar(value) and graph.find(value) is None:
         graph.constant(value)
-    return value
+    return value, bool(made)
 
 
 def _is_made(graph: RefGraph, cls: type) -> bool:

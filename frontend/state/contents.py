@@ -8,7 +8,6 @@ from types import GeneratorType
 from typing import Any
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import ABSENT
 from magweld.frontend.state.nodes import Kind, Node
 from magweld.frontend.state.refgraph import RefGraph
@@ -22,6 +21,7 @@ from magweld.frontend.state.values import (
 SEQUENCES = (list, tuple, deque)
 SETS = (set, frozenset)
 CONTAINERS = (dict, *SEQUENCES, *SETS)
+_CONTAINERS = frozenset(CONTAINERS)
 
 
 class Extent(Enum):
@@ -39,6 +39,8 @@ class Extent(Enum):
 def builtin_base(obj: Any) -> Any:
     """Return the built-in container type whose layout the object has, or None."""
     kind = type(obj)
+    if kind in _CONTAINERS:
+        return kind
     return next((base for base in CONTAINERS if issubclass(kind, base)), None)
 
 
@@ -99,14 +101,19 @@ def _is_new(graph: RefGraph, node: Node, index: int) -> bool:
 
 def read_item(graph: RefGraph, obj: Any, key: Any) -> None:
     """Record that the entry of a dict under `key` was used, or its absence."""
+    node = graph.require(obj)
+    if type(key) is not str:
+        _use_key(graph, node, key)
+    graph.read(node, Kind.ITEM, key, dict.get(obj, key, ABSENT))
+
+
+def _use_key(graph: RefGraph, node: Node, key: Any) -> None:
     if not is_plain_key(key):
         raise StopRecordingError("opaque-key", type(key).__qualname__)
     if is_identity(key):
         graph.constant(key)
-    node = graph.require(obj)
     if type(key) not in SCALAR_TYPES and graph.find(key) is not None:
         _compare_key(graph, node, key)
-    graph.read(node, Kind.ITEM, key, dict.get(obj, key, ABSENT))
 
 
 def _compare_key(graph: RefGraph, node: Node, key: Any) -> None:
@@ -279,7 +286,7 @@ def copy_content(obj: Any) -> Any:
 
 def namespace_of(graph: RefGraph, obj: Any) -> Node | None:
     """Return the node of the instance dict of an object, None if it has none."""
-    namespace = instance_dict(obj)
+    namespace = graph.plans.instance_dict(obj)
     if namespace is None:
         return None
     owner = graph.require(obj)

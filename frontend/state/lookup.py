@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import functools
 import types
+from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any, Final, NamedTuple
 
@@ -53,17 +54,25 @@ class Found(NamedTuple):
 
 def instance_dict(obj: Any) -> dict[str, Any] | None:
     """Return the instance dict itself, or None when there is none to trust."""
-    descriptor = find_in_mro(type(obj), "__dict__")
+    getter = namespace_getter(type(obj))
+    namespace = None if getter is None else getter(obj)
+    return namespace if type(namespace) is dict else None
+
+
+def namespace_getter(cls: type) -> Callable[[Any], Any] | None:
+    """Return what gives the instance dicts of a class, or None."""
+    descriptor = find_in_mro(cls, "__dict__")
     native = type(descriptor) is types.MemberDescriptorType
     if type(descriptor) is not types.GetSetDescriptorType and not (
         native and is_immutable(descriptor.__objclass__)
     ):
         return None
-    namespace = descriptor.__get__(obj)
-    return namespace if type(namespace) is dict else None
+    getter: Callable[[Any], Any] = descriptor.__get__
+    return getter
 
 
-def _is_data_descriptor(value: Any) -> bool:
+def is_data_descriptor(value: Any) -> bool:
+    """Return whether what a class holds comes before the instance dict."""
     kind = type(value)
     if kind in (types.FunctionType, staticmethod, classmethod):
         return False
@@ -110,7 +119,8 @@ def describe(value: Any) -> Found:
 _CUSTOM_GETTERS: Final = (types.MethodType, types.GenericAlias)
 
 
-def _is_generic(getter: Any) -> bool:
+def is_generic(getter: Any) -> bool:
+    """Return whether `__getattribute__` searches as that of `object` does."""
     # Built-in types repeat the generic getter in their own namespace.
     if type(getter) is not types.WrapperDescriptorType:
         return False
@@ -136,7 +146,7 @@ def lookup(obj: Any, name: str) -> Found:
     if kind is super:
         return _lookup_super(obj, name)
     getter = find_in_mro(kind, "__getattribute__")
-    if not _is_generic(getter):
+    if not is_generic(getter):
         python = type(getter) is types.FunctionType
         return Found(Lookup.PYTHON_HOOK if python else Lookup.OPAQUE, getter)
     return lookup_generic(obj, name, hook=True)
@@ -154,17 +164,18 @@ def lookup_generic(obj: Any, name: str, hook: bool = False) -> Found:
         return _lookup_class(obj, name)
     kind = type(obj)
     in_class = find_in_mro(kind, name)
-    if in_class is not ABSENT and _is_data_descriptor(in_class):
+    if in_class is not ABSENT and is_data_descriptor(in_class):
         return describe(in_class)
     namespace = instance_dict(obj)
     if namespace is not None and name in namespace:
         return Found(Lookup.INSTANCE, namespace[name])
     if in_class is not ABSENT:
         return describe(in_class)
-    return _lookup_hook(obj, namespace) if hook else Found(Lookup.ABSENT, ABSENT)
+    return find_hook(obj, namespace) if hook else Found(Lookup.ABSENT, ABSENT)
 
 
-def _lookup_hook(obj: Any, namespace: dict[str, Any] | None) -> Found:
+def find_hook(obj: Any, namespace: dict[str, Any] | None) -> Found:
+    """Return what `__getattr__` is asked when nothing else is found."""
     hook = find_in_mro(type(obj), "__getattr__")
     if hook is ABSENT and type(obj) is types.ModuleType and namespace is not None:
         hook = namespace.get("__getattr__", ABSENT)
@@ -175,7 +186,7 @@ def _lookup_hook(obj: Any, namespace: dict[str, Any] | None) -> Found:
 
 def _lookup_class(cls: type, name: str) -> Found:
     in_meta = find_in_mro(type(cls), name)
-    if in_meta is not ABSENT and _is_data_descriptor(in_meta):
+    if in_meta is not ABSENT and is_data_descriptor(in_meta):
         return describe(in_meta)
     value = find_in_mro(cls, name)
     if value is not ABSENT:

@@ -15,6 +15,7 @@ from magweld.frontend.state.choices import Choices
 from magweld.frontend.state.draws import Draw
 from magweld.frontend.state.mro import ABSENT, find_in_mro
 from magweld.frontend.state.nodes import Edge, Kind, Node, Where, is_fixed
+from magweld.frontend.state.plans import ClassState, Plans
 from magweld.frontend.state.values import is_identity, is_scalar, same_scalar
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class RefGraph:
         lifting: Told about reads and writes in a run with lifted values.
         lent: Whether arrays whose memory tensors share were read since, by id.
         choices: What branches on tensors forbid.
+        plans: How attributes are found.
+        looked_up: Names looked up in classes, with what was found, and when it holds.
     """
 
     nodes: dict[int, Node] = field(default_factory=dict)
@@ -64,6 +67,10 @@ class RefGraph:
     lifting: Lifting | None = None
     lent: dict[int, bool] = field(default_factory=dict)
     choices: Choices = field(default_factory=Choices)
+    plans: Plans = field(default_factory=Plans)
+    looked_up: dict[tuple[int, str], tuple[ClassState, Any]] = field(
+        default_factory=dict
+    )
 
     def find(self, obj: Any) -> Node | None:
         """Return the node of an object, None if the run has not met it."""
@@ -153,10 +160,12 @@ class RefGraph:
         if self.choices.merged:
             self.choices.check_read(container.obj, value, kind is Kind.INSTANCE_DICT)
         slot = slot_of(container.obj, kind, key)
-        if slot in self.edges:
-            self._check_same(self.edges[slot], value)
-        else:
-            self.edges[slot] = self._edge(container, kind, key, value)
+        known = self.edges.get(slot)
+        if known is not None:
+            if known.value is not value:
+                self._check_same(known, value)
+            return
+        self.edges[slot] = self._edge(container, kind, key, value)
 
     def identity(self, obj: Any) -> None:
         """Record that it matters which object this is, not only of which type."""
@@ -191,6 +200,8 @@ class RefGraph:
             more.clear()
         self.advances.clear()
         self.steps.clear()
+        self.looked_up.clear()
+        self.plans.clear()
 
     def _node(self, obj: Any, external: bool) -> Node:
         if type(obj) is GeneratorType:
@@ -288,4 +299,6 @@ def slot_of(obj: Any, kind: Kind, key: Any) -> tuple[int, Kind, Any]:
 def _key_id(key: Any) -> Any:
     # 1, 1.0 and True are equal as dict keys and find the same entry; other keys are
     # compared by identity unless they are plain tuples.
+    if key is None or type(key) is str:
+        return key
     return key if is_scalar(key) or type(key) in (tuple, frozenset) else ("id", id(key))

@@ -1,0 +1,112 @@
+"""Owns how attributes of instances are found, worked out once per state of a class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from magweld.frontend.state.lookup import (
+    Found,
+    Lookup,
+    describe,
+    find_hook,
+    is_data_descriptor,
+    is_generic,
+    lookup,
+    namespace_getter,
+)
+from magweld.frontend.state.mro import ABSENT, find_in_mro, is_immutable
+from magweld.frontend.state.tags import tag_cell, tags_work
+
+
+class ClassState:
+    """A class as it is now.
+
+    Args:
+        cls: The class.
+    """
+
+    __slots__ = ("_cell", "_cls", "_tag")
+
+    def __init__(self, cls: type) -> None:
+        self._cls = cls  # kept alive, so that its memory stays its own
+        self._cell = tag_cell(cls)
+        self._tag = self._cell.value if tags_work() else 0
+
+    def stays(self) -> bool:
+        """Return whether the class, and all of its bases, have surely not changed."""
+        return self._tag != 0 and self._cell.value == self._tag
+
+
+class _Plan:
+    """How one attribute of all instances of a class is found.
+
+    Args:
+        cls: The class; its attributes are looked up as `object` does it.
+        name: Name of the attribute.
+    """
+
+    __slots__ = ("_first", "_getter", "_last", "_name", "state")
+
+    def __init__(self, cls: type, name: str) -> None:
+        self.state = ClassState(cls)
+        self._name = name
+        self._getter = namespace_getter(cls)
+        in_class = find_in_mro(cls, name)
+        found = None if in_class is ABSENT else describe(in_class)
+        data = found is not None and is_data_descriptor(in_class)
+        self._first = found if data else None
+        self._last = found  # None: what comes then is for `find_hook` to say
+
+    def find(self, obj: Any) -> Found:
+        """Return how the attribute of an instance is found."""
+        if self._first is not None:
+            return self._first
+        namespace = None if self._getter is None else self._getter(obj)
+        if type(namespace) is not dict:
+            namespace = None
+        elif self._name in namespace:
+            return Found(Lookup.INSTANCE, namespace[self._name])
+        return self._last or find_hook(obj, namespace)
+
+
+class Plans:
+    """What is known of the classes that one run has met."""
+
+    def __init__(self) -> None:
+        self._attributes: dict[tuple[int, str], _Plan] = {}
+        self._namespaces: dict[int, tuple[ClassState, Any]] = {}
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._attributes.clear()
+        self._namespaces.clear()
+
+    def lookup(self, obj: Any, name: str) -> Found:
+        """Return what `lookup` returns."""
+        kind = type(obj)
+        plan = self._attributes.get((id(kind), name))
+        if plan is not None and plan.state.stays():
+            return plan.find(obj)
+        if _can_plan(kind, name):
+            self._attributes[id(kind), name] = _Plan(kind, name)
+        return lookup(obj, name)
+
+    def instance_dict(self, obj: Any) -> dict[str, Any] | None:
+        """Return what `instance_dict` returns."""
+        kind = type(obj)
+        known = self._namespaces.get(id(kind))
+        if known is None or not known[0].stays():
+            known = ClassState(kind), namespace_getter(kind)
+            self._namespaces[id(kind)] = known
+        namespace = None if known[1] is None else known[1](obj)
+        return namespace if type(namespace) is dict else None
+
+
+def _can_plan(kind: type, name: str) -> bool:
+    if kind is super or issubclass(kind, type) or type(name) is not str:
+        return False
+    if not is_generic(find_in_mro(kind, "__getattribute__")):
+        return False
+    # What has been found decides by its own class whether it binds.
+    in_class = find_in_mro(kind, name)
+    return in_class is ABSENT or is_immutable(type(in_class))
