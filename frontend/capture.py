@@ -20,6 +20,7 @@ from magweld.frontend.annotations.model import AnnotationTable
 from magweld.frontend.annotations.randomness import RANDOMNESS
 from magweld.frontend.annotations.torch_classes import TORCH_CLASSES
 from magweld.frontend.annotations.torch_functions import TORCH
+from magweld.frontend.annotations.torch_modules import TORCH_MODULES
 from magweld.frontend.annotations.training import TRAINING
 from magweld.frontend.annotations.user import UserAnnotation
 from magweld.frontend.annotations.user_rules import user_entries
@@ -52,7 +53,8 @@ def shipped_annotations() -> AnnotationTable:
 @functools.cache
 def _annotations(beside_dynamo: bool) -> AnnotationTable:
     dynamo = (dynamo_entries(),) if beside_dynamo else ()
-    torch_entries = (TORCH, RANDOMNESS, TORCH_CLASSES, AUTOGRAD, AUTOCAST, TRAINING)
+    classes = (*TORCH_CLASSES, *TORCH_MODULES)
+    torch_entries = (TORCH, RANDOMNESS, classes, AUTOGRAD, AUTOCAST, TRAINING)
     return AnnotationTable(CORE, ARRAYS, *torch_entries, *dynamo)
 
 

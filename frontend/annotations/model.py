@@ -6,7 +6,7 @@ import types
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from magweld.frontend.state.mro import ABSENT, class_dict, is_class, mro
 from magweld.frontend.state.values import is_static_builtin
@@ -62,8 +62,7 @@ class Annotation:
     write: Write = Write.NOTHING
 
 
-@dataclass(frozen=True)
-class NativeCall:
+class NativeCall(NamedTuple):
     """A call of a native callable, receiver included.
 
     Attributes:

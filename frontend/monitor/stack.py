@@ -92,8 +92,10 @@ def _cells(code: Any) -> list[str]:
 
 
 def _object_at(address: int) -> Any:
-    pointer = ctypes.c_void_p.from_address(address).value
-    return NULL if not pointer else ctypes.cast(pointer, ctypes.py_object).value
+    try:
+        return ctypes.py_object.from_address(address).value
+    except ValueError:
+        return NULL  # the slot is empty
 
 
 def is_supported() -> bool:

@@ -257,7 +257,13 @@ def _run_hook(observer: Observer, obj: Any, name: str, found: Found) -> None:
         assert namespace is not None, "a module has a namespace"
         read_item(graph, namespace.obj, "__getattr__")
     graph.constant(found.value)
-    register_function(observer.session, found.value)
+    entry = observer.session.annotations.find(found.value)
+    if entry is None:
+        register_function(observer.session, found.value)
+    else:
+        observer.session.quiet = observer
+        call = NativeCall(name, (obj, name), {})
+        observer.session.apply(observer, entry, call)
 
 
 _METHOD_PARTS: Final = {"__func__": Kind.FUNCTION, "__self__": Kind.RECEIVER}

@@ -121,6 +121,9 @@ def contains_op(observer: Observer, row: Row, stack: list[Any]) -> None:
 
 def contains(observer: Observer, container: Any, item: Any) -> None:
     """Record what `item in container` reads."""
+    if type(container) is dict:
+        read_item(observer.session.graph, container, item)
+        return
     if is_scalar(container) and is_scalar(item):
         return
     if type(container) is types.MappingProxyType:

@@ -159,6 +159,9 @@ def binary_slice(observer: Observer, row: Row, stack: list[Any]) -> None:
 
 def subscript(observer: Observer, container: Any, key: Any) -> None:
     """Record what `container[key]` reads."""
+    if type(container) is dict:
+        read_item(observer.session.graph, container, key)
+        return
     if is_scalar(container):
         return
     if observer.session.operators.is_tensor(type(container)):

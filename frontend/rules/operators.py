@@ -141,8 +141,11 @@ _UPDATED: Final = (list, dict, set, deque)
 
 def has_tensor(observer: Observer, *objects: Any) -> bool:
     """Return whether one of the objects is a tensor."""
-    operators = observer.session.operators
-    return any(operators.is_tensor(type(obj)) for obj in objects)
+    is_tensor = observer.session.operators.is_tensor
+    for obj in objects:
+        if is_tensor(type(obj)):
+            return True
+    return False
 
 
 def _update(observer: Observer, symbol: str, left: Any, right: Any) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.rules.functions import note_class, register_function
 from magweld.frontend.state.contents import (
+    EXACT_CONTAINERS,
     builtin_base,
     elements,
     read_all,
@@ -230,6 +231,9 @@ def test_truth(observer: Observer, obj: Any) -> None:
     if is_scalar(obj) or observer.session.operators.is_tensor(kind):
         return
     graph = observer.session.graph
+    if kind in EXACT_CONTAINERS:
+        read_truth(graph, obj)
+        return
     for name in ("__bool__", "__len__"):
         method = note_class(graph, kind, name)
         if method is ABSENT:

@@ -21,7 +21,8 @@ from magweld.frontend.state.values import (
 SEQUENCES = (list, tuple, deque)
 SETS = (set, frozenset)
 CONTAINERS = (dict, *SEQUENCES, *SETS)
-_CONTAINERS = frozenset(CONTAINERS)
+# Types whose special methods are known, because nobody can change them.
+EXACT_CONTAINERS = frozenset((*CONTAINERS, OrderedDict))
 
 
 class Extent(Enum):
@@ -39,8 +40,8 @@ class Extent(Enum):
 def builtin_base(obj: Any) -> Any:
     """Return the built-in container type whose layout the object has, or None."""
     kind = type(obj)
-    if kind in _CONTAINERS:
-        return kind
+    if kind in EXACT_CONTAINERS:
+        return dict if kind is OrderedDict else kind
     return next((base for base in CONTAINERS if issubclass(kind, base)), None)
 
 

@@ -7,6 +7,7 @@ import random
 import struct
 import types
 import weakref
+from collections import OrderedDict, deque
 from typing import Any, Final
 
 from magweld.frontend.state.mro import ABSENT, find_in_mro, is_class
@@ -45,6 +46,15 @@ _IDENTITY_TYPES: Final = frozenset(
     }
 )
 
+
+# Frequent types of which the tests below need not be asked.
+_NO_IDENTITY_TYPES: Final = frozenset(
+    {
+        *SCALAR_TYPES,
+        *(dict, list, set, frozenset, OrderedDict, deque),
+        *(types.FunctionType, types.MethodType, types.CellType),
+    }
+)
 
 # Types of a library that the core must not import, as (module, name).
 _NUMPY_SCALARS: Final = """
@@ -111,6 +121,8 @@ def is_static_builtin(obj: object) -> bool:
 def is_identity(obj: object) -> bool:
     """Return whether identity says all about `obj`; functions are not among them."""
     kind = type(obj)
+    if kind in _NO_IDENTITY_TYPES:
+        return False
     if kind in _IDENTITY_TYPES or issubclass(kind, (type, types.ModuleType)):
         return True
     if issubclass(kind, enum.Enum) or kind.__module__ == "typing":

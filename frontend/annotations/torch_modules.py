@@ -1,0 +1,68 @@
+"""Annotations of Python functions of `torch.nn.Module` that run very often."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, Final
+
+import torch
+
+from magweld.frontend.annotations.model import Entry, NativeCall
+from magweld.frontend.rules.attributes import read_found
+from magweld.frontend.rules.functions import register_function
+from magweld.frontend.state.contents import read_item
+from magweld.frontend.state.lookup import Lookup
+from magweld.frontend.state.mro import class_dict
+
+if TYPE_CHECKING:
+    from magweld.frontend.monitor.observer import Observer
+
+_GETTER: Final[Any] = class_dict(torch.nn.Module)["__getattr__"]
+# A function whose code was replaced is observed.
+_GETTER_CODE: Final = _GETTER.__code__
+# Where it looks, in this order.
+_TABLES: Final = ("_parameters", "_buffers", "_modules")
+_PLAIN: Final = (dict, OrderedDict)
+
+
+def _getattr(observer: Observer, call: NativeCall) -> None:
+    """`Module.__getattr__`: a member of a module in one of its tables."""
+    session = observer.session
+    register_function(session, _GETTER)
+    if _read_member(observer, *call.args):
+        session.quiet = observer
+    else:
+        session.quiet = None
+        observer.callee = _GETTER
+
+
+def _read_member(observer: Observer, module: Any, name: str) -> bool:
+    """Record the reads of a search that finds something; False is anything else."""
+    graph = observer.session.graph
+    if graph.lifting is not None or type(name) is not str:
+        return False
+    if type(_GETTER) is not FunctionType or _GETTER.__code__ is not _GETTER_CODE:
+        return False
+    found = graph.plans.lookup(module, "__dict__")
+    namespace = graph.plans.instance_dict(module)
+    if found.how is not Lookup.NATIVE_GETTER or namespace is None:
+        return False
+    searched = []
+    for table in _TABLES:
+        members: Any = namespace.get(table)
+        if type(members) not in _PLAIN:
+            return False
+        searched.append((table, members))
+        if name in members:
+            break
+    else:
+        return False
+    read_found(observer, module, "__dict__", found)
+    for table, members in searched:
+        read_item(graph, namespace, table)
+        read_item(graph, members, name)
+    return True
+
+
+TORCH_MODULES: Final[tuple[tuple[Any, Entry], ...]] = ((_GETTER, _getattr),)
