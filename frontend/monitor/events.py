@@ -43,8 +43,15 @@ class EventSource(Protocol):
     def is_intact(self) -> bool:
         """Return whether the source was installed until the end of the run."""
 
+    def pause(self) -> bool:
+        """Tell nothing for a while, where that makes the program faster.
+
+        Returns:
+            Whether there is something to `resume`.
+        """
+
     def resume(self) -> None:
-        """Go on after an exception that a sink let through."""
+        """Go on after a pause, or after an exception that a sink let through."""
 
 
 class TraceEvents:
@@ -59,22 +66,29 @@ class TraceEvents:
         if sys.gettrace() is not None:
             raise StopRecordingError("tracer-active", type(sys.gettrace()).__name__)
         self._sink = sink
-        tracer = self._enter
         with collector_paused():
-            sys.settrace(tracer)
+            sys.settrace(self._enter)
             try:
                 return call()
             finally:
-                self._intact = sys.gettrace() == tracer
+                self._intact = sys.gettrace() == self._enter
                 sys.settrace(None)
 
     def is_intact(self) -> bool:
         """See `EventSource.is_intact`."""
         return self._intact
 
+    def pause(self) -> bool:
+        """See `EventSource.pause`."""
+        if sys.gettrace() != self._enter:
+            return False
+        sys.settrace(None)
+        return True
+
     def resume(self) -> None:
-        """See `EventSource.resume`; such an exception has removed the tracer."""
-        sys.settrace(self._enter)
+        """See `EventSource.resume`; an exception has removed the tracer as well."""
+        if sys.gettrace() is None:
+            sys.settrace(self._enter)
 
     def _enter(self, frame: FrameType, event: str, arg: Any) -> TraceFunction | None:
         sink = self._sink
@@ -135,6 +149,10 @@ class MonitoringEvents:
     def is_intact(self) -> bool:
         """See `EventSource.is_intact`; nobody else can take a tool id away."""
         return True
+
+    def pause(self) -> bool:
+        """See `EventSource.pause`; to switch events takes longer than they do."""
+        return False
 
     def resume(self) -> None:
         """See `EventSource.resume`; the callbacks stay registered."""

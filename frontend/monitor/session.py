@@ -185,6 +185,7 @@ class Session:
         self._observers.clear()
         self._active.clear()
         self.graph.release()
+        self.pause_events()
         # What splits the run knows the session: a cycle that would keep values.
         self.hooks = SessionHooks()
 
@@ -232,10 +233,22 @@ class Session:
             self._active[:] = active
             self.quiet = quiet
 
+    def pause_events(self) -> bool:
+        """Look at no frame for a while; return whether there is something to resume."""
+        return self._events is not None and self._events.pause()
+
     def resume_events(self) -> None:
-        """Go on observing after an exception that came out of an event."""
-        assert self._events is not None, "a run is on"
-        self._events.resume()
+        """Go on observing after a pause, or an exception that came out of an event."""
+        if self._events is not None and self.stopped is None:
+            self._events.resume()
+
+    def call_observed(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Call a function within a pause whose frames are to be observed."""
+        self.resume_events()
+        try:
+            return function(*args)
+        finally:
+            self.pause_events()
 
     def admit(self, frame: FrameType, observer: Observer) -> None:
         """Take an observer for a frame that is about to run, observed."""

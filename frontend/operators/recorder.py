@@ -82,6 +82,7 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         if self._passes and not self.within:
             return func(*args, **kwargs)
         quiet, session.quiet = session.quiet, session.quiet or session.current
+        paused = session.pause_events()
         try:
             result = self._run(session, func, args, kwargs)
             if result is not NotImplemented and not self.within:
@@ -89,6 +90,8 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
             return result
         finally:
             session.quiet = quiet
+            if paused:
+                session.resume_events()
 
     def _run(self, session: Session, func: Any, args: Any, kwargs: Any) -> Any:
         """Make a torch call; the recording ends when it raises."""
@@ -274,18 +277,20 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         return tuple(map(self.tensors.convert, args)), fx_kwargs
 
     def _read_value(self, node: fx.Node, refusal: str, result: Any) -> None:
-        assert self._session is not None, "recording needs a session"
+        session = self._session
+        assert session is not None, "recording needs a session"
         predicate = None
         if is_value(result):
             predicate = build_predicate(self.graph, node, result, self._memory())
         self.graph.erase_node(node)
-        if self.consider is not None and self.consider(self._tested, result, predicate):
+        considered = (self._tested, result, predicate)
+        if self.consider and session.call_observed(self.consider, *considered):
             return
         if predicate is None:
             raise StopRecordingError(refusal, self.last)
         if predicate.placeholders:
             self.predicates.append(predicate)
-        adopt_deep(self._session, result)
+        adopt_deep(session, result)
 
 
 def _is_value(result: Any) -> bool:
