@@ -10,11 +10,12 @@ from magweld.frontend.lifting.observer import LiftingObserver, Link
 from magweld.frontend.lifting.sources import ArgumentSource
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.lifting.table import INSTRUCTIONS
+from magweld.frontend.monitor.admission import ENTRY
 from magweld.frontend.monitor.code_table import variadic_names
 from magweld.frontend.monitor.events import EventSource
 from magweld.frontend.monitor.hooks import Resumed
 from magweld.frontend.monitor.observer import Observer
-from magweld.frontend.monitor.session import ENTRY, Session
+from magweld.frontend.monitor.session import Session
 from magweld.frontend.state.nodes import Kind
 
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable, Iterator
-from types import CellType, CodeType, FrameType, FunctionType, MethodType
-from typing import Any, Final
+from types import CodeType, FrameType, FunctionType
+from typing import Any
 
-from magweld.frontend.annotations.model import (
-    Annotation,
-    AnnotationTable,
-    Entry,
-    NativeCall,
-    Use,
-)
+from magweld.frontend.annotations.model import AnnotationTable, Entry, NativeCall
 from magweld.frontend.catalogue import SPLITTING, Break, StopRecordingError
 from magweld.frontend.mock.steps import Call
+from magweld.frontend.monitor.admission import (
+    connect,
+    explain_frame,
+    is_opaque,
+    is_own,
+)
 from magweld.frontend.monitor.code_table import CodeTables, Row
 from magweld.frontend.monitor.control import Control
 from magweld.frontend.monitor.entry import call_entry
@@ -30,18 +29,11 @@ from magweld.frontend.monitor.hooks import (
     Site,
 )
 from magweld.frontend.monitor.observer import Observer
-from magweld.frontend.monitor.stack import NULL, FrameReader
-from magweld.frontend.rules.functions import admit_special, register_function
+from magweld.frontend.monitor.roots import begin_call, begin_rest
+from magweld.frontend.monitor.stack import FrameReader
 from magweld.frontend.rules.natives import apply_entry
-from magweld.frontend.state.mro import is_class
 from magweld.frontend.state.nodes import Where
 from magweld.frontend.state.refgraph import RefGraph
-
-# Code of the front end itself is not part of the program, but for the call of it.
-OWN_CODE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-ENTRY: Final = call_entry.__code__
-_READS_NOTHING: Final = Annotation(rest=Use.KEEP)
-_STDLIB: Final = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 
 
 class Session:
@@ -91,14 +83,7 @@ class Session:
         Raises:
             StopRecordingError: Another tool holds the events; nothing has run.
         """
-        graph = self.graph
-        graph.constant(function).name = _root_name(function)
-        graph.adopt(args)
-        graph.adopt(kwargs)
-        for index, value in enumerate(args):
-            graph.root(value, f"args[{index}]")
-        for name, value in kwargs.items():
-            graph.root(value, name)
+        begin_call(self, function, args, kwargs)
         return self._observe(events, function, args, kwargs)
 
     def go_on(
@@ -114,22 +99,10 @@ class Session:
         Raises:
             StopRecordingError: Another tool holds the interpreter's events.
         """
-        graph = self.graph
-        for obj in (function, *resumed.made):
-            if type(obj) is FunctionType:
-                # Whatever is read of a function was read when it began.
-                graph.constant(obj)
-                graph.constant(obj.__globals__)
-                self.registered.add(id(obj))
-            else:
-                graph.adopt(obj)
-        for name, value in resumed.roots:
-            graph.root(value, name)
-        args = resumed.args
+        begin_rest(self, function, resumed)
         kwargs: dict[str, Any] = {}
-        graph.adopt(args)
-        graph.adopt(kwargs)
-        return self._observe(events, function, args, kwargs)
+        self.graph.adopt(kwargs)
+        return self._observe(events, function, resumed.args, kwargs)
 
     def _observe(
         self,
@@ -264,15 +237,15 @@ class Session:
                 return observe
         if self.stopped is not None or self.quiet is not None:
             return None
-        code = frame.f_code
-        if code.co_filename.startswith(OWN_CODE) and code is not ENTRY:
+        if is_own(frame.f_code):
             return None
         try:
             observer = self._observers.get(frame)
             if observer is None:
-                if self._is_opaque(frame):
+                if is_opaque(self, frame):
+                    self.quiet = self.current
                     return None
-                observer = self._admit(frame, code)
+                observer = self._admit(frame)
             else:
                 observer.resume(frame.f_lasti)
         except StopRecordingError as stop:
@@ -313,32 +286,12 @@ class Session:
             except StopRecordingError as stop:
                 self.stop(stop)
 
-    def _is_opaque(self, frame: FrameType) -> bool:
-        # Native code calls an annotated function, e.g. a hash, that reads nothing.
+    def _admit(self, frame: FrameType) -> Observer:
         function = self.reader.function(frame)
-        if self.annotations.find(function) != _READS_NOTHING:
-            return False
-        self.quiet = self.current
-        return True
-
-    def _admit(self, frame: FrameType, code: CodeType) -> Observer:
-        function = self.reader.function(frame)
-        parent = self.current
-        self._adopt_instance(frame, code, parent)
-        if id(function) not in self.registered:
-            if parent is not None and parent.awaits_operator:
-                # A native function runs Python code, but is no operator.
-                raise StopRecordingError("native-call", parent.awaits_operator)
-            if self.graph.find(function) is None:
-                admit_special(self, function, self._first_argument(frame, code))
-            register_function(self, function)
-        observer = self._observer(frame, code)
+        explain_frame(self, frame, function)
+        observer = self._observer(frame, frame.f_code)
         observer.function = function
-        if parent is not None and parent.calls_native:
-            observer.native_caller = True
-            self._adopt_delivered(frame, code, parent)
-        if parent is not None and self._is_library(code.co_filename):
-            observer.anchor = parent.where()
+        connect(self, observer, frame)
         self._observers[frame] = observer
         return observer
 
@@ -347,49 +300,3 @@ class Session:
 
     def _rows(self, code: CodeType) -> Rows:
         return self.hooks.rows(code, self.tables.table(code).rows)
-
-    def _is_library(self, filename: str) -> bool:
-        if filename.startswith(self.operators.library):
-            return True
-        return filename.startswith(_STDLIB) and "site-packages" not in filename
-
-    def _adopt_delivered(
-        self, frame: FrameType, code: CodeType, parent: Observer
-    ) -> None:
-        # Pairs that an iterator has made for a callback; their elements were read.
-        for index in range(code.co_argcount):
-            value = self.reader.slot(frame, index)
-            if type(value) is tuple:
-                self.graph.adopt(value)
-            elif parent.constructing is not None and type(value) is parent.constructing:
-                self._adopt_made(value)  # `__set_name__` gets the class as well
-
-    def _adopt_instance(
-        self, frame: FrameType, code: CodeType, parent: Observer | None
-    ) -> None:
-        # `C(...)` makes the instance in native code; `__init__` is the first to see it.
-        if parent is None or parent.constructing is None:
-            return
-        instance = self._first_argument(frame, code)
-        if type(instance) is parent.constructing:
-            self._adopt_made(instance)
-
-    def _adopt_made(self, obj: Any) -> None:
-        if is_class(obj):
-            self.graph.own_class(obj)
-        else:
-            self.graph.adopt(obj)
-
-    def _first_argument(self, frame: FrameType, code: CodeType) -> Any:
-        if code.co_argcount == 0:
-            return NULL
-        value = self.reader.slot(frame, 0)
-        if type(value) is CellType and code.co_varnames[0] in code.co_cellvars:
-            return value.cell_contents
-        return value
-
-
-def _root_name(function: Any) -> str:
-    if type(function) in (FunctionType, MethodType):
-        return str(function.__name__)
-    return "self"
