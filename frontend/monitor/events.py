@@ -7,7 +7,7 @@ import gc
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from types import CodeType, FrameType
+from types import CodeType, FrameType, MethodType
 from typing import Any, Protocol
 
 from magweld.frontend.catalogue import StopRecordingError
@@ -71,7 +71,7 @@ class TraceEvents:
             try:
                 return call()
             finally:
-                self._intact = sys.gettrace() == self._enter
+                self._intact = self._is_on()
                 sys.settrace(None)
 
     def is_intact(self) -> bool:
@@ -80,15 +80,20 @@ class TraceEvents:
 
     def pause(self) -> bool:
         """See `EventSource.pause`."""
-        if sys.gettrace() != self._enter:
-            return False
-        sys.settrace(None)
-        return True
+        on = self._is_on()
+        if on:
+            sys.settrace(None)
+        return on
 
     def resume(self) -> None:
         """See `EventSource.resume`; an exception has removed the tracer as well."""
         if sys.gettrace() is None:
             sys.settrace(self._enter)
+
+    def _is_on(self) -> bool:
+        # Another tracer may be any object, with a comparison of its own.
+        tracer = sys.gettrace()
+        return type(tracer) is MethodType and tracer == self._enter
 
     def _enter(self, frame: FrameType, event: str, arg: Any) -> TraceFunction | None:
         sink = self._sink

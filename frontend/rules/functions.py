@@ -39,12 +39,12 @@ def note_class(graph: RefGraph, cls: type, name: str, start: type | None = None)
     # A class that has not changed since is known, unless reads mean more than guards.
     plain = graph.lifting is None and not graph.choices.merged and start is None
     if plain and name not in graph.class_names:
-        known = graph.looked_up.get((id(cls), name))
+        known = graph.plans.noted.get((id(cls), name))
         if known is not None and known[0].stays():
             return known[1]
     value, made = _look_up(graph, cls, name, start)
     if plain and not made:
-        graph.looked_up[id(cls), name] = ClassState(cls), value
+        graph.plans.noted[id(cls), name] = ClassState(cls), value
     return value
 
 

@@ -70,14 +70,20 @@ class _Plan:
 
 
 class Plans:
-    """What is known of the classes that one run has met."""
+    """What is known of the classes that one run has met.
+
+    Attributes:
+        noted: Names looked up in classes by id, with what was found and when it holds.
+    """
 
     def __init__(self) -> None:
+        self.noted: dict[tuple[int, str], tuple[ClassState, Any]] = {}
         self._attributes: dict[tuple[int, str], _Plan] = {}
         self._namespaces: dict[int, tuple[ClassState, Any]] = {}
 
     def clear(self) -> None:
         """Forget everything."""
+        self.noted.clear()
         self._attributes.clear()
         self._namespaces.clear()
 

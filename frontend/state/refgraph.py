@@ -15,7 +15,7 @@ from magweld.frontend.state.choices import Choices
 from magweld.frontend.state.draws import Draw
 from magweld.frontend.state.mro import ABSENT, find_in_mro
 from magweld.frontend.state.nodes import Edge, Kind, Node, Where, is_fixed
-from magweld.frontend.state.plans import ClassState, Plans
+from magweld.frontend.state.plans import Plans
 from magweld.frontend.state.values import is_identity, is_scalar, same_scalar
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ class RefGraph:
         lent: Whether arrays whose memory tensors share were read since, by id.
         choices: What branches on tensors forbid.
         plans: How attributes are found.
-        looked_up: Names looked up in classes, with what was found, and when it holds.
     """
 
     nodes: dict[int, Node] = field(default_factory=dict)
@@ -68,9 +67,6 @@ class RefGraph:
     lent: dict[int, bool] = field(default_factory=dict)
     choices: Choices = field(default_factory=Choices)
     plans: Plans = field(default_factory=Plans)
-    looked_up: dict[tuple[int, str], tuple[ClassState, Any]] = field(
-        default_factory=dict
-    )
 
     def find(self, obj: Any) -> Node | None:
         """Return the node of an object, None if the run has not met it."""
@@ -200,7 +196,6 @@ class RefGraph:
             more.clear()
         self.advances.clear()
         self.steps.clear()
-        self.looked_up.clear()
         self.plans.clear()
 
     def _node(self, obj: Any, external: bool) -> Node:
