@@ -128,9 +128,7 @@ class Session:
         if self.stopped is None:
             if self.control is not None:
                 self.control.stopping(str(stop))
-            where = self.where()
-            at = "" if where is None else str(where)
-            self.stopped = Break(stop.refusal, stop.detail, at)
+            self.stopped = Break(stop.refusal, stop.detail, str(self.where() or ""))
             self.trail = tuple(self._sites())
             self.release()
 
