@@ -396,6 +396,10 @@ EXPRESSIONS: dict[str, str] = {
 }
 
 STATEMENTS = """
+zlib.crc32(b"a break")
+{=I} = zlib.adler32(b"a break") % 7
+{=F} = random.random()
+{=F} = random.uniform(0, 1)
 {=T} = {T}
 {=T} = {T}
 {=T} = {T}

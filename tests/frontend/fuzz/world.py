@@ -2,6 +2,7 @@
 
 WORLD = """
 import collections, contextlib, dataclasses, enum, functools, itertools, math, operator
+import random, zlib
 from collections import Counter, OrderedDict, defaultdict, deque
 from typing import NamedTuple
 import torch
