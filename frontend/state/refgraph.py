@@ -187,7 +187,10 @@ class RefGraph:
 
     def release(self) -> None:
         """Forget everything; objects that the program has left go now."""
-        for node in self.nodes.values():
+        nodes = list(self.nodes.values())
+        # What ends now may call `_forget`.
+        self.nodes.clear()
+        for node in nodes:
             # Nodes and edges refer to each other, and nothing collects cycles now.
             node.obj = node.edge = None
         for content in (self.nodes, self.edges, self.snapshots, self.slot_snapshots):

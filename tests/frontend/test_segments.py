@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from magweld.frontend import trace
+from magweld.frontend.state.refgraph import RefGraph
 
 x = torch.linspace(-1.0, 1.0, 6).reshape(2, 3)
 CALLS = 7
@@ -756,3 +757,16 @@ def test_breaks_within_expressions(program, capsys):
     traced = repeat(program, x, calls=8)
     assert traced.stats()["records"] <= 4, traced.explain(recompiles=True)
     assert traced.stats()["hits"] >= 12, traced.explain()
+
+
+def test_a_generator_may_end_when_a_graph_is_released():
+    graph = RefGraph(locate=lambda: None)
+    generator = (value for value in ())
+    holders = [[generator], [generator]]
+    for obj in (holders, *holders, generator):
+        graph.adopt(obj)
+    reference = weakref.ref(generator)
+    del generator, holders, obj
+    graph.release()
+    assert reference() is None
+    assert not graph.nodes
