@@ -70,10 +70,13 @@ class Capture:
         return list(self.graph.examples)
 
 
-def _settle(session: Session, recorder: OperatorRecorder) -> Settled | None:
+def _settle(
+    session: Session, recorder: OperatorRecorder, outputs: list[fx.Node]
+) -> Settled | None:
     lifting = session.graph.lifting
     if lifting is None or not isinstance(recorder, LiftingRecorder):
         return None
+    recorder.results = outputs
     return settle(recorder, lifting)
 
 
@@ -126,7 +129,7 @@ def finish(
     now = torch_state()
     if unfinished and now != state:
         mock = _switch_modes(mock, state, now)
-    settled = _settle(session, recorder)
+    settled = _settle(session, recorder, outputs)
     scalars = {} if settled is None else settled.scalars
     graph = build_graph(recorder, outputs, state[0], scalars)
     fetched = [

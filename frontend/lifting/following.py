@@ -33,6 +33,14 @@ class LoopFollower:
         """
         return False
 
+    def follow_rows(self, iterator: Any) -> bool:
+        """Take note of an iterator over the rows of a tensor of lifted size.
+
+        Returns:
+            Whether it is followed.
+        """
+        return False
+
     def arrive(self, observer: LiftingObserver, iterator: Any) -> None:
         """Take note that the next number of an iterator is about to be taken."""
 
@@ -42,6 +50,10 @@ class LoopFollower:
 
     def close(self, iterator: int) -> None:
         """Take note that an iterator is exhausted."""
+
+    def is_read_once(self, content: Any) -> bool:
+        """Return whether nothing but one loop has looked at a tuple of rows."""
+        return False
 
     def note_append(self, target: Any) -> None:
         """Take note that a comprehension has taken an element."""

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 Names = dict[fx.Node, fx.Node]
 
+# With one iteration, its row cannot be told from any other tensor.
+_MIN_ROWS: Final = 2
 _SWITCHES: Final = frozenset({*SWITCHES, torch._C._set_grad_enabled, setattr})
 
 
@@ -56,6 +58,7 @@ class Iterations:
         self.pieces = loop.pieces[first:]
         if not any(self.pieces):
             raise DifferenceError("no operators")
+        self.rows = self._rows()
         self._check_states()
         self._check_operators()
         self.groups = self._replaced()
@@ -66,6 +69,23 @@ class Iterations:
     def template(self) -> list[fx.Node]:
         """Operators of the last iteration."""
         return self.pieces[-1]
+
+    @property
+    def row(self) -> fx.Node | None:
+        """The row of a tensor that the last iteration has taken."""
+        return self.rows[-1] if self.rows else None
+
+    def _rows(self) -> list[fx.Node]:
+        """Return the row that each iteration takes, nothing if it takes none."""
+        cut = self.loop.rows
+        if cut is None:
+            return []
+        if len(self.pieces) < _MIN_ROWS or not self._lifting.loops.is_read_once(
+            self.loop.content
+        ):
+            raise DifferenceError("the rows of a tensor are looked at")
+        rows = {part.args[1]: part for part in cut.users}
+        return [rows[self.first + number] for number in range(len(self.pieces))]
 
     def leaf(self, number: int) -> Leaf:
         """Return what stands for the number of an iteration."""
@@ -102,7 +122,8 @@ class Iterations:
             return part in self.loop.leaves
         if not isinstance(source, SizeSource):
             return False
-        return source.of in self.own or source.of in self.starts
+        inner = source.of in self.own or source.of in self.starts
+        return inner or source.of in self.rows
 
     def _check_states(self) -> None:
         count = len(self.pieces)
@@ -177,6 +198,8 @@ class Iterations:
             if start is None:
                 raise DifferenceError("a tensor of unknown origin")
             names[node] = start
+        if self.row is not None:
+            names[self.row] = self.rows[number]
         piece = self.pieces[number]
         if len(piece) != len(self.template):
             raise DifferenceError("the iterations differ")

@@ -51,6 +51,7 @@ class Body:
         for node in dict.fromkeys(used):
             if node not in own and not self._is_inner(node):
                 self._input(node)
+        self._take_row()
         self._numbers: dict[Expression, Any] = {}
         for node in iterations.template:
             self._copy(node)
@@ -64,7 +65,18 @@ class Body:
         self._graph.lint()
         return fx.GraphModule({}, self._graph)
 
+    def _take_row(self) -> None:
+        cut, row = self._iterations.loop.rows, self._iterations.row
+        if cut is None or row is None:
+            return
+        source: Any = cut.args[0]
+        dim = cut.args[1] if len(cut.args) > 1 else cut.kwargs.get("dim", 0)
+        args = (self._input(source), dim, self._number)
+        self.copies[row] = self._graph.call_method("select", args)
+
     def _is_inner(self, node: fx.Node) -> bool:
+        if node is self._iterations.row:
+            return True
         expression = self._recorder.scalars.get(node)
         return expression is not None and self._iterations.depends(expression)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+import torch
 from torch import fx
 
 from magweld.frontend.control.flow import flow_of
@@ -16,6 +18,7 @@ from magweld.frontend.lifting.following import LoopFollower
 from magweld.frontend.lifting.loop_state import State, StateReader
 from magweld.frontend.lifting.sources import InductionSource
 from magweld.frontend.monitor.session import Session
+from magweld.frontend.state.iterators import content_of
 from magweld.frontend.state.nodes import Node
 
 if TYPE_CHECKING:
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
 # More iterations are not compared.
 MAX_ITERATIONS: Final = 512
+_TUPLE_ITERATOR: Final = type(iter(()))
 _SUSPENDABLE: Final = 0x2A0  # generators, coroutines, asynchronous generators
 
 
@@ -47,7 +51,7 @@ class Head:
     reads: tuple[int, ...]
 
 
-@dataclass
+@dataclass(eq=False)
 class Loop:
     """A `for` loop over a range.
 
@@ -60,6 +64,8 @@ class Loop:
         known: Ids of the objects from before the iteration.
         older: Ids of the objects from before the loop.
         lists: Lists that it has appended to, by id.
+        rows: Operator that has cut a tensor into the rows that it walks over, if any.
+        content: These rows.
         read: Ids of lists that it has read.
         tails: Number of elements that it was about to append, by list.
         pieces: Operators of each iteration, when the run is over.
@@ -72,6 +78,8 @@ class Loop:
     parts: tuple[Expression | None, ...]
     heads: list[Head] = field(default_factory=list)
     leaves: list[Leaf] = field(default_factory=list)
+    rows: fx.Node | None = None
+    content: tuple[Any, ...] = ()
     known: frozenset[int] = frozenset()
     older: frozenset[int] = frozenset()
     lists: dict[int, list[Any]] = field(default_factory=dict)
@@ -105,6 +113,7 @@ class Loops(LoopFollower):
         self._operators = session.operators
         self._by_iterator: dict[int, Loop] = {}
         self._appends = 0
+        self._row_reads: Counter[int] = Counter()
         session.graph.choices.check_write = self.note_change
 
     # What the rules of instructions report.
@@ -118,6 +127,24 @@ class Loops(LoopFollower):
         self.all.append(loop)
         self._by_iterator[id(iterator)] = loop
         return True
+
+    def follow_rows(self, iterator: Any) -> bool:
+        """See `LoopFollower.follow_rows`."""
+        if type(iterator) is not _TUPLE_ITERATOR:
+            return False
+        content = content_of(iterator)
+        cut = self._recorder.lifted_tensors.rows.get(id(content))
+        with torch._C.DisableTorchFunction():
+            count = None if cut is None else self._recorder.rows_of(cut)
+        if count is None or not self.is_read_once(content):
+            return False
+        self.follow(iterator, range(len(content)), (None, count, None))
+        self.all[-1].rows, self.all[-1].content = cut, content
+        return True
+
+    def is_read_once(self, content: Any) -> bool:
+        """See `LoopFollower.is_read_once`."""
+        return self._row_reads[id(content)] == 1
 
     def arrive(self, observer: LiftingObserver, iterator: Any) -> None:
         """See `LoopFollower.arrive`."""
@@ -139,9 +166,10 @@ class Loops(LoopFollower):
             return None
         number = len(loop.leaves)
         source = InductionSource(self.all.index(loop), number)
-        leaf = self._lifting.make.leaf(source, item, f"number of iteration {number}")
+        value = item if loop.rows is None else number
+        leaf = self._lifting.make.leaf(source, value, f"number of iteration {number}")
         loop.leaves.append(leaf)
-        return leaf
+        return leaf if loop.rows is None else None
 
     def close(self, iterator: int) -> None:
         """See `LoopFollower.close`."""
@@ -178,6 +206,8 @@ class Loops(LoopFollower):
 
     def note_read(self, obj: Any) -> None:
         """See `LoopFollower.note_read`."""
+        if id(obj) in self._recorder.lifted_tensors.rows:
+            self._row_reads[id(obj)] += 1
         for loop in self.all:
             if loop.is_open:
                 loop.read.add(id(obj))

@@ -244,6 +244,8 @@ def get_iter(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
     if type(source) is range:
         _follow_range(observer, step, stack[-1], source)
         return
+    if observer.lifting.loops.follow_rows(stack[-1]):
+        return
     if not issubclass(type(source), (tuple, list)):
         return
     if find_in_mro(type(source), "__iter__") in _PLAIN:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from magweld.frontend.lifting.loops import Loops
 from magweld.frontend.lifting.observer import LiftingObserver, Step, is_same
 from magweld.frontend.lifting.queries import Queries, Query, size_path
 from magweld.frontend.lifting.rolling import Rolled
+from magweld.frontend.lifting.sources import SizeSource
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.lifting.tensors import LiftedTensors
 from magweld.frontend.lifting.values_only import NEUTRAL, TOTAL, VALUES
@@ -46,6 +48,7 @@ class LiftingRecorder(OperatorRecorder):
         lifting: The lifted values of the run.
         queries: What else Python asked about tensors.
         rolled: Loops that have become operators, by node.
+        results: Nodes whose tensors a hit needs, when the run is over.
         risky: Expressions on whose value it may depend whether an operator raises.
     """
 
@@ -55,6 +58,7 @@ class LiftingRecorder(OperatorRecorder):
         self.risky: set[Expression] = set()
         self.queries: list[Query] = []
         self.rolled: dict[fx.Node, Rolled] = {}
+        self.results: list[fx.Node] = []
         self._numbers = LiftedTensors(self.graph)
         self.tensors = self._numbers
 
@@ -97,6 +101,31 @@ class LiftingRecorder(OperatorRecorder):
             for dim, size in enumerate(node.obj.shape)
             if size > 1 and size_path(path, dim) in wanted
         )
+
+    def rows_of(self, cut: fx.Node) -> Expression | None:
+        """Return the number of rows that a tensor was cut into, if it is lifted."""
+        source: Any = cut.args[0]
+        dim = cut.args[1] if len(cut.args) > 1 else cut.kwargs.get("dim", 0)
+        tensor = self._numbers.tensor(source)
+        if tensor is None or type(dim) is not int or self.lifting is None:
+            return None
+        dim %= tensor.dim()
+        item = self.tensors.inputs.get(id(tensor))
+        if item is not None and dim not in self.lifted_dims(item.node):
+            return None
+        of = source if item is None else item.node
+        size = SizeSource(of, dim)
+        return self.lifting.size_leaf(size, tensor.shape[dim])
+
+    def is_unused(self, node: fx.Node) -> bool:
+        """Return whether a node cuts a tensor into rows that only a loop has used."""
+        cut = node.args[0] if node.target is operator.getitem else node
+        if all(
+            rolled.iterations.loop.rows is not cut for rolled in self.rolled.values()
+        ):
+            return False
+        parts = cut.users if isinstance(cut, fx.Node) else ()
+        return not any(part.users or part in self.results for part in parts)
 
     def _read_metadata(
         self,

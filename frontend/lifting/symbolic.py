@@ -108,6 +108,8 @@ class _Replay:
         """Run the graph, then check what else Python has asked about its tensors."""
         for node in self.recorder.graph.nodes:
             self._number(node)
+            if self.recorder.is_unused(node):
+                continue
             if (
                 node.op != "placeholder"
                 and node.target is not torch._C._set_grad_enabled

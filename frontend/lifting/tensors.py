@@ -13,6 +13,7 @@ from magweld.frontend.operators.tensors import TensorMap
 from magweld.frontend.state.contents import elements, read_all
 from magweld.frontend.state.nodes import Kind
 
+_CUTS: Final = ("unbind", torch.unbind)
 _SLICE: Final = ("start", "stop", "step")
 
 
@@ -25,6 +26,7 @@ class LiftedTensors(TensorMap):
         shaping: Expressions that may decide about shapes.
         same: Node of the argument that an operator returned, by its own node.
         lengths: Number of results, of operators with several.
+        rows: Operators that cut a tensor into rows, by the id of the tuple of rows.
     """
 
     def __init__(self, graph: fx.Graph) -> None:
@@ -34,6 +36,7 @@ class LiftedTensors(TensorMap):
         self.shaping: set[Expression] = set()
         self.same: dict[fx.Node, fx.Node] = {}
         self.lengths: dict[fx.Node, int] = {}
+        self.rows: dict[int, fx.Node] = {}
         self._value_only = False
         self._scalar_nodes: dict[Expression, fx.Node] = {}
 
@@ -49,6 +52,8 @@ class LiftedTensors(TensorMap):
                 self.same[node] = known
         elif isinstance(result, (tuple, list)):
             self.lengths[node] = len(result)
+            if node.target in _CUTS:
+                self.rows[id(result)] = node
         return super().register(node, result)
 
     def part(self, value: Any, value_only: bool) -> Any:

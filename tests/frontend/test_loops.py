@@ -578,3 +578,103 @@ UNLIKE = [
 @pytest.mark.parametrize("program", UNLIKE, ids=lambda program: program.__name__)
 def test_what_differs_or_leaks_stays_unrolled(x, program):
     run(program, counted(x), loops=0)
+
+
+def walks(x):
+    h = x.new_zeros(x.size(1))
+    for row in x:
+        h = torch.tanh(h * 0.5 + row)
+    return h
+
+
+def columns(x):
+    h = x.new_zeros(x.size(0))
+    outputs = []
+    for column in x.unbind(1):
+        h = h * column.size(0) + column
+        outputs.append(h)
+    return torch.stack(outputs, 1), h
+
+
+@pytest.mark.parametrize(("program", "dim"), [(walks, 0), (columns, 1)])
+def test_rows_of_a_tensor(program, dim):
+    calls = []
+    for count in (3, 5, 2, 7):
+        shape = [4, 4]
+        shape[dim] = count
+        calls.append((torch.randn(shape),))
+    run(program, calls, records=1, dynamic={"x": dim}, loops=1)
+
+
+def counts_rows(x):
+    rows = x.unbind(0)
+    h = x.new_zeros(4)
+    for row in rows:
+        h = h * 0.5 + row
+    return h * len(rows)
+
+
+def keeps_rows(x):
+    rows = x.unbind(0)
+    h = x.new_zeros(4)
+    for row in rows:
+        h = h * 0.5 + row
+    return h, rows
+
+
+def mixes_rows(x):
+    rows = x.unbind(0)
+    first, last = rows[0], rows[-1]
+    h = x.new_zeros(4)
+    for row in rows:
+        h = h * first + row * last
+    return h
+
+
+def collects_rows(x):
+    found = []
+    for row in x:
+        found.append(row)
+    return torch.stack(found), found
+
+
+def ends_with_a_row(x):
+    h = x.new_zeros(4)
+    for row in x:
+        h = h + row
+    return h * row
+
+
+def walks_twice(x):
+    rows = x.unbind(0)
+    h = x.new_zeros(4)
+    for row in rows:
+        h = h + row
+    for row in rows:
+        h = h * row
+    return h
+
+
+def writes_rows(x):
+    y = x * 2
+    for row in y:
+        row.add_(1)
+    return y
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        counts_rows,
+        keeps_rows,
+        mixes_rows,
+        collects_rows,
+        ends_with_a_row,
+        walks_twice,
+        writes_rows,
+    ],
+    ids=lambda program: program.__name__,
+)
+def test_rows_that_are_used_otherwise(program):
+    calls = [(torch.randn(count, 4),) for count in (3, 5, 2, 7, 4, 3)]
+    run(program, calls, dynamic={"x": 0})
