@@ -14,7 +14,7 @@ from magweld.frontend.guards.guard import (
     GuardProgram,
     shown,
 )
-from magweld.frontend.guards.listing import Listing, holds
+from magweld.frontend.guards.listing import Listing, Test
 from magweld.frontend.guards.versions import (
     Shortcut,
     Source,
@@ -74,9 +74,11 @@ class Builder:
         """Guard the form of the call."""
         names, guard = self._names, self.listing.guard
         count = f"{names.constant(len)}(args) == {len(args)}"
-        guard(Category.ARGUMENT, "len(args)", f"== {len(args)}", None, holds(count))
+        guard(Category.ARGUMENT, "len(args)", f"== {len(args)}", None, test=Test(count))
         keys = f"{names.constant(tuple)}(kwargs) == {names.constant(tuple(kwargs))}"
-        guard(Category.ARGUMENT, "keywords", f"== {list(kwargs)}", None, holds(keys))
+        guard(
+            Category.ARGUMENT, "keywords", f"== {list(kwargs)}", None, test=Test(keys)
+        )
 
     def argument(self, holder: str, key: Any, value: Any, path: str) -> None:
         """Guard one argument by value, identity or type."""
@@ -92,10 +94,10 @@ class Builder:
         """Guard a lifted read by type only."""
         variable = self._leaves[leaf] = f"n{len(self._leaves)}"
         kind = type(self._lifted[leaf].value)
-        test = holds(emit.type_is(self._names, variable, kind), variable)
+        test = Test(emit.type_is(self._names, variable, kind), variable)
         fetch = f"{variable} = {source}"
         expected = f"is any {kind.__name__}"
-        self.listing.guard(Category.VALUE, path, expected, where, fetch, test)
+        self.listing.guard(Category.VALUE, path, expected, where, fetch, test=test)
 
     def edge(self, edge: Edge) -> None:
         """Guard one read."""
@@ -119,20 +121,22 @@ class Builder:
         base = self.variable(edge.container)
         where, path = edge.where, self._paths.describe(edge)
         if edge.kind is Kind.ITEM and edge.value is ABSENT:
-            test = self._is_absent(edge, base)
-            self.listing.guard(Category.ABSENCE, path, "absent", where, holds(test))
+            test = Test(self._is_absent(edge, base))
+            self.listing.guard(Category.ABSENCE, path, "absent", where, test=test)
             return
         source = emit.fetch(edge, base, self._names)
         if edge.kind is Kind.NONEMPTY:
-            test = holds(source if edge.value else f"not {source}")
+            test = Test(source if edge.value else f"not {source}")
             expected = f"== {edge.value}"
-            self.listing.guard(Category.CONTENT, path, expected, where, test)
+            self.listing.guard(Category.CONTENT, path, expected, where, test=test)
             return
         compared = emit.COMPARED.get(edge.kind)
         if compared is not None:
-            test = holds(compared(self._names, "t", edge.value), "t")
+            test = Test(compared(self._names, "t", edge.value), "t")
             expected, fetch = f"== {shown(edge.value)}", f"t = {source}"
-            self.listing.guard(Category.CONTENT, path, expected, where, fetch, test)
+            self.listing.guard(
+                Category.CONTENT, path, expected, where, fetch, test=test
+            )
             return
         self._outcome(
             _category(edge), path, source, edge.value, edge.target, edge.first, where
@@ -174,19 +178,22 @@ class Builder:
         else:
             test = f"{read} is {self.variable(target)}"
             category, expected = Category.ALIAS, f"is {self._paths.of(target)}"
-        body = [f"{read} = {source}", holds(test, read)]
+        final: Test | None = Test(test, read)
         if first and category is Category.TYPE and path.endswith(".__dict__"):
-            del body[1]  # an instance dict is always a dict
+            final = None  # an instance dict is always a dict
         lifts = (path, type(value)) if type(value) in NUMBERS else None
-        self.listing.guard(category, path, expected, where, *body, lifts=lifts)
+        fetch = f"{read} = {source}"
+        self.listing.guard(
+            category, path, expected, where, fetch, test=final, lifts=lifts
+        )
 
     def distinct(self, left: Node, right: Node, where: Where | None) -> None:
         """Guard that two objects are not one."""
-        test = holds(f"{self.variable(left)} is not {self.variable(right)}")
+        test = Test(f"{self.variable(left)} is not {self.variable(right)}")
         if self._stability.is_stable(left) and self._stability.is_stable(right):
             self.listing.covered.add(len(self.listing.guards))
         path, expected = self._paths.of(left), f"is not {self._paths.of(right)}"
-        self.listing.guard(Category.ALIAS, path, expected, where, test)
+        self.listing.guard(Category.ALIAS, path, expected, where, test=test)
 
     def external(
         self,
@@ -212,18 +219,19 @@ class Builder:
         why = ""
         if reason is not None:
             why = emit.call(self._names.constant(reason), *arguments)
-        self.listing.guard(category, path, expected, None, holds(test, why))
+        self.listing.guard(category, path, expected, None, test=Test(test, why))
 
     def lookups(self, guards: ClassGuards, edges: Sequence[Edge]) -> None:
         """Guard all class lookups by one call; it tells which of them fails."""
         names = self._names
-        number = f"t = {names.constant(guards.check)}()"
-        statements = [number, holds("t < 0", f"{names.constant(Elsewhere)}(t)")]
+        setup = [f"t = {names.constant(guards.check)}()"]
+        test: Test | None = Test("t < 0", f"{names.constant(Elsewhere)}(t)")
         for edge in edges:
             expected = f"is {shown(edge.value)}"
             path = self._paths.describe(edge)
-            self.listing.guard(Category.CLASS, path, expected, edge.where, *statements)
-            statements = []
+            where = edge.where
+            self.listing.guard(Category.CLASS, path, expected, where, *setup, test=test)
+            setup, test = [], None
 
     def finish(self, fetched: Sequence[Node | Expression]) -> GuardProgram:
         """Compile the program; a success returns the fetched objects as a list."""

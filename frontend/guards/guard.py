@@ -107,7 +107,8 @@ class GuardProgram:
     Attributes:
         guards: All conditions in the order of their tests.
         run: `run(args, kwargs)` gives the objects that the graph and the mock need,
-            in the order in which they were asked for; raises when a guard fails.
+            in the order in which they were asked for; when a guard fails it raises, or
+            returns a `Failure`.
         shortcut: A part of the conditions that decides most calls.
     """
 
@@ -140,12 +141,15 @@ class GuardProgram:
         self, shortcut: Shortcut, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         try:
-            fetched = self.run(args, kwargs)
+            verdict = self.run(args, kwargs)
         except Exception:
             shortcut.release()
             raise
-        shortcut.renew(args, kwargs)
-        return fetched
+        if type(verdict) is list:
+            shortcut.renew(args, kwargs)
+        else:
+            shortcut.release()
+        return verdict
 
     def holds(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Return whether the record would answer a call; changes nothing."""

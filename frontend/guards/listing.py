@@ -1,26 +1,44 @@
 """Owns the text of a guard function: one line for each condition, and its constants.
 
-A condition is an `assert`, whose message is what was there instead. The line of the
-exception tells which condition it is.
+Conditions on the call itself return a failure. All others, most of which nobody tests
+while versions stay, are an `assert`, which is short: its message is what was there
+instead, and the line of the exception tells which condition it is.
 """
 
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Container, Sequence
+from typing import Any, Final, NamedTuple
 
 from magweld.frontend.guards.emit import Names
-from magweld.frontend.guards.guard import FILENAME, Category, Guard, line_of
+from magweld.frontend.guards.guard import FILENAME, Category, Guard, failure, line_of
 from magweld.frontend.guards.versions import UNCHANGED
 from magweld.frontend.state.nodes import Where
 
 _HEAD: Final = "def guards(args, kwargs, everything=False):"
 
 
-def holds(condition: str, value: str = "") -> str:
-    """Return a statement that fails, showing a value, unless a condition holds."""
-    return f"assert {condition}, {value}" if value else f"assert {condition}"
+class Test(NamedTuple):
+    """The last statement of a guard, which fails unless a condition holds.
+
+    Attributes:
+        condition: The condition.
+        value: What to show then, if anything.
+    """
+
+    condition: str
+    value: str = ""
+
+    def asserted(self) -> str:
+        """Return the statement that raises."""
+        shown = f", {self.value}" if self.value else ""
+        return f"assert {self.condition}{shown}"
+
+    def returned(self, function: str, number: int) -> str:
+        """Return the statement that returns the result of a function."""
+        shown = f", {self.value}" if self.value else ""
+        return f"if not ({self.condition}): return {function}({number}{shown})"
 
 
 class Listing:
@@ -39,7 +57,8 @@ class Listing:
         self.guards: list[Guard] = []
         self.covered: set[int] = set()
         self.reads_begin: int | None = None
-        self._statements: list[str] = []
+        self._setups: list[str] = []
+        self._tests: list[Test | None] = []
         self._places: dict[tuple[int, int], str] = {}
 
     def guard(
@@ -48,13 +67,15 @@ class Listing:
         path: str,
         expected: str,
         where: Where | None,
-        *statements: str,
+        *setup: str,
+        test: Test | None = None,
         lifts: tuple[str, type] | None = None,
     ) -> None:
-        """Append one condition with its simple statements."""
+        """Append one condition: simple statements and the test behind them."""
         at = "" if where is None else self._place(where)
         self.guards.append(Guard(category, path, expected, at, lifts))
-        self._statements.append("; ".join(statements))
+        self._setups.append("; ".join(setup))
+        self._tests.append(test)
 
     def _place(self, where: Where) -> str:
         # Many reads share an instruction, and looking its line up takes long.
@@ -72,7 +93,7 @@ class Listing:
         """
         values = f"[{', '.join(result)}]"
         leave = f"return locals() if everything else {values}"
-        return _compile(self._source(self._statements, leave), self.names.values)
+        return _compile(self._source(leave), self.names.values)
 
     def rest(self, result: Sequence[str]) -> Callable[[dict[str, Any]], Any]:
         """Return what compiles the conditions that versions do not answer for.
@@ -80,15 +101,9 @@ class Listing:
         It takes the values of variables that the other conditions would compute, and
         `UNCHANGED`, which tells whether the versions are those of these values.
         """
-        statements = [
-            "" if number in self.covered else statement
-            for number, statement in enumerate(self._statements)
-        ]
-        source = self._source(
-            statements,
-            f"return [{', '.join(result)}]",
-            f"if not {UNCHANGED}(): return None",
-        )
+        undecided = f"if not {UNCHANGED}(): return None"
+        leave = f"return [{', '.join(result)}]"
+        source = self._source(leave, undecided, self.covered)
         # Nothing that outlives the recording may hold on to the objects of the run.
         constants = self.names.values
 
@@ -97,16 +112,34 @@ class Listing:
 
         return compile_rest
 
-    def _source(self, statements: list[str], leave: str, undecided: str = "") -> str:
+    def _source(
+        self, leave: str, undecided: str = "", without: Container[int] = ()
+    ) -> str:
+        begin = len(self.guards) if self.reads_begin is None else self.reads_begin
         lines = [_HEAD]
-        for number, statement in enumerate(statements):
-            # There is a line for something else before the line of each condition.
-            begins = undecided and number == (self.reads_begin or 0)
-            lines.append(f" {undecided}" if begins else "")
-            lines.append(f" {statement}" if statement else "")
+        for number in range(len(self.guards)):
+            # There is a line for something else before the line of each guard.
+            before, line = undecided if number == begin else "", ""
+            if number < begin:
+                before, line = self._early(number)
+            elif number not in without:
+                line = self._late(number)
+            lines += (f" {before}", f" {line}")
             assert len(lines) == line_of(number), "lines tell the numbers of guards"
         lines.append(f" {leave}")
         return "\n".join(lines)
+
+    def _early(self, number: int) -> tuple[str, str]:
+        setup, test = self._setups[number], self._tests[number]
+        if test is None:
+            return "", setup
+        return setup, test.returned(self.names.constant(failure), number)
+
+    def _late(self, number: int) -> str:
+        setup, test = self._setups[number], self._tests[number]
+        if test is None:
+            return setup
+        return f"{setup}; {test.asserted()}" if setup else test.asserted()
 
 
 def _compile(source: str, namespace: dict[str, Any]) -> Callable[..., Any]:

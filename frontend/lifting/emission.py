@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from magweld.frontend.guards import emit
 from magweld.frontend.guards.emit import Names
 from magweld.frontend.guards.guard import Category, shown
-from magweld.frontend.guards.listing import holds
+from magweld.frontend.guards.listing import Test
 from magweld.frontend.lifting.expressions import (
     Expression,
     Leaf,
@@ -32,7 +32,8 @@ class Program(Protocol):
         path: str,
         expected: str,
         where: Where | None,
-        *statements: str,
+        *setup: str,
+        test: Test | None = None,
     ) -> None:
         """Append one condition."""
 
@@ -69,7 +70,7 @@ class ExpressionWriter:
             f"== {shown(expected)}",
             condition.where,
             *statements,
-            holds(test, value),
+            test=Test(test, value),
         )
 
     def values(self, expressions: Iterable[Expression]) -> None:

@@ -68,7 +68,7 @@ def without(monkeypatch, disabled):
 
     def guard(self, category, path, expected, where, *statements, **more):
         if category is disabled:
-            statements = [s for s in statements if not s.startswith("assert")]
+            more["test"] = None
         original(self, category, path, expected, where, *statements, **more)
 
     monkeypatch.setattr(Listing, "guard", guard)
