@@ -60,7 +60,8 @@ class Arrays:
             StopRecordingError: There is none.
         """
         like = args[:1] if func in _LIKE else ()
-        data = args[len(like) :]
+        options = {key: kwargs[key] for key in kwargs if key != "data"}
+        data = (*args[len(like) :], *(kwargs[key] for key in kwargs if key == "data"))
         known = like or func in _TAKERS or func in _TYPED
         if not known or len(data) != 1 or not _has_array(data[0]):
             return func, args, kwargs
@@ -69,7 +70,6 @@ class Arrays:
             self._share(result, data[0])
         if not _is_listed(result):
             return ConstantTensor(result), (), {}
-        options = {} if func in _TYPED else kwargs
         maker = torch.Tensor.new_tensor if like else torch.tensor
         return maker, (*like, result.tolist()), {**options, "dtype": result.dtype}
 
@@ -118,7 +118,10 @@ def _is_listed(tensor: torch.Tensor) -> bool:
     if tensor.nbytes > MAX_BYTES or tensor.clone().stride() != tensor.stride():
         raise StopRecordingError("operator-argument", "the form of an array")
     small = tensor.numel() <= MAX_LISTED and tensor.is_contiguous()
-    return small and (tensor.numel() > 0 or tensor.dim() == 1)
+    listed = small and (tensor.numel() > 0 or tensor.dim() == 1)
+    if tensor.requires_grad and not listed:
+        raise StopRecordingError("operator-argument", "an array that gets a gradient")
+    return listed
 
 
 def _has_array(data: Any) -> bool:

@@ -37,8 +37,10 @@ class Replacements:
         self._before = None
         if name_of(func) == "set data":
             tensor, value = args
-            form, storage = _form_of(tensor), storage_of(tensor)
-            self._before = _Before(tensor, storage, form, is_alias(tensor, value))
+            storage = storage_of(tensor)
+            if storage >= 0:
+                same = is_alias(tensor, value)
+                self._before = _Before(tensor, storage, _form_of(tensor), same)
 
     def kind(self, kind: CallKind) -> CallKind:
         """Return what the call is, which would be a write to a tensor of the caller."""

@@ -9,6 +9,8 @@ from halves import Halves
 
 from magweld.frontend import trace
 
+pytestmark = pytest.mark.filterwarnings("error:To copy construct")
+
 X = torch.arange(6.0).reshape(2, 3)
 FORM = np.arange(6.0).reshape(2, 3)
 LARGE = np.linspace(0.0, 1.0, 10_000).reshape(100, 100)
@@ -24,6 +26,7 @@ PROGRAMS = {
     "as_tensor": lambda x: x + torch.as_tensor(FORM),
     "new_tensor": lambda x: x + x.new_tensor(FORM),
     "list of arrays": lambda x: x * torch.tensor(np.float64(2.0)) + torch.Tensor([2.0]),
+    "by name": lambda x: x + torch.tensor(data=FORM) + x.new_tensor(data=FORM),
     "large": lambda x: x.sum() + torch.from_numpy(LARGE),
     "empty": lambda x: torch.from_numpy(np.zeros((0, 3))).sum() + x,
     "index": lambda x: x[PLACES],

@@ -178,3 +178,14 @@ def test_data_of_a_parameter_is_replaced(way):
 def test_data_that_guards_would_not_describe(way):
     traced = compare_masked(way)
     assert "tensor-write" in [item.id for item in traced.breaks]
+
+
+def test_data_of_a_sparse_tensor(checker):
+    def function(x):
+        y = x.to_sparse()
+        y.data = (x * 2.0).to_sparse()
+        return y.to_dense()
+
+    check = checker(function)
+    for _ in range(3):
+        check(X)
