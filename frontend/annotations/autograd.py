@@ -41,7 +41,8 @@ def _apply(observer: Observer, call: NativeCall) -> None:
     for argument in args:
         if observer.session.operators.is_tensor(type(argument)):
             observer.session.operators.read_form(argument)
-    observer.after = functools.partial(_adopt_results, args)
+    merged = frozenset(observer.session.graph.choices.merged)
+    observer.after = functools.partial(_adopt_results, args, merged)
 
 
 def _register(observer: Observer, cls: Any) -> None:
@@ -59,12 +60,18 @@ def _register(observer: Observer, cls: Any) -> None:
 _WRAPPERS: Final = (staticmethod, classmethod)
 
 
-def _adopt_results(args: list[Any], observer: Observer, stack: list[Any]) -> None:
+def _adopt_results(
+    args: list[Any], merged: frozenset[int], observer: Observer, stack: list[Any]
+) -> None:
     """Take what forward has returned; an argument comes back as a view of itself."""
     observer.constructing = None
     session, result = observer.session, stack[-1]
     session.graph.adopt(result)
     tensors = result if type(result) is tuple else (result,)
+    chosen = session.graph.choices.merged - merged
+    if any(id(obj) in chosen for obj in (*tensors, *args)):
+        # Whether an argument comes back would depend on the branch.
+        raise StopRecordingError("tensor-value", "a branch decides what forward gives")
     for tensor in tensors:
         if session.operators.is_tensor(type(tensor)):
             session.operators.take_alias(tensor, args)

@@ -38,6 +38,8 @@ def open_branch(
     if join is None:
         raise DifferenceError("the ways do not meet")
     reason = why_not(flow, row, join)
+    if join.returns and observer.native_caller:
+        reason = "native code sees which way was taken"
     if reason:
         raise DifferenceError(reason)
     condition = trials.recorder.tensors.node(tensor)

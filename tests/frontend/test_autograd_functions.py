@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from magweld.frontend import trace
+
 X = torch.tensor([1.0, -2.0, 3.0])
 FACTORS = {"scale": 2.0}
 
@@ -150,3 +152,28 @@ def test_gradients_of_the_function_are_kept(checker):
     check(x)
     check.traced(x).sum().backward()
     assert torch.equal(x.grad, torch.full((3,), 100.0))
+
+
+def chosen(x):
+    return x * 2.0 if x.sum() > 0 else x
+
+
+class Chooses(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return chosen(x)
+
+
+@pytest.mark.parametrize("function", [Decides, Chooses])
+def test_a_branch_does_not_decide_which_object_comes_back(function):
+    def program(x):
+        return function.apply(x) is x, function.apply(x)
+
+    traced = trace(program, backend="eager")
+    with torch.no_grad():
+        for sign in (1.0, 1.0, -1.0, 1.0, -1.0, -1.0):
+            x = X.abs() * sign
+            mine, theirs = traced(x), program(x)
+            assert mine[0] is theirs[0] is False
+            assert torch.equal(mine[1], theirs[1])
+            assert mine[1] is not x
