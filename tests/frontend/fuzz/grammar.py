@@ -55,6 +55,7 @@ EXPRESSIONS: dict[str, str] = {
         OTHER.scale({T})
         Base.scale(OBJ, {T})
         OBJ.double({T})
+        getattr(OBJ, "latest", {T})
         READ({T})
         NET({T})
         NET.linear({T})
@@ -400,6 +401,13 @@ zlib.crc32(b"a break")
 {=I} = zlib.adler32(b"a break") % 7
 {=F} = random.random()
 {=F} = random.uniform(0, 1)
+Base.factor = {F}
+Child.shift = Base.shift + 0.5
+Child.factor = {F}
+Base.latest = {T}
+Watched.limit = {I}
+setattr(Child, "scale", lambda self, t: t * {F})
+Base.factor, k = k, Child.factor
 {=T} = {T}
 {=T} = {T}
 {=T} = {T}
@@ -564,6 +572,8 @@ COMPOUND = (
     "try:\n    {=F} = 1.0 / {F}\nexcept ZeroDivisionError:\n    {*}",
     "try:\n    {=F} = OBJ.absent\nexcept AttributeError:\n    {*}",
     "with torch.no_grad():\n    {*}",
+    'with torch.autocast("cpu", dtype=torch.bfloat16):\n    {*}',
+    "Base.factor = {F}\ntry:\n    {*}\nfinally:\n    Base.factor = 2.0",
     "with torch.enable_grad():\n    {*}",
     "with noted({F}) as {=F}:\n    {*}",
     "with ADD:\n    {*}\n    if {B}:\n        raise KeyError",
