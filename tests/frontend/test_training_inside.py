@@ -188,15 +188,17 @@ BREAKS = {
 @pytest.mark.parametrize("check", [False, True])
 def test_gradients_and_parameters_are_those_of_eager(make, check):
     traced = run(make, "sgd", check)
+    # Parts of which the differential mode cannot put everything back are no breaks.
+    breaks = [item for item in traced.breaks if item.id != "check-skipped"]
     names = BREAKS.get(make)
     if names is not None:
-        found = [item.detail for item in traced.breaks]
+        found = [item.detail for item in breaks]
         assert len(found) == len(names)
         assert all(map(str.endswith, found, names))
         # One record for each part, all made by the first call.
         assert traced.stats()["graphs"] == len(names) + 1
         assert traced.stats()["misses"] == len(names) + 1
-    for item in traced.breaks:
+    for item in breaks:
         assert item.where
         assert item.refusal.hint
 
