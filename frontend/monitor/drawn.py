@@ -34,8 +34,8 @@ def _after(holding: Holding, row: Row, code: CodeType) -> Held:
     if name in ("STORE_FAST", "DELETE_FAST") and slot == row.arg:
         slot = None
     if place == top and name in ("STORE_FAST", "POP_TOP"):
-        if name == "STORE_FAST" and looks_at_frames(code):
-            return ()
+        if name == "STORE_FAST" and (slot is not None or looks_at_frames(code)):
+            return ()  # two variables hold it now
         return holding.at(None, row.arg if name == "STORE_FAST" else slot)
     if name in _MAY_BE_UNBOUND and slot == row.arg:
         return ()

@@ -169,6 +169,12 @@ def copied(x):
     return x if number < 2.0 else x + 1.0, x * other
 
 
+def copied_and_used_by_the_first_name(x):
+    number = random.random()
+    other = number
+    return x * number, other is None
+
+
 def seen_as_local(x):
     number = random.random()
     return x * locals()["number"]
@@ -191,6 +197,7 @@ def raised(x):
 
 USES = [
     *(used_in_a_call, used_in_the_other_way, only_used_in_the_other_way, copied),
+    copied_and_used_by_the_first_name,
     *(seen_as_local, behind_a_break, raised),
 ]
 
