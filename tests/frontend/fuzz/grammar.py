@@ -433,7 +433,7 @@ Base.factor, k = k, Child.factor
 {t} += {T}
 {t} *= {F}
 {f} += {F}
-{n} += {N}
+{n} += ({N})[:4]
 {t}.add_({F})
 {t}.mul_({T})
 {t}[0] = {F}
@@ -449,7 +449,7 @@ NET.total.add_({T}.detach().mean(0))
 NET.total = NET.total * {F}
 PAIR[0] = {V}
 {n}.append({F})
-{n}.extend({N})
+{n}.extend(({N})[:4])
 {n}.insert(0, {F})
 {n}[0] = {F}
 {n}.sort()
@@ -534,7 +534,7 @@ SHARED[0].append({F})
 TAGS |= {{"z", {Z}}}
 ORDERED.popitem()
 COUNTS.subtract({Z})
-QUEUE.extend({N})
+QUEUE.extend(({N})[:4])
 FUNCTIONS["neg"] = {C}
 LAST = (lambda t: t + {F})
 LAST = WATCHED
