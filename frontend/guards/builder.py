@@ -31,9 +31,9 @@ from magweld.frontend.lifting.sources import (
 )
 from magweld.frontend.state.draws import Draws
 from magweld.frontend.state.mro import ABSENT
-from magweld.frontend.state.nodes import Edge, Kind, Node, Where
+from magweld.frontend.state.nodes import Edge, Kind, Node, Where, slot_of
 from magweld.frontend.state.paths import Paths
-from magweld.frontend.state.refgraph import RefGraph, slot_of
+from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_scalar
 
 

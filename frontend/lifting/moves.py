@@ -9,8 +9,7 @@ from magweld.frontend.lifting.expressions import Expression
 from magweld.frontend.lifting.observer import LiftingObserver, Step, address_of
 from magweld.frontend.lifting.sources import Slot
 from magweld.frontend.state.mro import find_in_mro
-from magweld.frontend.state.nodes import Kind
-from magweld.frontend.state.refgraph import slot_of
+from magweld.frontend.state.nodes import Kind, slot_of
 from magweld.frontend.state.values import same_scalar
 
 _SLICE = ("start", "stop", "step")

@@ -26,9 +26,9 @@ from magweld.frontend.lifting.sources import (
     StridesSource,
 )
 from magweld.frontend.state.contents import Extent, size_of
-from magweld.frontend.state.nodes import Kind, Node, Where
+from magweld.frontend.state.nodes import Kind, Node, Where, slot_of
 from magweld.frontend.state.paths import describe, path_of
-from magweld.frontend.state.refgraph import RefGraph, slot_of
+from magweld.frontend.state.refgraph import RefGraph
 
 # Reads whose value may be lifted.
 _LIFTED_KINDS = frozenset({Kind.ITEM, Kind.INDEX, Kind.CELL, Kind.SLOT})

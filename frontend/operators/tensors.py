@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,14 +12,14 @@ from torch import fx
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.session import Session
-from magweld.frontend.operators.arrays import MAX_LISTED, Arrays, python_number
+from magweld.frontend.operators.arguments import FORMS, convert_sequence
+from magweld.frontend.operators.arrays import Arrays, python_number
 from magweld.frontend.operators.replaced import Replacements
 from magweld.frontend.operators.shapes import Shapes
 from magweld.frontend.operators.watch import storage_of
 from magweld.frontend.rules.protocols import read_base
-from magweld.frontend.state.contents import elements, read_all
 from magweld.frontend.state.natives import base_value, is_array, scalar_base
-from magweld.frontend.state.nodes import Kind, Node
+from magweld.frontend.state.nodes import Node
 from magweld.frontend.state.paths import identifier_of
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_identity, is_numpy_scalar, is_scalar
@@ -232,11 +232,11 @@ class TensorMap:
         if type(obj) is _TENSOR_KIND:
             # `x.type` takes the name as well, and code can hold it.
             return f"{obj.__module__}.{obj.__name__}"
-        form = _FORMS.get(type(obj))
+        form = FORMS.get(type(obj))
+        form = convert_sequence if isinstance(obj, (tuple, list)) else form
         if form is not None:
-            return form(self, obj)
-        if isinstance(obj, (tuple, list)):
-            return self._convert_sequence(obj)
+            assert self.session is not None, "recording needs a session"
+            return form(self.session.graph, obj, self.convert)
         if is_array(obj):
             return self.arrays.constant(self.graph, obj)
         if scalar_base(obj) is not None:
@@ -246,33 +246,6 @@ class TensorMap:
         if type(obj) is torch.Generator:
             raise StopRecordingError("random-state", "a generator as an argument")
         raise StopRecordingError("operator-argument", type(obj).__qualname__)
-
-    def _convert_slice(self, obj: slice) -> slice:
-        self._read_fields(obj)
-        return slice(*map(self.convert, (obj.start, obj.stop, obj.step)))
-
-    def _read_fields(self, obj: slice | range) -> None:
-        assert self.session is not None, "recording needs a session"
-        graph = self.session.graph
-        known = graph.find(obj)
-        if known is not None:
-            for name in ("start", "stop", "step"):
-                field = type(obj).__dict__[name]
-                graph.read(known, Kind.SLOT, field, field.__get__(obj))
-
-    def _convert_range(self, obj: range) -> list[int]:
-        self._read_fields(obj)
-        if len(obj) > MAX_LISTED:
-            raise StopRecordingError("operator-argument", "a long range")
-        return list(obj)
-
-    def _convert_sequence(self, obj: Any) -> Any:
-        assert self.session is not None, "recording needs a session"
-        graph = self.session.graph
-        if graph.find(obj) is not None:
-            read_all(graph, obj)
-        converted = [self.convert(item) for item in elements(obj)]
-        return converted if isinstance(obj, list) else tuple(converted)
 
     def node(self, tensor: torch.Tensor) -> fx.Node:
         """Return the node of a tensor; one from before the run becomes an input.
@@ -298,10 +271,3 @@ class TensorMap:
         self._storages[storage_of(tensor)] = True
         self.replacements.note_input(tensor)
         return placeholder
-
-
-# How what has fixed parts of its own is written.
-_FORMS: Final[dict[type, Callable[[TensorMap, Any], Any]]] = {
-    slice: TensorMap._convert_slice,
-    range: TensorMap._convert_range,
-}

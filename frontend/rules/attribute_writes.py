@@ -22,8 +22,8 @@ from magweld.frontend.state.contents import (
     read_item,
 )
 from magweld.frontend.state.mro import ABSENT, find_in_mro, is_class
-from magweld.frontend.state.nodes import Kind
-from magweld.frontend.state.refgraph import RefGraph, slot_of
+from magweld.frontend.state.nodes import Kind, slot_of
+from magweld.frontend.state.refgraph import RefGraph
 
 if TYPE_CHECKING:
     from magweld.frontend.monitor.observer import Observer

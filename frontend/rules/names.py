@@ -13,8 +13,7 @@ from magweld.frontend.monitor.stack import NULL
 from magweld.frontend.rules.attributes import read_attribute
 from magweld.frontend.state.contents import Extent, before_write, read_item
 from magweld.frontend.state.mro import ABSENT
-from magweld.frontend.state.nodes import Kind, Node
-from magweld.frontend.state.refgraph import slot_of
+from magweld.frontend.state.nodes import Kind, Node, slot_of
 
 if TYPE_CHECKING:
     from magweld.frontend.monitor.observer import Observer

@@ -6,8 +6,8 @@ from typing import Any
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.state.mro import ABSENT, find_own, is_immutable, mro
-from magweld.frontend.state.nodes import Kind
-from magweld.frontend.state.refgraph import RefGraph, slot_of
+from magweld.frontend.state.nodes import Kind, slot_of
+from magweld.frontend.state.refgraph import RefGraph
 
 
 def before_class_write(graph: RefGraph, cls: type, name: str) -> None:

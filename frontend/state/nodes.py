@@ -7,6 +7,8 @@ from enum import Enum, auto
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
+from magweld.frontend.state.values import is_scalar
+
 
 class Kind(Enum):
     """What a read asks of its container."""
@@ -134,3 +136,16 @@ def is_fixed(container: Node, kind: Kind, value: Any) -> bool:
     if kind is Kind.ITEM:
         return type(value) is FunctionType
     return kind in _FUNCTION_PARTS
+
+
+def slot_of(obj: Any, kind: Kind, key: Any) -> tuple[int, Kind, Any]:
+    """Return what tells the slots of containers apart; the container must live."""
+    return id(obj), kind, _key_id(key)
+
+
+def _key_id(key: Any) -> Any:
+    # 1, 1.0 and True are equal as dict keys and find the same entry; other keys are
+    # compared by identity unless they are plain tuples.
+    if key is None or type(key) is str:
+        return key
+    return key if is_scalar(key) or type(key) in (tuple, frozenset) else ("id", id(key))

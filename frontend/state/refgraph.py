@@ -14,7 +14,7 @@ from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.state.choices import Choices
 from magweld.frontend.state.draws import Draw
 from magweld.frontend.state.mro import ABSENT, find_in_mro
-from magweld.frontend.state.nodes import Edge, Kind, Node, Where, is_fixed
+from magweld.frontend.state.nodes import Edge, Kind, Node, Where, is_fixed, slot_of
 from magweld.frontend.state.plans import Plans
 from magweld.frontend.state.values import is_identity, is_scalar, same_scalar
 
@@ -287,16 +287,3 @@ _VALUE_KINDS = frozenset(
 
 # Reads that a write to one key of the container makes unnecessary.
 _KEYED = frozenset({Kind.ITEM, Kind.SLOT, Kind.CLASS_ATTRIBUTE, Kind.QUERY})
-
-
-def slot_of(obj: Any, kind: Kind, key: Any) -> tuple[int, Kind, Any]:
-    """Return what tells the slots of containers apart; the container must live."""
-    return id(obj), kind, _key_id(key)
-
-
-def _key_id(key: Any) -> Any:
-    # 1, 1.0 and True are equal as dict keys and find the same entry; other keys are
-    # compared by identity unless they are plain tuples.
-    if key is None or type(key) is str:
-        return key
-    return key if is_scalar(key) or type(key) in (tuple, frozenset) else ("id", id(key))
