@@ -53,7 +53,7 @@ config.maxIndividualTestTime = TIMEOUT_SECONDS
 config.environment["PATH"] = os.pathsep.join(
     [str(Path(sys.prefix, "bin")), os.environ["PATH"]]
 )
-for name in ("HOME", "XDG_CACHE_HOME"):
+for name in ("HOME", "PYTHONPATH", "XDG_CACHE_HOME"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
 config.substitutions += [

@@ -7,6 +7,7 @@ from magweld.dialects.tile_graph.attributes import (
     tile_attribute,
 )
 from magweld.dialects.tile_graph.builders import (
+    MOST_RESULTS,
     build_connect,
     build_operator,
     build_subgraph,
@@ -33,6 +34,7 @@ from magweld.dialects.tile_graph.view import (
 
 __all__ = [
     "DEVICE",
+    "MOST_RESULTS",
     "ConnectOp",
     "DeviceAttr",
     "LevelAttr",

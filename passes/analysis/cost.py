@@ -195,4 +195,4 @@ def _crossing_bytes(
     for read, streamed in regions.values():
         once = read.total_bytes <= resident
         total += min(streamed, read.total_bytes) if once else streamed
-    return total + sum(w.total_bytes for w in group.root.writes)
+    return total + sum(w.total_bytes for w in group.stored)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from magweld.passes.analysis.cloning import defining_op
@@ -67,20 +68,30 @@ class GraphBody:
             tuple(source(member, read.argument) for read in self.models[member].reads)
             for member in members
         )
-        return Group(tuple(self.models[member] for member in members), sources)
+        models = tuple(self.models[member] for member in members)
+        return Group(models, sources, self._outputs(members))
 
-    def users(self, position: int) -> list[int | None]:
-        """Return who reads the results of an operator; None is anybody else."""
-        found: list[int | None] = []
-        by_connect = {e.connect: e.consumer for e in self.edges}
-        for result in self.operators[position].results:
-            for use in result.uses:
-                owner = use.owner.operation
-                if owner.name != "tile_graph.connect":
-                    found.append(None)
-                    continue
-                found.append(by_connect.get(owner))
-        return found
+    def _outputs(self, members: list[int]) -> tuple[tuple[int, int], ...]:
+        """What members other than the last one make for others than members."""
+        inside = set(members)
+        return tuple(
+            (node, number)
+            for node, member in enumerate(members[:-1])
+            for number, readers in enumerate(self._readers[member])
+            if not inside.issuperset(readers)
+        )
+
+    @cached_property
+    def _readers(self) -> tuple[tuple[frozenset[int | None], ...], ...]:
+        """Who reads each result of each operator; None is anybody else."""
+        consumer_of = {edge.connect: edge.consumer for edge in self.edges}
+        return tuple(
+            tuple(
+                frozenset(consumer_of.get(use.owner.operation) for use in result.uses)
+                for result in operator.results
+            )
+            for operator in self.operators
+        )
 
 
 def source_value(value: Any) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from magweld.passes.analysis.partition import is_partition
 from magweld.passes.analysis.regions import (
     ZERO,
     Access,
@@ -36,20 +37,29 @@ class Source:
 
 @dataclass(frozen=True)
 class Group:
-    """Operators in topological order; the last one makes the only result.
+    """Operators in topological order; what the last one makes is stored whole.
 
     Attributes:
         nodes: The operators.
         sources: For each node one source a read.
+        outputs: (node, result) of what other nodes make and is stored whole as well,
+            since it is read outside of the group.
     """
 
     nodes: tuple[OperatorModel, ...]
     sources: tuple[tuple[Source, ...], ...]
+    outputs: tuple[tuple[int, int], ...] = ()
 
     @property
     def root(self) -> OperatorModel:
         """The operator whose tile is chosen."""
         return self.nodes[-1]
+
+    @property
+    def stored(self) -> tuple[Access, ...]:
+        """The tensors that the group writes."""
+        inner = (self.nodes[node].writes[result] for node, result in self.outputs)
+        return (*self.root.writes, *inner)
 
     def consumers(self, position: int) -> list[int]:
         """Return the nodes that read what node `position` makes, once a read."""
@@ -72,7 +82,7 @@ class Group:
     def stays_in_registers(self, position: int) -> bool:
         """Whether a node melts into its only consumer, element by element."""
         consumers = self.consumers(position)
-        if len(consumers) != 1:
+        if len(consumers) != 1 or any(node == position for node, _ in self.outputs):
             return False
         if self.nodes[position].kind is not OperatorKind.ELEMENTWISE:
             return False
@@ -137,11 +147,26 @@ def propagate(group: Group, tile: tuple[int, ...]) -> Tiles | Refusal:
                 return merged
             boxes[source.producer] = merged
     final = tuple(box for box in boxes if box is not None)
+    refusal = _written_twice(group, tile, final)
+    if refusal is not None:
+        return refusal
     # An empty result is one tile: nothing is computed, everything is well-formed.
     grid = math.prod(
         max(1, -(-e // t)) for e, t in zip(group.root.grid_extents, tile, strict=True)
     )
     return Tiles(final, grid, _recompute(group, final, grid))
+
+
+def _written_twice(
+    group: Group, tile: tuple[int, ...], boxes: tuple[tuple[Interval, ...], ...]
+) -> Refusal | None:
+    """Refuse tiles that store an element of an output twice, or leave one out."""
+    for node, result in group.outputs:
+        write = group.nodes[node].writes[result]
+        if not is_partition(write.shape, write.box(boxes[node]), group.root, tile):
+            detail = f"tiles do not store each element of {group.nodes[node].name} once"
+            return Refusal("written-twice", detail)
+    return None
 
 
 def _producer_box(

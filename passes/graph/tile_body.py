@@ -53,7 +53,9 @@ def build_tiled_body(
     # Loops that are not split have no variable; the forall has one all the same.
     slicer = TileSlicer(dict(zip(loops, arguments[:count], strict=False)))
     with ir.InsertionPoint(forall.body):
-        emitter = _TileEmitter(body, inputs, arguments[count:], slicer)
+        *_, terminator = subgraph.regions[0].blocks[0].operations
+        results = list(terminator.operands)
+        emitter = _TileEmitter(body, inputs, results, arguments[count:], slicer)
         for number, box in enumerate(tiles.boxes):
             emitter.emit(number, box)
         parallel = scf.InParallelOp()
@@ -81,13 +83,14 @@ class _TileEmitter:
         self,
         body: GraphBody,
         inputs: dict[Any, Any],
+        results: list[Any],
         destinations: list[Any],
         slicer: TileSlicer,
     ) -> None:
         self._body = body
         self._tensors = inputs
         self._slicer = slicer
-        self._results = list(body.operators[-1].results)
+        self._results = results
         self._destinations = dict(zip(self._results, destinations, strict=True))
         self._tiles: dict[Any, tuple[Any, Box]] = {}
 
@@ -101,7 +104,7 @@ class _TileEmitter:
                 self._emit_whole(number)
 
     def insert_results(self) -> None:
-        """Write the tiles of the last operator into the destinations."""
+        """Write the tiles of the results into the destinations."""
         for result in self._results:
             value, region = self._tiles[result]
             self._slicer.insert(value, self._destinations[result], region)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 from magweld.bindings import ir
-from magweld.dialects.tile_graph import device_of, is_tile_graph
+from magweld.dialects.tile_graph import MOST_RESULTS, device_of, is_tile_graph
 from magweld.passes.analysis.cloning import defining_op
+from magweld.passes.analysis.dependences import comes_back, readers_by_operation
 from magweld.passes.analysis.graph_body import Edge, GraphBody, read_body
-from magweld.passes.analysis.policy import Plan, Scheduler
-from magweld.passes.analysis.propagation import Refusal, propagate
+from magweld.passes.analysis.policy import Plan, Scheduler, tile_levels
+from magweld.passes.analysis.propagation import Group, Refusal, propagate
 from magweld.passes.base import FunctionPass
+from magweld.targets.device import Level, LevelKind
 
 Fusion = Literal["all", "registers", "none"]
 
@@ -25,6 +28,10 @@ class ConnectOperators(FunctionPass):
     the group's plan, or "register" where the producer melts into its only reader;
     every other edge stays at the outermost level and gets `refused`, the rule that
     kept it there and its numbers. Library operators are never connected.
+
+    What is read outside of a group as well becomes another result of it, where caches
+    hold the tiles and some tiling stores every element once. A group has two results
+    at most, and nothing may have to run between two members.
 
     Example: `"tile_graph.connect"(%0) {level = "dram"}` becomes `{level = "l1"}`, or
     `{level = "dram", refused = "footprint: 90112 bytes needed in l1, 32768 there"}`.
@@ -87,12 +94,10 @@ class _Connector:
         if library:
             return Refusal("library", f"{library[0]} is a library call")
         together = sorted([*self.groups[producer], *self.groups[root]])
-        outside = [u for u in self.body.users(producer) if u not in together]
-        if outside:
-            name = self.body.models[producer].name
-            detail = f"{name} is read {len(outside)} times outside of the group"
-            return Refusal("other-readers", detail)
         merged = self.body.group(together)
+        refusal = self._refuse_outputs(merged, together)
+        if refusal is not None:
+            return refusal
         melts = merged.stays_in_registers(together.index(producer))
         if self.fusion == "none" or (self.fusion == "registers" and not melts):
             return Refusal("not-asked", f"fusion is '{self.fusion}'")
@@ -115,6 +120,36 @@ class _Connector:
                 return Refusal("slower", detail)
         self._merge(root, producer, together)
         return None
+
+    def _refuse_outputs(self, merged: Group, together: list[int]) -> Refusal | None:
+        """Why a group cannot store what its readers elsewhere want, if it cannot."""
+        if not merged.outputs:
+            return None
+        name = merged.nodes[merged.outputs[0][0]].name
+        if len(merged.stored) > MOST_RESULTS:
+            detail = f"{name} and others: {len(merged.stored)} results of a group"
+            return Refusal("other-readers", f"{detail}, {MOST_RESULTS} allowed")
+        if any(lvl.kind is LevelKind.EXPLICIT for lvl in self._tile_levels):
+            detail = f"{name} is read outside of the group and its tiles are staged"
+            return Refusal("other-readers", detail)
+        operators = self.body.operators
+        units = {
+            operators[member]: [operators[other] for other in members]
+            for members in self.groups.values()
+            for member in members
+        }
+        if comes_back(self._readers, units, [operators[i] for i in together]):
+            detail = f"what reads {name} elsewhere has to run before the group is done"
+            return Refusal("other-readers", detail)
+        return None
+
+    @cached_property
+    def _tile_levels(self) -> tuple[Level, ...]:
+        return tile_levels(self.scheduler.device)
+
+    @cached_property
+    def _readers(self) -> dict[Any, set[Any]]:
+        return readers_by_operation(self.body.operators[0].block)
 
     def _is_library(self, position: int) -> bool:
         attributes = self.body.operators[position].attributes

@@ -8,13 +8,15 @@ from typing import Any, ClassVar
 
 from magweld.bindings import ir
 from magweld.dialects.tile_graph import (
+    MOST_RESULTS,
     build_subgraph,
     device_of,
     is_tile_graph,
     yield_values,
 )
 from magweld.passes.analysis.cloning import ValueMap, clone_mapped
-from magweld.passes.analysis.graph_body import GraphBody, read_body
+from magweld.passes.analysis.dependences import sort_block
+from magweld.passes.analysis.graph_body import GraphBody, read_body, source_value
 from magweld.passes.base import FunctionPass
 from magweld.passes.ir_utils import located_error
 from magweld.targets.device import Device
@@ -26,7 +28,9 @@ class ExtractSubgraphs(FunctionPass):
 
     Welder's ExtractSubgraph: each group becomes one `tile_graph.subgraph` at the
     place of its last operator, with the level of its edges; an operator on its own
-    becomes a subgraph of one. Edges between subgraphs stay connects.
+    becomes a subgraph of one. Edges between subgraphs stay connects. What operators
+    before the last one make for readers elsewhere becomes a result too; operations
+    that read it move behind the subgraph.
     """
 
     name: ClassVar[str] = "extract-subgraphs"
@@ -39,9 +43,10 @@ class ExtractSubgraphs(FunctionPass):
         body = read_body(function)
         components = _components(body, device.levels[0].name)
         for members in components:
-            _check_escapes(body, members)
+            _check_results(body, members)
         for number, members in enumerate(components):
             _extract(body, members, device, number)
+        sort_block(function.regions[0].blocks[0])
 
 
 def _level(connect: Any) -> str:
@@ -66,22 +71,33 @@ def _components(body: GraphBody, outermost: str) -> list[list[int]]:
     return sorted(groups.values(), key=lambda members: members[-1])
 
 
-def _check_escapes(body: GraphBody, members: list[int]) -> None:
-    """Make sure that only what the last operator makes is read elsewhere.
+def _check_results(body: GraphBody, members: list[int]) -> None:
+    """Make sure that a subgraph can have a result for all that is read elsewhere.
 
     Raises:
-        PassError: A result in the middle of a subgraph would be lost.
+        PassError: There are more than operations of the dialect can have.
     """
-    for member in members[:-1]:
-        if any(user not in members for user in body.users(member)):
-            raise located_error(
-                body.operators[member],
-                "is connected below the outermost level and read elsewhere as well",
-            )
+    found = len(_stored(body, members))
+    if found > MOST_RESULTS:
+        raise located_error(
+            body.operators[members[-1]],
+            f"ends a group that makes {found} tensors for others, expected at most "
+            f"{MOST_RESULTS}",
+        )
+
+
+def _stored(body: GraphBody, members: list[int]) -> list[Any]:
+    """What the last operator makes, and what others make for readers elsewhere."""
+    inner = [
+        body.operators[members[node]].results[result]
+        for node, result in body.group(members).outputs
+    ]
+    return [*body.operators[members[-1]].results, *inner]
 
 
 def _extract(body: GraphBody, members: list[int], device: Device, number: int) -> None:
     operators = [body.operators[i] for i in members]
+    stored = _stored(body, members)
     root = operators[-1]
     inside = {
         edge.connect: _level(edge.connect)
@@ -91,18 +107,21 @@ def _extract(body: GraphBody, members: list[int], device: Device, number: int) -
     with ir.InsertionPoint(root), root.location:
         subgraph = build_subgraph(
             f"subgraph_{number}",
-            [r.type for r in root.results],
+            [value.type for value in stored],
             level=_group_level(set(inside.values()), device),
             implementation=_implementation(root),
         )
-        _fill(subgraph, body, members, inside)
-    for old, new in zip(root.results, subgraph.operation.results, strict=True):
-        old.replace_all_uses_with(new)
+        _fill(subgraph, body, members, stored)
+    for old, new in zip(stored, subgraph.operation.results, strict=True):
+        # Edges inside go with the operators.
+        _replace_uses(old, new, inside)
     _erase(operators, inside)
 
 
-def _is_result(value: Any) -> bool:
-    return not isinstance(value, ir.BlockArgument)
+def _replace_uses(old: Any, new: Any, kept: Collection[Any]) -> None:
+    for use in list(old.uses):
+        if use.owner.operation not in kept:
+            use.owner.operation.operands[use.operand_number] = new
 
 
 def _group_level(levels: set[str], device: Device) -> str:
@@ -118,17 +137,17 @@ def _implementation(root: Any) -> str:
 
 
 def _fill(
-    subgraph: Any, body: GraphBody, members: list[int], inside: Collection[Any]
+    subgraph: Any, body: GraphBody, members: list[int], stored: list[Any]
 ) -> None:
     values = ValueMap()
+    made = {result for i in members for result in body.operators[i].results}
     with ir.InsertionPoint(subgraph.operation.regions[0].blocks[0]):
         for member in members:
             for value in body.inputs[member]:
-                if _is_result(value) and value.owner.operation in inside:
+                if value != source_value(value) and source_value(value) in made:
                     clone_mapped(value.owner.operation, values)
             clone_mapped(body.operators[member], values)
-        root = body.operators[members[-1]]
-        yield_values([values[result] for result in root.results])
+        yield_values([values[result] for result in stored])
 
 
 def _erase(operators: list[Any], inside: Collection[Any]) -> None:

@@ -52,6 +52,9 @@ class Graph:
         inputs = ", ".join(f"{value.name}: {value.type}" for value in self.arguments)
         unread = [value for value in self.values if value not in self.read]
         results = unread or self.values[-1:]
+        # What is read here may be wanted elsewhere as well.
+        made = [v for v in self.values if v in self.read and v not in self.arguments]
+        results += [v for v in made if v not in results and self.random.random() < 0.3]
         names = ", ".join(value.name for value in results)
         types = ", ".join(value.type for value in results)
         body = "\n  ".join(self.lines)

@@ -310,7 +310,8 @@ def test_a_group_numbers_tensors_by_what_is_behind_connects() -> None:
         for sources in body.group([1, 2]).sources
     ]
     assert reads == [[(None, 0), (None, 1)], [(0, 2), (None, 0)]]
-    assert sorted(user for user in body.users(0) if user is not None) == [1, 2]
+    assert body.group([0, 1]).outputs == ((0, 0),)
+    assert body.group([0, 1, 2]).outputs == ()
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ class SubgraphOp(Operation, name="subgraph"):
     """Operators that are connected below the outermost level: one kernel.
 
     It reads the values that its region uses from outside, and gives what its last
-    operator makes.
+    operator makes, then what others make for readers elsewhere.
 
     Attributes:
         subgraph_name: Name in reports and of the kernel.
@@ -77,6 +77,7 @@ class SubgraphOp(Operation, name="subgraph"):
             yield f"expected its body to hold a '{OPERATOR}'"
             return
         device = yield from found_level(self, self.level.value)
+        yield from self._result_violations(operators)
         yield from implementation_violations(self)
         yield from self._tile_violations(operators[-1])
         for name, least in _LEAST_OF_INTEGER.items():
@@ -84,6 +85,16 @@ class SubgraphOp(Operation, name="subgraph"):
         yield from self._traffic_violations()
         if device is not None:
             yield from self._footprint_violations(device.level(self.level.value))
+
+    def _result_violations(self, operators: list[ir.OpView]) -> Iterator[str]:
+        *_, terminator = self.operation.regions[0].blocks[0].operations
+        given = list(terminator.operands)
+        last = list(operators[-1].operation.results)
+        if given[: len(last)] != last:
+            yield "expected it to give the results of its last operator first"
+        made = [value for op in operators for value in op.operation.results]
+        if len(set(given)) != len(given) or not set(given).issubset(made):
+            yield "expected each of its results to be another one of its operators"
 
     def _tile_violations(self, operator: ir.OpView) -> Iterator[str]:
         attributes = self.operation.attributes

@@ -980,6 +980,63 @@ func.func @f(%x: tensor<8xf32>)
 
 // -----
 
+// subgraph: what its last operator makes comes first
+
+#device = #tile_graph.device<"toy", [
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
+], 2, 1, 1, 256, 100.0>
+
+func.func @f(%x: tensor<8xf32>)
+    attributes {tile_graph.device = #device} {
+  // expected-error @below {{'tile_graph.subgraph' op expected it to give the results of its last operator first}}
+  %0:2 = "tile_graph.subgraph"() ({
+    %p = "tile_graph.operator"() ({
+      %empty = tensor.empty() : tensor<8xf32>
+      %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
+          -> tensor<8xf32>
+      gpu.yield %exp : tensor<8xf32>
+    }) {op_name = "exp"} : () -> tensor<8xf32>
+    %q = "tile_graph.connect"(%p) {level = "l1"} : (tensor<8xf32>) -> tensor<8xf32>
+    %r = "tile_graph.operator"() ({
+      %empty = tensor.empty() : tensor<8xf32>
+      %exp = linalg.exp ins(%q : tensor<8xf32>) outs(%empty : tensor<8xf32>)
+          -> tensor<8xf32>
+      gpu.yield %exp : tensor<8xf32>
+    }) {op_name = "exp"} : () -> tensor<8xf32>
+    gpu.yield %p, %r : tensor<8xf32>, tensor<8xf32>
+  }) {subgraph_name = "s", level = "l1"} : () -> (tensor<8xf32>, tensor<8xf32>)
+  return
+}
+
+// -----
+
+// subgraph: results are of its operators, each once
+
+#device = #tile_graph.device<"toy", [
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
+], 2, 1, 1, 256, 100.0>
+
+func.func @f(%x: tensor<8xf32>)
+    attributes {tile_graph.device = #device} {
+  // expected-error @below {{'tile_graph.subgraph' op expected each of its results to be another one of its operators}}
+  %0:2 = "tile_graph.subgraph"() ({
+    %p = "tile_graph.operator"() ({
+      %empty = tensor.empty() : tensor<8xf32>
+      %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
+          -> tensor<8xf32>
+      gpu.yield %exp : tensor<8xf32>
+    }) {op_name = "exp"} : () -> tensor<8xf32>
+    gpu.yield %p, %x : tensor<8xf32>, tensor<8xf32>
+  }) {subgraph_name = "s", level = "l1"} : () -> (tensor<8xf32>, tensor<8xf32>)
+  return
+}
+
+// -----
+
 // subgraph: a tile of parallel dimensions only
 
 #device = #tile_graph.device<"toy", [
@@ -991,7 +1048,7 @@ func.func @f(%x: tensor<8xf32>)
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
   // expected-error @below {{'tile_graph.subgraph' op expected its tile to have 0 sizes, one for each parallel dimension, got 1}}
-  %0 = "tile_graph.subgraph"() ({
+  %0:2 = "tile_graph.subgraph"() ({
     %p = "tile_graph.operator"() ({
       %empty = tensor.empty() : tensor<8xf32>
       %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
@@ -1010,8 +1067,8 @@ func.func @f(%x: tensor<8xf32>)
       } -> tensor<f32>
       gpu.yield %sum : tensor<f32>
     }) {op_name = "sum"} : () -> tensor<f32>
-    gpu.yield %p : tensor<8xf32>
-  }) {subgraph_name = "s", level = "l1", tile = #tile_graph.tile<[8]>} : () -> tensor<8xf32>
+    gpu.yield %q, %p : tensor<f32>, tensor<8xf32>
+  }) {subgraph_name = "s", level = "l1", tile = #tile_graph.tile<[8]>} : () -> (tensor<f32>, tensor<8xf32>)
   return
 }
 

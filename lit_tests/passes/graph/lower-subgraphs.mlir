@@ -53,6 +53,42 @@ func.func @fused(%x: tensor<64x128xf32>) -> tensor<64x128xf32>
   return %out : tensor<64x128xf32>
 }
 
+// What is read elsewhere is written from the same tiles, and read where it is written.
+//
+// CHECK-LABEL: func.func @two_results(
+// CHECK-SAME:      %[[X:.+]]: tensor<64x128xf32>)
+// CHECK:         %[[R:.+]]:2 = call @kernel_{{.+}}(%[[X]], %{{.+}}, %{{.+}}) {tile_graph.operators = ["exp", "sum"]}
+// CHECK-NEXT:    return %[[R]]#1, %[[R]]#0
+func.func @two_results(%x: tensor<64x128xf32>)
+    -> (tensor<64x128xf32>, tensor<64xf32>)
+    attributes {tile_graph.device = #device} {
+  %out:2 = "tile_graph.subgraph"() ({
+    %0 = "tile_graph.operator"() ({
+      %empty = tensor.empty() : tensor<64x128xf32>
+      %r = linalg.exp ins(%x : tensor<64x128xf32>) outs(%empty : tensor<64x128xf32>)
+          -> tensor<64x128xf32>
+      gpu.yield %r : tensor<64x128xf32>
+    }) {op_name = "exp"} : () -> tensor<64x128xf32>
+    %1 = "tile_graph.connect"(%0) {level = "l2"}
+        : (tensor<64x128xf32>) -> tensor<64x128xf32>
+    %2 = "tile_graph.operator"() ({
+      %zero = arith.constant 0.0 : f32
+      %empty = tensor.empty() : tensor<64xf32>
+      %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<64xf32>)
+          -> tensor<64xf32>
+      %r = linalg.reduce ins(%1 : tensor<64x128xf32>) outs(%init : tensor<64xf32>)
+          dimensions = [1] (%p: f32, %q: f32) {
+        %s = arith.addf %p, %q : f32
+        linalg.yield %s : f32
+      }
+      gpu.yield %r : tensor<64xf32>
+    }) {op_name = "sum"} : () -> tensor<64xf32>
+    gpu.yield %2, %0 : tensor<64xf32>, tensor<64x128xf32>
+  }) {subgraph_name = "outputs", level = "l2", tile = #tile_graph.tile<[8]>,
+      implementation = "generated"} : () -> (tensor<64xf32>, tensor<64x128xf32>)
+  return %out#1, %out#0 : tensor<64x128xf32>, tensor<64xf32>
+}
+
 // Equal subgraphs share one kernel.
 //
 // CHECK-LABEL: func.func @twice(

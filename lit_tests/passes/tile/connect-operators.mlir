@@ -9,6 +9,11 @@
   #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
   #tile_graph.level<"register", 2, 2048, 800.0, 32, 2, "explicit">
 ], 2, 1, 1, 256, 100.0>
+#staged = #tile_graph.device<"staged", [
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
+  #tile_graph.level<"shared", 1, 65536, 200.0, 64, 2, "explicit">,
+  #tile_graph.level<"register", 2, 2048, 800.0, 32, 2, "explicit">
+], 2, 1, 1, 256, 100.0>
 #flat = #tile_graph.device<"flat", [
   #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
   #tile_graph.level<"register", 1, 2048, 800.0, 32, 2, "explicit">
@@ -133,11 +138,108 @@ func.func @library(%a: tensor<64x64xf32>) -> tensor<64x64xf32>
   return %2 : tensor<64x64xf32>
 }
 
+// What is read elsewhere as well is written from the tiles.
+//
+// CHECK-LABEL: func.func @two_results(
+// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "l2"}
+func.func @two_results(%a: tensor<64x64xf32>)
+    -> (tensor<64x64xf32>, tensor<64x64xf32>)
+    attributes {tile_graph.device = #device} {
+  %0 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<64x64xf32>
+    %r = linalg.exp ins(%a : tensor<64x64xf32>) outs(%empty : tensor<64x64xf32>)
+        -> tensor<64x64xf32>
+    gpu.yield %r : tensor<64x64xf32>
+  }) {op_name = "inner"} : () -> tensor<64x64xf32>
+  %1 = "tile_graph.connect"(%0) {level = "dram"}
+      : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  %2 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<64x64xf32>
+    %r = linalg.exp ins(%1 : tensor<64x64xf32>) outs(%empty : tensor<64x64xf32>)
+        -> tensor<64x64xf32>
+    gpu.yield %r : tensor<64x64xf32>
+  }) {op_name = "outer"} : () -> tensor<64x64xf32>
+  return %0, %2 : tensor<64x64xf32>, tensor<64x64xf32>
+}
+
+// A third result is one too many: one of two chains keeps its edge.
+//
+// CHECK-LABEL: func.func @three_results(
+// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "l2"}
+// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "dram", refused = "other-readers: first and others: 3 results of a group, 2 allowed"}
+func.func @three_results(%a: tensor<64x64xf32>)
+    -> (tensor<64x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>)
+    attributes {tile_graph.device = #device} {
+  %0 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<64x64xf32>
+    %r = linalg.exp ins(%a : tensor<64x64xf32>) outs(%empty : tensor<64x64xf32>)
+        -> tensor<64x64xf32>
+    gpu.yield %r : tensor<64x64xf32>
+  }) {op_name = "first"} : () -> tensor<64x64xf32>
+  %1 = "tile_graph.connect"(%0) {level = "dram"}
+      : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  %2 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<64x64xf32>
+    %r = linalg.exp ins(%1 : tensor<64x64xf32>) outs(%empty : tensor<64x64xf32>)
+        -> tensor<64x64xf32>
+    gpu.yield %r : tensor<64x64xf32>
+  }) {op_name = "second"} : () -> tensor<64x64xf32>
+  %3 = "tile_graph.connect"(%2) {level = "dram"}
+      : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  %4 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<64x64xf32>
+    %r = linalg.exp ins(%3 : tensor<64x64xf32>) outs(%empty : tensor<64x64xf32>)
+        -> tensor<64x64xf32>
+    gpu.yield %r : tensor<64x64xf32>
+  }) {op_name = "third"} : () -> tensor<64x64xf32>
+  return %0, %2, %4 : tensor<64x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>
+}
+
+// A library call stands between the first operator and the last.
+//
+// CHECK-LABEL: func.func @in_between(
+// CHECK:         {level = "dram", refused = "library: {{.+}}"}
+// CHECK:         {level = "dram", refused = "other-readers: what reads first elsewhere has to run before the group is done"}
+// CHECK:         {level = "dram", refused = "library: {{.+}}"}
+func.func @in_between(%a: tensor<64x64xf32>) -> tensor<64x64xf32>
+    attributes {tile_graph.device = #device} {
+  %0 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<64x64xf32>
+    %r = linalg.exp ins(%a : tensor<64x64xf32>) outs(%empty : tensor<64x64xf32>)
+        -> tensor<64x64xf32>
+    gpu.yield %r : tensor<64x64xf32>
+  }) {op_name = "first"} : () -> tensor<64x64xf32>
+  %1 = "tile_graph.connect"(%0) {level = "dram"}
+      : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  %2 = "tile_graph.operator"() ({
+    %zero = arith.constant 0.0 : f32
+    %empty = tensor.empty() : tensor<64x64xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x64xf32>)
+        -> tensor<64x64xf32>
+    %r = linalg.matmul ins(%1, %1 : tensor<64x64xf32>, tensor<64x64xf32>)
+        outs(%init : tensor<64x64xf32>) -> tensor<64x64xf32>
+    gpu.yield %r : tensor<64x64xf32>
+  }) {op_name = "matmul", implementation = "library"} : () -> tensor<64x64xf32>
+  %3 = "tile_graph.connect"(%0) {level = "dram"}
+      : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  %4 = "tile_graph.connect"(%2) {level = "dram"}
+      : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  %5 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<64x64xf32>
+    %r = linalg.add ins(%3, %4 : tensor<64x64xf32>, tensor<64x64xf32>)
+        outs(%empty : tensor<64x64xf32>) -> tensor<64x64xf32>
+    gpu.yield %r : tensor<64x64xf32>
+  }) {op_name = "add"} : () -> tensor<64x64xf32>
+  return %5 : tensor<64x64xf32>
+}
+
+// Explicit memory holds no tile for a second use.
+//
 // CHECK-LABEL: func.func @other_readers(
 // CHECK:         "tile_graph.connect"(%{{.+}}) {level = "dram", refused = "other-readers: inner {{.+}}"}
 func.func @other_readers(%a: tensor<64x64xf32>)
     -> (tensor<64x64xf32>, tensor<64x64xf32>)
-    attributes {tile_graph.device = #device} {
+    attributes {tile_graph.device = #staged} {
   %0 = "tile_graph.operator"() ({
     %empty = tensor.empty() : tensor<64x64xf32>
     %r = linalg.exp ins(%a : tensor<64x64xf32>) outs(%empty : tensor<64x64xf32>)

@@ -120,3 +120,45 @@ func.func @two_levels(%a: tensor<64x64xf32>) -> tensor<64x64xf32>
   }) {op_name = "third"} : () -> tensor<64x64xf32>
   return %4 : tensor<64x64xf32>
 }
+
+// What is read elsewhere is a second result; its reader moves behind the subgraph.
+//
+// CHECK-LABEL: func.func @two_results(
+// CHECK-NEXT:    %[[R:.+]]:2 = "tile_graph.subgraph"() ({
+// CHECK:           %[[F:.+]] = "tile_graph.operator"() ({
+// CHECK:           }) {op_name = "first"}
+// CHECK:           %[[L:.+]] = "tile_graph.operator"() ({
+// CHECK:           }) {op_name = "last"}
+// CHECK-NEXT:      gpu.yield %[[L]], %[[F]]
+// CHECK:         %[[E:.+]] = "tile_graph.connect"(%[[R]]#1) {level = "dram"}
+// CHECK:         %[[O:.+]] = "tile_graph.subgraph"() ({
+// CHECK:             linalg.exp ins(%[[E]]
+// CHECK:           }) {op_name = "elsewhere"}
+// CHECK:         return %[[R]]#0, %[[O]]
+func.func @two_results(%a: tensor<64x64xf32>)
+    -> (tensor<64x64xf32>, tensor<64x64xf32>)
+    attributes {tile_graph.device = #device} {
+  %0 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<64x64xf32>
+    %r = linalg.exp ins(%a : tensor<64x64xf32>) outs(%empty : tensor<64x64xf32>)
+        -> tensor<64x64xf32>
+    gpu.yield %r : tensor<64x64xf32>
+  }) {op_name = "first"} : () -> tensor<64x64xf32>
+  %1 = "tile_graph.connect"(%0) {level = "dram"}
+      : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  %2 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<64x64xf32>
+    %r = linalg.exp ins(%1 : tensor<64x64xf32>) outs(%empty : tensor<64x64xf32>)
+        -> tensor<64x64xf32>
+    gpu.yield %r : tensor<64x64xf32>
+  }) {op_name = "elsewhere"} : () -> tensor<64x64xf32>
+  %3 = "tile_graph.connect"(%0) {level = "l2"}
+      : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  %4 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<64x64xf32>
+    %r = linalg.exp ins(%3 : tensor<64x64xf32>) outs(%empty : tensor<64x64xf32>)
+        -> tensor<64x64xf32>
+    gpu.yield %r : tensor<64x64xf32>
+  }) {op_name = "last"} : () -> tensor<64x64xf32>
+  return %4, %2 : tensor<64x64xf32>, tensor<64x64xf32>
+}
