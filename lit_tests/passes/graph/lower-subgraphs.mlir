@@ -274,14 +274,24 @@ func.func @right_half(%x: tensor<16x12xf32>) -> tensor<16x6xf32>
 // CHECK:           scf.forall.in_parallel {
 // CHECK-NEXT:        tensor.parallel_insert_slice %[[DIV]] into %[[O]][%[[I]], 0] [8, 128] [1, 1]
 // CHECK:         return %[[R]]
+// CHECK:       func.func private @kernel_1(
+// CHECK-SAME:      %[[X:.+]]: tensor<64x128xf32>, %[[A:.+]]: tensor<64xf32>, %[[B:.+]]: tensor<64x128xf32>) -> (tensor<64xf32>, tensor<64x128xf32>)
+// CHECK-NEXT:    %[[R:.+]]:2 = scf.forall (%[[I:.+]]) = (0) to (64) step (8) shared_outs(%[[P:.+]] = %[[A]], %[[Q:.+]] = %[[B]])
+// CHECK:           %[[T:.+]] = tensor.extract_slice %[[Q]][%[[I]], 0] [8, 128] [1, 1]
+// CHECK:           %[[EXP:.+]] = linalg.exp ins(%{{.+}}) outs(%[[T]] :
+// CHECK:           %[[SUM:.+]] = linalg.reduce ins(%[[EXP]] :
+// CHECK:           scf.forall.in_parallel {
+// CHECK-NEXT:        tensor.parallel_insert_slice %[[SUM]] into %[[P]][%[[I]]] [8] [1]
+// CHECK-NEXT:        tensor.parallel_insert_slice %[[EXP]] into %[[Q]][%[[I]], 0] [8, 128] [1, 1]
+// CHECK:         return %[[R]]#0, %[[R]]#1
 // CHECK:       func.func private @library_0(tensor<4x8xf32>, tensor<6x8xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
 // CHECK-SAME:      {magweld.library = {op = "matmul", transpose_a = false, transpose_b = true}}
 // CHECK:       func.func private @library_1(
 // CHECK-SAME:      magweld.adopts, magweld.library = {dilation = [1, 1], groups = 3 : i64, op = "convolution", padding = [1, 1], strides = [1, 1]}
-// CHECK:       func.func private @kernel_1(
+// CHECK:       func.func private @kernel_2(
 // CHECK-SAME:      %[[X:.+]]: tensor<16x12xf32>
 // CHECK:           %[[J:.+]] = affine.apply #{{.+}}(%{{.+}})
 // CHECK-NEXT:      tensor.extract_slice %[[X]][%{{.+}}, %[[J]]] [4, 2] [1, 1]
 // CHECK-NOT:       tensor.extract_slice %[[X]]
-// CHECK-NOT:   @kernel_2
+// CHECK-NOT:   @kernel_3
 // CHECK-NOT:   tile_graph.subgraph
