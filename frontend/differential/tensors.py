@@ -93,4 +93,6 @@ def _same_values(left: torch.Tensor, right: torch.Tensor, exact: bool) -> bool:
 
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.contiguous().reshape(-1).view(torch.uint8)
+    # Not contiguous(): a single element keeps its stride, whatever that is.
+    packed = tensor.flatten().clone(memory_format=torch.contiguous_format)
+    return packed.view(torch.uint8)

@@ -21,14 +21,14 @@ MAX_LISTED: Final = 4096
 MAX_BYTES: Final = 1 << 26
 
 # Functions that take data and keep its form, apart from the type of the numbers.
-_OLD_CLASSES: Final = tuple(
+OLD_CLASSES: Final = tuple(
     cls
     for name in dir(torch)
     if name.endswith("Tensor") and isinstance(cls := getattr(torch, name), type)
 )
 _TAKERS: Final = frozenset({torch.tensor, torch.as_tensor, torch.from_numpy})
 _LIKE: Final = frozenset({torch.Tensor.new, torch.Tensor.new_tensor})
-_TYPED: Final = frozenset({*_OLD_CLASSES, torch.from_numpy})
+_TYPED: Final = frozenset({*OLD_CLASSES, torch.from_numpy})
 
 
 _SEQUENCES: Final = (list, tuple)

@@ -13,6 +13,7 @@ from torch.overrides import TorchFunctionMode
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.session import Session
+from magweld.frontend.operators.arguments import of_size
 from magweld.frontend.operators.kinds import (
     REFUSALS,
     CallKind,
@@ -265,6 +266,9 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
 
     def _create(self, func: Any, name: str, args: Any, kwargs: Any) -> fx.Node:
         fx_args, fx_kwargs = self._arguments(func, args, kwargs)
+        made = of_size(func, args, fx_args)
+        if made is not None:
+            func, name, fx_args = made
         node = create_node(self.graph, func, name, fx_args, fx_kwargs)
         node.meta["where"] = self.where_text()
         return node

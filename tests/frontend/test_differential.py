@@ -316,3 +316,10 @@ def test_cycles_and_deep_structures_can_be_described():
         left = [left]
     left.append(left)
     assert difference(left, left) is None
+
+
+def test_a_single_element_with_a_stride_is_compared() -> None:
+    traced = trace(lambda x: (x * 2)[:1, 0], backend="eager", check=True)
+    results = [traced(torch.randn(4, 4)) for _ in range(3)]
+    assert results[0].stride() == (4,)
+    assert traced.stats()["checked"] == 2

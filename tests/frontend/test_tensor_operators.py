@@ -61,3 +61,27 @@ def test_an_element_is_a_view(checker: Any) -> None:
     check = checker(program)
     assert check(torch.randn(4, 4), torch.tensor(1)) == "record"
     assert check(torch.randn(4, 4), torch.tensor(2)) == "hit"
+
+
+# A size is the shape of the new tensor; the tuple of its numbers would be its elements.
+OF_SIZES: dict[str, Callable[[Any], Any]] = {
+    "new": lambda x: x.new(x.size()).zero_() + x,
+    "new of some dimensions": lambda x: x.new(x.size()[:1]).zero_(),
+    "new of numbers": lambda x: x.new(tuple(x.size())),
+    "FloatTensor": lambda x: torch.FloatTensor(x.size()).fill_(1) + x,
+    "Tensor": lambda x: torch.Tensor(x.shape).zero_() + x,
+    "Tensor of no dimensions": lambda x: torch.Tensor(x.sum().size()).zero_() + x,
+}
+
+
+@pytest.mark.parametrize("name", OF_SIZES)
+def test_a_tensor_made_of_a_size(checker: Any, name: str) -> None:
+    check = checker(OF_SIZES[name])
+    for rows in (4, 4, 5, 5, 6, 6, 7):
+        check(torch.randn(rows, 3))
+
+
+def test_a_new_tensor_of_a_changing_size_is_lifted(checker: Any) -> None:
+    check = checker(OF_SIZES["new"])
+    ways = [check(torch.randn(rows, 3)) for rows in (4, 5, 6, 7, 8)]
+    assert ways[-1] == "hit"
