@@ -29,6 +29,7 @@ from magweld.frontend.control.branches import Branches
 from magweld.frontend.finish import Capture, finish, finish_early
 from magweld.frontend.guards.derive import Arguments
 from magweld.frontend.guards.torch_state import torch_state
+from magweld.frontend.lifting.branches import LiftedBranches
 from magweld.frontend.lifting.recorder import LiftingRecorder
 from magweld.frontend.lifting.session import LiftingSession
 from magweld.frontend.monitor.code_table import CodeTables
@@ -189,8 +190,11 @@ def _observers(
         session: Session = LiftingSession(wanted, tables, reader, table, recorder)
     else:
         session = Session(tables, reader, table, recorder)
-        Branches(session, recorder, preferred)
     recorder.attach(session)
+    if isinstance(recorder, LiftingRecorder):
+        LiftedBranches(session, recorder, preferred)
+    else:
+        Branches(session, recorder, preferred)
     return session, recorder
 
 

@@ -40,14 +40,14 @@ class Branches(Trials):
     """Makes operators of branches; receives what the observers see.
 
     Attributes:
-        unsettled: Whether the recording ended within a branch that nothing guards.
+        unguarded: See `Control`.
     """
 
     def __init__(
         self, session: Session, recorder: OperatorRecorder, preferred: bool
     ) -> None:
         super().__init__(session, recorder)
-        self.unsettled = False
+        self.unguarded: tuple[Observer, Row] | None = None
         self._preferred = preferred
         self._count = 0
         self._refused: dict[tuple[int, int], str] = {}
@@ -82,7 +82,7 @@ class Branches(Trials):
             if row.offset in scope.tests:
                 scope.predicates.append(predicate)
                 return True
-        if predicate is not None and not (self._preferred or predicate.copies):
+        if predicate is not None and not self._is_better(predicate):
             return False
         site = (id(observer.code), row.offset)
         if site not in self._refused:
@@ -94,6 +94,12 @@ class Branches(Trials):
         if predicate is None:
             raise StopRecordingError("tensor-value", self._refused[site])
         return False
+
+    def _is_better(self, predicate: Predicate) -> bool:
+        """Return whether a branch of the graph is better than a guard."""
+        # A number that it takes would have to stay as it is.
+        fixes = predicate.copies or bool(predicate.numbers)
+        return self._preferred or fixes
 
     def arrive(self, observer: Observer, row: Row) -> None:
         """Take note of the instruction that comes next, when a scope is open.
@@ -109,6 +115,7 @@ class Branches(Trials):
             if isinstance(scope, Loop) and row.offset in scope.tests:
                 state = read_state(self.session, observer, row.depth)
                 scope.snapshots.append(snapshot(self.recorder, state))
+                scope.notes.append(observer.noted(row))
                 scope.marks.append(self.recorder.mark())
                 break
             if row.offset not in scope.join.ends:
@@ -116,6 +123,7 @@ class Branches(Trials):
             state = state_at_end(self.session, scope.join, observer, row)
             if isinstance(scope, Arm):
                 scope.state, scope.modes = state, operator_state()
+                scope.noted = observer.noted(row)
                 raise ArmEndedError
             self.scopes.pop()
             with torch._C.DisableTorchFunction():
@@ -153,7 +161,7 @@ class Branches(Trials):
         scopes, self.scopes = self.scopes, []
         for scope in scopes:
             assert not isinstance(scope, Arm), "no way is on trial"
-            self.unsettled |= not self._guard(scope)
+            self._guard(scope)
 
     def release(self) -> None:
         """Forget the run."""
@@ -210,7 +218,7 @@ class Branches(Trials):
     def _close(self, scope: Branch | Loop, state: FrameState, row: Row) -> None:
         try:
             if isinstance(scope, Loop):
-                close_loop(self, scope, state)
+                close_loop(self, scope, state, row)
             else:
                 close_branch(self, scope, state, row)
         except DifferenceError as difference:
@@ -220,6 +228,8 @@ class Branches(Trials):
         site = (id(scope.observer.code), scope.row.offset)
         self._refused.setdefault(site, reason)
         if not self._guard(scope):
+            # What the run is in is in no record: it must not be split here.
+            self.unguarded = (scope.observer, scope.row)
             raise StopRecordingError("tensor-value", reason)
 
     def _guard(self, scope: Branch | Loop) -> bool:
@@ -228,5 +238,6 @@ class Branches(Trials):
         found = [predicate for predicate in wanted if predicate is not None]
         if len(found) < len(wanted):
             return False
-        self.recorder.predicates += found
+        for predicate in found:
+            self.recorder.rely_on(predicate)
         return True

@@ -49,6 +49,7 @@ def open_branch(
     modes = operator_state()
     if flow.real_offset(other) in join.ends and not join.returns:
         arm.state, piece = state, Piece(())
+        arm.noted = observer.noted(row)
         arm.nodes = trials.recorder.tensors.overlay({})
     else:
         piece = trials.run(arm, flow, other, state, observer)
@@ -90,16 +91,17 @@ def close_branch(trials: Trials, branch: Branch, state: FrameState, row: Row) ->
 def _pairs(trials: Trials, branch: Branch, state: FrameState, row: Row) -> Pairs:
     other = branch.arm.state
     assert other is not None, "the other way came to its end"
-    slots = list(zip(state.stack, other.stack, strict=True))
+    stack = zip(state.stack, other.stack, strict=True)
+    slots = [(-1, mine, theirs) for mine, theirs in stack]
     if not branch.join.returns:
         live = branch.flow.live(row.offset)
-        slots += [(state.slots[i], other.slots[i]) for i in sorted(live)]
+        slots += [(i, state.slots[i], other.slots[i]) for i in sorted(live)]
     tensors = trials.recorder.tensors
     pairs = Pairs(
         branch.known,
         lambda tensor: (tensors.node(tensor), branch.arm.node(tensors, tensor)),
     )
-    for mine, theirs in slots:
+    for _, mine, theirs in slots:
         pairs.add(mine, theirs)
     for mine, theirs in pairs.pairs.values():
         nodes = (tensors.node(mine), branch.arm.node(tensors, theirs))
@@ -108,6 +110,7 @@ def _pairs(trials: Trials, branch: Branch, state: FrameState, row: Row) -> Pairs
     passed = pairs.passed_through()
     if is_reachable(trials.session, passed, pairs.same, trials.callers()):
         raise DifferenceError("a tensor that is still in use elsewhere")
+    branch.observer.meet(row, branch.arm.noted, slots, branch.join.returns)
     return pairs
 
 
@@ -131,7 +134,7 @@ def _make_operator(
     modules = [piece.module(operands, outputs) for piece, outputs in ways]
     target = IfOperator(*modules)
     node = recorder.graph.call_function(target, (branch.condition, *operands))
-    node.meta.update(effects_of(acting), where=recorder.where_text())
+    node.meta.update(effects_of(acting), where=recorder.where_text(), ways=ways)
     for index, (tensor, other) in enumerate(pairs):
         part = recorder.graph.call_function(operator.getitem, (node, index))
         tensors.rebind(tensor, part, other)

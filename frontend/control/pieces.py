@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from torch import fx
+
+from magweld.frontend.control.operators import (
+    ControlOperator,
+    IfOperator,
+    WhileOperator,
+)
 
 
 class Piece:
@@ -22,7 +29,9 @@ class Piece:
             for used in node.all_input_nodes:
                 if used not in self._copies:
                     self._copies[used] = self._graph.placeholder(used.name)
-            self._copies[node] = self._graph.node_copy(node, self._copies.__getitem__)
+            copy = self._graph.node_copy(node, self._copies.__getitem__)
+            copy.meta.setdefault("origin", node)
+            self._copies[node] = copy
         own = set(nodes)
         self.operands = tuple(node for node in self._copies if node not in own)
         for node in reversed(self.nodes):
@@ -55,6 +64,12 @@ class Piece:
                 wanted.update(copy.all_input_nodes)
         return [node for node in self.nodes if self._copies[node] in wanted]
 
+    def whole(self, outputs: Sequence[fx.Node]) -> tuple[fx.Graph, list[fx.Node]]:
+        """Return a graph of all operators, also those not needed, and its operands."""
+        through = [node for node in outputs if node not in self.nodes]
+        operands = list(dict.fromkeys((*self.operands, *through)))
+        return self._cut(operands, self.nodes, outputs), operands
+
     def used(self, outputs: Sequence[fx.Node]) -> list[fx.Node]:
         """Return the operands that outputs and effects need, outputs included."""
         own = set(self.nodes)
@@ -73,6 +88,14 @@ class Piece:
             operands: What becomes its inputs; `used` at least.
             outputs: What it returns, operators or operands.
         """
+        return fx.GraphModule({}, self._cut(operands, self.needed(outputs), outputs))
+
+    def _cut(
+        self,
+        operands: Sequence[fx.Node],
+        nodes: Sequence[fx.Node],
+        outputs: Sequence[fx.Node],
+    ) -> fx.Graph:
         graph = fx.Graph()
         mapping: dict[fx.Node, fx.Node] = {}
         results: dict[fx.Node, fx.Node] = {}
@@ -80,12 +103,59 @@ class Piece:
             results[operand] = placeholder = graph.placeholder(operand.name)
             if operand in self._copies:
                 mapping[self._copies[operand]] = placeholder
-        for node in self.needed(outputs):
+        for node in nodes:
             copy = self._copies[node]
             results[node] = mapping[copy] = graph.node_copy(copy, mapping.__getitem__)
         graph.output(tuple(results[node] for node in outputs))
         graph.lint()
-        return fx.GraphModule({}, graph)
+        return graph
+
+
+def without_numbers(module: fx.GraphModule) -> fx.GraphModule:
+    """Return a graph whose sub-graphs take no numbers: they hold them."""
+    if not any(map(_takes_numbers, module.graph.nodes)):
+        return module
+    graph = fx.Graph()
+    values: dict[fx.Node, fx.Node] = {}
+    for node in module.graph.nodes:
+        copy = values[node] = graph.node_copy(node, values.__getitem__)
+        target: object = node.target
+        if isinstance(target, ControlOperator) and _takes_numbers(node):
+            numbers = {
+                place - target.leading: operand
+                for place, operand in enumerate(node.args)
+                if not isinstance(operand, fx.Node)
+            }
+            copy.target = target.over([_holding(b, numbers) for b in target.bodies])
+            copy.args = tuple(arg for arg in copy.args if isinstance(arg, fx.Node))
+    return fx.GraphModule(module, graph)
+
+
+def _takes_numbers(node: fx.Node) -> bool:
+    target: object = node.target
+    if not isinstance(target, IfOperator | WhileOperator):
+        return False
+    return not all(isinstance(operand, fx.Node) for operand in node.args)
+
+
+def _holding(body: fx.GraphModule, numbers: Mapping[int, object]) -> fx.GraphModule:
+    """Return a sub-graph with some of its inputs, by place, replaced by numbers."""
+    graph = fx.Graph()
+    values: dict[fx.Node, Any] = {}
+    for place, node in enumerate(body.graph.nodes):
+        if node.op == "output":
+            graph.output(fx.map_arg(node.args[0], values.__getitem__))
+        elif place in numbers:
+            values[node] = numbers[place]
+        else:
+            values[node] = graph.node_copy(node, values.__getitem__)
+    return without_numbers(fx.GraphModule({}, graph))
+
+
+def origin_of(node: fx.Node) -> fx.Node:
+    """Return the operator of the recorded graph that a node is a copy of."""
+    origin: fx.Node = node.meta.get("origin", node)
+    return origin
 
 
 def effects_of(nodes: Sequence[fx.Node]) -> dict[str, object]:

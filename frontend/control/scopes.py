@@ -38,6 +38,7 @@ class Arm:
         instructions: How many have run so far.
         nodes: Nodes of tensors by id: those to begin with, then those at its end.
         modes: Modes of torch at its end.
+        noted: What its observer has noted of numbers at its end.
     """
 
     join: Join
@@ -51,6 +52,7 @@ class Arm:
     instructions: int = 0
     nodes: Mapping[int, fx.Node] = field(default_factory=dict)
     modes: tuple[Any, ...] = ()
+    noted: Any = None
 
     def node(self, tensors: TensorMap, tensor: torch.Tensor) -> fx.Node:
         """Return the node of a tensor as it was at the end of the way."""
@@ -108,6 +110,8 @@ class Loop:
         snapshots: The values before the first iteration, and after each.
         marks: Last operator before the first iteration, and of each one.
         modes: Modes of torch before the loop.
+        notes: What the observer has noted of numbers: before the first iteration,
+            after those on trial, after each.
         predicates: Guards for the outcomes so far; None where there is none.
     """
 
@@ -123,4 +127,5 @@ class Loop:
     snapshots: list[Snapshot]
     marks: list[fx.Node]
     modes: tuple[Any, ...]
+    notes: list[Any] = field(default_factory=list)
     predicates: list[Predicate | None] = field(default_factory=list)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -12,7 +12,7 @@ from torch import fx
 from magweld.frontend.control.alike import alike
 from magweld.frontend.control.arm_code import FrameState
 from magweld.frontend.control.merge import DifferenceError, form_of
-from magweld.frontend.control.pieces import Piece
+from magweld.frontend.control.pieces import Piece, origin_of
 from magweld.frontend.state.values import is_scalar, same_scalar
 
 
@@ -79,12 +79,14 @@ class Step:
         carried: Slots whose tensors change from iteration to iteration.
         inputs: Nodes of these tensors before the iteration.
         outputs: Nodes of these tensors after it, then of the tensor to be tested.
+        stands: Which of its operators stands for one of another iteration.
     """
 
     piece: Piece
     carried: tuple[int, ...]
     inputs: list[fx.Node]
     outputs: list[fx.Node]
+    stands: dict[fx.Node, fx.Node] = field(default_factory=dict)
 
     @property
     def rest(self) -> list[fx.Node]:
@@ -116,6 +118,8 @@ class Step:
         names = {copy(node): other(node) for node in self.piece.operands}
         if not alike(self.piece.copies, operators, names):
             return False
+        for mine in self.piece.nodes:
+            self.stands[origin_of(names[copy(mine)])] = mine
         pairs = zip(self.outputs, ends, strict=True)
         return all(
             (names[copy(mine)] if self.piece.holds(mine) else other(mine))

@@ -91,7 +91,7 @@ def enter_arm(session: Session, arm: Arm, frame: FrameType, flow: Flow) -> Obser
     parent = session.current
     assert parent is not None, "an arm belongs to an observed frame"
     table = session.tables.table(flow.code)
-    observer = Observer(session, frame, table.rows)
+    observer = parent.beside(frame, table.rows)
     observer.code = flow.code
     observer.anchor = parent.anchor
     arm.observer = observer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import fx
@@ -76,6 +77,7 @@ def open_loop(
         snapshots=[start],
         marks=[recorder.mark()],
         modes=modes,
+        notes=[observer.noted(row), *iterations.notes],
     )
 
 
@@ -84,6 +86,9 @@ class _Iterations:
 
     The second starts from what the first has left: tensors that are one object before
     a loop, as in `y = x`, are two when it has changed one of them.
+
+    Attributes:
+        notes: What was noted of numbers at their ends.
     """
 
     def __init__(
@@ -102,6 +107,7 @@ class _Iterations:
         self._observer = observer
         self._start = start
         self._known = frozenset(trials.session.graph.nodes)
+        self.notes: list[Any] = []
 
     def step(self, slots: frozenset[int]) -> Step:
         """Return one iteration as a graph.
@@ -142,6 +148,7 @@ class _Iterations:
         piece = self._trials.run(arm, self._flow, stay, state, self._observer)
         if arm.state is None:
             raise DifferenceError(arm.failure)
+        self.notes.append(arm.noted)
         return piece, _at_end(arm, arm.state, self._trials.recorder)
 
     def _second(
@@ -188,13 +195,14 @@ def check_iterations(recorder: OperatorRecorder, loop: Loop) -> None:
             raise DifferenceError("the iterations of a loop differ")
 
 
-def close_loop(trials: Trials, loop: Loop, state: FrameState) -> None:
+def close_loop(trials: Trials, loop: Loop, state: FrameState, row: Row) -> None:
     """Make an operator of a loop that the program has left.
 
     Args:
         trials: Its run.
         loop: The loop.
         state: The values behind it.
+        row: The instruction behind it.
 
     Raises:
         DifferenceError: It cannot be one.
@@ -210,6 +218,9 @@ def close_loop(trials: Trials, loop: Loop, state: FrameState) -> None:
     held = [*(state.slots[slot] for slot in loop.slots - set(carried)), *state.stack]
     if is_reachable(trials.session, wanted & loop.known, held, trials.callers()):
         raise DifferenceError("a tensor that is still in use elsewhere")
+    held_by = [(slot, state.slots[slot], state.slots[slot]) for slot in loop.slots]
+    for noted in loop.notes:
+        loop.observer.meet(row, noted, held_by)
     _make_operator(trials, loop, finals)
 
 
@@ -227,6 +238,8 @@ def _make_operator(trials: Trials, loop: Loop, finals: list[torch.Tensor]) -> No
     operands = (loop.condition, *first, *step.rest)
     node = recorder.graph.call_function(target, operands)
     node.meta.update(effects, where=recorder.where_text())
+    node.meta["ways"] = [(step.piece, step.outputs)]
+    node.meta["starts"], node.meta["stands"] = step.inputs, step.stands
     pairs = zip(step.carried, finals, strict=True)
     for index, (slot, tensor) in enumerate(pairs):
         part = recorder.graph.call_function(operator.getitem, (node, index))

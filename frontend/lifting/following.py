@@ -58,6 +58,15 @@ class LoopFollower:
     def note_append(self, target: Any) -> None:
         """Take note that a comprehension has taken an element."""
 
+    def note_branch(self) -> None:
+        """Take note that the value of a tensor decides within the open loops."""
+
+    def note_change(self, node: Node) -> None:
+        """Take note that an object is about to change."""
+
+    def forget_change(self) -> None:
+        """Take note that a change that was about to happen does not."""
+
     def note_tail(self, node: Node) -> None:
         """Take note that elements are about to be appended to a list."""
 

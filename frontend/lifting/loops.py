@@ -159,6 +159,11 @@ class Loops(LoopFollower):
         except DifferenceError as difference:
             loop.failure = str(difference)
 
+    def note_branch(self) -> None:
+        """See `LoopFollower.note_branch`."""
+        for loop in self._open():
+            loop.failure = "a branch on a tensor within"
+
     def item(self, iterator: int, item: Any) -> Leaf | None:
         """See `LoopFollower.item`."""
         loop = self._by_iterator.get(iterator)
@@ -190,7 +195,7 @@ class Loops(LoopFollower):
             self._appends = id(node.obj)
 
     def note_change(self, node: Node) -> None:
-        """Take note that an object is about to change."""
+        """See `LoopFollower.note_change`."""
         appends, self._appends = self._appends, 0
         for loop in self._open():
             if node.obj is loop.iterator:
@@ -227,6 +232,10 @@ class Loops(LoopFollower):
                 loop.failure = "its list is used"
         return True
 
+    def forget_change(self) -> None:
+        """See `LoopFollower.forget_change`."""
+        self._appends = 0
+
     def _open(self) -> list[Loop]:
         return [loop for loop in self.all if loop.is_open]
 
@@ -246,6 +255,8 @@ class Loops(LoopFollower):
             raise DifferenceError("a loop of a generator")
         if len(loop.heads) > MAX_ITERATIONS:
             raise DifferenceError("too many iterations")
+        if session.control is not None and session.control.scopes:
+            raise DifferenceError("a loop in a branch on a tensor")
         if not loop.heads:
             loop.older = frozenset(session.graph.nodes)
         recorder = self._recorder

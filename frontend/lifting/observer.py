@@ -9,12 +9,13 @@ from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.lifting.expressions import Expression
+from magweld.frontend.lifting.meeting import Meeting, Noted
 from magweld.frontend.lifting.mock import Lifted
 from magweld.frontend.lifting.sources import Slot
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.drawn import followed
-from magweld.frontend.monitor.observer import Observer
+from magweld.frontend.monitor.observer import Held, Observer
 from magweld.frontend.state.nodes import Node
 
 # Objects whose end nobody can notice; all others must not live longer than they do
@@ -195,6 +196,9 @@ class LiftingObserver(Observer):
         self._finish(stack, raised)
         self.previous = row
         self.calls_native = False
+        control = self.session.control
+        if control is not None and control.scopes:
+            control.arrive(self, row)
         if self.drawn:
             self.drawn = followed(self.drawn, row, self.code)
         self._begin(row, stack)
@@ -249,6 +253,22 @@ class LiftingObserver(Observer):
         if step.row.opname == "RETURN_VALUE" and self.caller is not None:
             self.caller.result = step.take(0)
         self._close(step)
+
+    def beside(self, frame: FrameType, rows: list[Row | None]) -> Observer:
+        """See `Observer.beside`."""
+        made = LiftingObserver(self.session, frame, rows, self.lifting, self.table)
+        made.names.update(self.names)
+        made.shadows.update(self.shadows)
+        return made
+
+    def noted(self, row: Row) -> Any:
+        """See `Observer.noted`."""
+        return Noted(dict(self.names), dict(self.shadows), row.depth)
+
+    def meet(self, row: Row, other: Any, values: Held, returns: bool = False) -> None:
+        """See `Observer.meet`."""
+        mine = Noted(self.names, self.shadows, row.depth)
+        Meeting(self.lifting, mine, other).check(self.code.co_varnames, values, returns)
 
     def lifted_local(self, name: str) -> Any:
         """See `Observer.lifted_local`."""

@@ -13,6 +13,7 @@ from torch import fx
 
 from magweld.diagnostics import MagweldError
 from magweld.frontend.control.loop_tensors import with_counted_loops
+from magweld.frontend.control.pieces import without_numbers
 from magweld.frontend.control.unroll import (
     MAX_ITERATIONS,
     has_loops,
@@ -114,7 +115,7 @@ class LiftedGraph:
         try:
             if has_loops(module):
                 module = with_counted_loops(module, tensors)
-            compiled: Any = self._compile(module, tensors)
+            compiled: Any = self._compile(without_numbers(module), tensors)
         except MagweldError as error:
             raise ValueError(str(error)) from error
         text: str = compiled.mlir(stage)
@@ -176,12 +177,12 @@ def _compiled(
     compile_graph: Compile, module: fx.GraphModule, tensors: list[torch.Tensor]
 ) -> Callable[..., Any]:
     if not has_loops(module):
-        return compile_graph(module, tensors)
+        return compile_graph(without_numbers(module), tensors)
     count = iterations_in(module)
     if count is None or count > MAX_ITERATIONS:
         return graph_runner(module)
     flat = unroll(module)
-    return flat.wrap(compile_graph(flat.module, tensors))
+    return flat.wrap(compile_graph(without_numbers(flat.module), tensors))
 
 
 def _exact(number: Any) -> Any:

@@ -21,7 +21,7 @@ from magweld.frontend.lifting.tensors import LiftedTensors
 from magweld.frontend.lifting.values_only import NEUTRAL, TOTAL, VALUES
 from magweld.frontend.monitor.session import Session
 from magweld.frontend.operators.kinds import name_of
-from magweld.frontend.operators.predicates import slice_of
+from magweld.frontend.operators.predicates import Predicate
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.watch import OperatorWatch
 from magweld.frontend.state.nodes import Node
@@ -171,13 +171,13 @@ class LiftingRecorder(OperatorRecorder):
             self._numbers.shape(found)
         return self._numbers.scalar(found)
 
-    def _read_value(self, node: fx.Node, refusal: str, result: Any) -> None:
+    def rely_on(self, predicate: Predicate) -> None:
+        """See `Recording.rely_on`."""
+        super().rely_on(predicate)
         if self.lifting is not None:
-            deciding = slice_of(self.graph, node, self._memory())
-            self.lifting.loops.valued |= deciding
-            for needed in deciding:
-                self.lifting.pin(self.scalars.get(needed))
-        super()._read_value(node, refusal, result)
+            self.lifting.loops.valued |= predicate.needed
+            for number in predicate.numbers:
+                self.lifting.pin(self.scalars.get(number))
 
     def _aligned(self, args: Any, kwargs: Any) -> tuple[Lifted, dict[str, Expression]]:
         """Return the expressions of the arguments of a torch call."""

@@ -11,8 +11,9 @@ from torch import fx
 
 from magweld.frontend.lifting.expressions import Expression, Leaf, Literal
 from magweld.frontend.lifting.recorder import LiftingRecorder
+from magweld.frontend.lifting.simplifier import Simplifier
 from magweld.frontend.lifting.sources import Condition, SizeSource, StridesSource
-from magweld.frontend.lifting.state import Lifting, Simplifier
+from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.operators.graph import has_effects
 from magweld.frontend.state.nodes import Node
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from typing import Any
 
 from magweld.frontend.lifting.expressions import (
@@ -12,12 +11,10 @@ from magweld.frontend.lifting.expressions import (
     Expressions,
     Leaf,
     Literal,
-    Operation,
-    topological,
 )
 from magweld.frontend.lifting.following import LoopFollower
+from magweld.frontend.lifting.simplifier import Resolve, Simplifier
 from magweld.frontend.lifting.sources import (
-    ArgumentSource,
     Condition,
     EdgeSource,
     InductionSource,
@@ -111,6 +108,26 @@ class Lifting:
     def followed(self, iterator: Any) -> Any:
         """Return the sequence whose elements an iterator delivers, or None."""
         return self._iterators.get(id(iterator))
+
+    def save(self) -> Saved:
+        """Return what `restore` takes."""
+        heap = {key: dict(slots) for key, slots in self._heap.items()}
+        current = (self.reads, self.stores, self.rewrites)
+        self.reads, self.stores, self.rewrites = [], [], []
+        return heap, current, (dict(self.pinned), dict(self._conditions))
+
+    def restore(self, saved: Saved, relied_on: bool) -> None:
+        """Forget what a way on trial has done to places from before it.
+
+        Args:
+            saved: What `save` returned before it.
+            relied_on: Whether what must hold for this way must hold.
+        """
+        heap, current, demands = saved
+        self._heap.update(heap)
+        self.reads, self.stores, self.rewrites = current
+        if not relied_on:
+            self.pinned, self._conditions = demands
 
     # What the RefGraph reports.
 
@@ -248,48 +265,6 @@ class Lifting:
         return [c for c in found if not isinstance(c.expression, Literal)]
 
 
-Resolve = Callable[[Leaf], Expression]
-
-
-class Simplifier:
-    """Rewrites expressions: pinned ones are literals, leaves are replaced."""
-
-    def __init__(self, lifting: Lifting, resolve: Resolve) -> None:
-        self._lifting = lifting
-        self._resolve = resolve
-        self._known: dict[Expression, Expression] = {}
-
-    def __call__(self, expression: Expression) -> Expression:
-        """Return the simplified form of an expression."""
-        if isinstance(expression, Literal):
-            return expression
-        for part in topological([expression]):
-            if part not in self._known:
-                self._known[part] = self._simplify(part)
-        return self._known[expression]
-
-    def subject(self, expression: Expression) -> Expression:
-        """Return the form of a pinned expression, whose pin may not be assumed.
-
-        A pinned argument or read of state comes back as a literal: it is guarded like
-        any other.
-        """
-        self(expression)
-        if isinstance(expression, Operation):
-            return self._rebuild(expression)
-        assert isinstance(expression, Leaf), "literals are not pinned"
-        kinds = (ArgumentSource, EdgeSource, InductionSource)
-        if isinstance(expression.source, kinds):
-            return Literal(expression.value)
-        return self._resolve(expression)
-
-    def _simplify(self, part: Leaf | Operation) -> Expression:
-        if part in self._lifting.pinned:
-            return Literal(part.value)
-        if isinstance(part, Leaf):
-            return self._resolve(part)
-        return self._rebuild(part)
-
-    def _rebuild(self, part: Operation) -> Expression:
-        operands = [self._known.get(operand, operand) for operand in part.operands]
-        return self._lifting.make.apply(part.function, operands, part.value)
+Saved = tuple[
+    dict[int, dict[Slot, Expression | None]], tuple[Any, ...], tuple[Any, Any]
+]

@@ -19,12 +19,14 @@ from torch.fx.experimental.symbolic_shapes import (
     StatelessSymbolicContext,
 )
 
+from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.control.operators import ForOperator
+from magweld.frontend.lifting.branch_shapes import BranchShapes, is_branch
 from magweld.frontend.lifting.expressions import (
     Expression,
     Leaf,
     Literal,
-    pack,
+    topological,
 )
 from magweld.frontend.lifting.loop_shapes import (
     LoopShapes,
@@ -34,6 +36,7 @@ from magweld.frontend.lifting.loop_shapes import (
 from magweld.frontend.lifting.numbers import SymbolicNumbers
 from magweld.frontend.lifting.recorder import LiftingRecorder
 from magweld.frontend.lifting.recurrent import RECURRENT
+from magweld.frontend.lifting.size_conditions import bounds, strides_hold
 from magweld.frontend.lifting.sources import SizeSource
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.lifting.symbols import NotSymbolicError, Translator
@@ -107,18 +110,15 @@ class _Replay:
     def run(self) -> None:
         """Run the graph, then check what else Python has asked about its tensors."""
         for node in self.recorder.graph.nodes:
-            self._number(node)
             if self.recorder.is_unused(node):
                 continue
             if (
                 node.op != "placeholder"
                 and node.target is not torch._C._set_grad_enabled
             ):
-                for used in node.all_input_nodes:
-                    self._number(used)
-                args, kwargs = self._map(node.args), self._map(node.kwargs)
-                self.values[node] = self._call(node, args, kwargs)
-                self._compare(node, [self.values[n] for n in node.all_input_nodes])
+                self._run(node)
+        for node in self.recorder.scalars:
+            self._number(node)
         if self._estranged and (
             self.recorder.queries or self.recorder.lifted_tensors.same
         ):
@@ -127,11 +127,23 @@ class _Replay:
             args, kwargs = self._map(query.args), self._map(query.kwargs)
             self._check(query.function(*args, **kwargs), query.result)
 
-    def _number(self, node: fx.Node) -> None:
+    def _run(self, node: fx.Node) -> None:
+        if is_branch(node):
+            shapes = BranchShapes(self._call, self._compare, self._number, self.values)
+            self.values[node] = shapes.run(node)
+            return
+        for used in node.all_input_nodes:
+            self._number(used)
+        args, kwargs = self._map(node.args), self._map(node.kwargs)
+        self.values[node] = self._call(node, args, kwargs)
+        self._compare(node, [self.values[n] for n in node.all_input_nodes])
+
+    def _number(self, node: fx.Node) -> Any:
         # A number may depend on sizes that are known just before it is used.
         expression = self.recorder.scalars.get(node)
         if expression is not None and node not in self.values:
             self.values[node] = self._numbers.value(expression)
+        return self.values[node]
 
     def _map(self, args: Any) -> Any:
         return fx.map_arg(args, self.values.__getitem__)
@@ -230,9 +242,13 @@ class _Replay:
         """Return what was found."""
         translate = Translator(self.lifting.make, self.symbols)
         conditions = [
-            *self._bounds(),
+            *bounds(self.lifting, self.env, self.symbols),
             *(translate(guard.expr) for guard in self.env.guards),
-            *self._stride_conditions(translate),
+            *(
+                strides_hold(self.lifting, item.node, self._fakes[item.node], translate)
+                for item in self.recorder.inputs
+                if item.node in self.dims and item.placeholder is not None
+            ),
         ]
         if not all(condition.value is True for condition in conditions):
             raise NotSymbolicError("a guard that does not hold")
@@ -241,45 +257,29 @@ class _Replay:
             source = leaf.source
             if not isinstance(source, SizeSource) or isinstance(source.of, Node):
                 return leaf
+            if source.of not in self.values:
+                raise StopRecordingError("tensor-value", "a size in another branch")
             size = self.values[source.of].shape[source.dim]
             if isinstance(size, int):
                 return Literal(size)
             return translate(self.env.simplify(size.node.expr))
 
-        for leaf in self.lifting.make.leaves():
+        for leaf in self._leaves():
             if resolve(leaf).value != leaf.value:
                 raise NotSymbolicError(leaf.text)
         return Sizes(resolve, conditions, self.dims)
 
-    def _bounds(self) -> Iterator[Expression]:
-        make = self.lifting.make
-        for symbol, interval in self.env.var_to_range.items():
-            leaf = self.symbols.get(symbol.name)
-            if leaf is None:
-                continue
-            for function, bound in (
-                (operator.ge, interval.lower),
-                (operator.le, interval.upper),
-            ):
-                if bound.is_Integer:
-                    limit = Literal(int(bound))
-                    holds = function(leaf.value, limit.value)
-                    yield make.apply(function, (leaf, limit), holds)
-
-    def _stride_conditions(self, translate: Translator) -> Iterator[Expression]:
-        make, lifting = self.lifting.make, self.lifting
-        for item in self.recorder.inputs:
-            if item.node not in self.dims or item.placeholder is None:
-                continue
-            fake = self.values[item.placeholder]
-            strides = [
-                Literal(s) if isinstance(s, int) else translate(s.node.expr)
-                for s in fake.stride()
-            ]
-            expected = make.apply(pack, strides, tuple(s.value for s in strides))
-            leaf = lifting.strides_leaf(item.node)
-            same = tuple(leaf.value) == expected.value
-            yield make.apply(operator.eq, (leaf, expected), same)
+    def _leaves(self) -> Iterator[Leaf]:
+        """Yield the leaves that matter: none of branches that were given up."""
+        demanded = {*self.lifting.demanded(), *self.recorder.scalars.values()}
+        needed = set(topological(demanded))
+        for leaf in self.lifting.make.leaves():
+            source = leaf.source
+            known = not isinstance(source, SizeSource) or isinstance(source.of, Node)
+            if known or source.of in self.values:
+                yield leaf
+            elif leaf in needed:
+                raise NotSymbolicError(f"a size of {source.of} in a branch")
 
 
 def _hint(size: Any) -> int:

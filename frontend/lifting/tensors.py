@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import torch
@@ -55,6 +56,10 @@ class LiftedTensors(TensorMap):
             if node.target in _CUTS:
                 self.rows[id(result)] = node
         return super().register(node, result)
+
+    def forget(self, nodes: Iterable[fx.Node]) -> None:
+        """See `TensorMap.forget`; the tensors are still compared with others."""
+        self.hide(nodes)
 
     def part(self, value: Any, value_only: bool) -> Any:
         """Return an argument as the graph holds it.

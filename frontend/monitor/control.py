@@ -17,9 +17,11 @@ class Control(Protocol):
 
     Attributes:
         scopes: What is open now, empty most of the time.
+        unguarded: Frame and jump of a branch that the run is in and no record tells.
     """
 
     scopes: list[Any]
+    unguarded: tuple[Observer, Row] | None
 
     def arrive(self, observer: Observer, row: Row) -> None:
         """Take note of the next instruction, when a scope is open."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from magweld.frontend.monitor.code_table import Row
 
 if TYPE_CHECKING:
+    from magweld.frontend.monitor.control import Control
     from magweld.frontend.monitor.observer import Observer
 
 Rows = list[Row | None]
@@ -152,3 +154,22 @@ class SessionHooks:
     rows: Callable[[CodeType, Rows], Rows] = _same_rows
     is_read: Callable[[CodeType, int, int], bool] = _may_be_read
     split: Callable[[Observer, Row, list[Any]], None] = _no_split
+
+
+def sites_of(active: Sequence[Observer], control: Control | None) -> tuple[Site, ...]:
+    """Return where a recording ends: the observed frames from the outermost.
+
+    Args:
+        active: Their observers.
+        control: What follows the branches of the run. A branch that nothing guards is
+            where the recording ends, however far the run has come in it.
+    """
+    jump = control.unguarded if control is not None else None
+    found: list[Site] = []
+    for observer, follower in zip_longest(active, active[1:]):
+        if jump is not None and jump[0] is observer:
+            return (*found, Site(observer.code, jump[1].offset, False))
+        if observer.previous is not None:
+            linked = follower is not None and observer.links_to(follower)
+            found.append(Site(observer.code, observer.previous.offset, linked))
+    return tuple(found)

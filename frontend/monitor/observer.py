@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from inspect import CO_GENERATOR
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from magweld.frontend.monitor.session import Session
 
 After = Callable[["Observer", list[Any]], None]
+# Slots, -1 on the stack, and what they hold after one way and after another.
+Held = Sequence[tuple[int, Any, Any]]
 
 
 class Observer:
@@ -148,6 +150,24 @@ class Observer:
     def lifted_operand(self, position: int) -> Any:
         """Return the same for a position of the value stack."""
         return None
+
+    def beside(self, frame: FrameType, rows: list[Row | None]) -> Observer:
+        """Return what observes a frame that goes on where this one is."""
+        return Observer(self.session, frame, rows)
+
+    def noted(self, row: Row) -> Any:
+        """Return what is noted of numbers before an instruction, None if nothing is."""
+        return None
+
+    def meet(self, row: Row, other: Any, values: Held, returns: bool = False) -> None:
+        """Take note that another way may have led to an instruction.
+
+        Args:
+            row: The instruction.
+            other: What was noted at the end of the other way.
+            values: What matters.
+            returns: Whether only what the instruction returns matters.
+        """
 
     def resume(self, offset: int) -> None:
         """Take note that a suspended frame goes on at its RESUME instruction."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
@@ -27,6 +27,7 @@ from magweld.frontend.monitor.hooks import (
     Rows,
     SessionHooks,
     Site,
+    sites_of,
 )
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.monitor.roots import begin_call, begin_rest
@@ -129,21 +130,21 @@ class Session:
             if self.control is not None:
                 self.control.stopping(str(stop))
             self.stopped = Break(stop.refusal, stop.detail, str(self.where() or ""))
-            self.trail = tuple(self._sites())
+            self.trail = sites_of(self._active, self.control)
             self.release()
 
     def split(
         self, observer: Observer, row: Row, stack: list[Any], stop: StopRecordingError
     ) -> None:
         """End the recording before an instruction."""
-        within = self.control is not None and self.control.scopes
+        within = self.control and (self.control.scopes or self.control.unguarded)
         if self.stopped is not None or within or stop.refusal.id not in SPLITTING:
             self.stop(stop)
             return
         if self.control is not None:
             self.control.stopping(str(stop))
         self.stopped = Break(stop.refusal, stop.detail, str(self.where() or ""))
-        self.trail = tuple(self._sites())
+        self.trail = sites_of(self._active, self.control)
         try:
             self.hooks.split(observer, row, stack)
         finally:
@@ -164,13 +165,6 @@ class Session:
         """Do the same at the end of a run, also with its operators and tensors."""
         self.release()
         self.operators = NoOperators()
-
-    def _sites(self) -> Iterator[Site]:
-        followers = [*self._active[1:], None]
-        for observer, follower in zip(self._active, followers, strict=True):
-            if observer.previous is not None:
-                linked = follower is not None and observer.links_to(follower)
-                yield Site(observer.code, observer.previous.offset, linked)
 
     def where(self) -> Where | None:
         """Return the user's instruction that is running."""

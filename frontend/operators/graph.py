@@ -10,6 +10,8 @@ from typing import Any, Final
 import torch
 from torch import fx
 
+from magweld.frontend.control.operators import all_nodes
+from magweld.frontend.control.pieces import without_numbers
 from magweld.frontend.control.unroll import has_loops, iterations_in, unroll
 from magweld.frontend.lifting.expressions import Expression, Literal
 from magweld.frontend.operators.autocast import switches_autocast
@@ -96,6 +98,8 @@ def build_graph(
     graph.output(tuple(mapping[node] for node in outputs))
     graph.lint()
     module = _without_fixed_loops(fx.GraphModule({}, graph))
+    module = without_numbers(module)
+    _forget_origins(module)
     return OperatorGraph(
         module,
         inputs,
@@ -107,6 +111,13 @@ def build_graph(
         repeatable=not recorder.written and not recorder.tensors.draws,
         examples=tuple(item.node.obj for item in inputs),
     )
+
+
+def _forget_origins(module: fx.GraphModule) -> None:
+    """Let go of the recorded graph."""
+    for node in all_nodes(module):
+        for name in ("origin", "starts", "stands", "ways"):
+            node.meta.pop(name, None)
 
 
 def _without_fixed_loops(module: fx.GraphModule) -> fx.GraphModule:

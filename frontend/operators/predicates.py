@@ -32,6 +32,8 @@ class Predicate:
         where: The user's file:line of the read.
         name: The torch call that made the value.
         copies: Whether it works on copies, of tensors that the run has written.
+        needed: Operators of the recorded graph that have made the value.
+        numbers: Lifted numbers among what they take; they are as they were.
     """
 
     module: fx.GraphModule
@@ -40,6 +42,8 @@ class Predicate:
     where: str
     name: str
     copies: bool = False
+    needed: frozenset[fx.Node] = frozenset()
+    numbers: tuple[fx.Node, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -122,8 +126,16 @@ def build_predicate(
     copy.output(mapping[read])
     where = read.meta.get("where", "")
     module = fx.GraphModule({}, copy)
-    name, copies = str(read.target), bool(copied)
-    return Predicate(module, tuple(placeholders), value, where, name, copies)
+    return Predicate(
+        module,
+        tuple(placeholders),
+        value,
+        where,
+        name=str(read.target),
+        copies=bool(copied),
+        needed=frozenset(needed),
+        numbers=tuple(numbers),
+    )
 
 
 def _has_effect(node: fx.Node) -> bool:

@@ -292,8 +292,7 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
             return
         if predicate is None:
             raise StopRecordingError(refusal, self.last)
-        if predicate.placeholders:
-            self.predicates.append(predicate)
+        self.rely_on(predicate)
         adopt_deep(session, result)
 
 

@@ -49,6 +49,11 @@ class Recording:
         """Storages that were there before the run and were written."""
         return self.tensors.written
 
+    def rely_on(self, predicate: Predicate) -> None:
+        """Take note that the run depends on a value of a tensor."""
+        if predicate.placeholders:
+            self.predicates.append(predicate)
+
     def output_node(self, obj: Any) -> fx.Node | None:
         """Return the node of a tensor that the run made, None for anything else."""
         node = self.tensors.find(obj)

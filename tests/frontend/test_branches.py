@@ -431,6 +431,26 @@ def test_state_that_both_ways_write(twins):
         assert pair.step(x * scale) in ("tensor-value", "eager")
 
 
+def test_no_record_ends_in_a_way_that_nothing_guards():
+    class Model:
+        flag = False
+
+        def step(self, x):
+            h = deep(x)
+            if h.sum() > 0:
+                self.flag = True
+                return h
+            return -h
+
+    traced = trace(Model().step, backend="eager")
+    x = torch.tensor([1.0, 2.0])
+    for scale in (1.0, -1.0, 2.0, -2.0, 1.0, -1.0):
+        expected = Model().step(x * scale)
+        assert torch.equal(traced(x * scale), expected), traced.explain()
+    # Each way is a part of its own, behind the test.
+    assert traced.stats()["hits"] > 0
+
+
 def test_python_values_that_differ(checker):
     def program(x):
         h = deep(x)

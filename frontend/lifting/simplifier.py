@@ -1,0 +1,68 @@
+"""Owns the final form of expressions: pinned ones are literals, leaves are replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from magweld.frontend.lifting.expressions import (
+    Expression,
+    Leaf,
+    Literal,
+    Operation,
+    topological,
+)
+from magweld.frontend.lifting.sources import (
+    ArgumentSource,
+    EdgeSource,
+    InductionSource,
+)
+
+if TYPE_CHECKING:
+    from magweld.frontend.lifting.state import Lifting
+
+Resolve = Callable[[Leaf], Expression]
+
+
+class Simplifier:
+    """Rewrites expressions: pinned ones are literals, leaves are replaced."""
+
+    def __init__(self, lifting: Lifting, resolve: Resolve) -> None:
+        self._lifting = lifting
+        self._resolve = resolve
+        self._known: dict[Expression, Expression] = {}
+
+    def __call__(self, expression: Expression) -> Expression:
+        """Return the simplified form of an expression."""
+        if isinstance(expression, Literal):
+            return expression
+        for part in topological([expression]):
+            if part not in self._known:
+                self._known[part] = self._simplify(part)
+        return self._known[expression]
+
+    def subject(self, expression: Expression) -> Expression:
+        """Return the form of a pinned expression, whose pin may not be assumed.
+
+        A pinned argument or read of state comes back as a literal: it is guarded like
+        any other.
+        """
+        self(expression)
+        if isinstance(expression, Operation):
+            return self._rebuild(expression)
+        assert isinstance(expression, Leaf), "literals are not pinned"
+        kinds = (ArgumentSource, EdgeSource, InductionSource)
+        if isinstance(expression.source, kinds):
+            return Literal(expression.value)
+        return self._resolve(expression)
+
+    def _simplify(self, part: Leaf | Operation) -> Expression:
+        if part in self._lifting.pinned:
+            return Literal(part.value)
+        if isinstance(part, Leaf):
+            return self._resolve(part)
+        return self._rebuild(part)
+
+    def _rebuild(self, part: Operation) -> Expression:
+        operands = [self._known.get(operand, operand) for operand in part.operands]
+        return self._lifting.make.apply(part.function, operands, part.value)
