@@ -319,7 +319,7 @@ def lifted(derived, n, m):
 def check_lifting():
     """Expressions of lifted numbers give what the program gives for other numbers."""
     from magweld.frontend.lifting.session import LiftingSession
-    from magweld.frontend.lifting.state import topological
+    from magweld.frontend.lifting.expressions import topological
     from magweld.frontend.monitor.events import event_source
     from magweld.frontend.state.nodes import Kind
 
