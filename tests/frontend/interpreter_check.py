@@ -318,8 +318,8 @@ def lifted(derived, n, m):
 
 def check_lifting():
     """Expressions of lifted numbers give what the program gives for other numbers."""
-    from magweld.frontend.lifting.session import LiftingSession
     from magweld.frontend.lifting.expressions import topological
+    from magweld.frontend.lifting.session import LiftingSession
     from magweld.frontend.monitor.events import event_source
     from magweld.frontend.state.nodes import Kind
 
