@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from magweld.bindings import ir
-from magweld.dialects.tile_graph.attributes import DeviceAttr, LevelAttr
-from magweld.targets.device import Device, Level, LevelKind
+from magweld.dialects.tile_graph.attributes import (
+    DeviceAttr,
+    InstructionAttr,
+    LevelAttr,
+    PeakAttr,
+)
+from magweld.targets.device import Device, Instruction, Level, LevelKind, Peak
 
 
 def device_attribute(device: Device) -> DeviceAttr:
@@ -20,6 +25,8 @@ def device_attribute(device: Device) -> DeviceAttr:
         _integer(device.warp),
         _integer(device.vector_bits),
         ir.FloatAttr.get_f64(device.peak_gflops),
+        ir.ArrayAttr.get([_peak_attribute(peak) for peak in device.peaks]),
+        ir.ArrayAttr.get([_instruction_attribute(i) for i in device.instructions]),
     )
 
 
@@ -38,6 +45,13 @@ def device_from_attribute(attribute: DeviceAttr) -> Device:
                 f"expected level '{level.name}' to have index {index}, "
                 f"got {level.index}"
             )
+    for name, parts, kind in (
+        ("peak", attribute.peaks, PeakAttr),
+        ("instruction", attribute.instructions, InstructionAttr),
+    ):
+        for index, part in enumerate(parts):
+            if not isinstance(part, kind):
+                raise ValueError(f"expected {name} #{index} of the device, got {part}")
     return Device(
         name=attribute.name,
         levels=tuple(_level(level) for level in attribute.levels),
@@ -46,6 +60,8 @@ def device_from_attribute(attribute: DeviceAttr) -> Device:
         warp=attribute.warp,
         vector_bits=attribute.vector_bits,
         peak_gflops=attribute.peak_gflops,
+        peaks=tuple(Peak(peak.dtype, peak.gflops) for peak in attribute.peaks),
+        instructions=tuple(_instruction(i) for i in attribute.instructions),
     )
 
 
@@ -63,6 +79,18 @@ def _level(attribute: LevelAttr) -> Level:
         transaction=attribute.transaction,
         units=attribute.units,
         kind=LevelKind(attribute.kind),
+        write_bandwidth=attribute.write_bandwidth or None,
+        write_transaction=attribute.write_transaction or None,
+    )
+
+
+def _instruction(attribute: InstructionAttr) -> Instruction:
+    return Instruction(
+        name=attribute.name,
+        shape=attribute.shape,
+        operand=attribute.operand,
+        accumulator=attribute.accumulator,
+        gflops=attribute.gflops,
     )
 
 
@@ -75,6 +103,24 @@ def _level_attribute(index: int, level: Level) -> LevelAttr:
         _integer(level.transaction),
         _integer(level.units),
         ir.StringAttr.get(level.kind),
+        ir.FloatAttr.get_f64(level.write_bandwidth or 0.0),
+        _integer(level.write_transaction or 0),
+    )
+
+
+def _peak_attribute(peak: Peak) -> PeakAttr:
+    return PeakAttr.get(
+        ir.StringAttr.get(peak.dtype), ir.FloatAttr.get_f64(peak.gflops)
+    )
+
+
+def _instruction_attribute(instruction: Instruction) -> InstructionAttr:
+    return InstructionAttr.get(
+        ir.StringAttr.get(instruction.name),
+        ir.ArrayAttr.get([_integer(size) for size in instruction.shape]),
+        ir.StringAttr.get(instruction.operand),
+        ir.StringAttr.get(instruction.accumulator),
+        ir.FloatAttr.get_f64(instruction.gflops),
     )
 
 

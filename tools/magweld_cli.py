@@ -16,14 +16,21 @@ _INPUTS = "one for each input: 1x3x224x224xf32, 8x128xi64, f32, ..."
 
 
 def _devices(parser: argparse.ArgumentParser) -> None:
-    """Show the known devices and their memory levels."""
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    """Show devices: memory levels, arithmetic and where each number comes from."""
+    names = "a100, cpu, v100+host, FILE#NAME, ...; all known ones if none is given"
+    parser.add_argument("names", nargs="*", metavar="NAME", help=names)
+    parser.add_argument("--file", help="TOML file whose devices NAME are")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument("--toml", action="store_true", help="print a device file")
+    measure = "measure this machine and keep the numbers for all later plans"
+    form.add_argument("--measure", action="store_true", help=measure)
 
 
 def _compile(parser: argparse.ArgumentParser) -> None:
     """Compile a model ahead of time into a file."""
     _add_model(parser)
-    parser.add_argument("--target", default="cpu", help="cpu, nvvm:sm_80, ...")
+    parser.add_argument("--target", default="cpu", help="cpu, nvvm:sm_80[@DEVICE], ...")
     parser.add_argument("-o", dest="output", required=True, help="file to write")
 
 

@@ -2,7 +2,9 @@
 
 from magweld.dialects.tile_graph.attributes import (
     DeviceAttr,
+    InstructionAttr,
     LevelAttr,
+    PeakAttr,
     TileAttr,
     tile_attribute,
 )
@@ -37,8 +39,10 @@ __all__ = [
     "MOST_RESULTS",
     "ConnectOp",
     "DeviceAttr",
+    "InstructionAttr",
     "LevelAttr",
     "OperatorOp",
+    "PeakAttr",
     "SubgraphOp",
     "TileAttr",
     "TileGraphDialect",

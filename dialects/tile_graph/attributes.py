@@ -50,7 +50,9 @@ class _Reader:
 
 
 class LevelAttr(_PlainAttribute, name="level"):
-    """One memory level: `#tile_graph.level<"l2", 2, 1048576, 160.0, 64, 2, "cache">`.
+    """One memory level.
+
+    `#tile_graph.level<"l2", 2, 1048576, 160.0, 64, 2, "cache", 80.0, 64>`
 
     Attributes:
         name: Unique in its device.
@@ -60,6 +62,8 @@ class LevelAttr(_PlainAttribute, name="level"):
         transaction: Bytes that the smallest transfer moves.
         units: How many separate memories of this level there are.
         kind: "explicit" or "cache".
+        write_bandwidth: GB/s of writes; 0 if as that of reads.
+        write_transaction: Bytes of the smallest write; 0 if as that of reads.
     """
 
     name: ir.StringAttr
@@ -69,13 +73,47 @@ class LevelAttr(_PlainAttribute, name="level"):
     transaction: ir.IntegerAttr
     units: ir.IntegerAttr
     kind: ir.StringAttr
+    write_bandwidth: ir.FloatAttr
+    write_transaction: ir.IntegerAttr
+
+
+class PeakAttr(_PlainAttribute, name="peak"):
+    """Most arithmetic on one element type: `#tile_graph.peak<"f64", 7800.0>`.
+
+    Attributes:
+        dtype: Element type.
+        gflops: 1e9 operations per second of all units together.
+    """
+
+    dtype: ir.StringAttr
+    gflops: ir.FloatAttr
+
+
+class InstructionAttr(_PlainAttribute, name="instruction"):
+    """A matrix instruction.
+
+    `#tile_graph.instruction<"mma.m8n8k4", [8, 8, 4], "f16", "f32", 125000.0>`
+
+    Attributes:
+        name: Unique in its device.
+        shape: Rows, columns and reduction.
+        operand: Element type of the factors.
+        accumulator: Element type of the result.
+        gflops: 1e9 operations per second of all units together.
+    """
+
+    name: ir.StringAttr
+    shape: ir.ArrayAttr
+    operand: ir.StringAttr
+    accumulator: ir.StringAttr
+    gflops: ir.FloatAttr
 
 
 class DeviceAttr(_PlainAttribute, name="device"):
     """A processor with its memory levels.
 
     `#tile_graph.device<"a100", [#tile_graph.level<...>, ...], 108, 1024, 32, 128,
-    19500.0>`
+    19500.0, [#tile_graph.peak<...>, ...], [#tile_graph.instruction<...>, ...]>`
 
     Attributes:
         name: Name of the device.
@@ -85,6 +123,8 @@ class DeviceAttr(_PlainAttribute, name="device"):
         warp: Threads that execute in lockstep.
         vector_bits: Width of the widest load of one thread.
         peak_gflops: 1e9 f32 operations per second of all units together.
+        peaks: Tuple of `PeakAttr`, those of other element types.
+        instructions: Tuple of `InstructionAttr`.
     """
 
     name: ir.StringAttr
@@ -94,6 +134,8 @@ class DeviceAttr(_PlainAttribute, name="device"):
     warp: ir.IntegerAttr
     vector_bits: ir.IntegerAttr
     peak_gflops: ir.FloatAttr
+    peaks: ir.ArrayAttr
+    instructions: ir.ArrayAttr
 
 
 class TileAttr(_PlainAttribute, name="tile"):

@@ -135,13 +135,15 @@ def _sizes(box: tuple[Interval, ...]) -> tuple[int, ...]:
 def cost(group: Group, tiles: Tiles, device: Device, level: Level, step: int) -> Cost:
     """Return the predicted cost of running `group` with its reuse tiles in `level`."""
     inner = device.levels.index(level)
-    per_level = [
-        _crossing_bytes(group, tiles, device, outer, inner) for outer in range(inner)
+    reads = [_bytes_read(group, tiles, device, outer, inner) for outer in range(inner)]
+    writes = [
+        _bytes_written(group, tiles, device, outer, inner) for outer in range(inner)
     ]
     workers = max(1, level.units)
     waves = -(-tiles.grid // workers) * workers / tiles.grid
+    # Reuse tiles are written once and read at least once.
     reuse = sum(
-        2 * math.prod(node.tile_of(box)) * node.writes[0].element_bytes * tiles.grid
+        math.prod(node.tile_of(box)) * node.writes[0].element_bytes * tiles.grid
         for position, (node, box) in enumerate(
             zip(group.nodes[:-1], tiles.boxes[:-1], strict=True)
         )
@@ -152,11 +154,11 @@ def cost(group: Group, tiles: Tiles, device: Device, level: Level, step: int) ->
         for position, node in enumerate(group.nodes)
     )
     times = [
-        moved / (device.levels[outer].bandwidth * 1e9)
-        for outer, moved in enumerate(per_level)
+        source.transfer_seconds(read, written)
+        for source, read, written in zip(device.levels, reads, writes, strict=False)
     ]
     # Bandwidths are of all units together: idle ones in the last wave are lost.
-    times.append((per_level[-1] + reuse) * waves / (level.bandwidth * 1e9))
+    times.append(level.transfer_seconds(reads[-1] + reuse, writes[-1] + reuse) * waves)
     times.append(flops * waves / (device.peak_gflops * 1e9))
     slowest = max(times)
     seconds = (
@@ -167,23 +169,22 @@ def cost(group: Group, tiles: Tiles, device: Device, level: Level, step: int) ->
     )
     return Cost(
         footprint=footprint_bytes(group, tiles, level, step),
-        traffic=per_level[0],
-        tile_traffic=per_level[-1],
+        traffic=reads[0] + writes[0],
+        tile_traffic=reads[-1] + writes[-1],
         seconds=seconds,
     )
 
 
-def _crossing_bytes(
+def _bytes_read(
     group: Group, tiles: Tiles, device: Device, outer: int, inner: int
 ) -> int:
-    """Bytes that cross from level `outer` towards the tiles, reads and writes."""
+    """Bytes that cross from level `outer` towards the tiles.
+
+    A level between, cache or explicit, is filled once with a tensor that it can hold.
+    """
     source = device.levels[outer]
-    caches = [
-        lvl.capacity
-        for lvl in device.levels[outer + 1 : inner]
-        if lvl.kind is LevelKind.CACHE and lvl.capacity
-    ]
-    resident = max(caches, default=0) * RESIDENT_FRACTION
+    between = [lvl.capacity for lvl in device.levels[outer + 1 : inner] if lvl.capacity]
+    resident = max(between, default=0) * RESIDENT_FRACTION
     regions: dict[tuple[int, tuple[Interval, ...]], tuple[Access, int]] = {}
     for position, read, tensor in external_reads(group):
         box = read.box(tiles.boxes[position])
@@ -195,4 +196,29 @@ def _crossing_bytes(
     for read, streamed in regions.values():
         once = read.total_bytes <= resident
         total += min(streamed, read.total_bytes) if once else streamed
-    return total + sum(w.total_bytes for w in group.stored)
+    return total
+
+
+def _bytes_written(
+    group: Group, tiles: Tiles, device: Device, outer: int, inner: int
+) -> int:
+    """Bytes of results that go from the tiles to level `outer`.
+
+    They come in whole transactions, unless a cache on the way merges neighbours.
+    """
+    way = device.levels[outer + 1 : inner + 1]
+    if any(level.kind is LevelKind.CACHE for level in way):
+        return sum(write.total_bytes for write in group.stored)
+    smallest = device.levels[outer].to_write
+    last = len(group.nodes) - 1
+    writers = [last] * len(group.root.writes) + [node for node, _ in group.outputs]
+    return sum(
+        tiles.grid
+        * transaction_bytes(
+            _sizes(write.box(tiles.boxes[writer])),
+            write.shape,
+            write.element_bytes,
+            smallest,
+        )
+        for writer, write in zip(writers, group.stored, strict=True)
+    )

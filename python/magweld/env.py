@@ -97,6 +97,10 @@ def _path(text: str) -> Path:
     return Path(text).expanduser()
 
 
+def _paths(text: str) -> tuple[Path, ...]:
+    return tuple(_path(part) for part in text.split(os.pathsep) if part)
+
+
 CACHE: Variable[bool] = Variable(
     "MAGWELD_CACHE",
     "0 or 1",
@@ -143,6 +147,15 @@ DEBUG: Variable[int] = Variable(
     lambda: 0,
 )
 
+DEVICES: Variable[tuple[Path, ...]] = Variable(
+    "MAGWELD_DEVICES",
+    "files, separated as in `PATH`",
+    "unset",
+    "TOML files whose devices are known by name; docs/devices.md has their form.",
+    _paths,
+    tuple,
+)
+
 DUMP_DIR: Variable[Path | None] = Variable(
     "MAGWELD_DUMP_DIR",
     "a directory",
@@ -167,6 +180,7 @@ VARIABLES: tuple[Variable[object], ...] = (
     CACHE_MAX_BYTES,
     CHECK,
     DEBUG,
+    DEVICES,
     DUMP_DIR,
     WORKERS,
 )

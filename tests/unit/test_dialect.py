@@ -76,7 +76,7 @@ def test_tiles_keep_their_sizes() -> None:
         assert tile_attribute([]).sizes == ()
 
 
-@pytest.mark.parametrize("name", ["cpu", *device_names()])
+@pytest.mark.parametrize("name", ["cpu", *device_names(), "v100+host"])
 def test_devices_survive_the_way_through_text(name: str) -> None:
     expected = device(name)
     with make_context():
@@ -234,7 +234,7 @@ def test_the_irdl_export_defines_every_op_and_attribute() -> None:
         assert not context.is_dialect_loaded("tile_graph")
     assert defined == {
         *("connect", "operator", "subgraph"),
-        *("device", "level", "tile"),
+        *("device", "instruction", "level", "peak", "tile"),
     }
 
 

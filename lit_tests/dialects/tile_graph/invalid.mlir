@@ -25,7 +25,7 @@ func.func @f(%x: tensor<8xf32>)
 
 // a device: at least one level
 
-#device = #tile_graph.device<"toy", [], 2, 1, 1, 256, 100.0>
+#device = #tile_graph.device<"toy", [], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -38,7 +38,7 @@ func.func @f(%x: tensor<8xf32>)
 
 // a device: levels that are levels
 
-#device = #tile_graph.device<"toy", [7], 2, 1, 1, 256, 100.0>
+#device = #tile_graph.device<"toy", [7], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -52,8 +52,8 @@ func.func @f(%x: tensor<8xf32>)
 // a device: levels in order
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 1, 0, 25.0, 64, 1, "explicit">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 1, 0, 25.0, 64, 1, "explicit", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -67,9 +67,9 @@ func.func @f(%x: tensor<8xf32>)
 // a device: levels of different names
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"dram", 1, 0, 25.0, 64, 1, "explicit">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"dram", 1, 0, 25.0, 64, 1, "explicit", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -83,8 +83,8 @@ func.func @f(%x: tensor<8xf32>)
 // a device: kinds of levels
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "big">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "big", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -98,8 +98,8 @@ func.func @f(%x: tensor<8xf32>)
 // a device: numbers that a memory can have
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 0.0, 64, 1, "explicit">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 0.0, 64, 1, "explicit", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -113,8 +113,8 @@ func.func @f(%x: tensor<8xf32>)
 // a device: numbers that a processor can have
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">
-], 0, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>
+], 0, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -125,13 +125,45 @@ func.func @f(%x: tensor<8xf32>)
 
 // -----
 
+// a device: its peaks
+
+#device = #tile_graph.device<"toy", [
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [7], []>
+
+func.func @f(%x: tensor<8xf32>)
+    attributes {tile_graph.device = #device} {
+  // expected-error @below {{'tile_graph.connect' op expected a possible device around it: expected peak #0 of the device, got 7}}
+  %1 = "tile_graph.connect"(%x) {level = "dram"} : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// a device: shapes of instructions
+
+#device = #tile_graph.device<"toy", [
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], [
+  #tile_graph.instruction<"mma", [16, 8], "f16", "f32", 800.0>
+]>
+
+func.func @f(%x: tensor<8xf32>)
+    attributes {tile_graph.device = #device} {
+  // expected-error @below {{'tile_graph.connect' op expected a possible device around it: expected shape of instruction 'mma' to be three positive sizes, got [16, 8]}}
+  %1 = "tile_graph.connect"(%x) {level = "dram"} : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
 // operator: its name
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -150,10 +182,10 @@ func.func @f(%x: tensor<8xf32>)
 // operator: a name that is a string
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -172,10 +204,10 @@ func.func @f(%x: tensor<8xf32>)
 // operator: a region
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -189,10 +221,10 @@ func.func @f(%x: tensor<8xf32>)
 // operator: no operands
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -207,10 +239,10 @@ func.func @f(%x: tensor<8xf32>)
 // operator: no more than two results
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -225,10 +257,10 @@ func.func @f(%x: tensor<8xf32>)
 // operator: directly in a function or subgraph
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -250,10 +282,10 @@ func.func @f(%x: tensor<8xf32>)
 // operator: one block
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -268,10 +300,10 @@ func.func @f(%x: tensor<8xf32>)
 // operator: a block without arguments
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -291,10 +323,10 @@ func.func @f(%x: tensor<8xf32>)
 // operator: a yield
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -310,10 +342,10 @@ func.func @f(%x: tensor<8xf32>)
 // operator: as many values as results
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -332,10 +364,10 @@ func.func @f(%x: tensor<8xf32>)
 // operator: values of the types of the results
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -354,10 +386,10 @@ func.func @f(%x: tensor<8xf32>)
 // operator: only operations on tensors
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -374,10 +406,10 @@ func.func @f(%x: tensor<8xf32>)
 // operator: a root
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -394,10 +426,10 @@ func.func @f(%x: tensor<8xf32>)
 // operator: one root
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -418,10 +450,10 @@ func.func @f(%x: tensor<8xf32>)
 // operator: one pad where a pad is the root
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -446,10 +478,10 @@ func.func @f(%x: tensor<8xf32>)
 // operator: edges are connects
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -474,10 +506,10 @@ func.func @f(%x: tensor<8xf32>)
 // operator: an implementation that exists
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -496,10 +528,10 @@ func.func @f(%x: tensor<8xf32>)
 // operator: a tile that is one
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -518,10 +550,10 @@ func.func @f(%x: tensor<8xf32>)
 // operator: a tile of its rank
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -540,10 +572,10 @@ func.func @f(%x: tensor<8xf32>)
 // operator: a tile of positive sizes
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -562,10 +594,10 @@ func.func @f(%x: tensor<8xf32>)
 // connect: its level
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -579,10 +611,10 @@ func.func @f(%x: tensor<8xf32>)
 // connect: a level of the device
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -596,10 +628,10 @@ func.func @f(%x: tensor<8xf32>)
 // connect: directly in a function or subgraph
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -616,10 +648,10 @@ func.func @f(%x: tensor<8xf32>)
 // connect: one operand
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -633,10 +665,10 @@ func.func @f(%x: tensor<8xf32>)
 // connect: a tensor
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -651,10 +683,10 @@ func.func @f(%x: tensor<8xf32>)
 // connect: a result of the type of its operand
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -668,10 +700,10 @@ func.func @f(%x: tensor<8xf32>)
 // connect: a value that operators make
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -686,10 +718,10 @@ func.func @f(%x: tensor<8xf32>)
 // connect: one reader
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>) -> tensor<8xf32>
     attributes {tile_graph.device = #device} {
@@ -709,10 +741,10 @@ func.func @f(%x: tensor<8xf32>) -> tensor<8xf32>
 // connect: no level outside of its subgraph's
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -741,10 +773,10 @@ func.func @f(%x: tensor<8xf32>)
 // subgraph: its name
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -766,10 +798,10 @@ func.func @f(%x: tensor<8xf32>)
 // subgraph: its level
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -791,10 +823,10 @@ func.func @f(%x: tensor<8xf32>)
 // subgraph: a level of the device
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -816,10 +848,10 @@ func.func @f(%x: tensor<8xf32>)
 // subgraph: directly in a function
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -844,10 +876,10 @@ func.func @f(%x: tensor<8xf32>)
 // subgraph: only operators, connects and views
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -864,10 +896,10 @@ func.func @f(%x: tensor<8xf32>)
 // subgraph: an operator
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -883,10 +915,10 @@ func.func @f(%x: tensor<8xf32>)
 // subgraph: an implementation that exists
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -908,10 +940,10 @@ func.func @f(%x: tensor<8xf32>)
 // subgraph: a tile of the rank of its last operator
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -933,10 +965,10 @@ func.func @f(%x: tensor<8xf32>)
 // subgraph: a tile of positive sizes
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -958,10 +990,10 @@ func.func @f(%x: tensor<8xf32>)
 // subgraph: a tile that divides
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -983,10 +1015,10 @@ func.func @f(%x: tensor<8xf32>)
 // subgraph: what its last operator makes comes first
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -1015,10 +1047,10 @@ func.func @f(%x: tensor<8xf32>)
 // subgraph: results are of its operators, each once
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -1040,10 +1072,10 @@ func.func @f(%x: tensor<8xf32>)
 // subgraph: a tile of parallel dimensions only
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -1077,10 +1109,10 @@ func.func @f(%x: tensor<8xf32>)
 // subgraph: numbers that are integers
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -1102,10 +1134,10 @@ func.func @f(%x: tensor<8xf32>)
 // subgraph: traffic that is not negative
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -1127,10 +1159,10 @@ func.func @f(%x: tensor<8xf32>)
 // subgraph: a positive reduction step
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -1152,10 +1184,10 @@ func.func @f(%x: tensor<8xf32>)
 // subgraph: no more traffic than before
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
@@ -1177,10 +1209,10 @@ func.func @f(%x: tensor<8xf32>)
 // subgraph: a footprint that fits
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {

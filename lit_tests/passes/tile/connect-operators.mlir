@@ -5,19 +5,19 @@
 // RUN:   | filecheck %s --check-prefix=NONE
 
 #device = #tile_graph.device<"toy", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache">,
-  #tile_graph.level<"register", 2, 2048, 800.0, 32, 2, "explicit">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"register", 2, 2048, 800.0, 32, 2, "explicit", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 #staged = #tile_graph.device<"staged", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"shared", 1, 65536, 200.0, 64, 2, "explicit">,
-  #tile_graph.level<"register", 2, 2048, 800.0, 32, 2, "explicit">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"shared", 1, 65536, 200.0, 64, 2, "explicit", 0.0, 0>,
+  #tile_graph.level<"register", 2, 2048, 800.0, 32, 2, "explicit", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 #flat = #tile_graph.device<"flat", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"register", 1, 2048, 800.0, 32, 2, "explicit">
-], 2, 1, 1, 256, 100.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"register", 1, 2048, 800.0, 32, 2, "explicit", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 #all = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 #last = affine_map<(d0, d1) -> (d1)>
@@ -469,10 +469,10 @@ func.func @more_traffic(%x: tensor<1024x64xf32>, %w: tensor<64xf32>)
 // One number has one tile, which would compute all of the product on one of many units.
 
 #many = #tile_graph.device<"many", [
-  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit">,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 64, "cache">,
-  #tile_graph.level<"register", 2, 2048, 800.0, 32, 64, "explicit">
-], 64, 1, 1, 256, 10.0>
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 64, "cache", 0.0, 0>,
+  #tile_graph.level<"register", 2, 2048, 800.0, 32, 64, "explicit", 0.0, 0>
+], 64, 1, 1, 256, 10.0, [], []>
 
 // CHECK-LABEL: func.func @slower(
 // CHECK:         "tile_graph.connect"(%{{.+}}) {level = "dram", refused = "slower: {{[0-9.e-]+}} s together, {{[0-9.e-]+}} s apart"}

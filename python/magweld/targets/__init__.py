@@ -1,19 +1,32 @@
 """Devices and targets as data."""
 
 from magweld.targets.catalog import device_names
-from magweld.targets.device import Device, Level, LevelKind
+from magweld.targets.device import Device, Instruction, Level, LevelKind, Peak
 from magweld.targets.host import host_device
-from magweld.targets.target import Backend, Target, device, parse_target, target_names
+from magweld.targets.reading import DeviceEntry, read_devices
+from magweld.targets.target import (
+    Backend,
+    Target,
+    device,
+    device_entry,
+    parse_target,
+    target_names,
+)
 
 __all__ = [
     "Backend",
     "Device",
+    "DeviceEntry",
+    "Instruction",
     "Level",
     "LevelKind",
+    "Peak",
     "Target",
     "device",
+    "device_entry",
     "device_names",
     "host_device",
     "parse_target",
+    "read_devices",
     "target_names",
 ]

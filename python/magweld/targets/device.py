@@ -24,6 +24,8 @@ class Level:
         transaction: Bytes that the smallest transfer from this level moves.
         units: How many separate memories of this level the device has.
         kind: Explicitly placed, or a cache.
+        write_bandwidth: GB/s of writes to this level, None if as that of reads.
+        write_transaction: Bytes of the smallest write, None if as that of reads.
 
     Raises:
         ValueError: A number that no memory can have, or an empty name.
@@ -35,6 +37,8 @@ class Level:
     transaction: int
     units: int
     kind: LevelKind
+    write_bandwidth: float | None = None
+    write_transaction: int | None = None
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -43,6 +47,77 @@ class Level:
         _require(f"transaction of level '{self.name}'", self.transaction, least=1)
         _require(f"units of level '{self.name}'", self.units, least=1)
         _require_positive(f"bandwidth of level '{self.name}'", self.bandwidth)
+        _require(f"write_transaction of level '{self.name}'", self.to_write, least=1)
+        _require_positive(f"write_bandwidth of level '{self.name}'", self.write_rate)
+
+    @property
+    def write_rate(self) -> float:
+        """GB/s of writes to this level, all units together."""
+        rate = self.write_bandwidth
+        return self.bandwidth if rate is None else rate
+
+    @property
+    def to_write(self) -> int:
+        """Bytes that the smallest write to this level moves."""
+        size = self.write_transaction
+        return self.transaction if size is None else size
+
+    def transfer_seconds(self, read: int, written: int) -> float:
+        """Return how long bytes take to be read from and written to this level."""
+        return read / (self.bandwidth * 1e9) + written / (self.write_rate * 1e9)
+
+
+@dataclass(frozen=True)
+class Peak:
+    """Most arithmetic that a device does on one element type, without matrices.
+
+    Attributes:
+        dtype: Element type as in MLIR, e.g. "f64".
+        gflops: 1e9 operations per second of all units together, an FMA counts two.
+
+    Raises:
+        ValueError: An empty type or an impossible rate.
+    """
+
+    dtype: str
+    gflops: float
+
+    def __post_init__(self) -> None:
+        if not self.dtype:
+            raise ValueError("expected a peak to have a dtype")
+        _require_positive(f"gflops of peak '{self.dtype}'", self.gflops)
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """A matrix instruction: the fastest one for its types.
+
+    Attributes:
+        name: As the maker of the device spells it; unique in a device.
+        shape: Rows, columns and reduction of one instruction: (m, n, k).
+        operand: Element type of the factors.
+        accumulator: Element type of the result.
+        gflops: 1e9 operations per second of all units together, dense.
+
+    Raises:
+        ValueError: An empty text, or a number that no instruction can have.
+    """
+
+    name: str
+    shape: tuple[int, int, int]
+    operand: str
+    accumulator: str
+    gflops: float
+
+    def __post_init__(self) -> None:
+        if not (self.name and self.operand and self.accumulator):
+            raise ValueError("expected an instruction to have a name and two types")
+        if len(self.shape) != 3 or min(self.shape) < 1:
+            raise ValueError(
+                f"expected shape of instruction '{self.name}' to be three positive "
+                f"sizes, got {list(self.shape)}"
+            )
+        _require_positive(f"gflops of instruction '{self.name}'", self.gflops)
 
 
 @dataclass(frozen=True)
@@ -58,6 +133,8 @@ class Device:
         vector_bits: Width of the widest load of one thread.
         peak_gflops: 1e9 f32 operations per second of all units together, an FMA
             counted as two, without matrix instructions.
+        peaks: The same for other element types.
+        instructions: Matrix instructions.
 
     Raises:
         ValueError: Numbers that no device can have, or levels of the same name.
@@ -70,6 +147,8 @@ class Device:
     warp: int
     vector_bits: int
     peak_gflops: float
+    peaks: tuple[Peak, ...] = ()
+    instructions: tuple[Instruction, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -79,10 +158,9 @@ class Device:
         _require_positive(f"peak_gflops of device '{self.name}'", self.peak_gflops)
         if not self.levels:
             raise ValueError(f"expected device '{self.name}' to have a memory level")
-        names = self.level_names()
-        repeated = next((n for n in names if names.count(n) > 1), None)
-        if repeated is not None:
-            raise ValueError(f"expected distinct level names, got '{repeated}' twice")
+        _require_distinct("level names", self.level_names())
+        _require_distinct("dtypes of peaks", ("f32", *(p.dtype for p in self.peaks)))
+        _require_distinct("instructions", tuple(i.name for i in self.instructions))
 
     def level_names(self) -> tuple[str, ...]:
         """Return the names of the levels, outermost first."""
@@ -95,6 +173,19 @@ class Device:
             KeyError: The device has no such level.
         """
         return self.levels[self.level_index(name)]
+
+    def peak(self, dtype: str) -> float | None:
+        """Return the peak for an element type in GFLOP/s, None if it is not stated."""
+        stated = {"f32": self.peak_gflops, **{p.dtype: p.gflops for p in self.peaks}}
+        return stated.get(dtype)
+
+    def sharers(self, name: str) -> int:
+        """Return how many processing units share one memory of a level, rounded up.
+
+        Raises:
+            KeyError: The device has no such level.
+        """
+        return max(1, -(-self.units // self.level(name).units))
 
     def level_index(self, name: str) -> int:
         """Return how many levels lie outside of the named one.
@@ -111,6 +202,12 @@ class Device:
 def _require(what: str, value: int, *, least: int) -> None:
     if value < least:
         raise ValueError(f"expected {what} to be at least {least}, got {value}")
+
+
+def _require_distinct(what: str, names: tuple[str, ...]) -> None:
+    repeated = next((n for n in names if names.count(n) > 1), None)
+    if repeated is not None:
+        raise ValueError(f"expected distinct {what}, got '{repeated}' twice")
 
 
 def _require_positive(what: str, value: float) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,9 +11,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from magweld import env
+from magweld.diagnostics import UnsupportedError
 from magweld.targets.catalog import HOST, tables
 from magweld.targets.device import Device, Level, LevelKind
+from magweld.targets.reading import DeviceEntry, read_devices
 
+_LOG = logging.getLogger(__name__)
 _SYSTEM_CPU = Path("/sys/devices/system/cpu")
 _CPUINFO = Path("/proc/cpuinfo")
 # Widest first. Names are those of /proc/cpuinfo on x86-64 and AArch64.
@@ -28,14 +34,68 @@ class _Cache:
     instances: frozenset[str]
 
 
-@cache
 def host_device() -> Device:
-    """Return the machine that this process runs on.
+    """Return the machine that this process runs on; see `host_entry`."""
+    return host_entry().device
 
-    What the system does not tell comes from `devices.toml`. The description does
-    not change within a process; only CPUs this process may run on count.
+
+@cache
+def host_entry() -> DeviceEntry:
+    """Return the machine that this process runs on, with its sources.
+
+    Its numbers are those that `magweld devices --measure` has found here. Without
+    them they are what the system tells, and `devices.toml` tells the rest. The
+    description does not change within a process; only CPUs this process may run on
+    count.
     """
+    detected = detected_host()
+    found = _measured(measured_path(detected), detected)
+    return found or DeviceEntry(detected, sources=_detected_sources(detected))
+
+
+def detected_host() -> Device:
+    """Return the machine that this process runs on without what was measured."""
     return detect_host(_SYSTEM_CPU, _CPUINFO, _usable_cpus())
+
+
+def measured_path(detected: Device) -> Path:
+    """Return where the measured numbers of a machine are kept."""
+    models = [
+        line for line in _read(_CPUINFO).splitlines() if line.startswith("model name")
+    ]
+    facts = repr((detected, sorted(set(models))))
+    digest = hashlib.sha256(facts.encode()).hexdigest()[:16]
+    return env.CACHE_DIR.get() / "devices" / f"{HOST}-{digest}.toml"
+
+
+def _measured(path: Path, detected: Device) -> DeviceEntry | None:
+    if not path.exists():
+        return None
+    try:
+        entry = read_devices(path).get(HOST)
+    except UnsupportedError as error:
+        _LOG.warning("%s is not used: %s", path, error)
+        return None
+    if entry is None or entry.device.level_names() != detected.level_names():
+        _LOG.warning("%s is not used: it does not describe this machine", path)
+        return None
+    return entry
+
+
+def _detected_sources(detected: Device) -> dict[str, str]:
+    system, table = "told by the system", "default of devices.toml"
+    computed = "computed: bytes per clock of devices.toml x cores x clock"
+    sources = {
+        "units": system,
+        "vector_bits": system,
+        "peak_gflops": "computed: two vector FMAs per clock x cores x clock",
+    }
+    for level in detected.levels:
+        cached = level.kind is LevelKind.CACHE
+        sources[f"levels.{level.name}.capacity"] = system if cached else table
+        first = level is detected.levels[0]
+        sources[f"levels.{level.name}.bandwidth"] = table if first else computed
+    return sources
 
 
 def detect_host(

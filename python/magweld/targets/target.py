@@ -6,9 +6,19 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from magweld.diagnostics import UnsupportedError
-from magweld.targets.catalog import HOST, catalogued_device, device_of_target
+from magweld.targets.catalog import (
+    HOST,
+    WITH_HOST,
+    catalogued_entry,
+    device_of_target,
+    with_host_memory,
+)
 from magweld.targets.device import Device
-from magweld.targets.host import host_device
+from magweld.targets.host import host_device, host_entry
+from magweld.targets.reading import DeviceEntry
+
+# Stands between a target and the device that it is planned for.
+_FOR_DEVICE = "@"
 
 
 class Backend(StrEnum):
@@ -27,23 +37,38 @@ class Target:
         backend: Family of code generators.
         chip: Chip name as LLVM spells it, e.g. "sm_80"; "" for the host.
         device: Device that decisions are made for.
+        reference: Text that `device` takes for it.
     """
 
     backend: Backend
     chip: str
     device: Device
+    reference: str
 
     def __str__(self) -> str:
         return f"{self.backend}:{self.chip}" if self.chip else str(self.backend)
 
 
-def device(name: str) -> Device:
-    """Return a device by name; "cpu" is the host.
+def device(reference: str) -> Device:
+    """Return a device: "cpu" is the host, "a100" a name, "my.toml#mine" of a file.
+
+    `+host` at the end adds the memory of the machine around it as outermost level.
 
     Raises:
-        UnsupportedError: `unknown-device`.
+        UnsupportedError: `unknown-device`, `invalid-device-file`, `no-host-memory`.
     """
-    return host_device() if name == HOST else catalogued_device(name)
+    return device_entry(reference).device
+
+
+def device_entry(reference: str) -> DeviceEntry:
+    """Return a device with its sources; see `device`.
+
+    Raises:
+        UnsupportedError: `unknown-device`, `invalid-device-file`, `no-host-memory`.
+    """
+    base = reference.removesuffix(WITH_HOST)
+    entry = host_entry() if base == HOST else catalogued_entry(base)
+    return entry if base == reference else with_host_memory(entry)
 
 
 def target_names() -> tuple[str, ...]:
@@ -54,17 +79,21 @@ def target_names() -> tuple[str, ...]:
 def parse_target(text: str) -> Target:
     """Return the target for "cpu", "nvvm:sm_90a", "rocdl:gfx942", ...
 
+    `nvvm:sm_80@my.toml#mine` is code for sm_80 that is planned for another device.
+
     Raises:
-        UnsupportedError: `unknown-target`.
+        UnsupportedError: `unknown-target`, and those of `device`.
     """
     if text == HOST:
-        return Target(Backend.CPU, "", host_device())
+        return Target(Backend.CPU, "", host_device(), HOST)
+    base, other, reference = text.partition(_FOR_DEVICE)
     devices = device_of_target()
-    if text not in devices:
+    if base not in devices:
         raise UnsupportedError(
             "unknown-target",
             f"unknown target '{text}'",
             hint=f"known targets: {', '.join(target_names())}",
         )
-    backend, _, chip = text.partition(":")
-    return Target(Backend(backend), chip, catalogued_device(devices[text]))
+    backend, _, chip = base.partition(":")
+    reference = reference if other else devices[base]
+    return Target(Backend(backend), chip, device(reference), reference)
