@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from magweld import api
-from magweld.targets import target_names
+from magweld.targets import device_names
 from magweld.tools.magweld_cli import main
 
 MODEL = """
@@ -60,16 +60,65 @@ def eager_mlp(x: torch.Tensor) -> torch.Tensor:
 def test_devices(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["devices"]) == 0
     output = capsys.readouterr().out
-    for name in target_names():
-        assert f"{name}: " in output
+    assert "\ncpu: " in f"\n{output}"
+    for name in device_names():
+        assert f"\n{name}" in output
+    assert "a100 (nvvm:sm_80): 108 units" in output
     assert "unbounded" in output
+
+
+def test_devices_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["devices", "v100+host", "mi50"]) == 0
+    output = capsys.readouterr().out
+    assert output.startswith("v100+host: 80 units")
+    assert "\nmi50: 60 units" in output
+    assert "h100" not in output
+    assert "125000" in output
+    assert "levels.host.bandwidth: computed: PCIe 3.0" in output
 
 
 def test_devices_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["devices", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
-    assert list(data) == list(target_names())
+    assert list(data) == ["cpu", *device_names()]
     assert data["cpu"]["levels"][0]["name"] == "dram"
+    assert data["h100"]["instructions"][0]["shape"] == [64, 256, 16]
+    assert data["v100"]["sources"]["peak_gflops"].startswith("V100 whitepaper")
+
+
+def test_devices_of_a_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["devices", "a100", "--toml"]) == 0
+    text = capsys.readouterr().out
+    (folder / "mine.toml").write_text(text.replace("a100", "mine"))
+    assert main(["devices", "--file", "mine.toml"]) == 0
+    assert "mine (nvvm:sm_80): 108 units" in capsys.readouterr().out
+    assert main(["devices", "mine.toml#mine+host", "--json"]) == 0
+    assert list(json.loads(capsys.readouterr().out)) == ["mine+host"]
+    assert main(["devices", "yours", "--file", "mine.toml"]) == 1
+    assert "error: unknown device 'yours'" in capsys.readouterr().err
+
+
+def test_devices_tells_what_is_wrong_in_a_file(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "mine.toml").write_text("[mine]\nunits = 0\n")
+    assert main(["devices", "--file", "mine.toml"]) == 1
+    error = capsys.readouterr().err
+    expected = "mine.toml: mine.units: expected a whole number of at least 1, got 0"
+    assert f"error: {expected}\n" in error
+    assert "mine.toml: mine.levels: expected tables" in error
+
+
+def test_a_target_planned_for_a_device_of_a_file(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["devices", "a100", "--toml"]) == 0
+    text = capsys.readouterr().out.replace("a100", "mine")
+    (folder / "mine.toml").write_text(text)
+    target = f"nvvm:sm_80@{folder / 'mine.toml'}#mine"
+    assert main(["compile", *MLP, "--target", target, "-o", "mlp-gpu.mw"]) == 0
+    assert main(["compile", *MLP, "--target", f"{target}s", "-o", "x.mw"]) == 1
+    assert "unknown device 'mines'" in capsys.readouterr().err
 
 
 def test_help_does_not_load_torch() -> None:

@@ -66,7 +66,7 @@ def _stream_text(bits: int) -> str:
         for i in range(UNROLLED)
     )
     writes = "\n".join(
-        f"  store volatile {vector} %old, ptr %p{i}, align {bits // 8}"
+        f"  store volatile {vector} %new, ptr %p{i}, align {bits // 8}"
         for i in range(UNROLLED)
     )
     last = f"%v{UNROLLED - 1}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 import mmap
 import os
 import threading
@@ -19,6 +20,8 @@ from magweld.targets.host import detected_host, measured_path
 from magweld.targets.reading import DeviceEntry
 from magweld.targets.writing import device_text
 
+_LOG = logging.getLogger(__name__)
+
 # The best of several samples is what the machine can do; the others were disturbed.
 _SAMPLES = 7
 _SAMPLE_SECONDS = 0.02
@@ -27,6 +30,8 @@ _BEYOND_CACHES = 4
 _LEAST_BEYOND = 64 << 20
 # An FMA is two operations and has three operands.
 _REGISTER_BYTES_PER_OPERATION = 3 * 4 / 2
+# Threads that get less than this of a single thread's rate share cores with others.
+_IDLE_SHARE = 0.6
 _DTYPES = {"float": "f32", "double": "f64"}
 
 
@@ -74,6 +79,8 @@ def measured_entry(detected: Device, rate: Rate) -> DeviceEntry:
     def best(key: str, kind: str, nbytes: Callable[[int], int]) -> float:
         rates = [rate(Probe(kind, count, nbytes(count))) for count in counts]
         found = ", ".join(f"{value:.4g}" for value in rates)
+        if kind in _DTYPES and rates[-1] < _IDLE_SHARE * counts[-1] * rates[0]:
+            _LOG.warning("the machine is busy, measure again: %s GFLOP/s", found)
         sources[key] = f"measured with {_listed(counts)} threads: {found}"
         return round(max(rates), 1)
 
@@ -199,5 +206,5 @@ def _together(runs: list[Callable[[int], object]], repeats: int) -> float:
 
 
 def _span(spans: Mapping[int, tuple[float, float]]) -> float:
-    starts, ends = zip(*spans.values(), strict=True)
-    return max(ends) - min(starts)
+    starts = [start for start, _ in spans.values()]
+    return max(end for _, end in spans.values()) - min(starts)
