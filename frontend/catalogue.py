@@ -250,6 +250,11 @@ _ENTRIES = (
         "see the detail; each size has a record of its own",
     ),
     Refusal(
+        "loop-written-out",
+        "a loop whose count changes is no operator: it has a record for each count",
+        "see the detail and what a loop may do in docs/frontend.md",
+    ),
+    Refusal(
         "many-breaks",
         "the parts between the breaks hold too few operators to be worth it",
         "trace the parts without breaks, or move the breaks out of the traced part",

@@ -53,6 +53,7 @@ class Capture:
         grad_enabled: Grad mode before the run.
         dynamic: Whether the graph takes tensors of several sizes.
         kept: Why numbers that keep changing were not lifted, "" if they were.
+        written_out: Loops that are no operators: why, and the user's file:line.
     """
 
     graph: OperatorGraph
@@ -63,6 +64,7 @@ class Capture:
     pinned: tuple[str, ...] = ()
     dynamic: bool = False
     kept: str = ""
+    written_out: tuple[tuple[str, str], ...] = ()
 
     @property
     def example_inputs(self) -> list[torch.Tensor]:
@@ -157,8 +159,23 @@ def finish(
     pinned = () if settled is None else settled.pinned
     kept = "" if settled is None else settled.kept
     return Capture(
-        graph, program, mock, tuple(paths), state[0], pinned, bool(dims), kept
+        graph,
+        program,
+        mock,
+        tuple(paths),
+        state[0],
+        pinned,
+        bool(dims),
+        kept,
+        written_out=_written_out(session),
     )
+
+
+def _written_out(session: Session) -> tuple[tuple[str, str], ...]:
+    lifting = session.graph.lifting
+    loops = [] if lifting is None else lifting.loops.all
+    failed = ((loop.failure, loop.where) for loop in loops if loop.failure)
+    return tuple(dict.fromkeys(failed))
 
 
 def _switch_modes(mock: Mock, before: tuple[Any, ...], now: tuple[Any, ...]) -> Mock:

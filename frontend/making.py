@@ -40,6 +40,8 @@ class RecordMaker:
             repeatable=captured.graph.repeatable,
             grad_enabled=captured.grad_enabled,
         )
+        for reason, where in captured.written_out:
+            record.breaks.append(Break(CATALOGUE["loop-written-out"], reason, where))
         if captured.graph.is_empty:
             return record
         if captured.kept:

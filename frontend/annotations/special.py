@@ -107,6 +107,7 @@ def _next(observer: Observer, call: NativeCall) -> None:
 def _bool(observer: Observer, call: NativeCall) -> None:
     for obj in call.args:
         if observer.session.operators.is_tensor(type(obj)):
+            observer.testing = obj
             attributes.expect_operator(observer, "bool")
         else:
             protocols.test_truth(observer, obj)

@@ -13,7 +13,9 @@ from magweld.frontend.control.ifs import close_branch, open_branch
 from magweld.frontend.control.merge import DifferenceError
 from magweld.frontend.control.regions import (
     check_handlers,
+    jump_behind,
     loop_form,
+    with_calls,
 )
 from magweld.frontend.control.scopes import Arm, ArmEndedError, Branch, Loop
 from magweld.frontend.control.trial import read_state, state_at_end
@@ -84,15 +86,24 @@ class Branches(Trials):
                 return True
         if predicate is not None and not self._is_better(predicate):
             return False
-        site = (id(observer.code), row.offset)
+        flow = flow_of(self.session.tables.table(observer.code))
+        jump = jump_behind(flow, row)
+        if jump is None:
+            return self._no_branch(predicate)
+        site = (id(observer.code), jump.offset)
         if site not in self._refused:
             try:
-                self._open(observer, row, tensor, outcome, predicate)
+                self._open(observer, jump, tensor, outcome, predicate)
                 return True
             except DifferenceError as difference:
                 self._refused[site] = str(difference)
         if predicate is None:
             raise StopRecordingError("tensor-value", self._refused[site])
+        return False
+
+    def _no_branch(self, predicate: Predicate | None) -> bool:
+        if predicate is None:
+            raise StopRecordingError("tensor-value", "bool")
         return False
 
     def _is_better(self, predicate: Predicate) -> bool:
@@ -206,6 +217,8 @@ class Branches(Trials):
             raise DifferenceError("too many branches")
         self._count += 1
         form = loop_form(flow, row)
+        if form is not None and observer.previous is not row:
+            form = with_calls(flow, form)
         if form is None:
             branch = open_branch(self, flow, row, observer, tensor, outcome)
             branch.predicate = predicate

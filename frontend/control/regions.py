@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
@@ -144,13 +144,48 @@ def loop_form(flow: Flow, row: Row) -> LoopForm | None:
     return None
 
 
+def jump_behind(flow: Flow, row: Row) -> Row | None:
+    """Return the conditional jump that a test of a tensor decides about, if any.
+
+    Args:
+        flow: Flow of the function.
+        row: The jump itself, or the call of `bool` whose result it takes.
+    """
+    if _is_test(row):
+        return row
+    after = flow.successors(row)
+    if row.opname != "CALL" or row.arg != 1 or len(after) != 1:
+        return None
+    jump = flow.rows[after[0]]
+    return jump if _is_test(jump) else None
+
+
+def with_calls(flow: Flow, form: LoopForm) -> LoopForm | None:
+    """Return a loop whose iterations end with calls of `bool` in front of the jumps.
+
+    Returns:
+        None if one of the jumps takes something else.
+    """
+    calls: set[int] = set()
+    for test in form.tests:
+        before = [row for row in flow.rows.values() if test in flow.successors(row)]
+        if len(before) != 1 or before[0].opname != "CALL" or before[0].arg != 1:
+            return None
+        calls.add(before[0].offset)
+    return replace(form, tests=frozenset(calls))
+
+
+def _is_test(row: Row) -> bool:
+    return row.opname.startswith("POP_JUMP") and row.opname.endswith(_TESTS)
+
+
 def _tests(flow: Flow, stay: int) -> frozenset[int]:
     """Return the conditional jumps that lead to an instruction."""
     body = flow.settle(stay, _MOVES)
     return frozenset(
         at
         for at, row in flow.rows.items()
-        if row.opname.startswith("POP_JUMP") and row.opname.endswith(_TESTS)
+        if _is_test(row)
         if any(flow.settle(to, _MOVES) == body for to in flow.successors(row))
     )
 

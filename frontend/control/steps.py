@@ -13,6 +13,7 @@ from magweld.frontend.control.alike import alike
 from magweld.frontend.control.arm_code import FrameState
 from magweld.frontend.control.merge import DifferenceError, form_of
 from magweld.frontend.control.pieces import Piece, origin_of
+from magweld.frontend.monitor.stack import NULL
 from magweld.frontend.state.values import is_scalar, same_scalar
 
 
@@ -58,6 +59,9 @@ def changed_slots(
     stack = zip(before.state.stack, after.state.stack[:-1], strict=False)
     if any(mine is not other for mine, other in stack):
         raise DifferenceError("the value stack changes in an iteration")
+    between = after.state.stack[len(before.state.stack) : -1]
+    if any(item is not NULL and item is not bool for item in between):
+        raise DifferenceError("the test is another one")
     if not isinstance(after.state.stack[-1], torch.Tensor):
         raise DifferenceError("the test is no longer one of a tensor")
     changed = tuple(slot for slot in sorted(slots) if after.differs(before, slot))

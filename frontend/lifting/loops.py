@@ -64,13 +64,12 @@ class Loop:
         known: Ids of the objects from before the iteration.
         older: Ids of the objects from before the loop.
         lists: Lists that it has appended to, by id.
-        rows: Operator that has cut a tensor into the rows that it walks over, if any.
-        content: These rows.
+        rows: Operator that has cut the rows that it walks over, if any; `content`.
         read: Ids of lists that it has read.
         tails: Number of elements that it was about to append, by list.
         pieces: Operators of each iteration, when the run is over.
         closed: Whether it has come to its end.
-        failure: Why it can be no operator, "" if it can.
+        failure: Why it can be no operator, "" if it can; `where` it is.
     """
 
     iterator: Any
@@ -88,6 +87,7 @@ class Loop:
     pieces: list[list[fx.Node]] = field(default_factory=list)
     closed: bool = False
     failure: str = ""
+    where: str = ""
 
     @property
     def is_open(self) -> bool:
@@ -122,7 +122,7 @@ class Loops(LoopFollower):
         self, iterator: Any, source: range, parts: tuple[Expression | None, ...]
     ) -> bool:
         """See `LoopFollower.follow`."""
-        loop = Loop(iterator, source, parts)
+        loop = Loop(iterator, source, parts, where=self._recorder.where_text())
         self._recorder.shaping.update(part for part in parts if part is not None)
         self.all.append(loop)
         self._by_iterator[id(iterator)] = loop

@@ -281,9 +281,8 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         return tuple(map(self.tensors.convert, args)), fx_kwargs
 
     def _read_value(self, node: fx.Node, refusal: str, result: Any) -> None:
-        session = self._session
+        session, predicate = self._session, None
         assert session is not None, "recording needs a session"
-        predicate = None
         if is_value(result):
             predicate = build_predicate(self.graph, node, result, self._memory())
         self.graph.erase_node(node)

@@ -262,3 +262,68 @@ def test_numbers_in_compiled_pieces():
                 expected = program(x.abs() * sign, n)
                 torch.testing.assert_close(traced(x.abs() * sign, n), expected)
     assert traced.records[0].compiled.compiled >= 1
+
+
+def called_while(x, n):
+    while bool((x.abs() > 0.1).any()):
+        x = x / (n + 1)
+    return x
+
+
+def called_if(x, n):
+    h = deep(x)
+    if bool(h.sum() > 0) and not bool(h.max() > 3):
+        h = h * n
+    return h
+
+
+def called_conditional(x, n):
+    h = deep(x)
+    if bool(h.sum() > 0) if n > 3 else bool(h.sum() < 0):
+        h = h * n
+    return h
+
+
+@pytest.mark.parametrize("program", [called_while, called_if])
+def test_calls_of_bool(program):
+    traced = check(program, (2, 3, 4, 5, 7), (2, 3, 4, 5, 7, 11, 6))
+    assert len(traced.records) <= MAX_RECORDS, traced.explain(recompiles=True)
+    kinds = {type(n.target) for n in all_nodes(traced.records[0].graph)}
+    assert kinds & {IfOperator, WhileOperator}
+
+
+def test_calls_of_bool_that_a_choice_makes():
+    check(called_conditional, (4,), (2, 3, 4, 5, 7, 11, 6))
+
+
+def test_a_test_that_is_another_function_later():
+    def program(x):
+        test = bool
+        while test((x.abs() > 0.1).any()):
+            x = x * 0.5
+            test = torch.is_tensor if x.sum() > 100 else bool
+        return x
+
+    traced = trace(program, backend="eager", check=True)
+    for scale in (1.0, 3.0, 0.01, 2.0, 9.0):
+        x = torch.full((3,), scale)
+        assert torch.equal(traced(x), program(x))
+
+
+def test_loops_that_stay_written_out_are_explained():
+    def program(x, n):
+        for _ in range(n):
+            if x.sum() > 0:
+                x = x - 1
+            else:
+                x = x + 2
+        return x
+
+    traced = trace(program, backend="eager")
+    for n in (2, 3, 4, 5, 6):
+        for sign in (1, -1):
+            x = torch.ones(3) * sign
+            assert torch.equal(traced(x, n), program(x, n))
+    line = program.__code__.co_firstlineno + 1
+    text = traced.explain()
+    assert f"loop-written-out at {__file__}:{line}" in text, text
