@@ -39,7 +39,7 @@ class FormTileGraph(FunctionPass):
     of the device.
 
     Options:
-        device: Name of an entry of devices.toml, or "cpu" for this machine.
+        device: "cpu" for this machine, "a100", "my.toml#mine", ...: docs/devices.md.
     """
 
     name: ClassVar[str] = "form-tile-graph"

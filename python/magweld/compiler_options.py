@@ -12,7 +12,7 @@ class CompileOptions:
     """What a compilation may decide.
 
     Attributes:
-        device: Name of a device description; "cpu" is this machine.
+        device: A device as `magweld.targets.device` takes it; "cpu" is this machine.
         library: Whether library calls may compute operators.
         fusion: Which operators may share a kernel: all that pay, those that melt into
             their reader element by element, or none.

@@ -154,3 +154,42 @@ def test_idle_units_in_the_last_wave_cost_time() -> None:
     )
     full, half = (price(node, (1 << s,), device(units=4)) for s in (18, 19))
     assert half.seconds > 1.9 * full.seconds
+
+
+def test_writes_take_their_own_time() -> None:
+    node = chain(elementwise("exp", (1 << 20,), [access(0, (1 << 20,), loops(0))]))
+    outermost, *inner = device().levels
+    slow = replace(outermost, write_bandwidth=outermost.bandwidth / 4)
+    same, slower = (
+        price(node, (1 << 14,), replace(device(), levels=(level, *inner)))
+        for level in (outermost, slow)
+    )
+    assert same.traffic == slower.traffic
+    seconds = (1 << 22) / (outermost.bandwidth * 1e9)
+    assert slower.seconds - same.seconds == pytest.approx(3 * seconds)
+
+
+@pytest.mark.parametrize(
+    ("kind", "written"),
+    [(LevelKind.CACHE, 64 * 32 * 4), (LevelKind.EXPLICIT, 64 * 32 * 8)],
+)
+def test_only_caches_merge_short_writes(kind: LevelKind, written: int) -> None:
+    # Tiles of one column: four bytes of each row at a time.
+    target = device(kind=kind)
+    outermost = replace(target.levels[0], transaction=1, write_transaction=8)
+    target = replace(target, levels=(outermost, *target.levels[1:]))
+    node = chain(elementwise("exp", (64, 32), [access(0, (64, 32), loops(0, 1))]))
+    found = price(node, (64, 1), target)
+    assert found.traffic == 64 * 32 * 4 + written
+
+
+def test_the_memory_of_a_card_is_filled_from_the_host_once() -> None:
+    product = chain(matmul("qk", 256, 32, 16))
+    card = Level("card", 1 << 20, 400.0, 64, 1, LevelKind.EXPLICIT)
+    host, *inner = device(units=1).levels
+    target = replace(device(units=1), levels=(host, card, *inner))
+    tiles = propagate(product, (8, 32))
+    assert isinstance(tiles, Tiles)
+    found = cost(product, tiles, target, target.level("l1"), 1)
+    assert found.traffic == (256 * 16 + 256 * 32 + 16 * 32) * 4
+    assert found.tile_traffic == (256 * 16 + 256 * 32 + 32 * 16 * 32) * 4

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import tomllib
 from collections.abc import Callable, Mapping
@@ -17,6 +16,8 @@ from magweld.targets.device import Device, Instruction, Level, LevelKind, Peak
 # `#`, `+` and `@` mean something in the references to devices, `.` in TOML.
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _SOURCES = "sources"
+# Numbers travel as 64 bits in the IR.
+_LIMIT = 1 << 63
 
 
 @dataclass(frozen=True)
@@ -46,11 +47,11 @@ class _Field:
 
 
 def _is_count(value: Any, least: int = 1) -> bool:
-    return type(value) is int and value >= least
+    return type(value) is int and least <= value < _LIMIT
 
 
 def _is_rate(value: Any) -> bool:
-    return type(value) in (int, float) and 0 < value < math.inf
+    return type(value) in (int, float) and 0 < value < _LIMIT
 
 
 def _is_shape(value: Any) -> bool:
