@@ -18,6 +18,7 @@ from magweld.frontend.importer.capture import (
 from magweld.frontend.importer.dtypes import IMPORTED, carried, is_carried
 from magweld.frontend.importer.epilogue import Epilogue
 from magweld.frontend.importer.externals import External, find_externals
+from magweld.frontend.importer.gathers import check_look_ups
 from magweld.frontend.importer.nodes import tensors_of
 from magweld.frontend.importer.observation import observe
 from magweld.frontend.importer.planning import plan_epilogue
@@ -106,7 +107,10 @@ class ImportedGraph:
 
 
 def import_graph(
-    graph: fx.GraphModule, example_inputs: Sequence[torch.Tensor]
+    graph: fx.GraphModule,
+    example_inputs: Sequence[torch.Tensor],
+    *,
+    look_ups: bool = False,
 ) -> ImportedGraph:
     """Import a graph at torch level, e.g. one that the monitor has recorded.
 
@@ -115,6 +119,8 @@ def import_graph(
             write to inputs, return views and draw random numbers.
         example_inputs: One tensor per placeholder. Shapes, strides, dtypes and shared
             memory are taken from them; they are neither read nor written.
+        look_ups: Whether kernels may look up rows of tables; the checks of the indices
+            are externals that have no name in torch.
 
     Raises:
         UnsupportedError: The graph or an input is of a kind in `refusals`.
@@ -131,6 +137,8 @@ def import_graph(
     epilogue = plan_epilogue(aten.graph, written, observation)
     remove_dead(aten.graph)
     arguments = _drop_unused_inputs(aten.graph)
+    if look_ups:
+        check_look_ups(aten.graph)
     for node in aten.graph.nodes:
         _require_real(node)
     externals = find_externals(aten.graph, frozenset())

@@ -15,6 +15,7 @@ from torch import fx
 from torch._ops import OpOverload
 
 from magweld.frontend.importer.dtypes import GENERATED, GENERATED_FLOATS
+from magweld.frontend.importer.gathers import is_checked
 from magweld.frontend.importer.nodes import argument, operand, tensors_of, values_of
 
 aten = torch.ops.aten
@@ -143,6 +144,7 @@ RULES: dict[OpOverload, Rule] = {
     ),
     aten._adaptive_avg_pool2d.default: _divisible_pool,
     aten.constant_pad_nd.default: _growing_pad,
+    aten.index.Tensor: is_checked,
     aten.convolution.default: _forward_convolution,
     aten.pow.Tensor_Scalar: _fractional_power,
     aten.pow.Tensor_Tensor: _power_of_many,

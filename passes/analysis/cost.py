@@ -124,7 +124,9 @@ def _staged_bytes(
             most = step if loop == node.reduction[-1] else 1
             loops[loop] = Interval(ZERO, min(loops[loop].size, most))
     for read, source in zip(node.reads, group.sources[position], strict=True):
-        if source.producer is None:
+        if source.producer is None and read.gathered:
+            yield read.gathered_bytes(math.prod(_sizes(tuple(loops))))
+        elif source.producer is None:
             yield math.prod(_sizes(read.box(tuple(loops)))) * read.element_bytes
 
 
@@ -188,8 +190,12 @@ def _bytes_read(
     regions: dict[tuple[int, tuple[Interval, ...]], tuple[Access, int]] = {}
     for position, read, tensor in external_reads(group):
         box = read.box(tiles.boxes[position])
-        moved = transaction_bytes(
-            _sizes(box), read.shape, read.element_bytes, source.transaction
+        moved = (
+            read.gathered_bytes(tiles.points(position))
+            if read.gathered
+            else transaction_bytes(
+                _sizes(box), read.shape, read.element_bytes, source.transaction
+            )
         )
         regions[tensor, box] = (read, moved * tiles.grid)
     total = 0

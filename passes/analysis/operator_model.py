@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 from magweld.bindings import ir, linalg
@@ -11,6 +12,7 @@ from magweld.dialects.tile_graph import (
     parallel_extents,
     root_operation,
 )
+from magweld.passes.analysis.arithmetic import iteration_flops
 from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.analysis.index_maps import linear_index, loop_extents
 from magweld.passes.analysis.regions import (
@@ -23,16 +25,6 @@ from magweld.passes.analysis.regions import (
 from magweld.passes.analysis.slices import Slice, sliced_operand
 
 _MEMOIZED_MAPS = "linalg.memoized_indexing_maps"
-# Relative price of one scalar operation; everything else costs one.
-_EXPENSIVE = {
-    "math.exp": 8,
-    "math.erf": 12,
-    "math.tanh": 12,
-    "math.log": 8,
-    "math.sqrt": 4,
-    "math.rsqrt": 4,
-    "arith.divf": 4,
-}
 
 
 def element_bytes(type_: Any) -> int:
@@ -105,7 +97,9 @@ def operator_model(operator: Any) -> OperatorModel:
     root = root_operation(operator)
     name = ir.StringAttr(operator.attributes["op_name"]).value
     maps = _indexing_maps(root)
-    if not maps or _captures_tensors(root) or _hides_inputs(operator, root):
+    gathered = _captured_tensors(root)
+    direct = set(gathered).issubset(inputs_of(operator))
+    if not maps or not direct or _hides_inputs(operator, root):
         return _opaque_model(operator, name, root)
     accesses = root_accesses(root)
     inputs = len(accesses) - len(root.results)
@@ -116,6 +110,7 @@ def operator_model(operator: Any) -> OperatorModel:
         )
     )
     reads = tuple(a for a in accesses if a.argument >= 0)
+    reads += _gathers(operator, gathered)
     extents = loop_extents(maps, [_shape(value) for value in root.operands])
     parallel = _parallel(writes)
     plain = all(_is_plain(map_) for map_ in maps)
@@ -132,7 +127,7 @@ def operator_model(operator: Any) -> OperatorModel:
         parallel=parallel,
         reads=reads,
         writes=writes,
-        flops=_flops(root),
+        flops=iteration_flops(root),
     )
 
 
@@ -193,10 +188,16 @@ def _unpadded(value: Any, inputs: Collection[Any]) -> Any:
     return value
 
 
-def _captures_tensors(root: Any) -> bool:
-    """Whether the region of `root` reads tensors at places that no map tells."""
-    return any(
-        isinstance(value.type, ir.RankedTensorType) for value in captured_values(root)
+def _captured_tensors(root: Any) -> list[Any]:
+    """The tensors that the region of `root` reads at places that no map tells."""
+    captured = captured_values(root)
+    return [v for v in captured if isinstance(v.type, ir.RankedTensorType)]
+
+
+def _gathers(operator: Any, tensors: list[Any]) -> tuple[Access, ...]:
+    numbers = {value: i for i, value in enumerate(inputs_of(operator))}
+    return tuple(
+        replace(_whole(numbers[value], value.type), gathered=True) for value in tensors
     )
 
 
@@ -288,12 +289,3 @@ def _kind(root: Any, reductions: int) -> OperatorKind:
     if linalg.isa_contraction_op(root) and reductions:
         return OperatorKind.CONTRACTION
     return OperatorKind.REDUCTION if reductions else OperatorKind.ELEMENTWISE
-
-
-def _flops(root: Any) -> int:
-    body = root.regions[0].blocks[0].operations
-    return sum(
-        _EXPENSIVE.get(op.operation.name, 1)
-        for op in body
-        if op.operation.name != "linalg.yield"
-    )

@@ -116,7 +116,8 @@ class Scheduler:
             plan = self.plan(alone)
             if isinstance(plan, Plan):
                 return plan.cost.traffic
-        reads = {tensor: read.total_bytes for _, read, tensor in external_reads(alone)}
+        node = alone.root
+        reads = {t: node.read_bytes(read) for _, read, t in external_reads(alone)}
         return sum(reads.values()) + sum(w.total_bytes for w in alone.root.writes)
 
 

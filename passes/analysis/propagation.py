@@ -179,7 +179,7 @@ def _producer_box(
     if read.padded:
         detail = f"{consumer.name} pads what {producer.name} makes"
         return Refusal("padded-operand", detail)
-    if not (producer.tileable and consumer.tileable):
+    if read.gathered or not (producer.tileable and consumer.tileable):
         return Refusal("unknown-region", f"{producer.name} -> {consumer.name}")
     return producer.box_for_result(read.box(box), result)
 

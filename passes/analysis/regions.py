@@ -79,6 +79,8 @@ class Access:
         part: Extents of the part that is accessed at all where that is a slice.
         kept: The dimensions that the slice has as an operand, rising; the others are
             of extent one in it.
+        gathered: Values tell which elements are read, one an iteration: the region is
+            the whole tensor, a bound that is not exact.
     """
 
     argument: int
@@ -88,6 +90,7 @@ class Access:
     padded: bool = False
     part: tuple[int, ...] | None = None
     kept: tuple[int, ...] | None = None
+    gathered: bool = False
 
     def box(self, loops: tuple[Interval, ...]) -> tuple[Interval, ...]:
         """Return the box of the tensor that a box of iterations touches."""
@@ -102,6 +105,10 @@ class Access:
     def total_bytes(self) -> int:
         """Bytes of the whole tensor, or of the slice of it that is accessed."""
         return math.prod(self.part or self.shape) * self.element_bytes
+
+    def gathered_bytes(self, points: int) -> int:
+        """Return the most bytes that `points` iterations find by values."""
+        return min(points * self.element_bytes, self.total_bytes)
 
 
 def _whole_or(
@@ -142,6 +149,11 @@ class OperatorModel:
         """Loop numbers that do not index the result."""
         parallel = set(self.parallel)
         return tuple(i for i in range(len(self.extents)) if i not in parallel)
+
+    def read_bytes(self, read: Access) -> int:
+        """Return the bytes that the whole operator needs of an operand."""
+        gathered = read.gathered_bytes(self.iterations)
+        return gathered if read.gathered else read.total_bytes
 
     @property
     def tileable(self) -> bool:

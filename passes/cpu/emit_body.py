@@ -12,6 +12,7 @@ from magweld.passes.cpu.emit_vectors import (
     lanes_of,
     with_lanes,
 )
+from magweld.passes.cpu.rows import LOAD
 
 IndexOf = Callable[[int], tuple[Index, int]]
 
@@ -40,7 +41,10 @@ def emit_body(
             values[op.operation.results[0]] = _emit_index(op.operation, index_of)
             continue
         operands = [values.get(v, v) for v in op.operation.operands]
-        results = _emit_operation(op.operation, operands, values)
+        if op.operation.name == LOAD and lanes_of(operands[-1]) > 1:
+            results = [_emit_row_load(op.operation, operands, index_of)]
+        else:
+            results = _emit_operation(op.operation, operands, values)
         values.update(zip(op.operation.results, results, strict=True))
     return [values.get(v, v) for v in terminator.operands]
 
@@ -53,6 +57,17 @@ def _emit_index(op: ir.Operation, index_of: IndexOf) -> ir.Value:
     kind = ir.VectorType.get([lanes], ir.IndexType.get())
     steps = vector.StepOp(kind).result
     return arith.AddIOp(broadcast(first, lanes), steps).result
+
+
+def _emit_row_load(
+    op: ir.Operation, operands: list[ir.Value], index_of: IndexOf
+) -> ir.Value:
+    """Load neighbours of a row: the last index counts up, the others are scalars."""
+    along = op.operands[-1].owner.operation
+    first, lanes = index_of(along.attributes["dim"].value)
+    buffer, *indices = operands[:-1]
+    kind = ir.VectorType.get([lanes], op.results[0].type)
+    return vector.LoadOp(kind, buffer, [*indices, first.emit()]).result
 
 
 def _emit_operation(

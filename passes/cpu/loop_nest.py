@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from magweld.bindings import ir
+from magweld.passes.cpu.rows import LOAD, row_loops
 
 # Operations that fold a value into an accumulator, with the spelling of the value
 # that changes nothing. Only associative and commutative ones belong here: a row
@@ -66,6 +67,8 @@ class LoopNest:
         uses_index: Whether the body asks for loop indices.
         uses_math: Whether the body calls math functions.
         product: Whether the body is `output + input 0 * input 1`.
+        vector_loops: The only loops that can be vectorised, where the body loads from
+            rows that values tell: those along the rows.
     """
 
     extents: tuple[int, ...]
@@ -77,6 +80,7 @@ class LoopNest:
     uses_index: bool
     uses_math: bool
     product: bool
+    vector_loops: frozenset[int] | None = None
 
     @property
     def accesses(self) -> tuple[Access, ...]:
@@ -92,6 +96,10 @@ class LoopNest:
     def points(self) -> int:
         """Number of times that the body runs."""
         return prod(self.extents)
+
+    def can_be_vectors(self, loop: int) -> bool:
+        """Whether iterations of a loop can be lanes as far as the body's loads go."""
+        return self.vector_loops is None or loop in self.vector_loops
 
     def collapse(self, dims: Sequence[Sequence[int]]) -> LoopNest:
         """Return the nest with each group of adjacent loops made one loop."""
@@ -161,16 +169,18 @@ def read_loop_nest(op: ir.Operation) -> LoopNest:
     )
     inputs = int(op.attributes["operandSegmentSizes"][0])
     names = [str(inner.operation.name) for inner in block.operations]
+    rows = row_loops(block, [access.strides for access in accesses[:inputs]])
     return LoopNest(
         extents=_extents(op, maps, len(parallel)),
         parallel=parallel,
         inputs=accesses[:inputs],
         outputs=accesses[inputs:],
         combiners=_combiners(block, inputs),
-        scalar_reason=_scalar_reason(block),
+        scalar_reason=_scalar_reason(block, rows),
         uses_index=any(name == "linalg.index" for name in names),
         uses_math=any(name.startswith("math.") for name in names),
         product=is_product(op),
+        vector_loops=rows,
     )
 
 
@@ -272,10 +282,11 @@ def is_product(op: ir.Operation) -> bool:
     }
 
 
-def _scalar_reason(block: ir.Block) -> str:
+def _scalar_reason(block: ir.Block, rows: frozenset[int] | None) -> str:
+    known = {"linalg.yield", "linalg.index"} | ({LOAD} if rows else set())
     for op in block.operations:
         name = str(op.operation.name)
-        if name in ("linalg.yield", "linalg.index"):
+        if name in known:
             continue
         if not name.startswith(("arith.", "math.")) or list(op.operation.regions):
             return f"'{name}' in the body has no form on vectors"

@@ -133,7 +133,11 @@ def _along_parallel(nest: LoopNest, unit: VectorUnit) -> RegisterTile | None:
 
 
 def _best_parallel(nest: LoopNest, lanes: int) -> int | None:
-    candidates = [d for d, p in enumerate(nest.parallel) if p and nest.extents[d] > 1]
+    candidates = [
+        d
+        for d, is_parallel in enumerate(nest.parallel)
+        if is_parallel and nest.extents[d] > 1 and nest.can_be_vectors(d)
+    ]
     scalar = float(len(nest.accesses) * lanes)
     costs = {d: _parallel_cost(nest, d, lanes) for d in candidates}
     good = [d for d in candidates if costs[d] <= scalar * 2]

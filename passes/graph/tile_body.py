@@ -132,6 +132,9 @@ class _TileEmitter:
         operator, model = self._body.operators[number], self._body.models[number]
         root = root_operation(operator)
         helpers = ValueMap()
+        for read in (read for read in model.reads if read.gathered):
+            source = self._body.inputs[number][read.argument]
+            helpers[source] = self._tensor(source)
         accesses = root_accesses(root)
         inits = len(accesses) - len(root.results)
         destinations = [None] * inits

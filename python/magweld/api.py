@@ -152,7 +152,7 @@ def compile_graph(
     if has_control(graph):
         compile_piece = partial(compile_graph, target=target, options=options)
         return ControlledGraph(graph, example_inputs, compile_piece)
-    imported = import_graph(graph, example_inputs)
+    imported = import_graph(graph, example_inputs, look_ups=True)
     imported, program = compile_imported(imported, options)
     loaded = LoadedProgram(program, imported.run_external)
     reference = graph if env.CHECK.get() else None
