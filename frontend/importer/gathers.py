@@ -43,23 +43,26 @@ def _index_select(table: Tensor, indices: Tensor) -> Tensor:
 def _checked(
     table: Tensor, indices: Tensor, lowest: int, look_up: Callable[[], Tensor]
 ) -> Tensor:
-    least, most = torch.aminmax(indices)
+    # A copy, as other threads may write to the user's tensor before kernels read it.
+    private = indices.clone()
+    least, most = torch.aminmax(private)
     if int(least) < lowest or int(most) >= table.shape[0]:
         look_up()
         raise IndexError("index out of range in self")
-    return indices
+    return private
 
 
 def _register(check: Callable[[Tensor, Tensor], Tensor]) -> OpOverload:
     """Make a check an operator: graphs and artifacts hold operators."""
     name = f"checked{check.__name__}"
-    _LIBRARY.define(f"{name}(Tensor table, Tensor indices) -> Tensor")
-    _LIBRARY.impl(name, check, "CPU")
+    schema = f"{name}(Tensor table, Tensor indices) -> Tensor"
+    _LIBRARY.define(schema)  # type: ignore[no-untyped-call]
+    _LIBRARY.impl(name, check, "CPU")  # type: ignore[no-untyped-call]
     operator: OpOverload = getattr(torch.ops.magweld, name).default
     return operator
 
 
-_LIBRARY = Library("magweld", "DEF")
+_LIBRARY = Library("magweld", "DEF")  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ def _second(node: fx.Node) -> Any:
 
 
 def _only_index(node: fx.Node) -> Any:
-    indices = node.args[1]
+    indices: Any = node.args[1]
     single = isinstance(indices, (list, tuple)) and len(indices) == 1
     return indices[0] if single else None
 
@@ -113,7 +116,7 @@ def check_look_ups(graph: fx.Graph) -> None:
         node.kwargs = {}
 
 
-def _checked_node(node: fx.Node, check: OpOverload, indices: fx.Node) -> fx.Node:
+def _checked_node(node: fx.Node, check: OpOverload, indices: Any) -> fx.Node:
     """Insert the check of a look-up; return its indices, of 64 bits."""
     values = values_of(indices)
     with node.graph.inserting_before(node):

@@ -56,7 +56,7 @@ def _is_fixed(
         if value.owner != block:
             return True
         number = value.arg_number
-        return number < len(strides) and strides[number][loop] == 0
+        return bool(number < len(strides) and strides[number][loop] == 0)
     op = value.owner.operation
     if op.block != block:
         return True

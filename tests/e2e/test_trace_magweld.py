@@ -220,6 +220,46 @@ def test_an_index_out_of_range_raises_what_eager_raises(compiled: Compile) -> No
     checked.compare(torch.tensor([1, 1, 1]))
 
 
+def groups(checked: Any) -> list[list[str]]:
+    """Return the operators of each kernel."""
+    report = checked.traced.records[0].compiled.report()
+    return [group["operators"] for group in report["groups"]]
+
+
+def test_a_sum_that_is_a_result_and_normed_is_one_kernel(compiled: Compile) -> None:
+    norm = nn.LayerNorm(96).requires_grad_(False)
+
+    def add_norm(x: torch.Tensor, y: torch.Tensor) -> Any:
+        total = x + y
+        return total, norm(total)
+
+    checked = compiled(add_norm, torch.randn(1024, 96), torch.randn(1024, 96))
+    assert len(groups(checked)) == 1
+    checked.compare(torch.randn(1024, 96), torch.randn(1024, 96))
+
+
+def test_rows_that_indices_find_are_read_in_the_kernel(compiled: Compile) -> None:
+    norm = nn.LayerNorm(72).requires_grad_(False)
+
+    def look_up(words: torch.Tensor, kinds: torch.Tensor, ids: torch.Tensor) -> Any:
+        return norm(words[ids] + torch.embedding(kinds, ids % 4))
+
+    words, kinds = torch.randn(50, 72), torch.randn(4, 72)
+    ids = torch.randint(0, 50, (64, 8))
+    checked = compiled(look_up, words, kinds, ids)
+    assert len(groups(checked)) == 1
+    checked.compare(words, kinds, ids - 50)
+    for position, wrong in ((5, 50), (7, -51)):
+        bad = ids.clone()
+        bad[position, 3] = wrong
+        with pytest.raises(IndexError) as raised:
+            look_up(words, kinds, bad)
+        with pytest.raises(IndexError) as mine:
+            checked.traced(words, kinds, bad)
+        assert str(mine.value) == str(raised.value)
+    checked.compare(words, kinds, torch.randint(-50, 50, (64, 8)))
+
+
 def test_the_stages_can_be_read(compiled: Compile) -> None:
     checked = compiled(nn.Linear(8, 4).requires_grad_(False), torch.randn(4, 8))
     graph = checked.traced.records[0].compiled

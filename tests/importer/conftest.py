@@ -62,12 +62,15 @@ def check() -> Callable[..., Reference]:
     """
 
     def compare_once(
-        function: Callable[..., Any], *inputs: torch.Tensor, atol: float = 1e-6
+        function: Callable[..., Any],
+        *inputs: torch.Tensor,
+        atol: float = 1e-6,
+        look_ups: bool = False,
     ) -> Reference:
         graph = recording.record(function, *[tensor.clone() for tensor in inputs])
         mine = [tensor.clone() for tensor in inputs]
         theirs = [tensor.clone() for tensor in inputs]
-        reference = Reference(import_graph(graph, mine))
+        reference = Reference(import_graph(graph, mine, look_ups=look_ups))
         with torch.no_grad():
             torch.manual_seed(0)
             expected = function(*theirs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import test_gathers
 import test_layers
 import test_operators
 import test_reductions
@@ -22,6 +23,7 @@ TABLES = [
     test_layers.GENERATED,
     test_layers.EXTERNAL,
     test_layers.ATTENTION,
+    test_gathers.LOOK_UPS,
     {name: (f, (X,)) for name, f in test_operators.UNARY.items()},
 ]
 
@@ -32,7 +34,8 @@ def test_every_generated_operator_is_compared_with_torch(record: Any) -> None:
     for table in TABLES:
         for function, inputs in table.values():
             graph = record(function, *[tensor.clone() for tensor in inputs])
-            for node in import_graph(graph, inputs).aten.graph.nodes:
+            imported = import_graph(graph, inputs, look_ups=True)
+            for node in imported.aten.graph.nodes:
                 if is_generated(node):
                     seen.add(node.target)
     assert {str(op) for op in RULES} - {str(op) for op in seen} == set()

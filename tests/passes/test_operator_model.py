@@ -207,7 +207,6 @@ NOTHING = (
 @pytest.mark.parametrize(
     ("operation", "argument", "result", "kind"),
     [
-        (GATHER, "tensor<8xf32>", "tensor<4xf32>", OperatorKind.OTHER),
         (REVERSED, "tensor<4xf32>", "tensor<4xf32>", OperatorKind.OTHER),
         (FROM_ONE, "tensor<5xf32>", "tensor<4xf32>", OperatorKind.OTHER),
         (REPEATED, "tensor<2xf32>", "tensor<4xf32>", OperatorKind.OTHER),
@@ -218,7 +217,7 @@ NOTHING = (
         (CONCAT, "tensor<4xf32>", "tensor<8xf32>", OperatorKind.MOVE),
     ],
     ids=[
-        *("gather", "reversed", "shifted", "repeated", "part", "diagonal"),
+        *("reversed", "shifted", "repeated", "part", "diagonal"),
         *("softmax", "empty", "concat"),
     ],
 )
@@ -230,6 +229,18 @@ def test_what_is_no_sum_of_loops_is_computed_whole(
     assert not model.tileable
     assert set(model.reads[0].index) == {None}
     assert len(model.parallel) == len(model.extents)
+
+
+def test_a_gather_may_need_all_of_its_table_and_reads_one_element_each() -> None:
+    model = model_of(GATHER, "tensor<8xf32>", "tensor<4xf32>")
+    (read,) = model.reads
+    assert model.kind is OperatorKind.ELEMENTWISE
+    assert model.tileable
+    assert read.gathered
+    (region,) = read.box(model.root_box((2,)))
+    assert (region.offset, region.size) == (ZERO, 8)
+    assert model.read_bytes(read) == 4 * 4
+    assert read.gathered_bytes(100) == 8 * 4
 
 
 def test_inputs_that_a_view_hides_in_an_operator_are_needed_whole() -> None:

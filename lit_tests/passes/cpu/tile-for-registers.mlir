@@ -87,7 +87,37 @@ func.func @matmul_transposed(%x: memref<48x64xf32>, %y: memref<64x64xf32>, %z: m
   return
 }
 
-// A gather has no form on vectors; the kernel says so.
+// Rows that values tell are vectors along the row, whatever else walks contiguously.
+// CHECK-LABEL: func.func @rows(
+// CHECK-NOT:     magweld.remarks
+// CHECK:         unroll = array<i64: 1, 4>, vector_dim = 1 : i64
+func.func @rows(%table: memref<100x64xf32>, %i: memref<64xi64>, %y: memref<64x64xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%i : memref<64xi64>) outs(%y : memref<64x64xf32>) {
+  ^bb0(%p: i64, %u: f32):
+    %0 = arith.index_cast %p : i64 to index
+    %1 = linalg.index 1 : index
+    %2 = memref.load %table[%0, %1] : memref<100x64xf32>
+    linalg.yield %2 : f32
+  }
+  return
+}
+
+// The index of the row changes along the row: one element at a time.
+// CHECK-LABEL: func.func @diagonal(
+// CHECK-SAME:      magweld.remarks = ["scalar code for 'linalg.generic': 'memref.load' in the body has no form on vectors"]
+// CHECK:         lanes = 1 : i64
+func.func @diagonal(%table: memref<64x64xf32>, %i: memref<64xi64>, %y: memref<64x64xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%i : memref<64xi64>) outs(%y : memref<64x64xf32>) {
+  ^bb0(%p: i64, %u: f32):
+    %0 = arith.index_cast %p : i64 to index
+    %1 = linalg.index 1 : index
+    %2 = memref.load %table[%0, %1] : memref<64x64xf32>
+    linalg.yield %2 : f32
+  }
+  return
+}
+
+// A gather of single elements has no form on vectors; the kernel says so.
 // CHECK-LABEL: func.func @gather(
 // CHECK-SAME:      magweld.remarks = ["scalar code for 'linalg.generic': 'memref.load' in the body has no form on vectors"]
 // CHECK:         lanes = 1 : i64, {{.*}}vector_dim = -1 : i64

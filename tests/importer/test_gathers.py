@@ -1,0 +1,91 @@
+"""Look-ups of rows: generated code finds them, behind torch's own error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from magweld.frontend.importer import import_graph
+
+TABLE = torch.arange(60.0).reshape(10, 6)
+IDS = torch.tensor([[1, 9, 0], [4, 4, 2]])
+ENDS = torch.tensor([-1, -10, 9, 0])
+
+LOOK_UPS: dict[str, tuple[Any, tuple[torch.Tensor, ...]]] = {
+    "embedding": (lambda t, i: F.embedding(i, t) * 2, (TABLE, IDS)),
+    "embedding-narrow": (lambda t, i: F.embedding(i, t), (TABLE, IDS.int())),
+    "embedding-padding": (lambda t, i: F.embedding(i, t, 0) + 1, (TABLE, IDS)),
+    "index": (lambda t, i: t[i] + 1, (TABLE, IDS)),
+    "index-from-the-end": (lambda t, i: t[i].exp(), (TABLE.neg(), ENDS)),
+    "index-narrow": (lambda t, i: t[i].sum(0), (TABLE.double(), ENDS.int())),
+    "index-of-whole-numbers": (lambda t, i: t[i] + 1, (TABLE.long(), IDS)),
+    "index-of-more-dimensions": (lambda t, i: t[i], (TABLE.view(10, 2, 3), IDS)),
+    "index-of-a-result": (lambda t, i: (t * 2)[i].mT * 3, (TABLE, IDS)),
+    "index-of-rows-that-are-columns": (
+        lambda t, i: t.t()[i.clamp(max=5)],
+        (TABLE, IDS),
+    ),
+    "index-select": (
+        lambda t, i: t.index_select(0, i) * 2,
+        (TABLE, torch.tensor([3, 0])),
+    ),
+    "slices-of-rows": (lambda t, i: t[i][..., 1:4] + t[:2, None, 1:4], (TABLE, IDS)),
+}
+# Operators that stay whole.
+OTHERS: dict[str, tuple[Any, tuple[torch.Tensor, ...]]] = {
+    "mask": (lambda t: t[:, torch.tensor([0, 3])], (TABLE,)),
+    "no-indices": (lambda t, i: t[i], (TABLE, IDS[:0])),
+    "other-dimension": (lambda t, i: t.index_select(1, i), (TABLE, IDS[0] % 6)),
+    "two-indices": (lambda t, i: t[i, i % 6], (TABLE, IDS)),
+    "vector": (lambda t, i: t[i], (TABLE[:, 0].clone(), IDS)),
+    "half": (lambda t, i: F.embedding(i, t), (TABLE.half(), IDS)),
+}
+
+
+@pytest.mark.parametrize("name", LOOK_UPS)
+def test_rows_are_those_of_eager(name: str, check: Any) -> None:
+    function, inputs = LOOK_UPS[name]
+    reference = check(function, *inputs, look_ups=True)
+    (external,) = reference.imported.externals
+    assert external.startswith("checked_")
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_look_ups_run_through_torch(name: str, check: Any) -> None:
+    function, inputs = OTHERS[name]
+    reference = check(function, *inputs, look_ups=True)
+    assert not any(node.startswith("checked_") for node in reference.imported.externals)
+
+
+@pytest.mark.parametrize(
+    ("function", "indices"),
+    [
+        (lambda t, i: F.embedding(i, t) * 2, [1, 10]),
+        (lambda t, i: F.embedding(i, t) * 2, [1, -1]),
+        (lambda t, i: t[i] * 2, [0, 10]),
+        (lambda t, i: t[i] * 2, [-11, 3]),
+        (lambda t, i: t.index_select(0, i) * 2, [10, 0]),
+        (lambda t, i: t.index_select(0, i) * 2, [-1, 0]),
+    ],
+)
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32])
+def test_an_index_out_of_range_raises_what_torch_raises(
+    function: Any, indices: list[int], dtype: torch.dtype, record: Any
+) -> None:
+    good, bad = torch.tensor([0, 1], dtype=dtype), torch.tensor(indices, dtype=dtype)
+    imported = import_graph(record(function, TABLE, good), [TABLE, good], look_ups=True)
+    (node,) = imported.externals
+    assert torch.equal(imported.run_external(node, [TABLE, good])[0], good)
+    with pytest.raises(IndexError) as theirs:
+        function(TABLE, bad)
+    with pytest.raises(IndexError) as mine:
+        imported.run_external(node, [TABLE, bad])
+    assert str(mine.value) == str(theirs.value)
+
+
+def test_without_leave_look_ups_stay_operators_of_torch(check: Any) -> None:
+    function, inputs = LOOK_UPS["embedding"]
+    assert list(check(function, *inputs).imported.externals) == ["embedding"]
