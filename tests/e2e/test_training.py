@@ -61,7 +61,7 @@ CASES: dict[str, tuple[Callable[[], nn.Module], Callable[[], Tensor], set[str]]]
     "encoder": (
         Encoder,
         lambda: torch.randint(0, 11, (2, 5)),
-        {"embedding", "", "clone"},
+        {"checked", "embedding", "", "clone"},
     ),
     "recurrent": (
         lambda: nn.Sequential(
