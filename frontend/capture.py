@@ -171,6 +171,9 @@ def _observed(
             finished = finish(*known, result)
     except StopRecordingError as stop:
         return Outcome(result, None, Break(stop.refusal, stop.detail, ""))
+    except Exception as error:
+        # A fault of the monitor must not reach the program, which has run.
+        return Outcome(result, None, Break(CATALOGUE["monitor-error"], repr(error), ""))
     return Outcome(result, finished, None)
 
 

@@ -264,6 +264,10 @@ class TensorMap:
         known = self.session.graph.find(tensor)
         if known is None or not known.external:
             raise StopRecordingError("unknown-tensor", type(tensor).__qualname__)
+        item = self.inputs.get(id(tensor))
+        if item is not None and item.placeholder is not None:
+            # It has stood for a result that is gone: what it is now is not known.
+            raise StopRecordingError("tensor-value", "a tensor that a branch chose")
         placeholder = self.graph.placeholder(identifier_of(known))
         self.inputs[id(tensor)] = GraphInput(known, placeholder)
         self._nodes[id(tensor)] = placeholder

@@ -559,3 +559,22 @@ def test_gated_blocks():
     stats = traced.stats()
     assert stats["records"] <= 2
     assert stats["hits"] >= 22
+
+
+def test_an_input_that_stood_for_a_result():
+    def program(x, m):
+        h = deep(x)
+        if h.sum() > 0:
+            if h.max() > 10:
+                m = m * 2
+            h = h + m
+        while (h.abs() > 1).any():
+            h = h * 0.5
+        return h
+
+    traced = trace(program, backend="eager")
+    m = torch.tensor([0.5, -0.5])
+    for x in ([1.0, 2.0], [-1.0, 2.0], [9.0, 3.0], [-3.0, 1.0], [1.0, 1.0]):
+        x = torch.tensor(x)
+        assert torch.equal(traced(x, m), program(x, m)), traced.explain()
+    assert traced.stats()["hits"] >= 4
