@@ -51,8 +51,17 @@ def choose_register_tile(
 
 
 def vector_lanes(nest: LoopNest, unit: VectorUnit) -> int:
-    """Return how many of the widest elements fit a register (narrow ones: as f32)."""
-    widest = max(access.bits for access in nest.accesses)
+    """Return how many of the widest elements fit a register (narrow ones: as f32).
+
+    The indices of rows are scalars: they take no room.
+    """
+    moving = [
+        access.bits
+        for access in nest.accesses
+        if nest.vector_loops is None
+        or any(access.strides[d] for d in nest.vector_loops)
+    ]
+    widest = max(moving, default=unit.bits)
     return unit.bits // min(max(widest, 32), 64)
 
 

@@ -113,7 +113,7 @@ func.func @dynamic(%x: memref<?xf32>, %y: memref<?xf32>) attributes {tile_graph.
 // CHECK-LABEL: func.func @rows(
 // CHECK:         %[[I:.+]] = memref.load
 // CHECK:         %[[ROW:.+]] = arith.index_cast %[[I]] : i64 to index
-// CHECK:         vector.load %arg0[%[[ROW]], %{{.+}}] : memref<100x64xf32>, vector<8xf32>
+// CHECK:         vector.load %arg0[%[[ROW]], %{{.+}}] : memref<100x64xf32>, vector<16xf32>
 func.func @rows(%table: memref<100x64xf32>, %i: memref<64xi64>, %y: memref<64x64xf32>) attributes {tile_graph.kernel} {
   linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%i : memref<64xi64>) outs(%y : memref<64x64xf32>) {
   ^bb0(%p: i64, %u: f32):
