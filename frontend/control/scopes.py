@@ -57,7 +57,8 @@ class Arm:
     def node(self, tensors: TensorMap, tensor: torch.Tensor) -> fx.Node:
         """Return the node of a tensor as it was at the end of the way."""
         known = self.nodes.get(id(tensor))
-        return tensors.node(tensor) if known is None else known
+        # One without a node at that time was an input that nothing had used yet.
+        return tensors.first_node(tensor) if known is None else known
 
 
 @dataclass

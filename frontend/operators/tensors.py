@@ -93,6 +93,16 @@ class TensorMap:
         except StopRecordingError:
             return None
 
+    def first_node(self, tensor: torch.Tensor) -> fx.Node:
+        """Return the input that a tensor was before anything became of it.
+
+        Raises:
+            StopRecordingError: Nothing explains where it comes from.
+        """
+        item = self.inputs.get(id(tensor))
+        known = None if item is None else item.placeholder
+        return self.node(tensor) if known is None else known
+
     def storage(self, node: fx.Node) -> int | None:
         """Return the storage behind the tensor of a node, None if it has none."""
         tensor = self._tensors.get(node)

@@ -561,20 +561,20 @@ def test_gated_blocks():
     assert stats["hits"] >= 22
 
 
-def test_an_input_that_stood_for_a_result():
+def test_an_input_that_only_a_way_within_replaces():
     def program(x, m):
         h = deep(x)
         if h.sum() > 0:
             if h.max() > 10:
-                m = m * 2
-            h = h + m
-        while (h.abs() > 1).any():
-            h = h * 0.5
-        return h
+                h = h + 1
+            else:
+                m = h + 1
+        return h, m
 
     traced = trace(program, backend="eager")
     m = torch.tensor([0.5, -0.5])
-    for x in ([1.0, 2.0], [-1.0, 2.0], [9.0, 3.0], [-3.0, 1.0], [1.0, 1.0]):
+    for x in ([9.0, 3.0], [1.0, 2.0], [-1.0, -2.0], [9.0, 3.0], [1.0, 1.0]):
         x = torch.tensor(x)
-        assert torch.equal(traced(x, m), program(x, m)), traced.explain()
-    assert traced.stats()["hits"] >= 4
+        for mine, expected in zip(traced(x, m), program(x, m), strict=True):
+            assert torch.equal(mine, expected), traced.explain()
+    assert traced.stats()["hits"] >= 3
