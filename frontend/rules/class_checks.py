@@ -10,7 +10,9 @@ from magweld.frontend.annotations.model import NativeCall
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.rules.functions import note_class, register_function
 from magweld.frontend.state.contents import read_all
+from magweld.frontend.state.mro import is_immutable, mro
 from magweld.frontend.state.nodes import Kind
+from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_scalar
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ def is_instance(observer: Observer, call: NativeCall) -> None:
         graph.require(obj)
         if note_class(graph, type(obj), "__class__") is not _CLASS_GETTER:
             raise StopRecordingError("native-attribute", "__class__")
+        _read_order(graph, type(obj))
 
 
 _CLASS_GETTER: Final = object.__dict__["__class__"]
@@ -37,6 +40,15 @@ _CLASS_GETTER: Final = object.__dict__["__class__"]
 def is_subclass(observer: Observer, call: NativeCall) -> None:
     """`issubclass`."""
     _check_class(observer, call.args[1], "__subclasscheck__")
+    if isinstance(call.args[0], type):
+        _read_order(observer.session.graph, call.args[0])
+
+
+def _read_order(graph: RefGraph, cls: type) -> None:
+    """Record the bases of a class, which `__bases__` can be given others for."""
+    if not is_immutable(cls):
+        graph.constant(mro(cls))
+        graph.read(graph.constant(cls), Kind.FIELD, "__mro__", mro(cls))
 
 
 def _check_class(observer: Observer, target: Any, name: str) -> bool:

@@ -19,6 +19,10 @@ _DICT_ITERATORS: Final[dict[type, Callable[[dict[Any, Any]], Iterator[Any]]]] = 
     type(iter(_DICT.values())): lambda obj: iter(dict.values(obj)),
     type(iter(_DICT.items())): lambda obj: iter(dict.items(obj)),
 }
+# At their end they let go of the sequence and tell no position.
+_SPENDABLE: Final = frozenset(
+    {type(iter([])), type(iter(())), type(iter("")), _REVERSED}
+)
 _ITEMS: Final = type(iter(_DICT.items()))
 # Iterators that take their items from other iterators.
 COMPOSED: Final = frozenset({enumerate, zip})
@@ -58,9 +62,19 @@ def remake(iterator: Any) -> Remake | None:
         return None
     if type(iterator) is _REVERSED and type(parts[0]) is not list:
         return None
+    if type(iterator) in _SPENDABLE and not rest:
+        begin = reversed if type(iterator) is _REVERSED else iter
+        return Remake(functools.partial(_spent, begin, parts[0]), ())
     if type(iterator) is zip:
         return Remake(functools.partial(zip, strict=bool(rest)), parts)
     return Remake(function, parts, rest[0] if rest else None)
+
+
+def _spent(begin: Callable[[Any], Iterator[Any]], nothing: Any) -> Iterator[Any]:
+    """Return an iterator that has met the end: what is appended later is not seen."""
+    made = begin(nothing)
+    next(made, None)
+    return made
 
 
 def _remake_dict_iterator(iterator: Any) -> Remake | None:

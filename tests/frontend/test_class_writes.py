@@ -340,3 +340,24 @@ def test_hook_put_on_and_off_in_every_call():
         assert torch.equal(traced(X), model.inner(X) * 2.0)
         assert torch.utils.hooks.RemovableHandle.next_id == before + count
         assert not model.inner._forward_hooks
+
+
+@pytest.mark.parametrize(
+    "asks",
+    [
+        lambda obj, cls: isinstance(obj, cls),
+        lambda obj, cls: issubclass(type(obj), cls),
+        lambda obj, cls: isinstance(obj, (int, cls)),
+    ],
+)
+def test_bases_that_change_change_class_checks(asks):
+    base, derived = make_classes()
+    other, _ = make_classes()
+    obj = derived()
+    traced = trace(lambda x: x + 1 if asks(obj, base) else x - 1, backend="eager")
+    assert traced(X).tolist() == traced(X).tolist() == [2.0, 3.0, 4.0]
+    assert traced.stats()["hits"] == 1
+    derived.__bases__ = (other,)
+    assert traced(X).tolist() == [0.0, 1.0, 2.0]
+    derived.__bases__ = (base,)
+    assert traced(X).tolist() == [2.0, 3.0, 4.0]

@@ -10,6 +10,8 @@ import operator
 import pytest
 import torch
 
+from magweld.frontend import trace
+
 FIRST, SECOND = operator.itemgetter(0), operator.itemgetter(1)
 
 
@@ -179,3 +181,22 @@ def test_a_sum_of_what_functions_return(checker):
     assert check(torch.zeros(2)) == "hit", check.traced.explain()
     blocks.append(torch.nn.Sigmoid())
     assert check(torch.ones(2)) == "record", check.traced.explain()
+
+
+@pytest.mark.parametrize("begin", [iter, reversed])
+def test_an_iterator_at_its_end_stays_there(begin):
+    items: list[float] = []
+
+    def program(x):
+        items_left = begin(items)
+        return x + next(items_left, 5.0), items_left
+
+    traced = trace(program, backend="eager", check=True)
+    for _ in range(3):
+        result, items_left = traced(torch.zeros(2))
+        assert result.tolist() == [5.0, 5.0]
+        assert type(items_left) is type(begin([1.0]))
+        items.append(1.0)
+        assert list(items_left) == []
+        items.clear()
+    assert traced.stats()["hits"] == 2
