@@ -103,11 +103,11 @@ def _matmul(op: str, batch: int) -> Callable[[Any], LibraryCall | Refusal]:
 
     def make(root: Any) -> LibraryCall | Refusal:
         left, right, result = root_accesses(root)
-        rows, columns = _loops(result)[batch:]
-        transposed = (_loops(left)[batch] != rows, _loops(right)[-1] != columns)
         order = (left.argument, right.argument)
         if min(order) < 0 or any(a.padded or a.part for a in (left, right)):
             return Refusal("library-operand", "an operand is made by the operator")
+        rows, columns = _loops(result)[batch:]
+        transposed = (_loops(left)[batch] != rows, _loops(right)[-1] != columns)
         return LibraryCall(
             op, order, {"transpose_a": transposed[0], "transpose_b": transposed[1]}
         )

@@ -156,3 +156,16 @@ def test_what_is_in_no_table_is_refused() -> None:
     )
     assert isinstance(refusal, Refusal)
     assert refusal.rule == "no-library"
+
+
+def test_a_product_of_a_slice_is_generated() -> None:
+    found = last_call(
+        "%s = tensor.extract_slice %a[0, 2, 0] [4, 1, 4] [1, 1, 1]"
+        " : tensor<4x3x4xf32> to tensor<4x4xf32>"
+        " %r = linalg.matmul ins(%s, %b : tensor<4x4xf32>, tensor<4x4xf32>)"
+        " outs(%f : tensor<4x4xf32>) -> tensor<4x4xf32>",
+        "%a: tensor<4x3x4xf32>, %b: tensor<4x4xf32>",
+        "tensor<4x4xf32>",
+    )
+    assert isinstance(found, Refusal)
+    assert found.rule == "library-operand"
