@@ -128,7 +128,16 @@ class Snapshot:
 
 def _identity(tensor: torch.Tensor) -> tuple[Any, ...]:
     form = (tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.requires_grad)
-    return (*form, id(tensor.grad_fn) if tensor.grad_fn is not None else 0)
+    return (*form, _history(tensor))
+
+
+def _history(tensor: torch.Tensor) -> int:
+    try:
+        return id(tensor.grad_fn) if tensor.grad_fn is not None else 0
+    except RuntimeError:
+        # A view made without gradients whose base was written since: torch tells no
+        # history of it, to nobody.
+        return 0
 
 
 def _storage(tensor: torch.Tensor) -> Restore:

@@ -323,3 +323,20 @@ def test_a_single_element_with_a_stride_is_compared() -> None:
     results = [traced(torch.randn(4, 4)) for _ in range(3)]
     assert results[0].stride() == (4,)
     assert traced.stats()["checked"] == 2
+
+
+def test_views_without_history_are_put_back() -> None:
+    weight = nn.Parameter(torch.ones(3, 3))
+    kept: list[list[torch.Tensor]] = []
+
+    def program(rows: torch.Tensor) -> None:
+        rows[:1].add_(torch.ones(3))
+        kept.append(list(rows))
+
+    traced = trace(program, backend="eager", check=True)
+    with torch.no_grad():
+        for _ in range(3):
+            traced(weight)
+    assert traced.stats()["hits"] == 2
+    assert traced.stats()["checked"] == 1  # then `kept` holds what autograd refuses
+    assert weight[0].tolist() == [4.0, 4.0, 4.0]
