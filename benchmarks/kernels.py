@@ -21,6 +21,7 @@ import torch
 import torch.nn.functional as F
 from rich.console import Console
 from rich.table import Table
+from timing import seconds_of
 from torch import Tensor
 
 from magweld.bindings import ir
@@ -228,12 +229,6 @@ class Kernel:
         return tensors[-1]
 
 
-def _seconds(function: Callable[..., Tensor], arguments: tuple[Tensor, ...]) -> float:
-    begin = time.perf_counter()
-    function(*arguments)
-    return time.perf_counter() - begin
-
-
 def measure(case: Case, threads: int) -> Result:
     """Run a case with a number of threads."""
     torch.set_num_threads(threads)
@@ -247,8 +242,8 @@ def measure(case: Case, threads: int) -> Result:
     best = [float("inf"), float("inf")]
     end = time.perf_counter() + SECONDS
     while time.perf_counter() < end:
-        best[0] = min(best[0], _seconds(case.reference, inputs))
-        best[1] = min(best[1], _seconds(kernel.call, operands))
+        best[0] = min(best[0], seconds_of(lambda: case.reference(*inputs)))
+        best[1] = min(best[1], seconds_of(lambda: kernel.call(*operands)))
     return Result(
         case.name,
         threads,

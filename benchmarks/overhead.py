@@ -15,7 +15,6 @@ import json
 import platform
 import statistics
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -24,6 +23,7 @@ from typing import Any
 import torch
 from rich.console import Console
 from rich.table import Table
+from timing import seconds_of
 from torch import nn
 from torch.nn import functional as F
 
@@ -99,9 +99,7 @@ class Encoder(nn.Module):
 
 def microseconds(call: Callable[[], Any]) -> float:
     """Return the time of one call."""
-    start = time.perf_counter()
-    call()
-    return (time.perf_counter() - start) * 1e6
+    return seconds_of(call) * 1e6
 
 
 def instructions(call: Callable[[], Any]) -> int:
@@ -133,15 +131,12 @@ def measure(rounds: int) -> dict[str, Any]:
     model = Encoder().eval()
     ids = torch.randint(0, 1000, (2, 16))
     model(ids)
-    start = time.perf_counter()
-    recorded = frontend.trace(model, backend="eager")
-    recorded(ids)
-    recording = time.perf_counter() - start
-    again = []
-    for _ in range(RECORDINGS):
-        start = time.perf_counter()
+
+    def record() -> None:
         frontend.trace(model, backend="eager")(ids)
-        again.append(time.perf_counter() - start)
+
+    recording = seconds_of(record)
+    again = [seconds_of(record) for _ in range(RECORDINGS)]
     traced = frontend.trace(model, backend=constant_backend)
     compiled = torch.compile(model, backend=constant_backend, dynamic=False)
     calls: dict[str, Callable[[], Any]] = {

@@ -202,14 +202,7 @@ class _Body:
         always = self._constant("bool", "true")
         start = self._constant("int", target.numbers.start)
         stride = self._constant("int", target.numbers.step)
-        head, results = self._results([value.type for value in carried])
-        self._lines.append(
-            f"{head} = torch.prim.Loop {trips}, {always}, init({_names(carried)}) {{"
-        )
-        inner = [Value(self._fresh(), value.type) for value in carried]
-        arguments = "".join(f", {value.name}: {value.type}" for value in inner)
-        place = self._fresh()
-        self._lines.append(f"^bb0({place}: !torch.int{arguments}):")
+        results, place, inner = self._begin_loop(carried, trips, always)
         scaled, number, tensor = self._fresh(), self._fresh(), self._fresh()
         binary = "!torch.int, !torch.int -> !torch.int"
         kind = "!torch.vtensor<[],si64>"
@@ -219,12 +212,7 @@ class _Body:
             f"{tensor} = torch.prim.NumToTensor.Scalar {number} : !torch.int -> {kind}",
         )
         values = self._call(step, [Value(tensor, kind), *inner, *rest])
-        self._lines.append(
-            f"torch.prim.Loop.condition {always},"
-            f" iter({_names(values)} : {_types(values)})"
-        )
-        types = _types(carried)
-        self._lines.append(f"}} : (!torch.int, !torch.bool, {types}) -> ({types})")
+        self._end_loop(carried, always, values)
         return results
 
     def _constant(self, kind: str, value: object) -> str:
@@ -237,24 +225,37 @@ class _Body:
     ) -> list[Value]:
         carried, rest = operands[: target.carried], operands[target.carried :]
         truth = self._truth(test, negated=not target.while_true)
-        trips = self._fresh()
-        self._lines.append(f"{trips} = torch.constant.int {_TRIPS}")
+        trips = self._constant("int", _TRIPS)
+        results, _, inner = self._begin_loop(carried, trips, truth)
+        *values, tested = self._call(step, [*inner, *rest])
+        again = self._truth(tested, negated=not target.while_true)
+        self._end_loop(carried, again, values)
+        return results
+
+    def _begin_loop(
+        self, carried: list[Value], trips: str, condition: str
+    ) -> tuple[list[Value], str, list[Value]]:
+        """Open a loop; return its results, the number of a trip, what is carried."""
         head, results = self._results([value.type for value in carried])
         self._lines.append(
-            f"{head} = torch.prim.Loop {trips}, {truth}, init({_names(carried)}) {{"
+            f"{head} = torch.prim.Loop {trips}, {condition}, init({_names(carried)}) {{"
         )
         inner = [Value(self._fresh(), value.type) for value in carried]
         arguments = "".join(f", {value.name}: {value.type}" for value in inner)
-        self._lines.append(f"^bb0({self._fresh()}: !torch.int{arguments}):")
-        *values, tested = self._call(step, [*inner, *rest])
-        again = self._truth(tested, negated=not target.while_true)
+        place = self._fresh()
+        self._lines.append(f"^bb0({place}: !torch.int{arguments}):")
+        return results, place, inner
+
+    def _end_loop(
+        self, carried: list[Value], condition: str, values: list[Value]
+    ) -> None:
+        """Close a loop whose next trip gets `values` if `condition` holds."""
         self._lines.append(
-            f"torch.prim.Loop.condition {again},"
+            f"torch.prim.Loop.condition {condition},"
             f" iter({_names(values)} : {_types(values)})"
         )
         types = _types(carried)
         self._lines.append(f"}} : (!torch.int, !torch.bool, {types}) -> ({types})")
-        return results
 
 
 def _names(values: Sequence[Value]) -> str:
