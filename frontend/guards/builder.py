@@ -28,6 +28,7 @@ from magweld.frontend.lifting.sources import (
     EdgeSource,
     SizeSource,
     StridesSource,
+    ValueSource,
 )
 from magweld.frontend.state.draws import Draws
 from magweld.frontend.state.mro import ABSENT
@@ -62,6 +63,9 @@ class Builder:
             return f"{self.variable(source.of)}.shape[{source.dim}]"
         if isinstance(source, StridesSource):
             return f"{self.variable(source.of)}.stride()"
+        if isinstance(source, ValueSource):
+            compute = self._names.constant(source.compute)
+            return emit.call(compute, *map(self.variable, source.nodes))
         return self._leaves[source]
 
     def variable(self, node: Node) -> str:
@@ -203,6 +207,7 @@ class Builder:
         check: Callable[..., Any],
         nodes: Sequence[Node] = (),
         reason: Callable[..., Any] | None = None,
+        lifts: tuple[str, type] | None = None,
     ) -> None:
         """Guard by a function of fetched objects; it returns whether they fit.
 
@@ -213,13 +218,15 @@ class Builder:
             check: The function.
             nodes: Its arguments.
             reason: Function of the same arguments that tells why they do not fit.
+            lifts: Path and type of the number that is tested, if it is one.
         """
         arguments = [self.variable(node) for node in nodes]
         test = emit.call(self._names.constant(check), *arguments)
         why = ""
         if reason is not None:
             why = emit.call(self._names.constant(reason), *arguments)
-        self.listing.guard(category, path, expected, None, test=Test(test, why))
+        final = Test(test, why)
+        self.listing.guard(category, path, expected, None, test=final, lifts=lifts)
 
     def lookups(self, guards: ClassGuards, edges: Sequence[Edge]) -> None:
         """Guard all class lookups by one call; it tells which of them fails."""

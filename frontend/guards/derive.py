@@ -19,7 +19,12 @@ from magweld.frontend.guards.torch_state import (
 )
 from magweld.frontend.lifting.expressions import Expression
 from magweld.frontend.lifting.sources import Condition
-from magweld.frontend.operators.predicates import Predicate, same_value
+from magweld.frontend.operators.predicates import (
+    Predicate,
+    is_liftable,
+    same_value,
+    text_of_predicate,
+)
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.state.nodes import Kind, Node
 from magweld.frontend.state.paths import path_of
@@ -186,19 +191,19 @@ def _guard_tensors(
 def _guard_predicate(
     builder: Builder, recorder: OperatorRecorder, predicate: Predicate
 ) -> None:
-    by_placeholder = {item.placeholder: item.node for item in recorder.inputs}
-    nodes = [by_placeholder[placeholder] for placeholder in predicate.placeholders]
-    compute, expected = predicate.module.forward, predicate.value
+    nodes = recorder.tensors_of(predicate)
+    compute, expected = predicate.compute, predicate.value
 
     def holds(*tensors: torch.Tensor) -> bool:
-        with torch.no_grad():
-            return same_value(compute(*tensors), expected)
+        return same_value(compute(*tensors), expected)
 
-    paths = ", ".join(path_of(node) for node in nodes)
+    path = text_of_predicate(predicate, nodes)
     builder.external(
         Category.PREDICATE,
-        f"{predicate.name}({paths})",
+        path,
         f"== {expected!r}",
         holds,
         nodes,
+        compute,
+        (path, type(expected)) if is_liftable(predicate) else None,
     )

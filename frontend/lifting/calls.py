@@ -19,6 +19,8 @@ from magweld.frontend.state.mro import find_in_mro, is_class
 from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.values import is_static_builtin
 
+# Conversions of a tensor; they return what a method of the tensor has given.
+CONVERSIONS: Final = frozenset({id(int), id(float)})
 _GENERATOR: Final = 0x20
 
 
@@ -141,7 +143,11 @@ def finish_call(observer: LiftingObserver, step: Step, stack: list[Any]) -> None
         observer.push(stack, step.take_answer())
         return
     rule = _NATIVE.get(link.callee)
-    if rule is not None:
+    if link.callee in CONVERSIONS and step.answer is not None:
+        # What a method of the tensor has given is the result.
+        if step.answer.value is stack[-1]:
+            observer.push(stack, step.take_answer())
+    elif rule is not None:
         rule(observer, step, link, stack)
     elif step.answer is not None:
         observer.push(stack, step.take_answer())

@@ -290,7 +290,7 @@ def _counts(session: Session, recorder: LiftingRecorder) -> tuple[Any, ...]:
         len(graph.draws),
         len(graph.advances),
         len(session.effects),
-        len(recorder.predicates),
+        len(recorder.predicates) + recorder.values,
         operator_state(),
     )
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
-from magweld.frontend.guards.guard import Failure, Guard
+from magweld.frontend.guards.guard import Category, Failure, Guard
 
 # Failures of the guard of one number before it is lifted: the third value is.
 LIFT_AFTER: Final = 2
@@ -37,11 +37,17 @@ class LiftingPolicy:
         if not self._automatic:
             return
         paths: set[str] = set()
+        computed: set[str] = set()
         for guard, failure in failures:
             paths.update(failure.lifts)
             if guard.lifts is not None and guard.lifts[1] is failure.kind:
                 paths.add(guard.lifts[0])
+                if guard.category is Category.PREDICATE:
+                    computed.add(guard.lifts[0])
         self._failures.update(paths)
+        for path in computed:
+            # Tensors hold data: what follows from them does not settle.
+            self._failures[path] += LIFT_AFTER
         often = {path for path in paths if self._failures[path] >= LIFT_AFTER}
         often = {path for path in often if self._pinned[path] < MAX_PINNED}
         self.wanted |= often

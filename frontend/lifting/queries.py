@@ -5,11 +5,12 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch.overrides import handle_torch_function
 
+from magweld.frontend.lifting.calls import CONVERSIONS
 from magweld.frontend.lifting.expressions import Expression, Literal
 from magweld.frontend.lifting.observer import LiftingObserver
 from magweld.frontend.lifting.sources import SizeSource
@@ -19,6 +20,9 @@ from magweld.frontend.state.nodes import Kind
 
 if TYPE_CHECKING:
     from magweld.frontend.lifting.recorder import LiftingRecorder
+
+
+_DIRECT: Final = CONVERSIONS | {id(handle_torch_function)}
 
 
 def size_path(path: str, dim: int) -> str:
@@ -70,7 +74,17 @@ class Queries:
             fx_args = tuple(map(convert, args))
             self._recorder.queries.append(Query(func, fx_args, fx_kwargs, result))
         elif not isinstance(answer, Literal):
-            self._answer(answer)
+            self.answer(answer)
+
+    def answer(self, answer: Expression) -> None:
+        """Take note of the number that the current instruction has got."""
+        observer = self._observer
+        step = observer.step if isinstance(observer, LiftingObserver) else None
+        if step is not None and step.answer is None and self._is_direct():
+            step.answer = answer
+        else:
+            # Code that is not followed has asked.
+            self._lifting.pin(answer)
 
     def _number(self, name: str, args: Any, kwargs: Any) -> Expression | None:
         if kwargs:
@@ -106,15 +120,6 @@ class Queries:
         if not isinstance(observer, LiftingObserver):
             return False
         link = None if observer.step is None else observer.step.link
-        if link is not None and link.callee == id(handle_torch_function):
+        if link is not None and link.callee in _DIRECT:
             return True
         return bool(observer.awaits_operator)
-
-    def _answer(self, answer: Expression) -> None:
-        observer = self._observer
-        step = observer.step if isinstance(observer, LiftingObserver) else None
-        if step is not None and step.answer is None and self._is_direct():
-            step.answer = answer
-        else:
-            # Code that is not followed has asked.
-            self._lifting.pin(answer)

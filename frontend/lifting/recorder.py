@@ -15,13 +15,17 @@ from magweld.frontend.lifting.loops import Loops
 from magweld.frontend.lifting.observer import LiftingObserver, Step, is_same
 from magweld.frontend.lifting.queries import Queries, Query, size_path
 from magweld.frontend.lifting.rolling import Rolled
-from magweld.frontend.lifting.sources import SizeSource
+from magweld.frontend.lifting.sources import SizeSource, ValueSource
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.lifting.tensors import LiftedTensors
 from magweld.frontend.lifting.values_only import NEUTRAL, TOTAL, VALUES
 from magweld.frontend.monitor.session import Session
 from magweld.frontend.operators.kinds import name_of
-from magweld.frontend.operators.predicates import Predicate
+from magweld.frontend.operators.predicates import (
+    Predicate,
+    is_liftable,
+    text_of_predicate,
+)
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.watch import OperatorWatch
 from magweld.frontend.state.nodes import Node
@@ -49,6 +53,7 @@ class LiftingRecorder(OperatorRecorder):
         queries: What else Python asked about tensors.
         rolled: Loops that have become operators, by node.
         results: Nodes whose tensors a hit needs, when the run is over.
+        values: How many values of tensors were lifted.
         risky: Expressions on whose value it may depend whether an operator raises.
     """
 
@@ -56,6 +61,7 @@ class LiftingRecorder(OperatorRecorder):
         super().__init__(watch)
         self.lifting: Lifting | None = None
         self.risky: set[Expression] = set()
+        self.values = 0
         self.queries: list[Query] = []
         self.rolled: dict[fx.Node, Rolled] = {}
         self.results: list[fx.Node] = []
@@ -173,11 +179,31 @@ class LiftingRecorder(OperatorRecorder):
 
     def rely_on(self, predicate: Predicate) -> None:
         """See `Recording.rely_on`."""
+        if self.lifting is None or self._session is None:
+            super().rely_on(predicate)
+            return
+        self.lifting.loops.valued |= predicate.needed
+        leaf = self._value_leaf(self.lifting, predicate)
+        if leaf is not None:
+            self.values += 1
+            Queries(self, self.lifting, self._session).answer(leaf)
+            return
         super().rely_on(predicate)
-        if self.lifting is not None:
-            self.lifting.loops.valued |= predicate.needed
-            for number in predicate.numbers:
-                self.lifting.pin(self.scalars.get(number))
+        for number in predicate.numbers:
+            self.lifting.pin(self.scalars.get(number))
+
+    def _value_leaf(self, lifting: Lifting, predicate: Predicate) -> Expression | None:
+        """Return what stands for a value of tensors, None where it is guarded."""
+        control = None if self._session is None else self._session.control
+        in_branch = control is not None and bool(control.scopes)
+        if in_branch or not predicate.placeholders or not is_liftable(predicate):
+            return None
+        nodes = self.tensors_of(predicate)
+        path = text_of_predicate(predicate, nodes)
+        if path not in lifting.wanted:
+            return None
+        source = ValueSource(predicate.compute, nodes)
+        return lifting.make.leaf(source, predicate.value, path)
 
     def _aligned(self, args: Any, kwargs: Any) -> tuple[Lifted, dict[str, Expression]]:
         """Return the expressions of the arguments of a torch call."""

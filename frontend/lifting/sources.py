@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -29,6 +30,18 @@ class SizeSource(NamedTuple):
 
     of: Any
     dim: int
+
+
+class ValueSource(NamedTuple):
+    """A number that follows from graph inputs, as a predicate would guard it.
+
+    Attributes:
+        compute: Computes it from the tensors; each read of a value has its own.
+        nodes: The inputs.
+    """
+
+    compute: Callable[..., Any]
+    nodes: tuple[Node, ...]
 
 
 class InductionSource(NamedTuple):

@@ -93,6 +93,8 @@ _OF_NEW_TENSORS: Final = frozenset(
 _FORM_WRITES: Final = frozenset(
     {
         "requires_grad_",
+        "resize_",
+        "resize_as_",
         "set data",
         "set requires_grad",
         "squeeze_",
@@ -103,6 +105,9 @@ _FORM_WRITES: Final = frozenset(
         "unsqueeze_",
     }
 )
+
+# They may give another size to the memory as well.
+RESIZES: Final = frozenset({"resize_", "resize_as_"})
 
 REFUSALS: Final = {
     CallKind.ATTRIBUTE: "tensor-attribute",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,6 +11,8 @@ import torch
 from torch import fx
 
 from magweld.frontend.operators.autocast import switches_autocast
+from magweld.frontend.state.nodes import Node
+from magweld.frontend.state.paths import path_of
 from magweld.frontend.state.values import same_scalar
 
 # A predicate is computed on every later call, before anything else runs.
@@ -45,6 +48,16 @@ class Predicate:
     needed: frozenset[fx.Node] = frozenset()
     numbers: tuple[fx.Node, ...] = ()
 
+    @property
+    def compute(self) -> Callable[..., Any]:
+        """Function that computes the value for other tensors."""
+        return functools.partial(_compute, self.module)
+
+
+def _compute(module: fx.GraphModule, *tensors: torch.Tensor) -> Any:
+    with torch.no_grad():
+        return module.forward(*tensors)
+
 
 @dataclass(frozen=True)
 class Memory:
@@ -77,6 +90,16 @@ def same_value(left: Any, right: Any) -> bool:
             and all(map(same_value, left, right))
         )
     return same_scalar(left, right)
+
+
+def text_of_predicate(predicate: Predicate, nodes: Iterable[Node]) -> str:
+    """Return a predicate as the user knows it, given the inputs that it takes."""
+    return f"{predicate.name}({', '.join(map(path_of, nodes))})"
+
+
+def is_liftable(predicate: Predicate) -> bool:
+    """Return whether a hit can take the value anew instead of testing it."""
+    return type(predicate.value) in (int, float) and not predicate.numbers
 
 
 def build_predicate(

@@ -236,7 +236,7 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
             args and isinstance(args[0], torch.Tensor)
         ):
             return kind
-        new = self.output_node(args[0]) is not None
+        new = self.tensors.is_new(args[0], name)
         control = None if self._session is None else self._session.control
         if control is not None and control.scopes:
             # Its form would not be put back after an arm not taken.

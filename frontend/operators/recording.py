@@ -10,6 +10,7 @@ from magweld.frontend.monitor.session import Session
 from magweld.frontend.operators.predicates import Memory, Predicate
 from magweld.frontend.operators.tensors import GraphInput, TensorMap
 from magweld.frontend.operators.watch import OperatorWatch
+from magweld.frontend.state.nodes import Node
 
 
 class Recording:
@@ -53,6 +54,11 @@ class Recording:
         """Take note that the run depends on a value of a tensor."""
         if predicate.placeholders:
             self.predicates.append(predicate)
+
+    def tensors_of(self, predicate: Predicate) -> tuple[Node, ...]:
+        """Return the inputs from which a value is computed."""
+        inputs = {item.placeholder: item.node for item in self.inputs}
+        return tuple(inputs[placeholder] for placeholder in predicate.placeholders)
 
     def output_node(self, obj: Any) -> fx.Node | None:
         """Return the node of a tensor that the run made, None for anything else."""

@@ -14,6 +14,7 @@ from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.session import Session
 from magweld.frontend.operators.arguments import FORMS, convert_sequence
 from magweld.frontend.operators.arrays import Arrays, python_number
+from magweld.frontend.operators.kinds import RESIZES
 from magweld.frontend.operators.replaced import Replacements
 from magweld.frontend.operators.shapes import Shapes
 from magweld.frontend.operators.watch import storage_of
@@ -85,6 +86,13 @@ class TensorMap:
     def find(self, obj: Any) -> fx.Node | None:
         """Return the node of an object, None if it has none."""
         return self._nodes.get(id(obj))
+
+    def is_new(self, tensor: torch.Tensor, name: str) -> bool:
+        """Return whether the run has made what a call is about."""
+        node = self._nodes.get(id(tensor))
+        if node is None or node.op == "placeholder":
+            return False
+        return name not in RESIZES or not self._storages.get(storage_of(tensor), True)
 
     def known_node(self, tensor: torch.Tensor) -> fx.Node | None:
         """Return the node of a tensor as `node` does, None if nothing explains it."""

@@ -262,6 +262,27 @@ def test_closures_from_a_factory():
     first_and_last(Both(Dense(True)), (X,), 3)
 
 
+def test_a_closure_that_is_returned_across_a_break():
+    def made(layer, scale):
+        weight = layer.weight * scale
+        interrupt(b"")
+        return factory(lambda x: x @ weight, False)
+
+    layer = nn.Linear(6, 6)
+    x = torch.rand(2, 3)
+    target = traced(made)
+    # What lies behind the break is one record for both numbers.
+    sequence = ((2.0, 2, 0, 2), (2.0, 0, 2, 2), (3.0, 1, 1, 3), (3.0, 0, 2, 3))
+    for scale, misses, hits, records in sequence:
+        before = target.stats()
+        function = target(layer, scale)
+        after = target.stats()
+        assert agree(function(x, x), made(layer, scale)(x, x))
+        found = after["misses"] - before["misses"], after["hits"] - before["hits"]
+        assert found == (misses, hits), target.explain(recompiles=True)
+        assert after["records"] == records
+
+
 class Layer(nn.Module):
     def __init__(self, size):
         super().__init__()

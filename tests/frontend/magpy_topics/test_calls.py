@@ -86,7 +86,46 @@ def star_parameters(x):
     return apply(x, (x * 2.0,))
 
 
+def data_of(y):
+    return y.data * 2.0
+
+
+def call_data(x):
+    return data_of(x) + x.data
+
+
+class Scale:
+    """Its method makes closures that read it."""
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    def maker(self):
+        def outer(y):
+            def inner(z):
+                return z * self.factor
+
+            return inner(y) + self.factor
+
+        return outer
+
+
+def call_closure_of_self(x):
+    return Scale(3.0).maker()(x)
+
+
+def callee_pair(pair, *, scale):
+    return pair[0] * scale + pair[1]
+
+
+def call_tuple_and_keyword(x):
+    return callee_pair((x, x + 1.0), scale=2.0)
+
+
 PROGRAMS = [
+    call_data,
+    call_closure_of_self,
+    call_tuple_and_keyword,
     call_tensor,
     call_keywords,
     call_ex,
@@ -175,17 +214,62 @@ class Identity(torch.autograd.Function):
         return gradient * 3.0
 
 
+class Doubled(torch.autograd.Function):
+    """Keeps a number in its context."""
+
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.factor = factor
+        return x * factor
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * ctx.factor, None
+
+
 def custom_function(x):
     return Identity.apply(x)
 
 
-def test_custom_functions_keep_their_results_distinct():
-    target = traced(custom_function)
+def custom_in_class(x):
+    return Doubled.apply(x, 2.0) + Doubled.apply(x, 3.0)
+
+
+@pytest.mark.parametrize("gradients", [False, True])
+@pytest.mark.parametrize("program", [custom_function, custom_in_class])
+def test_custom_functions(program, gradients):
+    target = traced(program)
+    with torch.set_grad_enabled(gradients):
+        for outcome in (MISS, HIT, HIT):
+            x = torch.rand(2)
+            expected = program(x)
+            result = run_and_check(target, [outcome], 1, expected, x)
+            assert (result is x) == (expected is x)
+
+
+def rows(x):
+    return (row * 2.0 for row in x)
+
+
+def test_a_generator_that_is_returned_is_refused():
+    target = traced(rows)
     for _ in range(3):
-        x = torch.rand(2)
-        result = target(x)
-        assert torch.equal(result, x)
-        assert (result is x) == (custom_function(x) is x)
+        x = torch.rand(2, 3)
+        assert agree(list(target(x)), list(rows(x)))
+    assert [found.id for found in target.breaks] == ["result-object"]
+    assert target.stats()["records"] == 0
+
+
+def consumes(x):
+    first, second = rows(x)
+    return first + second, tuple(row + 1.0 for row in (first, second))
+
+
+def test_a_generator_that_is_unpacked():
+    target = traced(consumes)
+    for outcome in (MISS, HIT):
+        x = torch.rand(2, 3)
+        run_and_check(target, [outcome], 1, consumes(x), x)
 
 
 def returns_closure(x, modules):

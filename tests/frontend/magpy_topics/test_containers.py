@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -182,3 +183,25 @@ def test_a_returned_enumerate_object_is_made_again():
             item is value for (_, item), value in zip(pairs, values, strict=True)
         )
     assert target.stats()["hits"] == 2
+
+
+class Pair(NamedTuple):
+    """Two values."""
+
+    left: Any
+    right: Any
+
+
+def named(x):
+    pair = Pair(x, right=x + 1.0)
+    return pair, pair._replace(left=pair.right), pair.left
+
+
+def test_named_tuples():
+    target = traced(named)
+    for outcome in (MISS, HIT):
+        x = torch.rand(2)
+        result = run_and_check(target, [outcome], 1, named(x), x)
+        assert type(result[0]) is Pair
+        assert result[1].left is result[0].right
+        assert result[2] is x

@@ -42,3 +42,15 @@ def test_a_tensor_of_an_array():
     for outcome in (MISS, HIT):
         x = torch.rand(2)
         run_and_check(target, [outcome], 1, to_tensor(x), x)
+
+
+def part(x, b):
+    return x * float(b[1:].sum()), b[::2].tolist()
+
+
+def test_a_part_of_an_array():
+    target = traced(part)
+    x = torch.rand(2)
+    for number, values in enumerate(([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])):
+        b = np.array(values)
+        run_and_check(target, [MISS, HIT], number + 1, part(x, b), x, b)

@@ -74,20 +74,25 @@ def test_marked_scalars_are_lifted_and_others_are_not(program):
     x = torch.ones(2)
     run_and_check(target, [MISS], 1, program(x, 2, 0.1, 3), x, 2, 0.1, 3)
     run_and_check(target, [HIT], 1, program(x, 5, 16777217.0, 3), x, 5, 16777217.0, 3)
-    if program is scaled:
-        run_and_check(target, [MISS], 2, program(x, 5, 0.1, 4), x, 5, 0.1, 4)
+    run_and_check(target, [MISS], 2, program(x, 5, 0.1, 4), x, 5, 0.1, 4)
+    run_and_check(target, [HIT], 2, program(x, 7, 0.2, 4), x, 7, 0.2, 4)
 
 
 def from_tensor(x):
     return float(x.sum()) + 1.0
 
 
-def test_scalar_from_a_tensor_is_right_for_new_data():
-    target = traced(from_tensor)
-    for value in (1.0, 2.0, 2.0, 1.0):
+def test_scalar_from_a_tensor():
+    target = traced(from_tensor, dynamic={"__float__(args[0])": True})
+    for outcome, value in ((MISS, 1.0), (HIT, 2.0), (HIT, 0.5)):
         x = torch.full((2,), value)
-        assert target(x) == from_tensor(x)
-    assert target.stats()["hits"] >= 2
+        run_and_check(target, [outcome], 1, from_tensor(x), x)
+    # Without being told, a guard has to fail first.
+    target = traced(from_tensor, dynamic="auto")
+    for number, value in enumerate((1.0, 2.0, 0.5, 3.0)):
+        x = torch.full((2,), value)
+        outcome = MISS if number < 2 else HIT
+        run_and_check(target, [outcome], min(number + 1, 2), from_tensor(x), x)
 
 
 def product(n):
@@ -100,10 +105,6 @@ def test_import_and_itertools_inside():
     target = traced(product)
     run_and_check(target, [MISS, HIT], 1, [(0, 0), (0, 1), (1, 0), (1, 1)], 2)
     run_and_check(target, [MISS, HIT], 2, [(0, 0)], 1)
-
-
-def long_sum(x):
-    return eval(" + ".join(f"x * {float(k)}" for k in range(3)), {"x": x})
 
 
 def make_long_sum(terms):

@@ -98,13 +98,21 @@ def set_items(x):
 
 
 def by_name(x):
-    return torch.add(x, 1.0)
+    return getattr(F, "relu")(x), getattr(torch, "add")(x, 1.0)  # noqa: B009
+
+
+def device_states(x):
+    devices = {arg.get_device() for arg in (x, 1) if isinstance(arg, torch.Tensor)}
+    states = [x + device for device in devices]
+    return list(devices), states
 
 
 PROGRAMS = [
     relu,
     fx_nest,
     shape,
+    new,
+    device_states,
     iterate,
     call_ex,
     convert,
@@ -127,11 +135,14 @@ def item(x):
 
 
 def test_item():
-    target = traced(item)
-    for value in (1.0, 1.0, 2.0):
+    target = traced(item, dynamic={"item(args[0])": True})
+    for outcome, value in ((MISS, 1.0), (HIT, 1.0), (HIT, 2.0)):
         x = torch.tensor(value)
-        assert target(x) == item(x)
-    assert target.stats()["hits"] >= 1
+        run_and_check(target, [outcome], 1, item(x), x)
+    target = traced(item, dynamic="auto")
+    for records, outcome, value in ((1, MISS, 1.0), (2, MISS, 3.0), (2, HIT, 2.0)):
+        x = torch.tensor(value)
+        run_and_check(target, [outcome], records, item(x), x)
 
 
 def draw(x):

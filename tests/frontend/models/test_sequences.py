@@ -253,7 +253,19 @@ def test_keyword_arguments_pass_through():
             run_and_check(target, [outcome], 1, expected, x, output_attentions=True)
 
 
-def test_batch_and_length_are_lifted():
+@pytest.mark.parametrize("kind", [Attention, Disentangled])
+def test_all_batches_and_lengths_share_a_record(kind):
+    torch.manual_seed(0)
+    model = Encoder(kind).eval()
+    target = traced(model, dynamic={"tokens": (0, 1)})
+    sizes = ((MISS, 4, 6), (HIT, 8, 7), (HIT, 3, 5), (HIT, 2, 9))
+    with torch.no_grad():
+        for outcome, batch, length in sizes:
+            x = tokens(batch, length)
+            run_and_check(target, [outcome], 1, model(x), x)
+
+
+def test_another_length_is_another_record():
     torch.manual_seed(0)
     model = Encoder().eval()
     target = traced(model, dynamic={"tokens": (0,)})

@@ -302,9 +302,10 @@ def test_attributes_are_written_on_hits():
             assert all(a is b for a, b in zip(kept, result, strict=True))
 
 
-def test_batch_size_is_lifted():
+@pytest.mark.parametrize("kind", [ResNet18, DenseNet])
+def test_batch_size_is_lifted(kind):
     torch.manual_seed(0)
-    model = ResNet18().eval()
+    model = kind().eval()
     target = traced(model, dynamic={"x": (0,)})
     with torch.no_grad():
         for outcome, batch in ((MISS, 4), (HIT, 8), (HIT, 3)):
