@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from magweld.frontend.catalogue import Break
+from magweld.frontend.columns import shorten
 from magweld.frontend.guards.guard import Failure
 from magweld.frontend.record import Record
+from magweld.frontend.tile_graphs import describe_graph
 
 _SHOWN_GUARDS = 12
 _SHOWN_INPUTS = 8
@@ -106,7 +108,7 @@ def _describe(record: Record) -> list[str]:
     lines = [
         f"record {record.number}: {len(calls)} operators, "
         f"{len(record.input_paths)} inputs, {record.hits} hits",
-        f"  inputs: {_shorten(record.input_paths, _SHOWN_INPUTS)}",
+        f"  inputs: {shorten(record.input_paths, _SHOWN_INPUTS)}",
         f"  guards: {len(record.guards)} ({counts})",
     ]
     lines += [f"    {guard}" for guard in record.guards[:_SHOWN_GUARDS]]
@@ -122,20 +124,15 @@ def _describe(record: Record) -> list[str]:
 
 
 def _describe_report(report: dict[str, Any]) -> list[str]:
-    lines = []
-    for group in report.get("groups", ()):
-        names = _shorten(group.get("operators", ()), _SHOWN_OPERATORS)
-        lines.append(
-            f"  fused at {group.get('level')}, tile {group.get('tile')}: traffic"
-            f" {group.get('traffic_before')} -> {group.get('traffic_after')} bytes:"
-            f" {names}"
-        )
-    externals = report.get("externals", ())
+    lines: list[str] = []
+    places: dict[str, list[str]] = {}
+    for graph in report.get("graphs", ()):
+        lines += [f"  {line}" for line in describe_graph(graph)]
+        places |= graph.get("sources", {})
+    externals = [
+        f"{name} ({places[name][-1]})" if name in places else name
+        for name in report.get("externals", ())
+    ]
     if externals:
-        lines.append(f"  through torch: {_shorten(externals, _SHOWN_OPERATORS)}")
+        lines.append(f"  through torch: {shorten(externals, _SHOWN_OPERATORS)}")
     return lines
-
-
-def _shorten(items: Sequence[str], limit: int) -> str:
-    more = f", ... {len(items) - limit} more" if len(items) > limit else ""
-    return ", ".join(items[:limit]) + more

@@ -64,8 +64,13 @@ def graph_pipeline(
     until: Phase = Phase.TILED,
     *,
     fusion: Fusion = "all",
+    after: Phase | None = None,
 ) -> Pipeline:
-    """Return the steps of `graph_steps` up to and with a phase."""
+    """Return the steps of `graph_steps` behind a phase, up to and with another one."""
     steps = graph_steps(device, library, fusion)
-    chosen = [s for phase in steps for s in steps[phase] if not until.is_before(phase)]
-    return Pipeline(tuple(chosen))
+    phases = [
+        phase
+        for phase in steps
+        if not until.is_before(phase) and (after is None or after.is_before(phase))
+    ]
+    return Pipeline(tuple(step for phase in phases for step in steps[phase]))

@@ -44,6 +44,9 @@ def _run(parser: argparse.ArgumentParser) -> None:
 def _explain(parser: argparse.ArgumentParser) -> None:
     """Tell what is captured, guarded, fused and left to torch."""
     _add_model(parser)
+    measure = "also run the model, and time each kernel and library call alone"
+    parser.add_argument("--measure", action="store_true", help=measure)
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _bench(parser: argparse.ArgumentParser) -> None:

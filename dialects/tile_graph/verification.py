@@ -7,6 +7,7 @@ reported, as MLIR does, so that later rules may rely on earlier ones.
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterator
+from typing import Any
 
 from magweld.bindings import ir
 from magweld.dialects.device_attributes import device_from_attribute
@@ -154,6 +155,37 @@ def integer_violations(op: ir.OpView, name: str, least: int) -> Iterator[str]:
         yield (
             f"expected attribute '{name}' to be at least {least}, got {attribute.value}"
         )
+
+
+def table_violations(
+    op: ir.OpView, name: str, keys: Collection[str], kind: type[Any]
+) -> Iterator[str]:
+    """Yield a text unless an optional attribute is absent or a table of numbers.
+
+    Args:
+        op: The operation.
+        name: Of the attribute.
+        keys: What the entries may be called.
+        kind: Class of attribute that the entries have; none may be negative.
+    """
+    attributes = op.operation.attributes
+    if name not in attributes:
+        return
+    table = attributes[name]
+    if not isinstance(table, ir.DictAttr):
+        yield f"expected attribute '{name}' to be a dictionary, got {table}"
+        return
+    for entry in table:
+        if entry.name not in keys:
+            yield (
+                f"expected entries of '{name}' to be among {quoted(keys)}, "
+                f"got '{entry.name}'"
+            )
+        elif not isinstance(entry.attr, kind) or entry.attr.value < 0:
+            yield (
+                f"expected '{entry.name}' of '{name}' to be a number of at least 0, "
+                f"got {entry.attr}"
+            )
 
 
 def quoted(names: Collection[str]) -> str:

@@ -105,6 +105,14 @@ class ImportedGraph:
         found = [n for n in self.aten.graph.nodes if n.name == node]
         return refusals.describe(found[0]) if found else f"node '{node}'"
 
+    def sources(self) -> dict[str, list[str]]:
+        """Return the places in the user's files that nodes come from, by name.
+
+        Each is "file:line"; callers come before what they call.
+        """
+        places = {n.name: refusals.places(n) for n in self.aten.graph.nodes}
+        return {name: found for name, found in places.items() if found}
+
 
 def import_graph(
     graph: fx.GraphModule,

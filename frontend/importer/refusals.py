@@ -105,10 +105,16 @@ STORAGE_READ = Refusal(
 )
 
 
+def places(node: fx.Node) -> list[str]:
+    """Return the user's files and lines behind a node, as "file:line".
+
+    Callers come before what they call. There are none where nothing is known.
+    """
+    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
+    return [f"{file}:{line}" for file, line in frames]
+
+
 def describe(node: fx.Node) -> str:
     """Return a node's name with the user's file and line where it is known."""
-    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
-    if not frames:
-        return f"node '{node.name}'"
-    file, line = frames[-1]
-    return f"node '{node.name}' ({file}:{line})"
+    found = places(node)
+    return f"node '{node.name}' ({found[-1]})" if found else f"node '{node.name}'"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -45,7 +44,6 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
     Attributes:
         serial: Number of calls seen.
         last: Name of the last one.
-        library: Folder of torch.
         consider: Asked whether the truth of a tensor becomes a branch of the graph;
             gets the tensor, its truth, and the predicate that would guard it.
         trial: Tells whether what runs now will be undone.
@@ -56,7 +54,6 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         Recording.__init__(self, watch)
         self.serial = 0
         self.last = ""
-        self.library = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
         self.consider: Consider | None = None
         self.trial: Callable[[], bool] = bool
         self._tested: torch.Tensor | None = None
@@ -271,6 +268,8 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
             func, name, fx_args = made
         node = create_node(self.graph, func, name, fx_args, fx_kwargs)
         node.meta["where"] = self.where_text()
+        # The importer hands it on to the operators that the node becomes.
+        node.meta["stack_trace"] = self.frames_text()
         return node
 
     def _arguments(

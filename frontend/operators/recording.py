@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
+import torch
 from torch import fx
 
 from magweld.frontend.monitor.session import Session
@@ -21,9 +23,11 @@ class Recording:
         predicates: Values of tensors that decided about the run.
         tensors: Which tensor is which node.
         watch: The view below autograd.
+        library: Folder of torch.
     """
 
     def __init__(self, watch: OperatorWatch) -> None:
+        self.library = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
         self.graph = fx.Graph()
         self.predicates: list[Predicate] = []
         self.tensors = TensorMap(self.graph)
@@ -86,6 +90,21 @@ class Recording:
         """Return the user's file:line, "" if there is none."""
         where = None if self._session is None else self._session.where()
         return "" if where is None else str(where)
+
+    def frames_text(self) -> str:
+        """Return the observed frames as a traceback shows them, the outermost first.
+
+        Frames of torch only count where there are no others.
+        """
+        observers = () if self._session is None else self._session.active()
+        places = [str(where) for observer in observers if (where := observer.where())]
+        own = [place for place in places if not place.startswith(self.library)]
+        return "\n".join(
+            f'File "{file}", line {line}'
+            for file, _, line in (
+                place.rpartition(":") for place in dict.fromkeys(own or places[-1:])
+            )
+        )
 
     def _memory(self) -> Memory:
         return Memory(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from magweld.passes.analysis.best_fit import BestFit
 from magweld.passes.analysis.propagation import Group, Tiles
 from magweld.passes.analysis.regions import ZERO, Access, Interval, OperatorKind
-from magweld.targets.device import Device, Level, LevelKind
+from magweld.targets.device import ARITHMETIC, Device, Level, LevelKind
 
 # One buffer of a footprint starts on a line of its own: 64 bytes is a cache line of
 # the CPUs and a whole number of banks of the GPUs in devices.toml.
@@ -32,6 +32,21 @@ RESIDENT_FRACTION = 0.5
 
 
 @dataclass(frozen=True)
+class Share:
+    """What one part of a device has to do for a plan.
+
+    Attributes:
+        name: Of a memory level, or `ARITHMETIC`.
+        amount: Bytes read from and written to the level; operations.
+        seconds: How long that takes if nothing else is waited for.
+    """
+
+    name: str
+    amount: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Cost:
     """Predicted cost of a plan.
 
@@ -40,12 +55,15 @@ class Cost:
         traffic: Bytes moved from and to the outermost level.
         tile_traffic: Bytes moved into and out of the tile level, all tiles.
         seconds: Predicted time of one run.
+        shares: Of every level from the outermost to that of the tiles, whose bytes
+            include reuse tiles, and of arithmetic.
     """
 
     footprint: int
     traffic: int
     tile_traffic: int
     seconds: float
+    shares: tuple[Share, ...]
 
 
 def transaction_bytes(
@@ -155,26 +173,30 @@ def cost(group: Group, tiles: Tiles, device: Device, level: Level, step: int) ->
         tiles.points(position) * node.flops * tiles.grid
         for position, node in enumerate(group.nodes)
     )
-    times = [
-        source.transfer_seconds(read, written)
-        for source, read, written in zip(device.levels, reads, writes, strict=False)
+    shares = [
+        Share(outer.name, read + written, outer.transfer_seconds(read, written))
+        for outer, read, written in zip(device.levels, reads, writes, strict=False)
     ]
     # Bandwidths are of all units together: idle ones in the last wave are lost.
-    times.append(level.transfer_seconds(reads[-1] + reuse, writes[-1] + reuse) * waves)
-    times.append(flops * waves / (device.peak_gflops * 1e9))
-    slowest = max(times)
-    seconds = (
-        slowest
-        + OVERLAP_LOSS * (sum(times) - slowest)
-        + tiles.grid * TILE_SECONDS / workers
-        + LAUNCH_SECONDS
-    )
+    into, out_of = reads[-1] + reuse, writes[-1] + reuse
+    seconds = level.transfer_seconds(into, out_of) * waves
+    shares.append(Share(level.name, into + out_of, seconds))
+    seconds = flops * waves / (device.peak_gflops * 1e9)
+    shares.append(Share(ARITHMETIC, flops, seconds))
+    fixed = tiles.grid * TILE_SECONDS / workers + LAUNCH_SECONDS
     return Cost(
         footprint=footprint_bytes(group, tiles, level, step),
         traffic=reads[0] + writes[0],
         tile_traffic=reads[-1] + writes[-1],
-        seconds=seconds,
+        seconds=_overlapped([share.seconds for share in shares]) + fixed,
+        shares=tuple(shares),
     )
+
+
+def _overlapped(times: list[float]) -> float:
+    """Return the time of parts that work side by side, but not entirely."""
+    slowest = max(times)
+    return slowest + OVERLAP_LOSS * (sum(times) - slowest)
 
 
 def _bytes_read(

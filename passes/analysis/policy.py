@@ -110,6 +110,15 @@ class Scheduler:
         """Return the bytes that the nodes move when nothing is connected."""
         return sum(self._traffic(group.alone(i)) for i in range(len(group.nodes)))
 
+    def apart(self, group: Group) -> tuple[Plan, ...]:
+        """Return the plans of the nodes when nothing is connected, of those with one.
+
+        An operator that fits no level runs as one tile from outside; the model says
+        nothing of its time.
+        """
+        plans = (self.plan(group.alone(i)) for i in range(len(group.nodes)))
+        return tuple(plan for plan in plans if isinstance(plan, Plan))
+
     def _traffic(self, alone: Group) -> int:
         if alone.root.kind is OperatorKind.CONTRACTION:
             # Its operands are read again for every tile unless a cache holds them.

@@ -13,7 +13,7 @@ from magweld.dialects.tile_graph import (
     tile_attribute,
 )
 from magweld.passes.analysis.graph_body import read_body
-from magweld.passes.analysis.policy import Scheduler
+from magweld.passes.analysis.policy import Plan, Scheduler
 from magweld.passes.analysis.propagation import Refusal
 from magweld.passes.base import FunctionPass
 from magweld.passes.ir_utils import located_error
@@ -28,6 +28,11 @@ class SelectTiles(FunctionPass):
     `tile`, `level`, `footprint` in bytes, `traffic_before` and `traffic_after`, the
     bytes moved from and to the outermost level unfused and as planned, and
     `predicted_seconds`. A tile that is there already is kept.
+
+    For people: `moved_before` and `moved_after`, such bytes for each level from the
+    outermost to that of the tiles, `predicted_shares`, the seconds of each level and
+    of arithmetic, and `seconds_apart`, the predicted time of the operators unfused,
+    where each of them has a plan of its own.
     """
 
     name: ClassVar[str] = "select-tiles"
@@ -64,3 +69,29 @@ def _annotate(subgraph: Any, scheduler: Scheduler) -> None:
     attributes["traffic_before"] = ir.IntegerAttr.get(number, before)
     attributes["traffic_after"] = ir.IntegerAttr.get(number, after)
     attributes["predicted_seconds"] = ir.FloatAttr.get_f64(plan.cost.seconds)
+    apart = scheduler.apart(group)
+    _annotate_shares(attributes, plan, apart, before)
+    if len(apart) == len(group.nodes):
+        seconds = sum(one.cost.seconds for one in apart)
+        attributes["seconds_apart"] = ir.FloatAttr.get_f64(seconds)
+
+
+def _annotate_shares(
+    attributes: Any, plan: Plan, apart: tuple[Plan, ...], before: int
+) -> None:
+    """Write what each level does as planned and apart; `before` is of the outermost."""
+    levels = plan.cost.shares[:-1]
+    moved = {share.name: share.amount for share in levels}
+    # Apart, tiles may lie in another level than together: all that any plan uses.
+    moved_apart: dict[str, int] = {}
+    for share in (share for one in apart for share in one.cost.shares[:-1]):
+        moved_apart[share.name] = moved_apart.get(share.name, 0) + share.amount
+    moved_apart[levels[0].name] = before
+    number = ir.IntegerType.get_signless(64)
+    for key, bytes_ in (("moved_before", moved_apart), ("moved_after", moved)):
+        attributes[key] = ir.DictAttr.get(
+            {name: ir.IntegerAttr.get(number, count) for name, count in bytes_.items()}
+        )
+    attributes["predicted_shares"] = ir.DictAttr.get(
+        {s.name: ir.FloatAttr.get_f64(s.seconds) for s in plan.cost.shares}
+    )

@@ -6,7 +6,7 @@ import functools
 import logging
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -60,6 +60,7 @@ class CompiledGraph:
         loaded: The compiled function in memory.
         options: What the compilation was allowed to decide.
         reference: The captured graph if each call is to be compared with it.
+        measured: Seconds of each step of the program, once `measure` has been called.
     """
 
     imported: ImportedGraph
@@ -67,6 +68,7 @@ class CompiledGraph:
     loaded: LoadedProgram
     options: CompileOptions
     reference: fx.GraphModule | None = None
+    measured: list[float] = field(default_factory=list, compare=False)
 
     def __call__(self, *inputs: Tensor) -> Any:
         """Run the graph; inputs are written to and aliased as the graph says.
@@ -93,12 +95,42 @@ class CompiledGraph:
         payload = encode_request(self.options.text(), f"{stage}\n{self.imported.text}")
         return compile_service().run(_PRINT_TASK, payload).decode()
 
+    def measure(self, inputs: Sequence[Tensor], rounds: int) -> None:
+        """Time each step of the program some times; the report then tells of it.
+
+        Args:
+            inputs: As of a call; nothing is written to them.
+            rounds: How often; the least times count.
+        """
+        self.measured[:] = self.loaded.measure(self.imported.prepare(inputs), rounds)
+
     def report(self) -> dict[str, Any]:
-        """Return fused groups with their predicted traffic, and what runs in torch."""
+        """Return what was decided and predicted, and what runs in torch.
+
+        `groups` are the generated kernels, `graphs` the whole tile graphs as
+        `magweld.passes.analysis.summary` has them, with the `sources` of nodes.
+        """
+        sources = self.imported.sources()
+        graphs = self.program.report.get("graphs", ())
         return {
             **self.program.report,
+            "graphs": [
+                {**graph, "steps": self._timed(graph["steps"]), "sources": sources}
+                for graph in graphs
+            ],
             "externals": sorted(self.imported.externals),
         }
+
+    def _timed(self, steps: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Add `measured_seconds` to the steps that were measured."""
+        times = list(zip(self.program.step_kinds(), self.measured, strict=False))
+        timed = []
+        for step in steps:
+            # A step that makes no elements is none of the program.
+            if times and times[0][0] == step["kind"]:
+                step = {**step, "measured_seconds": times.pop(0)[1]}
+            timed.append(step)
+        return timed
 
 
 class ControlledGraph(PiecewiseGraph):

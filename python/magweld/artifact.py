@@ -111,7 +111,7 @@ class Program:
         arena_bytes: Size of the arena.
         objects: Host object files, all symbols of the kernel steps defined.
         constants: Raw bytes of `Place.CONSTANT` values.
-        report: Groups with their predicted traffic, for `explain()`.
+        report: What was decided and predicted, for `explain()`: groups, tile graphs.
         unlowered: Graph nodes that turned out to have no lowering. Such a program has
             no steps: it is the answer that the graph must be compiled again with
             these nodes as externals, and caches keep it like any other.
@@ -125,6 +125,11 @@ class Program:
     constants: tuple[bytes, ...] = ()
     report: dict[str, Any] = field(default_factory=dict)
     unlowered: tuple[str, ...] = ()
+
+    def step_kinds(self) -> tuple[str, ...]:
+        """Return how each step runs: "generated" code, a "library", or "external"."""
+        words = {KernelStep: "generated", LibraryStep: "library"}
+        return tuple(words.get(type(step), "external") for step in self.steps)
 
     def header(self) -> str:
         """Return everything but the binary parts as JSON."""

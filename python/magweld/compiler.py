@@ -7,6 +7,7 @@ native code costs that process and not the user's.
 from __future__ import annotations
 
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,14 @@ from magweld.codegen.launch import Launch
 from magweld.codegen.llvm_text import kernel_signatures
 from magweld.compiler_options import CompileOptions
 from magweld.context import make_context
+from magweld.dialects.tile_graph import is_tile_graph
 from magweld.host_function import HostCall, HostFunction, read_host_function
+from magweld.passes.analysis.summary import summarize
 from magweld.passes.cpu.pipeline import cpu_pipeline
 from magweld.passes.cpu.register_tile import VectorUnit
 from magweld.passes.execution import RunOptions, run_pipeline
 from magweld.passes.graph.lower_torch_to_linalg import UnloweredError
+from magweld.passes.ir_utils import functions_of
 from magweld.passes.phases import Phase
 from magweld.passes.pipelines import graph_pipeline
 from magweld.runtime.container import decode_request, encode_program
@@ -77,26 +81,43 @@ def compile_text(text: str, options: CompileOptions) -> Program:
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(text)
         try:
-            lower_to_tiles(module, options)
+            lower_to_tiles(module, options, Phase.SCHEDULED)
         except UnloweredError as error:
             return _unlowered_program(error)
+        graphs = _summaries(module)
+        lower_to_tiles(module, options, after=Phase.SCHEDULED)
         host = read_host_function(module)
         objects = _compile_kernels(module, host)
-        return _program(host, objects)
+        return _program(host, objects, graphs)
+
+
+def _summaries(module: Any) -> list[dict[str, Any]]:
+    graphs = filter(is_tile_graph, functions_of(module.operation))
+    return [asdict(summarize(graph)) for graph in graphs]
 
 
 def lower_to_tiles(
-    module: Any, options: CompileOptions, until: Phase = Phase.TILED
+    module: Any,
+    options: CompileOptions,
+    until: Phase = Phase.TILED,
+    after: Phase | None = None,
 ) -> None:
     """Lower a module in the torch dialect in place, as far as to tiled kernels.
+
+    Args:
+        module: The module.
+        options: What the compilation may decide.
+        until: Phase to stop after.
+        after: Phase that the module is in already; None if it is in none.
 
     Raises:
         UnloweredError: Operations have no lowering.
     """
     pipeline = graph_pipeline(
-        options.device, options.library, until, fusion=options.fusion
+        options.device, options.library, until, fusion=options.fusion, after=after
     )
-    run_pipeline(pipeline, module, dump_options("graph"))
+    part = "graph" if after is None else f"graph-after-{after}"
+    run_pipeline(pipeline, module, dump_options(part))
 
 
 def dump_options(part: str) -> RunOptions:
@@ -150,7 +171,9 @@ def _launch_symbol(number: int) -> str:
     return f"launch_{number}"
 
 
-def _program(host: HostFunction, objects: tuple[bytes, ...]) -> Program:
+def _program(
+    host: HostFunction, objects: tuple[bytes, ...], graphs: list[dict[str, Any]]
+) -> Program:
     steps: list[Step] = []
     kernels = 0
     for call in host.calls:
@@ -171,5 +194,8 @@ def _program(host: HostFunction, objects: tuple[bytes, ...]) -> Program:
         arena_bytes=host.arena_bytes,
         objects=objects,
         constants=tuple(host.constants),
-        report={"groups": [call.report for call in host.calls if call.report]},
+        report={
+            "groups": [call.report for call in host.calls if call.report],
+            "graphs": graphs,
+        },
     )

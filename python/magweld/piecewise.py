@@ -195,6 +195,7 @@ class PiecewiseGraph:
         reports = [compiled.report() for compiled in self._compiled()]
         return {
             "groups": [group for report in reports for group in report["groups"]],
+            "graphs": [graph for report in reports for graph in report["graphs"]],
             "externals": [name for report in reports for name in report["externals"]],
             "pieces": len(reports),
         }

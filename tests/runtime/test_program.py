@@ -34,6 +34,34 @@ def test_kernels_run_in_order(
     assert result.is_contiguous()
 
 
+def test_each_step_is_timed(no_externals: RunExternal, chain_program: Program) -> None:
+    loaded, x = LoadedProgram(chain_program, no_externals), torch.randn(SHAPE)
+    before = x.clone()
+    times = loaded.measure([x], rounds=2)
+    assert len(times) == len(chain_program.steps)
+    assert all(0 < seconds < float("inf") for seconds in times)
+    assert chain_program.step_kinds() == ("generated",) * 3
+    assert torch.equal(x, before)
+    (result,) = loaded([x])
+    torch.testing.assert_close(result, 3 * (2 * x + 1) + x)
+
+
+def test_timing_runs_externals_and_frees_what_they_return(
+    external_program: Callable[..., Program],
+) -> None:
+    calls = []
+
+    def run(node: str, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        calls.append(node)
+        return tuple(tensor + 1 for tensor in tensors)
+
+    program = external_program(ADOPTED)
+    times = LoadedProgram(program, run).measure([torch.zeros(SHAPE)], rounds=2)
+    assert calls == ["f"] * 3
+    assert len(times) == 1
+    assert program.step_kinds() == ("external",)
+
+
 def test_views_show_the_bytes_of_their_roots(
     no_externals: RunExternal, build_object: Any, affine: Any
 ) -> None:

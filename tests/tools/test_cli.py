@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -159,8 +160,31 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "model.py:sorting", "--inputs", "3x4xf32"]) == 0
     output = capsys.readouterr().out
     assert "1 record(s)" in output
-    assert "generated kernels" in output
-    assert "through torch: node 'sort" in output
+    assert "tile graph for cpu: 1 generated, 1 external" in output
+    place = MODEL[: MODEL.index("lambda")].count("\n") + 1
+    assert re.search(rf"through torch: sort\w* \(.*model\.py:{place}\)", output)
+
+
+def test_explain_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", *MLP, "--json"]) == 0
+    (record,) = json.loads(capsys.readouterr().out)
+    (graph,) = record["graphs"]
+    assert graph["device"]["name"] == "cpu"
+    nodes = [n for s in graph["steps"] for o in s["operators"] for n in o["nodes"]]
+    assert {"mm", "gelu"} <= set(nodes)
+    assert set(nodes) <= set(graph["sources"])
+    assert "measured_seconds" not in graph["steps"][0]
+
+
+def test_explain_measures_each_step(capsys: pytest.CaptureFixture[str]) -> None:
+    sorting = ["model.py:sorting", "--inputs", "3x4xf32"]
+    assert main(["explain", *sorting, "--measure", "--json"]) == 0
+    (record,) = json.loads(capsys.readouterr().out)
+    (graph,) = record["graphs"]
+    assert [step["kind"] for step in graph["steps"]] == ["generated", "external"]
+    assert all(step["measured_seconds"] > 0 for step in graph["steps"])
+    assert main(["explain", *sorting, "--measure"]) == 0
+    assert ", measured " in capsys.readouterr().out
 
 
 def test_bench(capsys: pytest.CaptureFixture[str]) -> None:

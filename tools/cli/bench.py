@@ -12,13 +12,13 @@ from typing import Any
 import torch
 
 from magweld.frontend import trace
+from magweld.frontend.columns import columns
 from magweld.tools.cli.program import (
     CommandLineError,
     example_inputs,
     load_model,
     require_runs,
 )
-from magweld.tools.cli.text import columns
 
 
 def run(options: argparse.Namespace) -> None:

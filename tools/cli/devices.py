@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
+from magweld.frontend.columns import bytes_text, columns
 from magweld.targets import (
     Device,
     DeviceEntry,
@@ -18,7 +19,6 @@ from magweld.targets import (
 )
 from magweld.targets.catalog import HOST
 from magweld.targets.writing import device_text
-from magweld.tools.cli.text import bytes_text, columns
 
 _LEVELS = ("level", "capacity", "GB/s", "transaction", "memories", "shared by", "kind")
 _INSTRUCTIONS = ("instruction", "m x n x k", "factors", "result", "GFLOP/s")

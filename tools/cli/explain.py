@@ -3,50 +3,77 @@
 from __future__ import annotations
 
 import argparse
+import json
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor, fx
 
-from magweld.api import CompiledGraph
-from magweld.frontend import Record, trace
+from magweld.api import CompiledGraph, compile_graph
+from magweld.frontend import Record, Traced, trace
 from magweld.tools.cli.program import example_inputs, load_model, require_runs
-from magweld.tools.cli.text import bytes_text, columns
 
-_HEADINGS = ("kernel", "operators", "tile", "level", "before", "after")
+_ROUNDS = 20
 
 
 def run(options: argparse.Namespace) -> None:
     """Trace one call without gradients and print what was found and decided."""
     model, inputs = load_model(options.model), example_inputs(options.inputs)
     require_runs(model, inputs)
-    traced = trace(model)
+    watched: list[_Watched] = []
+    traced = trace(model, backend=_watching(watched) if options.measure else "magweld")
     with torch.no_grad():
         traced(*inputs)
-    print(traced.explain())
-    for record in traced.records:
-        print(_decisions(record))
+        if options.measure:
+            # The run that records is eager; another one shows the graphs' inputs.
+            traced(*inputs)
+    for graph in watched:
+        graph.measure()
+    print(_json(traced) if options.json else traced.explain())
 
 
-def _decisions(record: Record) -> str:
-    compiled = record.compiled
-    if not isinstance(compiled, CompiledGraph):
-        return "not compiled: the captured graph runs through torch"
-    report = compiled.report()
-    rows = [_HEADINGS, *map(_row, report["groups"])]
-    through_torch = [compiled.imported.where(name) for name in report["externals"]]
-    lines = [
-        f"{len(report['groups'])} generated kernels, predicted traffic:",
-        columns(rows),
-        f"through torch: {', '.join(through_torch) or 'nothing'}",
-    ]
-    return "\n".join(lines)
+class _Watched:
+    """A compiled graph that keeps the inputs of its last call."""
+
+    def __init__(self, compiled: Any) -> None:
+        self.compiled = compiled
+        self._inputs: tuple[Tensor, ...] | None = None
+
+    def __call__(self, *inputs: Tensor) -> Any:
+        self._inputs = tuple(tensor.detach().clone() for tensor in inputs)
+        return self.compiled(*inputs)
+
+    def mlir(self, stage: str) -> str:
+        """See `Inspectable.mlir`."""
+        text: str = self.compiled.mlir(stage)
+        return text
+
+    def report(self) -> dict[str, Any]:
+        """See `Inspectable.report`."""
+        report: dict[str, Any] = self.compiled.report()
+        return report
+
+    def measure(self) -> None:
+        """Time the steps of the graph on what it was called with."""
+        if isinstance(self.compiled, CompiledGraph) and self._inputs is not None:
+            self.compiled.measure(self._inputs, _ROUNDS)
 
 
-def _row(group: dict[str, Any]) -> tuple[str, ...]:
-    return (
-        group["kernel"],
-        "+".join(map(str, group["operators"])),
-        "x".join(map(str, group.get("tile", ()))),
-        str(group.get("level", "")),
-        *(bytes_text(group.get(f"traffic_{k}", 0)) for k in ("before", "after")),
-    )
+def _watching(watched: list[_Watched]) -> Callable[..., Any]:
+    def backend(graph: fx.GraphModule, inputs: Sequence[Tensor]) -> _Watched:
+        watched.append(_Watched(compile_graph(graph, inputs)))
+        return watched[-1]
+
+    return backend
+
+
+def _json(traced: Traced) -> str:
+    """Return the decisions of all records as JSON."""
+    records = [{"record": r.number, **_decisions(r)} for r in traced.records]
+    return json.dumps(records, indent=1)
+
+
+def _decisions(record: Record) -> dict[str, Any]:
+    report = {} if record.inspectable is None else record.inspectable.report()
+    return {"operators": record.operators, **report}

@@ -20,9 +20,10 @@ from magweld.dialects.tile_graph.verification import (
     parent_violations,
     region_violations,
     report,
+    table_violations,
     tile_violations,
 )
-from magweld.targets.device import Level
+from magweld.targets.device import ARITHMETIC, Level
 
 _BODY = frozenset({OPERATOR, YIELD, "tile_graph.connect"} | VIEWS)
 _LEAST_OF_INTEGER = {
@@ -50,7 +51,11 @@ class SubgraphOp(Operation, name="subgraph"):
         footprint: Optional; bytes that one tile needs at `level`.
         traffic_before, traffic_after: Optional; bytes moved from and to the
             outermost level with the operators apart, and as planned.
+        moved_before, moved_after: Optional; the same for each level from the outermost
+            to that of the tiles.
         predicted_seconds: Optional; predicted time of one run.
+        predicted_shares: Optional; seconds that each level and arithmetic take of it.
+        seconds_apart: Optional; predicted time of the operators apart.
         recompute: Optional; arithmetic done over arithmetic needed.
     """
 
@@ -85,6 +90,13 @@ class SubgraphOp(Operation, name="subgraph"):
         yield from self._traffic_violations()
         if device is not None:
             yield from self._footprint_violations(device.level(self.level.value))
+            yield from self._share_violations(device.level_names())
+
+    def _share_violations(self, levels: tuple[str, ...]) -> Iterator[str]:
+        for name in ("moved_before", "moved_after"):
+            yield from table_violations(self, name, levels, ir.IntegerAttr)
+        parts = (*levels, ARITHMETIC)
+        yield from table_violations(self, "predicted_shares", parts, ir.FloatAttr)
 
     def _result_violations(self, operators: list[ir.OpView]) -> Iterator[str]:
         *_, terminator = self.operation.regions[0].blocks[0].operations

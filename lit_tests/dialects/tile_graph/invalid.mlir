@@ -937,6 +937,81 @@ func.func @f(%x: tensor<8xf32>)
 
 // -----
 
+// subgraph: bytes moved by level are a table
+
+#device = #tile_graph.device<"toy", [
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
+
+func.func @f(%x: tensor<8xf32>)
+    attributes {tile_graph.device = #device} {
+  // expected-error @below {{'tile_graph.subgraph' op expected attribute 'moved_after' to be a dictionary, got 4 : i64}}
+  %0 = "tile_graph.subgraph"() ({
+    %q = "tile_graph.operator"() ({
+      %empty = tensor.empty() : tensor<8xf32>
+      %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
+          -> tensor<8xf32>
+      gpu.yield %exp : tensor<8xf32>
+    }) {op_name = "exp"} : () -> tensor<8xf32>
+    gpu.yield %q : tensor<8xf32>
+  }) {subgraph_name = "s", level = "l1", moved_after = 4 : i64} : () -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// subgraph: bytes moved at levels of the device
+
+#device = #tile_graph.device<"toy", [
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
+
+func.func @f(%x: tensor<8xf32>)
+    attributes {tile_graph.device = #device} {
+  // expected-error @below {{'tile_graph.subgraph' op expected entries of 'moved_before' to be among 'dram', 'l2', 'l1', got 'l9'}}
+  %0 = "tile_graph.subgraph"() ({
+    %q = "tile_graph.operator"() ({
+      %empty = tensor.empty() : tensor<8xf32>
+      %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
+          -> tensor<8xf32>
+      gpu.yield %exp : tensor<8xf32>
+    }) {op_name = "exp"} : () -> tensor<8xf32>
+    gpu.yield %q : tensor<8xf32>
+  }) {subgraph_name = "s", level = "l1", moved_before = {l9 = 4 : i64}} : () -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// subgraph: shares of the time are numbers
+
+#device = #tile_graph.device<"toy", [
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
+
+func.func @f(%x: tensor<8xf32>)
+    attributes {tile_graph.device = #device} {
+  // expected-error @below {{'tile_graph.subgraph' op expected 'arithmetic' of 'predicted_shares' to be a number of at least 0, got 4 : i64}}
+  %0 = "tile_graph.subgraph"() ({
+    %q = "tile_graph.operator"() ({
+      %empty = tensor.empty() : tensor<8xf32>
+      %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
+          -> tensor<8xf32>
+      gpu.yield %exp : tensor<8xf32>
+    }) {op_name = "exp"} : () -> tensor<8xf32>
+    gpu.yield %q : tensor<8xf32>
+  }) {subgraph_name = "s", level = "l1", predicted_shares = {arithmetic = 4 : i64}} : () -> tensor<8xf32>
+  return
+}
+
+// -----
+
 // subgraph: a tile of the rank of its last operator
 
 #device = #tile_graph.device<"toy", [

@@ -10,12 +10,15 @@
 
 // The tile takes whole rows. Unfused, the sum is written and read once more, and the
 // input is read twice: (3 * 64 * 128 + 2 * 64) * 4 bytes. As planned, only input and
-// result move.
+// result move. In l2 the sum is written and read as well, and a tile's eight sums of
+// 32 bytes are half a transaction when they come from outside.
 //
 // CHECK-LABEL: func.func @rows(
 // CHECK:         "tile_graph.subgraph"
 // CHECK:         }) {footprint = {{[0-9]+}} : i64, implementation = "generated", level = "l2",
-// CHECK-SAME:      predicted_seconds = {{.+}} : f64, reduction_step = 1 : i64, subgraph_name = "rows",
+// CHECK-SAME:      moved_after = {dram = 65536 : i64, l2 = 66048 : i64}, moved_before = {dram = 98816 : i64, l2 = 99072 : i64},
+// CHECK-SAME:      predicted_seconds = {{.+}} : f64, predicted_shares = {arithmetic = {{.+}} : f64, dram = 2.621440e-06 : f64, l2 = {{.+}} : f64},
+// CHECK-SAME:      reduction_step = 1 : i64, seconds_apart = {{.+}} : f64, subgraph_name = "rows",
 // CHECK-SAME:      tile = #tile_graph.tile<[{{[0-9]+}}, 128]>, traffic_after = 65536 : i64, traffic_before = 98816 : i64}
 func.func @rows(%x: tensor<64x128xf32>) -> tensor<64x128xf32>
     attributes {tile_graph.device = #device} {

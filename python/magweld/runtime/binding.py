@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -69,21 +70,37 @@ def bind_steps(
 
     Consecutive kernels become one call.
     """
-    actions: list[Action] = []
-    for numbers in _groups(frame.layout.program.steps):
+    binder = Binder(frame, kernels, operations, run_external)
+    groups = _groups(frame.layout.program.steps)
+    return tuple(action for numbers in groups for action in binder.actions(numbers))
+
+
+@dataclass(frozen=True)
+class Binder:
+    """What the steps of a program are bound to."""
+
+    frame: Frame
+    kernels: Kernels
+    operations: Mapping[int, LibraryOperation]
+    run_external: RunExternal
+
+    def actions(self, numbers: Sequence[int]) -> Iterator[Action]:
+        """Yield calls that run some steps: kernels that follow another, or one step.
+
+        The last of them frees adopted tensors.
+        """
+        frame = self.frame
         step = frame.layout.program.steps[numbers[0]]
         match step:
             case KernelStep():
-                action = _bind_kernels(frame, numbers, kernels)
+                yield _bind_kernels(frame, numbers, self.kernels)
             case LibraryStep():
-                action = _bind_library(frame, step, operations[numbers[0]])
+                yield _bind_library(frame, step, self.operations[numbers[0]])
             case ExternalStep():
-                action = _bind_external(frame, step, run_external)
-        actions.append(action)
+                yield _bind_external(frame, step, self.run_external)
         released = _released_after(frame.layout, numbers)
         if released:
-            actions.append(partial(_release, frame.tensors, released))
-    return tuple(actions)
+            yield partial(_release, frame.tensors, released)
 
 
 def _groups(steps: Sequence[Step]) -> Iterator[list[int]]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+# What limits a plan where no level does; beside the names of levels.
+ARITHMETIC = "arithmetic"
+
 
 class LevelKind(StrEnum):
     """Who decides what a memory level holds."""
