@@ -142,6 +142,9 @@ def _staged_bytes(
             most = step if loop == node.reduction[-1] else 1
             loops[loop] = Interval(ZERO, min(loops[loop].size, most))
     for read, source in zip(node.reads, group.sources[position], strict=True):
+        if read.padded and not explicit:
+            # A window with a border is a copy, whoever makes what is inside.
+            yield math.prod(_sizes(read.window(tuple(loops)))) * read.element_bytes
         if source.producer is None and read.gathered:
             yield read.gathered_bytes(math.prod(_sizes(tuple(loops))))
         elif source.producer is None:

@@ -15,6 +15,7 @@ from magweld.dialects.tile_graph import (
 from magweld.passes.analysis.arithmetic import iteration_flops
 from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.analysis.index_maps import linear_index, loop_extents
+from magweld.passes.analysis.pads import Pad, static_pad
 from magweld.passes.analysis.regions import (
     ZERO,
     Access,
@@ -161,11 +162,12 @@ def _opaque_model(operator: Any, name: str, root: Any) -> OperatorModel:
 
 
 def _hides_inputs(operator: Any, root: Any) -> bool:
-    """Whether an input reaches the root through anything but pads or slices."""
+    """Whether an input reaches the root through anything but a pad or slices."""
     inputs = set(inputs_of(operator))
+    pads = [_pad_of(value, inputs) for value in root.operands]
     operands = [
-        sliced_operand(_unpadded(value, inputs), inputs).source
-        for value in root.operands
+        pad.source if pad else sliced_operand(value, inputs).source
+        for pad, value in zip(pads, root.operands, strict=True)
     ]
     return any(v not in inputs and _depends_on(v, inputs) for v in operands)
 
@@ -178,14 +180,10 @@ def _depends_on(value: Any, inputs: set[Any]) -> bool:
     return any(_depends_on(operand, inputs) for operand in read)
 
 
-def _unpadded(value: Any, inputs: Collection[Any]) -> Any:
-    """Return what is behind the pads of an operand."""
-    while value not in inputs:
-        producer = defining_op(value)
-        if producer is None or producer.operation.name != "tensor.pad":
-            break
-        value = producer.operation.operands[0]
-    return value
+def _pad_of(value: Any, inputs: Collection[Any]) -> Pad | None:
+    """Return the pad of an input that an operand is, None if it is none."""
+    pad = None if value in inputs else static_pad(value)
+    return pad if pad and pad.source in inputs and 0 not in _shape(pad.source) else None
 
 
 def _captured_tensors(root: Any) -> list[Any]:
@@ -212,11 +210,14 @@ def _access(value: Any, map_: Any, inputs: dict[Any, int]) -> Access:
     if not isinstance(type_, ir.RankedTensorType):  # a scalar operand
         return Access(-1, (), 0, ())
     index = _indices(map_)
-    source = _unpadded(value, inputs)
-    if source != value:
-        padded = source in inputs
-        argument = inputs.get(source, -1)
-        return Access(argument, _shape(value), element_bytes(type_), index, padded)
+    pad = _pad_of(value, inputs)
+    if pad is not None:
+        inside = tuple(
+            expr and LinearIndex(expr.terms, expr.constant - low)
+            for expr, low in zip(index, pad.low, strict=True)
+        )
+        shape, argument = _shape(pad.source), inputs[pad.source]
+        return Access(argument, shape, element_bytes(type_), inside, padded=True)
     slice_ = sliced_operand(value, inputs)
     return Access(
         inputs.get(slice_.source, -1),

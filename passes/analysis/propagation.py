@@ -14,6 +14,8 @@ from magweld.passes.analysis.partition import is_partition
 from magweld.passes.analysis.regions import (
     ZERO,
     Access,
+    Clamp,
+    Clamps,
     Interval,
     OperatorKind,
     OperatorModel,
@@ -111,11 +113,14 @@ class Tiles:
         boxes: For every node the box of iterations, one interval a loop.
         grid: How many tiles there are.
         recompute: Arithmetic done over arithmetic needed, at least 1.
+        clamps: Offsets that are no sums of loops; they are numbered as loops of the
+            root behind its own.
     """
 
     boxes: tuple[tuple[Interval, ...], ...]
     grid: int
     recompute: float
+    clamps: tuple[Clamp, ...] = ()
 
     def points(self, node: int) -> int:
         """Return how many iterations of a node one tile runs."""
@@ -131,6 +136,7 @@ def propagate(group: Group, tile: tuple[int, ...]) -> Tiles | Refusal:
     """
     boxes: list[tuple[Interval, ...] | None] = [None] * len(group.nodes)
     boxes[-1] = group.root.root_box(tile)
+    clamps = Clamps(len(group.root.extents))
     for consumer in reversed(range(len(group.nodes))):
         node, box = group.nodes[consumer], boxes[consumer]
         if box is None:
@@ -139,7 +145,7 @@ def propagate(group: Group, tile: tuple[int, ...]) -> Tiles | Refusal:
             if source.producer is None:
                 continue
             producer = group.nodes[source.producer]
-            wanted = _producer_box(producer, source.result, node, read, box)
+            wanted = _producer_box(producer, source.result, node, read, box, clamps)
             if isinstance(wanted, Refusal):
                 return wanted
             merged = _merge(producer, boxes[source.producer], wanted)
@@ -154,7 +160,7 @@ def propagate(group: Group, tile: tuple[int, ...]) -> Tiles | Refusal:
     grid = math.prod(
         max(1, -(-e // t)) for e, t in zip(group.root.grid_extents, tile, strict=True)
     )
-    return Tiles(final, grid, _recompute(group, final, grid))
+    return Tiles(final, grid, _recompute(group, final, grid), clamps.known)
 
 
 def _written_twice(
@@ -175,13 +181,12 @@ def _producer_box(
     consumer: OperatorModel,
     read: Access,
     box: tuple[Interval, ...],
+    clamps: Clamps,
 ) -> tuple[Interval, ...] | Refusal:
-    if read.padded:
-        detail = f"{consumer.name} pads what {producer.name} makes"
-        return Refusal("padded-operand", detail)
     if read.gathered or not (producer.tileable and consumer.tileable):
         return Refusal("unknown-region", f"{producer.name} -> {consumer.name}")
-    return producer.box_for_result(read.box(box), result)
+    wanted = clamps.inside(read.box(box), read.shape) if read.padded else read.box(box)
+    return producer.box_for_result(wanted, result)
 
 
 def _merge(

@@ -75,7 +75,8 @@ class Access:
         element_bytes: Bytes of one element.
         index: One expression a dimension; None means the whole dimension, for
             operators that are computed whole.
-        padded: The operator pads this operand first.
+        padded: The operator puts a border around this operand first: an index may lie
+            before the tensor or behind it.
         part: Extents of the part that is accessed at all where that is a slice.
         kept: The dimensions that the slice has as an operand, rising; the others are
             of extent one in it.
@@ -93,12 +94,28 @@ class Access:
     gathered: bool = False
 
     def box(self, loops: tuple[Interval, ...]) -> tuple[Interval, ...]:
-        """Return the box of the tensor that a box of iterations touches."""
+        """Return the box of the tensor that a box of iterations touches.
+
+        It is no larger than the tensor; that of a padded operand may begin before it.
+        """
         sizes = tuple(interval.size for interval in loops)
         offsets = tuple(interval.offset for interval in loops)
         return tuple(
             _whole_or(expr, extent, sizes, offsets)
             for extent, expr in zip(self.shape, self.index, strict=True)
+        )
+
+    def window(self, loops: tuple[Interval, ...]) -> tuple[Interval, ...]:
+        """Return what a box of iterations touches of a tensor and its border.
+
+        Only where all indices are known.
+        """
+        sizes = tuple(interval.size for interval in loops)
+        offsets = tuple(interval.offset for interval in loops)
+        return tuple(
+            Interval(expr.substitute(offsets), expr.extent(sizes))
+            for expr in self.index
+            if expr is not None
         )
 
     @property
@@ -120,6 +137,59 @@ def _whole_or(
     if expr is None or expr.extent(sizes) >= extent:
         return Interval(ZERO, extent)
     return Interval(expr.substitute(offsets), expr.extent(sizes))
+
+
+@dataclass(frozen=True)
+class Clamp:
+    """An offset that is moved into a range.
+
+    Attributes:
+        offset: The offset as it would be.
+        highest: The greatest that is allowed; the least is zero.
+    """
+
+    offset: LinearIndex
+    highest: int
+
+
+class Clamps:
+    """Offsets that are no sums of loops, as further loops with numbers of their own."""
+
+    def __init__(self, first: int, known: tuple[Clamp, ...] = ()) -> None:
+        """Number clamps from `first` on, those that are `known` before all others."""
+        self._first = first
+        self._known = list(known)
+
+    @property
+    def known(self) -> tuple[Clamp, ...]:
+        """All clamps in the order of their numbers."""
+        return tuple(self._known)
+
+    def __getitem__(self, number: int) -> Clamp:
+        """Return the clamp of a number."""
+        return self._known[number - self._first]
+
+    def inside(
+        self, box: tuple[Interval, ...], shape: tuple[int, ...]
+    ) -> tuple[Interval, ...]:
+        """Move a box that is no larger than a tensor to where it lies inside."""
+        return tuple(
+            self._inside(interval, extent)
+            for interval, extent in zip(box, shape, strict=True)
+        )
+
+    def _inside(self, interval: Interval, extent: int) -> Interval:
+        highest = extent - interval.size
+        if highest == 0:
+            return Interval(ZERO, extent)
+        if not interval.offset.terms:
+            constant = min(max(interval.offset.constant, 0), highest)
+            return Interval(LinearIndex((), constant), interval.size)
+        clamp = Clamp(interval.offset, highest)
+        if clamp not in self._known:
+            self._known.append(clamp)
+        number = self._first + self._known.index(clamp)
+        return Interval(LinearIndex(((number, 1),)), interval.size)
 
 
 @dataclass(frozen=True)

@@ -101,11 +101,11 @@ class _Former:
         )
 
     def _is_private_pad(self, op: Any) -> bool:
-        """A pad that only convolutions read is part of them."""
+        """A pad that only operations on windows read is part of them."""
         if op.name != "tensor.pad":
             return False
         users = [use.owner.operation.name for use in op.results[0].uses]
-        return all(".conv" in name or "_conv_" in name for name in users)
+        return all(name.startswith(_WINDOWED) for name in users)
 
     def _view(self, op: Any) -> None:
         self._ensure_values(op.operands)
@@ -220,3 +220,4 @@ def _zero(type_: Any) -> Any:
 
 
 _LINALG = frozenset({"linalg"})
+_WINDOWED = ("linalg.conv", "linalg.depthwise_conv", "linalg.pooling")

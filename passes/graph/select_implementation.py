@@ -26,9 +26,9 @@ class SelectImplementation(FunctionPass):
 
     A library computes what is bound by arithmetic: contractions that do more
     operations a byte than the device does while it moves one from the outermost
-    level, and convolutions with windows of more than one point. What is bound by
-    memory stays generated, so that it can be fused. Written as `implementation` to the
-    operator.
+    level, and convolutions over channels with windows of more than one point. What is
+    bound by memory stays generated, so that it can be fused. Written as
+    `implementation` to the operator.
 
     Options:
         library: "auto" as above, "never", or "always" where a call exists.
@@ -59,11 +59,14 @@ class SelectImplementation(FunctionPass):
 def is_compute_bound(model: OperatorModel, device: Device) -> bool:
     """Whether an operator needs longer to compute than to read and write once.
 
-    A convolution does if it has a window. One of single points is a product of
-    matrices whose bias, norm and activation are worth more in the same kernel.
+    A convolution does if it has a window and sums over channels. One of single points
+    is a product of matrices whose bias, norm and activation are worth more in the same
+    kernel; one of each channel by itself reads more than it computes.
     """
     if model.kind is OperatorKind.CONVOLUTION:
-        return any(model.extents[loop] > 1 for loop in model.reduction[-WINDOW_LOOPS:])
+        *channels, _, _ = model.reduction
+        window = (model.extents[loop] > 1 for loop in model.reduction[-WINDOW_LOOPS:])
+        return bool(channels) and any(window)
     moved = sum(a.total_bytes for a in (*model.reads, *model.writes))
     seconds = moved / (device.levels[0].bandwidth * 1e9)
     # A contraction's body is one multiplication and one addition.

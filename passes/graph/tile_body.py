@@ -15,8 +15,9 @@ from magweld.passes.analysis.cloning import (
 )
 from magweld.passes.analysis.graph_body import GraphBody, read_body, source_value
 from magweld.passes.analysis.operator_model import root_accesses
+from magweld.passes.analysis.pads import static_pad
 from magweld.passes.analysis.propagation import Group, Refusal, propagate
-from magweld.passes.analysis.regions import ZERO, Access
+from magweld.passes.analysis.regions import ZERO, Access, Clamps
 from magweld.passes.graph.tile_slices import (
     Box,
     TileSlicer,
@@ -51,7 +52,9 @@ def build_tiled_body(
     arguments = list(forall.body.arguments)
     count = len(arguments) - len(destinations)
     # Loops that are not split have no variable; the forall has one all the same.
-    slicer = TileSlicer(dict(zip(loops, arguments[:count], strict=False)))
+    ivs = dict(zip(loops, arguments[:count], strict=False))
+    clamps = Clamps(len(group.root.extents), tiles.clamps)
+    slicer = TileSlicer(ivs, clamps)
     with ir.InsertionPoint(forall.body):
         *_, terminator = subgraph.regions[0].blocks[0].operations
         results = list(terminator.operands)
@@ -197,18 +200,30 @@ class _TileEmitter:
     def _read(
         self, value: Any, operand: Any, access: Access, box: Box, helpers: ValueMap
     ) -> Any:
+        if access.padded:
+            return self._padded(value, operand, access, box, helpers)
         region = access.box(box)
         source = source_value(operand)
         if source in self._tiles:
             tile, origin = self._tiles[source]
             return self._slicer.slice(tile, relative_box(region, origin), access.kept)
-        if access.part is not None:
-            # The tile is taken from the tensor behind the slices at once.
-            return self._slicer.slice(self._tensor(operand), region, access.kept)
-        # Pads are made whole and sliced.
-        helpers[operand] = self._tensor(operand)
-        _clone_helper(value, helpers)
-        return self._slicer.slice(helpers[value], region)
+        # The tile is taken from the tensor behind the slices at once.
+        return self._slicer.slice(self._tensor(operand), region, access.kept)
+
+    def _padded(
+        self, value: Any, operand: Any, access: Access, box: Box, helpers: ValueMap
+    ) -> Any:
+        """The window of a tensor with a border around it."""
+        pad = static_pad(value)
+        assert pad is not None, "padded operands are such pads"
+        _clone_helper(pad.fill, helpers)
+        source = source_value(operand)
+        if source in self._tiles:
+            tile, origin = self._tiles[source]
+        else:
+            tile, origin = self._tensor(operand), whole_box(access.shape)
+        window = access.window(box)
+        return self._slicer.padded(tile, origin, window, pad, helpers[pad.fill])
 
     def _shift_indices(self, root: Any, box: Box) -> None:
         """Add the tile's offset to what linalg.index gives inside `root`."""

@@ -27,6 +27,7 @@ from magweld.passes.analysis.propagation import (
 )
 from magweld.passes.analysis.regions import (
     ZERO,
+    Clamp,
     Interval,
     LinearIndex,
     OperatorKind,
@@ -152,12 +153,37 @@ def _diamond(left: tuple[LinearIndex, ...], right: tuple[LinearIndex, ...]) -> G
     return Group((source, both), ((Source(None, 0),), (Source(0, 1), Source(0, 1))))
 
 
-def test_pads_and_unknown_regions_are_refused() -> None:
+def test_a_window_that_hangs_over_an_edge_moves_inside() -> None:
     source = elementwise("source", (6,), [access(0, (6,), loops(0))])
-    padding = elementwise("conv", (8,), [access(0, (8,), loops(0), padded=True)])
-    assert refused(chain(source, padding), 8) == Refusal(
-        "padded-operand", "conv pads what source makes"
-    )
+    inside = (LinearIndex(((0, 1),), -1),)
+    padding = elementwise("conv", (8,), [access(0, (6,), inside, padded=True)])
+    # Tiles of two begin at -1, 1, 3 and 5: the last two positions are 3 and 4.
+    tiles = planned(chain(source, padding), 2)
+    assert tiles.clamps == (Clamp(LinearIndex(((0, 1),), -1), highest=4),)
+    assert tiles.boxes[0] == (Interval(LinearIndex(((1, 1),)), 2),)
+    assert planned(chain(source, padding), 8).boxes[0] == (interval(6),)
+
+
+def test_readers_of_the_same_window_share_its_clamp() -> None:
+    source = elementwise("source", (6,), [access(0, (6,), loops(0))])
+    read = access(0, (6,), (LinearIndex(((0, 1),), -1),), padded=True)
+    both = elementwise("both", (8,), [read, replace(read, argument=1)])
+    group = Group((source, both), ((Source(None, 0),), (Source(0, 1), Source(0, 1))))
+    assert len(planned(group, 2).clamps) == 1
+    plain = elementwise("both", (8,), [read, access(1, (6,), loops(0))])
+    assert refused(replace(group, nodes=(source, plain)), 2).rule == "conflicting-tiles"
+
+
+def test_what_a_window_moves_inside_is_no_output() -> None:
+    source = elementwise("source", (6,), [access(0, (6,), loops(0))])
+    inside = (LinearIndex(((0, 1),), -1),)
+    padding = elementwise("conv", (8,), [access(0, (6,), inside, padded=True)])
+    group = replace(chain(source, padding), outputs=((0, 0),))
+    assert refused(group, 2).rule == "written-twice"
+
+
+def test_unknown_regions_are_refused() -> None:
+    source = elementwise("source", (6,), [access(0, (6,), loops(0))])
     concat = replace(source, name="concat", kind=OperatorKind.MOVE)
     assert refused(chain(concat, source), 6).rule == "unknown-region"
     assert refused(chain(source, concat), 6).rule == "unknown-region"

@@ -166,14 +166,16 @@ def window(
     extents = (images, made, high, wide, *channels, taps, taps)
     down, across = len(extents) - 2, len(extents) - 1
     channel = 4 if channels else 1
+    border = taps // 2 if padded else 0
     index = (
         *loops(0, channel),
-        LinearIndex(((2, stride), (down, 1))),
-        LinearIndex(((3, stride), (across, 1))),
+        LinearIndex(((2, stride), (down, 1)), -border),
+        LinearIndex(((3, stride), (across, 1)), -border),
     )
     held = channels[0] if channels else made
-    shape = (images, held, (high - 1) * stride + taps, (wide - 1) * stride + taps)
-    reads = [access(0, shape, index, padded=padded and taps > 1)]
+    reach = taps - 2 * border
+    shape = (images, held, (high - 1) * stride + reach, (wide - 1) * stride + reach)
+    reads = [access(0, shape, index, padded=border > 0)]
     if kind is OperatorKind.CONVOLUTION:
         dims = (1, *((4,) if channels else ()), down, across)
         reads.append(access(1, tuple(extents[d] for d in dims), loops(*dims)))

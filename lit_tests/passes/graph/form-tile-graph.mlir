@@ -93,16 +93,10 @@ func.func @convolution(%x: tensor<1x3x8x8xf32>, %w: tensor<4x3x3x3xf32>)
   return %0 : tensor<1x4x8x8xf32>
 }
 
-// That of anything else moves bytes and is an operator of its own.
-//
 // CHECK-LABEL: func.func @pad_of_a_pooling
-// CHECK:      %[[P:.+]] = "tile_graph.operator"() ({
-// CHECK:        tensor.pad
-// CHECK:      }) {op_name = "pad_0"}
-// CHECK-NEXT: %[[C:.+]] = "tile_graph.connect"(%[[P]])
-// CHECK-NEXT: "tile_graph.operator"() ({
-// CHECK-NOT:    tensor.pad
-// CHECK:        linalg.pooling_nchw_max {{.*}}ins(%[[C]],
+// CHECK:      "tile_graph.operator"() ({
+// CHECK:        %[[P:.+]] = tensor.pad
+// CHECK:        linalg.pooling_nchw_max {{.*}}ins(%[[P]],
 func.func @pad_of_a_pooling(%x: tensor<1x3x8x8xf32>) -> tensor<1x3x8x8xf32> {
   %lowest = arith.constant 0xFF800000 : f32
   %pad = tensor.pad %x low[0, 0, 1, 1] high[0, 0, 1, 1] {
@@ -117,6 +111,28 @@ func.func @pad_of_a_pooling(%x: tensor<1x3x8x8xf32>) -> tensor<1x3x8x8xf32> {
     ins(%pad, %window : tensor<1x3x10x10xf32>, tensor<3x3xf32>)
     outs(%init : tensor<1x3x8x8xf32>) -> tensor<1x3x8x8xf32>
   return %0 : tensor<1x3x8x8xf32>
+}
+
+// That of anything else moves bytes and is an operator of its own.
+//
+// CHECK-LABEL: func.func @pad_of_a_map
+// CHECK:      %[[P:.+]] = "tile_graph.operator"() ({
+// CHECK:        tensor.pad
+// CHECK:      }) {op_name = "pad_0"}
+// CHECK-NEXT: %[[C:.+]] = "tile_graph.connect"(%[[P]])
+// CHECK-NEXT: "tile_graph.operator"() ({
+// CHECK-NOT:    tensor.pad
+// CHECK:        linalg.exp ins(%[[C]]
+func.func @pad_of_a_map(%x: tensor<8xf32>) -> tensor<10xf32> {
+  %zero = arith.constant 0.0 : f32
+  %pad = tensor.pad %x low[1] high[1] {
+  ^bb0(%i: index):
+    tensor.yield %zero : f32
+  } : tensor<8xf32> to tensor<10xf32>
+  %empty = tensor.empty() : tensor<10xf32>
+  %0 = linalg.exp ins(%pad : tensor<10xf32>) outs(%empty : tensor<10xf32>)
+    -> tensor<10xf32>
+  return %0 : tensor<10xf32>
 }
 
 // Reshapes, calls and constants stay as they are, values reach operators from behind them

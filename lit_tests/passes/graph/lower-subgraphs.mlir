@@ -225,6 +225,43 @@ func.func @depthwise(%x: tensor<1x3x8x8xf32>, %w: tensor<3x3x3xf32>)
   return %out : tensor<1x3x8x8xf32>
 }
 
+// Near an edge of the image a tile reads rows that lie inside all the same, and finds
+// the window elsewhere in a buffer with a border: all sizes are static.
+//
+// CHECK-LABEL: func.func @halo(
+func.func @halo(%x: tensor<1x3x8x8xf32>, %w: tensor<3x3x3xf32>)
+    -> tensor<1x3x8x8xf32>
+    attributes {tile_graph.device = #device} {
+  %out = "tile_graph.subgraph"() ({
+    %0 = "tile_graph.operator"() ({
+      %empty = tensor.empty() : tensor<1x3x8x8xf32>
+      %r = linalg.exp ins(%x : tensor<1x3x8x8xf32>)
+          outs(%empty : tensor<1x3x8x8xf32>) -> tensor<1x3x8x8xf32>
+      gpu.yield %r : tensor<1x3x8x8xf32>
+    }) {op_name = "exp"} : () -> tensor<1x3x8x8xf32>
+    %1 = "tile_graph.connect"(%0) {level = "l2"}
+        : (tensor<1x3x8x8xf32>) -> tensor<1x3x8x8xf32>
+    %2 = "tile_graph.operator"() ({
+      %zero = arith.constant 0.0 : f32
+      %padded = tensor.pad %1 low[0, 0, 1, 1] high[0, 0, 1, 1] {
+      ^bb0(%i: index, %j: index, %k: index, %l: index):
+        tensor.yield %zero : f32
+      } : tensor<1x3x8x8xf32> to tensor<1x3x10x10xf32>
+      %empty = tensor.empty() : tensor<1x3x8x8xf32>
+      %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x3x8x8xf32>)
+          -> tensor<1x3x8x8xf32>
+      %r = linalg.depthwise_conv_2d_nchw_chw {dilations = dense<1> : vector<2xi64>,
+                                              strides = dense<1> : vector<2xi64>}
+          ins(%padded, %w : tensor<1x3x10x10xf32>, tensor<3x3x3xf32>)
+          outs(%init : tensor<1x3x8x8xf32>) -> tensor<1x3x8x8xf32>
+      gpu.yield %r : tensor<1x3x8x8xf32>
+    }) {op_name = "conv"} : () -> tensor<1x3x8x8xf32>
+    gpu.yield %2 : tensor<1x3x8x8xf32>
+  }) {subgraph_name = "halo", level = "l2", tile = #tile_graph.tile<[1, 3, 2, 8]>,
+      implementation = "generated"} : () -> tensor<1x3x8x8xf32>
+  return %out : tensor<1x3x8x8xf32>
+}
+
 // CHECK-LABEL: func.func @no_elements(
 // CHECK-NEXT:    %[[R:.+]] = tensor.empty() : tensor<0x4xf32>
 // CHECK-NEXT:    return %[[R]]
@@ -288,10 +325,21 @@ func.func @right_half(%x: tensor<16x12xf32>) -> tensor<16x6xf32>
 // CHECK-SAME:      {magweld.library = {op = "matmul", transpose_a = false, transpose_b = true}}
 // CHECK:       func.func private @library_1(
 // CHECK-SAME:      magweld.adopts, magweld.library = {dilation = [1, 1], groups = 3 : i64, op = "convolution", padding = [1, 1], strides = [1, 1]}
-// CHECK:       func.func private @kernel_2(
+// CHECK:       func.func private @kernel_2(%[[X:.+]]: tensor<1x3x8x8xf32>,
+// CHECK:           %[[WANTED:.+]] = affine.apply #{{.+}}(%[[I:.+]])
+// CHECK-NEXT:      %[[LEAST:.+]] = affine.max #{{.+}}(%[[WANTED]])
+// CHECK-NEXT:      %[[FIRST:.+]] = affine.min #{{.+}}(%[[LEAST]])
+// CHECK-NEXT:      tensor.extract_slice %[[X]][0, 0, %[[FIRST]], 0] [1, 3, 4, 8] [1, 1, 1, 1]
+// CHECK:           %[[EXP:.+]] = linalg.exp
+// CHECK:           %[[BORDER:.+]] = linalg.fill {{.+}} -> tensor<1x3x6x10xf32>
+// CHECK-NEXT:      %[[BUFFER:.+]] = tensor.insert_slice %[[EXP]] into %[[BORDER]][0, 0, 1, 1] [1, 3, 4, 8] [1, 1, 1, 1]
+// CHECK-NEXT:      %[[AT:.+]] = affine.apply #{{.+}}(%[[I]], %[[FIRST]])
+// CHECK-NEXT:      %[[WINDOW:.+]] = tensor.extract_slice %[[BUFFER]][0, 0, %[[AT]], 0] [1, 3, 4, 10] [1, 1, 1, 1]
+// CHECK:           linalg.depthwise_conv_2d_nchw_chw {{.+}} ins(%[[WINDOW]],
+// CHECK:       func.func private @kernel_3(
 // CHECK-SAME:      %[[X:.+]]: tensor<16x12xf32>
 // CHECK:           %[[J:.+]] = affine.apply #{{.+}}(%{{.+}})
 // CHECK-NEXT:      tensor.extract_slice %[[X]][%{{.+}}, %[[J]]] [4, 2] [1, 1]
 // CHECK-NOT:       tensor.extract_slice %[[X]]
-// CHECK-NOT:   @kernel_3
+// CHECK-NOT:   @kernel_4
 // CHECK-NOT:   tile_graph.subgraph

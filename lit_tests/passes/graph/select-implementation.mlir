@@ -89,6 +89,28 @@ func.func @convolutions(%x: tensor<1x2x8x8xf32>, %w: tensor<3x2x3x3xf32>)
   return %0, %1 : tensor<1x3x8x8xf32>, tensor<1x3x8x8xf32>
 }
 
+// A window over each channel by itself reads more than it computes.
+//
+// CHECK-LABEL: func.func @depthwise(
+// AUTO:          {implementation = "generated", op_name = "conv"}
+// ALWAYS:        {implementation = "library", op_name = "conv"}
+func.func @depthwise(%x: tensor<1x3x10x10xf32>, %w: tensor<3x3x3xf32>)
+    -> tensor<1x3x8x8xf32>
+    attributes {tile_graph.device = #device} {
+  %0 = "tile_graph.operator"() ({
+    %zero = arith.constant 0.0 : f32
+    %empty = tensor.empty() : tensor<1x3x8x8xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x3x8x8xf32>)
+        -> tensor<1x3x8x8xf32>
+    %r = linalg.depthwise_conv_2d_nchw_chw {dilations = dense<1> : vector<2xi64>,
+                                            strides = dense<1> : vector<2xi64>}
+        ins(%x, %w : tensor<1x3x10x10xf32>, tensor<3x3x3xf32>)
+        outs(%init : tensor<1x3x8x8xf32>) -> tensor<1x3x8x8xf32>
+    gpu.yield %r : tensor<1x3x8x8xf32>
+  }) {op_name = "conv"} : () -> tensor<1x3x8x8xf32>
+  return %0 : tensor<1x3x8x8xf32>
+}
+
 // No library call: another accumulator than zero, and another operation.
 //
 // CHECK-LABEL: func.func @no_call(

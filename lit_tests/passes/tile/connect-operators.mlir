@@ -311,35 +311,37 @@ func.func @recompute(%a: tensor<512x512xf32>, %b: tensor<512x512xf32>)
   return %2 : tensor<512x512xf32>
 }
 
-// CHECK-LABEL: func.func @padded_operand(
-// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "dram", refused = "padded-operand: conv pads what exp makes"}
-func.func @padded_operand(%x: tensor<1x2x8x8xf32>, %w: tensor<3x2x3x3xf32>)
-    -> tensor<1x3x8x8xf32>
+// A window that hangs over the edges of what another operator makes.
+//
+// CHECK-LABEL: func.func @halo(
+// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "l2"}
+func.func @halo(%x: tensor<1x2x32x32xf32>, %w: tensor<3x2x3x3xf32>)
+    -> tensor<1x3x32x32xf32>
     attributes {tile_graph.device = #device} {
   %0 = "tile_graph.operator"() ({
-    %empty = tensor.empty() : tensor<1x2x8x8xf32>
-    %r = linalg.exp ins(%x : tensor<1x2x8x8xf32>) outs(%empty : tensor<1x2x8x8xf32>)
-        -> tensor<1x2x8x8xf32>
-    gpu.yield %r : tensor<1x2x8x8xf32>
-  }) {op_name = "exp"} : () -> tensor<1x2x8x8xf32>
+    %empty = tensor.empty() : tensor<1x2x32x32xf32>
+    %r = linalg.exp ins(%x : tensor<1x2x32x32xf32>) outs(%empty : tensor<1x2x32x32xf32>)
+        -> tensor<1x2x32x32xf32>
+    gpu.yield %r : tensor<1x2x32x32xf32>
+  }) {op_name = "exp"} : () -> tensor<1x2x32x32xf32>
   %1 = "tile_graph.connect"(%0) {level = "dram"}
-      : (tensor<1x2x8x8xf32>) -> tensor<1x2x8x8xf32>
+      : (tensor<1x2x32x32xf32>) -> tensor<1x2x32x32xf32>
   %2 = "tile_graph.operator"() ({
     %zero = arith.constant 0.0 : f32
     %padded = tensor.pad %1 low[0, 0, 1, 1] high[0, 0, 1, 1] {
     ^bb0(%i: index, %j: index, %k: index, %l: index):
       tensor.yield %zero : f32
-    } : tensor<1x2x8x8xf32> to tensor<1x2x10x10xf32>
-    %empty = tensor.empty() : tensor<1x3x8x8xf32>
-    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x3x8x8xf32>)
-        -> tensor<1x3x8x8xf32>
+    } : tensor<1x2x32x32xf32> to tensor<1x2x34x34xf32>
+    %empty = tensor.empty() : tensor<1x3x32x32xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x3x32x32xf32>)
+        -> tensor<1x3x32x32xf32>
     %r = linalg.conv_2d_nchw_fchw {dilations = dense<1> : vector<2xi64>,
                                    strides = dense<1> : vector<2xi64>}
-        ins(%padded, %w : tensor<1x2x10x10xf32>, tensor<3x2x3x3xf32>)
-        outs(%init : tensor<1x3x8x8xf32>) -> tensor<1x3x8x8xf32>
-    gpu.yield %r : tensor<1x3x8x8xf32>
-  }) {op_name = "conv"} : () -> tensor<1x3x8x8xf32>
-  return %2 : tensor<1x3x8x8xf32>
+        ins(%padded, %w : tensor<1x2x34x34xf32>, tensor<3x2x3x3xf32>)
+        outs(%init : tensor<1x3x32x32xf32>) -> tensor<1x3x32x32xf32>
+    gpu.yield %r : tensor<1x3x32x32xf32>
+  }) {op_name = "conv"} : () -> tensor<1x3x32x32xf32>
+  return %2 : tensor<1x3x32x32xf32>
 }
 
 // CHECK-LABEL: func.func @unknown_region(

@@ -1,0 +1,101 @@
+"""Convolutions in chains, compiled by the default backend, against eager."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+Compile = Callable[..., Any]
+WIDTH = 6
+
+
+def floats(*shape: int, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(shape, generator=generator)
+
+
+EXPAND, REDUCE = floats(WIDTH, 4, 1, 1), floats(3, WIDTH, 1, 1, seed=1)
+BIAS = floats(WIDTH, seed=2)
+
+
+def between(window: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """Put a window over channels between two convolutions of single points."""
+
+    def chain(x: Tensor) -> Tensor:
+        return F.conv2d(F.relu(window(F.conv2d(x, EXPAND))), REDUCE)
+
+    return chain
+
+
+def depthwise(
+    *taps: int, stride: int | tuple[int, int] = 1, padding: Any = 0, dilation: int = 1
+) -> Callable[[Tensor], Tensor]:
+    weight = floats(WIDTH, 1, *taps, seed=3)
+    return lambda x: F.conv2d(x, weight, BIAS, stride, padding, dilation, WIDTH)
+
+
+def padded(mode: str) -> Callable[[Tensor], Tensor]:
+    weight = floats(WIDTH, 1, 3, 3, seed=3)
+    border = (1, 2, 2, 1)
+    return lambda x: F.conv2d(F.pad(x, border, mode), weight, groups=WIDTH)
+
+
+def grouped(groups: int) -> Callable[[Tensor], Tensor]:
+    weight = floats(WIDTH, WIDTH // groups, 3, 3, seed=4)
+    return lambda x: F.conv2d(x, weight, padding=1, groups=groups)
+
+
+WINDOWS: dict[str, Callable[[Tensor], Tensor]] = {
+    "plain": depthwise(3, 3),
+    "padded": depthwise(3, 3, padding=1),
+    "padded-far": depthwise(3, 3, padding=5),
+    "large": depthwise(7, 7, padding=3),
+    "uneven": depthwise(5, 2, padding=(1, 2)),
+    "stride": depthwise(3, 3, stride=2, padding=1),
+    "stride-uneven": depthwise(3, 3, stride=(1, 3), padding=1),
+    "stride-skips": depthwise(1, 1, stride=4, padding=1),
+    "dilation": depthwise(3, 3, padding=3, dilation=3),
+    "same": depthwise(5, 5, padding="same"),
+    "reflect": padded("reflect"),
+    "replicate": padded("replicate"),
+    "constant": padded("constant"),
+    "groups": grouped(2),
+    "full": grouped(1),
+    "max-pool": lambda x: F.max_pool2d(x, 3, 2, 1),
+    "average-pool": lambda x: F.avg_pool2d(x, 3, 2, 1),
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_a_window_between_products(name: str, compiled: Compile) -> None:
+    # Rows of one and of several vectors, edges in the last of several tiles.
+    for shape in ((2, 4, 14, 37), (1, 4, 21, 18)):
+        checked = compiled(between(WINDOWS[name]), floats(*shape, seed=5))
+        checked.compare(floats(*shape, seed=6))
+
+
+def test_a_sequence_of_windows(compiled: Compile) -> None:
+    weight = floats(4, 1, 9, seed=7)
+
+    def chain(x: Tensor) -> Tensor:
+        y = F.conv1d(torch.tanh(x), weight, padding=4, groups=4)
+        return F.conv1d(y * y, weight, padding=8, dilation=2, groups=4)
+
+    checked = compiled(chain, floats(2, 4, 40))
+    checked.compare(floats(2, 4, 40, seed=1))
+
+
+def test_the_image_is_read_beside_the_window(compiled: Compile) -> None:
+    weight = floats(4, 1, 3, 3, seed=8)
+
+    def residual(x: Tensor) -> tuple[Tensor, Tensor]:
+        y = torch.sigmoid(x)
+        return y + F.conv2d(y, weight, padding=1, groups=4), y
+
+    checked = compiled(residual, floats(1, 4, 12, 20))
+    checked.compare(floats(1, 4, 12, 20, seed=1))
