@@ -8,37 +8,32 @@ rows are single elements of the other operand, equal in all lanes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import ceil, log2, prod
 
 from magweld.passes.cpu.loop_nest import LoopNest
+from magweld.passes.cpu.product_costs import (
+    LOAD_CYCLES,
+    OPERAND_SHARE,
+    OUTPUT_CYCLES,
+    VECTORS_IN_FLIGHT,
+    Candidate,
+    power_below,
+)
 from magweld.passes.cpu.register_tile import (
     NONE,
     RegisterTile,
     VectorUnit,
     split_extent,
 )
+from magweld.passes.cpu.window_policy import window_candidates
 
-# Multiply-adds in flight that hide the latency of one.
-VECTORS_IN_FLIGHT = 4
-# Part of the registers that operands and addresses need.
-OPERAND_SHARE = 4
 # Most vectors of columns in a block.
 MOST_COLUMNS = 4
-# Cycles that a load costs a step although it runs beside the multiply-adds: 6x4
-# blocks of vectors reach 100 GFLOP/s where 12x2 reach 90 (Zen 4).
-LOAD_CYCLES = 0.5
 # Cycles to copy an element of a panel: turned in registers, or as it is.
 TURN_CYCLES, COPY_CYCLES = 0.5, 0.15
 # Distance between rows of a panel, in elements, from which walking down the rows
 # costs more address translations than copying the panel, and what it costs then.
 FAR_ROWS, FAR_CYCLES = 1024, 0.6
-
-
-@dataclass(frozen=True)
-class _Candidate:
-    cycles: float
-    tile: RegisterTile
 
 
 def choose_product_tile(
@@ -51,14 +46,16 @@ def choose_product_tile(
         unit: The registers.
         lanes: Elements of a vector.
     """
-    candidates = [*_along_columns(nest, unit, lanes), *_along_depth(nest, unit, lanes)]
+    candidates = [
+        *_along_columns(nest, unit, lanes),
+        *_along_depth(nest, unit, lanes),
+        *window_candidates(nest, unit, lanes),
+    ]
     best = min(candidates, key=lambda candidate: candidate.cycles, default=None)
     return best.tile if best else None
 
 
-def _along_columns(
-    nest: LoopNest, unit: VectorUnit, lanes: int
-) -> Iterator[_Candidate]:
+def _along_columns(nest: LoopNest, unit: VectorUnit, lanes: int) -> Iterator[Candidate]:
     """Yield tiles whose vectors run along a loop of the output."""
     for columns, parallel in enumerate(nest.parallel):
         for number, panel in enumerate(nest.inputs):
@@ -66,7 +63,7 @@ def _along_columns(
             moves = panel.strides[columns] != 0 and other.strides[columns] == 0
             if not parallel or not moves or nest.extents[columns] < 2:
                 continue
-            width = min(lanes, _power_below(nest.extents[columns]))
+            width = min(lanes, power_below(nest.extents[columns]))
             for packed in (False, True):
                 if packed or panel.strides[columns] == 1:
                     yield _column_candidate(nest, unit, columns, number, width, packed)
@@ -79,7 +76,7 @@ def _column_candidate(
     number: int,
     lanes: int,
     packed: bool,
-) -> _Candidate:
+) -> Candidate:
     panel, other = nest.inputs[number], nest.inputs[1 - number]
     rows = [
         d
@@ -97,7 +94,8 @@ def _column_candidate(
     blocks = _extent(nest, outer) * _extent(nest, [d for d in rows if d != row])
     cycles = blocks * depth * _block_cycles(row_extent, column_extent, lanes, block)
     # Reading and writing the output, lane by lane where it is not contiguous.
-    access = 2.0 if nest.outputs[0].strides[columns] == 1 else 2.0 * lanes
+    contiguous = nest.outputs[0].strides[columns] == 1
+    access = OUTPUT_CYCLES * (1 if contiguous else lanes)
     cycles += blocks * row_extent * ceil(column_extent / lanes) * access
     elements = _extent(nest, outer) * depth * column_extent
     far = any(abs(panel.strides[d]) >= FAR_ROWS for d in nest.reductions)
@@ -120,10 +118,10 @@ def _column_candidate(
         lanes=lanes,
         packed_input=number if packed else NONE,
     )
-    return _Candidate(cycles, tile)
+    return Candidate(cycles, tile)
 
 
-def _along_depth(nest: LoopNest, unit: VectorUnit, lanes: int) -> Iterator[_Candidate]:
+def _along_depth(nest: LoopNest, unit: VectorUnit, lanes: int) -> Iterator[Candidate]:
     """Yield tiles whose vectors run along the reduction: blocks of dot products."""
     for depth in nest.reductions:
         contiguous = all(access.strides[depth] == 1 for access in nest.inputs)
@@ -151,7 +149,7 @@ def _along_depth(nest: LoopNest, unit: VectorUnit, lanes: int) -> Iterator[_Cand
             vector_dim=depth,
             lanes=lanes,
         )
-        yield _Candidate(cycles, tile)
+        yield Candidate(cycles, tile)
 
 
 def _longest(nest: LoopNest, number: int) -> int:
@@ -167,10 +165,6 @@ def _longest(nest: LoopNest, number: int) -> int:
 
 def _extent(nest: LoopNest, loops: list[int] | tuple[int, ...]) -> int:
     return prod(nest.extents[d] for d in loops)
-
-
-def _power_below(extent: int) -> int:
-    return 1 << (extent.bit_length() - 1)
 
 
 def _best_block(

@@ -108,6 +108,34 @@ def test_short_rows_of_an_image_vectorise_the_channels_of_a_convolution() -> Non
     assert (tile.vector_dim, tile.lanes, tile.packed_input) == (0, 16, 1)
 
 
+def test_rows_of_an_image_share_what_a_window_reads() -> None:
+    # out[c, h, w] += x[c, h + i, w + j] * weight[c, i, j]
+    image, weight = (3364, 58, 1, 58, 1), (9, 0, 0, 3, 1)
+    window = nest(
+        (32, 56, 56, 3, 3), {3, 4}, [image, weight], (3136, 56, 1, 0, 0), product=True
+    )
+    tile = choose_register_tile(window, AVX512)
+    assert (tile.vector_dim, tile.lanes, tile.packed_input) == (2, 16, NONE)
+    assert tile.unroll[1] > 1
+    assert tile.unroll[3:] == (3, 3)
+    assert tile.unroll[1] * tile.unroll[2] <= 24
+
+
+def test_every_second_element_of_an_image_is_read_in_place() -> None:
+    # out[h, w] += x[2 h + i, 2 w + j] * weight[i, j]
+    image, weight = (114, 2, 57, 1), (0, 0, 3, 1)
+    window = nest((28, 28, 3, 3), {2, 3}, [image, weight], (28, 1, 0, 0), product=True)
+    tile = choose_register_tile(window, AVX512)
+    assert (tile.vector_dim, tile.packed_input) == (1, NONE)
+
+
+def test_windows_that_share_nothing_and_long_ones_are_loops() -> None:
+    apart = nest((64, 2), {1}, [(2, 1), (0, 1)], (1, 0), product=True)
+    assert choose_register_tile(apart, AVX512).unroll[1] == 1
+    long = nest((64, 65), {1}, [(1, 1), (0, 1)], (1, 0), product=True)
+    assert choose_register_tile(long, AVX512).unroll[1] == 1
+
+
 def test_doubles_take_half_the_lanes() -> None:
     wide = nest((1024,), set(), [(1,)], (1,), bits=64)
     assert choose_register_tile(wide, AVX512).lanes == 8
