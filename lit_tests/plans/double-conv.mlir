@@ -1,0 +1,61 @@
+// double-conv: a halo that is computed again.
+// At least 25985536 bytes move: arguments and results.
+// Written by `python benchmarks/device_plans.py --write`.
+//
+// RUN: magweld-opt --pass-pipeline="builtin.module(form-tile-graph{device=v100},select-implementation{library=never},connect-operators,extract-subgraphs,select-tiles,propagate-tiles)" %s | filecheck --check-prefix=V100 %s
+// RUN: magweld-opt --pass-pipeline="builtin.module(form-tile-graph{device=h100},select-implementation{library=never},connect-operators,extract-subgraphs,select-tiles,propagate-tiles)" %s | filecheck --check-prefix=H100 %s
+//
+// V100-LABEL: func.func @double_conv(
+// V100: }) {footprint = 34240 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{2\.91[0-9]*E-4}} : f64{{.*}}seconds_apart = {{3\.67[0-9]*E-4}} : f64{{.*}}tile = #tile_graph.tile<[1, 32, 8, 32]>, traffic_after = 47112448 : i64, traffic_before = 77448448 : i64
+// V100: "tile_graph.connect"({{.+}}) {level = "global", refused = "padded-operand: conv_2d_nchw_fchw_1 pads what generic_1 makes"}
+// V100: }) {footprint = 34240 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{2\.91[0-9]*E-4}} : f64{{.*}}seconds_apart = {{3\.67[0-9]*E-4}} : f64{{.*}}tile = #tile_graph.tile<[1, 32, 8, 32]>, traffic_after = 47112448 : i64, traffic_before = 77448448 : i64
+// V100-NOT: "tile_graph.subgraph"
+//
+// H100-LABEL: func.func @double_conv(
+// H100: }) {footprint = 34240 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{6\.83[0-9]*E-5}} : f64{{.*}}seconds_apart = {{9\.27[0-9]*E-5}} : f64{{.*}}tile = #tile_graph.tile<[1, 32, 8, 32]>, traffic_after = 26068224 : i64, traffic_before = 77448448 : i64
+// H100: "tile_graph.connect"({{.+}}) {level = "global", refused = "padded-operand: conv_2d_nchw_fchw_1 pads what generic_1 makes"}
+// H100: }) {footprint = 34240 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{6\.83[0-9]*E-5}} : f64{{.*}}seconds_apart = {{9\.27[0-9]*E-5}} : f64{{.*}}tile = #tile_graph.tile<[1, 32, 8, 32]>, traffic_after = 26068224 : i64, traffic_before = 77448448 : i64
+// H100-NOT: "tile_graph.subgraph"
+
+#map = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>
+#map1 = affine_map<(d0, d1, d2, d3) -> (d1)>
+module {
+  func.func @double_conv(%arg0: tensor<1x64x224x224xf32>, %arg1: tensor<64x64x3x3xf32>, %arg2: tensor<64xf32>, %arg3: tensor<64x64x3x3xf32>, %arg4: tensor<64xf32>) -> tensor<1x64x224x224xf32> {
+    %cst = arith.constant 0.000000e+00 : f32
+    %padded = tensor.pad %arg0 low[0, 0, 1, 1] high[0, 0, 1, 1] {
+    ^bb0(%arg5: index, %arg6: index, %arg7: index, %arg8: index):
+      tensor.yield %cst : f32
+    } : tensor<1x64x224x224xf32> to tensor<1x64x226x226xf32>
+    %0 = tensor.empty() : tensor<1x64x224x224xf32>
+    %1 = linalg.fill ins(%cst : f32) outs(%0 : tensor<1x64x224x224xf32>) -> tensor<1x64x224x224xf32>
+    %2 = linalg.conv_2d_nchw_fchw {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%padded, %arg1 : tensor<1x64x226x226xf32>, tensor<64x64x3x3xf32>) outs(%1 : tensor<1x64x224x224xf32>) -> tensor<1x64x224x224xf32>
+    %3 = linalg.generic {indexing_maps = [#map, #map1, #map], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%2, %arg2 : tensor<1x64x224x224xf32>, tensor<64xf32>) outs(%0 : tensor<1x64x224x224xf32>) {
+    ^bb0(%in: f32, %in_1: f32, %out: f32):
+      %8 = arith.mulf %in, %in_1 : f32
+      linalg.yield %8 : f32
+    } -> tensor<1x64x224x224xf32>
+    %4 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%3 : tensor<1x64x224x224xf32>) outs(%0 : tensor<1x64x224x224xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %8 = arith.cmpf ugt, %in, %cst : f32
+      %9 = arith.select %8, %in, %cst : f32
+      linalg.yield %9 : f32
+    } -> tensor<1x64x224x224xf32>
+    %padded_0 = tensor.pad %4 low[0, 0, 1, 1] high[0, 0, 1, 1] {
+    ^bb0(%arg5: index, %arg6: index, %arg7: index, %arg8: index):
+      tensor.yield %cst : f32
+    } : tensor<1x64x224x224xf32> to tensor<1x64x226x226xf32>
+    %5 = linalg.conv_2d_nchw_fchw {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%padded_0, %arg3 : tensor<1x64x226x226xf32>, tensor<64x64x3x3xf32>) outs(%1 : tensor<1x64x224x224xf32>) -> tensor<1x64x224x224xf32>
+    %6 = linalg.generic {indexing_maps = [#map, #map1, #map], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%5, %arg4 : tensor<1x64x224x224xf32>, tensor<64xf32>) outs(%0 : tensor<1x64x224x224xf32>) {
+    ^bb0(%in: f32, %in_1: f32, %out: f32):
+      %8 = arith.mulf %in, %in_1 : f32
+      linalg.yield %8 : f32
+    } -> tensor<1x64x224x224xf32>
+    %7 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%6 : tensor<1x64x224x224xf32>) outs(%0 : tensor<1x64x224x224xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %8 = arith.cmpf ugt, %in, %cst : f32
+      %9 = arith.select %8, %in, %cst : f32
+      linalg.yield %9 : f32
+    } -> tensor<1x64x224x224xf32>
+    return %7 : tensor<1x64x224x224xf32>
+  }
+}

@@ -1,0 +1,94 @@
+// long-attention: online softmax, streaming.
+// At least 67108864 bytes move: arguments and results.
+// Written by `python benchmarks/device_plans.py --write`.
+//
+// RUN: magweld-opt --pass-pipeline="builtin.module(form-tile-graph{device=v100},select-implementation{library=never},connect-operators,extract-subgraphs,select-tiles,propagate-tiles)" %s | filecheck --check-prefix=V100 %s
+// RUN: magweld-opt --pass-pipeline="builtin.module(form-tile-graph{device=h100},select-implementation{library=never},connect-operators,extract-subgraphs,select-tiles,propagate-tiles)" %s | filecheck --check-prefix=H100 %s
+//
+// V100-LABEL: func.func @long_attention(
+// V100: }) {footprint = 65536 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{0\.00354[0-9]*}} : f64{{.*}}seconds_apart = {{0\.00354[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[1, 1, 256, 256]>, traffic_after = 1610612736 : i64, traffic_before = 1610612736 : i64
+// V100: "tile_graph.connect"({{.+}}) {level = "global", refused = "recompute: 4066.96 times the arithmetic, 1.25 allowed"}
+// V100: }) {footprint = 16448 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{0\.00324[0-9]*}} : f64{{.*}}seconds_apart = {{0\.0149[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[1, 1, 1, 4096]>, traffic_after = 2147483648 : i64, traffic_before = 10738991104 : i64
+// V100: "tile_graph.connect"({{.+}}) {level = "global", refused = "more-traffic: 69809995776 bytes together, 12097945600 bytes apart"}
+// V100: }) {footprint = 40960 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{0\.00386[0-9]*}} : f64{{.*}}seconds_apart = {{0\.00386[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[1, 1, 256, 64]>, traffic_after = 1358954496 : i64, traffic_before = 1358954496 : i64
+// V100-NOT: "tile_graph.subgraph"
+//
+// H100-LABEL: func.func @long_attention(
+// H100: }) {footprint = 51200 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{0\.00112[0-9]*}} : f64{{.*}}seconds_apart = {{0\.00158[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[1, 1, 16, 256]>, traffic_after = 1107296256 : i64, traffic_before = 3254779904 : i64
+// H100: "tile_graph.connect"({{.+}}) {level = "global", refused = "recompute: 4066.96 times the arithmetic, 1.25 allowed"}
+// H100: "tile_graph.connect"({{.+}}) {level = "global", refused = "recompute: 4066.96 times the arithmetic, 1.25 allowed"}
+// H100: }) {footprint = 16448 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{8\.62[0-9]*E-4}} : f64{{.*}}seconds_apart = {{0\.00316[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[1, 1, 1, 4096]>, traffic_after = 2147483648 : i64, traffic_before = 8591507456 : i64
+// H100: "tile_graph.connect"({{.+}}) {level = "global", refused = "slower: 8.469e-03 s together, 1.649e-03 s apart"}
+// H100: }) {footprint = 40960 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{7\.85[0-9]*E-4}} : f64{{.*}}seconds_apart = {{7\.85[0-9]*E-4}} : f64{{.*}}tile = #tile_graph.tile<[1, 1, 256, 64]>, traffic_after = 1107296256 : i64, traffic_before = 1107296256 : i64
+// H100-NOT: "tile_graph.subgraph"
+
+#map = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d4)>
+#map1 = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d3, d4)>
+#map2 = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d3)>
+#map3 = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>
+#map4 = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>
+#map5 = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+#map6 = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d4, d3)>
+module {
+  func.func @long_attention(%arg0: tensor<1x16x4096x64xf32>, %arg1: tensor<1x16x4096x64xf32>, %arg2: tensor<1x16x4096x64xf32>) -> tensor<1x16x4096x64xf32> {
+    %cst = arith.constant 1.000000e+00 : f32
+    %cst_0 = arith.constant 1.250000e-01 : f32
+    %cst_1 = arith.constant 0xFF800000 : f32
+    %cst_2 = arith.constant 0.000000e+00 : f32
+    %0 = tensor.empty() : tensor<1x16x4096x4096xf32>
+    %1 = linalg.fill ins(%cst_2 : f32) outs(%0 : tensor<1x16x4096x4096xf32>) -> tensor<1x16x4096x4096xf32>
+    %2 = linalg.generic {indexing_maps = [#map, #map1, #map2], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]} ins(%arg0, %arg1 : tensor<1x16x4096x64xf32>, tensor<1x16x4096x64xf32>) outs(%1 : tensor<1x16x4096x4096xf32>) {
+    ^bb0(%in: f32, %in_3: f32, %out: f32):
+      %16 = arith.mulf %in, %in_3 : f32
+      %17 = arith.addf %out, %16 : f32
+      linalg.yield %17 : f32
+    } -> tensor<1x16x4096x4096xf32>
+    %3 = linalg.generic {indexing_maps = [#map3, #map3], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%2 : tensor<1x16x4096x4096xf32>) outs(%0 : tensor<1x16x4096x4096xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %16 = arith.mulf %in, %cst_0 : f32
+      linalg.yield %16 : f32
+    } -> tensor<1x16x4096x4096xf32>
+    %4 = tensor.empty() : tensor<1x16x4096xf32>
+    %5 = linalg.fill ins(%cst_1 : f32) outs(%4 : tensor<1x16x4096xf32>) -> tensor<1x16x4096xf32>
+    %6 = linalg.generic {indexing_maps = [#map3, #map4], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%3 : tensor<1x16x4096x4096xf32>) outs(%5 : tensor<1x16x4096xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %16 = arith.maximumf %in, %out : f32
+      linalg.yield %16 : f32
+    } -> tensor<1x16x4096xf32>
+    %7 = linalg.generic {indexing_maps = [#map3, #map4, #map3], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%3, %6 : tensor<1x16x4096x4096xf32>, tensor<1x16x4096xf32>) outs(%0 : tensor<1x16x4096x4096xf32>) {
+    ^bb0(%in: f32, %in_3: f32, %out: f32):
+      %16 = arith.subf %in, %in_3 : f32
+      linalg.yield %16 : f32
+    } -> tensor<1x16x4096x4096xf32>
+    %8 = linalg.generic {indexing_maps = [#map3, #map3], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%7 : tensor<1x16x4096x4096xf32>) outs(%0 : tensor<1x16x4096x4096xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %16 = math.exp %in : f32
+      linalg.yield %16 : f32
+    } -> tensor<1x16x4096x4096xf32>
+    %9 = linalg.fill ins(%cst_2 : f32) outs(%4 : tensor<1x16x4096xf32>) -> tensor<1x16x4096xf32>
+    %10 = linalg.generic {indexing_maps = [#map3, #map4], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%8 : tensor<1x16x4096x4096xf32>) outs(%9 : tensor<1x16x4096xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %16 = arith.addf %in, %out : f32
+      linalg.yield %16 : f32
+    } -> tensor<1x16x4096xf32>
+    %11 = linalg.generic {indexing_maps = [#map5, #map5], iterator_types = ["parallel", "parallel", "parallel"]} ins(%10 : tensor<1x16x4096xf32>) outs(%4 : tensor<1x16x4096xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %16 = arith.divf %cst, %in : f32
+      linalg.yield %16 : f32
+    } -> tensor<1x16x4096xf32>
+    %12 = linalg.generic {indexing_maps = [#map3, #map4, #map3], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%8, %11 : tensor<1x16x4096x4096xf32>, tensor<1x16x4096xf32>) outs(%0 : tensor<1x16x4096x4096xf32>) {
+    ^bb0(%in: f32, %in_3: f32, %out: f32):
+      %16 = arith.mulf %in, %in_3 : f32
+      linalg.yield %16 : f32
+    } -> tensor<1x16x4096x4096xf32>
+    %13 = tensor.empty() : tensor<1x16x4096x64xf32>
+    %14 = linalg.fill ins(%cst_2 : f32) outs(%13 : tensor<1x16x4096x64xf32>) -> tensor<1x16x4096x64xf32>
+    %15 = linalg.generic {indexing_maps = [#map, #map6, #map2], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]} ins(%12, %arg2 : tensor<1x16x4096x4096xf32>, tensor<1x16x4096x64xf32>) outs(%14 : tensor<1x16x4096x64xf32>) {
+    ^bb0(%in: f32, %in_3: f32, %out: f32):
+      %16 = arith.mulf %in, %in_3 : f32
+      %17 = arith.addf %out, %16 : f32
+      linalg.yield %17 : f32
+    } -> tensor<1x16x4096x64xf32>
+    return %15 : tensor<1x16x4096x64xf32>
+  }
+}

@@ -1,0 +1,107 @@
+// patch-norm-linear: regrouped indices.
+// At least 62971008 bytes move: arguments and results.
+// Written by `python benchmarks/device_plans.py --write`.
+//
+// RUN: magweld-opt --pass-pipeline="builtin.module(form-tile-graph{device=v100},select-implementation{library=never},connect-operators,extract-subgraphs,select-tiles,propagate-tiles)" %s | filecheck --check-prefix=V100 %s
+// RUN: magweld-opt --pass-pipeline="builtin.module(form-tile-graph{device=h100},select-implementation{library=never},connect-operators,extract-subgraphs,select-tiles,propagate-tiles)" %s | filecheck --check-prefix=H100 %s
+//
+// V100-LABEL: func.func @patch_norm_linear(
+// V100: }) {footprint = 0 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{1\.07[0-9]*E-4}} : f64{{.*}}seconds_apart = {{1\.07[0-9]*E-4}} : f64{{.*}}tile = #tile_graph.tile<[1, 2, 2, 16, 16, 144]>, traffic_after = 75497472 : i64, traffic_before = 75497472 : i64
+// V100: "tile_graph.connect"({{.+}}) {level = "global", refused = "no-operator: it comes from tensor.collapse_shape"}
+// V100: "tile_graph.connect"({{.+}}) {level = "global", refused = "no-operator: it comes from tensor.collapse_shape"}
+// V100: }) {footprint = 9280 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{1\.15[0-9]*E-4}} : f64{{.*}}seconds_apart = {{6\.66[0-9]*E-4}} : f64{{.*}}tile = #tile_graph.tile<[1, 1, 16, 144]>, traffic_after = 75498624 : i64, traffic_before = 456131712 : i64
+// V100: "tile_graph.connect"({{.+}}) {level = "global", refused = "no-operator: it comes from tensor.collapse_shape"}
+// V100: }) {footprint = 15360 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{1\.87[0-9]*E-4}} : f64{{.*}}seconds_apart = {{1\.87[0-9]*E-4}} : f64{{.*}}tile = #tile_graph.tile<[64, 96]>, traffic_after = 62969856 : i64, traffic_before = 62969856 : i64
+// V100-NOT: "tile_graph.subgraph"
+//
+// H100-LABEL: func.func @patch_norm_linear(
+// H100: }) {footprint = 0 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{3\.04[0-9]*E-5}} : f64{{.*}}seconds_apart = {{3\.04[0-9]*E-5}} : f64{{.*}}tile = #tile_graph.tile<[1, 1, 2, 16, 16, 144]>, traffic_after = 75497472 : i64, traffic_before = 75497472 : i64
+// H100: "tile_graph.connect"({{.+}}) {level = "global", refused = "no-operator: it comes from tensor.collapse_shape"}
+// H100: "tile_graph.connect"({{.+}}) {level = "global", refused = "no-operator: it comes from tensor.collapse_shape"}
+// H100: }) {footprint = 18560 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{3\.30[0-9]*E-5}} : f64{{.*}}seconds_apart = {{1\.99[0-9]*E-4}} : f64{{.*}}tile = #tile_graph.tile<[1, 2, 16, 144]>, traffic_after = 75498624 : i64, traffic_before = 456131712 : i64
+// H100: "tile_graph.connect"({{.+}}) {level = "global", refused = "no-operator: it comes from tensor.collapse_shape"}
+// H100: }) {footprint = 33792 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{4\.54[0-9]*E-5}} : f64{{.*}}seconds_apart = {{4\.54[0-9]*E-5}} : f64{{.*}}tile = #tile_graph.tile<[256, 96]>, traffic_after = 62969856 : i64, traffic_before = 62969856 : i64
+// H100-NOT: "tile_graph.subgraph"
+
+#map = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>
+#map1 = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>
+#map2 = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+#map3 = affine_map<(d0, d1, d2, d3) -> (d3)>
+#map4 = affine_map<(d0, d1, d2) -> (d0, d2)>
+#map5 = affine_map<(d0, d1, d2) -> (d1, d2)>
+#map6 = affine_map<(d0, d1, d2) -> (d0, d1)>
+module {
+  func.func @patch_norm_linear(%arg0: tensor<64x144x32x32xf32>, %arg1: tensor<144xf32>, %arg2: tensor<144xf32>, %arg3: tensor<96x144xf32>) -> tensor<64x4x256x96xf32> {
+    %cst = arith.constant 9.99999974E-6 : f32
+    %cst_0 = arith.constant 1.440000e+02 : f32
+    %cst_1 = arith.constant 0.000000e+00 : f32
+    %expanded = tensor.expand_shape %arg0 [[0], [1], [2, 3], [4, 5]] output_shape [64, 144, 16, 2, 16, 2] : tensor<64x144x32x32xf32> into tensor<64x144x16x2x16x2xf32>
+    %0 = tensor.empty() : tensor<64x2x2x16x16x144xf32>
+    %transposed = linalg.transpose ins(%expanded : tensor<64x144x16x2x16x2xf32>) outs(%0 : tensor<64x2x2x16x16x144xf32>) permutation = [0, 3, 5, 2, 4, 1] 
+    %collapsed = tensor.collapse_shape %transposed [[0], [1, 2], [3, 4], [5]] : tensor<64x2x2x16x16x144xf32> into tensor<64x4x256x144xf32>
+    %1 = tensor.empty() : tensor<64x4x256xf32>
+    %2 = linalg.fill ins(%cst_1 : f32) outs(%1 : tensor<64x4x256xf32>) -> tensor<64x4x256xf32>
+    %3 = linalg.generic {indexing_maps = [#map, #map1], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%collapsed : tensor<64x4x256x144xf32>) outs(%2 : tensor<64x4x256xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %18 = arith.addf %in, %out : f32
+      linalg.yield %18 : f32
+    } -> tensor<64x4x256xf32>
+    %4 = linalg.generic {indexing_maps = [#map2, #map2], iterator_types = ["parallel", "parallel", "parallel"]} ins(%3 : tensor<64x4x256xf32>) outs(%1 : tensor<64x4x256xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %18 = arith.divf %in, %cst_0 : f32
+      linalg.yield %18 : f32
+    } -> tensor<64x4x256xf32>
+    %5 = tensor.empty() : tensor<64x4x256x144xf32>
+    %6 = linalg.generic {indexing_maps = [#map, #map1, #map], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%collapsed, %4 : tensor<64x4x256x144xf32>, tensor<64x4x256xf32>) outs(%5 : tensor<64x4x256x144xf32>) {
+    ^bb0(%in: f32, %in_4: f32, %out: f32):
+      %18 = arith.subf %in, %in_4 : f32
+      linalg.yield %18 : f32
+    } -> tensor<64x4x256x144xf32>
+    %7 = linalg.generic {indexing_maps = [#map, #map, #map], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%6, %6 : tensor<64x4x256x144xf32>, tensor<64x4x256x144xf32>) outs(%5 : tensor<64x4x256x144xf32>) {
+    ^bb0(%in: f32, %in_4: f32, %out: f32):
+      %18 = arith.mulf %in, %in_4 : f32
+      linalg.yield %18 : f32
+    } -> tensor<64x4x256x144xf32>
+    %8 = linalg.generic {indexing_maps = [#map, #map1], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%7 : tensor<64x4x256x144xf32>) outs(%2 : tensor<64x4x256xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %18 = arith.addf %in, %out : f32
+      linalg.yield %18 : f32
+    } -> tensor<64x4x256xf32>
+    %9 = linalg.generic {indexing_maps = [#map2, #map2], iterator_types = ["parallel", "parallel", "parallel"]} ins(%8 : tensor<64x4x256xf32>) outs(%1 : tensor<64x4x256xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %18 = arith.divf %in, %cst_0 : f32
+      linalg.yield %18 : f32
+    } -> tensor<64x4x256xf32>
+    %10 = linalg.generic {indexing_maps = [#map2, #map2], iterator_types = ["parallel", "parallel", "parallel"]} ins(%9 : tensor<64x4x256xf32>) outs(%1 : tensor<64x4x256xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %18 = arith.addf %in, %cst : f32
+      linalg.yield %18 : f32
+    } -> tensor<64x4x256xf32>
+    %11 = linalg.generic {indexing_maps = [#map2, #map2], iterator_types = ["parallel", "parallel", "parallel"]} ins(%10 : tensor<64x4x256xf32>) outs(%1 : tensor<64x4x256xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %18 = math.rsqrt %in : f32
+      linalg.yield %18 : f32
+    } -> tensor<64x4x256xf32>
+    %12 = linalg.generic {indexing_maps = [#map, #map1, #map], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%6, %11 : tensor<64x4x256x144xf32>, tensor<64x4x256xf32>) outs(%5 : tensor<64x4x256x144xf32>) {
+    ^bb0(%in: f32, %in_4: f32, %out: f32):
+      %18 = arith.mulf %in, %in_4 : f32
+      linalg.yield %18 : f32
+    } -> tensor<64x4x256x144xf32>
+    %13 = linalg.generic {indexing_maps = [#map, #map3, #map], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%12, %arg1 : tensor<64x4x256x144xf32>, tensor<144xf32>) outs(%5 : tensor<64x4x256x144xf32>) {
+    ^bb0(%in: f32, %in_4: f32, %out: f32):
+      %18 = arith.mulf %in, %in_4 : f32
+      linalg.yield %18 : f32
+    } -> tensor<64x4x256x144xf32>
+    %14 = linalg.generic {indexing_maps = [#map, #map3, #map], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%13, %arg2 : tensor<64x4x256x144xf32>, tensor<144xf32>) outs(%5 : tensor<64x4x256x144xf32>) {
+    ^bb0(%in: f32, %in_4: f32, %out: f32):
+      %18 = arith.addf %in, %in_4 : f32
+      linalg.yield %18 : f32
+    } -> tensor<64x4x256x144xf32>
+    %collapsed_2 = tensor.collapse_shape %14 [[0, 1, 2], [3]] : tensor<64x4x256x144xf32> into tensor<65536x144xf32>
+    %15 = tensor.empty() : tensor<65536x96xf32>
+    %16 = linalg.fill ins(%cst_1 : f32) outs(%15 : tensor<65536x96xf32>) -> tensor<65536x96xf32>
+    %17 = linalg.matmul indexing_maps = [#map4, #map5, #map6] ins(%collapsed_2, %arg3 : tensor<65536x144xf32>, tensor<96x144xf32>) outs(%16 : tensor<65536x96xf32>) -> tensor<65536x96xf32>
+    %expanded_3 = tensor.expand_shape %17 [[0, 1, 2], [3]] output_shape [64, 4, 256, 96] : tensor<65536x96xf32> into tensor<64x4x256x96xf32>
+    return %expanded_3 : tensor<64x4x256x96xf32>
+  }
+}
