@@ -35,9 +35,11 @@ def generators() -> Restore:
 
 def generator_states() -> list[tuple[str, Any]]:
     """Return the states of all random generators as roots of a description."""
+    # As one value: 625 numbers would be described one by one.
+    chosen = repr(random.getstate())
     result: list[tuple[str, Any]] = [
         ("torch.get_rng_state()", torch.get_rng_state()),
-        ("random.getstate()", random.getstate()),
+        ("random.getstate()", chosen),
     ]
     numpy: Any = sys.modules.get("numpy")
     if numpy is not None:

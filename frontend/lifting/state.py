@@ -114,7 +114,8 @@ class Lifting:
         heap = {key: dict(slots) for key, slots in self._heap.items()}
         current = (self.reads, self.stores, self.rewrites)
         self.reads, self.stores, self.rewrites = [], [], []
-        return heap, current, (dict(self.pinned), dict(self._conditions))
+        known = frozenset(self._graph.nodes)
+        return heap, known, current, (dict(self.pinned), dict(self._conditions))
 
     def restore(self, saved: Saved, relied_on: bool) -> None:
         """Forget what a way on trial has done to places from before it.
@@ -123,7 +124,11 @@ class Lifting:
             saved: What `save` returned before it.
             relied_on: Whether what must hold for this way must hold.
         """
-        heap, current, demands = saved
+        heap, known, current, demands = saved
+        for key in self._heap.keys() - heap.keys():
+            node = self._graph.nodes.get(key)
+            if node is not None and (node.external or key in known):
+                del self._heap[key]
         self._heap.update(heap)
         self.reads, self.stores, self.rewrites = current
         if not relied_on:
@@ -266,5 +271,8 @@ class Lifting:
 
 
 Saved = tuple[
-    dict[int, dict[Slot, Expression | None]], tuple[Any, ...], tuple[Any, Any]
+    dict[int, dict[Slot, Expression | None]],
+    frozenset[int],
+    tuple[Any, ...],
+    tuple[Any, Any],
 ]

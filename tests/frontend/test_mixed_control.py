@@ -245,6 +245,26 @@ def test_a_list_that_a_way_on_trial_would_write():
             assert torch.equal(traced(x * sign, n), program(x * sign, n)), n
 
 
+def test_an_attribute_that_an_iteration_on_trial_would_write():
+    class Box:
+        v = 2
+
+    def program(x, box):
+        while (x > 1).any():
+            x = x * 0.4
+            box.v += 1
+        return x
+
+    traced = trace(program, backend="eager", dynamic={"box.v": True})
+    mine, theirs = Box(), Box()
+    mine.v = theirs.v = 2
+    for top in (1.5, 3.9, 1.7, 3.9, 1.5, 3.9, 1.5):
+        x = torch.full((3,), top)
+        assert torch.equal(traced(x, mine), program(x, theirs))
+        assert mine.v == theirs.v
+    assert traced.stats()["hits"] >= 3
+
+
 def test_numbers_in_compiled_pieces():
     def program(x, n):
         h = deep(x)

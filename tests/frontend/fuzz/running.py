@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy
 import torch
 
 from magweld.frontend import trace
@@ -19,13 +20,17 @@ from magweld.frontend.differential.describe import Description, Walk
 from magweld.frontend.differential.process import generator_states
 from magweld.frontend.traced import Traced
 
-from .generate import Program, Step
-from .world import WORLD
+from .grammars import GRAMMARS
+from .program import Program, Step
 
-_NAMES = ("x", "y", "k", "flag", "items", "z")
 # Lists that double in each call would take all the time.
 _LONG = 8
-_WORLD = compile(WORLD, "<world>", "exec")
+# Refusals that no program should meet.
+_FAULTS = ("monitor-error", "lost-events")
+_WORLDS = {
+    name: compile(grammar.world, "<world>", "exec")
+    for name, grammar in GRAMMARS.items()
+}
 
 
 @dataclass
@@ -54,10 +59,20 @@ class Twin:
         self.space["__file__"] = "<world>"
         # Decorators of classes look for the module there.
         sys.modules["fuzz_world"] = module
-        exec(_WORLD, self.space)
+        exec(_WORLDS[program.grammar], self.space)
         exec(compile(program.source, "<program>", "exec"), self.space)
-        self.call: Any = self.space["program"]
-        self.seed = program.seed
+        names = [item.name for item in program.functions]
+        self.functions: dict[str, Any] = {name: self.space[name] for name in names}
+        self.results: list[Any] = []
+        self.parameters = [item.name for item in GRAMMARS[program.grammar].parameters]
+        self.differentiates = program.seed % 2 == 1
+
+    def trace(self, dynamic: Any, check: bool) -> list[Traced]:
+        """Let calls of the functions from outside go through traced ones."""
+        for name, function in self.functions.items():
+            traced = trace(function, backend="eager", check=check, dynamic=dynamic)
+            self.functions[name] = traced
+        return list(self.functions.values())
 
     def step(self, step: Step, number: int, last: bool) -> tuple[Ending, Description]:
         """Change the state, make arguments, call; return what came of it.
@@ -66,30 +81,38 @@ class Twin:
         """
         torch.default_generator.manual_seed(number)
         random.seed(number)
+        numpy.random.seed(number)
         changed = [
             run(lambda text=text: exec(text, self.space)) for text in step.changes
         ]
-        for value in (*self.space.values(), self.space["OBJ"].__dict__.get("items")):
-            if isinstance(value, list):
-                del value[_LONG:]
+        self.shorten()
         locals_: dict[str, Any] = {}
-        for name, text in zip(_NAMES, step.arguments, strict=True):
+        for name, text in zip(self.parameters, step.arguments, strict=True):
             locals_[name] = eval(text, self.space, locals_)
         arguments = tuple(locals_.values())
         with torch.set_grad_enabled(step.grad):
-            ending = run(lambda: self.call(*arguments))
+            ending = run(lambda: self.functions[step.function](*arguments))
         if isinstance(ending.error, CheckError):
             raise ending.error
-        if self.seed % 2:
+        self.results.append(ending.result)
+        if self.differentiates:
             differentiate(ending.result)
         return ending, self.describe(ending, arguments, changed, last)
+
+    def shorten(self) -> None:
+        """Cut the lists of the state, and those in its objects."""
+        for value in list(self.space.values()):
+            for item in (value, getattr(value, "__dict__", {}).get("items")):
+                if isinstance(item, list):
+                    del item[_LONG:]
 
     def describe(
         self, ending: Ending, arguments: Any, changed: Any, last: bool
     ) -> Description:
         """Describe the outcome, and all state if it was the last call."""
-        state = self.space if last else {}
-        state = {k: v for k, v in state.items() if k[0] != "_" and k != "program"}
+        hidden = self.functions.keys()
+        state = {**self.space, "results": self.results} if last else {}
+        state = {k: v for k, v in state.items() if k[0] != "_" and k not in hidden}
         return Walk().describe(
             [
                 ("exception", shown(ending.error)),
@@ -97,6 +120,7 @@ class Twin:
                 ("arguments", arguments),
                 ("changes", [shown(item.error) for item in changed]),
                 *state.items(),
+                *self.space.get("_hidden", list)(),
                 *generator_states(),
             ]
         )
@@ -125,8 +149,7 @@ def run_program(program: Program) -> Report:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         eager, mine = Twin(program), Twin(program)
-        traced: Traced = trace(mine.call, backend="eager", check=check)
-        mine.call = traced
+        traced = mine.trace(program.dynamic, check)
         for number, step in enumerate(program.steps):
             last = number == len(program.steps) - 1
             expected, theirs = eager.step(step, number, last)
@@ -140,6 +163,10 @@ def run_program(program: Program) -> Report:
             if difference is not None:
                 report.failure = f"call {number}: {difference}"
                 break
-    report.stats.update(traced.stats())
-    report.breaks = [f"{item.id}: {item.detail}" for item in traced.breaks]
+    for item in traced:
+        for refused in item.breaks:
+            if refused.id in _FAULTS and not report.failure:
+                report.failure = f"{refused.id}: {refused.detail} at {refused.where}"
+        report.stats.update(item.stats())
+        report.breaks += [f"{refused.id}: {refused.detail}" for refused in item.breaks]
     return report

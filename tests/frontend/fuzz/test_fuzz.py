@@ -10,19 +10,24 @@ import pytest
 from magweld.frontend.guards.guard import Category
 from magweld.frontend.guards.listing import Listing
 
-from .generate import Program, generate
+from .generate import generate
+from .grammars import GRAMMARS
 from .minimise import minimise
+from .program import Program
 from .running import run_program
 
-PROGRAMS = 40
+PROGRAMS = {"state": 40, "control": 20, "values": 20}
 
 
-def test_generated_programs(request: pytest.FixtureRequest) -> None:
-    count = request.config.getoption("--fuzz-programs", default=None) or PROGRAMS
+@pytest.mark.parametrize("grammar", GRAMMARS)
+def test_generated_programs(request: pytest.FixtureRequest, grammar: str) -> None:
+    count = (
+        request.config.getoption("--fuzz-programs", default=None) or PROGRAMS[grammar]
+    )
     first = request.config.getoption("--fuzz-seed", default=None) or 0
     totals: Counter[str] = Counter()
     for seed in range(first, first + count):
-        program = generate(seed)
+        program = generate(grammar, seed)
         report = run_program(program)
         assert not report.failure, explanation(program)
         totals.update(report.stats)
@@ -47,4 +52,4 @@ def test_a_missing_guard_is_found(
         original(self, kind, *parts, **more)
 
     monkeypatch.setattr(Listing, "guard", guard)
-    assert any(run_program(generate(seed)).failure for seed in range(100))
+    assert any(run_program(generate("state", seed)).failure for seed in range(100))

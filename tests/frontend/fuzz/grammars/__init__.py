@@ -1,0 +1,11 @@
+"""The grammars by name."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .control import CONTROL
+from .state import STATE
+from .values import VALUES
+
+GRAMMARS: Final = {grammar.name: grammar for grammar in (STATE, CONTROL, VALUES)}

@@ -1,0 +1,1 @@
+"""Sources of the state that generated programs use, one for each grammar."""
