@@ -48,7 +48,10 @@ class Calls:
 
     def _drift(self, arguments: tuple[str, ...], grad: bool) -> list[Step]:
         steps = []
+        flipping = self._grammar.flipping
         for drifted in self._grammar.drift(self._random, arguments):
+            if flipping and self._random.random() < flipping:
+                grad = not grad
             changes = (self._change(),) if self._random.random() < 0.15 else ()
             steps.append(Step(changes, drifted, grad))
         return steps

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import re
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,6 +22,11 @@ Drift = Callable[[random.Random, tuple[str, ...]], Iterator[tuple[str, ...]]]
 def templates(text: str) -> list[str]:
     """Return the lines of a text."""
     return [line.strip() for line in text.strip().splitlines()]
+
+
+def paragraphs(text: str) -> list[str]:
+    """Return the parts of a text between empty lines."""
+    return textwrap.dedent(text).strip().split("\n\n")
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,7 @@ class Grammar:
         literals: What stands for a type in a change.
         drift: Yields arguments that are others in each call.
         drifting: How often it is used.
+        flipping: How often the grad mode changes then.
         functions: Numbers of functions in a program, one of which is chosen.
         dynamic: What is lifted from the first call on, one of which is chosen.
         depth: How deep blocks nest.
@@ -80,6 +87,7 @@ class Grammar:
     literals: Mapping[str, Sequence[str]]
     drift: Drift
     drifting: float
+    flipping: float = 0.0
     functions: Sequence[int] = (1,)
     dynamic: Sequence[Any] = ("auto",)
     depth: int = 2

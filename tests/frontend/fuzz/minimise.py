@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 from .program import Block, Program
 
@@ -110,12 +111,11 @@ def _unwrapped(program: Program, number: int, index: int) -> Iterator[Program]:
         inner = block.statements[index].blocks[position].statements
         block.statements[index : index + 1] = inner
         yield smaller
-    for position, part in enumerate(statement.parts):
-        if len(statement.parts) > 2:
+    for first, (line, part) in enumerate(pairwise(statement.parts)):
+        # An arm goes with its line, as in `else:`; others may keep loops from ending.
+        if isinstance(part, Block) and str(line).endswith(":"):
             smaller, block = copied()
-            # An arm goes with its line, as in `else:`.
-            first = position - 1 if isinstance(part, Block) else position
-            del block.statements[index].parts[max(first, 0) : position + 1]
+            del block.statements[index].parts[first : first + 2]
             yield smaller
 
 

@@ -12,7 +12,7 @@ from magweld.frontend.guards.listing import Listing
 
 from .generate import generate
 from .grammars import GRAMMARS
-from .minimise import minimise
+from .minimise import blocks, minimise
 from .program import Program
 from .running import run_program
 
@@ -38,6 +38,23 @@ def explanation(program: Program) -> str:
     """Return the smallest program that fails, and how."""
     smallest = minimise(program, lambda item: bool(run_program(item).failure))
     return f"{run_program(smallest).failure}\n{smallest}"
+
+
+def test_a_failing_program_is_cut_down() -> None:
+    """What is left of a program in which a loop "fails" is that loop and one call."""
+
+    def fails(program: Program) -> bool:
+        called = {step.function for step in program.steps}
+        functions = [item for item in program.functions if item.name in called]
+        return any("while" in line for item in functions for line in item.lines())
+
+    programs = [generate("control", seed) for seed in range(40)]
+    failing = [program for program in programs if fails(program)]
+    assert len(failing) > 5
+    for program in failing:
+        smallest = minimise(program, fails)
+        assert sum(len(block.statements) for block in blocks(smallest)) == 1, smallest
+        assert len(smallest.steps) == len(smallest.functions) == 1
 
 
 @pytest.mark.parametrize("category", [Category.VALUE, Category.CONTENT])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from ..grammar import Grammar, Parameter, templates
+from ..grammar import Grammar, Parameter, paragraphs, templates
 from ..worlds.control import WORLD
 
 _H = """
@@ -207,74 +207,253 @@ _STATEMENTS = """
     if {C}: c.v = {K}
     if {C}: h.add_(1)
 """
-_WHILE = "while {W@}:\n    @ = @.clamp(-9, 9) * 0.4"
-_WHILE_TRUE = "while True:\n    @ = @.clamp(-9, 9) * 0.4\n    if"
-_LOOPS = (
-    _WHILE,
-    f"{_WHILE}\n    ^ = ^ + 1",
-    f"{_WHILE}\n    k = max(k, 2)",
-    f"{_WHILE}\n    k += 1",
-    f"{_WHILE}\n    ^ = @ * n",
-    f"{_WHILE}\n    @ = @ / @.shape[0]",
-    f"{_WHILE}\n    ^[0] = {{K}}",
-    f"{_WHILE}\n    ^.add_(@)",
-    f"{_WHILE}\n    if {{C}}:\n        ^ = ^ - 1",
-    f"{_WHILE}\n    u.append(k)",
-    f"{_WHILE}\n    c.v += 1",
-    f"{_WHILE}\n    for i in range(n):\n        ^ = ^ + i",
-    f"{_WHILE}\n    ^ = torch.rand_like(@)",
-    "while {W@} and k < 9:\n    @ = @.clamp(-9, 9) * 0.4\n    k += 1",
-    f"{_WHILE_TRUE} not (@.abs() > 1).any():\n        break",
-    f"{_WHILE_TRUE} @.abs().max() < 1:\n        break\n    ^ = ^ + n",
-)
-_COMPOUND = (
-    "if {C}:\n    {*}",
-    "if {C}:\n    {*}",
-    "if {C}:\n    {*}\nelse:\n    {*}",
-    "if {C}:\n    {*}\nelse:\n    {*}",
-    "if {C}:\n    {*}\nelif {C}:\n    {*}\nelse:\n    {*}",
-    "if {C}:\n    {*}\n    return {H}, {K}",
-    "if {C}:\n    h = {H}\nelse:\n    h = {H}",
-    "if {C}:\n    h = {H}\n    k = {K}\nelse:\n    h = {H}\n    k = {K}",
-    "if {C}:\n    h = {H}\n    if {C}:\n        m = {H}\n    else:\n        h = m\n"
-    "else:\n    m = {H}",
-    *(loop.replace("@", "h").replace("^", "m") for loop in _LOOPS),
-    *(loop.replace("@", "m").replace("^", "h") for loop in _LOOPS),
-    "{=K} = 0\nwhile {k} < 3:\n    {k} += 1\n    {*}\n    if {C}:\n        break",
-    "for {=K} in range(n):\n    {*}",
-    "for {=K} in range(n):\n    h = h + {k} * 0.1",
-    "for {=K} in range(n):\n    m = {H}",
-    "for {=K} in range({h}.shape[0]):\n    h = h * 0.9 + h[:1]",
-    "for {=K} in range({h}.shape[0]):\n    u.append({h}[{k}])",
-    "for {=K} in range(1, n):\n    {*}\n    if {C}:\n        break",
-    "for {=K} in range(n):\n    if {C}:\n        continue\n    {*}",
-    "for {=K} in range(n):\n    if {C}:\n        h = h - {k}",
-    "for {=R} in {h}:\n    r = r * 0.5 + {r}",
-    "for {=R} in {h}:\n    r = (r + {r}).tanh()\n    u.append(r)",
-    "for {=R} in {h}[1:]:\n    {*}",
-    "for {=R} in {h}.unbind(1):\n    m = m + {r}.sum()",
-    "for {=K}, {=R} in enumerate({h}):\n    r = r + {r} * {k}",
-    "for {=R}, {=R} in zip({h}, m):\n    r = r + {r}",
-    "{=L} = []\nfor {=R} in {h}:\n    r = r + {r}\n    {l}.append(r)\n"
-    "h = torch.stack({l})",
-    "{=L} = [{h}]\nfor _ in range(n):\n    {l}.append({l}[-1] * 0.5)\nm = {l}[-1]",
-    "with torch.no_grad():\n    {*}",
-    "with torch.no_grad():\n    {*}\n    zlib.crc32(b'a break')\n    {*}",
-    "with noted({K}):\n    {*}",
-    "with noted({K}):\n    {*}\n    zlib.crc32(b'a break')\n    {*}",
-    "try:\n    {*}\n    zlib.crc32(b'a break')\nfinally:\n    {*}",
-    "try:\n    {*}\nexcept RuntimeError:\n    {*}",
-    "try:\n    if {C}:\n        raise ValueError(k)\n    {*}\nexcept ValueError as error:\n"
-    "    {*}",
-    "for {=K} in range(n):\n    {*}\n    zlib.crc32(b'a break')",
-    "def local(a, b):\n    {*}\n    if {C}:\n        return a\n    return a * b\n"
-    "{=H} = local({H}, {K})",
-    "def local(a, b):\n    nonlocal k\n    k = {K}\n    {*}\n    return a + b\n"
-    "{=H} = local({H}, {K})",
-    "def local(a):\n    yield {H}\n    if {C}:\n        yield {H}\n"
-    "for {=H} in local({H}):\n    m = m + {h}.sum()",
-    "{=L} = [{h} * i for i in range(n)]\nm = sum({l})",
-)
+# Loops in which `@` shrinks.
+_LOOPS = """
+    while {W@}:
+        @ = @.clamp(-9, 9) * 0.4
+
+    while {W@}:
+        @ = @.clamp(-9, 9) * 0.4
+        ^ = ^ + 1
+
+    while {W@}:
+        @ = @.clamp(-9, 9) * 0.4
+        k = max(k, 2)
+
+    while {W@}:
+        @ = @.clamp(-9, 9) * 0.4
+        k += 1
+
+    while {W@}:
+        @ = @.clamp(-9, 9) * 0.4
+        ^ = @ * n
+
+    while {W@}:
+        @ = @.clamp(-9, 9) * 0.4
+        @ = @ / @.shape[0]
+
+    while {W@}:
+        @ = @.clamp(-9, 9) * 0.4
+        ^[0] = {K}
+
+    while {W@}:
+        @ = @.clamp(-9, 9) * 0.4
+        ^.add_(@)
+
+    while {W@}:
+        @ = @.clamp(-9, 9) * 0.4
+        if {C}:
+            ^ = ^ - 1
+
+    while {W@}:
+        @ = @.clamp(-9, 9) * 0.4
+        u.append(k)
+
+    while {W@}:
+        @ = @.clamp(-9, 9) * 0.4
+        c.v += 1
+
+    while {W@}:
+        @ = @.clamp(-9, 9) * 0.4
+        for i in range(n):
+            ^ = ^ + i
+
+    while {W@}:
+        @ = @.clamp(-9, 9) * 0.4
+        ^ = torch.rand_like(@)
+
+    while {W@} and k < 9:
+        @ = @.clamp(-9, 9) * 0.4
+        k += 1
+
+    while True:
+        @ = @.clamp(-9, 9) * 0.4
+        if not (@.abs() > 1).any():
+            break
+
+    while True:
+        @ = @.clamp(-9, 9) * 0.4
+        if @.abs().max() < 1:
+            break
+        ^ = ^ + n
+"""
+_COMPOUND = """
+    if {C}:
+        {*}
+
+    if {C}:
+        {*}
+
+    if {C}:
+        {*}
+    else:
+        {*}
+
+    if {C}:
+        {*}
+    else:
+        {*}
+
+    if {C}:
+        {*}
+    elif {C}:
+        {*}
+    else:
+        {*}
+
+    if {C}:
+        {*}
+        return {H}, {K}
+
+    if {C}:
+        h = {H}
+    else:
+        h = {H}
+
+    if {C}:
+        h = {H}
+        k = {K}
+    else:
+        h = {H}
+        k = {K}
+
+    if {C}:
+        h = {H}
+        if {C}:
+            m = {H}
+        else:
+            h = m
+    else:
+        m = {H}
+
+    {=K} = 0
+    while {k} < 3:
+        {k} += 1
+        {*}
+        if {C}:
+            break
+
+    for {=K} in range(n):
+        {*}
+
+    for {=K} in range(n):
+        h = h + {k} * 0.1
+
+    for {=K} in range(n):
+        m = {H}
+
+    for {=K} in range({h}.shape[0]):
+        h = h * 0.9 + h[:1]
+
+    for {=K} in range({h}.shape[0]):
+        u.append({h}[{k}])
+
+    for {=K} in range(1, n):
+        {*}
+        if {C}:
+            break
+
+    for {=K} in range(n):
+        if {C}:
+            continue
+        {*}
+
+    for {=K} in range(n):
+        if {C}:
+            h = h - {k}
+
+    for {=R} in {h}:
+        r = r * 0.5 + {r}
+
+    for {=R} in {h}:
+        r = (r + {r}).tanh()
+        u.append(r)
+
+    for {=R} in {h}[1:]:
+        {*}
+
+    for {=R} in {h}.unbind(1):
+        m = m + {r}.sum()
+
+    for {=K}, {=R} in enumerate({h}):
+        r = r + {r} * {k}
+
+    for {=R}, {=R} in zip({h}, m):
+        r = r + {r}
+
+    {=L} = []
+    for {=R} in {h}:
+        r = r + {r}
+        {l}.append(r)
+    h = torch.stack({l})
+
+    {=L} = [{h}]
+    for _ in range(n):
+        {l}.append({l}[-1] * 0.5)
+    m = {l}[-1]
+
+    with torch.no_grad():
+        {*}
+
+    with torch.no_grad():
+        {*}
+        zlib.crc32(b'a break')
+        {*}
+
+    with noted({K}):
+        {*}
+
+    with noted({K}):
+        {*}
+        zlib.crc32(b'a break')
+        {*}
+
+    try:
+        {*}
+        zlib.crc32(b'a break')
+    finally:
+        {*}
+
+    try:
+        {*}
+    except RuntimeError:
+        {*}
+
+    try:
+        if {C}:
+            raise ValueError(k)
+        {*}
+    except ValueError as error:
+        {*}
+
+    for {=K} in range(n):
+        {*}
+        zlib.crc32(b'a break')
+
+    def local(a, b):
+        {*}
+        if {C}:
+            return a
+        return a * b
+    {=H} = local({H}, {K})
+
+    def local(a, b):
+        nonlocal k
+        k = {K}
+        {*}
+        return a + b
+    {=H} = local({H}, {K})
+
+    def local(a):
+        yield {H}
+        if {C}:
+            yield {H}
+    for {=H} in local({H}):
+        m = m + {h}.sum()
+
+    {=L} = [{h} * i for i in range(n)]
+    m = sum({l})
+"""
 _ARRAYS = (
     *["torch.randn({s}, 6) + {o}"] * 8,
     "torch.randn({s}, 6).t().contiguous().t()",
@@ -283,6 +462,7 @@ _ARRAYS = (
     "BUF[:{s}]",
     "TAIL[:{s}]",
     "(torch.randn({s}, 6) + {o}).requires_grad_()",
+    "(torch.randn({s}, 6) + {o}).requires_grad_() * 1",
     "torch.randn({s}, 6, dtype=torch.float64)",
     "torch.zeros({s}, 6)",
 )
@@ -294,14 +474,16 @@ def drift(
     """Yield arguments with other numbers, sizes and signs in each call."""
     box = arguments[2]
     form = chooser.choice(_ARRAYS)
-    for number in range(chooser.randint(7, 10)):
-        size = 4 if number < 3 else chooser.choice((1, 2, 3, 4, 5, 6))
-        offset = chooser.choice(("-1", "-0.3", "0.0", "0.3", "1"))
+    sizes = (4, 4, *chooser.choices((1, 2, 3, 5, 6), k=2))
+    numbers = chooser.choices("23456", k=chooser.choice((1, 2, 2, 4)))
+    rates = chooser.choice((["0.5"], ["0.5"], ["0.5", "1.0", "1", "0"]))
+    for _ in range(chooser.randint(7, 10)):
         if chooser.random() < 0.05:
             form = chooser.choice(_ARRAYS)
-        x = form.replace("{s}", str(size)).replace("{o}", offset)
-        n = chooser.choice(("2", "3", "4", "5", "6"))
-        yield (x, n, box, chooser.choice(("0.5", "0.5", "1.0", "1", "0")))
+        offset = chooser.choice(("-1", "-0.3", "0.0", "0.3", "1"))
+        size = str(chooser.choice(sizes))
+        x = form.replace("{s}", size).replace("{o}", offset)
+        yield (x, chooser.choice(numbers), box, chooser.choice(rates))
 
 
 _START = (
@@ -346,7 +528,11 @@ CONTROL = Grammar(
     },
     fallback={"H": "h", "R": "r", "K": "n", "L": "[h]", "S": "h.sum()"},
     statements=templates(_STATEMENTS),
-    compound=_COMPOUND,
+    compound=[
+        *paragraphs(_COMPOUND),
+        *paragraphs(_LOOPS.replace("@", "h").replace("^", "m")),
+        *paragraphs(_LOOPS.replace("@", "m").replace("^", "h")),
+    ],
     results=(
         "h, m, k, q, t, u, h.shape[0]",
         "h, m, k, q, t, u, h.shape[0]",
@@ -380,6 +566,7 @@ CONTROL = Grammar(
     literals={"K": "1 2 3 0.5 -1 True".split()},
     drift=drift,
     drifting=1.0,
+    flipping=0.06,
     functions=(1, 1, 1, 2),
     dynamic=("auto", {"n": True}, {"x": (0,), "n": True}),
     depth=3,

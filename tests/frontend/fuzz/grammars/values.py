@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from ..grammar import Grammar, Parameter, templates
+from ..grammar import Grammar, Parameter, paragraphs, templates
 from ..worlds.values import WORLD
 
 _T = """
@@ -338,36 +338,117 @@ _STATEMENTS = """
     if {B}: {t} = {T}
     if {B} and k == 2: raise KeyError({Z})
 """
-_COMPOUND = (
-    "if {B}:\n    {*}",
-    "if {B}:\n    {*}\nelse:\n    {*}",
-    "if {B}:\n    {*}\nelif {B}:\n    {*}",
-    "for {=K} in {N}:\n    {*}",
-    "for {=K} in range(int(k) % 4):\n    {*}",
-    "for {=K} in count_up({K}):\n    {*}",
-    "for {=K} in {t}:\n    {*}",
-    "try:\n    {*}\n    check({K})\nexcept ValueError as error:\n    LOG.append(str(error))\n"
-    "    {*}",
-    "try:\n    check({K})\nexcept (ValueError, ArithmeticError):\n    {*}\nelse:\n    {*}",
-    "try:\n    {=K} = 1 / {K}\nexcept ZeroDivisionError:\n    {k} = 1\nfinally:\n    {*}",
-    "try:\n    {=K} = VALUES[{K}]\nexcept KeyError as error:\n    {k} = error.args[0]",
-    "try:\n    {=K} = {N}[2]\nexcept IndexError:\n    {k} = 0\n    {*}",
-    "try:\n    {=K} = BAD.value + 1\nexcept (ValueError, AttributeError) as error:\n"
-    "    {k} = 2\n    {*}",
-    "try:\n    {=K} = {A}.absent\nexcept AttributeError:\n    {k} = 3\n    {*}\nfinally:\n"
-    "    {*}",
-    "try:\n    {*}\n    if {B}:\n        raise KeyError({K})\nexcept KeyError as error:\n"
-    "    {*}",
-    "with torch.no_grad():\n    {*}",
-    "with torch.set_grad_enabled(bool({B})):\n    {*}",
-    "with torch.inference_mode(bool({B})):\n    {*}",
-    "def local(a, b={K}):\n    {*}\n    return a * b\n{=T} = local({T})",
-    "def local(a, b):\n    nonlocal k\n    k = b\n    {*}\n    return a + k\n"
-    "{=T} = local({T}, {K})",
-    "def local(a, b=[]):\n    b.append({K})\n    return a + len(b)\n"
-    "{=T} = local({T}) + local({T})",
-    "class Local(Part):\n    size = {K}\n    w = {K}\n{=K} = Local.size\n{=A} = Local({K})",
-)
+_COMPOUND = """
+    if {B}:
+        {*}
+
+    if {B}:
+        {*}
+    else:
+        {*}
+
+    if {B}:
+        {*}
+    elif {B}:
+        {*}
+
+    for {=K} in {N}:
+        {*}
+
+    for {=K} in range(int(k) % 4):
+        {*}
+
+    for {=K} in count_up({K}):
+        {*}
+
+    for {=K} in {t}:
+        {*}
+
+    try:
+        {*}
+        check({K})
+    except ValueError as error:
+        LOG.append(str(error))
+        {*}
+
+    try:
+        check({K})
+    except (ValueError, ArithmeticError):
+        {*}
+    else:
+        {*}
+
+    try:
+        {=K} = 1 / {K}
+    except ZeroDivisionError:
+        {k} = 1
+    finally:
+        {*}
+
+    try:
+        {=K} = VALUES[{K}]
+    except KeyError as error:
+        {k} = error.args[0]
+
+    try:
+        {=K} = {N}[2]
+    except IndexError:
+        {k} = 0
+        {*}
+
+    try:
+        {=K} = BAD.value + 1
+    except (ValueError, AttributeError) as error:
+        {k} = 2
+        {*}
+
+    try:
+        {=K} = {A}.absent
+    except AttributeError:
+        {k} = 3
+        {*}
+    finally:
+        {*}
+
+    try:
+        {*}
+        if {B}:
+            raise KeyError({K})
+    except KeyError as error:
+        {*}
+
+    with torch.no_grad():
+        {*}
+
+    with torch.set_grad_enabled(bool({B})):
+        {*}
+
+    with torch.inference_mode(bool({B})):
+        {*}
+
+    def local(a, b={K}):
+        {*}
+        return a * b
+    {=T} = local({T})
+
+    def local(a, b):
+        nonlocal k
+        k = b
+        {*}
+        return a + k
+    {=T} = local({T}, {K})
+
+    def local(a, b=[]):
+        b.append({K})
+        return a + len(b)
+    {=T} = local({T}) + local({T})
+
+    class Local(Part):
+        size = {K}
+        w = {K}
+    {=K} = Local.size
+    {=A} = Local({K})
+"""
 _INTS = "0 1 2 3 -1 -7 255 2**31 2**53 2**53+1 2**63-1 2**63 -2**63-1 10**30".split()
 _FLOATS = "0.0 -0.0 1.0 0.1 2.5 -1.5 1e300 5e-324 3.0 1e16".split()
 _ODD = (
@@ -465,7 +546,7 @@ VALUES = Grammar(
         "B": "k > 1",
     },
     statements=templates(_STATEMENTS),
-    compound=_COMPOUND,
+    compound=paragraphs(_COMPOUND),
     results=(
         "t, s, k",
         "t, s, k, j",
@@ -561,6 +642,7 @@ VALUES = Grammar(
     literals={"K": [*_SMALL, *_HALVES, *_FLOATS, *_ODD[:5]], "I": "0 1 2 3".split()},
     drift=drift,
     drifting=0.4,
+    flipping=0.06,
     functions=(1, 1, 1, 2),
     dynamic=("auto", "auto", {"k": True}),
     branching=0.25,
