@@ -182,7 +182,7 @@ def _guard_tensors(
         builder.external(
             Category.ALIAS,
             "memory of the tensors that are written",
-            "shared by the same tensors",
+            "shared by the same tensors, which lie in it as they did",
             OverlapCheck(tensors, recorder.written).check,
             nodes,
         )

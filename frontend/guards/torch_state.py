@@ -9,6 +9,7 @@ import torch
 from torch._C._dynamo.guards import TensorGuards
 
 from magweld.frontend.guards.guard import Mismatch
+from magweld.frontend.operators.overlap import neighbours
 from magweld.frontend.operators.watch import storage_of
 
 
@@ -100,19 +101,12 @@ class TensorCheck:
 
 
 class OverlapCheck:
-    """Which inputs share memory with inputs that the graph writes."""
+    """How inputs share memory with inputs that the graph writes."""
 
     def __init__(self, tensors: Sequence[torch.Tensor], written: set[int]) -> None:
         self._written = [i for i, t in enumerate(tensors) if storage_of(t) in written]
-        self._pattern = self._of(tensors)
+        self._pattern = neighbours(tensors, self._written)
 
     def check(self, *tensors: torch.Tensor) -> bool:
         """Return whether the same inputs share memory as in the recorded run."""
-        return self._of(tensors) == self._pattern
-
-    def _of(self, tensors: Sequence[torch.Tensor]) -> list[tuple[int, ...]]:
-        storages = [storage_of(tensor) for tensor in tensors]
-        return [
-            tuple(i for i, other in enumerate(storages) if other == storages[w])
-            for w in self._written
-        ]
+        return neighbours(tensors, self._written) == self._pattern

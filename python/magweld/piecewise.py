@@ -12,6 +12,7 @@ from torch import Tensor, fx
 from magweld.checking import copy_tensors
 from magweld.diagnostics import MagweldError
 from magweld.frontend.control.operators import ControlOperator, bodies_of
+from magweld.frontend.operators.overlap import neighbours
 
 # Fewer operators run as fast through torch.
 MIN_OPERATORS: Final = 3
@@ -66,17 +67,11 @@ class Part:
         return self.compiled(*inputs)
 
 
-def _sharing(tensors: Sequence[Tensor]) -> list[tuple[int, int]]:
-    """Return which tensors are one, and which share memory."""
+def _sharing(tensors: Sequence[Tensor]) -> tuple[Any, ...]:
+    """Return which tensors are one, and which share memory, and how they lie in it."""
     objects: dict[int, int] = {}
-    memories: dict[int, int] = {}
-    return [
-        (
-            objects.setdefault(id(tensor), index),
-            memories.setdefault(tensor.untyped_storage()._cdata, index),
-        )
-        for index, tensor in enumerate(tensors)
-    ]
+    same = [objects.setdefault(id(tensor), i) for i, tensor in enumerate(tensors)]
+    return same, neighbours(tensors, range(len(tensors)))
 
 
 @dataclass(frozen=True)

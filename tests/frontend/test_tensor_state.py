@@ -189,3 +189,39 @@ def test_data_of_a_sparse_tensor(checker):
     check = checker(function)
     for _ in range(3):
         check(X)
+
+
+def written(a, b):
+    a.add_(1)
+    c = b * 2
+    b.mul_(3)
+    return c, a + 0
+
+
+def written_behind_a_branch(a, b):
+    h = a
+    for _ in range(60):
+        h = h * 1.001
+    if h.sum() > 0:
+        h = h + 1
+    a.add_(1)
+    c = b * 2
+    b.mul_(3)
+    return c, a + h
+
+
+@pytest.mark.filterwarnings("ignore:backend-failed")
+@pytest.mark.parametrize("program", [written, written_behind_a_branch])
+def test_views_that_begin_to_overlap(program):
+    """Compiled code reads what it writes in whatever order is best."""
+    fast = trace(program)
+    mine, theirs = torch.arange(1.0, 13), torch.arange(1.0, 13)
+    for first, second in ((0, 4), (0, 4), (4, 8), (0, 2), (0, 2), (2, 0), (0, 5)):
+        for _ in range(2):
+            found = fast(mine[first:][:4], mine[second:][:4])
+            expected = program(theirs[first:][:4], theirs[second:][:4])
+            for left, right in zip((*found, mine), (*expected, theirs), strict=True):
+                torch.testing.assert_close(left, right)
+            mine.div_(10), theirs.div_(10)
+    # Beside each other they may lie anywhere.
+    assert fast.stats()["hits"] >= 8, fast.explain(recompiles=True)

@@ -558,7 +558,7 @@ VALUES = Grammar(
         "({B}, {K}, {K}, {T})",
         "{A}, t",
         "(x, y, BASE[:2], t)",
-        "(lambda v: v * {K}), t",
+        "(lambda v: v * {k}), t",
         "{t}.view(-1)[:2], {t}",
         "{N}, {T}, GET()",
     ),
