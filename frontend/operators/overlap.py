@@ -49,8 +49,9 @@ def _place(tensor: torch.Tensor, other: torch.Tensor) -> Any:
 def _extent(tensor: torch.Tensor) -> tuple[int, int]:
     """Return the first byte of a tensor in its storage, and the one behind its last."""
     size = tensor.element_size()
-    start = tensor.storage_offset() * size
+    start = int(tensor.storage_offset()) * size
     if tensor.numel() == 0:
         return start, start
     pairs = zip(tensor.shape, tensor.stride(), strict=True)
-    return start, start + (1 + sum((n - 1) * step for n, step in pairs)) * size
+    count = 1 + sum((n - 1) * step for n, step in pairs)
+    return start, start + int(count) * size
