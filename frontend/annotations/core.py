@@ -20,6 +20,7 @@ from magweld.frontend.annotations.python import (
     METHODS,
     TYPES,
 )
+from magweld.frontend.annotations.regular import REGULAR
 from magweld.frontend.annotations.special import SPECIAL
 
 # Later entries take the place of earlier ones.
@@ -38,4 +39,5 @@ CORE: Final[tuple[tuple[Any, Entry], ...]] = (
     *COPIES,
     *EFFECTS,
     *INTROSPECTION,
+    *REGULAR,
 )

@@ -215,6 +215,13 @@ def is_op(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
         step.operands.clear()
 
 
+def contains_op(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+    """CONTAINS_OP: a dict is asked for its keys, its values do not matter."""
+    container = step.before[-1]
+    if type(container) is dict:
+        step.forget(container)
+
+
 def test(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
     """POP_JUMP_IF_TRUE, POP_JUMP_IF_FALSE: the truth is all that matters."""
     expression = step.take(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import pytest
@@ -445,6 +446,48 @@ def test_marked_numbers_are_lifted_at_once(x):
     assert traced.stats()["records"] == 1, traced.explain()
     with pytest.raises(ValueError, match="dynamic"):
         trace(model, dynamic=7)
+
+
+@dataclasses.dataclass
+class Progress:
+    """What a training loop hands on."""
+
+    step: int = 0
+    loss: float = 0.0
+
+
+def test_a_dataclass_that_is_replaced(x):
+    class Holder:
+        def __init__(self):
+            self.progress = Progress()
+
+    holder = Holder()
+
+    def program(x):
+        now = holder.progress
+        loss = 0.1 * 0.9**now.step
+        holder.progress = dataclasses.replace(now, step=now.step + 1, loss=loss)
+        return x * loss
+
+    traced = trace(program, backend="eager", check=True)
+    for step in range(8):
+        assert torch.equal(traced(x), x * (0.1 * 0.9**step))
+        assert holder.progress == Progress(step + 1, 0.1 * 0.9**step)
+    assert traced.stats()["records"] == 3, traced.explain()
+
+
+def test_keys_of_a_dict_beside_lifted_values(x):
+    def program(x, n, table):
+        options = {"n": n, **table}
+        if "scale" in options and "n" not in table:
+            x = x * options["scale"]
+        return x * options["n"], n in options
+
+    for table in ({}, {"scale": 2.0}, {"n": 7}):
+        calls = ((x, n, dict(table)) for n in (1, 2, 3, 4, 5))
+        run(program, *calls)
+    traced = run(lambda n, t: n in t, *((n, {4: 0, 6: 0}) for n in range(8)))
+    assert traced.stats()["hits"] == 0
 
 
 def test_a_callable_backend_gets_graphs_without_numbers(x):

@@ -9,9 +9,13 @@ import enum
 import functools
 import heapq
 import operator
+import re
 from typing import NamedTuple
 
 import pytest
+import torch
+
+from magweld.frontend.traced import trace
 
 
 def spread(a, /, b=2.0, *rest, c=3.0, **more):
@@ -269,7 +273,24 @@ def iterators(x, s):
     )
 
 
+NAMED = re.compile(r"layer(\d+)(?P<rest>\.\w+)?")
+
+
+def patterns(x, s):
+    names = [f"layer{int(value)}.weight" for value in s] + ["head"]
+    found = [NAMED.match(name) for name in names]
+    numbers = [int(match.group(1)) for match in found if match]
+    spans = [match.span("rest") for match in found if match is not None]
+    return x * sum(numbers), NAMED.sub("-", names[0]), spans, NAMED.findall(names[0])
+
+
+def matches(x, s):
+    return x * 2.0, [number.group() for number in [NAMED.search(f"a layer{s[0]:.0f}")]]
+
+
 PROGRAMS = [
+    patterns,
+    matches,
     partials,
     wraps,
     cached,
@@ -290,3 +311,31 @@ PROGRAMS = [
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_program(follow, program):
     follow(program, lambda: [1.0, 2.0], lambda: [3.0])
+
+
+def test_another_pattern_is_another_record():
+    state = {"pattern": re.compile("a+")}
+    traced = trace(lambda x, n: (x, state["pattern"].findall(n)), backend="eager")
+    x = torch.ones(1)
+    for expression in ("a+", "b", "a+"):
+        state["pattern"] = re.compile(expression)
+        for _ in range(2):
+            assert traced(x, "aab")[1] == re.findall(expression, "aab")
+    assert traced.stats()["hits"] == 4
+    assert traced.stats()["breaks"] == 0
+
+
+def test_a_template_with_groups_runs_by_itself():
+    traced = trace(lambda x, n: (x * 2.0, NAMED.sub(r"<\1>", n)), backend="eager")
+    for _ in range(3):
+        assert traced(torch.ones(1), "layer7.w")[1] == "<7>"
+    assert [found.id for found in traced.breaks] == ["native-call"]
+    assert traced.stats()["hits"] > 0
+
+
+def test_a_match_is_no_result():
+    traced = trace(lambda x, n: (x, NAMED.match(n)), backend="eager")
+    for name in ("layer1", "layer2", "head"):
+        match = traced(torch.ones(1), name)[1]
+        assert str(match) == str(NAMED.match(name))
+    assert [found.id for found in traced.breaks] == ["result-object"]
