@@ -29,6 +29,8 @@ _READ: Final = Annotation((Use.KEEP,), rest=Use.VALUE, result=Result.FRESH)
 def _apply(observer: Observer, call: NativeCall) -> None:
     """What a pattern finds follows from the pattern itself and from the text."""
     pattern, *values = call.args
+    if pattern.flags & re.LOCALE:
+        raise StopRecordingError("native-call", f"{call.name} by locale")
     if not all(map(is_scalar, (*values, *call.kwargs.values()))):
         # Arrays and subclasses of strings hold text as well.
         raise StopRecordingError("native-call", call.name)

@@ -162,6 +162,12 @@ def append(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
     observer.lifting.place(target, Kind.INDEX, len(target) - 1, step.take(0))
 
 
+def map_add(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+    """MAP_ADD in a comprehension: key and value; a lifted key is pinned."""
+    target = stack[len(stack) - step.row.arg]
+    observer.lifting.place(target, Kind.ITEM, step.before[-2], step.take(0))
+
+
 def extend(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
     """LIST_EXTEND: a display takes the elements of a sequence."""
     source, target = step.before[-1], stack[len(stack) - step.row.arg]

@@ -18,7 +18,7 @@ from magweld.frontend.lifting.rolling import Rolled
 from magweld.frontend.lifting.sources import SizeSource, ValueSource
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.lifting.tensors import LiftedTensors
-from magweld.frontend.lifting.values_only import NEUTRAL, TOTAL, VALUES
+from magweld.frontend.lifting.values_only import TOTAL, is_value_only
 from magweld.frontend.monitor.session import Session
 from magweld.frontend.operators.kinds import name_of
 from magweld.frontend.operators.predicates import (
@@ -165,7 +165,7 @@ class LiftingRecorder(OperatorRecorder):
         self, name: str, key: Any, value: Any, found: Expression | None, args: Any
     ) -> Any:
         """Return one argument as the graph holds it."""
-        value_only = name in NEUTRAL or (key in VALUES.get(name, ()))
+        value_only = is_value_only(name, key)
         if found is None:
             return self._numbers.part(value, value_only)
         if value_only:

@@ -40,6 +40,7 @@ from magweld.frontend.lifting.size_conditions import bounds, strides_hold
 from magweld.frontend.lifting.sources import SizeSource
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.lifting.symbols import NotSymbolicError, Translator
+from magweld.frontend.lifting.values_only import is_value_only
 from magweld.frontend.operators.autocast import autocast_kept
 from magweld.frontend.operators.kinds import name_of
 from magweld.frontend.state.nodes import Node
@@ -134,7 +135,9 @@ class _Replay:
             return
         for used in node.all_input_nodes:
             self._number(used)
-        args, kwargs = self._map(node.args), self._map(node.kwargs)
+        name = str(node.target) if node.op == "call_method" else name_of(node.target)
+        args = tuple(self._map(a, name, k) for k, a in enumerate(node.args))
+        kwargs = {k: self._map(a, name, k) for k, a in node.kwargs.items()}
         self.values[node] = self._call(node, args, kwargs)
         self._compare(node, [self.values[n] for n in node.all_input_nodes])
 
@@ -145,8 +148,14 @@ class _Replay:
             self.values[node] = self._numbers.value(expression)
         return self.values[node]
 
-    def _map(self, args: Any) -> Any:
-        return fx.map_arg(args, self.values.__getitem__)
+    def _map(self, args: Any, name: str = "", key: Any = None) -> Any:
+        # Data takes no symbols: they would be fixed.
+        plain = self.recorder.scalars if is_value_only(name, key) else {}
+
+        def fetch(node: fx.Node) -> Any:
+            return plain[node].value if node in plain else self.values[node]
+
+        return fx.map_arg(args, fetch)
 
     def _call(self, node: fx.Node, args: Any, kwargs: Any) -> Any:
         rolled = self.recorder.rolled.get(node)

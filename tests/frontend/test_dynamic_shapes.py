@@ -350,3 +350,34 @@ def test_batch_of_a_recurrent_cell(kind):
         x = torch.randn(batch, 3, 3)
         assert torch.equal(traced(x), program(x)), traced.explain()
     assert traced.stats()["records"] == 3, traced.explain(recompiles=True)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda h: torch.arange(h) / torch.tensor([h, 2 * h])[0],
+        lambda h: torch.zeros(h) + h,
+        lambda h: torch.ones(h, 2).fill_(h) * torch.full((2,), h),
+        lambda h: torch.arange(h).clamp(max=h - 2) % h,
+    ],
+    ids=range(4),
+)
+def test_a_number_that_is_a_size_and_a_value(program):
+    traced = trace(program, backend="eager", dynamic={"h": True})
+    for h in (5, 6, 4, 7, 9):
+        result, expected = traced(h), program(h)
+        assert result.dtype == expected.dtype
+        assert torch.equal(result, expected)
+    assert traced.stats()["records"] == 1, traced.explain()
+
+
+def test_numbers_within_a_dict_comprehension():
+    def program(x, n):
+        table = {key: n + key for key in range(3)}
+        return x * table[1], table, {n + key: x.shape for key in range(2)}
+
+    traced = trace(program, backend="eager", check=True)
+    x = torch.ones(2)
+    for n in range(6):
+        assert traced(x, n)[1:] == program(x, n)[1:]
+        assert torch.equal(traced(x, n)[0], program(x, n)[0])

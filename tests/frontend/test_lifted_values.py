@@ -61,6 +61,19 @@ def test_the_second_value_is_lifted(program):
     assert stats["breaks"] == 0
 
 
+def test_values_in_a_dict():
+    def program(x, y):
+        losses = {"l1": (x - y).abs().mean(), "mse": (x - y).square().mean()}
+        return sum(losses.values()), {key: loss.item() for key, loss in losses.items()}
+
+    traced = trace(program, backend="eager", check=True)
+    for x in inputs(6):
+        result, expected = traced(x, x.flip(0)), program(x, x.flip(0))
+        torch.testing.assert_close(result, expected, rtol=0, atol=0)
+        assert list(result[1]) == list(expected[1])
+    assert traced.stats()["records"] <= 3, traced.explain()
+
+
 def test_both_ways_of_a_comparison_have_a_record():
     traced = trace(normed, backend="eager", check=True)
     for scale in (1.0, 9.0, 2.0, 8.0, 0.5, 7.0, 1.5, 6.0):
