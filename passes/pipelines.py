@@ -16,6 +16,7 @@ from magweld.passes.graph.simplify_generic import SimplifyGeneric
 from magweld.passes.graph.unflatten_batch_matmul import UnflattenBatchMatmul
 from magweld.passes.phases import Phase
 from magweld.passes.pipeline import Pipeline, Step, Upstream
+from magweld.passes.tile.apply_plans import ApplyPlans
 from magweld.passes.tile.connect_operators import ConnectOperators, Fusion
 from magweld.passes.tile.extract_subgraphs import ExtractSubgraphs
 from magweld.passes.tile.propagate_tiles import PropagateTiles
@@ -48,6 +49,7 @@ def graph_steps(
         ),
         Phase.TILE_GRAPH: (FormTileGraph(device),),
         Phase.SCHEDULED: (
+            ApplyPlans(fusion),
             SelectImplementation(library),
             ConnectOperators(fusion),
             ExtractSubgraphs(),

@@ -12,6 +12,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
     ("absorb-transpose", "magweld.passes.graph.absorb_transpose:AbsorbTranspose"),
     ("absorb-unit-dims", "magweld.passes.graph.absorb_unit_dims:AbsorbUnitDims"),
     ("annotate-kernels", "magweld.passes.cpu.annotate_kernels:AnnotateKernels"),
+    ("apply-plans", "magweld.passes.tile.apply_plans:ApplyPlans"),
     ("connect-operators", "magweld.passes.tile.connect_operators:ConnectOperators"),
     ("expand-math", "magweld.passes.cpu.expand_math:ExpandMath"),
     ("extract-subgraphs", "magweld.passes.tile.extract_subgraphs:ExtractSubgraphs"),

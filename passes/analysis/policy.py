@@ -106,6 +106,14 @@ class Scheduler:
             self._plans[group] = schedule(group, self.device)
         return self._plans[group]
 
+    def plan_tile(self, group: Group, tile: tuple[int, ...]) -> Plan | Refusal:
+        """Return the plan with a given tile, or why there is none."""
+        return _plan(group, self.device, tile)
+
+    def ranking(self, group: Group) -> list[Plan]:
+        """Return the possible plans, that of `plan` first, then by predicted time."""
+        return rank(group, self.device)[0]
+
     def traffic_apart(self, group: Group) -> int:
         """Return the bytes that the nodes move when nothing is connected."""
         return sum(self._traffic(group.alone(i)) for i in range(len(group.nodes)))
@@ -132,23 +140,27 @@ class Scheduler:
 
 def schedule(group: Group, device: Device) -> Plan | Refusal:
     """Return the plan with the least predicted time, or why there is none."""
-    plans: list[Plan] = []
-    refusals: list[Refusal] = []
+    plans, refusals = rank(group, device)
+    # That of the smallest tile, which asks for the least memory.
+    return plans[0] if plans else refusals[0]
+
+
+def rank(group: Group, device: Device) -> tuple[list[Plan], list[Refusal]]:
+    """Return the possible plans, best first, and why other tiles have none."""
     whole = group.root.whole_tile
     # What is computed whole anyway would be computed again for every tile.
     tiles = candidate_tiles(whole) if group.root.tileable else (whole,)
-    for tile in tiles:
-        found = _plan(group, device, tile)
-        if isinstance(found, Refusal):
-            refusals.append(found)
-        else:
-            plans.append(found)
-    if not plans:
-        # That of the smallest tile, which asks for the least memory.
-        return refusals[0]
-    limit = min(plan.cost.seconds for plan in plans) * (1 + MODEL_ACCURACY)
-    near = [plan for plan in plans if plan.cost.seconds <= limit]
-    return min(near, key=lambda plan: _preference(group, plan))
+    found = [_plan(group, device, tile) for tile in tiles]
+    plans = [plan for plan in found if isinstance(plan, Plan)]
+    refusals = [refusal for refusal in found if isinstance(refusal, Refusal)]
+    limit = min((p.cost.seconds for p in plans), default=0.0) * (1 + MODEL_ACCURACY)
+
+    def order(plan: Plan) -> tuple[float, ...]:
+        if plan.cost.seconds <= limit:
+            return (0.0, *_preference(group, plan))
+        return (1.0, plan.cost.seconds)
+
+    return sorted(plans, key=order), refusals
 
 
 def _preference(group: Group, plan: Plan) -> tuple[float, ...]:

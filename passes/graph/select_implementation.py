@@ -28,7 +28,7 @@ class SelectImplementation(FunctionPass):
     operations a byte than the device does while it moves one from the outermost
     level, and convolutions over channels with windows of more than one point. What is
     bound by memory stays generated, so that it can be fused. Written as
-    `implementation` to the operator.
+    `implementation` to the operator; what is there already is kept.
 
     Options:
         library: "auto" as above, "never", or "always" where a call exists.
@@ -43,11 +43,13 @@ class SelectImplementation(FunctionPass):
             return
         device = device_of(function)
         for operator in operators_of(function):
-            use = self._uses_library(operator, device)
-            name = "library" if use else "generated"
-            operator.attributes["implementation"] = ir.StringAttr.get(name)
+            if "implementation" not in operator.attributes:
+                use = self.uses_library(operator, device)
+                name = "library" if use else "generated"
+                operator.attributes["implementation"] = ir.StringAttr.get(name)
 
-    def _uses_library(self, operator: Any, device: Device) -> bool:
+    def uses_library(self, operator: Any, device: Device) -> bool:
+        """Whether this is the choice for an operator, whatever is written there."""
         if self.library == "never":
             return False
         if not isinstance(library_call(operator), LibraryCall):

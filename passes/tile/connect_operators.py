@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -33,6 +34,9 @@ class ConnectOperators(FunctionPass):
     hold the tiles and some tiling stores every element once. A group has two results
     at most, and nothing may have to run between two members.
 
+    What a plan decided already is kept: an edge with `refused` stays outside, and one
+    with an inner level is connected, wherever that is possible.
+
     Example: `"tile_graph.connect"(%0) {level = "dram"}` becomes `{level = "l1"}`, or
     `{level = "dram", refused = "footprint: 90112 bytes needed in l1, 32768 there"}`.
 
@@ -49,30 +53,50 @@ class ConnectOperators(FunctionPass):
         if not is_tile_graph(function):
             return
         body, scheduler = read_body(function), Scheduler(device_of(function))
-        _Connector(body, scheduler, self.fusion).run()
+        Connector(body, scheduler, self.fusion, _library_operators(body)).annotate()
         _annotate_indirect(function, body)
 
 
 @dataclass
-class _Connector:
+class Connector:
+    """Grows the groups of one graph.
+
+    Attributes:
+        body: The graph.
+        scheduler: Plans groups.
+        fusion: Which operators may share a kernel.
+        library: Positions of the operators that a library computes.
+        groups: What `connect` found: members by the position of the last of them.
+    """
+
     body: GraphBody
     scheduler: Scheduler
     fusion: Fusion
+    library: Collection[int]
     groups: dict[int, list[int]] = field(default_factory=dict)
-    root_of: dict[int, int] = field(default_factory=dict)
-    refusals: dict[Any, Refusal] = field(default_factory=dict)
+    _root_of: dict[int, int] = field(default_factory=dict)
+    _refusals: dict[Any, Refusal] = field(default_factory=dict)
 
-    def run(self) -> None:
+    def connect(self) -> None:
+        """Find the groups."""
         for position in range(len(self.body.operators)):
             self.groups[position] = [position]
-            self.root_of[position] = position
+            self._root_of[position] = position
             while self._absorb(position):
                 pass
+
+    def annotate(self) -> None:
+        """Find the groups and write the level of every edge."""
+        self.connect()
         for edge in self.body.edges:
             self._annotate(edge)
 
     def _plan(self, members: list[int]) -> Plan | Refusal:
-        return self.scheduler.plan(self.body.group(members))
+        tile = self.body.operators[members[-1]].attributes.get("tile")
+        group = self.body.group(members)
+        if tile is not None:
+            return self.scheduler.plan_tile(group, tuple(tile.sizes))
+        return self.scheduler.plan(group)
 
     def _absorb(self, root: int) -> bool:
         """Take one producer's group into the group of `root` if that pays."""
@@ -80,16 +104,19 @@ class _Connector:
         for edge in self.body.edges:
             if edge.consumer not in members or edge.producer in members:
                 continue
-            refusal = self._try(root, self.root_of[edge.producer])
+            if self._planned.get(edge.connect) is False:
+                continue
+            producer = self._root_of[edge.producer]
+            refusal = self._try(root, producer, edge.connect in self._planned)
             if refusal is None:
-                self.refusals.pop(edge.connect, None)
+                self._refusals.pop(edge.connect, None)
                 return True
-            self.refusals[edge.connect] = refusal
+            self._refusals[edge.connect] = refusal
         return False
 
-    def _try(self, root: int, producer: int) -> Refusal | None:
+    def _try(self, root: int, producer: int, planned: bool) -> Refusal | None:
         library = [
-            self.body.models[i].name for i in (producer, root) if self._is_library(i)
+            self.body.models[i].name for i in (producer, root) if i in self.library
         ]
         if library:
             return Refusal("library", f"{library[0]} is a library call")
@@ -107,18 +134,28 @@ class _Connector:
         plan = self._plan(together)
         if isinstance(plan, Refusal):
             return plan
+        refusal = (
+            None if planned else self._weigh(merged, (producer, root), plan, melts)
+        )
+        if refusal is None:
+            self._merge(root, producer, together)
+        return refusal
+
+    def _weigh(
+        self, merged: Group, parts: tuple[int, int], plan: Plan, melts: bool
+    ) -> Refusal | None:
+        """Why it does not pay to run two groups as one, if it does not."""
         bytes_apart = self.scheduler.traffic_apart(merged)
         if plan.cost.traffic > bytes_apart:
             detail = f"{plan.cost.traffic} bytes together, {bytes_apart} bytes apart"
             return Refusal("more-traffic", detail)
         # Element by element into its only reader is never slower: nothing to weigh.
         if not melts:
-            apart = [self._plan(self.groups[i]) for i in (producer, root)]
+            apart = [self._plan(self.groups[i]) for i in parts]
             before = sum(p.cost.seconds for p in apart if isinstance(p, Plan))
             if all(isinstance(p, Plan) for p in apart) and plan.cost.seconds > before:
                 detail = f"{plan.cost.seconds:.3e} s together, {before:.3e} s apart"
                 return Refusal("slower", detail)
-        self._merge(root, producer, together)
         return None
 
     def _refuse_outputs(self, merged: Group, together: list[int]) -> Refusal | None:
@@ -151,20 +188,24 @@ class _Connector:
     def _readers(self) -> dict[Any, set[Any]]:
         return readers_by_operation(self.body.operators[0].block)
 
-    def _is_library(self, position: int) -> bool:
-        attributes = self.body.operators[position].attributes
-        if "implementation" not in attributes:
-            return False
-        return bool(ir.StringAttr(attributes["implementation"]).value == "library")
+    @cached_property
+    def _planned(self) -> dict[Any, bool]:
+        """The edges that a plan decided on, and whether it connects them."""
+        outermost = self.scheduler.device.levels[0].name
+        connects = {edge.connect: edge.connect.attributes for edge in self.body.edges}
+        inside = {c for c, a in connects.items() if a["level"].value != outermost}
+        return {
+            c: c in inside for c, a in connects.items() if c in inside or "refused" in a
+        }
 
     def _merge(self, root: int, producer: int, together: list[int]) -> None:
         for member in self.groups.pop(producer):
-            self.root_of[member] = root
+            self._root_of[member] = root
         self.groups[root] = together
 
     def _annotate(self, edge: Edge) -> None:
-        root = self.root_of[edge.consumer]
-        if self.root_of[edge.producer] == root:
+        root = self._root_of[edge.consumer]
+        if self._root_of[edge.producer] == root:
             members = self.groups[root]
             plan = self._plan(members)
             group = self.body.group(members)
@@ -174,9 +215,18 @@ class _Connector:
             name = registers if melts else plan.level
             edge.connect.attributes["level"] = ir.StringAttr.get(name)
             return
-        refusal = self.refusals.get(edge.connect)
+        refusal = self._refusals.get(edge.connect)
         if refusal is not None:
             _refuse(edge.connect, refusal)
+
+
+def _library_operators(body: GraphBody) -> frozenset[int]:
+    return frozenset(
+        position
+        for position, operator in enumerate(body.operators)
+        if "implementation" in operator.attributes
+        and ir.StringAttr(operator.attributes["implementation"]).value == "library"
+    )
 
 
 def _annotate_indirect(function: Any, body: GraphBody) -> None:

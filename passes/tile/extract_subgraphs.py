@@ -30,7 +30,8 @@ class ExtractSubgraphs(FunctionPass):
     place of its last operator, with the level of its edges; an operator on its own
     becomes a subgraph of one. Edges between subgraphs stay connects. What operators
     before the last one make for readers elsewhere becomes a result too; operations
-    that read it move behind the subgraph.
+    that read it move behind the subgraph. A tile that a plan gave to the last operator
+    is that of the subgraph.
     """
 
     name: ClassVar[str] = "extract-subgraphs"
@@ -111,6 +112,8 @@ def _extract(body: GraphBody, members: list[int], device: Device, number: int) -
             level=_group_level(set(inside.values()), device),
             implementation=_implementation(root),
         )
+        if "tile" in root.attributes:
+            subgraph.operation.attributes["tile"] = root.attributes["tile"]
         _fill(subgraph, body, members, stored)
     for old, new in zip(stored, subgraph.operation.results, strict=True):
         # Edges inside go with the operators.

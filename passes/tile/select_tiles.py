@@ -27,7 +27,8 @@ class SelectTiles(FunctionPass):
     the least predicted time whose footprint fits the level. Written to the subgraph:
     `tile`, `level`, `footprint` in bytes, `traffic_before` and `traffic_after`, the
     bytes moved from and to the outermost level unfused and as planned, and
-    `predicted_seconds`. A tile that is there already is kept.
+    `predicted_seconds`. A tile that is there already is kept, and what is missing
+    beside it is told for it.
 
     For people: `moved_before` and `moved_after`, such bytes for each level from the
     outermost to that of the tiles, `predicted_shares`, the seconds of each level and
@@ -43,16 +44,23 @@ class SelectTiles(FunctionPass):
             return
         scheduler = Scheduler(device_of(function))
         for subgraph in subgraphs_of(function):
-            if "tile" not in subgraph.attributes:
+            if not {"tile", "footprint"} <= set(subgraph.attributes):
                 _annotate(subgraph, scheduler)
 
 
 def _annotate(subgraph: Any, scheduler: Scheduler) -> None:
     body = read_body(subgraph)
     group = body.group(list(range(len(body.operators))))
-    plan = scheduler.plan(group)
     attributes = subgraph.attributes
+    tile = attributes.get("tile")
+    plan = (
+        scheduler.plan(group)
+        if tile is None
+        else scheduler.plan_tile(group, tuple(tile.sizes))
+    )
     if isinstance(plan, Refusal):
+        if tile is not None:
+            return  # the model sees no room for it, who chose it does
         if len(group.nodes) > 1:
             raise located_error(subgraph, f"has no plan: {plan.rule}: {plan.detail}")
         # Alone, an operator that fits no inner level runs as one tile from outside.
@@ -66,8 +74,9 @@ def _annotate(subgraph: Any, scheduler: Scheduler) -> None:
     attributes["level"] = ir.StringAttr.get(plan.level)
     attributes["reduction_step"] = ir.IntegerAttr.get(number, plan.step)
     attributes["footprint"] = ir.IntegerAttr.get(number, plan.cost.footprint)
-    attributes["traffic_before"] = ir.IntegerAttr.get(number, before)
-    attributes["traffic_after"] = ir.IntegerAttr.get(number, after)
+    if after <= before:  # always so, but for a tile that somebody else chose
+        attributes["traffic_before"] = ir.IntegerAttr.get(number, before)
+        attributes["traffic_after"] = ir.IntegerAttr.get(number, after)
     attributes["predicted_seconds"] = ir.FloatAttr.get_f64(plan.cost.seconds)
     apart = scheduler.apart(group)
     _annotate_shares(attributes, plan, apart, before)
