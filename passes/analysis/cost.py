@@ -158,7 +158,8 @@ def _sizes(box: tuple[Interval, ...]) -> tuple[int, ...]:
 def cost(group: Group, tiles: Tiles, device: Device, level: Level, step: int) -> Cost:
     """Return the predicted cost of running `group` with its reuse tiles in `level`."""
     inner = device.levels.index(level)
-    reads = [_bytes_read(group, tiles, device, outer, inner) for outer in range(inner)]
+    regions = _regions_read(group, tiles)
+    reads = [_bytes_read(regions, tiles.grid, device, o, inner) for o in range(inner)]
     writes = [
         _bytes_written(group, tiles, device, outer, inner) for outer in range(inner)
     ]
@@ -202,8 +203,40 @@ def _overlapped(times: list[float]) -> float:
     return slowest + OVERLAP_LOSS * (sum(times) - slowest)
 
 
+@dataclass(frozen=True)
+class _Region:
+    """What one tile reads of a tensor from outside.
+
+    Attributes:
+        read: How.
+        sizes: Extents of the box.
+        points: Elements that a look-up by values finds, at most; 0 for others.
+    """
+
+    read: Access
+    sizes: tuple[int, ...]
+    points: int
+
+    def moved(self, transaction: int) -> int:
+        """Bytes that cross in whole transactions."""
+        if self.read.gathered:
+            return self.read.gathered_bytes(self.points)
+        shape, element = self.read.shape, self.read.element_bytes
+        return transaction_bytes(self.sizes, shape, element, transaction)
+
+
+def _regions_read(group: Group, tiles: Tiles) -> list[_Region]:
+    """The regions of external tensors, equal ones once; the last reader's access."""
+    found: dict[tuple[int, tuple[Interval, ...]], _Region] = {}
+    for position, read, tensor in external_reads(group):
+        box = read.box(tiles.boxes[position])
+        points = tiles.points(position) if read.gathered else 0
+        found[tensor, box] = _Region(read, _sizes(box), points)
+    return list(found.values())
+
+
 def _bytes_read(
-    group: Group, tiles: Tiles, device: Device, outer: int, inner: int
+    regions: list[_Region], grid: int, device: Device, outer: int, inner: int
 ) -> int:
     """Bytes that cross from level `outer` towards the tiles.
 
@@ -212,21 +245,11 @@ def _bytes_read(
     source = device.levels[outer]
     between = [lvl.capacity for lvl in device.levels[outer + 1 : inner] if lvl.capacity]
     resident = max(between, default=0) * RESIDENT_FRACTION
-    regions: dict[tuple[int, tuple[Interval, ...]], tuple[Access, int]] = {}
-    for position, read, tensor in external_reads(group):
-        box = read.box(tiles.boxes[position])
-        moved = (
-            read.gathered_bytes(tiles.points(position))
-            if read.gathered
-            else transaction_bytes(
-                _sizes(box), read.shape, read.element_bytes, source.transaction
-            )
-        )
-        regions[tensor, box] = (read, moved * tiles.grid)
     total = 0
-    for read, streamed in regions.values():
-        once = read.total_bytes <= resident
-        total += min(streamed, read.total_bytes) if once else streamed
+    for region in regions:
+        streamed = region.moved(source.transaction) * grid
+        whole = region.read.total_bytes
+        total += min(streamed, whole) if whole <= resident else streamed
     return total
 
 

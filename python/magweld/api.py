@@ -26,6 +26,8 @@ from magweld.runtime.program import LoadedProgram
 from magweld.runtime.service import CompileService
 from magweld.runtime.sharing import shares_memory
 from magweld.targets import Backend, parse_target
+from magweld.tuning.entry import tuned
+from magweld.tuning.options import Tune, TuneOptions, tune_options
 
 _logger = logging.getLogger(__name__)
 
@@ -161,6 +163,7 @@ def compile_graph(
     target: str = "cpu",
     *,
     options: CompileOptions | None = None,
+    tune: Tune | None = None,
 ) -> CompiledGraph | PiecewiseGraph:
     """Compile a captured graph for this machine.
 
@@ -169,6 +172,8 @@ def compile_graph(
         example_inputs: One tensor a placeholder; shapes, strides and dtypes count.
         target: "cpu"; other targets compile ahead of time only.
         options: What the compilation may decide; all by default.
+        tune: Whether plans are chosen by measuring, True, a number of seconds or
+            options; None asks the environment variable `MAGWELD_TUNE`.
 
     Raises:
         UnsupportedError: The graph or the target cannot be run from here.
@@ -182,19 +187,21 @@ def compile_graph(
             hint="use magweld.compile(..., target=...) to make a binary",
         )
     if has_control(graph):
-        compile_piece = partial(compile_graph, target=target, options=options)
+        compile_piece = partial(
+            compile_graph, target=target, options=options, tune=tune
+        )
         return ControlledGraph(graph, example_inputs, compile_piece)
     imported = import_graph(graph, example_inputs, look_ups=True)
-    imported, program = compile_imported(imported, options)
+    imported, program = compile_imported(imported, options, tune)
     loaded = LoadedProgram(program, imported.run_external)
     reference = graph if env.CHECK.get() else None
     return CompiledGraph(imported, program, loaded, options, reference)
 
 
 def compile_imported(
-    imported: ImportedGraph, options: CompileOptions
+    imported: ImportedGraph, options: CompileOptions, tune: Tune | None = None
 ) -> tuple[ImportedGraph, Program]:
-    """Compile an imported graph.
+    """Compile an imported graph, `tune` being as for `compile_graph`.
 
     Returns:
         The graph, in which nodes that have no lowering after all run through torch,
@@ -203,8 +210,9 @@ def compile_imported(
     Raises:
         WorkerError: The compiler refused the graph or did not come back.
     """
+    wanted = tune_options(env.TUNE.get() if tune is None else tune)
     while True:
-        program = compile_service().compile(imported.text, options.text())
+        program = _compile_text(imported.text, options.text(), wanted)
         if not program.unlowered:
             return imported, program
         if not set(program.unlowered) - set(imported.externals):
@@ -213,6 +221,19 @@ def compile_imported(
         for node in program.unlowered:
             _logger.info("no lowering, runs through torch: %s", imported.where(node))
         imported = imported.with_externals(program.unlowered)
+
+
+def _compile_text(text: str, settings: str, tune: TuneOptions | None) -> Program:
+    service = compile_service()
+    if tune is None:
+        return service.compile(text, settings)
+    threads = torch.get_num_threads()
+
+    def make() -> tuple[Program, bool]:
+        return tuned(service.runner, tune, text, settings, threads)
+
+    key = f"{settings}\ntuned for {threads} threads of torch {torch.__version__}"
+    return service.compile(text, key, make)
 
 
 def dynamo_backend(

@@ -81,14 +81,31 @@ def compile_text(text: str, options: CompileOptions) -> Program:
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(text)
         try:
-            lower_to_tiles(module, options, Phase.SCHEDULED)
+            return compile_tiled(module, options)
         except UnloweredError as error:
             return _unlowered_program(error)
-        graphs = _summaries(module)
-        lower_to_tiles(module, options, after=Phase.SCHEDULED)
-        host = read_host_function(module)
-        objects = _compile_kernels(module, host)
-        return _program(host, objects, graphs)
+
+
+def compile_tiled(
+    module: Any, options: CompileOptions, after: Phase | None = None
+) -> Program:
+    """Compile a module to a program, in place.
+
+    Args:
+        module: The module.
+        options: What the compilation may decide.
+        after: Phase that the module is in already; None if it is in none.
+
+    Raises:
+        UnloweredError: Operations have no lowering.
+        MagweldError: The module cannot be compiled.
+    """
+    lower_to_tiles(module, options, Phase.SCHEDULED, after)
+    graphs = _summaries(module)
+    lower_to_tiles(module, options, after=Phase.SCHEDULED)
+    host = read_host_function(module)
+    objects = _compile_kernels(module, host)
+    return _program(host, objects, graphs)
 
 
 def _summaries(module: Any) -> list[dict[str, Any]]:
@@ -102,7 +119,7 @@ def lower_to_tiles(
     until: Phase = Phase.TILED,
     after: Phase | None = None,
 ) -> None:
-    """Lower a module in the torch dialect in place, as far as to tiled kernels.
+    """Lower a module at a phase in place, as far as to tiled kernels.
 
     Args:
         module: The module.

@@ -5,6 +5,7 @@ A variable is read each time it is asked for, never at import.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -97,6 +98,13 @@ def _path(text: str) -> Path:
     return Path(text).expanduser()
 
 
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < math.inf:
+        raise ValueError(text)
+    return value
+
+
 def _paths(text: str) -> tuple[Path, ...]:
     return tuple(_path(part) for part in text.split(os.pathsep) if part)
 
@@ -165,6 +173,15 @@ DUMP_DIR: Variable[Path | None] = Variable(
     lambda: None,
 )
 
+TUNE: Variable[float] = Variable(
+    "MAGWELD_TUNE",
+    "a number of seconds",
+    "0",
+    "Time for choosing plans by measuring, for each graph; 0 leaves it to the model.",
+    _seconds,
+    lambda: 0.0,
+)
+
 WORKERS: Variable[int | None] = Variable(
     "MAGWELD_WORKERS",
     "a positive number",
@@ -182,5 +199,6 @@ VARIABLES: tuple[Variable[object], ...] = (
     DEBUG,
     DEVICES,
     DUMP_DIR,
+    TUNE,
     WORKERS,
 )

@@ -1,10 +1,10 @@
-"""Owns the compile cache on disk: programs by key, one checked file each.
+"""Owns the caches on disk: values by key, one checked file each.
 
 Files are written under another name and renamed, so a reader sees a whole file or
 none, and two writers of one key leave one of two equal files. Whatever is wrong
-with the directory or a file costs time only: it is logged and compiled again.
+with the directory or a file costs time only: it is logged and made again.
 
-The cache holds machine code that this process will run. It is used only where
+The compile cache holds machine code that this process will run. It is used only where
 nobody else can write: directory and files must belong to the user (or to root) and
 be writable by the owner alone. A checksum finds damage; it is no signature.
 """
@@ -16,9 +16,10 @@ import logging
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 from uuid import uuid4
 
 from magweld.artifact import Program
@@ -31,7 +32,8 @@ from magweld.runtime.container import (
 
 _logger = logging.getLogger(__name__)
 
-_SUFFIX = ".program"
+T = TypeVar("T")
+
 _TEMPORARY_SUFFIX = ".tmp"
 # Nobody writes one file for so long; older temporary files are left from a crash.
 _ABANDONED_SECONDS = 3600.0
@@ -48,30 +50,59 @@ class _Entry:
     used: float
 
 
-class DiskCache:
-    """Programs in a directory, safe under concurrent threads and processes.
+@dataclass(frozen=True)
+class Format(Generic[T]):
+    """How values of a kind become files.
 
-    Args:
-        directory: Where to keep them; it is made when first needed. Each format
-            version has a folder of its own in it.
-        max_bytes: Size above which the least recently used programs are deleted.
+    Attributes:
+        name: Of the cache, for messages.
+        suffix: Of its files.
+        encode: Returns the bytes of a value under a key.
+        decode: Returns the value; raises `ContainerError` for what is none.
     """
 
-    def __init__(self, directory: Path, max_bytes: int) -> None:
-        self._directory = directory / f"programs-v{CONTAINER_VERSION}"
+    name: str
+    suffix: str
+    encode: Callable[[T, bytes], bytes]
+    decode: Callable[[bytes, bytes], T]
+
+
+class FileCache(Generic[T]):
+    """Values in a directory, safe under concurrent threads and processes.
+
+    Args:
+        directory: Where to keep them; it is made when first needed.
+        max_bytes: Size above which the least recently used files are deleted.
+        format: How values become files.
+    """
+
+    def __init__(self, directory: Path, max_bytes: int, format: Format[T]) -> None:
+        self._directory = directory
         self._max_bytes = max_bytes
+        self._format = format
         self._has_warned = False
 
     def path(self, key: str) -> Path:
         """Return the file of a key, which need not exist."""
-        return self._directory / f"{key}{_SUFFIX}"
+        return self._directory / f"{key}{self._format.suffix}"
 
-    def get(self, key: str) -> Program | None:
-        """Return the program of a key, None if there is no intact one."""
+    def keys(self) -> list[str]:
+        """Return the keys that have a file, sorted."""
+        try:
+            paths = list(self._directory.iterdir())
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            self._warn("read", error)
+            return []
+        return sorted(p.stem for p in paths if p.suffix == self._format.suffix)
+
+    def get(self, key: str) -> T | None:
+        """Return the value of a key, None if there is no intact one."""
         path = self.path(key)
         try:
             data = _read_private(path)
-            program = decode_program(data, key.encode())
+            value = self._format.decode(data, key.encode())
         except FileNotFoundError:
             return None
         except ContainerError as error:
@@ -84,13 +115,13 @@ class DiskCache:
         # Marks the use; where it is not allowed, the order of deletion suffers.
         with contextlib.suppress(OSError):
             os.utime(path)
-        return program
+        return value
 
-    def put(self, key: str, program: Program) -> None:
-        """Keep a program; failing to do so is logged once and is no error."""
-        data = encode_program(program, key.encode())
+    def put(self, key: str, value: T) -> None:
+        """Keep a value; failing to do so is logged once and is no error."""
+        data = self._format.encode(value, key.encode())
         if len(data) > self._max_bytes:
-            _logger.info("program of %d bytes exceeds the cache's size", len(data))
+            _logger.info("a file of %d bytes exceeds the cache's size", len(data))
             return
         try:
             self._make_directory()
@@ -98,6 +129,10 @@ class DiskCache:
             self._evict()
         except OSError as error:
             self._warn("write", error)
+
+    def remove(self, key: str) -> None:
+        """Forget a value."""
+        _delete(self.path(key))
 
     def _make_directory(self) -> None:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -130,7 +165,7 @@ class DiskCache:
                 status = path.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue  # another process deleted or renamed it
-            if path.suffix == _SUFFIX:
+            if path.suffix == self._format.suffix:
                 yield _Entry(path, status.st_size, status.st_mtime)
             elif path.suffix == _TEMPORARY_SUFFIX and status.st_mtime < oldest_writer:
                 _delete(path)
@@ -139,8 +174,28 @@ class DiskCache:
         if not self._has_warned:
             self._has_warned = True
             _logger.warning(
-                "cannot %s the compile cache, going on without it: %s", action, error
+                "cannot %s the %s, going on without it: %s",
+                action,
+                self._format.name,
+                error,
             )
+
+
+PROGRAMS = Format("compile cache", ".program", encode_program, decode_program)
+
+
+class DiskCache(FileCache[Program]):
+    """Programs in a directory.
+
+    Args:
+        directory: Where to keep them; it is made when first needed. Each format
+            version has a folder of its own in it.
+        max_bytes: Size above which the least recently used programs are deleted.
+    """
+
+    def __init__(self, directory: Path, max_bytes: int) -> None:
+        folder = directory / f"programs-v{CONTAINER_VERSION}"
+        super().__init__(folder, max_bytes, PROGRAMS)
 
 
 def _read_private(path: Path) -> bytes:

@@ -36,9 +36,23 @@ def encode_program(program: Program, label: bytes = b"") -> bytes:
         encode_parts(program.objects),
         encode_parts(program.constants),
     ]
+    return seal(parts)
+
+
+def seal(parts: Sequence[bytes]) -> bytes:
+    """Return a container of any parts."""
     body = encode_parts(parts)
     digest = hashlib.sha256(body).digest()
     return _PREFIX.pack(_MAGIC, CONTAINER_VERSION, len(body), digest) + body
+
+
+def unseal(data: bytes) -> list[bytes]:
+    """Return the parts in a container.
+
+    Raises:
+        ContainerError: Truncated, altered or of another version.
+    """
+    return decode_parts(_checked_body(data))
 
 
 def decode_program(data: bytes, label: bytes = b"") -> Program:
@@ -47,8 +61,7 @@ def decode_program(data: bytes, label: bytes = b"") -> Program:
     Raises:
         ContainerError: Truncated, altered, of another version or under another label.
     """
-    body = _checked_body(data)
-    parts = _decode_parts(body)
+    parts = unseal(data)
     if len(parts) != 4:
         raise ContainerError(f"{len(parts)} parts in the body, expected 4")
     found_label, header, objects, constants = parts
@@ -57,8 +70,8 @@ def decode_program(data: bytes, label: bytes = b"") -> Program:
     try:
         return Program.from_header(
             header.decode(),
-            tuple(_decode_parts(objects)),
-            tuple(_decode_parts(constants)),
+            tuple(decode_parts(objects)),
+            tuple(decode_parts(constants)),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ContainerError(f"no program in the header: {error}") from error
@@ -75,7 +88,7 @@ def decode_request(payload: bytes) -> tuple[str, str]:
     Raises:
         ContainerError: The payload is not one.
     """
-    parts = _decode_parts(payload)
+    parts = decode_parts(payload)
     if len(parts) != 2:
         raise ContainerError(f"{len(parts)} parts in a request, expected 2")
     return parts[0].decode(), parts[1].decode()
@@ -105,7 +118,12 @@ def encode_parts(parts: Sequence[bytes]) -> bytes:
     return b"".join(fields)
 
 
-def _decode_parts(data: bytes) -> list[bytes]:
+def decode_parts(data: bytes) -> list[bytes]:
+    """Return the parts of `encode_parts`.
+
+    Raises:
+        ContainerError: The data is not such a concatenation.
+    """
     parts = []
     at = _COUNT.size
     for _ in range(_count_at(data, 0)):

@@ -25,6 +25,7 @@ _COMPILER_PACKAGES = (
     "magweld.passes",
     "magweld.runtime",
     "magweld.targets",
+    "magweld.tuning",
 )
 _SOURCE_SUFFIXES = (".py", ".toml")
 

@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 from dataclasses import astuple, dataclass
+from functools import partial
 
 from magweld import env
 from magweld.artifact import Program
@@ -27,6 +28,8 @@ from magweld.targets.host import host_device
 _logger = logging.getLogger(__name__)
 
 COMPILE_SECONDS = 600.0
+# Returns a program, and whether the disk cache may keep it.
+MakeProgram = Callable[[], tuple[Program, bool]]
 _PROGRAMS_IN_MEMORY = 64
 
 
@@ -103,6 +106,11 @@ class CompileService:
         return CompileService(task, runner, cache)
 
     @property
+    def runner(self) -> TaskRunner:
+        """Where tasks run."""
+        return self._runner
+
+    @property
     def statistics(self) -> ServiceStatistics:
         """What happened so far."""
         return self._statistics
@@ -119,16 +127,20 @@ class CompileService:
         """
         return self._runner.run(task, payload, self._timeout_seconds)
 
-    def compile(self, text: str, options: str = "") -> Program:
+    def compile(
+        self, text: str, options: str = "", make: MakeProgram | None = None
+    ) -> Program:
         """Return the program of a module.
 
         Args:
             text: The module, in the form that the task takes.
             options: Canonical text of the options that the task takes.
+            make: What compiles it instead of the task; the options tell them apart.
 
         Raises:
             WorkerError: The compiler refused it or did not come back.
         """
+        make = make or partial(self._run_task, text, options)
         key = program_key(self._identity(), options, text)
         while True:
             with self._lock:
@@ -141,7 +153,7 @@ class CompileService:
                 if future is None:
                     future = self._pending[key] = Future()
             if is_leader:
-                return self._lead(key, text, options, future)
+                return self._lead(key, make, future)
             try:
                 program = future.result()
             except CancelledError:
@@ -150,11 +162,9 @@ class CompileService:
                 self._statistics += ServiceStatistics(memory_hits=1)
             return program
 
-    def _lead(
-        self, key: str, text: str, options: str, future: Future[Program]
-    ) -> Program:
+    def _lead(self, key: str, make: MakeProgram, future: Future[Program]) -> Program:
         try:
-            program = self._find(key, text, options)
+            program = self._find(key, make)
         except BaseException as error:
             with self._lock:
                 del self._pending[key]
@@ -171,7 +181,7 @@ class CompileService:
         future.set_result(program)
         return program
 
-    def _find(self, key: str, text: str, options: str) -> Program:
+    def _find(self, key: str, make: MakeProgram) -> Program:
         start = time.perf_counter()
         program = self._cache.get(key) if self._cache else None
         seconds = time.perf_counter() - start
@@ -182,8 +192,8 @@ class CompileService:
         if program is not None:
             _logger.info("%.12s: from the disk cache, %.3f s", key, seconds)
             return program
-        program = self._run_compiler(key, text, options)
-        if self._cache:
+        program, is_final = self._run_compiler(key, make)
+        if self._cache and is_final:
             start = time.perf_counter()
             self._cache.put(key, program)
             seconds = time.perf_counter() - start
@@ -191,15 +201,13 @@ class CompileService:
                 self._statistics += ServiceStatistics(disk_seconds=seconds)
         return program
 
-    def _run_compiler(self, key: str, text: str, options: str) -> Program:
+    def _run_compiler(self, key: str, make: MakeProgram) -> tuple[Program, bool]:
         start = time.perf_counter()
         failures = 1
         try:
-            payload = encode_request(options, text)
-            data = self._runner.run(self._task, payload, self._timeout_seconds)
-            program = _decode(data)
+            made = make()
             failures = 0
-            return program
+            return made
         finally:
             seconds = time.perf_counter() - start
             with self._lock:
@@ -209,8 +217,17 @@ class CompileService:
             outcome = "failed" if failures else "compiled"
             _logger.info("%.12s: %s in %.3f s", key, outcome, seconds)
 
+    def _run_task(self, text: str, options: str) -> tuple[Program, bool]:
+        payload = encode_request(options, text)
+        return decode_answer(self.run(self._task, payload)), True
 
-def _decode(data: bytes) -> Program:
+
+def decode_answer(data: bytes) -> Program:
+    """Return the program that a compile task answered with.
+
+    Raises:
+        WorkerProtocolError: It is none.
+    """
     try:
         return decode_program(data)
     except ContainerError as error:

@@ -1,0 +1,225 @@
+"""Owns the course of tuning: plans from the cache, then measured, then the program."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+from magweld.artifact import Program
+from magweld.runtime.cache import FileCache
+from magweld.runtime.container import encode_parts, encode_request
+from magweld.runtime.errors import WorkerError
+from magweld.runtime.plans import MeasuredPlan, plan_key
+from magweld.runtime.service import COMPILE_SECONDS, decode_answer
+from magweld.runtime.worker_pool import TaskRunner
+from magweld.tuning import tasks
+from magweld.tuning.contest import Contest, Contestant
+from magweld.tuning.options import TuneOptions
+from magweld.tuning.outcome import Outcome, summary
+from magweld.tuning.watching import Unwatched, Watcher
+
+_logger = logging.getLogger(__name__)
+
+# Of the time for tuning, that for compiling what is to be measured.
+COMPILE_SHARE = 0.7
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """Equal units of a graph.
+
+    Attributes:
+        structure: Their text.
+        seconds: Their predicted time together.
+        contestants: Their plans, that of the model first; the ones in time compiled.
+    """
+
+    structure: str
+    seconds: float
+    contestants: list[Contestant] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Tuner:
+    """Compiles modules with plans that are measured, each kind of unit once.
+
+    Attributes:
+        runner: Where units are found and programs are compiled.
+        contest: Measures the plans of a unit.
+        digest: Of compiler, machine and threads: part of every key.
+        options: What the caller asks for.
+        cache: Plans of earlier runs; None for none.
+        parallel: Tasks that run at a time.
+        parallel_contests: Contests that run at a time.
+        watcher: Is told what happens.
+        clock: Where the time comes from.
+    """
+
+    runner: TaskRunner
+    contest: Contest
+    digest: str
+    options: TuneOptions = field(default_factory=TuneOptions)
+    cache: FileCache[MeasuredPlan] | None = None
+    parallel: int = 1
+    parallel_contests: int = 1
+    watcher: Watcher = field(default_factory=Unwatched)
+    clock: Callable[[], float] = time.monotonic
+
+    def compile(self, text: str, settings: str) -> tuple[Program, bool]:
+        """Compile a module in the torch dialect.
+
+        Args:
+            text: The module.
+            settings: Text of the `CompileOptions`.
+
+        Returns:
+            The program, and whether more time would change nothing.
+
+        Raises:
+            WorkerError: The compiler refused it or did not come back.
+        """
+        answer = json.loads(self._run(tasks.UNITS, encode_request(settings, text)))
+        if "unlowered" in answer:
+            nodes = tuple(answer["unlowered"])
+            return Program((), (), (), arena_bytes=0, unlowered=nodes), True
+        counts = Counter(unit["structure"] for unit in answer["units"])
+        seconds: Counter[str] = Counter()
+        for unit in answer["units"]:
+            seconds[unit["structure"]] += unit["seconds"]
+        outcomes = self._decide(seconds, settings)
+        program = self._program(answer["graph"], outcomes, settings)
+        report = {**program.report, "tuning": summary(outcomes, counts)}
+        is_final = all(outcome.is_final for outcome in outcomes.values())
+        return replace(program, report=report), is_final
+
+    def _run(self, task: str, payload: bytes) -> bytes:
+        return self.runner.run(task, payload, COMPILE_SECONDS)
+
+    def _decide(
+        self, seconds: Mapping[str, float], settings: str
+    ) -> dict[str, Outcome]:
+        keys = {unit: plan_key(self.digest, settings, unit) for unit in seconds}
+        outcomes: dict[str, Outcome] = {}
+        for unit, key in keys.items():
+            plan = self.cache.get(key) if self.cache else None
+            if plan is not None:
+                outcomes[unit] = Outcome("cache", plan)
+        missing = [_Unit(u, s) for u, s in seconds.items() if u not in outcomes]
+        missing.sort(key=lambda unit: -unit.seconds)
+        for unit, outcome in self._measure(missing, settings).items():
+            outcomes[unit] = outcome
+            if self.cache and outcome.plan is not None:
+                self.cache.put(keys[unit], outcome.plan)
+        return outcomes
+
+    def _measure(self, units: Sequence[_Unit], settings: str) -> dict[str, Outcome]:
+        if not units:
+            return {}
+        start = self.clock()
+        self.contest.prepare()
+        with ThreadPoolExecutor(self.parallel) as pool:
+            for unit, found in zip(
+                units,
+                pool.map(lambda u: self._contestants(u, settings), units),
+                strict=True,
+            ):
+                unit.contestants.extend(found)
+            deadline = start + COMPILE_SHARE * self.options.seconds
+            self._compile_all(pool, units, settings, deadline)
+        deadline = start + self.options.seconds
+        self.watcher.begin(len(units))
+        with ThreadPoolExecutor(self.parallel_contests) as pool:
+            found = list(pool.map(lambda u: self._outcome(u, deadline), units))
+        return {u.structure: o for u, o in zip(units, found, strict=True)}
+
+    def _contestants(self, unit: _Unit, settings: str) -> list[Contestant]:
+        most = str(self.options.candidates).encode()
+        payload = encode_parts([settings.encode(), most, unit.structure.encode()])
+        try:
+            found = json.loads(self._run(tasks.ALTERNATIVES, payload))
+        except WorkerError as error:
+            _logger.warning("a unit is not tuned, it has no plans: %s", error)
+            return []
+        return [Contestant(a["label"], a["text"]) for a in found]
+
+    def _compile_all(
+        self,
+        pool: ThreadPoolExecutor,
+        units: Sequence[_Unit],
+        settings: str,
+        deadline: float,
+    ) -> None:
+        """Compile the best plans of all units before the next ones of any."""
+        ranked = [
+            (rank, number, contestant)
+            for number, unit in enumerate(units)
+            if len(unit.contestants) > 1
+            for rank, contestant in enumerate(unit.contestants)
+        ]
+        ranked.sort(key=lambda entry: entry[:2])
+        self.watcher.begin(len(ranked))
+
+        def compile_one(contestant: Contestant) -> None:
+            if self.clock() < deadline:
+                self._compile(contestant, settings)
+            self.watcher.step()
+
+        list(pool.map(compile_one, (contestant for *_, contestant in ranked)))
+
+    def _compile(self, contestant: Contestant, settings: str) -> None:
+        payload = encode_request(settings, contestant.text)
+        try:
+            data = self._run(tasks.COMPILE_ALTERNATIVE, payload)
+            contestant.program = decode_answer(data)
+        except WorkerError as error:
+            contestant.failed = True
+            _logger.info("a plan is not measured, %s: %s", contestant.label, error)
+
+    def _outcome(self, unit: _Unit, deadline: float) -> Outcome:
+        outcome = self._contend(unit, deadline)
+        message = outcome.reason
+        if outcome.plan is not None:
+            best = outcome.plan.measured[outcome.plan.label] * 1e3
+            message = f"best {best:.3f} ms: {outcome.plan.label}"
+        self.watcher.step(message)
+        return outcome
+
+    def _contend(self, unit: _Unit, deadline: float) -> Outcome:
+        contestants = unit.contestants
+        if not contestants:
+            return Outcome("prediction", reason="its plans could not be found")
+        if len(contestants) == 1:
+            return Outcome("prediction", reason="there is one plan only")
+        if contestants[0].failed:
+            return Outcome("prediction", reason="the predicted plan does not compile")
+        left = deadline - self.clock()
+        ready = [c for c in contestants if c.program is not None]
+        if left <= 0 or not contestants[0].program or len(ready) < 2:
+            return Outcome("prediction", reason="the time was over", is_final=False)
+        try:
+            plan = self.contest.hold(ready, left, self.digest)
+        except WorkerError as error:
+            _logger.warning("a unit is not tuned, measuring failed: %s", error)
+            return Outcome("prediction", reason="measuring failed")
+        tried = sum(c.program is not None or c.failed for c in contestants)
+        return Outcome("measured", plan, is_final=tried == len(contestants))
+
+    def _program(
+        self, graph: str, outcomes: Mapping[str, Outcome], settings: str
+    ) -> Program:
+        plans = [o.plan.text for o in outcomes.values() if o.plan is not None]
+        if plans:
+            try:
+                return self._compile_graph(settings, graph, *plans)
+            except WorkerError as error:
+                _logger.warning("a graph is compiled without its plans: %s", error)
+        return self._compile_graph(settings, graph)
+
+    def _compile_graph(self, *texts: str) -> Program:
+        payload = encode_parts([text.encode() for text in texts])
+        return decode_answer(self._run(tasks.COMPILE_PLANNED, payload))
