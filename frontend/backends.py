@@ -19,7 +19,7 @@ from magweld.frontend.operators.targets import ConstantTensor, CustomFunction
 Compiled = Callable[..., Sequence[torch.Tensor]]
 CompileGraph = Callable[[fx.GraphModule, list[torch.Tensor]], Compiled]
 
-# Name -> "module:function"; the function takes (gm, example_inputs, target=...).
+# Name -> "module:function"; the function takes (gm, example_inputs, target=, tune=).
 BACKENDS: Final = {"magweld": "magweld.api:compile_graph"}
 
 
@@ -43,7 +43,9 @@ def run_eagerly(gm: fx.GraphModule, example_inputs: list[torch.Tensor]) -> Compi
     return graph_runner(gm)
 
 
-def resolve_backend(backend: str | CompileGraph, target: str) -> Backend:
+def resolve_backend(
+    backend: str | CompileGraph, target: str, tune: object = None
+) -> Backend:
     """Return the backend for a name or a callable.
 
     Args:
@@ -53,10 +55,13 @@ def resolve_backend(backend: str | CompileGraph, target: str) -> Backend:
             through it as well, unless the callable has an attribute `differentiates`
             that is False: then it gets forward and backward graphs of their own.
         target: Handed on to a named backend.
+        tune: Handed on to a named backend.
 
     Raises:
-        ValueError: No backend has this name.
+        ValueError: No backend has this name, or the chosen one does not tune.
     """
+    if tune and backend not in BACKENDS:
+        raise ValueError(f"tune={tune!r} is for the backends {', '.join(BACKENDS)}")
     if not isinstance(backend, str):
         name = getattr(backend, "__name__", "callable")
         return Backend(name, backend, getattr(backend, "differentiates", True))
@@ -71,7 +76,7 @@ def resolve_backend(backend: str | CompileGraph, target: str) -> Backend:
     ) -> Compiled:
         module, _, name = BACKENDS[backend].partition(":")
         function: Any = getattr(importlib.import_module(module), name)
-        compiled: Compiled = function(gm, example_inputs, target=target)
+        compiled: Compiled = function(gm, example_inputs, target=target, tune=tune)
         return compiled
 
     return Backend(backend, compile_graph, False)

@@ -129,6 +129,7 @@ def _describe_report(report: dict[str, Any]) -> list[str]:
     for graph in report.get("graphs", ()):
         lines += [f"  {line}" for line in describe_graph(graph)]
         places |= graph.get("sources", {})
+    lines += map(_describe_plan, report.get("tuning", ()))
     externals = [
         f"{name} ({places[name][-1]})" if name in places else name
         for name in report.get("externals", ())
@@ -136,3 +137,15 @@ def _describe_report(report: dict[str, Any]) -> list[str]:
     if externals:
         lines.append(f"  through torch: {shorten(externals, _SHOWN_OPERATORS)}")
     return lines
+
+
+def _describe_plan(found: dict[str, Any]) -> str:
+    begin = f"  plan of {found['units']} unit(s), "
+    if "chosen" not in found:
+        return f"{begin}of the model alone: {found['reason']}"
+    seconds, model = found["seconds"], found["seconds_of_prediction"]
+    origin = "measured" if found["plan"] == "measured" else "measured before"
+    return (
+        f"{begin}{origin}, {len(found['measured'])} plans: {seconds * 1e3:.3g} ms,"
+        f" predicted plan {model * 1e3:.3g} ms: {found['chosen']}"
+    )

@@ -39,6 +39,7 @@ def trace(
     dynamic: Dynamic = "auto",
     check: bool | None = None,
     annotations: Iterable[UserAnnotation] = (),
+    tune: object = None,
 ) -> Traced:
     """Wrap a callable or module: calls are captured once and then answered by graphs.
 
@@ -54,6 +55,9 @@ def trace(
             environment variable `MAGWELD_CHECK`.
         annotations: What `annotate` has returned for callables that the front end
             cannot look into.
+        tune: Whether the "magweld" backend chooses plans by measuring: True, a number
+            of seconds for each graph, or `magweld.TuneOptions`; None asks the
+            environment variable `MAGWELD_TUNE`.
 
     Returns:
         A callable of the same signature.
@@ -65,7 +69,7 @@ def trace(
     if not callable(target_callable):
         raise TypeError(f"expected a callable, got {type(target_callable).__name__}")
     lifting = lifting_policy(target_callable, dynamic)
-    backend_used, items = resolve_backend(backend, target), in_force(annotations)
+    backend_used, items = resolve_backend(backend, target, tune), in_force(annotations)
     if env.CHECK.get() if check is None else check:
         # Only this mode needs it, and it builds on this module.
         from magweld.frontend.differential.traced import CheckedTraced

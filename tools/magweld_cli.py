@@ -32,6 +32,18 @@ def _compile(parser: argparse.ArgumentParser) -> None:
     _add_model(parser)
     parser.add_argument("--target", default="cpu", help="cpu, nvvm:sm_80[@DEVICE], ...")
     parser.add_argument("-o", dest="output", required=True, help="file to write")
+    _add_tune(parser)
+
+
+def _plans(parser: argparse.ArgumentParser) -> None:
+    """Show the plans that measuring chose; take them to another machine."""
+    action = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    action.add_parser("list", help="show the plans that are kept, with their times")
+    write = action.add_parser("export", help="write all plans into a file")
+    write.add_argument("file")
+    read = action.add_parser("import", help="add the plans of a file")
+    read.add_argument("file")
+    action.add_parser("clear", help="forget all plans")
 
 
 def _run(parser: argparse.ArgumentParser) -> None:
@@ -54,6 +66,7 @@ def _bench(parser: argparse.ArgumentParser) -> None:
     _add_model(parser)
     parser.add_argument("--rounds", type=int, default=20, help="calls of each")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    _add_tune(parser)
 
 
 _COMMANDS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
@@ -61,6 +74,7 @@ _COMMANDS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "compile": _compile,
     "devices": _devices,
     "explain": _explain,
+    "plans": _plans,
     "run": _run,
 }
 
@@ -95,6 +109,11 @@ def _parser() -> argparse.ArgumentParser:
 def _add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help=_MODEL)
     parser.add_argument("--inputs", nargs="+", required=True, help=_INPUTS)
+
+
+def _add_tune(parser: argparse.ArgumentParser) -> None:
+    text = "choose plans by measuring, for so many seconds"
+    parser.add_argument("--tune", type=float, metavar="SECONDS", help=text)
 
 
 if __name__ == "__main__":

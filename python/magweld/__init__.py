@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from magweld.aot.entry import compile as compile
     from magweld.aot.loading import load as load
+    from magweld.tuning.options import TuneOptions as TuneOptions
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "compile", "load"]
+__all__ = ["TuneOptions", "__version__", "compile", "load"]
 
-_HOMES = {"compile": "magweld.aot.entry", "load": "magweld.aot.loading"}
+_HOMES = {
+    "TuneOptions": "magweld.tuning.options",
+    "compile": "magweld.aot.entry",
+    "load": "magweld.aot.loading",
+}
 
 
 def __getattr__(name: str) -> Any:

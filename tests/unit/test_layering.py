@@ -59,6 +59,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "magweld.host_function": ("magweld",),
     "magweld.piecewise": ("magweld",),
     "magweld.tools": ("magweld",),
+    "magweld.tuning": ("magweld",),
 }
 
 TORCH_ALLOWED = (

@@ -16,7 +16,7 @@ def run(options: argparse.Namespace) -> None:
     inputs = example_inputs(options.inputs)
     model = load_model(options.model)
     require_runs(model, inputs)
-    artifact = compile(model, inputs, options.target)
+    artifact = compile(model, inputs, options.target, tune=options.tune)
     artifact.save(options.output)
     report = artifact.report()
     print(f"{options.output}: for {options.target}, kernels: {len(report['groups'])}")

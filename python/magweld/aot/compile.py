@@ -30,6 +30,7 @@ from magweld.frontend.mock.steps import Made, Make, Step
 from magweld.frontend.record import Record
 from magweld.frontend.traced import trace
 from magweld.runtime.sharing import shares_memory
+from magweld.tuning.options import Tune
 
 _FROM_ARGUMENTS = ("args[", "kwargs[")
 
@@ -57,8 +58,8 @@ class CapturedCall:
     signature: Signature
 
 
-def compile_for_host(call: CapturedCall) -> Artifact:
-    """Compile a captured call for this machine.
+def compile_for_host(call: CapturedCall, tune: Tune | None = None) -> Artifact:
+    """Compile a captured call for this machine, `tune` being as for `compile_graph`.
 
     Raises:
         UnsupportedError: The graph, or the way it uses tensors, cannot be compiled.
@@ -71,7 +72,7 @@ def compile_for_host(call: CapturedCall) -> Artifact:
     imported = import_graph(call.graph, sources)
     if imported.epilogue.writes and shares_memory(call.example_inputs):
         raise SHARED_STATE.at("the captured graph")
-    imported, program = compile_imported(imported, CompileOptions())
+    imported, program = compile_imported(imported, CompileOptions(), tune)
     feeds = list(call.feeds)
     for number, constant in enumerate(imported.constants):
         feeds.append((True, len(state)))

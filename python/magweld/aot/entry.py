@@ -9,14 +9,18 @@ from magweld.aot.artifact import Artifact
 from magweld.aot.compile import capture_call, compile_for_host
 from magweld.aot.compile_device import compile_for_gpu
 from magweld.aot.device import DeviceArtifact
+from magweld.diagnostics import UnsupportedError
 from magweld.frontend.importer.importer import import_graph
 from magweld.targets import Backend, parse_target
+from magweld.tuning.options import Tune
 
 
 def compile(
     model: Callable[..., Any],
     inputs: Sequence[Any] | Mapping[str, Any],
     target: str = "cpu",
+    *,
+    tune: Tune | None = None,
 ) -> Artifact | DeviceArtifact:
     """Compile a model ahead of time, without gradients.
 
@@ -28,6 +32,8 @@ def compile(
         inputs: Positional arguments, or keyword arguments by name: tensors and plain
             constants. Shapes, strides, dtypes and constants become fixed.
         target: "cpu" for this machine, or a GPU such as "nvvm:sm_80".
+        tune: Whether plans are chosen by measuring: True, a number of seconds, or
+            options; None asks the environment variable `MAGWELD_TUNE`.
 
     Returns:
         What can be called and saved, for a GPU only saved.
@@ -37,10 +43,16 @@ def compile(
         WorkerError: The compiler refused the graph or did not come back.
     """
     chosen = parse_target(target)
+    if tune and chosen.backend is not Backend.CPU:
+        raise UnsupportedError(
+            "tune-target",
+            f"plans for {target} cannot be measured on this machine",
+            hint="leave out tune: the model of the device chooses plans",
+        )
     args, kwargs = _arguments(inputs)
     call = capture_call(model, args, kwargs)
     if chosen.backend is Backend.CPU:
-        return compile_for_host(call)
+        return compile_for_host(call, tune)
     return compile_for_gpu(import_graph(call.graph, call.example_inputs), target)
 
 

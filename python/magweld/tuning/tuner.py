@@ -133,9 +133,11 @@ class Tuner:
             self._compile_all(pool, units, settings, deadline)
         deadline = start + self.options.seconds
         self.watcher.begin(len(units))
+        _logger.info("plans compiled after %.1f s", self.clock() - start)
         with ThreadPoolExecutor(self.parallel_contests) as pool:
-            found = list(pool.map(lambda u: self._outcome(u, deadline), units))
-        return {u.structure: o for u, o in zip(units, found, strict=True)}
+            outcomes = list(pool.map(lambda u: self._outcome(u, deadline), units))
+        _logger.info("%d units tuned in %.1f s", len(units), self.clock() - start)
+        return {u.structure: o for u, o in zip(units, outcomes, strict=True)}
 
     def _contestants(self, unit: _Unit, settings: str) -> list[Contestant]:
         most = str(self.options.candidates).encode()

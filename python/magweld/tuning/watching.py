@@ -55,8 +55,9 @@ class Bar:
 
     def step(self, message: str = "") -> None:
         """Move on by one."""
-        shown = {"message": message} if message else {}
-        self._progress.update(self._task, advance=1, **shown)
+        self._progress.advance(self._task)
+        if message:
+            self._progress.update(self._task, message=message)
 
 
 @contextmanager
