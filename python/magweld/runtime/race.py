@@ -1,4 +1,4 @@
-"""Owns the comparison of calls by time: in turns, least times, and when to believe."""
+"""Owns the comparison of calls by time: in turns, least times, and when to believe them."""
 
 from __future__ import annotations
 
@@ -68,19 +68,22 @@ def race(
     return [Least(min(t[0::2]), min(t[1::2])) for t in times]
 
 
-def winner(times: Sequence[Least | None]) -> int:
-    """Return which call to take: the fastest, or the first if that is not certain.
+def winner(times: Sequence[Least | None]) -> int | None:
+    """Return which call to take: the fastest, or the first if that gains too little.
 
     Args:
-        times: Of each call; None of one that cannot be taken.
+        times: Of each call, the first one known; None of one that cannot be taken.
+
+    Returns:
+        None if one seems faster than the first by less than the noise.
     """
-    first = times[0]
-    if first is None:
-        return 0
+    first, *_ = times
+    assert first is not None, "it is what the others are compared with"
     known = [(t.seconds, i) for i, t in enumerate(times) if t is not None]
     seconds, number = min(known)
     best = times[number]
     assert best is not None, "it was among those that are known"
     gap = first.seconds - seconds
-    needed = max(first.noise, best.noise, first.seconds * LEAST_GAIN)
-    return number if gap > needed else 0
+    if gap <= first.seconds * LEAST_GAIN:
+        return 0
+    return number if gap > max(first.noise, best.noise) else None

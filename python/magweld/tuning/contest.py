@@ -56,13 +56,16 @@ class Contest:
 
     def hold(
         self, contestants: Sequence[Contestant], seconds: float, identity: str
-    ) -> MeasuredPlan:
-        """Return the fastest plan, or the first where that is not certain.
+    ) -> MeasuredPlan | None:
+        """Return the fastest plan, or the first if no other gains enough.
 
         Args:
             contestants: Compiled plans, that of the model first.
             seconds: Most time for the race.
             identity: What the times depend on beside the unit.
+
+        Returns:
+            None if the noise is larger than what a plan seems to gain.
 
         Raises:
             WorkerError: The first plan cannot be measured.
@@ -73,7 +76,10 @@ class Contest:
         except WorkerError as error:
             _logger.info("measuring plans one by one, together they failed: %s", error)
             times = self._race_survivors(contestants, seconds)
-        chosen = contestants[winner(times)]
+        number = winner(times)
+        if number is None:
+            return None
+        chosen = contestants[number]
         measured = {
             c.label: t.seconds
             for c, t in zip(contestants, times, strict=True)

@@ -208,8 +208,10 @@ class Tuner:
         except WorkerError as error:
             _logger.warning("a unit is not tuned, measuring failed: %s", error)
             return Outcome("prediction", reason="measuring failed")
-        tried = sum(c.program is not None or c.failed for c in contestants)
-        return Outcome("measured", plan, is_final=tried == len(contestants))
+        if plan is None:
+            reason = "the noise was larger than the gain"
+            return Outcome("prediction", reason=reason, is_final=False)
+        return Outcome("measured", plan)
 
     def _program(
         self, graph: str, outcomes: Mapping[str, Outcome], settings: str
