@@ -15,8 +15,10 @@ import pytest
 import torch
 
 from magweld import api
+from magweld.runtime.plans import MeasuredPlan, identity_digest, plan_cache
 from magweld.targets import device_names
 from magweld.tools.magweld_cli import main
+from magweld.tuning.entry import plan_identity
 
 MODEL = """
 import torch
@@ -193,6 +195,34 @@ def test_bench(capsys: pytest.CaptureFixture[str]) -> None:
     assert (data["records"], data["breaks"], data["hits"]) == (1, 0, 3)
     for name in ("eager", "magweld"):
         assert 0 < data[name]["min_ms"] <= data[name]["median_ms"]
+
+
+def test_plans(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plans", "list"]) == 0
+    assert capsys.readouterr().out == "no plans\n"
+    cache = plan_cache(folder / "cache")
+    mine = identity_digest(plan_identity(torch.get_num_threads()))
+    measured = {"tile 8": 0.002, "tile 4": 0.001}
+    cache.put("1" * 64, MeasuredPlan("text", "tile 4", mine, measured))
+    cache.put("2" * 64, MeasuredPlan("text", "tile 8", "elsewhere", measured))
+    assert main(["plans", "list"]) == 0
+    _, first, second = capsys.readouterr().out.splitlines()
+    assert first.split()[0] == "1" * 12
+    assert "this machine" in first
+    assert "1.000" in first
+    assert "another" in second
+    assert main(["plans", "export", "plans.bin"]) == 0
+    assert main(["plans", "clear"]) == 0
+    assert cache.keys() == []
+    assert main(["plans", "import", "plans.bin"]) == 0
+    output = capsys.readouterr().out
+    assert "plans.bin: 2 plans\n2 plans forgotten\n2 plans, 1 of them" in output
+    assert len(cache.keys()) == 2
+
+
+def test_plans_of_a_file_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plans", "import", "model.py"]) == 1
+    assert "error: model.py is no file of plans" in capsys.readouterr().err
 
 
 def test_compile_for_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:

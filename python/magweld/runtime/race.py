@@ -1,4 +1,4 @@
-"""Owns the comparison of calls by time: in turns, least times, and when to believe them."""
+"""Owns the comparison of calls by time: in turns, least times, when to believe them."""
 
 from __future__ import annotations
 
