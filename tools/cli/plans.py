@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 from magweld import env
+from magweld.frontend.columns import columns
 from magweld.runtime.cache import FileCache
 from magweld.runtime.plans import (
     MeasuredPlan,
@@ -17,7 +18,6 @@ from magweld.runtime.plans import (
     import_plans,
     plan_cache,
 )
-from magweld.tools.cli.text import columns
 from magweld.tuning.entry import plan_identity
 
 _HEADINGS = ("plan", "for", "ms", "predicted ms", "plans", "chosen")
