@@ -33,16 +33,22 @@ if TYPE_CHECKING:
     from magweld.frontend.monitor.observer import Observer
 
 
-def read_value(observer: Observer, argument: Any) -> None:
-    """Record that the value of an object was used, iterators made here included."""
+def read_value(observer: Observer, argument: Any, within: tuple[int, ...] = ()) -> None:
+    """Record that the value of an object was used, iterators made here included.
+
+    Args:
+        observer: Of the frame that uses it.
+        argument: The object.
+        within: Ids of the containers around it; one may contain itself.
+    """
     graph = observer.session.graph
-    if is_scalar(argument) or is_identity(argument):
+    if is_scalar(argument) or is_identity(argument) or id(argument) in within:
         return
     if builtin_base(argument) is not None:
         read_all(graph, argument)
         for value in elements(argument):
             if not observer.session.operators.is_tensor(type(value)):
-                read_value(observer, value)
+                read_value(observer, value, (*within, id(argument)))
         return
     if type(argument) in (range, slice):
         read_fields(observer, argument)

@@ -247,3 +247,10 @@ def test_calls_are_those_of_the_twin(name, beside_twin):
     assert difference is None, f"{difference}\n{traced.explain()}"
     if case.hits is not None:
         assert traced.stats()["hits"] == case.hits, traced.explain()
+
+
+def test_a_list_that_holds_itself(beside_twin):
+    program = "L.append(min(L, L)); return x + len(L)"
+    difference, traced = beside_twin("L = []", program, [X, X, f"L.clear() | {X}", X])
+    assert difference is None, f"{difference}\n{traced.explain()}"
+    assert not traced.breaks

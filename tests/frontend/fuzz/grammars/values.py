@@ -125,7 +125,7 @@ _K = """
     int(k) << 2
     int(k) & 7
     int(k) ^ int(j)
-    hash({k}) % 5
+    hash(str({k}) == "1")
     len(str({k}))
     VALUES.get({k}, 0)
     VALUES["b"]
