@@ -11,7 +11,13 @@ from typing import Any, Final
 
 from magweld.frontend.annotations.model import unbind
 from magweld.frontend.lifting.expressions import NUMBERS, Expression, Literal
-from magweld.frontend.lifting.moves import claim, move_reads, place_fields, store
+from magweld.frontend.lifting.moves import (
+    claim,
+    move_entries,
+    move_reads,
+    place_fields,
+    store,
+)
 from magweld.frontend.lifting.observer import LiftingObserver, Link, Step, hold
 from magweld.frontend.lifting.values import evaluate, packed
 from magweld.frontend.state.contents import builtin_base
@@ -222,6 +228,14 @@ def _copy(observer: LiftingObserver, step: Step, link: Link, stack: list[Any]) -
             step.forget(stack[-1])
 
 
+def _copy_dict(
+    observer: LiftingObserver, step: Step, link: Link, stack: list[Any]
+) -> None:
+    """`dict` of a dict, and `dict.copy`: the entries are the same."""
+    if len(link.args) == 1 and type(link.args[0]) is dict and not link.kwargs:
+        move_entries(observer, step, link.args[0], stack[-1])
+
+
 def _put(observer: LiftingObserver, step: Step, link: Link, stack: list[Any]) -> None:
     """The last argument is stored as it is."""
     count = step.row.arg
@@ -246,6 +260,7 @@ _FUNCTIONS: Final = {id(function): function for function in _PURE}
 _RULES: Final[tuple[tuple[NativeRule, tuple[Any, ...]], ...]] = (
     (_compute, tuple(f for f in _PURE if is_class(f) or is_static_builtin(f))),
     (_copy, (tuple, list)),
+    (_copy_dict, (dict, dict.copy)),
     (_keep, (isinstance, type, callable)),
     (_fields, (range, slice)),
     (_fetch, (getattr, dict.get, dict.__getitem__, operator.getitem)),

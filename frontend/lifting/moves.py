@@ -210,8 +210,14 @@ def copy_elements(observer: LiftingObserver, source: Any, target: Any) -> None:
 def merge(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
     """DICT_MERGE and DICT_UPDATE: a display takes the entries of a dict."""
     source, target = step.before[-1], stack[len(stack) - step.row.arg]
-    if type(source) is not dict:
-        return
+    if type(source) is dict:
+        move_entries(observer, step, source, target)
+
+
+def move_entries(
+    observer: LiftingObserver, step: Step, source: dict[Any, Any], target: Any
+) -> None:
+    """Give entries of `target` the expressions that reads of `source` met."""
     met = dict(step.reads)
     for key in source:
         slot = slot_of(source, Kind.ITEM, key)

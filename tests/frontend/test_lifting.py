@@ -456,6 +456,19 @@ class Progress:
     loss: float = 0.0
 
 
+def test_copies_of_a_dict(x):
+    def program(x, n):
+        table = {"n": n, "x": x, 3: 4.0}
+        copied, again = dict(table), table.copy()
+        table["n"] = 0
+        again["n"] += 1
+        return copied, again, table, dict(copied, m=2) if x is None else {**again}
+
+    calls = ((x, n) for n in (1, 2, 3, 4, 5, 6))
+    traced = run(program, *calls, check=True)
+    assert traced.stats()["records"] == 3, traced.explain()
+
+
 def test_a_dataclass_that_is_replaced(x):
     class Holder:
         def __init__(self):
