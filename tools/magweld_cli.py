@@ -59,6 +59,8 @@ def _explain(parser: argparse.ArgumentParser) -> None:
     measure = "also run the model, and time each kernel and library call alone"
     parser.add_argument("--measure", action="store_true", help=measure)
     parser.add_argument("--json", action="store_true", help="print JSON")
+    page = "also write a page that draws the tile graph; - is standard output"
+    parser.add_argument("--html", metavar="FILE", help=page)
 
 
 def _bench(parser: argparse.ArgumentParser) -> None:

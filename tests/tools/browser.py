@@ -44,7 +44,7 @@ class BrowserError(Exception):
 
 def find_browser() -> str | None:
     """Return the path of a Chromium, None if there is none."""
-    named = os.environ.get("MAGWELD_BROWSER")
+    named = os.environ.get("CHROMIUM")
     if named:
         return named
     if UNPACKED.exists():
@@ -91,10 +91,14 @@ class Page:
     def open(self, path: Path, width: int = 1200, height: int = 900) -> None:
         """Load a file and wait until it is there."""
         self.resize(width, height)
+        seen = self._loads()
         self.call("Page.navigate", url=path.as_uri())
         deadline = time.monotonic() + _SECONDS
-        while not any(e.get("method") == "Page.loadEventFired" for e in self._events):
+        while self._loads() == seen:
             self._events.append(self._read(deadline, str(path)))
+
+    def _loads(self) -> int:
+        return sum(e.get("method") == "Page.loadEventFired" for e in self._events)
 
     def resize(self, width: int, height: int) -> None:
         """Set the size of the window."""
@@ -125,6 +129,17 @@ class Page:
             raise BrowserError(str(found["exceptionDetails"]))
         return found["result"].get("value")
 
+    def wait_for(self, expression: str) -> None:
+        """Wait until an expression of JavaScript is true.
+
+        Raises:
+            BrowserError: It stays false.
+        """
+        deadline = time.monotonic() + _SECONDS
+        while not self.evaluate(expression):
+            if time.monotonic() > deadline:
+                raise BrowserError(f"it stays false: {expression}")
+
     def press(self, key: str, code: int, text: str = "") -> None:
         """Press and release a key."""
         common = {"key": key, "code": key, "windowsVirtualKeyCode": code}
@@ -149,14 +164,14 @@ class Page:
                 clickCount=1,
             )
 
-    def roles(self) -> set[tuple[str, str]]:
+    def roles(self) -> list[tuple[str, str]]:
         """Return (role, name) of everything that assistive tools are told of."""
         nodes = self.call("Accessibility.getFullAXTree")["nodes"]
-        return {
+        return [
             (node["role"]["value"], node.get("name", {}).get("value", ""))
             for node in nodes
             if not node["ignored"]
-        }
+        ]
 
     def complaints(self) -> list[str]:
         """Return exceptions and errors that the page has caused so far."""

@@ -13,6 +13,7 @@ from torch import Tensor, fx
 from magweld.api import CompiledGraph, compile_graph
 from magweld.frontend import Record, Traced, trace
 from magweld.tools.cli.program import example_inputs, load_model, require_runs
+from magweld.tools.output import write_output
 
 _ROUNDS = 20
 
@@ -30,7 +31,13 @@ def run(options: argparse.Namespace) -> None:
             traced(*inputs)
     for graph in watched:
         graph.measure()
-    print(_json(traced) if options.json else traced.explain())
+    if options.html:
+        # Imported late: templates are needed for a page only.
+        from magweld.tools.view.page import page
+
+        write_output(page(options.model, traced.records), options.html)
+    if options.html != "-":
+        print(_json(traced) if options.json else traced.explain())
 
 
 class _Watched:

@@ -1,0 +1,33 @@
+"""Owns a page about a small model, as `magweld explain --html` writes it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from magweld.frontend import trace
+from magweld.tools.view.page import page
+
+
+class Model(torch.nn.Module):
+    """A product for the library, a norm, and a sort that torch runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(96, 160)
+        self.norm = torch.nn.LayerNorm(160)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = torch.nn.functional.gelu(self.linear(x))
+        return self.norm(y).sort(dim=1)[0]
+
+
+@pytest.fixture(scope="session")
+def page_text() -> str:
+    torch.manual_seed(0)
+    model, x = Model().eval(), torch.randn(512, 96)
+    traced = trace(model)
+    with torch.no_grad():
+        traced(x)
+    traced.records[0].compiled.measure([x, *model.parameters()], 1)
+    return page("a <b> & 'c'", traced.records)

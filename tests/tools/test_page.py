@@ -1,0 +1,210 @@
+"""The page of `magweld explain --html`: its drawing and its text."""
+
+from __future__ import annotations
+
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from magweld.frontend import trace
+from magweld.tools.magweld_cli import main
+from magweld.tools.view.ir_texts import piece_texts, subgraph_texts
+from magweld.tools.view.page import page
+from magweld.tools.view.rails import Edge, Part, lay_out
+
+VOID = {"br", "input", "meta"}
+STYLE = Path(__file__).parents[2] / "tools" / "view" / "templates" / "style.css"
+
+
+class Reader(HTMLParser):
+    """Checks that every element is closed in order; collects what tests ask for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.targets: list[str] = []
+        self.outside: list[str] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in VOID:
+            self.open.append(tag)
+        for name, value in attrs:
+            if name == "id":
+                self.ids.append(str(value))
+            elif name in ("href", "src"):
+                inside = str(value).startswith("#")
+                (self.targets if inside else self.outside).append(str(value))
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        self.handle_endtag(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open[-1:] not in (["style"], ["script"]):
+            self.text.append(data)
+
+
+def read(text: str) -> Reader:
+    reader = Reader()
+    reader.feed(text)
+    reader.close()
+    assert reader.open == []
+    return reader
+
+
+def edge(source: int, target: int, tensor: int = 0) -> Edge:
+    return Edge(source, target, tensor, "level0", "")
+
+
+def test_a_lane_begins_where_a_tensor_is_made() -> None:
+    rails = lay_out(4, [edge(0, 3), edge(0, 2)])
+    parts = [[(rail.lane, rail.part) for rail in row] for row in rails]
+    assert parts == [
+        [(0, Part.START)],
+        [(0, Part.PASS)],
+        [(0, Part.TAP)],
+        [(0, Part.END)],
+    ]
+
+
+def test_short_lives_are_next_to_the_rows() -> None:
+    rails = lay_out(3, [edge(0, 2), edge(1, 2)])
+    assert [(rail.lane, rail.part) for rail in rails[2]] == [
+        (0, Part.END),
+        (1, Part.END),
+    ]
+    assert rails[1][0].part is Part.START
+    assert rails[1][0].lane == 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 8), st.integers(1, 8), st.integers(0, 2)), max_size=20
+    )
+)
+def test_no_two_tensors_share_a_lane(ways: list[tuple[int, int, int]]) -> None:
+    edges = [edge(a, a + length, tensor) for a, length, tensor in ways]
+    rails = lay_out(17, edges)
+    for row, beside in enumerate(rails):
+        lanes = [rail.lane for rail in beside]
+        assert len(lanes) == len(set(lanes))
+        starts = {(e.source, e.tensor) for e in edges if e.source == row}
+        assert sum(rail.part is Part.START for rail in beside) == len(starts)
+        reads = {(e.source, e.tensor) for e in edges if e.target == row}
+        ends = [rail for rail in beside if rail.part in (Part.TAP, Part.END)]
+        assert len(ends) == len(reads)
+
+
+def test_the_text_of_each_subgraph_is_found() -> None:
+    one = '%0 = "tile_graph.subgraph"() ({{\n  body\n}}) {{subgraph_name = "{}"}}'
+    indented = [
+        "\n".join(f"    {line}" for line in one.format(name).splitlines())
+        for name in ("a", "b")
+    ]
+    module = "module {\n" + "\n    other\n".join(indented) + "\n}"
+    assert subgraph_texts(module) == {"a": one.format("a"), "b": one.format("b")}
+    assert subgraph_texts("module {\n}") == {}
+
+
+def test_a_graph_in_pieces_has_a_text_for_each() -> None:
+    assert piece_texts("// piece 0\nA\n// piece 1\nB") == ["\nA\n", "\nB"]
+    assert piece_texts("A") == ["A"]
+
+
+def test_a_page_is_complete_html(page_text: str) -> None:
+    reader = read(page_text)
+    assert len(reader.ids) == len(set(reader.ids))
+    assert {target.removeprefix("#") for target in reader.targets} <= set(reader.ids)
+
+
+def test_a_page_loads_nothing(page_text: str) -> None:
+    assert read(page_text).outside == []
+    assert "http" not in page_text
+    assert "url(" not in page_text
+    assert "@import" not in page_text
+
+
+def test_a_page_escapes_what_it_is_given(page_text: str) -> None:
+    assert "<h1>a &lt;b&gt; &amp; &#39;c&#39;</h1>" in page_text
+    assert "a <b> & 'c'" in "".join(read(page_text).text)
+
+
+def test_a_page_tells_what_was_decided(page_text: str) -> None:
+    shown = "".join(read(page_text).text)
+    for expected in ("mm", "gelu", "dram", "l2", "Edges left unconnected", "sort"):
+        assert expected in shown
+    assert re.search(r"library: matmul_\d+ is a library call", shown)
+    assert re.search(r"conftest\.py:\d+", shown)
+    assert '"tile_graph.subgraph"() ({' in shown
+    assert re.search(r"\d µs, [\d.]+ [nµm]?s \([\d.e+]+ x\)", shown)
+
+
+def test_a_page_of_nothing() -> None:
+    assert read(page("nothing", [])).open == []
+
+
+def test_a_graph_left_to_torch_has_a_page() -> None:
+    traced = trace(lambda x: x + 1, backend="eager")
+    traced(torch.ones(3))
+    shown = "".join(read(page("eager", traced.records)).text)
+    assert "Nothing is compiled" in shown
+
+
+def test_explain_writes_a_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = "import torch\ndef make():\n    return lambda x: (x * 2).softmax(-1)\n"
+    (tmp_path / "small.py").write_text(model, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    words = ["explain", "small.py:make", "--inputs", "8x16xf32"]
+    assert main([*words, "--html", "out.html"]) == 0
+    assert "tile graph for cpu" in capsys.readouterr().out
+    assert "small.py:make" in read(Path("out.html").read_text(encoding="utf-8")).text
+    assert main([*words, "--html", "-"]) == 0
+    assert capsys.readouterr().out.startswith("<!doctype html>")
+    assert main([*words, "--html", "no/such/folder.html"]) == 1
+    assert "error: cannot write no/such/folder.html" in capsys.readouterr().err
+
+
+def colours(dark: bool) -> dict[str, str]:
+    """Return the colours of the page by name."""
+    style = STYLE.read_text(encoding="utf-8")
+    blocks = re.findall(r":root \{(.*?)\}", style, re.DOTALL)
+    found = re.findall(r"--(\w+): (#[0-9a-f]{6});", blocks[1 if dark else 0])
+    assert len(found) > 10
+    return dict(found)
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [
+        p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_text_and_lines_stand_out(dark: bool) -> None:
+    # Ratios that the accessibility guidelines of the W3C ask for.
+    palette = colours(dark)
+    least = {name: 4.5 for name in ("ink", "soft", "link")}
+    least |= {
+        name: 3 for name in palette if re.fullmatch(r"l\d|after|time|measured", name)
+    }
+    for ground in ("paper", "raised"):
+        for name, ratio in least.items():
+            light = sorted(luminance(palette[one]) + 0.05 for one in (name, ground))
+            assert light[1] / light[0] >= ratio, f"{name} on {ground}"

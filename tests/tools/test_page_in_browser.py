@@ -1,0 +1,146 @@
+"""The page of `magweld explain --html` in a real browser."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+sys.path.insert(0, str(Path(__file__).parent))
+import browser
+
+NO_BROWSER = "no Chromium: `make browser` fetches one, CHROMIUM names one"
+
+
+@pytest.fixture(scope="module")
+def opened(
+    page_text: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[browser.Page]:
+    found = browser.find_browser()
+    if found is None:
+        pytest.skip(NO_BROWSER)
+    folder = tmp_path_factory.mktemp("browser")
+    (folder / "page.html").write_text(page_text, encoding="utf-8")
+    with browser.running(found, folder) as started:
+        started.open(folder / "page.html")
+        yield started
+
+
+@pytest.fixture
+def shown(opened: browser.Page) -> browser.Page:
+    """The page as it is when it has just been opened."""
+    opened.media()
+    opened.resize(1200, 900)
+    opened.evaluate(
+        "{ location.hash = ''; document.querySelector('[data-all=\"\"]').click();"
+        " const f = document.getElementById('filter'); f.value = '';"
+        " f.dispatchEvent(new Event('input')); document.activeElement.blur(); }"
+    )
+    return opened
+
+
+OPEN = "document.querySelectorAll('.step > details[open]').length"
+STEPS = "document.querySelectorAll('[role=listitem]').length"
+FOCUS = "document.activeElement.closest('.step')?.id"
+
+
+def test_the_page_runs_without_complaints(shown: browser.Page) -> None:
+    assert shown.complaints() == []
+    assert shown.evaluate("performance.getEntriesByType('resource').length") == 0
+    assert shown.evaluate(STEPS) >= 3
+    roles = shown.roles()
+    searches = [name for role, name in roles if role == "searchbox"]
+    assert [name.strip() for name in searches] == ["Show steps with"]
+    assert ("list", "Steps") in roles
+    assert sum(role == "listitem" for role, _ in roles) >= 3
+    assert any(role == "table" and "by memory level" in name for role, name in roles)
+
+
+def test_a_click_opens_a_step(shown: browser.Page) -> None:
+    assert shown.evaluate(OPEN) == 0
+    shown.click("#s0-0-1 summary")
+    assert shown.evaluate("document.querySelector('#s0-0-1 > details').open")
+    assert shown.evaluate(
+        "document.querySelector('#s0-0-1 .operators').checkVisibility()"
+    )
+    shown.click("[data-all=open]")
+    assert shown.evaluate(f"{OPEN} == {STEPS}")
+
+
+def test_keys_lead_through_the_steps(shown: browser.Page) -> None:
+    shown.evaluate("document.querySelector('#s0-0-0 summary').focus()")
+    shown.press("ArrowDown", 40)
+    assert shown.evaluate(FOCUS) == "s0-0-1"
+    shown.press("Enter", 13, "\r")
+    assert shown.evaluate("document.querySelector('#s0-0-1 > details').open")
+    shown.press("ArrowUp", 38)
+    assert shown.evaluate(FOCUS) == "s0-0-0"
+
+
+def test_a_link_leads_to_its_step(shown: browser.Page) -> None:
+    shown.click("#s0-0-1 summary")
+    shown.click("#s0-0-1 .edges a[href='#s0-0-0']")
+    shown.wait_for("document.querySelector('#s0-0-0 > details').open")
+    assert shown.evaluate(FOCUS) == "s0-0-0"
+
+
+def test_the_filter_hides_what_does_not_match(shown: browser.Page) -> None:
+    shown.evaluate("document.getElementById('filter').focus()")
+    for letter in "library":
+        shown.press(letter, ord(letter.upper()), letter)
+    visible = "document.querySelectorAll('[role=listitem]:not([hidden])').length"
+    count = shown.evaluate(visible)
+    assert 0 < count < shown.evaluate(STEPS)
+    status = shown.evaluate("document.getElementById('shown').textContent")
+    assert status == f"{count} of {shown.evaluate(STEPS)} steps"
+
+
+def test_edges_are_drawn_where_the_steps_are(shown: browser.Page) -> None:
+    # The line of a tensor reaches from one row to the next, however high rows are.
+    rectangles = (
+        "[...document.querySelectorAll('.steps > [role=listitem]')].map(step => {"
+        " const r = step.getBoundingClientRect();"
+        " const s = step.querySelector('svg').getBoundingClientRect();"
+        " return [r.top, r.bottom, s.top, s.bottom]; })"
+    )
+    for _ in range(2):
+        rows = shown.evaluate(rectangles)
+        for top, bottom, drawn_top, drawn_bottom in rows:
+            assert (drawn_top, drawn_bottom) == pytest.approx((top, bottom), abs=1)
+        shown.click("#s0-0-0 summary")
+    assert shown.evaluate("document.querySelectorAll('.steps svg line').length") > 4
+
+
+def test_dark_and_printed(shown: browser.Page) -> None:
+    ground = "getComputedStyle(document.body).backgroundColor"
+    assert shown.evaluate(ground) == "rgb(255, 255, 255)"
+    shown.media(prefers_color_scheme="dark")
+    assert shown.evaluate(ground) == "rgb(20, 23, 27)"
+    shown.media("print", prefers_color_scheme="dark")
+    assert shown.evaluate(ground) == "rgb(255, 255, 255)"
+    shown.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert shown.evaluate(f"{OPEN} == {STEPS}")
+    shown.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert shown.evaluate(OPEN) == 0
+
+
+@pytest.mark.parametrize("width", [480, 1200])
+def test_nothing_sticks_out(shown: browser.Page, width: int) -> None:
+    shown.resize(width, 900)
+    shown.click("[data-all=open]")
+    assert shown.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_picture_shows_more_than_one_colour(
+    shown: browser.Page, tmp_path: Path
+) -> None:
+    shown.screenshot(tmp_path / "page.png")
+    with Image.open(tmp_path / "page.png") as picture:
+        assert picture.size == (1200, 900)
+        colours = picture.convert("RGB").getcolors(1 << 20) or []
+        assert len(colours) > 20
+        # The lines of tensors in memory.
+        assert any(colour == (0xC2, 0x4A, 0x00) for _, colour in colours)

@@ -1,0 +1,44 @@
+"""Owns the page that `magweld explain --html` writes: one file, nothing loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jinja2
+
+from magweld.frontend import Record
+from magweld.tools.view.ir_texts import piece_texts, subgraph_texts
+from magweld.tools.view.rows import GraphView
+
+
+def page(title: str, records: Sequence[Record]) -> str:
+    """Return a page about the tile graphs of some records, as HTML."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("magweld.tools.view", "templates"),
+        autoescape=jinja2.select_autoescape(["html"]),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    template = environment.get_template("page.html")
+    return template.render(title=title, records=[_record(one) for one in records])
+
+
+def _record(record: Record) -> dict[str, Any]:
+    report: Mapping[str, Any] = {}
+    if record.inspectable is not None:
+        report = record.inspectable.report()
+    graphs = report.get("graphs", ())
+    texts = piece_texts(record.mlir("scheduled")) if graphs else []
+    # Graphs that are not compiled have a text as well.
+    fitting = texts if len(texts) == len(graphs) else [""] * len(graphs)
+    return {
+        "number": record.number,
+        "operators": record.operators,
+        "through_torch": report.get("externals", ()),
+        "graphs": [
+            GraphView(graph, subgraph_texts(text))
+            for graph, text in zip(graphs, fitting, strict=True)
+        ],
+    }

@@ -1,0 +1,142 @@
+"""Owns the plain values that a page shows: rows of its tables and lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from magweld.tools.view.rails import Rail
+
+
+@dataclass(frozen=True)
+class LevelRow:
+    """What moves at a level.
+
+    Attributes:
+        name: Of the level, or "arithmetic".
+        style: How edges at this level are drawn.
+        about: Capacity and bandwidth, or the peak.
+        before: Bytes with the operators apart, as text.
+        after: Bytes as planned, as text.
+        before_share: Length of a bar for `before`, 0 to 1.
+        after_share: Length of a bar for `after`.
+        seconds: Predicted time, as text.
+        seconds_share: Length of a bar for it.
+    """
+
+    name: str
+    style: str
+    about: str
+    before: str
+    after: str
+    before_share: float
+    after_share: float
+    seconds: str
+    seconds_share: float
+
+
+@dataclass(frozen=True)
+class EdgeRow:
+    """A tensor that is read.
+
+    Attributes:
+        source: Where it comes from.
+        source_number: Number of that step, None if it is none.
+        target: Where it is read.
+        target_number: Number of that step, None if it is none.
+        type: Extents and element type.
+        bytes: As text.
+        level: At which it lives.
+        style: How it is drawn.
+        rule: That kept it at the outermost level; "" if none did.
+        reason: The numbers of the rule.
+    """
+
+    source: str
+    source_number: int | None
+    target: str
+    target_number: int | None
+    type: str
+    bytes: str
+    level: str
+    style: str
+    rule: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class OperatorRow:
+    """An operator of a step, with the rails beside it."""
+
+    name: str
+    root: str
+    nodes: str
+    extents: str
+    tile: str
+    places: tuple[str, ...]
+    rails: tuple[Rail, ...]
+
+
+@dataclass(frozen=True)
+class StepRow:
+    """A kernel or call, with the rails beside it.
+
+    Attributes:
+        number: Its place in the order of running.
+        name: Its name.
+        kind: "generated", "library" or "external".
+        title: What it computes.
+        count: How many operators it has.
+        facts: (what, value) of its plan.
+        levels: What it moves, by level; arithmetic last.
+        before: Bytes at the outermost level with the operators apart.
+        after: The same as planned.
+        before_share: Length of a bar for `before`, 0 to 1.
+        after_share: Length of a bar for `after`.
+        predicted: Predicted time.
+        measured: Measured time, "" if it was not.
+        ratio: Measured over predicted, "" without both.
+        time_share: Length of a bar for the predicted time.
+        measured_share: Length of a bar for the measured time.
+        bound: What takes the largest share of the predicted time.
+        reads: Edges that lead here.
+        writes: Edges that lead away.
+        operators: Its operators.
+        inside: Edges between these.
+        rails: Beside the step.
+        text: Its IR, "" if there is none.
+    """
+
+    number: int
+    name: str
+    kind: str
+    title: str
+    count: int
+    facts: tuple[tuple[str, str], ...]
+    levels: tuple[LevelRow, ...]
+    before: str
+    after: str
+    before_share: float
+    after_share: float
+    predicted: str
+    measured: str
+    ratio: str
+    time_share: float
+    measured_share: float
+    bound: str
+    reads: tuple[EdgeRow, ...]
+    writes: tuple[EdgeRow, ...]
+    operators: tuple[OperatorRow, ...]
+    inside: tuple[EdgeRow, ...]
+    rails: tuple[Rail, ...]
+    text: str
+
+    @property
+    def lanes(self) -> int:
+        """How many lanes its operators need."""
+        return lanes_of(self.operators)
+
+
+def lanes_of(rows: Sequence[StepRow] | Sequence[OperatorRow]) -> int:
+    """Return how many lanes the rails beside some rows need."""
+    return max((rail.lane + 1 for row in rows for rail in row.rails), default=0)

@@ -1,0 +1,238 @@
+"""Owns what a page says of a tile graph: rows, tables and drawings as plain values.
+
+A graph is what `magweld.passes.analysis.summary` tells, as the report of a compiled
+graph has it. Numbers become text here, and lengths of bars shares of the longest one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from magweld.frontend.columns import bytes_text, seconds_text
+from magweld.frontend.tile_graphs import operators_of
+from magweld.targets.device import ARITHMETIC
+from magweld.tools.view.parts import (
+    EdgeRow,
+    LevelRow,
+    OperatorRow,
+    StepRow,
+    lanes_of,
+)
+from magweld.tools.view.rails import Edge, lay_out
+
+Graph = Mapping[str, Any]
+
+
+class GraphView:
+    """A tile graph as a page shows it.
+
+    Args:
+        graph: The graph.
+        texts: IR of its subgraphs, by name.
+    """
+
+    def __init__(self, graph: Graph, texts: Mapping[str, str]) -> None:
+        self._graph = graph
+        self._texts = texts
+        self._steps: Sequence[Graph] = graph["steps"]
+        self._levels = [level["name"] for level in graph["device"]["levels"]]
+        self._numbers = {step["name"]: n for n, step in enumerate(self._steps)}
+        self.device: str = graph["device"]["name"]
+        self.levels = tuple(self._level_rows(self._totals()))
+        self.steps = tuple(self._step_rows())
+        self.refused = tuple(e for e in self._edges(graph["edges"]) if e.rule)
+
+    @property
+    def lanes(self) -> int:
+        """How many lanes the rails beside the steps need."""
+        return lanes_of(self.steps)
+
+    @property
+    def legend(self) -> list[tuple[str, str]]:
+        """(style, name) of every level."""
+        return [(self._style(name), name) for name in self._levels]
+
+    @property
+    def rules(self) -> list[tuple[str, int]]:
+        """(rule, how often) of the edges left unconnected, the most frequent first."""
+        return Counter(edge.rule for edge in self.refused).most_common()
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """(what, value) of the whole graph."""
+        kinds = Counter(step["kind"] for step in self._steps)
+        facts = [(f"{kind} steps", str(count)) for kind, count in kinds.items()]
+        facts.append(("predicted", seconds_text(self._sum("predicted_seconds"))))
+        facts.append(("predicted unfused", seconds_text(self._sum("seconds_apart"))))
+        measured = [
+            s["measured_seconds"] for s in self._steps if "measured_seconds" in s
+        ]
+        if measured:
+            facts.append(("measured", seconds_text(sum(measured))))
+        return facts
+
+    def _sum(self, key: str) -> float:
+        return sum(float((step["plan"] or {}).get(key, 0)) for step in self._steps)
+
+    def _style(self, level: str) -> str:
+        return (
+            f"level{self._levels.index(level)}" if level in self._levels else "level0"
+        )
+
+    def _totals(self) -> dict[str, dict[str, float]]:
+        """The tables of all plans, added."""
+        totals: dict[str, dict[str, float]] = {}
+        for key in ("moved_before", "moved_after", "predicted_shares"):
+            total = totals.setdefault(key, {})
+            for step in self._steps:
+                for name, amount in (step["plan"] or {}).get(key, {}).items():
+                    total[name] = total.get(name, 0) + amount
+        return totals
+
+    def _level_rows(self, plan: Mapping[str, Any]) -> Iterator[LevelRow]:
+        before, after = plan.get("moved_before", {}), plan.get("moved_after", {})
+        shares = plan.get("predicted_shares", {})
+        most = max((*before.values(), *after.values()), default=0) or 1
+        longest = max(shares.values(), default=0) or 1
+        for name in (*self._levels, ARITHMETIC):
+            if not (before.get(name) or after.get(name) or shares.get(name)):
+                continue
+            moves = name != ARITHMETIC
+            yield LevelRow(
+                name,
+                self._style(name) if moves else ARITHMETIC,
+                self._about(name),
+                bytes_text(int(before.get(name, 0))) if moves else "",
+                bytes_text(int(after.get(name, 0))) if moves else "",
+                before.get(name, 0) / most,
+                after.get(name, 0) / most,
+                seconds_text(shares.get(name, 0)),
+                shares.get(name, 0) / longest,
+            )
+
+    def _about(self, name: str) -> str:
+        device = self._graph["device"]
+        if name == ARITHMETIC:
+            return f"{device['peak_gflops']:g} GFLOP/s"
+        level = device["levels"][self._levels.index(name)]
+        size = bytes_text(level["capacity"]) if level["capacity"] else "unbounded"
+        units = f"{level['units']} x " if level["units"] > 1 else ""
+        return f"{units}{size}, {level['bandwidth']:g} GB/s"
+
+    def _step_rows(self) -> Iterator[StepRow]:
+        edges = self._graph["edges"]
+        rails = lay_out(len(self._steps), list(self._drawn(edges, self._numbers)))
+        plans = [step["plan"] or {} for step in self._steps]
+        most = max((p.get("traffic_before", 0) for p in plans), default=0) or 1
+        times = [p.get("predicted_seconds", 0) for p in plans]
+        times += [step.get("measured_seconds", 0) for step in self._steps]
+        longest = max(times, default=0) or 1
+        for number, (step, plan) in enumerate(zip(self._steps, plans, strict=True)):
+            name = step["name"]
+            predicted = plan.get("predicted_seconds", 0)
+            measured = step.get("measured_seconds", 0)
+            shares = plan.get("predicted_shares", {})
+            before, after = plan.get("traffic_before"), plan.get("traffic_after")
+            yield StepRow(
+                number=number,
+                name=name,
+                kind=step["kind"],
+                title=", ".join(operators_of(step)),
+                count=len(step["operators"]),
+                facts=tuple(self._facts_of(step, plan)),
+                levels=tuple(self._level_rows(plan)),
+                before="" if before is None else bytes_text(before),
+                after="" if after is None else bytes_text(after),
+                before_share=(before or 0) / most,
+                after_share=(after or 0) / most,
+                predicted=seconds_text(predicted) if predicted else "",
+                measured=seconds_text(measured) if measured else "",
+                ratio=f"{measured / predicted:.2g}" if measured and predicted else "",
+                time_share=predicted / longest,
+                measured_share=measured / longest,
+                bound=max(shares, key=lambda part: shares[part], default=""),
+                reads=self._edges(e for e in edges if e["consumer"] == name),
+                writes=self._edges(e for e in edges if e["producer"] == name),
+                operators=tuple(self._operators(step)),
+                inside=self._edges(step["edges"]),
+                rails=tuple(rails[number]),
+                text=self._texts.get(name, ""),
+            )
+
+    def _facts_of(self, step: Graph, plan: Graph) -> Iterator[tuple[str, str]]:
+        yield "runs", step["kind"]
+        if "tile" in plan:
+            yield "tile", "x".join(map(str, plan["tile"])) or "scalar"
+            yield "tiles", str(step["grid"])
+        if "level" in plan:
+            yield "level", plan["level"]
+        if "footprint" in plan:
+            room = self._graph["device"]["levels"][self._levels.index(plan["level"])]
+            share = f" of {bytes_text(room['capacity'])}" if room["capacity"] else ""
+            yield "footprint", bytes_text(plan["footprint"]) + share
+        if "recompute" in plan:
+            yield "arithmetic done over needed", f"{plan['recompute']:.3g}"
+        for key, name in (
+            ("predicted_seconds", "predicted"),
+            ("seconds_apart", "predicted unfused"),
+        ):
+            if key in plan:
+                yield name, seconds_text(plan[key])
+        if "measured_seconds" in step:
+            yield "measured", seconds_text(step["measured_seconds"])
+
+    def _operators(self, step: Graph) -> Iterator[OperatorRow]:
+        sources = self._graph.get("sources", {})
+        numbers = {one["name"]: n for n, one in enumerate(step["operators"])}
+        drawn = self._drawn(step["edges"], numbers, inside=True)
+        rails = lay_out(len(numbers), list(drawn))
+        for number, one in enumerate(step["operators"]):
+            places = [place for node in one["nodes"] for place in sources.get(node, ())]
+            yield OperatorRow(
+                one["name"],
+                one["root"],
+                ", ".join(one["nodes"]),
+                "x".join(map(str, one["extents"])) or "scalar",
+                "x".join(map(str, one["tile"])),
+                tuple(dict.fromkeys(reversed(places))),
+                tuple(rails[number]),
+            )
+
+    def _drawn(
+        self, edges: Sequence[Graph], numbers: Mapping[str, int], inside: bool = False
+    ) -> Iterator[Edge]:
+        """Yield the edges that lead from one row to another."""
+        source, target = ("maker", "reader") if inside else ("producer", "consumer")
+        for edge in edges:
+            first, last = numbers.get(edge[source]), numbers.get(edge[target])
+            if first is None or last is None:
+                continue
+            label = (
+                f"{edge[source]} to {edge[target]}: {edge['type']} in {edge['level']}"
+            )
+            if edge["refused"]:
+                label += f", {edge['refused']}"
+            style = self._style(edge["level"])
+            yield Edge(first, last, edge["maker"], style, label)
+
+    def _edges(self, edges: Any) -> tuple[EdgeRow, ...]:
+        rows = (self._edge(edge) for edge in edges)
+        return tuple(dict.fromkeys(rows))
+
+    def _edge(self, edge: Graph) -> EdgeRow:
+        inside = edge["producer"] == edge["consumer"]
+        rule, _, reason = edge["refused"].partition(": ")
+        return EdgeRow(
+            source=edge["maker"] if inside else edge["producer"],
+            source_number=None if inside else self._numbers.get(edge["producer"]),
+            target=edge["reader"] if inside else edge["consumer"],
+            target_number=None if inside else self._numbers.get(edge["consumer"]),
+            type=edge["type"],
+            bytes=bytes_text(edge["bytes"]),
+            level=edge["level"],
+            style=self._style(edge["level"]),
+            rule=rule,
+            reason=reason,
+        )

@@ -1,0 +1,53 @@
+"use strict";
+const steps = [...document.querySelectorAll("[role=listitem]")];
+const shown = document.getElementById("shown");
+
+// Text of a step without its IR, which would match nearly everything.
+const words = new Map(steps.map((step) => [step,
+  [...step.querySelectorAll("summary, .body > :not(.ir)")].map((part) => part.textContent).join(" ").toLowerCase()]));
+
+document.getElementById("filter").addEventListener("input", (event) => {
+  const wanted = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
+  for (const step of steps) step.hidden = !wanted.every((word) => words.get(step).includes(word));
+  const count = steps.filter((step) => !step.hidden).length;
+  shown.textContent = wanted.length ? `${count} of ${steps.length} steps` : "";
+});
+
+const openAll = (open) => {
+  for (const step of steps) step.querySelector("details").open = open;
+};
+for (const button of document.querySelectorAll("[data-all]")) {
+  button.addEventListener("click", () => openAll(button.dataset.all === "open"));
+}
+
+// A link to a step opens it.
+const openTarget = () => {
+  const step = document.getElementById(location.hash.slice(1));
+  const details = step && step.querySelector("details");
+  if (!details) return;
+  step.hidden = false;
+  details.open = true;
+  details.querySelector("summary").focus({ preventScroll: true });
+};
+addEventListener("hashchange", openTarget);
+openTarget();
+
+// Arrow keys lead from step to step.
+document.addEventListener("keydown", (event) => {
+  const step = document.activeElement.closest && document.activeElement.closest("[role=listitem]");
+  const way = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (!step || !way || document.activeElement.tagName !== "SUMMARY") return;
+  const visible = steps.filter((one) => !one.hidden);
+  const next = visible[visible.indexOf(step) + way];
+  if (!next) return;
+  event.preventDefault();
+  next.querySelector("summary").focus();
+});
+
+// Paper has no way to open a step.
+let opened = [];
+addEventListener("beforeprint", () => {
+  opened = steps.map((step) => step.querySelector("details")).filter((details) => !details.open);
+  for (const details of opened) details.open = true;
+});
+addEventListener("afterprint", () => { for (const details of opened) details.open = false; });
