@@ -19,7 +19,7 @@ from magweld.tools.view.page import page
 from magweld.tools.view.rails import Edge, Part, lay_out
 
 VOID = {"br", "input", "meta"}
-STYLE = Path(__file__).parents[2] / "tools" / "view" / "templates" / "style.css"
+STYLE = Path(__file__).parents[2] / "tools" / "view" / "style.css"
 
 
 class Reader(HTMLParser):

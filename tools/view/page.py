@@ -15,7 +15,7 @@ from magweld.tools.view.rows import GraphView
 def page(title: str, records: Sequence[Record]) -> str:
     """Return a page about the tile graphs of some records, as HTML."""
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("magweld.tools.view", "templates"),
+        loader=jinja2.PackageLoader("magweld.tools.view", "."),
         autoescape=jinja2.select_autoescape(["html"]),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
