@@ -21,6 +21,7 @@ from magweld.frontend.control.unroll import (
     unroll,
 )
 from magweld.frontend.operators.autocast import graph_runner
+from magweld.frontend.reports import joined_reports
 from magweld.frontend.state.values import float_bits
 
 # Uses of one set of sizes and numbers before the graph is compiled for it.
@@ -120,6 +121,15 @@ class LiftedGraph:
             raise ValueError(str(error)) from error
         text: str = compiled.mlir(stage)
         return text
+
+    def report(self) -> dict[str, Any]:
+        """Return what was decided for the values that have a compiled form, joined.
+
+        `lifted` tells that `mlir` is of other values than these.
+        """
+        with self._lock:
+            programs = list(self._programs.values())
+        return {**joined_reports(programs), "lifted": True}
 
     def __call__(self, *inputs: Any) -> Any:
         """Run the graph.

@@ -12,6 +12,7 @@ from torch import Tensor, fx
 from torch.autograd import forward_ad
 from torch.autograd.grad_mode import _unsafe_preserve_version_counter
 
+from magweld.frontend.reports import joined_reports, joined_texts
 from magweld.frontend.training.backward import BackwardHalf
 from magweld.frontend.training.joint import Halves
 from magweld.frontend.training.observation import (
@@ -53,15 +54,10 @@ class TrainingGraph:
 
     def report(self) -> dict[str, Any]:
         """Return fused groups and what runs in torch, of the halves compiled so far."""
-        reports = [
-            half.report()
-            for half in (self.forward, *self.backward.compiled.values())
-            if hasattr(half, "report")
-        ]
-        merged: dict[str, Any] = {}
-        for key in ("groups", "externals"):
-            merged[key] = [item for report in reports for item in report.get(key, ())]
-        return merged
+        return joined_reports(self._compiled())
+
+    def _compiled(self) -> tuple[Callable[..., Any], ...]:
+        return (self.forward, *self.backward.compiled.values())
 
     def mlir(self, stage: str) -> str:
         """Return the modules of the halves that are compiled, at a stage.
@@ -69,11 +65,10 @@ class TrainingGraph:
         Raises:
             ValueError: Neither half has such a stage.
         """
-        halves = (self.forward, *self.backward.compiled.values())
-        texts = [half.mlir(stage) for half in halves if hasattr(half, "mlir")]
-        if not texts:
+        text = joined_texts(self._compiled(), stage)
+        if not text:
             raise ValueError("both halves run through torch, they have no MLIR stages")
-        return "\n".join(texts)
+        return text
 
 
 top_hooks: Callable[[bool], tuple[Any, Any] | None] = (

@@ -13,6 +13,7 @@ from magweld.checking import copy_tensors
 from magweld.diagnostics import MagweldError
 from magweld.frontend.control.operators import ControlOperator, bodies_of
 from magweld.frontend.operators.overlap import neighbours
+from magweld.frontend.reports import joined_reports, joined_texts
 
 # Fewer operators run as fast through torch.
 MIN_OPERATORS: Final = 3
@@ -182,18 +183,11 @@ class PiecewiseGraph:
         Raises:
             ValueError: There is no such stage on the way to this target.
         """
-        texts = [compiled.mlir(stage) for compiled in self._compiled()]
-        return "\n".join(f"// piece {n}\n{text}" for n, text in enumerate(texts))
+        return joined_texts(self._compiled(), stage)
 
     def report(self) -> dict[str, Any]:
         """Return the reports of the compiled pieces, joined."""
-        reports = [compiled.report() for compiled in self._compiled()]
-        return {
-            "groups": [group for report in reports for group in report["groups"]],
-            "graphs": [graph for report in reports for graph in report["graphs"]],
-            "externals": [name for report in reports for name in report["externals"]],
-            "pieces": len(reports),
-        }
+        return joined_reports(self._compiled())
 
     def _compiled(self) -> Iterator[Any]:
         for step in self.steps:

@@ -104,7 +104,9 @@ def test_models_train_in_compiled_code(name: str) -> None:
     assert isinstance(record.compiled, TrainingGraph)
     halves = [record.compiled.forward, *record.compiled.backward.compiled.values()]
     assert [type(half) for half in halves] == [api.CompiledGraph] * 2
-    externals = record.compiled.report()["externals"]
+    report = record.compiled.report()
+    assert len(report["graphs"]) == 2
+    externals = report["externals"]
     assert {operator.split("_")[0] for operator in externals} <= through_torch
     assert "linalg." in record.compiled.mlir("linalg")
 

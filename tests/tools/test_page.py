@@ -162,6 +162,31 @@ def test_a_graph_left_to_torch_has_a_page() -> None:
     assert "Nothing is compiled" in shown
 
 
+def test_both_halves_of_a_training_graph_are_shown() -> None:
+    traced = trace(torch.nn.Sequential(torch.nn.Linear(24, 32), torch.nn.GELU()))
+    for _ in range(2):
+        traced(torch.ones(16, 24)).sum().backward()
+    text = page("training", traced.records)
+    assert text.count("Tile graph for cpu") == 2
+    assert text.count("IR of subgraph_0") == 2
+    assert read(text).open == []
+
+
+def test_the_ir_of_another_size_is_not_shown() -> None:
+    # Numbers are lifted: the text is of those that the recorded run had.
+    traced = trace(lambda x, n: (x * n).reshape(n, -1).softmax(-1))
+    with torch.no_grad():
+        for n in (2, 4, 8, 16, 16, 16, 16):
+            traced(torch.ones(64, 16), n)
+    lifted = traced.records[0]
+    assert lifted.inspectable is not None
+    (graph,) = lifted.inspectable.report()["graphs"]
+    assert [step["plan"]["tile"] for step in graph["steps"]] != []
+    text = page("lifted", [lifted])
+    assert "16x64" in text
+    assert "IR of" not in text
+
+
 def test_explain_writes_a_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -30,8 +30,10 @@ def _record(record: Record) -> dict[str, Any]:
     if record.inspectable is not None:
         report = record.inspectable.report()
     graphs = report.get("graphs", ())
-    texts = piece_texts(record.mlir("scheduled")) if graphs else []
-    # Graphs that are not compiled have a text as well.
+    texts: list[str] = []
+    if graphs and not report.get("lifted"):
+        texts = piece_texts(record.mlir("scheduled"))
+    # Pieces that tell nothing of themselves leave it open which text is whose.
     fitting = texts if len(texts) == len(graphs) else [""] * len(graphs)
     return {
         "number": record.number,
