@@ -141,8 +141,24 @@ class Scheduler:
 def schedule(group: Group, device: Device) -> Plan | Refusal:
     """Return the plan with the least predicted time, or why there is none."""
     plans, refusals = rank(group, device)
-    # That of the smallest tile, which asks for the least memory.
-    return plans[0] if plans else refusals[0]
+    return plans[0] if plans else _closest(refusals)
+
+
+def _closest(refusals: list[Refusal]) -> Refusal:
+    """Return why the tile that is closest to a plan has none, and what others lack.
+
+    Closest is the least memory that would suffice without too much arithmetic; where
+    no tile is large enough for that, the least arithmetic.
+    """
+    rules = dict.fromkeys(("footprint", "recompute", *(one.rule for one in refusals)))
+    closest = [
+        min(equal, key=lambda one: one.excess)
+        for rule in rules
+        if (equal := [one for one in refusals if one.rule == rule])
+    ]
+    first, *others = closest
+    details = (f"other tiles: {one.rule}, {one.detail}" for one in others)
+    return Refusal(first.rule, "; ".join((first.detail, *details)), first.excess)
 
 
 def rank(group: Group, device: Device) -> tuple[list[Plan], list[Refusal]]:
@@ -176,7 +192,7 @@ def _plan(group: Group, device: Device, tile: tuple[int, ...]) -> Plan | Refusal
         return tiles
     if tiles.recompute > MAX_RECOMPUTE:
         detail = f"{tiles.recompute:.2f} times the arithmetic, {MAX_RECOMPUTE} allowed"
-        return Refusal("recompute", detail)
+        return Refusal("recompute", detail, tiles.recompute / MAX_RECOMPUTE)
     step = staged_step(group)
     refusal = Refusal("no-level", f"{device.name} has no level for reuse tiles")
     best: Plan | None = None
@@ -185,10 +201,9 @@ def _plan(group: Group, device: Device, tile: tuple[int, ...]) -> Plan | Refusal
         share = CACHE_SHARE if level.kind is LevelKind.CACHE else 1
         room = int(level.capacity * share)
         if level.capacity and price.footprint > room:
-            refusal = Refusal(
-                "footprint",
-                f"{price.footprint} bytes needed in {level.name}, {room} there",
-            )
+            detail = f"{price.footprint} bytes needed in {level.name}, {room} there"
+            found = Refusal("footprint", detail, price.footprint / max(room, 1))
+            refusal = min(refusal, found, key=lambda one: one.excess)
         elif best is None or price.seconds < best.cost.seconds:
             best = Plan(level.name, tile, tiles, step, price)
     return best if best is not None else refusal

@@ -8,7 +8,7 @@ Regions are boxes that hold for every tile position.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from magweld.passes.analysis.partition import is_partition
 from magweld.passes.analysis.regions import (
@@ -99,10 +99,12 @@ class Refusal:
     Attributes:
         rule: Stable id, kebab case.
         detail: Numbers and names.
+        excess: How many times what is allowed, where that is a number.
     """
 
     rule: str
     detail: str
+    excess: float = field(default=math.inf, compare=False)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 from hypothesis import given
@@ -83,6 +84,24 @@ def test_what_fits_nowhere_is_refused_with_the_least_it_needs() -> None:
     needed = (1024 + 1024) * 4 + 64
     found = schedule(chain(matmul("mm", 64, 64, 1024)), device(tile_bytes=4096))
     assert found == Refusal("footprint", f"{needed} bytes needed in l1, 2048 there")
+
+
+def test_the_reason_is_that_of_the_tile_closest_to_a_plan() -> None:
+    # All columns of the first product are needed for every column of the second:
+    # a row of tiles must be whole, or the first product is made again for each part.
+    pair = chain(matmul("a", 256, 512, 64), matmul("b", 256, 512, 512))
+    found = schedule(pair, device(tile_bytes=4096))
+    assert isinstance(found, Refusal)
+    assert found.rule == "footprint"
+    assert found.detail.endswith("times the arithmetic, 1.25 allowed")
+    needed, room = map(int, re.findall(r"\d+ (?=bytes|there)", found.detail)[:2])
+    assert room == 4096 * CACHE_SHARE < needed
+    # With as much memory as it asks for there is a plan, with less there is none.
+    share = int(1 / CACHE_SHARE)
+    assert isinstance(schedule(pair, device(tile_bytes=needed * share)), Plan)
+    short = schedule(pair, device(tile_bytes=(needed - 1) * share))
+    assert isinstance(short, Refusal)
+    assert short.detail.startswith(f"{needed} bytes")
 
 
 @pytest.mark.parametrize(

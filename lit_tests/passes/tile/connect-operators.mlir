@@ -287,7 +287,7 @@ func.func @footprint(%a: tensor<64x16384xf32>, %b: tensor<16384x64xf32>)
 // Every row of tiles would compute the operand of the product again.
 //
 // CHECK-LABEL: func.func @recompute(
-// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "dram", refused = "recompute: {{[0-9.]+}} times the arithmetic, 1.25 allowed"}
+// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "dram", refused = "footprint: 36864 bytes needed in l2, 32768 there; other tiles: recompute, {{[0-9.]+}} times the arithmetic, 1.25 allowed"}
 func.func @recompute(%a: tensor<512x512xf32>, %b: tensor<512x512xf32>)
     -> tensor<512x512xf32>
     attributes {tile_graph.device = #device} {
@@ -410,7 +410,7 @@ func.func @no_level(%a: tensor<64x64xf32>) -> tensor<64x64xf32>
 // A tile of the sum would need two tiles of what it reads, and all of it does not fit.
 //
 // CHECK-LABEL: func.func @conflicting_tiles(
-// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "dram", refused = "conflicting-tiles: two consumers need different tiles of exp"}
+// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "dram", refused = "footprint: 524288 bytes needed in l2, 32768 there; {{.*}}other tiles: conflicting-tiles, two consumers need different tiles of exp"}
 func.func @conflicting_tiles(%a: tensor<256x256xf32>) -> tensor<256x256xf32>
     attributes {tile_graph.device = #device} {
   %0 = "tile_graph.operator"() ({
