@@ -12,10 +12,14 @@ from magweld.passes.analysis.operator_model import operator_model
 from magweld.passes.analysis.regions import OperatorKind, OperatorModel
 from magweld.passes.base import FunctionPass
 from magweld.passes.graph.library_calls import LibraryCall, library_call
-from magweld.targets.device import Device
+from magweld.targets.device import Device, LevelKind
 
 # The last loops of the convolutions that a library computes, all over two dimensions.
 WINDOW_LOOPS = 2
+
+# Products of wider elements are as fast as a library's, which has instructions for
+# narrower ones that generated code does not use.
+GENERATED_BYTES = 4
 
 LibraryUse = Literal["auto", "never", "always"]
 
@@ -24,10 +28,11 @@ LibraryUse = Literal["auto", "never", "always"]
 class SelectImplementation(FunctionPass):
     """Choose between generated code and a library call for each operator.
 
-    A library computes what is bound by arithmetic: contractions that do more
-    operations a byte than the device does while it moves one from the outermost
-    level, and convolutions over channels with windows of more than one point. What is
-    bound by memory stays generated, so that it can be fused. Written as
+    A library computes what is bound by arithmetic and what generated code is slower
+    at: convolutions over channels with windows of more than one point, and products
+    of matrices that exceed all caches or have elements of less than four bytes, if
+    they do more operations a byte than the device does while it moves one from the
+    outermost level. The rest stays generated, so that it can be fused. Written as
     `implementation` to the operator; what is there already is kept.
 
     Options:
@@ -55,13 +60,13 @@ class SelectImplementation(FunctionPass):
         if not isinstance(library_call(operator), LibraryCall):
             return False
         model = operator_model(operator)
-        return self.library == "always" or is_compute_bound(model, device)
+        return self.library == "always" or is_for_library(model, device)
 
 
-def is_compute_bound(model: OperatorModel, device: Device) -> bool:
-    """Whether an operator needs longer to compute than to read and write once.
+def is_for_library(model: OperatorModel, device: Device) -> bool:
+    """Whether a library computes an operator faster than generated code.
 
-    A convolution does if it has a window and sums over channels. One of single points
+    A convolution is if it has a window and sums over channels. One of single points
     is a product of matrices whose bias, norm and activation are worth more in the same
     kernel; one of each channel by itself reads more than it computes.
     """
@@ -70,6 +75,21 @@ def is_compute_bound(model: OperatorModel, device: Device) -> bool:
         window = (model.extents[loop] > 1 for loop in model.reduction[-WINDOW_LOOPS:])
         return bool(channels) and any(window)
     moved = sum(a.total_bytes for a in (*model.reads, *model.writes))
+    caches = [lvl.capacity for lvl in device.levels if lvl.kind is LevelKind.CACHE]
+    narrow = model.writes[0].element_bytes < GENERATED_BYTES
+    if not narrow and moved // _batches(model) <= max(caches, default=0):
+        return False
     seconds = moved / (device.levels[0].bandwidth * 1e9)
     # A contraction's body is one multiplication and one addition.
     return math.prod(model.extents) * 2 / (device.peak_gflops * 1e9) > seconds
+
+
+def _batches(model: OperatorModel) -> int:
+    """Return how many products there are: loops that every operand has are of them."""
+    accesses = (*model.reads, *model.writes)
+    loops = [
+        {loop for index in access.index if index is not None for loop, _ in index.terms}
+        for access in accesses
+    ]
+    shared = set.intersection(*loops)
+    return max(1, math.prod(model.extents[loop] for loop in shared))

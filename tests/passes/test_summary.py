@@ -12,8 +12,8 @@ from magweld.passes.ir_utils import find_function
 from magweld.passes.pipeline import Pipeline
 
 SCHEDULE = (
-    "form-tile-graph{device=a100},select-implementation,connect-operators,"
-    "extract-subgraphs,select-tiles,propagate-tiles"
+    "form-tile-graph{device=a100},select-implementation{library=always},"
+    "connect-operators,extract-subgraphs,select-tiles,propagate-tiles"
 )
 # A product for the library, a softmax of its rows, an operator that torch runs.
 GRAPH = """

@@ -8,30 +8,37 @@
   #tile_graph.level<"register", 2, 2048, 800.0, 32, 2, "explicit", 0.0, 0>
 ], 2, 1, 1, 256, 100.0, [], []>
 
-// The device does four operations while it moves a byte: the narrow product needs
-// fewer, the square ones need more.
+// The device does four operations while it moves a byte. The narrow product needs fewer;
+// the matrices of each of the batches fit into the cache, the large ones do not; and
+// elements of two bytes are left to the library.
 //
 // CHECK-LABEL: func.func @products(
 // AUTO:          {implementation = "generated", op_name = "narrow"}
-// AUTO:          {implementation = "library", op_name = "square"}
+// AUTO:          {implementation = "generated", op_name = "batches"}
+// AUTO:          {implementation = "library", op_name = "large"}
+// AUTO:          {implementation = "library", op_name = "half"}
 // NEVER:         {implementation = "generated", op_name = "narrow"}
-// NEVER:         {implementation = "generated", op_name = "square"}
+// NEVER:         {implementation = "generated", op_name = "batches"}
+// NEVER:         {implementation = "generated", op_name = "large"}
+// NEVER:         {implementation = "generated", op_name = "half"}
 // ALWAYS:        {implementation = "library", op_name = "narrow"}
-// ALWAYS:        {implementation = "library", op_name = "square"}
-func.func @products(%a: tensor<64x64xf32>, %b: tensor<64x4xf32>,
-                    %c: tensor<6x64x64xf32>)
-    -> (tensor<64x4xf32>, tensor<6x64x64xf32>)
+// ALWAYS:        {implementation = "library", op_name = "batches"}
+// ALWAYS:        {implementation = "library", op_name = "large"}
+// ALWAYS:        {implementation = "library", op_name = "half"}
+func.func @products(%a: tensor<512x512xf32>, %b: tensor<512x4xf32>,
+                    %c: tensor<6x64x64xf32>, %d: tensor<64x64xf16>)
+    -> (tensor<512x4xf32>, tensor<6x64x64xf32>, tensor<512x512xf32>, tensor<64x64xf16>)
     attributes {tile_graph.device = #device} {
-  %0 = "tile_graph.operator"() ({
+  %narrow = "tile_graph.operator"() ({
     %zero = arith.constant 0.0 : f32
-    %empty = tensor.empty() : tensor<64x4xf32>
-    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x4xf32>)
-        -> tensor<64x4xf32>
-    %r = linalg.matmul ins(%a, %b : tensor<64x64xf32>, tensor<64x4xf32>)
-        outs(%init : tensor<64x4xf32>) -> tensor<64x4xf32>
-    gpu.yield %r : tensor<64x4xf32>
-  }) {op_name = "narrow"} : () -> tensor<64x4xf32>
-  %1 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<512x4xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<512x4xf32>)
+        -> tensor<512x4xf32>
+    %r = linalg.matmul ins(%a, %b : tensor<512x512xf32>, tensor<512x4xf32>)
+        outs(%init : tensor<512x4xf32>) -> tensor<512x4xf32>
+    gpu.yield %r : tensor<512x4xf32>
+  }) {op_name = "narrow"} : () -> tensor<512x4xf32>
+  %batches = "tile_graph.operator"() ({
     %zero = arith.constant 0.0 : f32
     %empty = tensor.empty() : tensor<6x64x64xf32>
     %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<6x64x64xf32>)
@@ -39,8 +46,27 @@ func.func @products(%a: tensor<64x64xf32>, %b: tensor<64x4xf32>,
     %r = linalg.batch_matmul ins(%c, %c : tensor<6x64x64xf32>, tensor<6x64x64xf32>)
         outs(%init : tensor<6x64x64xf32>) -> tensor<6x64x64xf32>
     gpu.yield %r : tensor<6x64x64xf32>
-  }) {op_name = "square"} : () -> tensor<6x64x64xf32>
-  return %0, %1 : tensor<64x4xf32>, tensor<6x64x64xf32>
+  }) {op_name = "batches"} : () -> tensor<6x64x64xf32>
+  %large = "tile_graph.operator"() ({
+    %zero = arith.constant 0.0 : f32
+    %empty = tensor.empty() : tensor<512x512xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<512x512xf32>)
+        -> tensor<512x512xf32>
+    %r = linalg.matmul ins(%a, %a : tensor<512x512xf32>, tensor<512x512xf32>)
+        outs(%init : tensor<512x512xf32>) -> tensor<512x512xf32>
+    gpu.yield %r : tensor<512x512xf32>
+  }) {op_name = "large"} : () -> tensor<512x512xf32>
+  %half = "tile_graph.operator"() ({
+    %zero = arith.constant 0.0 : f16
+    %empty = tensor.empty() : tensor<64x64xf16>
+    %init = linalg.fill ins(%zero : f16) outs(%empty : tensor<64x64xf16>)
+        -> tensor<64x64xf16>
+    %r = linalg.matmul ins(%d, %d : tensor<64x64xf16>, tensor<64x64xf16>)
+        outs(%init : tensor<64x64xf16>) -> tensor<64x64xf16>
+    gpu.yield %r : tensor<64x64xf16>
+  }) {op_name = "half"} : () -> tensor<64x64xf16>
+  return %narrow, %batches, %large, %half
+      : tensor<512x4xf32>, tensor<6x64x64xf32>, tensor<512x512xf32>, tensor<64x64xf16>
 }
 
 // Every convolution counts as bound by arithmetic; one that pads more on one side is
