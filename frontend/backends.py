@@ -10,6 +10,7 @@ from typing import Any, Final
 import torch
 from torch import fx
 
+from magweld.compiler_options import CompileOptions
 from magweld.diagnostics import UnsupportedError
 from magweld.frontend.control.operators import all_nodes, bodies_of
 from magweld.frontend.operators.autocast import graph_runner
@@ -44,7 +45,10 @@ def run_eagerly(gm: fx.GraphModule, example_inputs: list[torch.Tensor]) -> Compi
 
 
 def resolve_backend(
-    backend: str | CompileGraph, target: str, tune: object = None
+    backend: str | CompileGraph,
+    target: str,
+    tune: object = None,
+    memory_budget: int = 0,
 ) -> Backend:
     """Return the backend for a name or a callable.
 
@@ -56,12 +60,17 @@ def resolve_backend(
             that is False: then it gets forward and backward graphs of their own.
         target: Handed on to a named backend.
         tune: Handed on to a named backend.
+        memory_budget: Bytes that a call may take, handed on likewise; 0 is no limit.
 
     Raises:
-        ValueError: No backend has this name, or the chosen one does not tune.
+        ValueError: No backend has this name, or the chosen one does not tune or knows
+            no memory budget.
     """
     if tune and backend not in BACKENDS:
         raise ValueError(f"tune={tune!r} is for the backends {', '.join(BACKENDS)}")
+    if memory_budget and backend not in BACKENDS:
+        known = ", ".join(BACKENDS)
+        raise ValueError(f"memory_budget is for the backends {known}, not {backend!r}")
     if not isinstance(backend, str):
         name = getattr(backend, "__name__", "callable")
         return Backend(name, backend, getattr(backend, "differentiates", True))
@@ -76,7 +85,10 @@ def resolve_backend(
     ) -> Compiled:
         module, _, name = BACKENDS[backend].partition(":")
         function: Any = getattr(importlib.import_module(module), name)
-        compiled: Compiled = function(gm, example_inputs, target=target, tune=tune)
+        options = CompileOptions(memory_budget=memory_budget)
+        compiled: Compiled = function(
+            gm, example_inputs, target=target, tune=tune, options=options
+        )
         return compiled
 
     return Backend(backend, compile_graph, False)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from magweld import env
+from magweld.compiler_options import parse_bytes
 from magweld.frontend.annotations.scope import in_force
 from magweld.frontend.annotations.user import UserAnnotation
 from magweld.frontend.backends import (
@@ -40,6 +41,7 @@ def trace(
     check: bool | None = None,
     annotations: Iterable[UserAnnotation] = (),
     tune: object = None,
+    memory_budget: int | str | None = None,
 ) -> Traced:
     """Wrap a callable or module: calls are captured once and then answered by graphs.
 
@@ -58,18 +60,23 @@ def trace(
         tune: Whether the "magweld" backend chooses plans by measuring: True, a number
             of seconds for each graph, or `magweld.TuneOptions`; None asks the
             environment variable `MAGWELD_TUNE`.
+        memory_budget: Bytes, e.g. "2GiB", that a compiled call may take beside its
+            arguments and results; what does not fit is made tile by tile. The call
+            that is monitored is an ordinary run and takes what that takes.
 
     Returns:
         A callable of the same signature.
 
     Raises:
-        ValueError: Unknown backend or value of `dynamic`.
+        ValueError: Unknown backend or value of `dynamic`, or no size.
         TypeError: The target is not callable, or something is no annotation.
     """
     if not callable(target_callable):
         raise TypeError(f"expected a callable, got {type(target_callable).__name__}")
     lifting = lifting_policy(target_callable, dynamic)
-    backend_used, items = resolve_backend(backend, target, tune), in_force(annotations)
+    budget = parse_bytes(memory_budget)
+    backend_used = resolve_backend(backend, target, tune, budget)
+    items = in_force(annotations)
     if env.CHECK.get() if check is None else check:
         # Only this mode needs it, and it builds on this module.
         from magweld.frontend.differential.traced import CheckedTraced

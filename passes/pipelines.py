@@ -14,6 +14,8 @@ from magweld.passes.graph.plan_memory import PlanMemory
 from magweld.passes.graph.select_implementation import LibraryUse, SelectImplementation
 from magweld.passes.graph.simplify_generic import SimplifyGeneric
 from magweld.passes.graph.unflatten_batch_matmul import UnflattenBatchMatmul
+from magweld.passes.memory.fit_memory import FitMemory
+from magweld.passes.memory.outline_memory_tiles import OutlineMemoryTiles
 from magweld.passes.phases import Phase
 from magweld.passes.pipeline import Pipeline, Step, Upstream
 from magweld.passes.tile.apply_plans import ApplyPlans
@@ -24,7 +26,10 @@ from magweld.passes.tile.select_tiles import SelectTiles
 
 
 def graph_steps(
-    device: str, library: LibraryUse = "auto", fusion: Fusion = "all"
+    device: str,
+    library: LibraryUse = "auto",
+    fusion: Fusion = "all",
+    memory_budget: int = 0,
 ) -> dict[Phase, tuple[Step, ...]]:
     """Return the steps to each phase from the torch dialect to tiled kernels.
 
@@ -32,7 +37,13 @@ def graph_steps(
         device: Name of a device description.
         library: Whether library calls may compute operators.
         fusion: Which operators may share a kernel.
+        memory_budget: Bytes for all tensors but arguments and results; 0 is no limit.
     """
+    form = FormTileGraph(device)
+    # What is made tile by tile becomes functions of its own, which are graphs then.
+    outline = (OutlineMemoryTiles(), form) if memory_budget else ()
+    # Libraries take memory of their own.
+    fit = (SelectImplementation(library), FitMemory(memory_budget))
     return {
         Phase.LINALG: (
             LowerTorchToLinalg(),
@@ -47,8 +58,9 @@ def graph_steps(
             HoistExpand(),
             Upstream("canonicalize,cse"),
         ),
-        Phase.TILE_GRAPH: (FormTileGraph(device),),
+        Phase.TILE_GRAPH: (form, *fit) if memory_budget else (form,),
         Phase.SCHEDULED: (
+            *outline,
             ApplyPlans(fusion),
             SelectImplementation(library),
             ConnectOperators(fusion),
@@ -67,9 +79,10 @@ def graph_pipeline(
     *,
     fusion: Fusion = "all",
     after: Phase | None = None,
+    memory_budget: int = 0,
 ) -> Pipeline:
     """Return the steps of `graph_steps` behind a phase, up to and with another one."""
-    steps = graph_steps(device, library, fusion)
+    steps = graph_steps(device, library, fusion, memory_budget)
     phases = [
         phase
         for phase in steps

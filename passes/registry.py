@@ -16,6 +16,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
     ("connect-operators", "magweld.passes.tile.connect_operators:ConnectOperators"),
     ("expand-math", "magweld.passes.cpu.expand_math:ExpandMath"),
     ("extract-subgraphs", "magweld.passes.tile.extract_subgraphs:ExtractSubgraphs"),
+    ("fit-memory", "magweld.passes.memory.fit_memory:FitMemory"),
     ("fold-transpose", "magweld.passes.graph.fold_transpose:FoldTranspose"),
     ("form-tile-graph", "magweld.passes.graph.form_tile_graph:FormTileGraph"),
     ("generalize-copies", "magweld.passes.cpu.generalize_copies:GeneralizeCopies"),
@@ -32,6 +33,10 @@ _PASSES: tuple[tuple[str, str], ...] = (
     ),
     ("propagate-tiles", "magweld.passes.tile.propagate_tiles:PropagateTiles"),
     ("name-contractions", "magweld.passes.cpu.name_contractions:NameContractions"),
+    (
+        "outline-memory-tiles",
+        "magweld.passes.memory.outline_memory_tiles:OutlineMemoryTiles",
+    ),
     ("outline-tile-range", "magweld.passes.cpu.outline_tile_range:OutlineTileRange"),
     ("place-scratch", "magweld.passes.cpu.place_scratch:PlaceScratch"),
     ("plan-memory", "magweld.passes.graph.plan_memory:PlanMemory"),

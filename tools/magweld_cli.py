@@ -12,6 +12,7 @@ from magweld import __version__, env
 from magweld.diagnostics import MagweldError
 
 _MODEL = "MODULE:FACTORY; MODULE is importable or a .py file, FACTORY() gives the model"
+_BUDGET = "bytes that a call may take, such as 2GiB; what does not fit is tiled"
 _INPUTS = "one for each input: 1x3x224x224xf32, 8x128xi64, f32, ..."
 
 
@@ -32,6 +33,7 @@ def _compile(parser: argparse.ArgumentParser) -> None:
     _add_model(parser)
     parser.add_argument("--target", default="cpu", help="cpu, nvvm:sm_80[@DEVICE], ...")
     parser.add_argument("-o", dest="output", required=True, help="file to write")
+    parser.add_argument("--memory-budget", help=_BUDGET)
     _add_tune(parser)
 
 
@@ -61,6 +63,7 @@ def _explain(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
     page = "also write a page that draws the tile graph; - is standard output"
     parser.add_argument("--html", metavar="FILE", help=page)
+    parser.add_argument("--memory-budget", help=_BUDGET)
 
 
 def _bench(parser: argparse.ArgumentParser) -> None:

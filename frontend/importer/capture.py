@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._ops import OpOverload
 from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.traceback import preserve_node_meta
@@ -23,6 +24,7 @@ MAX_LITERAL_ELEMENTS = 64
 
 
 Substitutions = Mapping[Any, Callable[..., Any]]
+Decompositions = Mapping[OpOverload, Callable[..., Any]]
 
 
 class AtenRunner(GraphRunner):
@@ -79,7 +81,11 @@ def lift_constants(graph: fx.GraphModule) -> tuple[fx.GraphModule, list[torch.Te
     return fx.GraphModule(torch.nn.Module(), lifted), constants
 
 
-def to_aten(graph: fx.GraphModule, inputs: Sequence[torch.Tensor]) -> fx.GraphModule:
+def to_aten(
+    graph: fx.GraphModule,
+    inputs: Sequence[torch.Tensor],
+    decompositions: Decompositions = DECOMPOSITIONS,
+) -> fx.GraphModule:
     """Trace a graph into functional ATen operators and decompose what is known.
 
     Writes to inputs become `aten.copy_` nodes on placeholders after everything else;
@@ -95,22 +101,26 @@ def to_aten(graph: fx.GraphModule, inputs: Sequence[torch.Tensor]) -> fx.GraphMo
     fakes = [mode.from_tensor(tensor.detach(), static_shapes=True) for tensor in inputs]
 
     with undisturbed(), preserve_node_meta():
-        aten = _trace(graph, fakes)
+        aten = _trace(graph, fakes, decompositions)
         if any(is_hidden_write(node) for node in aten.graph.nodes):
             # Torch's own composites write to their temporaries below the tracing of
             # writes; as nodes of a graph they are above it.
-            aten = _trace(aten, fakes)
+            aten = _trace(aten, fakes, decompositions)
     return aten
 
 
-def _trace(graph: fx.GraphModule, fakes: Sequence[torch.Tensor]) -> fx.GraphModule:
+def _trace(
+    graph: fx.GraphModule,
+    fakes: Sequence[torch.Tensor],
+    decompositions: Decompositions,
+) -> fx.GraphModule:
     def run(*arguments: torch.Tensor) -> Any:
         return AtenRunner(graph).run(*arguments)
 
     functional: Callable[..., Any] = torch.func.functionalize(run, remove="mutations")
     tracer = make_fx(
         functional,
-        decomposition_table=DECOMPOSITIONS,
+        decomposition_table=dict(decompositions),
         tracing_mode="fake",
         _allow_non_fake_inputs=True,
     )

@@ -15,6 +15,7 @@ from magweld.frontend.importer.capture import (
     lift_large_literals,
     to_aten,
 )
+from magweld.frontend.importer.decompositions import DECOMPOSITIONS
 from magweld.frontend.importer.dtypes import IMPORTED, carried, is_carried
 from magweld.frontend.importer.epilogue import Epilogue
 from magweld.frontend.importer.externals import External, find_externals
@@ -22,6 +23,7 @@ from magweld.frontend.importer.gathers import check_look_ups
 from magweld.frontend.importer.nodes import tensors_of
 from magweld.frontend.importer.observation import observe
 from magweld.frontend.importer.planning import plan_epilogue
+from magweld.frontend.importer.resizing import RESIZING
 from magweld.frontend.importer.simplify import (
     remove_dead,
     simplify,
@@ -119,6 +121,7 @@ def import_graph(
     example_inputs: Sequence[torch.Tensor],
     *,
     look_ups: bool = False,
+    tileable: bool = False,
 ) -> ImportedGraph:
     """Import a graph at torch level, e.g. one that the monitor has recorded.
 
@@ -129,6 +132,8 @@ def import_graph(
             memory are taken from them; they are neither read nor written.
         look_ups: Whether kernels may look up rows of tables; the checks of the indices
             are externals that have no name in torch.
+        tileable: Whether operators that enlarge images are taken apart, so that parts
+            of their results follow from parts of their operands.
 
     Raises:
         UnsupportedError: The graph or an input is of a kind in `refusals`.
@@ -138,7 +143,8 @@ def import_graph(
     lifted, constants = lift_constants(graph)
     inputs = [*example_inputs, *constants]
     observation = observe(lifted, inputs)
-    aten = to_aten(lifted, inputs)
+    resizing = RESIZING if tileable else {}
+    aten = to_aten(lifted, inputs, {**DECOMPOSITIONS, **resizing})
     constants += lift_large_literals(aten)
     written = take_writes(aten.graph)
     simplify(aten.graph)

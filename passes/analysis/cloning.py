@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from magweld.bindings import ir
+from magweld.dialects.tile_graph import captured_values
 
 
 class ValueMap:
@@ -56,3 +57,13 @@ def nested_operations(op: Any) -> Iterator[Any]:
 def defining_op(value: Any) -> Any | None:
     """Return the operation that makes `value`, or None for a block argument."""
     return None if isinstance(value, ir.BlockArgument) else value.owner
+
+
+def clone_helper(value: Any, helpers: ValueMap) -> None:
+    """Make a value without data again, with what it is made of."""
+    producer = defining_op(value)
+    if value in helpers or producer is None:
+        return
+    for operand in [*producer.operation.operands, *captured_values(producer)]:
+        clone_helper(operand, helpers)
+    clone_mapped(producer, helpers)

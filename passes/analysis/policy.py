@@ -7,6 +7,7 @@ by predicted seconds instead of traffic times waves.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator
@@ -138,6 +139,8 @@ class Scheduler:
         return sum(reads.values()) + sum(w.total_bytes for w in alone.root.writes)
 
 
+# Groups come up again: in the passes of one graph, and in graphs of equal tiles.
+@functools.lru_cache(maxsize=4096)
 def schedule(group: Group, device: Device) -> Plan | Refusal:
     """Return the plan with the least predicted time, or why there is none."""
     plans, refusals = rank(group, device)

@@ -9,6 +9,7 @@ from magweld.passes.ir_utils import functions_of
 
 KERNEL = "tile_graph.kernel"
 TILES = "magweld.tiles"
+SCRATCH = "magweld.scratch_bytes"
 REMARKS = "magweld.remarks"
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from magweld.bindings import func, ir, memref
 from magweld.passes.base import Pass
-from magweld.passes.cpu.kernels import kernels_of
+from magweld.passes.cpu.kernels import SCRATCH, kernels_of
 from magweld.passes.ir_utils import located_error, operations_of
 
 
@@ -18,7 +18,8 @@ class PlaceScratch(Pass):
 
     A tile's buffers have static sizes and are free again with its end, so all tiles
     of a call, which one thread runs, share them. The smallest go on the stack until
-    `stack_bytes` are used; the others are allocated at entry and freed at the end.
+    `stack_bytes` are used; the others are allocated at entry and freed at the end, and
+    `magweld.scratch_bytes` says how much that is.
 
     Attributes:
         stack_bytes: Bytes that a kernel may take of its thread's stack.
@@ -37,14 +38,18 @@ class PlaceScratch(Pass):
             self._place(function, allocations)
 
     def _place(self, function: func.FuncOp, allocations: list[memref.AllocOp]) -> None:
-        left = self.stack_bytes
+        left, allocated = self.stack_bytes, 0
         for op in sorted(allocations, key=_bytes):
             _require_local(op)
             left -= _bytes(op)
             if left >= 0:
                 _to_stack(function, op)
             else:
+                allocated += _bytes(op)
                 _to_entry(function, op)
+        if allocated:
+            number = ir.IntegerType.get_signless(64)
+            function.attributes[SCRATCH] = ir.IntegerAttr.get(number, allocated)
 
 
 def _bytes(op: memref.AllocOp) -> int:

@@ -126,10 +126,17 @@ def _convolution(
 
     def make(root: Any) -> LibraryCall | Refusal:
         image, weight, _ = root_accesses(root)
-        padding = _padding(root.operands[0]) if image.padded else [0, 0]
+        amounts = _padding(root.operands[0]) if image.padded else ([0, 0], [0, 0])
         made = min(image.argument, weight.argument) < 0 or weight.padded
-        if made or padding is None:
-            return Refusal("library-operand", "the padding is not of zeros, symmetric")
+        if made or amounts is None:
+            return Refusal("library-operand", "the padding is not of zeros in space")
+        # Both sides get the lesser one of the library; the rest is padded before.
+        padding = [min(pair) for pair in zip(*amounts, strict=True)]
+        rest = [
+            [amount - least for amount, least in zip(side, padding, strict=True)]
+            for side in amounts
+        ]
+        border = {"front": rest[0], "behind": rest[1]} if rest[0] != rest[1] else {}
         return LibraryCall(
             "convolution",
             (image.argument, weight.argument),
@@ -138,6 +145,7 @@ def _convolution(
                 "padding": padding,
                 "dilation": _pair(root, "dilations"),
                 "groups": weight.shape[0] if grouped else 1,
+                **border,
             },
             reshapes,
             adopts=True,
@@ -152,8 +160,11 @@ def _pair(root: Any, name: str) -> list[int]:
     return [int(v) for v in ir.DenseIntElementsAttr(root.attributes[name])]
 
 
-def _padding(value: Any) -> list[int] | None:
-    """Spatial padding that a tensor.pad does; None when a library cannot do it."""
+def _padding(value: Any) -> tuple[list[int], list[int]] | None:
+    """Spatial padding in front and behind that a tensor.pad does.
+
+    None when a library cannot do it: other values than zeros, or other dimensions.
+    """
     pad = value.owner.operation
     source = defining_op(pad.operands[0])
     if source is not None and source.operation.name == "tensor.pad":
@@ -163,9 +174,9 @@ def _padding(value: Any) -> list[int] | None:
     yielded = list(pad.regions[0].blocks[0].operations)[-1].operands[0]
     constant = yielded.owner.operation
     zero = constant.name == "arith.constant" and constant.attributes["value"].value == 0
-    if low != high or any(low[:-2]) or not zero:
+    if any(low[:-2]) or any(high[:-2]) or min(*low, *high) < 0 or not zero:
         return None
-    return [int(v) for v in low[-2:]]
+    return [int(v) for v in low[-2:]], [int(v) for v in high[-2:]]
 
 
 _TABLE: dict[str, Callable[[Any], LibraryCall | Refusal]] = {

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import ir
-from magweld.passes.analysis.best_fit import BestFit
 from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.analysis.operator_model import element_bytes
+from magweld.passes.analysis.packing import Buffer, pack
 from magweld.passes.base import Pass
 from magweld.passes.ir_utils import functions_of, located_error
+from magweld.passes.memory.tile_list import TILES, Tile, tiles_of
 
 KERNEL = "tile_graph.kernel"
+EXTERNAL = "magweld.external"
 VIEWS = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})
 # A cache line, and the widest vector: no kernel touches a line of two buffers.
 ARENA_ALIGNMENT = 64
@@ -26,8 +29,13 @@ class PlanMemory(Pass):
     Destinations (`tensor.empty`) get `magweld.place`: "arena" with
     `magweld.offset` in bytes by best fit over lifetimes (Welder's allocator, one
     level up), "output" where the tensor leaves the function, "adopted" where a
-    callee brings its own tensor: library calls without an out variant. The function
-    gets `magweld.arena_bytes`.
+    callee brings its own tensor: library calls without an out variant. A call that
+    runs tile by tile gets `magweld.scratch`, the offset of what its tiles share.
+
+    The function gets `magweld.arena_bytes` and `magweld.transient_bytes`: the most
+    that calls bring themselves at one time, a library's copies of its operands among
+    it. Both together bound what a call of the function takes beside arguments and
+    results.
     """
 
     name: ClassVar[str] = "plan-memory"
@@ -38,22 +46,25 @@ class PlanMemory(Pass):
         Raises:
             PassError: Two calls write one destination.
         """
-        adopting = _named(module, "magweld.adopts")
-        externals = _named(module, "magweld.external")
-        for function in functions_of(module):
-            if not function.is_external and KERNEL not in function.attributes:
-                _Planner(function, adopting, externals).run()
+        functions = {f.name.value: f for f in functions_of(module)}
+        hosts = [
+            function
+            for function in functions.values()
+            if not function.is_external and KERNEL not in function.attributes
+        ]
+        # What a tile takes is known before what runs its tiles is planned.
+        for function in sorted(hosts, key=lambda f: _calls_tiles(f, functions)):
+            _Planner(function, functions).run()
 
 
 class _Planner:
     """Plans the memory of one function."""
 
-    def __init__(self, function: Any, adopting: set[str], externals: set[str]) -> None:
+    def __init__(self, function: Any, functions: Mapping[str, Any]) -> None:
         block = function.regions[0].blocks[0]
         self._function = function
+        self._functions = functions
         self._operations = [op.operation for op in block.operations]
-        self._adopting = adopting
-        self._externals = externals
         self._owner = self._owners()
         self._last_use: dict[Any, int] = {}
         for position, op in enumerate(self._operations):
@@ -62,29 +73,78 @@ class _Planner:
         self._returned = {
             self._owner.get(value, value) for value in self._operations[-1].operands
         }
+        # What lies in the arena, and where to write its offset.
+        self._buffers: list[Buffer] = []
+        self._places: list[tuple[Any, str]] = []
+        self._adopted: dict[Any, int] = {}
 
     def run(self) -> None:
-        memory = BestFit(ARENA_ALIGNMENT)
-        offsets: dict[Any, int] = {}
         placed: set[Any] = set()
+        transient = 0
         for position, op in enumerate(self._operations):
             for destination in self._destinations(op):
                 if destination in placed:
                     raise located_error(op, "expected a destination of its own")
                 placed.add(destination)
-                place = self._place(op, destination)
-                if place == "arena":
-                    offsets[destination] = memory.allocate(_bytes(destination))
-                _annotate(destination, place, offsets.get(destination))
-            for value in [v for v in offsets if self._last_use[v] <= position]:
-                memory.release(offsets.pop(value))
+                self._take(op, destination, position)
+            if op.name == "func.call":
+                callee = self._functions[_callee(op)]
+                self._place_scratch(op, callee, position)
+                self._adopted.update(_brought(op, callee))
+                taken = sum(self._adopted.values()) + self._taken_by(op, callee)
+                transient = max(transient, taken)
+            for value in [v for v in self._adopted if self._last(v) <= position]:
+                del self._adopted[value]
         for op in self._operations:
             if op.name == "tensor.empty" and op.results[0] not in placed:
                 # Nobody writes it: it has no elements.
-                _annotate(op.results[0], "output", None)
-        i64 = ir.IntegerType.get_signless(64)
-        arena = ir.IntegerAttr.get(i64, memory.high_water)
-        self._function.attributes["magweld.arena_bytes"] = arena
+                _annotate(op.results[0], "output")
+        packing = pack(self._buffers, ARENA_ALIGNMENT)
+        for (op, name), offset in zip(self._places, packing.offsets, strict=True):
+            op.attributes[name] = _integer(offset)
+        attributes = self._function.attributes
+        attributes["magweld.arena_bytes"] = _integer(packing.size)
+        attributes["magweld.transient_bytes"] = _integer(transient)
+
+    def _take(self, op: Any, destination: Any, position: int) -> None:
+        place = self._place(op, destination)
+        _annotate(destination, place)
+        if place == "arena":
+            last = max(position, self._last(destination))
+            self._buffers.append(Buffer(_bytes(destination), position, last))
+            maker = destination.owner.operation
+            self._places.append((maker, "magweld.offset"))
+        elif place == "adopted" and destination not in self._returned:
+            self._adopted[destination] = _bytes(destination)
+
+    def _last(self, value: Any) -> int:
+        """Position of the last operation that reads the bytes of a value."""
+        return self._last_use.get(value, -1)
+
+    def _place_scratch(self, call: Any, callee: Any, position: int) -> None:
+        """Reserve what the tiles of a call share, for as long as it runs."""
+        if TILES not in callee.attributes:
+            return
+        needed = max(
+            tile_scratch(self._functions[tile.function], tile, call)
+            for tile in tiles_of(callee)
+        )
+        self._buffers.append(Buffer(needed, position, position))
+        self._places.append((call, "magweld.scratch"))
+
+    def _taken_by(self, call: Any, callee: Any) -> int:
+        """Bytes that a callee takes while it runs, beside what it returns."""
+        if TILES in callee.attributes:
+            functions = {tile.function for tile in tiles_of(callee)}
+            return max(_tile_bytes(self._functions[name]) for name in functions)
+        if "magweld.library" not in callee.attributes:
+            return 0
+        library = ir.DictAttr(callee.attributes["magweld.library"])
+        if ir.StringAttr(library["op"]).value != "convolution":
+            return 0
+        # Operands and result in a layout of the library's, and the padded image.
+        copies = sum(map(_bytes, call.operands))
+        return copies + (_bytes(call.operands[0]) if "front" in library else 0)
 
     def _owners(self) -> dict[Any, Any]:
         """Map results of calls and reshapes to the value whose bytes they are."""
@@ -98,7 +158,9 @@ class _Planner:
 
     def _destinations(self, op: Any) -> list[Any]:
         """The `tensor.empty` operands of a call, which its results overwrite."""
-        if op.name != "func.call" or _callee(op) in self._externals:
+        if op.name != "func.call":
+            return []
+        if EXTERNAL in self._functions[_callee(op)].attributes:
             return []
         tail = list(op.operands)[len(op.operands) - len(op.results) :]
         made = [value for value in tail if defining_op(value) is not None]
@@ -106,14 +168,49 @@ class _Planner:
         return found if len(found) == len(op.results) else []
 
     def _place(self, call: Any, destination: Any) -> str:
-        if _callee(call) in self._adopting:
+        if "magweld.adopts" in self._functions[_callee(call)].attributes:
             return "adopted"
         return "output" if destination in self._returned else "arena"
 
 
-def _named(module: Any, attribute: str) -> set[str]:
-    """Names of the functions that have an attribute."""
-    return {f.name.value for f in functions_of(module) if attribute in f.attributes}
+def tile_scratch(function: Any, tile: Tile, call: Any) -> int:
+    """Bytes that a tile needs in the arena: its own, and copies of what it reads."""
+    arena = aligned(int(function.attributes["magweld.arena_bytes"].value))
+    read = zip(function.arguments, tile.operands, strict=True)
+    parts = [v for v, operand in read if v.type != call.operands[operand].type]
+    return arena + sum(aligned(_bytes(part)) for part in parts)
+
+
+def aligned(size: int) -> int:
+    """Return the bytes that a buffer of a size takes in an arena."""
+    return -(-size // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
+
+
+def _calls_tiles(function: Any, functions: Mapping[str, Any]) -> bool:
+    calls = (op for op in function.regions[0].blocks[0].operations)
+    return any(
+        op.operation.name == "func.call"
+        and TILES in functions[_callee(op.operation)].attributes
+        for op in calls
+    )
+
+
+def _brought(call: Any, callee: Any) -> dict[Any, int]:
+    """What an operator that runs through torch returns, with its bytes."""
+    if EXTERNAL not in callee.attributes:
+        return {}
+    return {value: _bytes(value) for value in call.results}
+
+
+def _tile_bytes(function: Any) -> int:
+    """Bytes that a tile takes beside the arena: what it brings, and its result."""
+    *_, terminator = function.regions[0].blocks[0].operations
+    transient = int(function.attributes["magweld.transient_bytes"].value)
+    return transient + sum(map(_bytes, terminator.operation.operands))
+
+
+def _integer(value: int) -> Any:
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
 
 
 def _callee(call: Any) -> str:
@@ -125,9 +222,6 @@ def _bytes(value: Any) -> int:
     return math.prod(map(int, type_.shape)) * element_bytes(type_)
 
 
-def _annotate(destination: Any, place: str, offset: int | None) -> None:
-    i64 = ir.IntegerType.get_signless(64)
+def _annotate(destination: Any, place: str) -> None:
     attributes = destination.owner.operation.attributes
     attributes["magweld.place"] = ir.StringAttr.get(place)
-    if offset is not None:
-        attributes["magweld.offset"] = ir.IntegerAttr.get(i64, offset)

@@ -9,8 +9,8 @@ from magweld.bindings import affine, ir, scf, tensor
 from magweld.dialects.tile_graph import TileAttr, captured_values, root_operation
 from magweld.passes.analysis.cloning import (
     ValueMap,
+    clone_helper,
     clone_mapped,
-    defining_op,
     nested_operations,
 )
 from magweld.passes.analysis.graph_body import GraphBody, read_body, source_value
@@ -123,7 +123,7 @@ class _TileEmitter:
         for value in self._body.inputs[number]:
             values[value] = self._tensor(value)
         for value in captured_values(operator):
-            _clone_helper(value, values)
+            clone_helper(value, values)
         *operations, terminator = operator.regions[0].blocks[0].operations
         for op in operations:
             clone_mapped(op, values)
@@ -153,7 +153,7 @@ class _TileEmitter:
                 tile = self._read(value, source, access, box, helpers)
             operands.append(tile)
         for value in captured_values(root):
-            _clone_helper(value, helpers)
+            clone_helper(value, helpers)
         clone = clone_mapped(root, helpers)
         for position, value in enumerate(operands):
             clone.operands[position] = value
@@ -176,7 +176,7 @@ class _TileEmitter:
         name = value.owner.operation.name
         if name == "linalg.fill":
             scalar, init = value.owner.operation.operands
-            _clone_helper(scalar, helpers)
+            clone_helper(scalar, helpers)
             # A fill writes all of what it is given.
             tile = self._empty(init, region, destination)
             fill = value.owner.operation.clone()
@@ -186,7 +186,7 @@ class _TileEmitter:
             return fill.results[0]
         if name == "tensor.empty":
             return self._empty(value, region, destination)
-        _clone_helper(value, helpers)
+        clone_helper(value, helpers)
         if not isinstance(value.type, ir.RankedTensorType):
             return helpers[value]
         return self._slicer.slice(helpers[value], region)
@@ -216,7 +216,7 @@ class _TileEmitter:
         """The window of a tensor with a border around it."""
         pad = static_pad(value)
         assert pad is not None, "padded operands are such pads"
-        _clone_helper(pad.fill, helpers)
+        clone_helper(pad.fill, helpers)
         source = source_value(operand)
         if source in self._tiles:
             tile, origin = self._tiles[source]
@@ -250,13 +250,3 @@ def _nested_deeply(op: Any) -> Iterator[Any]:
     for nested in nested_operations(op):
         yield nested
         yield from _nested_deeply(nested)
-
-
-def _clone_helper(value: Any, helpers: ValueMap) -> None:
-    """Make a value without data again, with what it is made of."""
-    producer = defining_op(value)
-    if value in helpers or producer is None:
-        return
-    for operand in [*producer.operation.operands, *captured_values(producer)]:
-        _clone_helper(operand, helpers)
-    clone_mapped(producer, helpers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ from torch import Tensor, fx
 from magweld import env
 from magweld.artifact import Program
 from magweld.checking import run_checked
-from magweld.compiler_options import CompileOptions
+from magweld.compiler_options import CompileOptions, parse_bytes
 from magweld.control_text import control_module
 from magweld.diagnostics import MagweldError, UnsupportedError
 from magweld.frontend.importer.importer import ImportedGraph, import_graph
@@ -191,7 +191,8 @@ def compile_graph(
             compile_graph, target=target, options=options, tune=tune
         )
         return ControlledGraph(graph, example_inputs, compile_piece)
-    imported = import_graph(graph, example_inputs, look_ups=True)
+    tileable = options.memory_budget > 0
+    imported = import_graph(graph, example_inputs, look_ups=True, tileable=tileable)
     imported, program = compile_imported(imported, options, tune)
     loaded = LoadedProgram(program, imported.run_external)
     reference = graph if env.CHECK.get() else None
@@ -211,6 +212,8 @@ def compile_imported(
         WorkerError: The compiler refused the graph or did not come back.
     """
     wanted = tune_options(env.TUNE.get() if tune is None else tune)
+    if options.memory_budget:
+        wanted = None  # plans that were measured know no budget
     while True:
         program = _compile_text(imported.text, options.text(), wanted)
         if not program.unlowered:
@@ -237,20 +240,36 @@ def _compile_text(text: str, settings: str, tune: TuneOptions | None) -> Program
 
 
 def dynamo_backend(
-    graph: fx.GraphModule, example_inputs: Sequence[Any]
+    graph: fx.GraphModule,
+    example_inputs: Sequence[Any],
+    *,
+    options: Mapping[str, Any] | None = None,
 ) -> Callable[..., Any]:
     """Compile a graph of TorchDynamo's, as `torch.compile(backend="magweld")` does.
 
     A graph that needs gradients, has symbolic sizes or is refused runs through torch
     as it is; a warning says why.
+
+    Args:
+        graph: The graph.
+        example_inputs: Its inputs, without data.
+        options: What `torch.compile(options=...)` got: fields of `CompileOptions`,
+            `memory_budget` as `parse_bytes` takes it.
+
+    Raises:
+        ValueError: A size that is none.
+        TypeError: There is no such option.
     """
+    chosen = dict(options or {})
+    budget = parse_bytes(chosen.pop("memory_budget", None))
+    compile_options = CompileOptions(**chosen, memory_budget=budget)
     tensors = [x for x in example_inputs if isinstance(x, Tensor)]
     if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
         return _through_torch(graph, "it needs gradients")
     if len(tensors) != len(example_inputs):
         return _through_torch(graph, "it has symbolic sizes")
     try:
-        compiled = compile_graph(graph, tensors)
+        compiled = compile_graph(graph, tensors, options=compile_options)
     except (MagweldError, env.EnvironmentVariableError) as error:
         return _through_torch(graph, str(error))
     if isinstance(compiled, PiecewiseGraph) or not compiled.imported.epilogue.writes:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 
 class Place(StrEnum):
@@ -91,11 +91,48 @@ class ExternalStep:
     writes: tuple[int, ...]
 
 
-Step = KernelStep | LibraryStep | ExternalStep
+@dataclass(frozen=True)
+class TileRun:
+    """One tile of a `TiledStep`.
+
+    Attributes:
+        part: Number of the program that makes it, in `Program.parts`.
+        operands: For each argument of the part, which of the step's reads it is part
+            of.
+        starts: Where that part of it begins; its extents are the argument's.
+        position: Where the result goes.
+    """
+
+    part: int
+    operands: tuple[int, ...]
+    starts: tuple[tuple[int, ...], ...]
+    position: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class TiledStep:
+    """Make one tensor tile by tile, each by a program of its own.
+
+    Attributes:
+        reads: Value ids that tiles read parts of.
+        writes: The one value id that they write.
+        tiles: In order; together they write all of it.
+        scratch: Offset in the arena of what a tile needs: the arena of its program,
+            then a copy of each argument that is not all of what it is part of.
+    """
+
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    tiles: tuple[TileRun, ...]
+    scratch: int
+
+
+Step = KernelStep | LibraryStep | ExternalStep | TiledStep
 _STEP_KINDS: dict[str, type[Step]] = {
     "kernel": KernelStep,
     "library": LibraryStep,
     "external": ExternalStep,
+    "tiled": TiledStep,
 }
 _KIND_OF_STEP = {cls: kind for kind, cls in _STEP_KINDS.items()}
 
@@ -111,6 +148,8 @@ class Program:
         arena_bytes: Size of the arena.
         objects: Host object files, all symbols of the kernel steps defined.
         constants: Raw bytes of `Place.CONSTANT` values.
+        parts: Programs that make tiles; they have neither parts, objects nor constants
+            but those of this program.
         report: What was decided and predicted, for `explain()`: groups, tile graphs.
         unlowered: Graph nodes that turned out to have no lowering. Such a program has
             no steps: it is the answer that the graph must be compiled again with
@@ -123,30 +162,23 @@ class Program:
     arena_bytes: int
     objects: tuple[bytes, ...] = ()
     constants: tuple[bytes, ...] = ()
+    parts: tuple[Program, ...] = ()
     report: dict[str, Any] = field(default_factory=dict)
     unlowered: tuple[str, ...] = ()
 
     def step_kinds(self) -> tuple[str, ...]:
-        """Return how each step runs: "generated" code, a "library", or "external"."""
-        words = {KernelStep: "generated", LibraryStep: "library"}
+        """Return how each step runs: "generated", "library", "tiled" or "external"."""
+        words = {
+            KernelStep: "generated",
+            LibraryStep: "library",
+            TiledStep: "tiled",
+        }
         return tuple(words.get(type(step), "external") for step in self.steps)
 
     def header(self) -> str:
         """Return everything but the binary parts as JSON."""
-        return json.dumps(
-            {
-                "version": FORMAT_VERSION,
-                "values": [asdict(v) for v in self.values],
-                "steps": [
-                    {"kind": _KIND_OF_STEP[type(s)], **asdict(s)} for s in self.steps
-                ],
-                "results": list(self.results),
-                "arena_bytes": self.arena_bytes,
-                "report": self.report,
-                "unlowered": list(self.unlowered),
-            },
-            sort_keys=True,
-        )
+        header = {"version": FORMAT_VERSION, **_header(self)}
+        return json.dumps(header, sort_keys=True)
 
     @staticmethod
     def from_header(
@@ -162,16 +194,37 @@ class Program:
             raise ValueError(
                 f"program format {data.get('version')!r}, expected {FORMAT_VERSION}"
             )
-        return Program(
-            values=tuple(_value(v) for v in data["values"]),
-            steps=tuple(_step(s) for s in data["steps"]),
-            results=tuple(data["results"]),
-            arena_bytes=data["arena_bytes"],
-            objects=objects,
-            constants=constants,
-            report=data["report"],
-            unlowered=tuple(data["unlowered"]),
-        )
+        return _program(data, objects, constants)
+
+
+def _header(program: Program) -> dict[str, Any]:
+    return {
+        "values": [asdict(v) for v in program.values],
+        "steps": [{"kind": _KIND_OF_STEP[type(s)], **asdict(s)} for s in program.steps],
+        "results": list(program.results),
+        "arena_bytes": program.arena_bytes,
+        "parts": [_header(part) for part in program.parts],
+        "report": program.report,
+        "unlowered": list(program.unlowered),
+    }
+
+
+def _program(
+    data: dict[str, Any],
+    objects: tuple[bytes, ...] = (),
+    constants: tuple[bytes, ...] = (),
+) -> Program:
+    return Program(
+        values=tuple(_value(v) for v in data["values"]),
+        steps=tuple(_step(s) for s in data["steps"]),
+        results=tuple(data["results"]),
+        arena_bytes=data["arena_bytes"],
+        objects=objects,
+        constants=constants,
+        parts=tuple(_program(part) for part in data["parts"]),
+        report=data["report"],
+        unlowered=tuple(data["unlowered"]),
+    )
 
 
 def _value(data: dict[str, Any]) -> Value:
@@ -183,4 +236,15 @@ def _step(data: dict[str, Any]) -> Step:
     data = dict(data)
     cls = _STEP_KINDS[data.pop("kind")]
     reads, writes = tuple(data.pop("reads")), tuple(data.pop("writes"))
+    if cls is TiledStep:
+        data["tiles"] = tuple(_tile(tile) for tile in data["tiles"])
     return cls(reads=reads, writes=writes, **data)
+
+
+def _tile(data: dict[str, Any]) -> TileRun:
+    return TileRun(
+        part=data["part"],
+        operands=tuple(data["operands"]),
+        starts=tuple(tuple(start) for start in data["starts"]),
+        position=tuple(data["position"]),
+    )

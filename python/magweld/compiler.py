@@ -7,7 +7,9 @@ native code costs that process and not the user's.
 from __future__ import annotations
 
 import tempfile
-from dataclasses import asdict
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,8 @@ from magweld.artifact import (
     LibraryStep,
     Program,
     Step,
+    TiledStep,
+    TileRun,
 )
 from magweld.bindings import ir
 from magweld.codegen.host import HostTarget
@@ -35,9 +39,12 @@ from magweld.passes.cpu.register_tile import VectorUnit
 from magweld.passes.execution import RunOptions, run_pipeline
 from magweld.passes.graph.lower_torch_to_linalg import UnloweredError
 from magweld.passes.ir_utils import functions_of
+from magweld.passes.memory.fit_memory import MemoryBudgetError
+from magweld.passes.memory.search import BudgetSearch
 from magweld.passes.phases import Phase
 from magweld.passes.pipelines import graph_pipeline
 from magweld.runtime.container import decode_request, encode_program
+from magweld.targets import device
 
 # Bytes that a kernel must move before waking other threads pays: a parallel region
 # costs some microseconds, in which one core moves tens of kilobytes.
@@ -79,9 +86,10 @@ def compile_text(text: str, options: CompileOptions) -> Program:
         MagweldError: The module cannot be compiled.
     """
     with make_context(), ir.Location.unknown():
-        module = ir.Module.parse(text)
         try:
-            return compile_tiled(module, options)
+            if options.memory_budget:
+                return _compile_within(text, options)
+            return compile_tiled(ir.Module.parse(text), options)
         except UnloweredError as error:
             return _unlowered_program(error)
 
@@ -103,14 +111,39 @@ def compile_tiled(
     lower_to_tiles(module, options, Phase.SCHEDULED, after)
     graphs = _summaries(module)
     lower_to_tiles(module, options, after=Phase.SCHEDULED)
-    host = read_host_function(module)
-    objects = _compile_kernels(module, host)
-    return _program(host, objects, graphs)
+    hosts = _read_hosts(module)
+    return _program(hosts, _compile_kernels(module, hosts), graphs)
 
 
 def _summaries(module: Any) -> list[dict[str, Any]]:
     graphs = filter(is_tile_graph, functions_of(module.operation))
     return [asdict(summarize(graph)) for graph in graphs]
+
+
+def _compile_within(text: str, options: CompileOptions) -> Program:
+    """Compile a module within its memory budget.
+
+    What code takes is known when it is planned, so that a plan which turns out to take
+    too much is made again for less.
+    """
+    budget = options.memory_budget
+    search = BudgetSearch(budget)
+    for planned in search:
+        module = ir.Module.parse(text)
+        try:
+            lower_to_tiles(module, replace(options, memory_budget=planned))
+        except MemoryBudgetError as error:
+            search.refused(error)
+            continue
+        hosts = _read_hosts(module)
+        taken = hosts["main"].arena_bytes + hosts["main"].transient_bytes
+        if taken <= budget:
+            code = _compile_kernels(module, hosts)
+            taken += code.scratch
+            if taken <= budget:
+                return _program(hosts, code, [])
+        search.takes(taken)
+    raise search.error()
 
 
 def lower_to_tiles(
@@ -131,7 +164,12 @@ def lower_to_tiles(
         UnloweredError: Operations have no lowering.
     """
     pipeline = graph_pipeline(
-        options.device, options.library, until, fusion=options.fusion, after=after
+        options.device,
+        options.library,
+        until,
+        fusion=options.fusion,
+        after=after,
+        memory_budget=options.memory_budget,
     )
     part = "graph" if after is None else f"graph-after-{after}"
     run_pipeline(pipeline, module, dump_options(part))
@@ -157,10 +195,32 @@ def _unlowered_program(error: UnloweredError) -> Program:
     return Program((), (), (), arena_bytes=0, unlowered=tuple(error.nodes))
 
 
-def _compile_kernels(module: Any, host: HostFunction) -> tuple[bytes, ...]:
-    calls = [call for call in host.calls if call.kind == "kernel"]
+def _read_hosts(module: Any) -> dict[str, HostFunction]:
+    """Read the host function of a module, and the functions that make its tiles."""
+    constants: list[bytes] = []
+    main = read_host_function(module, "main", constants)
+    names = [tile.function for call in main.calls for tile in call.tiles]
+    parts = {n: read_host_function(module, n, constants) for n in dict.fromkeys(names)}
+    return {"main": main, **parts}
+
+
+@dataclass(frozen=True)
+class _Code:
+    """Object code, and the most bytes that a kernel of it allocates."""
+
+    objects: tuple[bytes, ...] = ()
+    scratch: int = 0
+
+
+def _compile_kernels(module: Any, hosts: Mapping[str, HostFunction]) -> _Code:
+    calls = [
+        (name, host, call)
+        for name, host in hosts.items()
+        for call in host.calls
+        if call.kind == "kernel"
+    ]
     if not calls:
-        return ()
+        return _Code()
     for op in list(module.body.operations):
         if "tile_graph.kernel" not in op.attributes:
             op.erase()
@@ -168,51 +228,102 @@ def _compile_kernels(module: Any, host: HostFunction) -> tuple[bytes, ...]:
     unit = VectorUnit(target.vector_bits, target.vector_registers)
     run_pipeline(cpu_pipeline(unit), module, dump_options("cpu"))
     signatures = {s.symbol: s for s in kernel_signatures(module)}
-    launches = [
-        _launch(host, call, signatures[call.callee], number)
-        for number, call in enumerate(calls)
-    ]
-    return (compile_kernels(module, launches, target),)
+    numbers: Counter[str] = Counter()
+    launches = []
+    for name, host, call in calls:
+        symbol = _launch_symbol(name, numbers[name])
+        launches.append(_launch(host, call, signatures[call.callee], symbol))
+        numbers[name] += 1
+    scratch = max(_scratch_bytes(launch) for launch in launches)
+    return _Code((compile_kernels(module, launches, target),), scratch)
+
+
+def _scratch_bytes(launch: Launch) -> int:
+    """Bytes that a kernel allocates, in as many threads as run it at most."""
+    threads = min(device("cpu").units, launch.kernel.tiles) if launch.parallel else 1
+    return launch.kernel.scratch * threads
 
 
 def _launch(
-    host: HostFunction, call: HostCall, kernel: KernelSignature, number: int
+    host: HostFunction, call: HostCall, kernel: KernelSignature, symbol: str
 ) -> Launch:
     entries = (*call.operands, *call.results)
     moved = sum(host.bytes_of(value) for value in entries)
     parallel = moved >= PARALLEL_BYTES
-    return Launch(_launch_symbol(number), kernel, entries, parallel)
+    return Launch(symbol, kernel, entries, parallel)
 
 
-def _launch_symbol(number: int) -> str:
-    return f"launch_{number}"
+def _launch_symbol(function: str, number: int) -> str:
+    prefix = "" if function == "main" else f"{function}_"
+    return f"{prefix}launch_{number}"
 
 
 def _program(
-    host: HostFunction, objects: tuple[bytes, ...], graphs: list[dict[str, Any]]
+    hosts: Mapping[str, HostFunction], code: _Code, graphs: list[dict[str, Any]]
 ) -> Program:
+    main, *parts = hosts
+    host = hosts[main]
+    reports = [c.report for h in hosts.values() for c in h.calls if c.kind == "kernel"]
+    tiled = [
+        {**call.report, "tiles": len(call.tiles)}
+        for call in host.calls
+        if call.kind == "tiled"
+    ]
+    memory = {
+        "arena_bytes": host.arena_bytes,
+        "transient_bytes": host.transient_bytes,
+        "scratch_bytes": code.scratch,
+        "tiled": tiled,
+    }
+    report = {"groups": reports, "graphs": graphs, "memory": memory}
+    return replace(
+        _part(main, host, parts),
+        objects=code.objects,
+        constants=tuple(host.constants),
+        parts=tuple(_part(name, hosts[name], parts) for name in parts),
+        report=report,
+    )
+
+
+def _part(name: str, host: HostFunction, parts: Sequence[str]) -> Program:
+    """The values and steps of one host function."""
     steps: list[Step] = []
     kernels = 0
     for call in host.calls:
         if call.kind == "kernel":
-            symbol = _launch_symbol(kernels)
+            symbol = _launch_symbol(name, kernels)
             steps.append(KernelStep(symbol, call.operands, call.results))
             kernels += 1
-        elif call.kind == "library":
-            attributes = dict(call.attributes)
-            op = attributes.pop("op")
-            steps.append(LibraryStep(op, call.operands, call.results, attributes))
         else:
-            steps.append(ExternalStep(call.node, call.operands, call.results))
+            steps.append(_STEPS[call.kind](call, parts))
     return Program(
         values=tuple(host.values),
         steps=tuple(steps),
         results=host.results,
         arena_bytes=host.arena_bytes,
-        objects=objects,
-        constants=tuple(host.constants),
-        report={
-            "groups": [call.report for call in host.calls if call.report],
-            "graphs": graphs,
-        },
     )
+
+
+def _library_step(call: HostCall, parts: Sequence[str]) -> Step:
+    attributes = dict(call.attributes)
+    op = attributes.pop("op")
+    return LibraryStep(op, call.operands, call.results, attributes)
+
+
+def _external_step(call: HostCall, parts: Sequence[str]) -> Step:
+    return ExternalStep(call.node, call.operands, call.results)
+
+
+def _tiled_step(call: HostCall, parts: Sequence[str]) -> Step:
+    runs = tuple(
+        TileRun(parts.index(tile.function), tile.operands, tile.starts, tile.position)
+        for tile in call.tiles
+    )
+    return TiledStep(call.operands, call.results, runs, call.scratch)
+
+
+_STEPS: dict[str, Callable[[HostCall, Sequence[str]], Step]] = {
+    "library": _library_step,
+    "external": _external_step,
+    "tiled": _tiled_step,
+}

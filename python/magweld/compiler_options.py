@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass
 from typing import Literal
+
+_SIZE = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[kKMGT]?i?)B?")
+_PREFIXES = ("", "k", "m", "g", "t")
 
 
 @dataclass(frozen=True)
@@ -16,11 +20,14 @@ class CompileOptions:
         library: Whether library calls may compute operators.
         fusion: Which operators may share a kernel: all that pay, those that melt into
             their reader element by element, or none.
+        memory_budget: Bytes that a call may take beside its arguments and results;
+            0 is no limit.
     """
 
     device: str = "cpu"
     library: Literal["auto", "never", "always"] = "auto"
     fusion: Literal["all", "registers", "none"] = "all"
+    memory_budget: int = 0
 
     def text(self) -> str:
         """Return the options as canonical text."""
@@ -30,3 +37,22 @@ class CompileOptions:
     def parse(text: str) -> CompileOptions:
         """Read what `text` wrote."""
         return CompileOptions(**json.loads(text))
+
+
+def parse_bytes(size: int | str | None) -> int:
+    """Return a number of bytes: 0 for None, and "1.5GiB" or "500 MB" as written.
+
+    Raises:
+        ValueError: Not a positive number with a unit.
+    """
+    if size is None:
+        return 0
+    match = _SIZE.fullmatch(str(size).strip())
+    found = 0
+    if match is not None:
+        prefix, binary = match["unit"].lower().removesuffix("i"), "i" in match["unit"]
+        base = 1024 if binary else 1000
+        found = int(float(match["number"]) * base ** _PREFIXES.index(prefix))
+    if found <= 0:
+        raise ValueError(f"expected a size such as 2GiB or 500MB, got {size!r}")
+    return found

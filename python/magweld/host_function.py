@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy
@@ -12,12 +12,14 @@ from magweld.artifact import Place, Value
 from magweld.bindings import ir
 from magweld.diagnostics import MagweldError
 from magweld.passes.analysis.operator_model import element_bytes
+from magweld.passes.memory.tile_list import TILES, Tile, tiles_of
 
 _VIEWS = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})
 _REPORTED = (
     "tile",
     "level",
     "footprint",
+    "recompute",
     "traffic_before",
     "traffic_after",
     "predicted_seconds",
@@ -29,12 +31,14 @@ class HostCall:
     """One call of the host function.
 
     Attributes:
-        kind: "kernel", "library" or "external".
+        kind: "kernel", "library", "external" or "tiled".
         callee: Symbol that is called.
         operands: Value ids read.
         results: Value ids written.
         attributes: Of a library call, `op` among them.
         node: Graph node of an external.
+        tiles: What a tiled call runs.
+        scratch: Offset in the arena of what its tiles need.
         report: What was decided and predicted, for people.
     """
 
@@ -44,6 +48,8 @@ class HostCall:
     results: tuple[int, ...]
     attributes: dict[str, Any] = field(default_factory=dict)
     node: str = ""
+    tiles: tuple[Tile, ...] = ()
+    scratch: int = 0
     report: dict[str, Any] = field(default_factory=dict)
 
 
@@ -57,26 +63,35 @@ class HostFunction:
     constants: list[bytes] = field(default_factory=list)
     results: tuple[int, ...] = ()
     arena_bytes: int = 0
+    transient_bytes: int = 0
 
     def bytes_of(self, value: int) -> int:
         """Return the bytes of a value."""
         return math.prod(self.values[value].shape) * self.element_sizes[value]
 
 
-def read_host_function(module: Any, name: str = "main") -> HostFunction:
+def read_host_function(
+    module: Any, name: str = "main", constants: list[bytes] | None = None
+) -> HostFunction:
     """Read the host function of a module after plan-memory.
+
+    Args:
+        module: The module.
+        name: The function: that of a call, or one that makes a tile of it.
+        constants: Where constants are added; a list of its own by default.
 
     Raises:
         MagweldError: It holds something that the runtime cannot carry out.
     """
     functions = {op.name.value: op for op in module.body.operations}
-    return _Reader(functions).read(functions[name])
+    host = HostFunction(constants=[] if constants is None else constants)
+    return _Reader(functions, host).read(functions[name])
 
 
 class _Reader:
-    def __init__(self, functions: dict[str, Any]) -> None:
+    def __init__(self, functions: dict[str, Any], host: HostFunction) -> None:
         self._functions = functions
-        self._host = HostFunction()
+        self._host = host
         self._ids: dict[Any, int] = {}
 
     def read(self, main: Any) -> HostFunction:
@@ -87,6 +102,8 @@ class _Reader:
             self._operation(op.operation)
         arena = main.attributes["magweld.arena_bytes"]
         self._host.arena_bytes = ir.IntegerAttr(arena).value
+        transient = main.attributes["magweld.transient_bytes"]
+        self._host.transient_bytes = ir.IntegerAttr(transient).value
         return self._host
 
     def _operation(self, op: Any) -> None:
@@ -144,6 +161,10 @@ class _Reader:
         else:
             report = _report(op, callee, function)
             call = HostCall("kernel", callee, operands, results, report=report)
+        if TILES in function.attributes:
+            scratch = ir.IntegerAttr(op.attributes["magweld.scratch"]).value
+            tiles = tuple(tiles_of(function))
+            call = replace(call, kind="tiled", tiles=tiles, scratch=scratch)
         self._host.calls.append(call)
 
     def _external(self, op: Any, callee: str, function: Any) -> None:

@@ -65,12 +65,12 @@ def check() -> Callable[..., Reference]:
         function: Callable[..., Any],
         *inputs: torch.Tensor,
         atol: float = 1e-6,
-        look_ups: bool = False,
+        **options: bool,
     ) -> Reference:
         graph = recording.record(function, *[tensor.clone() for tensor in inputs])
         mine = [tensor.clone() for tensor in inputs]
         theirs = [tensor.clone() for tensor in inputs]
-        reference = Reference(import_graph(graph, mine, look_ups=look_ups))
+        reference = Reference(import_graph(graph, mine, **options))
         with torch.no_grad():
             torch.manual_seed(0)
             expected = function(*theirs)

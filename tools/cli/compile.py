@@ -7,16 +7,25 @@ import argparse
 from magweld.aot.device import DeviceArtifact
 from magweld.aot.entry import compile
 from magweld.targets import parse_target
-from magweld.tools.cli.program import example_inputs, load_model, require_runs
+from magweld.tools.cli.program import (
+    example_inputs,
+    load_model,
+    memory_budget,
+    require_runs,
+)
 
 
 def run(options: argparse.Namespace) -> None:
     """Compile a model for a target and write the artifact."""
-    parse_target(options.target)  # a wrong one is told before the model is loaded
+    # What is wrong in the options is told before the model is loaded.
+    parse_target(options.target)
+    budget = memory_budget(options.memory_budget)
     inputs = example_inputs(options.inputs)
     model = load_model(options.model)
     require_runs(model, inputs)
-    artifact = compile(model, inputs, options.target, tune=options.tune)
+    artifact = compile(
+        model, inputs, options.target, tune=options.tune, memory_budget=budget
+    )
     artifact.save(options.output)
     report = artifact.report()
     print(f"{options.output}: for {options.target}, kernels: {len(report['groups'])}")

@@ -11,8 +11,14 @@ import torch
 from torch import Tensor, fx
 
 from magweld.api import CompiledGraph, compile_graph
+from magweld.compiler_options import CompileOptions
 from magweld.frontend import Record, Traced, trace
-from magweld.tools.cli.program import example_inputs, load_model, require_runs
+from magweld.tools.cli.program import (
+    example_inputs,
+    load_model,
+    memory_budget,
+    require_runs,
+)
 from magweld.tools.output import write_output
 
 _ROUNDS = 20
@@ -23,7 +29,12 @@ def run(options: argparse.Namespace) -> None:
     model, inputs = load_model(options.model), example_inputs(options.inputs)
     require_runs(model, inputs)
     watched: list[_Watched] = []
-    traced = trace(model, backend=_watching(watched) if options.measure else "magweld")
+    budget = memory_budget(options.memory_budget)
+    if options.measure:
+        compile_options = CompileOptions(memory_budget=budget or 0)
+        traced = trace(model, backend=_watching(watched, compile_options))
+    else:
+        traced = trace(model, memory_budget=budget)
     with torch.no_grad():
         traced(*inputs)
         if options.measure:
@@ -67,9 +78,9 @@ class _Watched:
             self.compiled.measure(self._inputs, _ROUNDS)
 
 
-def _watching(watched: list[_Watched]) -> Callable[..., Any]:
+def _watching(watched: list[_Watched], options: CompileOptions) -> Callable[..., Any]:
     def backend(graph: fx.GraphModule, inputs: Sequence[Tensor]) -> _Watched:
-        watched.append(_Watched(compile_graph(graph, inputs)))
+        watched.append(_Watched(compile_graph(graph, inputs, options=options)))
         return watched[-1]
 
     return backend

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from magweld.compiler_options import parse_bytes
 from magweld.diagnostics import MagweldError
 from magweld.runtime.dtypes import TORCH_DTYPES
 
@@ -61,6 +62,18 @@ def example_inputs(texts: Sequence[str]) -> tuple[Tensor, ...]:
     """
     generator = torch.Generator().manual_seed(0)
     return tuple(random_tensor(*_parse(text), generator) for text in texts)
+
+
+def memory_budget(text: str | None) -> int | None:
+    """Return the bytes of an option such as "2GiB", None if it is not given.
+
+    Raises:
+        CommandLineError: It is no size.
+    """
+    try:
+        return parse_bytes(text) or None
+    except ValueError as error:
+        raise CommandLineError(str(error)) from error
 
 
 def require_runs(model: Callable[..., Any], inputs: Sequence[Tensor]) -> None:

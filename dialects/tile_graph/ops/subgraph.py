@@ -46,6 +46,8 @@ class SubgraphOp(Operation, name="subgraph"):
         level: Level at which reuse tiles are kept.
         tile: Optional `#tile_graph.tile`: the tile of the last operator's parallel
             dimensions; every size divides its extent.
+        ragged: Optional; present where sizes need not divide: the tiles at the far
+            ends are smaller, and tiles of different shapes run different code.
         reduction_step: Optional; how much of a reduction is staged at a time.
         implementation: Optional; "generated" code or a "library" call.
         footprint: Optional; bytes that one tile needs at `level`.
@@ -114,6 +116,8 @@ class SubgraphOp(Operation, name="subgraph"):
             return
         tile, extents = attributes["tile"], parallel_extents(root_operation(operator))
         yield from tile_violations(tile, extents)
+        if "ragged" in attributes:
+            return
         for index, (size, extent) in enumerate(zip(tile.sizes, extents, strict=True)):
             if extent % size:
                 yield (

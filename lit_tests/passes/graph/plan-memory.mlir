@@ -13,7 +13,7 @@ func.func private @external(tensor<64xf32>) -> tensor<64xf32>
 // last one leaves the function.
 //
 // CHECK-LABEL: func.func @reuse(
-// CHECK-SAME:      attributes {magweld.arena_bytes = 512 : i64}
+// CHECK-SAME:      attributes {magweld.arena_bytes = 512 : i64, magweld.transient_bytes = 0 : i64}
 // CHECK:         tensor.empty() {magweld.offset = 0 : i64, magweld.place = "arena"}
 // CHECK:         tensor.empty() {magweld.offset = 256 : i64, magweld.place = "arena"}
 // CHECK:         tensor.empty() {magweld.offset = 0 : i64, magweld.place = "arena"}
@@ -33,7 +33,7 @@ func.func @reuse(%x: tensor<64xf32>) -> tensor<64xf32> {
 // A reshape keeps what it reads alive, and an output read through one is an output.
 //
 // CHECK-LABEL: func.func @views(
-// CHECK-SAME:      attributes {magweld.arena_bytes = 512 : i64}
+// CHECK-SAME:      attributes {magweld.arena_bytes = 512 : i64, magweld.transient_bytes = 0 : i64}
 // CHECK:         tensor.empty() {magweld.offset = 0 : i64, magweld.place = "arena"}
 // CHECK:         tensor.empty() {magweld.offset = 256 : i64, magweld.place = "arena"}
 // CHECK:         tensor.empty() {magweld.place = "output"}
@@ -53,10 +53,11 @@ func.func @views(%x: tensor<64xf32>) -> tensor<8x8xf32> {
   return %result : tensor<8x8xf32>
 }
 
-// What brings its own tensor needs no bytes of the arena, nor does an external.
+// What brings its own tensor needs no bytes of the arena, nor does an external; a
+// convolution copies its operands and its result meanwhile.
 //
 // CHECK-LABEL: func.func @adopted(
-// CHECK-SAME:      attributes {magweld.arena_bytes = 0 : i64}
+// CHECK-SAME:      attributes {magweld.arena_bytes = 0 : i64, magweld.transient_bytes = 768 : i64}
 // CHECK:         tensor.empty() {magweld.place = "adopted"}
 // CHECK:         call @external
 // CHECK:         tensor.empty() {magweld.place = "output"}
@@ -72,7 +73,7 @@ func.func @adopted(%x: tensor<64xf32>) -> tensor<64xf32> {
 // Buffers start on cache lines: four bytes take 64.
 //
 // CHECK-LABEL: func.func @aligned(
-// CHECK-SAME:      attributes {magweld.arena_bytes = 128 : i64}
+// CHECK-SAME:      attributes {magweld.arena_bytes = 128 : i64, magweld.transient_bytes = 0 : i64}
 // CHECK:         tensor.empty() {magweld.offset = 0 : i64, magweld.place = "arena"}
 // CHECK:         tensor.empty() {magweld.offset = 64 : i64, magweld.place = "arena"}
 func.func private @small(tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>
@@ -85,4 +86,40 @@ func.func @aligned(%x: tensor<1xf32>) -> tensor<1xf32> {
   %4 = tensor.empty() : tensor<1xf32>
   %5 = call @small(%3, %4) : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>
   return %5 : tensor<1xf32>
+}
+
+// Tiles share bytes of the arena while they run: a copy of the 16 elements that each
+// reads, beside the arena of its function. The result of a tile is brought.
+//
+// CHECK-LABEL: func.func @tiles(
+// CHECK-SAME:      attributes {magweld.arena_bytes = 384 : i64, magweld.transient_bytes = 64 : i64}
+// CHECK:         tensor.empty() {magweld.offset = 0 : i64, magweld.place = "arena"}
+// CHECK:         call @tiled({{.+}}) {magweld.scratch = 256 : i64}
+// CHECK:       func.func private @tile(
+// CHECK-SAME:      attributes {magweld.arena_bytes = 64 : i64, magweld.transient_bytes = 0 : i64}
+func.func private @tiled(tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    attributes {magweld.tile_runs = [
+      {function = @tile, operands = array<i64: 0>, starts = [array<i64: 0>],
+       position = array<i64: 0>},
+      {function = @tile, operands = array<i64: 0>, starts = [array<i64: 16>],
+       position = array<i64: 16>},
+      {function = @tile, operands = array<i64: 0>, starts = [array<i64: 32>],
+       position = array<i64: 32>},
+      {function = @tile, operands = array<i64: 0>, starts = [array<i64: 48>],
+       position = array<i64: 48>}]}
+func.func private @part(tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+    attributes {tile_graph.kernel}
+func.func @tiles(%x: tensor<64xf32>) -> tensor<64xf32> {
+  %0 = tensor.empty() : tensor<64xf32>
+  %1 = call @tiled(%x, %0) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  %2 = tensor.empty() : tensor<64xf32>
+  %3 = call @kernel(%1, %2) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  return %3 : tensor<64xf32>
+}
+func.func private @tile(%x: tensor<16xf32>) -> tensor<16xf32> {
+  %0 = tensor.empty() : tensor<16xf32>
+  %1 = call @part(%x, %0) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  %2 = tensor.empty() : tensor<16xf32>
+  %3 = call @part(%1, %2) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  return %3 : tensor<16xf32>
 }

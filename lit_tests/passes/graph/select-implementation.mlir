@@ -69,16 +69,16 @@ func.func @products(%a: tensor<512x512xf32>, %b: tensor<512x4xf32>,
       : tensor<512x4xf32>, tensor<6x64x64xf32>, tensor<512x512xf32>, tensor<64x64xf16>
 }
 
-// Every convolution counts as bound by arithmetic; one that pads more on one side is
-// none that a library computes.
+// Every convolution counts as bound by arithmetic; one that pads with ones is none that
+// a library computes.
 //
 // CHECK-LABEL: func.func @convolutions(
-// AUTO:          {implementation = "library", op_name = "even"}
-// AUTO:          {implementation = "generated", op_name = "uneven"}
-// NEVER:         {implementation = "generated", op_name = "even"}
-// NEVER:         {implementation = "generated", op_name = "uneven"}
-// ALWAYS:        {implementation = "library", op_name = "even"}
-// ALWAYS:        {implementation = "generated", op_name = "uneven"}
+// AUTO:          {implementation = "library", op_name = "zeros"}
+// AUTO:          {implementation = "generated", op_name = "ones"}
+// NEVER:         {implementation = "generated", op_name = "zeros"}
+// NEVER:         {implementation = "generated", op_name = "ones"}
+// ALWAYS:        {implementation = "library", op_name = "zeros"}
+// ALWAYS:        {implementation = "generated", op_name = "ones"}
 func.func @convolutions(%x: tensor<1x2x8x8xf32>, %w: tensor<3x2x3x3xf32>)
     -> (tensor<1x3x8x8xf32>, tensor<1x3x8x8xf32>)
     attributes {tile_graph.device = #device} {
@@ -96,12 +96,13 @@ func.func @convolutions(%x: tensor<1x2x8x8xf32>, %w: tensor<3x2x3x3xf32>)
         ins(%padded, %w : tensor<1x2x10x10xf32>, tensor<3x2x3x3xf32>)
         outs(%init : tensor<1x3x8x8xf32>) -> tensor<1x3x8x8xf32>
     gpu.yield %r : tensor<1x3x8x8xf32>
-  }) {op_name = "even"} : () -> tensor<1x3x8x8xf32>
+  }) {op_name = "zeros"} : () -> tensor<1x3x8x8xf32>
   %1 = "tile_graph.operator"() ({
     %zero = arith.constant 0.0 : f32
+    %one = arith.constant 1.0 : f32
     %padded = tensor.pad %x low[0, 0, 0, 0] high[0, 0, 2, 2] {
     ^bb0(%i: index, %j: index, %k: index, %l: index):
-      tensor.yield %zero : f32
+      tensor.yield %one : f32
     } : tensor<1x2x8x8xf32> to tensor<1x2x10x10xf32>
     %empty = tensor.empty() : tensor<1x3x8x8xf32>
     %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x3x8x8xf32>)
@@ -111,7 +112,7 @@ func.func @convolutions(%x: tensor<1x2x8x8xf32>, %w: tensor<3x2x3x3xf32>)
         ins(%padded, %w : tensor<1x2x10x10xf32>, tensor<3x2x3x3xf32>)
         outs(%init : tensor<1x3x8x8xf32>) -> tensor<1x3x8x8xf32>
     gpu.yield %r : tensor<1x3x8x8xf32>
-  }) {op_name = "uneven"} : () -> tensor<1x3x8x8xf32>
+  }) {op_name = "ones"} : () -> tensor<1x3x8x8xf32>
   return %0, %1 : tensor<1x3x8x8xf32>, tensor<1x3x8x8xf32>
 }
 

@@ -58,7 +58,9 @@ class CapturedCall:
     signature: Signature
 
 
-def compile_for_host(call: CapturedCall, tune: Tune | None = None) -> Artifact:
+def compile_for_host(
+    call: CapturedCall, options: CompileOptions, tune: Tune | None = None
+) -> Artifact:
     """Compile a captured call for this machine, `tune` being as for `compile_graph`.
 
     Raises:
@@ -69,10 +71,11 @@ def compile_for_host(call: CapturedCall, tune: Tune | None = None) -> Artifact:
     state = {name: _kept(tensor) for name, tensor in call.state.items()}
     held = list(state.values())
     sources = [(held if of_state else call.inputs)[i] for of_state, i in call.feeds]
-    imported = import_graph(call.graph, sources)
+    tileable = options.memory_budget > 0
+    imported = import_graph(call.graph, sources, tileable=tileable)
     if imported.epilogue.writes and shares_memory(call.example_inputs):
         raise SHARED_STATE.at("the captured graph")
-    imported, program = compile_imported(imported, CompileOptions(), tune)
+    imported, program = compile_imported(imported, options, tune)
     feeds = list(call.feeds)
     for number, constant in enumerate(imported.constants):
         feeds.append((True, len(state)))

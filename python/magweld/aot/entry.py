@@ -9,6 +9,7 @@ from magweld.aot.artifact import Artifact
 from magweld.aot.compile import capture_call, compile_for_host
 from magweld.aot.compile_device import compile_for_gpu
 from magweld.aot.device import DeviceArtifact
+from magweld.compiler_options import CompileOptions, parse_bytes
 from magweld.diagnostics import UnsupportedError
 from magweld.frontend.importer.importer import import_graph
 from magweld.targets import Backend, parse_target
@@ -21,6 +22,7 @@ def compile(
     target: str = "cpu",
     *,
     tune: Tune | None = None,
+    memory_budget: int | str | None = None,
 ) -> Artifact | DeviceArtifact:
     """Compile a model ahead of time, without gradients.
 
@@ -34,12 +36,16 @@ def compile(
         target: "cpu" for this machine, or a GPU such as "nvvm:sm_80".
         tune: Whether plans are chosen by measuring: True, a number of seconds, or
             options; None asks the environment variable `MAGWELD_TUNE`.
+        memory_budget: Bytes, e.g. "2GiB", that a call of the artifact may take beside
+            arguments, results and its own parameters; what does not fit is made tile
+            by tile. Only for this machine.
 
     Returns:
         What can be called and saved, for a GPU only saved.
 
     Raises:
         UnsupportedError: Unknown target, or the model cannot become an artifact.
+        ValueError: The budget is no size.
         WorkerError: The compiler refused the graph or did not come back.
     """
     chosen = parse_target(target)
@@ -49,10 +55,17 @@ def compile(
             f"plans for {target} cannot be measured on this machine",
             hint="leave out tune: the model of the device chooses plans",
         )
+    options = CompileOptions(memory_budget=parse_bytes(memory_budget))
+    if options.memory_budget and chosen.backend is not Backend.CPU:
+        raise UnsupportedError(
+            "memory-budget-target",
+            f"code for {target} is not made for a memory budget",
+            hint="leave memory_budget out, or compile for the CPU",
+        )
     args, kwargs = _arguments(inputs)
     call = capture_call(model, args, kwargs)
     if chosen.backend is Backend.CPU:
-        return compile_for_host(call, tune)
+        return compile_for_host(call, options, tune)
     return compile_for_gpu(import_graph(call.graph, call.example_inputs), target)
 
 

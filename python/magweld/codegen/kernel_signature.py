@@ -13,8 +13,10 @@ class KernelSignature:
         symbol: Name of `void symbol(ptr..., i64 lo, i64 hi)`.
         pointers: Number of pointer arguments: operands, then destinations.
         tiles: Number of tiles; the kernel does those from `lo` to below `hi`.
+        scratch: Bytes that each call allocates meanwhile.
     """
 
     symbol: str
     pointers: int
     tiles: int
+    scratch: int = 0

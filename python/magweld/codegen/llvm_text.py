@@ -7,6 +7,7 @@ from magweld.codegen.kernel_signature import KernelSignature
 from magweld.codegen.llvm_literals import respell_literals
 
 _TILES = "magweld.tiles"
+_SCRATCH = "magweld.scratch_bytes"
 
 
 def kernel_signatures(module: ir.Module) -> tuple[KernelSignature, ...]:
@@ -16,7 +17,10 @@ def kernel_signatures(module: ir.Module) -> tuple[KernelSignature, ...]:
         if isinstance(op, llvm.LLVMFuncOp) and _TILES in op.attributes:
             arguments = len(op.regions[0].blocks[0].arguments)
             tiles = op.attributes[_TILES].value
-            found.append(KernelSignature(op.sym_name.value, arguments - 2, tiles))
+            allocates = _SCRATCH in op.attributes
+            scratch = op.attributes[_SCRATCH].value if allocates else 0
+            name = op.sym_name.value
+            found.append(KernelSignature(name, arguments - 2, tiles, scratch))
     return tuple(found)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -17,14 +17,15 @@ from magweld.artifact import (
     Place,
     Program,
     Step,
+    TiledStep,
 )
 from magweld.runtime.errors import ProgramError
 from magweld.runtime.frame import Frame
 from magweld.runtime.layout import Layout
 from magweld.runtime.library import LibraryOperation, make_operation
 from magweld.runtime.loader import Kernels
+from magweld.runtime.tiling import Action, BoundPart, bind_tiles
 
-Action = Callable[[], object]
 RunExternal = Callable[[str, Sequence[Tensor]], Sequence[Tensor]]
 
 
@@ -60,17 +61,29 @@ def _check_library_step(
         raise ProgramError("bad-library-step", f"{step.op}: mixed types {dtypes}")
 
 
-def bind_steps(
-    frame: Frame,
-    kernels: Kernels,
-    operations: Mapping[int, LibraryOperation],
-    run_external: RunExternal,
-) -> tuple[Action, ...]:
+@dataclass(frozen=True)
+class Code:
+    """What the steps of a program run.
+
+    Attributes:
+        kernels: All kernels, those of the parts among them.
+        operations: Operation of each library step, by step number.
+        parts: For each part its layout and the operations of its library steps.
+        run_external: Runs one operator of the captured graph.
+    """
+
+    kernels: Kernels
+    operations: Mapping[int, LibraryOperation]
+    parts: tuple[tuple[Layout, Mapping[int, LibraryOperation]], ...]
+    run_external: RunExternal
+
+
+def bind_steps(frame: Frame, code: Code) -> tuple[Action, ...]:
     """Return calls that run all steps in order and free adopted tensors.
 
     Consecutive kernels become one call.
     """
-    binder = Binder(frame, kernels, operations, run_external)
+    binder = Binder(frame, code)
     groups = _groups(frame.layout.program.steps)
     return tuple(action for numbers in groups for action in binder.actions(numbers))
 
@@ -80,9 +93,7 @@ class Binder:
     """What the steps of a program are bound to."""
 
     frame: Frame
-    kernels: Kernels
-    operations: Mapping[int, LibraryOperation]
-    run_external: RunExternal
+    code: Code
 
     def actions(self, numbers: Sequence[int]) -> Iterator[Action]:
         """Yield calls that run some steps: kernels that follow another, or one step.
@@ -93,14 +104,25 @@ class Binder:
         step = frame.layout.program.steps[numbers[0]]
         match step:
             case KernelStep():
-                yield _bind_kernels(frame, numbers, self.kernels)
+                yield _bind_kernels(frame, numbers, self.code.kernels)
             case LibraryStep():
-                yield _bind_library(frame, step, self.operations[numbers[0]])
+                yield _bind_library(frame, step, self.code.operations[numbers[0]])
             case ExternalStep():
-                yield _bind_external(frame, step, self.run_external)
+                yield _bind_external(frame, step, self.code.run_external)
+            case TiledStep():
+                yield bind_tiles(frame, step, partial(_bind_part, frame, self.code))
         released = _released_after(frame.layout, numbers)
         if released:
             yield partial(_release, frame.tensors, released)
+
+
+def _bind_part(frame: Frame, code: Code, number: int, scratch: int) -> BoundPart:
+    """Bind a part to the arena of the program that it is part of."""
+    layout, operations = code.parts[number]
+    arena = frame.arena.part(scratch, layout.program.arena_bytes)
+    part = Frame(layout, frame.constants, arena)
+    actions = bind_steps(part, replace(code, operations=operations, parts=()))
+    return BoundPart(part, actions)
 
 
 def _groups(steps: Sequence[Step]) -> Iterator[list[int]]:
@@ -187,5 +209,10 @@ def _release(tensors: list[Tensor | None], value_ids: tuple[int, ...]) -> None:
 
 def kernel_symbols(program: Program) -> tuple[str, ...]:
     """Return the launch functions that a program calls, each once, in order."""
-    steps = (s.symbol for s in program.steps if isinstance(s, KernelStep))
+    steps = (
+        step.symbol
+        for one in (program, *program.parts)
+        for step in one.steps
+        if isinstance(step, KernelStep)
+    )
     return tuple(dict.fromkeys(steps))

@@ -13,7 +13,7 @@ from magweld.artifact import KernelStep, Place
 from magweld.runtime.admission import describe_difference
 from magweld.runtime.errors import ProgramError
 from magweld.runtime.layout import Layout
-from magweld.runtime.memory import Block
+from magweld.runtime.memory import Block, Constants
 
 _STATIC = (Place.ARENA, Place.CONSTANT)
 
@@ -33,14 +33,17 @@ class Frame:
 
     Attributes:
         layout: The checked program.
+        arena: Its memory.
+        constants: The constants of the program and of its parts.
         tensors: Tensor of every value id, None while it has none.
         table: Address of every value id, int64; kernels read it.
         table_address: Address of `table`.
     """
 
     def __init__(
-        self, layout: Layout, constants: dict[int, Tensor], constants_block: Block
+        self, layout: Layout, constants: Constants, arena: Block | None = None
     ) -> None:
+        """Bind a program to an arena, of its own by default."""
         count = len(layout.program.values)
         needed = _ids_needed_as_tensors(layout)
         self.layout = layout
@@ -51,14 +54,15 @@ class Frame:
         )
         self.table = np.zeros(max(count, 1), dtype=np.int64)
         self.table_address = int(self.table.ctypes.data)
-        arena = Block(layout.program.arena_bytes)
         # Kept alive by the views, too, but a program may have no arena values.
-        self._blocks = (arena, constants_block)
-        self._owned = {block.storage_address for block in self._blocks}
+        self.arena = Block(layout.program.arena_bytes) if arena is None else arena
+        self.constants = constants
+        self._owned = {b.storage_address for b in (self.arena, constants.block)}
         for value_id in layout.values_in(Place.ARENA):
             offset = layout.program.values[value_id].offset
-            self.place(value_id, arena.view(offset, layout.signatures[value_id]))
-        for value_id, tensor in constants.items():
+            view = self.arena.view(offset, layout.signatures[value_id])
+            self.place(value_id, view)
+        for value_id, tensor in constants.of(layout).items():
             self.place(value_id, tensor)
         self._input_ids = np.array(layout.inputs, dtype=np.int64)
         self._outputs = tuple(layout.values_in(Place.OUTPUT))

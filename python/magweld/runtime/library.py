@@ -133,14 +133,17 @@ class Convolution:
     """`convolution(x, weight[, bias])` over 1 to 3 spatial dimensions, channels first.
 
     Extents: x [batch, groups * c, ...], weight [out, c, ...], bias [out]. Attribute
-    lists have one entry for each spatial dimension. torch has no true `out` variant
-    of it, so the result is best adopted.
+    lists have one entry for each spatial dimension; `front` and `behind` are zeros
+    beyond `padding`, where the two sides of an image differ. torch has no true `out`
+    variant of it, so the result is best adopted.
     """
 
     strides: Sequence[int]
     padding: Sequence[int]
     dilation: Sequence[int]
     groups: int = 1
+    front: Sequence[int] = ()
+    behind: Sequence[int] = ()
 
     writes_out: ClassVar[bool] = False
 
@@ -153,6 +156,9 @@ class Convolution:
         lists = (self.strides, self.padding, self.dilation)
         if spatial < 1 or any(len(entries) != spatial for entries in lists):
             raise ValueError(f"attributes do not fit an operand of rank {len(x)}")
+        sides = (self.front, self.behind)
+        if any(len(side) != spatial or min(side) < 0 for side in sides if side):
+            raise ValueError(f"borders {sides} do not fit an operand of rank {len(x)}")
         if len(weight) != len(x) or x[1] != weight[1] * self.groups:
             raise ValueError(f"extents {tuple(x)} and {tuple(weight)} do not fit")
         if weight[0] % self.groups or len(bias) > 1:
@@ -163,10 +169,14 @@ class Convolution:
 
     def _extent(self, dim: int, extent: int, window: int) -> int:
         reach = self.dilation[dim] * (window - 1) + 1
-        return (extent + 2 * self.padding[dim] - reach) // self.strides[dim] + 1
+        border = sum(side[dim] for side in (self.front, self.behind) if side)
+        padded = extent + 2 * self.padding[dim] + border
+        return (padded - reach) // self.strides[dim] + 1
 
     def compute(self, operands: Sequence[Tensor], out: Tensor | None) -> Tensor:
         x, weight, *bias = operands
+        if self.front or self.behind:
+            x = self._bordered(x)
         return torch.convolution(
             x,
             weight,
@@ -178,6 +188,13 @@ class Convolution:
             (0,) * len(self.strides),
             self.groups,
         )
+
+    def _bordered(self, x: Tensor) -> Tensor:
+        none = (0,) * len(self.strides)
+        sides = zip(self.front or none, self.behind or none, strict=True)
+        # The last dimension comes first.
+        amounts = [amount for side in reversed(list(sides)) for amount in side]
+        return torch.nn.functional.pad(x, amounts)
 
 
 _OPERATIONS: dict[str, type[LibraryOperation]] = {

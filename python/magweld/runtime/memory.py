@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor
 
-from magweld.artifact import Place, Value
+from magweld.artifact import Place
 from magweld.runtime.layout import Layout, Signature
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector register
@@ -26,6 +28,13 @@ class Block:
             self._bytes = spare[start : start + nbytes]
         self.storage_address = spare.untyped_storage().data_ptr()
 
+    def part(self, offset: int, nbytes: int) -> Block:
+        """Return a piece of this block as a block; `offset` keeps the alignment."""
+        part = Block.__new__(Block)
+        part._bytes = self._bytes[offset : offset + nbytes]
+        part.storage_address = self.storage_address
+        return part
+
     def view(self, offset: int, signature: Signature) -> Tensor:
         """Return the contiguous tensor at `offset` bytes."""
         with torch.inference_mode(False):
@@ -33,20 +42,27 @@ class Block:
             return piece.view(signature.dtype).view(signature.shape)
 
 
-def load_constants(layout: Layout) -> tuple[Block, dict[int, Tensor]]:
-    """Copy a program's constants into one block; return views by value id."""
-    offsets, end = [], 0
-    for data in layout.program.constants:
-        offsets.append(end)
-        end += -(-len(data) // ALIGNMENT) * ALIGNMENT
-    block = Block(end)
-    whole = block.view(0, Signature(torch.Size([end]), torch.uint8)).numpy()
-    for offset, data in zip(offsets, layout.program.constants, strict=True):
-        whole[offset : offset + len(data)] = np.frombuffer(data, dtype=np.uint8)
+class Constants:
+    """The constants of a program and its parts, in one block.
 
-    def place(value_id: int, value: Value) -> Tensor:
-        return block.view(offsets[value.index], layout.signatures[value_id])
+    Attributes:
+        block: The block.
+    """
 
-    values = layout.program.values
-    ids = layout.values_in(Place.CONSTANT)
-    return block, {i: place(i, values[i]) for i in ids}
+    def __init__(self, constants: Sequence[bytes]) -> None:
+        self._offsets, end = [], 0
+        for data in constants:
+            self._offsets.append(end)
+            end += -(-len(data) // ALIGNMENT) * ALIGNMENT
+        self.block = Block(end)
+        whole = self.block.view(0, Signature(torch.Size([end]), torch.uint8)).numpy()
+        for offset, data in zip(self._offsets, constants, strict=True):
+            whole[offset : offset + len(data)] = np.frombuffer(data, dtype=np.uint8)
+
+    def of(self, layout: Layout) -> dict[int, Tensor]:
+        """Return views by value id of a program that was checked with these."""
+        values = layout.program.values
+        return {
+            i: self.block.view(self._offsets[values[i].index], layout.signatures[i])
+            for i in layout.values_in(Place.CONSTANT)
+        }

@@ -14,8 +14,8 @@ from torch import Tensor
 from magweld.artifact import Program
 from magweld.runtime.admission import Admission
 from magweld.runtime.binding import (
-    Action,
     Binder,
+    Code,
     RunExternal,
     bind_steps,
     check_library_steps,
@@ -24,8 +24,9 @@ from magweld.runtime.binding import (
 from magweld.runtime.frame import Frame
 from magweld.runtime.isolation import TorchIsolation
 from magweld.runtime.loader import Kernels
-from magweld.runtime.memory import load_constants
-from magweld.runtime.validation import check_program
+from magweld.runtime.memory import Constants
+from magweld.runtime.tiling import Action
+from magweld.runtime.validation import check_part, check_program
 
 _logger = logging.getLogger(__name__)
 
@@ -60,13 +61,17 @@ class LoadedProgram:
     def __init__(self, program: Program, run_external: RunExternal) -> None:
         self.program = program
         self._layout = check_program(program)
-        self._operations = check_library_steps(self._layout)
         self._admission = Admission(
             [self._layout.signatures[i] for i in self._layout.inputs]
         )
-        self._kernels = Kernels(program.objects, kernel_symbols(program))
-        self._constants_block, self._constants = load_constants(self._layout)
-        self._run_external = run_external
+        parts = [check_part(program, part) for part in program.parts]
+        self._code = Code(
+            kernels=Kernels(program.objects, kernel_symbols(program)),
+            operations=check_library_steps(self._layout),
+            parts=tuple((part, check_library_steps(part)) for part in parts),
+            run_external=run_external,
+        )
+        self._constants = Constants(program.constants)
         self._idle: deque[_BoundFrame] = deque(maxlen=_IDLE_FRAMES)
 
     def __call__(self, arguments: Sequence[Tensor]) -> list[Tensor]:
@@ -99,7 +104,7 @@ class LoadedProgram:
             rounds: How many runs are timed, after one that is not.
         """
         frame = self._new_frame()
-        binder = Binder(frame, self._kernels, self._operations, self._run_external)
+        binder = Binder(frame, self._code)
         count = len(self.program.steps)
         steps = [tuple(binder.actions([number])) for number in range(count)]
         least = [inf] * count
@@ -118,7 +123,7 @@ class LoadedProgram:
         return least
 
     def _new_frame(self) -> Frame:
-        return Frame(self._layout, self._constants, self._constants_block)
+        return Frame(self._layout, self._constants)
 
     def _take_frame(self) -> _BoundFrame:
         try:
@@ -130,5 +135,5 @@ class LoadedProgram:
     def _make_frame(self) -> _BoundFrame:
         _logger.debug("new arena of %d bytes", self.program.arena_bytes)
         frame = self._new_frame()
-        actions = bind_steps(frame, self._kernels, self._operations, self._run_external)
+        actions = bind_steps(frame, self._code)
         return _BoundFrame(frame, actions)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from magweld.artifact import KernelStep, Place, Program, Step
+from magweld.artifact import KernelStep, Place, Program, Step, TiledStep
 from magweld.runtime.errors import ProgramError
 from magweld.runtime.layout import Layout
+from magweld.runtime.memory import ALIGNMENT
+from magweld.runtime.tiling import check_tiles, scratch_bytes
 
 _ALWAYS_DEFINED = (Place.INPUT, Place.CONSTANT)
 
@@ -20,7 +23,23 @@ def check_program(program: Program) -> Layout:
     Raises:
         ProgramError: With the id of the first rule that is broken.
     """
-    layout = Layout(program)
+    parts = [check_part(program, part) for part in program.parts]
+    return _check(Layout(program), parts)
+
+
+def check_part(program: Program, part: Program) -> Layout:
+    """Check a part of a program and return its layout.
+
+    Raises:
+        ProgramError: With the id of the first rule that is broken.
+    """
+    if part.parts or part.constants or part.objects:
+        raise ProgramError("bad-part", "a part has parts, constants or code of its own")
+    return _check(Layout(replace(part, constants=program.constants)), ())
+
+
+def _check(layout: Layout, parts: Sequence[Layout]) -> Layout:
+    program = layout.program
     _check_shapes(layout)
     _check_views(layout)
     _check_inputs(layout)
@@ -32,6 +51,10 @@ def check_program(program: Program) -> Layout:
     _check_known(program, program.results, "results")
     _check_defined(layout, program.results, defined, "results")
     _check_overlaps(layout)
+    for number, step in enumerate(program.steps):
+        if isinstance(step, TiledStep):
+            check_tiles(layout, step, parts)
+            _check_scratch(layout, number, step, scratch_bytes(layout, step, parts))
     return layout
 
 
@@ -125,7 +148,11 @@ def _check_write(
     if root is not Place.ADOPTED:
         return
     # An adopted value has no bytes before its only writer has returned a tensor.
-    if isinstance(step, KernelStep) or place is Place.VIEW or value_id in defined:
+    if (
+        isinstance(step, KernelStep | TiledStep)
+        or place is Place.VIEW
+        or value_id in defined
+    ):
         raise ProgramError(
             "bad-adoption",
             f"{where}: value {value_id} is adopted and cannot be written here",
@@ -146,6 +173,21 @@ def _check_overlaps(layout: Layout) -> None:
                     f"{lifetimes[root][0]} and share bytes of the arena",
                 )
         live.append(root)
+
+
+def _check_scratch(layout: Layout, number: int, step: TiledStep, needed: int) -> None:
+    where = f"step {number}: {needed} bytes at {step.scratch}"
+    end = step.scratch + needed
+    inside = 0 <= step.scratch and end <= layout.program.arena_bytes
+    if step.scratch % ALIGNMENT or not inside:
+        raise ProgramError("bad-scratch", f"{where} are misaligned or outside")
+    values, lifetimes = layout.program.values, layout.lifetimes
+    for root, (first, last) in lifetimes.items():
+        if values[root].place is not Place.ARENA or not first <= number <= last:
+            continue
+        start = values[root].offset
+        if start < end and step.scratch < start + layout.signatures[root].nbytes:
+            raise ProgramError("bad-scratch", f"{where} are those of value {root}")
 
 
 def _same_bytes(layout: Layout, first: int, second: int) -> bool:

@@ -1,0 +1,87 @@
+"""Owns the placing of buffers with known lifetimes in one memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from magweld.passes.analysis.best_fit import BestFit
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A buffer that steps use.
+
+    Attributes:
+        size: Bytes.
+        first: Number of the first step that uses it.
+        last: Number of the last one.
+    """
+
+    size: int
+    first: int
+    last: int
+
+    def meets(self, other: Buffer) -> bool:
+        """Whether both are in use at one time."""
+        return self.first <= other.last and other.first <= self.last
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Where buffers lie.
+
+    Attributes:
+        offsets: Of each buffer, in bytes.
+        size: Bytes of the memory.
+    """
+
+    offsets: tuple[int, ...]
+    size: int
+
+
+def pack(buffers: Sequence[Buffer], alignment: int) -> Packing:
+    """Return places for buffers, given in the order of their first steps.
+
+    Best fit in the order of time, as Welder does (section 5.1), or the largest first
+    where that takes less.
+    """
+    in_time = _in_order_of_time(buffers, alignment)
+    by_size = _largest_first(buffers, alignment)
+    return by_size if by_size.size < in_time.size else in_time
+
+
+def _in_order_of_time(buffers: Sequence[Buffer], alignment: int) -> Packing:
+    memory = BestFit(alignment)
+    offsets: list[int] = []
+    live: dict[int, int] = {}
+    for number, buffer in enumerate(buffers):
+        for other, last in list(live.items()):
+            if last < buffer.first:
+                memory.release(offsets[other])
+                del live[other]
+        offsets.append(memory.allocate(buffer.size))
+        live[number] = buffer.last
+    return Packing(tuple(offsets), memory.high_water)
+
+
+def _largest_first(buffers: Sequence[Buffer], alignment: int) -> Packing:
+    """Give each the lowest place that no buffer placed before takes meanwhile."""
+    sizes = [max(1, -(-b.size // alignment)) * alignment for b in buffers]
+    offsets = [0] * len(buffers)
+    placed: list[int] = []
+    for number in sorted(range(len(buffers)), key=lambda i: (-sizes[i], i)):
+        taken = sorted(
+            (offsets[i], offsets[i] + sizes[i])
+            for i in placed
+            if buffers[i].meets(buffers[number])
+        )
+        at = 0
+        for start, end in taken:
+            if start - at >= sizes[number]:
+                break
+            at = max(at, end)
+        offsets[number] = at
+        placed.append(number)
+    ends = (offset + size for offset, size in zip(offsets, sizes, strict=True))
+    return Packing(tuple(offsets), max(ends, default=0))

@@ -1,0 +1,1 @@
+"""Owns the running of graphs tile by tile within a memory budget."""
