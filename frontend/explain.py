@@ -129,7 +129,7 @@ def _describe_report(report: dict[str, Any]) -> list[str]:
     for graph in report.get("graphs", ()):
         lines += [f"  {line}" for line in describe_graph(graph)]
         places |= graph.get("sources", {})
-    lines += map(_describe_plan, report.get("tuning", ()))
+    lines += (f"  {describe_plan(found)}" for found in report.get("tuning", ()))
     externals = [
         f"{name} ({places[name][-1]})" if name in places else name
         for name in report.get("externals", ())
@@ -139,8 +139,9 @@ def _describe_report(report: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _describe_plan(found: dict[str, Any]) -> str:
-    begin = f"  plan of {found['units']} unit(s), "
+def describe_plan(found: dict[str, Any]) -> str:
+    """Return where the plan of equal parts of a graph is from, and its times."""
+    begin = f"plan of {found['units']} unit(s), "
     if "chosen" not in found:
         return f"{begin}of the model alone: {found['reason']}"
     seconds, model = found["seconds"], found["seconds_of_prediction"]

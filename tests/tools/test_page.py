@@ -6,6 +6,7 @@ import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -160,6 +161,15 @@ def test_a_graph_left_to_torch_has_a_page() -> None:
     traced(torch.ones(3))
     shown = "".join(read(page("eager", traced.records)).text)
     assert "Nothing is compiled" in shown
+
+
+def test_where_tuned_plans_are_from_is_told() -> None:
+    tuning = {"units": 12, "reason": "no time left"}
+    report = {"tuning": [tuning], "externals": (), "graphs": ()}
+    inspectable = SimpleNamespace(report=lambda: report)
+    record = SimpleNamespace(number=0, operators=3, inspectable=inspectable)
+    shown = "".join(read(page("tuned", [record])).text)  # type: ignore[list-item]
+    assert "plan of 12 unit(s), of the model alone: no time left" in shown
 
 
 def test_both_halves_of_a_training_graph_are_shown() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import jinja2
 
 from magweld.frontend import Record
+from magweld.frontend.explain import describe_plan
 from magweld.tools.view.ir_texts import piece_texts, subgraph_texts
 from magweld.tools.view.rows import GraphView
 
@@ -39,6 +40,7 @@ def _record(record: Record) -> dict[str, Any]:
         "number": record.number,
         "operators": record.operators,
         "through_torch": report.get("externals", ()),
+        "tuning": [describe_plan(found) for found in report.get("tuning", ())],
         "graphs": [
             GraphView(graph, subgraph_texts(text))
             for graph, text in zip(graphs, fitting, strict=True)
