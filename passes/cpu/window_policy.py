@@ -54,8 +54,9 @@ def window_candidates(
         long = nest.parallel[columns] and nest.extents[columns] > 1
         if long and moves and _overlaps(nest, image):
             width = min(lanes, power_below(nest.extents[columns]))
-            for rows in (NONE, *_row_loops(nest, columns, image, weight)):
-                yield _cheapest(nest, unit, (rows, columns), image, width)
+            others = [d for d, p in enumerate(nest.parallel) if p and d != columns]
+            for rows in (NONE, *others):
+                yield _cheapest(nest, unit, (rows, columns), number, width)
 
 
 def _overlaps(nest: LoopNest, image: Access) -> bool:
@@ -69,22 +70,11 @@ def _overlaps(nest: LoopNest, image: Access) -> bool:
     )
 
 
-def _row_loops(
-    nest: LoopNest, columns: int, image: Access, weight: Access
-) -> list[int]:
-    """Loops that move the window over the image."""
-    return [
-        d
-        for d, parallel in enumerate(nest.parallel)
-        if parallel and d != columns and image.strides[d] and not weight.strides[d]
-    ]
-
-
 def _cheapest(
     nest: LoopNest,
     unit: VectorUnit,
     loops: tuple[int, int],
-    image: Access,
+    number: int,
     lanes: int,
 ) -> Candidate:
     rows, columns = loops
@@ -97,9 +87,9 @@ def _cheapest(
         for c in range(1, min(most, ceil(nest.extents[columns] / lanes)) + 1)
         for r in range(1, min(row_extent, most // c) + 1)
     ]
-    lines = [_lines(nest, image, rows, count) for count in range(most + 1)]
+    lines = [_lines(nest, nest.inputs[number], rows, n) for n in range(most + 1)]
     candidates = (
-        _candidate(nest, loops, image, lanes, block, lines) for block in blocks
+        _candidate(nest, loops, number, lanes, block, lines) for block in blocks
     )
     return min(candidates, key=lambda candidate: candidate.cycles)
 
@@ -107,7 +97,7 @@ def _cheapest(
 def _candidate(
     nest: LoopNest,
     loops: tuple[int, int],
-    image: Access,
+    number: int,
     lanes: int,
     block: tuple[int, int],
     lines: list[int],
@@ -115,14 +105,17 @@ def _candidate(
     rows, columns = loops
     row_extent = nest.extents[rows] if rows != NONE else 1
     points = prod(nest.extents[d] for d in nest.reductions)
+    image, weight = nest.inputs[number], nest.inputs[1 - number]
     loads = VECTOR_LOADS[image.strides[columns]]
+    own = rows != NONE and weight.strides[rows] != 0
     stride = 1 if nest.outputs[0].strides[columns] == 1 else lanes
     cycles = 0.0
     for r in split_extent(row_extent, block[0], 1):
         for c in split_extent(nest.extents[columns], block[1], lanes):
             steps = (r.stop - r.start) // r.step * ((c.stop - c.start) // c.step)
             products = max(r.count * c.count, VECTORS_IN_FLIGHT) * points
-            fetched = lines[r.count] * c.count * loads + points
+            fetched = lines[r.count] * c.count * loads
+            fetched += points * (r.count if own else 1)
             stored = r.count * c.count * OUTPUT_CYCLES * stride
             cycles += steps * (products + LOAD_CYCLES * fetched + stored)
     outer = [d for d, p in enumerate(nest.parallel) if p and d not in loops]
