@@ -13,7 +13,13 @@ from dataclasses import dataclass
 
 from magweld.passes.analysis.best_fit import BestFit
 from magweld.passes.analysis.propagation import Group, Tiles
-from magweld.passes.analysis.regions import ZERO, Access, Interval, OperatorKind
+from magweld.passes.analysis.regions import (
+    ZERO,
+    Access,
+    Interval,
+    OperatorKind,
+    OperatorModel,
+)
 from magweld.targets.device import ARITHMETIC, Device, Level, LevelKind
 
 # One buffer of a footprint starts on a line of its own: 64 bytes is a cache line of
@@ -173,8 +179,18 @@ def cost(group: Group, tiles: Tiles, device: Device, level: Level, step: int) ->
         )
         if not group.stays_in_registers(position)
     )
+    # So are windows with a border around them.
+    reuse += sum(
+        math.prod(_sizes(read.window(box))) * read.element_bytes * tiles.grid
+        for node, box in zip(group.nodes, tiles.boxes, strict=True)
+        for read in node.reads
+        if read.padded
+    )
     flops = sum(
-        tiles.points(position) * node.flops * tiles.grid
+        tiles.points(position)
+        * node.flops
+        * tiles.grid
+        * _vector_waste(node, tiles.boxes[position], device)
         for position, node in enumerate(group.nodes)
     )
     shares = [
@@ -233,6 +249,24 @@ def _regions_read(group: Group, tiles: Tiles) -> list[_Region]:
         points = tiles.points(position) if read.gathered else 0
         found[tensor, box] = _Region(read, _sizes(box), points)
     return list(found.values())
+
+
+def _vector_waste(
+    node: OperatorModel, box: tuple[Interval, ...], device: Device
+) -> float:
+    """Vectors that a window takes for a row over those that its elements fill.
+
+    Rows of an image cannot become one loop, as those of other tiles can: what is left
+    of a row takes vectors of half the lanes, of a quarter, ...
+    """
+    image = node.reads[0] if node.reads else None
+    last = image.index[-1] if image and image.index else None
+    if device.threads > 1 or last is None or len(last.terms) < 2:
+        return 1.0
+    row = box[node.parallel[-1]].size
+    lanes = max(1, device.vector_bits // (8 * node.writes[0].element_bytes))
+    vectors = row // lanes + (row % lanes).bit_count()
+    return vectors * lanes / row
 
 
 def _bytes_read(

@@ -172,6 +172,9 @@ def rank(group: Group, device: Device) -> tuple[list[Plan], list[Refusal]]:
     found = [_plan(group, device, tile) for tile in tiles]
     plans = [plan for plan in found if isinstance(plan, Plan)]
     refusals = [refusal for refusal in found if isinstance(refusal, Refusal)]
+    if plans and group.root.tileable:
+        fastest = min(plans, key=lambda plan: plan.cost.seconds)
+        plans += _refined(fastest, group, device)
     limit = min((p.cost.seconds for p in plans), default=0.0) * (1 + MODEL_ACCURACY)
 
     def order(plan: Plan) -> tuple[float, ...]:
@@ -180,6 +183,30 @@ def rank(group: Group, device: Device) -> tuple[list[Plan], list[Refusal]]:
         return (1.0, plan.cost.seconds)
 
     return sorted(plans, key=order), refusals
+
+
+def _refined(plan: Plan, group: Group, device: Device) -> Iterator[Plan]:
+    """Walk to neighbours that candidates were thinned by, yield each that pays."""
+    choices = [divisors(extent) for extent in group.root.whole_tile]
+    if math.prod(map(len, choices)) <= MAX_CANDIDATES:
+        return
+    while True:
+        found = (
+            _plan(group, device, (*plan.tile[:i], size, *plan.tile[i + 1 :]))
+            for i, sizes in enumerate(choices)
+            for size in _neighbours(sizes, plan.tile[i])
+        )
+        plans = [neighbour for neighbour in found if isinstance(neighbour, Plan)]
+        best = min(plans, key=lambda neighbour: neighbour.cost.seconds, default=plan)
+        if best.cost.seconds >= plan.cost.seconds * (1 - MODEL_ACCURACY):
+            return
+        plan = best
+        yield plan
+
+
+def _neighbours(sizes: tuple[int, ...], size: int) -> tuple[int, ...]:
+    at = sizes.index(size)
+    return sizes[max(0, at - 1) : at] + sizes[at + 1 : at + 2]
 
 
 def _preference(group: Group, plan: Plan) -> tuple[float, ...]:
