@@ -18,8 +18,8 @@ from magweld.passes.analysis.regions import (
     Access,
     Interval,
     OperatorKind,
-    OperatorModel,
 )
+from magweld.passes.analysis.vectors import vector_waste
 from magweld.targets.device import ARITHMETIC, Device, Level, LevelKind
 
 # One buffer of a footprint starts on a line of its own: 64 bytes is a cache line of
@@ -186,12 +186,13 @@ def cost(group: Group, tiles: Tiles, device: Device, level: Level, step: int) ->
         for read in node.reads
         if read.padded
     )
-    flops = sum(
-        tiles.points(position)
-        * node.flops
-        * tiles.grid
-        * _vector_waste(node, tiles.boxes[position], device)
+    work = [
+        tiles.points(position) * node.flops * tiles.grid
         for position, node in enumerate(group.nodes)
+    ]
+    slots = sum(
+        flops * vector_waste(group, tiles, position, device)
+        for position, flops in enumerate(work)
     )
     shares = [
         Share(outer.name, read + written, outer.transfer_seconds(read, written))
@@ -201,8 +202,8 @@ def cost(group: Group, tiles: Tiles, device: Device, level: Level, step: int) ->
     into, out_of = reads[-1] + reuse, writes[-1] + reuse
     seconds = level.transfer_seconds(into, out_of) * waves
     shares.append(Share(level.name, into + out_of, seconds))
-    seconds = flops * waves / (device.peak_gflops * 1e9)
-    shares.append(Share(ARITHMETIC, flops, seconds))
+    seconds = slots * waves / (device.peak_gflops * 1e9)
+    shares.append(Share(ARITHMETIC, sum(work), seconds))
     fixed = tiles.grid * TILE_SECONDS / workers + LAUNCH_SECONDS
     return Cost(
         footprint=footprint_bytes(group, tiles, level, step),
@@ -249,24 +250,6 @@ def _regions_read(group: Group, tiles: Tiles) -> list[_Region]:
         points = tiles.points(position) if read.gathered else 0
         found[tensor, box] = _Region(read, _sizes(box), points)
     return list(found.values())
-
-
-def _vector_waste(
-    node: OperatorModel, box: tuple[Interval, ...], device: Device
-) -> float:
-    """Vectors that a window takes for a row over those that its elements fill.
-
-    Rows of an image cannot become one loop, as those of other tiles can: what is left
-    of a row takes vectors of half the lanes, of a quarter, ...
-    """
-    image = node.reads[0] if node.reads else None
-    last = image.index[-1] if image and image.index else None
-    if device.threads > 1 or last is None or len(last.terms) < 2:
-        return 1.0
-    row = box[node.parallel[-1]].size
-    lanes = max(1, device.vector_bits // (8 * node.writes[0].element_bytes))
-    vectors = row // lanes + (row % lanes).bit_count()
-    return vectors * lanes / row
 
 
 def _bytes_read(

@@ -6,6 +6,7 @@ from magweld.passes.cpu.annotate_kernels import AnnotateKernels
 from magweld.passes.cpu.expand_math import ExpandMath
 from magweld.passes.cpu.generalize_copies import GeneralizeCopies
 from magweld.passes.cpu.generalize_operations import GeneralizeOperations
+from magweld.passes.cpu.join_window_rows import JoinWindowRows
 from magweld.passes.cpu.name_contractions import NameContractions
 from magweld.passes.cpu.outline_tile_range import OutlineTileRange
 from magweld.passes.cpu.place_scratch import PlaceScratch
@@ -43,6 +44,7 @@ def cpu_steps(unit: VectorUnit = DEFAULT_UNIT) -> tuple[Step, ...]:
         # What bufferisation left in other forms becomes linalg.generic or arith.
         Upstream("lower-affine"),
         Upstream("linalg-generalize-named-ops"),
+        JoinWindowRows(unit.bits, unit.registers),
         GeneralizeCopies(),
         # Registers.
         TileForRegisters(unit.bits, unit.registers),

@@ -46,13 +46,23 @@ def choose_product_tile(
         unit: The registers.
         lanes: Elements of a vector.
     """
+    best = _cheapest(nest, unit, lanes)
+    return best.tile if best else None
+
+
+def product_cycles(nest: LoopNest, unit: VectorUnit) -> float | None:
+    """Return the cycles of a product of f32, None if there is no tile."""
+    best = _cheapest(nest, unit, unit.bits // 32)
+    return best.cycles if best else None
+
+
+def _cheapest(nest: LoopNest, unit: VectorUnit, lanes: int) -> Candidate | None:
     candidates = [
         *_along_columns(nest, unit, lanes),
         *_along_depth(nest, unit, lanes),
         *window_candidates(nest, unit, lanes),
     ]
-    best = min(candidates, key=lambda candidate: candidate.cycles, default=None)
-    return best.tile if best else None
+    return min(candidates, key=lambda candidate: candidate.cycles, default=None)
 
 
 def _along_columns(nest: LoopNest, unit: VectorUnit, lanes: int) -> Iterator[Candidate]:

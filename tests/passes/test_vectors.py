@@ -1,0 +1,57 @@
+"""What rows of images cost that do not fill their vectors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from operator_models import device
+from welder_groups import CONVOLUTION, convolutions, pointwise_depthwise, window
+
+from magweld.passes.analysis.policy import Plan, candidate_tiles, schedule
+from magweld.passes.analysis.propagation import Tiles, propagate
+from magweld.passes.analysis.vectors import vector_waste
+from magweld.targets.device import Device
+
+
+def sixteen_lanes() -> Device:
+    return replace(device(tile_bytes=1 << 20), vector_bits=512, threads=1)
+
+
+@pytest.mark.parametrize(
+    ("tile", "waste"),
+    [
+        # Six rows of one vector each.
+        ((1, 1, 6, 16), 1.0),
+        # 14 takes three vectors; six rows as one are 5 * 16 + 14, which takes eight.
+        ((1, 1, 6, 14), 8 * 16 / (6 * 14)),
+        # One row of eight: half a vector.
+        ((1, 1, 1, 8), 2.0),
+    ],
+)
+def test_rows_of_a_window(tile: tuple[int, ...], waste: float) -> None:
+    group = convolutions(window(CONVOLUTION, (1, 4, 48, 112), (), 3))
+    tiles = propagate(group, tile)
+    assert isinstance(tiles, Tiles)
+    assert vector_waste(group, tiles, 0, sixteen_lanes()) == pytest.approx(waste)
+    many = replace(sixteen_lanes(), threads=32)
+    assert vector_waste(group, tiles, 0, many) == 1.0
+
+
+def test_rows_that_follow_each_other_are_one() -> None:
+    single = convolutions(window(CONVOLUTION, (1, 4, 8, 24), (4,), 1))
+    both = convolutions(*[window(CONVOLUTION, (1, 4, 8, 24), (4,), 1)] * 2)
+    for tile, wastes in (((1, 4, 2, 24), (1, 1)), ((1, 4, 2, 8), (2, 1))):
+        whole, inner = propagate(single, tile), propagate(both, tile)
+        assert isinstance(whole, Tiles)
+        assert isinstance(inner, Tiles)
+        assert vector_waste(single, whole, 0, sixteen_lanes()) == wastes[0]
+        # What another operator of the group has made lies in a tile of its own.
+        assert vector_waste(both, inner, 1, sixteen_lanes()) == wastes[1]
+
+
+def test_a_plan_may_have_sizes_that_candidates_were_thinned_by() -> None:
+    group = pointwise_depthwise(56)
+    plan = schedule(group, sixteen_lanes())
+    assert isinstance(plan, Plan)
+    assert plan.tile not in set(candidate_tiles(group.root.whole_tile))
