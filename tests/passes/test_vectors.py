@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from operator_models import device
-from welder_groups import CONVOLUTION, convolutions, pointwise_depthwise, window
+from welder_groups import CONVOLUTION, convolutions, window
 
 from magweld.passes.analysis.policy import Plan, candidate_tiles, schedule
 from magweld.passes.analysis.propagation import Tiles, propagate
@@ -51,7 +51,11 @@ def test_rows_that_follow_each_other_are_one() -> None:
 
 
 def test_a_plan_may_have_sizes_that_candidates_were_thinned_by() -> None:
-    group = pointwise_depthwise(56)
+    group = convolutions(
+        window(CONVOLUTION, (4, 144, 56, 56), (24,), 1),
+        window(CONVOLUTION, (4, 144, 56, 56), (), 3),
+        window(CONVOLUTION, (4, 24, 56, 56), (144,), 1),
+    )
     plan = schedule(group, sixteen_lanes())
     assert isinstance(plan, Plan)
     assert plan.tile not in set(candidate_tiles(group.root.whole_tile))
