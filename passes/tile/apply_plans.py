@@ -15,6 +15,7 @@ from magweld.passes.tile.connect_operators import Fusion
 from magweld.passes.tile.units import (
     EDGE_DECISIONS,
     OPERATOR_DECISIONS,
+    UNIT,
     inner_edges,
     structure,
     units_of,
@@ -61,6 +62,9 @@ class ApplyPlans(Pass):
             plan = plans.get(unit.structure)
             if plan is not None:
                 _copy_decisions(read_body(plan), body, unit.members)
+        for operator in body.operators:
+            if UNIT in operator.attributes:
+                del operator.attributes[UNIT]
 
 
 def structure_of(plan: Any) -> str:

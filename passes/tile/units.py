@@ -28,6 +28,8 @@ MOST_OPERATORS = 24
 # What decides on an operator and on an edge; the rest of a graph is its structure.
 OPERATOR_DECISIONS = ("implementation", "tile")
 EDGE_DECISIONS = ("level", "refused")
+# Number of the unit of an operator, where units were found before.
+UNIT = "unit"
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,8 @@ class Unit:
         members: Their positions in the graph, rising.
         structure: The unit as a module of its own, as text without names, places and
             decisions: equal for equal units.
-        seconds: Predicted time with the groups that the model alone makes.
+        seconds: Predicted time with the groups that the model alone makes; 0 for units
+            that were found before.
     """
 
     members: tuple[int, ...]
@@ -53,6 +56,9 @@ def units_of(function: Any, fusion: Fusion = "all") -> list[Unit]:
     is bound by arithmetic, or when it computes nothing.
     """
     body, device = read_body(function), device_of(function)
+    known = _known_units(body)
+    if known:
+        return [Unit(m, structure(body, m, device), 0.0) for m in known]
     scheduler = Scheduler(device)
     choice = SelectImplementation()
     library = [choice.uses_library(op, device) for op in body.operators]
@@ -73,6 +79,25 @@ def units_of(function: Any, fusion: Fusion = "all") -> list[Unit]:
         )
         for members in _components(len(body.operators), usual, fused)
     ]
+
+
+def mark_units(function: Any, units: Sequence[Unit]) -> None:
+    """Write the unit of each operator, so that a later pass need not find them."""
+    operators = read_body(function).operators
+    number = ir.IntegerType.get_signless(64)
+    for position, unit in enumerate(units):
+        for member in unit.members:
+            operators[member].attributes[UNIT] = ir.IntegerAttr.get(number, position)
+
+
+def _known_units(body: GraphBody) -> list[tuple[int, ...]]:
+    found: dict[int, list[int]] = {}
+    for position, operator in enumerate(body.operators):
+        if UNIT not in operator.attributes:
+            return []
+        number = ir.IntegerAttr(operator.attributes[UNIT]).value
+        found.setdefault(number, []).append(position)
+    return [tuple(members) for members in found.values()]
 
 
 def _groups(
@@ -196,7 +221,7 @@ def _clone_operator(
     clone = clone_mapped(operator, values)
     kind = root_operation(operator).name.rpartition(".")[2]
     clone.attributes["op_name"] = ir.StringAttr.get(kind)
-    for name in OPERATOR_DECISIONS:
+    for name in (*OPERATOR_DECISIONS, UNIT):
         if name in clone.attributes:
             del clone.attributes[name]
 

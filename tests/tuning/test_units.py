@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,17 @@ from torch import Tensor, nn
 import magweld
 from magweld import TuneOptions, api
 from magweld.artifact import Program
+from magweld.bindings import ir
+from magweld.compiler import lower_to_tiles
 from magweld.compiler_options import CompileOptions
+from magweld.context import make_context
+from magweld.dialects.tile_graph import is_tile_graph
 from magweld.frontend import trace
 from magweld.frontend.importer.importer import import_graph
+from magweld.passes.ir_utils import functions_of
+from magweld.passes.phases import Phase
+from magweld.passes.tile.units import mark_units
+from magweld.passes.tile.units import units_of as units_of_graph
 from magweld.runtime.container import decode_program, encode_parts, encode_request
 from magweld.runtime.measuring import agree, example_inputs
 from magweld.runtime.program import LoadedProgram
@@ -148,3 +157,21 @@ def test_no_tuning_of_other_machines(model: nn.Module) -> None:
 def test_no_tuning_of_other_backends() -> None:
     with pytest.raises(ValueError, match="tune=True"):
         trace(torch.relu, backend="eager", tune=True)
+
+
+def test_units_that_were_found_are_not_looked_for_again(model: nn.Module) -> None:
+    text = text_of(model, torch.randn(ROWS, WIDTH))
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        lower_to_tiles(module, CompileOptions(), Phase.TILE_GRAPH)
+        (graph,) = filter(is_tile_graph, functions_of(module.operation))
+        first = units_of_graph(graph)
+        # All in one, which no search finds.
+        everything = tuple(sorted(m for unit in first for m in unit.members))
+        mark_units(graph, [replace(first[0], members=everything)])
+        (marked,) = units_of_graph(graph)
+        assert marked.members == everything
+        assert "unit" not in marked.structure
+        mark_units(graph, first)
+        again = units_of_graph(graph)
+        assert [u.structure for u in again] == [u.structure for u in first]

@@ -39,6 +39,7 @@ class OperatorOp(Operation, name="operator"):
         implementation: Optional; "generated" code or a "library" call.
         tile: Optional `#tile_graph.tile`: what it computes for one tile of its
             subgraph, along its own parallel dimensions.
+        unit: Optional; number of the unit of tuning that it belongs to.
     """
 
     first: ext.Result[Any]

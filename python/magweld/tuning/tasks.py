@@ -19,7 +19,7 @@ from magweld.passes.ir_utils import functions_of
 from magweld.passes.phases import Phase
 from magweld.passes.tile.alternatives import alternatives
 from magweld.passes.tile.apply_plans import PLAN
-from magweld.passes.tile.units import Unit, units_of
+from magweld.passes.tile.units import Unit, mark_units, units_of
 from magweld.runtime.container import decode_parts, decode_request, encode_program
 
 UNITS = f"{__name__}:find_units"
@@ -50,10 +50,12 @@ def find_units(payload: bytes) -> bytes:
         found: list[Unit] = []
         for function in functions_of(module.operation):
             if is_tile_graph(function):
-                found += units_of(function, options.fusion)
+                units = units_of(function, options.fusion)
+                mark_units(function, units)
+                found += units
         graph = module.operation.get_asm(enable_debug_info=True)
-    units = [{"structure": u.structure, "seconds": u.seconds} for u in found]
-    return json.dumps({"graph": graph, "units": units}).encode()
+    answer = [{"structure": u.structure, "seconds": u.seconds} for u in found]
+    return json.dumps({"graph": graph, "units": answer}).encode()
 
 
 def find_alternatives(payload: bytes) -> bytes:
