@@ -11,6 +11,9 @@ from magweld.diagnostics import MagweldError
 MOST_PLANS = 8
 # Share of the budget that a plan aims at which is made for less than the last one.
 AIM = 0.95
+# Share of the budget that the first plan with tiles aims at: scheduling tiles takes
+# seconds, and plans know neither what kernels allocate nor how buffers lie.
+FIRST_AIM = 0.85
 
 
 class BudgetSearch:
@@ -21,7 +24,7 @@ class BudgetSearch:
     """
 
     def __init__(self, budget: int) -> None:
-        """Begin with no tiles, then with the budget itself."""
+        """Begin with no tiles, then with most of the budget."""
         self._budget = budget
         self._next: int | None = 0
         self._too_little = 0
@@ -42,7 +45,7 @@ class BudgetSearch:
         self._least_taken = taken if known is None else min(known, taken)
         planned = self._next
         if not planned:
-            self._next = self._budget
+            self._next = max(1, int(FIRST_AIM * self._budget))
             return
         self._too_much = planned
         self._aim(int(AIM * planned * self._budget / taken))
@@ -57,8 +60,9 @@ class BudgetSearch:
         """Take the wanted budget, or the middle of what was not tried yet."""
         most = self._too_much
         if most is None:
-            # Not even the whole budget is enough.
-            self._next = None
+            # After most of the budget all of it; more there is not.
+            more = self._too_little < self._budget
+            self._next = self._budget if more else None
         elif self._too_little < wanted:
             self._next = wanted
         else:
