@@ -37,7 +37,7 @@ class RecordMaker:
             mock=captured.mock,
             input_paths=captured.input_paths,
             compiled=run_eagerly(module, []),
-            repeatable=captured.graph.repeatable,
+            failing=captured.graph.failing,
             grad_enabled=captured.grad_enabled,
         )
         for reason, where in captured.written_out:

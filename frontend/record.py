@@ -14,6 +14,7 @@ from magweld.frontend.catalogue import Break
 from magweld.frontend.guards.guard import Guard, GuardProgram
 from magweld.frontend.lifting.programs import LiftedGraph
 from magweld.frontend.mock.steps import Mock, Output
+from magweld.frontend.operators.put_back import UNKNOWN, Failing
 from magweld.frontend.segments.form import Form
 
 
@@ -29,7 +30,7 @@ class Inspectable(Protocol):
 
 
 class GraphFailedError(Exception):
-    """A graph raised before it had any effect; never leaves the front end."""
+    """A graph raised and its effects are undone; never leaves the front end."""
 
 
 @dataclass
@@ -42,7 +43,7 @@ class Record:
         mock: Effects and result after the graph.
         input_paths: How each graph input is reached, as expressions.
         compiled: What the backend returned.
-        repeatable: Whether running the graph again changes nothing.
+        failing: What becomes of the graph when one of its operators raises.
         grad_enabled: Grad mode in which the record is valid.
         breaks: Why the backend was not used, if so.
         hits: Calls answered.
@@ -56,7 +57,7 @@ class Record:
     mock: Mock
     input_paths: tuple[str, ...]
     compiled: Callable[..., Any]
-    repeatable: bool = False
+    failing: Failing = UNKNOWN
     grad_enabled: bool = True
     breaks: list[Break] = field(default_factory=list)
     hits: int = 0
@@ -65,6 +66,7 @@ class Record:
 
     def __post_init__(self) -> None:
         self._inputs = len(self.input_paths)
+        self._harmless = self.failing.harmless
         self._plain = (
             self.mock.result.index
             if not self.mock.steps and isinstance(self.mock.result, Output)
@@ -110,10 +112,11 @@ class Record:
             What the program would return.
 
         Raises:
-            GraphFailedError: An operator raised and nothing has happened yet; an
-                ordinary run shows the exception and the effects before it.
+            GraphFailedError: An operator raised and what it and those before it did is
+                undone; an ordinary run shows the exception, and the effects before it.
         """
         count = self._inputs
+        put_back = None if self._harmless else self.failing.save(fetched)
         try:
             outputs = self.compiled(*fetched[:count])
         except MagweldError:
@@ -121,10 +124,12 @@ class Record:
             raise
         except Exception as error:
             torch._C._set_grad_enabled(self.grad_enabled)
-            if self.repeatable:
-                self.program.undo()
-                raise GraphFailedError(f"{type(error).__name__}: {error}") from None
-            raise
+            if not self.failing.repeats:
+                raise
+            if put_back is not None:
+                put_back()
+            self.program.undo()
+            raise GraphFailedError(f"{type(error).__name__}: {error}") from None
         if self._plain is not None:
             return outputs[self._plain]
         return self.mock.replay(fetched[count:], outputs)

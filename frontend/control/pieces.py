@@ -59,7 +59,7 @@ class Piece:
         """Return the operators that outputs and effects need, in order."""
         wanted = {self._copies[node] for node in outputs if node in self._copies}
         for copy in reversed(self._graph.nodes):
-            if copy in wanted or copy.meta.get("effect"):
+            if copy in wanted or _acts(copy):
                 wanted.add(copy)
                 wanted.update(copy.all_input_nodes)
         return [node for node in self.nodes if self._copies[node] in wanted]
@@ -158,13 +158,21 @@ def origin_of(node: fx.Node) -> fx.Node:
     return origin
 
 
+def _acts(node: fx.Node) -> bool:
+    return bool(node.meta.get("effect") or node.meta.get("fallible"))
+
+
 def effects_of(nodes: Sequence[fx.Node]) -> dict[str, object]:
-    """Return what a node that stands for some operators does to memory."""
+    """Return what a node that stands for some operators does, and whether it raises."""
+    fallible = any(node.meta.get("fallible") for node in nodes)
+    found: dict[str, object] = {"fallible": True} if fallible else {}
     acting = [node for node in nodes if node.meta.get("effect")]
     if not acting:
-        return {}
+        return found
     written: frozenset[int] = frozenset()
     for node in acting:
         written |= node.meta.get("writes", frozenset())
     internal = all(node.meta.get("internal") for node in acting)
-    return {"effect": True, "writes": written, "internal": internal}
+    draws = any(node.meta.get("draws") for node in acting)
+    found.update(effect=True, writes=written, internal=internal, draws=draws)
+    return found

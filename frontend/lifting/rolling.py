@@ -252,7 +252,6 @@ class _Rolling:
                 target, (*numbers, *self._starts, *self._body.inputs)
             )
         made.meta.update(effects_of(nodes), where=nodes[-1].meta.get("where", ""))
-        made.meta["fallible"] = any(node.meta.get("fallible") for node in nodes)
         parts = self._parts(made)
         self._rewiring.apply(recorder, parts)
         for key, content in self.contents.items():

@@ -15,6 +15,7 @@ from magweld.frontend.control.pieces import without_numbers
 from magweld.frontend.control.unroll import has_loops, iterations_in, unroll
 from magweld.frontend.lifting.expressions import Expression, Literal
 from magweld.frontend.operators.autocast import switches_autocast
+from magweld.frontend.operators.put_back import UNKNOWN, Failing, failing
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.tensors import GraphInput
 
@@ -33,8 +34,8 @@ class OperatorGraph:
         grad_enabled: Grad mode when the run began.
         scalars: Numbers that it takes behind the tensors.
         effects: Whether it writes tensors or consumes random numbers.
-        repeatable: Whether running it changes nothing, not even random generators.
         examples: The tensors that it read in the run.
+        failing: What becomes of it when one of its operators raises.
     """
 
     module: fx.GraphModule
@@ -44,8 +45,8 @@ class OperatorGraph:
     grad_enabled: bool
     scalars: tuple[Expression, ...] = ()
     effects: bool = False
-    repeatable: bool = False
     examples: tuple[torch.Tensor, ...] = ()
+    failing: Failing = UNKNOWN
 
     @property
     def is_empty(self) -> bool:
@@ -67,6 +68,9 @@ def build_graph(
         outputs: Nodes whose tensors a hit needs.
         grad_enabled: Grad mode when the run began.
         scalars: Nodes of the recorded graph that stand for numbers.
+
+    Raises:
+        StopRecordingError: What it does to memory could not be put back.
     """
     nodes = list(recorder.graph.nodes)
     trains = _trains(recorder, nodes, grad_enabled)
@@ -108,8 +112,8 @@ def build_graph(
         grad_enabled,
         tuple(numbers),
         effects=has_effects(recorder.graph),
-        repeatable=not recorder.written and not recorder.tensors.draws,
         examples=tuple(item.node.obj for item in inputs),
+        failing=failing(nodes, inputs),
     )
 
 

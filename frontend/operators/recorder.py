@@ -211,7 +211,8 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
     def _keep(self, node: fx.Node, kind: CallKind, name: str, result: Any) -> None:
         """Take note of effects and results of an operator of the graph."""
         self.tensors.note_writes(node, self.watch.written, self.watch.random)
-        node.meta["fallible"] = self.watch.fallible
+        # What reads a value decides by it, and may refuse it: an index of no dimension.
+        node.meta["fallible"] = self.watch.fallible or self.watch.reads
         if kind in _EFFECTS:
             node.meta["effect"] = True
         if kind is CallKind.STATE:

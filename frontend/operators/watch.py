@@ -20,6 +20,7 @@ class _Traits(NamedTuple):
     normalizes: bool  # keeps running statistics
     listed: bool  # returns a list of tensors
     fallible: bool  # raises for some values of tensors
+    divides: bool  # raises for zeros among integers
 
 
 # Training updates the running statistics, arguments 3 and 4; the schema does not tell
@@ -31,7 +32,8 @@ _STATISTICS = (3, 4)
 _TRAINING = 5
 
 
-# Operators that raise for indices or matrices of some values.
+# Operators that raise for some values of indices, matrices or probabilities; those in
+# place as well.
 _FALLIBLE = frozenset(
     f"aten::{name}"
     for name in (
@@ -41,9 +43,19 @@ _FALLIBLE = frozenset(
         " linalg_cholesky_ex linalg_inv_ex linalg_solve_ex _linalg_solve_ex"
         " _linalg_check_errors linalg_ldl_factor_ex linalg_lu_factor_ex cholesky"
         " _linalg_eigh _linalg_svd linalg_eig _ctc_loss grid_sampler_2d one_hot"
-        " bincount _assert_async _unsafe_index"
+        " bincount histc _assert_async _unsafe_index _unsafe_index_put"
+        " _index_put_impl index_reduce put masked_scatter repeat_interleave poisson"
+        " _standard_gamma _sample_dirichlet max_unpool2d max_unpool3d lu_unpack"
+        " linalg_lstsq linalg_qr geqrf ormqr _cholesky_solve_helper"
+        " embedding_renorm gather_backward nll_loss_backward nll_loss2d_backward"
+        " embedding_dense_backward multi_margin_loss multilabel_margin_loss_forward"
     ).split()
 )
+_DIVISIONS = frozenset(
+    f"aten::{name}" for name in ("div", "floor_divide", "remainder", "fmod")
+)
+# Other operators are somebody's own: they may raise for any reason.
+_NAMESPACES = ("aten::", "prims::")
 # Operators of dynamic shape without the tag.
 _DYNAMIC = frozenset(
     {
@@ -53,6 +65,14 @@ _DYNAMIC = frozenset(
         "aten::_to_sparse",
     }
 )
+
+
+def _divides_integers(args: Any) -> bool:
+    return not any(
+        arg.is_floating_point() or arg.is_complex()
+        for arg in args
+        if isinstance(arg, torch.Tensor)
+    )
 
 
 def _gathers(func: Any, args: Any) -> bool:
@@ -71,6 +91,7 @@ def _traits(func: Any) -> _Traits:
         if argument.alias_info is not None and argument.alias_info.is_write
     ]
     names = tuple(schema.arguments[index].name for index in written)
+    plain = schema.name.removesuffix("_")
     return _Traits(
         dynamic=torch.Tag.dynamic_output_shape in func.tags or schema.name in _DYNAMIC,
         reads=torch.Tag.data_dependent_output in func.tags,
@@ -79,7 +100,8 @@ def _traits(func: Any) -> _Traits:
         written_names=names,
         normalizes=schema.name in _BATCH_NORMS,
         listed=any("List" in item.type.kind() for item in schema.returns),
-        fallible=schema.name in _FALLIBLE,
+        fallible=plain in _FALLIBLE or not plain.startswith(_NAMESPACES),
+        divides=plain in _DIVISIONS,
     )
 
 
@@ -134,7 +156,7 @@ class OperatorWatch(_Mode):  # type: ignore[misc]
         self.reads |= traits.reads
         self.random |= traits.random
         self.listed |= traits.listed
-        self.fallible |= traits.fallible
+        self.fallible |= traits.fallible or (traits.divides and _divides_integers(args))
         kwargs = kwargs or {}
         for index in traits.written:
             if index < len(args):

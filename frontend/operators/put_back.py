@@ -1,0 +1,148 @@
+"""Owns putting back what operators have done to memory and random generators."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import fx
+
+from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.operators.tensors import GraphInput
+from magweld.frontend.operators.watch import storage_of
+
+PutBack = Callable[[], None]
+
+
+class SavedMemory(NamedTuple):
+    """A tensor and its whole memory before a write."""
+
+    tensor: torch.Tensor
+    version: int
+    data: torch.UntypedStorage
+    form: tuple[Any, ...]
+
+    @staticmethod
+    def of(tensor: torch.Tensor) -> SavedMemory:
+        """Save the memory of a tensor."""
+        data = tensor.untyped_storage().clone()  # type: ignore[no-untyped-call]
+        return SavedMemory(tensor, tensor._version, data, _form_of(tensor))
+
+    def restore(self) -> None:
+        """Make the memory, and the tensor that was written, what they were."""
+        tensor, storage = self.tensor, self.tensor.untyped_storage()
+        if storage.nbytes() != self.data.nbytes():
+            storage.resize_(self.data.nbytes())
+        storage.copy_(self.data)
+        if _form_of(tensor) != self.form:
+            with torch.no_grad():
+                tensor.set_(storage, *self.form)
+        torch._C._autograd._unsafe_set_version_counter((tensor,), (self.version,))
+
+
+def _form_of(tensor: torch.Tensor) -> tuple[Any, ...]:
+    return (tensor.storage_offset(), tensor.shape, tensor.stride())
+
+
+def save_generators() -> PutBack:
+    """Save the states of the generators; the result makes them what they were."""
+    states: list[Any] = [torch.get_rng_state(), random.getstate(), None, None]
+    if "numpy.random" in sys.modules:
+        states[2] = sys.modules["numpy.random"].get_state()
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        states[3] = torch.cuda.get_rng_state_all()
+    return lambda: _restore_generators(states)
+
+
+def _restore_generators(states: list[Any]) -> None:
+    torch.set_rng_state(states[0])
+    random.setstate(states[1])
+    if states[2] is not None:
+        sys.modules["numpy.random"].set_state(states[2])
+    if states[3] is not None:
+        torch.cuda.set_rng_state_all(states[3])
+
+
+@dataclass(frozen=True)
+class Failing:
+    """What becomes of a graph when one of its operators raises.
+
+    Eager runs the program again then, from where the graph began: an `except` of the
+    program may catch the exception, and what Python did before it has to be seen.
+
+    Attributes:
+        inputs: Positions of the inputs whose memory has to be put back.
+        draws: Whether random generators have to be put back.
+        repeats: Whether the program can be run again. It can not when nothing was
+            expected to raise: what has been written by then is not known.
+    """
+
+    inputs: tuple[int, ...] = ()
+    draws: bool = False
+    repeats: bool = True
+
+    @property
+    def harmless(self) -> bool:
+        """Whether nothing has to be put back."""
+        return not self.inputs and not self.draws
+
+    def save(self, tensors: Sequence[Any]) -> PutBack:
+        """Save what may change; the result puts it back.
+
+        Args:
+            tensors: The inputs of the graph.
+        """
+        written = [tensors[place] for place in self.inputs]
+        memory = {storage_of(tensor): SavedMemory.of(tensor) for tensor in written}
+        put_back = save_generators() if self.draws else _nothing
+
+        def restore() -> None:
+            for saved in memory.values():
+                saved.restore()
+            put_back()
+
+        return restore
+
+
+UNKNOWN = Failing(repeats=False)
+
+
+def _nothing() -> None:
+    """Nothing has been drawn."""
+
+
+def failing(nodes: Iterable[fx.Node], inputs: Sequence[GraphInput]) -> Failing:
+    """Return what becomes of a graph when one of its operators raises.
+
+    Args:
+        nodes: The recorded operators in order.
+        inputs: The inputs of the graph.
+
+    Raises:
+        StopRecordingError: Autograd has seen a write, which nothing takes back.
+    """
+    written: set[int] = set()
+    fallible = late = draws = acts = False
+    for node in nodes:
+        if node.meta.get("effect") and not node.meta.get("internal"):
+            acts = True
+        written |= node.meta.get("writes", frozenset())
+        draws |= bool(node.meta.get("draws"))
+        if node.meta.get("fallible"):
+            fallible, late = True, acts
+    if not late:
+        return Failing(repeats=fallible or not acts)
+    places = [
+        place
+        for place, item in enumerate(inputs)
+        if storage_of(item.node.obj) in written
+    ]
+    for tensor in (inputs[place].node.obj for place in places):
+        if tensor.requires_grad and not tensor.is_leaf:
+            detail = "with gradients, and an operator behind it may raise"
+            raise StopRecordingError("tensor-write", detail)
+    return Failing(tuple(places), draws)
