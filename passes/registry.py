@@ -32,6 +32,10 @@ _PASSES: tuple[tuple[str, str], ...] = (
         "lower-torch-to-linalg",
         "magweld.passes.graph.lower_torch_to_linalg:LowerTorchToLinalg",
     ),
+    (
+        "repeat-cheap-producers",
+        "magweld.passes.cpu.repeat_cheap_producers:RepeatCheapProducers",
+    ),
     ("propagate-tiles", "magweld.passes.tile.propagate_tiles:PropagateTiles"),
     ("name-contractions", "magweld.passes.cpu.name_contractions:NameContractions"),
     (

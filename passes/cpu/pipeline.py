@@ -11,6 +11,7 @@ from magweld.passes.cpu.name_contractions import NameContractions
 from magweld.passes.cpu.outline_tile_range import OutlineTileRange
 from magweld.passes.cpu.place_scratch import PlaceScratch
 from magweld.passes.cpu.register_tile import VectorUnit
+from magweld.passes.cpu.repeat_cheap_producers import RepeatCheapProducers
 from magweld.passes.cpu.tile_for_registers import TileForRegisters
 from magweld.passes.cpu.vectorize import Vectorize
 from magweld.passes.pipeline import Pipeline, Step, Upstream
@@ -34,6 +35,10 @@ def cpu_steps(unit: VectorUnit = DEFAULT_UNIT) -> tuple[Step, ...]:
         # As few passes over memory as the values allow, without repeated work.
         GeneralizeOperations(),
         NameContractions(),
+        Upstream("linalg-fuse-elementwise-ops"),
+        Upstream("canonicalize,cse"),
+        # No cse before the fusion: it would undo this.
+        RepeatCheapProducers(),
         Upstream("linalg-fuse-elementwise-ops"),
         Upstream("canonicalize,cse"),
         # Tensors become buffers; results are written where they belong.
