@@ -23,6 +23,7 @@
 // FUSED:           arith.subf
 // FUSED-NEXT:      arith.mulf
 // FUSED-NOT:     linalg.generic
+// FUSED:         return
 func.func @norm(%x: tensor<4x64xf32>, %mean: tensor<4xf32>, %sum: tensor<4xf32>) -> tensor<4x64xf32> attributes {tile_graph.kernel} {
   %e = tensor.empty() : tensor<4x64xf32>
   %c = linalg.generic {indexing_maps = [#all, #row, #all], iterator_types = ["parallel", "parallel"]} ins(%x, %mean : tensor<4x64xf32>, tensor<4xf32>) outs(%e : tensor<4x64xf32>) {
