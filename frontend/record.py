@@ -67,6 +67,7 @@ class Record:
     def __post_init__(self) -> None:
         self._inputs = len(self.input_paths)
         self._harmless = self.failing.harmless
+        self._acts = bool(self.mock.steps)
         self._plain = (
             self.mock.result.index
             if not self.mock.steps and isinstance(self.mock.result, Output)
@@ -115,6 +116,9 @@ class Record:
             GraphFailedError: An operator raised and what it and those before it did is
                 undone; an ordinary run shows the exception, and the effects before it.
         """
+        if self._acts and _hooks_on_saved_tensors():
+            self.program.undo()
+            raise GraphFailedError("hooks on saved tensors may end it half way")
         count = self._inputs
         put_back = None if self._harmless else self.failing.save(fetched)
         try:
@@ -124,7 +128,7 @@ class Record:
             raise
         except Exception as error:
             torch._C._set_grad_enabled(self.grad_enabled)
-            if not self.failing.repeats:
+            if not self.failing.repeats or _hooks_on_saved_tensors():
                 raise
             if put_back is not None:
                 put_back()
@@ -133,3 +137,8 @@ class Record:
         if self._plain is not None:
             return outputs[self._plain]
         return self.mock.replay(fetched[count:], outputs)
+
+
+def _hooks_on_saved_tensors() -> bool:
+    """Whether Python of somebody else runs within operators, and must not run twice."""
+    return torch._C._autograd._top_saved_tensors_default_hooks(True) is not None

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from magweld import frontend
 
@@ -103,3 +104,33 @@ def test_a_write_that_autograd_has_seen_is_refused() -> None:
     assert [item.id for item in traced.breaks] == ["tensor-write"]
     with pytest.raises(IndexError):
         traced(w * 1, torch.tensor([7]))
+
+
+def test_recomputation_that_stops_half_way() -> None:
+    weight = torch.ones(3, requires_grad=True)
+
+    def program(x: Tensor) -> Tensor:
+        LOG.append(1)
+        return (x * weight).sin() * weight
+
+    traced = frontend.trace(program, backend="eager")
+    for function in (program, traced):
+        for _ in range(3):
+            LOG.clear()
+            x = torch.arange(3.0, requires_grad=True)
+            y = checkpoint(function, x, use_reentrant=False)
+            y.sum().backward()
+            assert LOG == [1, 1]
+            assert x.grad is not None
+            assert x.grad.tolist() == x.cos().tolist()
+
+
+def test_recomputation_of_a_plain_graph() -> None:
+    weight = torch.ones(3, requires_grad=True)
+    traced = frontend.trace(lambda x: (x * weight).sin() * weight, backend="eager")
+    for _ in range(3):
+        x = torch.arange(3.0, requires_grad=True)
+        checkpoint(traced, x, use_reentrant=False).sum().backward()
+        assert x.grad is not None
+        assert x.grad.tolist() == x.cos().tolist()
+    assert traced.stats()["hits"] >= 3
