@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from magweld.passes.graph.absorb_transpose import AbsorbTranspose
 from magweld.passes.graph.absorb_unit_dims import AbsorbUnitDims
+from magweld.passes.graph.defer_normalization import DeferNormalization
 from magweld.passes.graph.fold_transpose import FoldTranspose
 from magweld.passes.graph.form_tile_graph import FormTileGraph
 from magweld.passes.graph.hoist_expand import HoistExpand
@@ -56,6 +57,7 @@ def graph_steps(
             AbsorbTranspose(),
             AbsorbUnitDims(),
             HoistExpand(),
+            DeferNormalization(),
             Upstream("canonicalize,cse"),
         ),
         Phase.TILE_GRAPH: (form, *fit) if memory_budget else (form,),

@@ -14,6 +14,10 @@ _PASSES: tuple[tuple[str, str], ...] = (
     ("annotate-kernels", "magweld.passes.cpu.annotate_kernels:AnnotateKernels"),
     ("apply-plans", "magweld.passes.tile.apply_plans:ApplyPlans"),
     ("connect-operators", "magweld.passes.tile.connect_operators:ConnectOperators"),
+    (
+        "defer-normalization",
+        "magweld.passes.graph.defer_normalization:DeferNormalization",
+    ),
     ("expand-math", "magweld.passes.cpu.expand_math:ExpandMath"),
     ("extract-subgraphs", "magweld.passes.tile.extract_subgraphs:ExtractSubgraphs"),
     ("fit-memory", "magweld.passes.memory.fit_memory:FitMemory"),

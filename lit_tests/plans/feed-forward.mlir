@@ -17,7 +17,7 @@
 //
 // H100-LABEL: func.func @feed_forward(
 // H100: }) {footprint = 155648 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{7\.26[0-9]*E-4}} : f64{{.*}}seconds_apart = {{8\.07[0-9]*E-4}} : f64{{.*}}tile = #tile_graph.tile<[64, 384]>, traffic_after = 135278592 : i64, traffic_before = 537931776 : i64
-// H100: "tile_graph.connect"({{.+}}) {level = "global", refused = "footprint: 405632 bytes needed in shared, 232448 there; other tiles: recompute, 1.50 times the arithmetic, 1.25 allowed"}
+// H100: "tile_graph.connect"({{.+}}) {level = "global", refused = "footprint: 405632 bytes needed in shared, 232448 there; other tiles: recompute, 1.50 times the arithmetic, 1.25 allowed; not streamed, no-stream: h100 stages tiles, blocks of them it does not"}
 // H100: }) {footprint = 106496 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{7\.05[0-9]*E-4}} : f64{{.*}}seconds_apart = {{7\.05[0-9]*E-4}} : f64{{.*}}tile = #tile_graph.tile<[64, 768]>, traffic_after = 135266304 : i64, traffic_before = 135266304 : i64
 // H100: "tile_graph.connect"({{.+}}) {level = "global", refused = "more-traffic: 235932672 bytes together, 185601024 bytes apart"}
 // H100: }) {footprint = 0 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{2\.13[0-9]*E-5}} : f64{{.*}}seconds_apart = {{2\.13[0-9]*E-5}} : f64{{.*}}tile = #tile_graph.tile<[64, 768]>, traffic_after = 50334720 : i64, traffic_before = 50334720 : i64

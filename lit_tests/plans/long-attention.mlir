@@ -7,19 +7,23 @@
 //
 // V100-LABEL: func.func @long_attention(
 // V100: }) {footprint = 65536 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{0\.00354[0-9]*}} : f64{{.*}}seconds_apart = {{0\.00354[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[1, 1, 256, 256]>, traffic_after = 1610612736 : i64, traffic_before = 1610612736 : i64
-// V100: "tile_graph.connect"({{.+}}) {level = "global", refused = "footprint: 540800 bytes needed in shared, 98304 there; other tiles: recompute, 15.89 times the arithmetic, 1.25 allowed"}
-// V100: }) {footprint = 16448 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{0\.00324[0-9]*}} : f64{{.*}}seconds_apart = {{0\.0149[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[1, 1, 1, 4096]>, traffic_after = 2147483648 : i64, traffic_before = 10738991104 : i64
-// V100: "tile_graph.connect"({{.+}}) {level = "global", refused = "more-traffic: 69809995776 bytes together, 12097945600 bytes apart"}
+// V100: "tile_graph.connect"({{.+}}) {level = "global", refused = "footprint: 540800 bytes needed in shared, 98304 there; other tiles: recompute, 15.03 times the arithmetic, 1.25 allowed"}
+// V100: }) {footprint = 16448 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{0\.00315[0-9]*}} : f64{{.*}}seconds_apart = {{0\.0104[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[1, 1, 1, 4096]>, traffic_after = 2147483648 : i64, traffic_before = 7516717056 : i64
+// V100: "tile_graph.connect"({{.+}}) {level = "global", refused = "other-readers: generic_4 is read outside of the group and its tiles are staged"}
+// V100: "tile_graph.connect"({{.+}}) {level = "global", refused = "other-readers: generic_4 is read outside of the group and its tiles are staged"}
 // V100: }) {footprint = 40960 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{0\.00386[0-9]*}} : f64{{.*}}seconds_apart = {{0\.00386[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[1, 1, 256, 64]>, traffic_after = 1358954496 : i64, traffic_before = 1358954496 : i64
+// V100: "tile_graph.connect"({{.+}}) {level = "global", refused = "more-traffic: 4580179968 bytes together, 2467299328 bytes apart"}
+// V100: }) {footprint = 64 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{0\.00153[0-9]*}} : f64{{.*}}seconds_apart = {{0\.00155[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[1, 1, 16, 64]>, traffic_after = 1107296256 : i64, traffic_before = 1108344832 : i64
 // V100-NOT: "tile_graph.subgraph"
 //
 // H100-LABEL: func.func @long_attention(
 // H100: }) {footprint = 51200 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{0\.00112[0-9]*}} : f64{{.*}}seconds_apart = {{0\.00158[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[1, 1, 16, 256]>, traffic_after = 1107296256 : i64, traffic_before = 3254779904 : i64
-// H100: "tile_graph.connect"({{.+}}) {level = "global", refused = "footprint: 540800 bytes needed in shared, 232448 there; other tiles: recompute, 15.89 times the arithmetic, 1.25 allowed"}
-// H100: "tile_graph.connect"({{.+}}) {level = "global", refused = "footprint: 540800 bytes needed in shared, 232448 there; other tiles: recompute, 15.89 times the arithmetic, 1.25 allowed"}
-// H100: }) {footprint = 16448 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{8\.62[0-9]*E-4}} : f64{{.*}}seconds_apart = {{0\.00316[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[1, 1, 1, 4096]>, traffic_after = 2147483648 : i64, traffic_before = 8591507456 : i64
-// H100: "tile_graph.connect"({{.+}}) {level = "global", refused = "slower: 8.469e-03 s together, 1.649e-03 s apart"}
-// H100: }) {footprint = 40960 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{7\.85[0-9]*E-4}} : f64{{.*}}seconds_apart = {{7\.85[0-9]*E-4}} : f64{{.*}}tile = #tile_graph.tile<[1, 1, 256, 64]>, traffic_after = 1107296256 : i64, traffic_before = 1107296256 : i64
+// H100: "tile_graph.connect"({{.+}}) {level = "global", refused = "footprint: 540800 bytes needed in shared, 232448 there; other tiles: recompute, 15.03 times the arithmetic, 1.25 allowed"}
+// H100: "tile_graph.connect"({{.+}}) {level = "global", refused = "footprint: 540800 bytes needed in shared, 232448 there; other tiles: recompute, 15.03 times the arithmetic, 1.25 allowed"}
+// H100: }) {footprint = 64 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{8\.04[0-9]*E-4}} : f64{{.*}}seconds_apart = {{0\.00197[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[1, 1, 16, 4096]>, traffic_after = 2147483648 : i64, traffic_before = 5369233408 : i64
+// H100: "tile_graph.connect"({{.+}}) {level = "global", refused = "slower: 8.435e-03 s together, 1.596e-03 s apart"}
+// H100: "tile_graph.connect"({{.+}}) {level = "global", refused = "slower: 8.435e-03 s together, 1.596e-03 s apart"}
+// H100: }) {footprint = 106496 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{7\.90[0-9]*E-4}} : f64{{.*}}seconds_apart = {{0\.00119[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[1, 1, 256, 64]>, traffic_after = 1107296256 : i64, traffic_before = 2215641088 : i64
 // H100-NOT: "tile_graph.subgraph"
 
 #map = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d4)>
@@ -76,18 +80,18 @@ module {
       %16 = arith.divf %cst, %in : f32
       linalg.yield %16 : f32
     } -> tensor<1x16x4096xf32>
-    %12 = linalg.generic {indexing_maps = [#map3, #map4, #map3], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%8, %11 : tensor<1x16x4096x4096xf32>, tensor<1x16x4096xf32>) outs(%0 : tensor<1x16x4096x4096xf32>) {
-    ^bb0(%in: f32, %in_3: f32, %out: f32):
-      %16 = arith.mulf %in, %in_3 : f32
-      linalg.yield %16 : f32
-    } -> tensor<1x16x4096x4096xf32>
-    %13 = tensor.empty() : tensor<1x16x4096x64xf32>
-    %14 = linalg.fill ins(%cst_2 : f32) outs(%13 : tensor<1x16x4096x64xf32>) -> tensor<1x16x4096x64xf32>
-    %15 = linalg.generic {indexing_maps = [#map, #map6, #map2], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]} ins(%12, %arg2 : tensor<1x16x4096x4096xf32>, tensor<1x16x4096x64xf32>) outs(%14 : tensor<1x16x4096x64xf32>) {
+    %12 = tensor.empty() : tensor<1x16x4096x64xf32>
+    %13 = linalg.fill ins(%cst_2 : f32) outs(%12 : tensor<1x16x4096x64xf32>) -> tensor<1x16x4096x64xf32>
+    %14 = linalg.generic {indexing_maps = [#map, #map6, #map2], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]} ins(%8, %arg2 : tensor<1x16x4096x4096xf32>, tensor<1x16x4096x64xf32>) outs(%13 : tensor<1x16x4096x64xf32>) {
     ^bb0(%in: f32, %in_3: f32, %out: f32):
       %16 = arith.mulf %in, %in_3 : f32
       %17 = arith.addf %out, %16 : f32
       linalg.yield %17 : f32
+    } -> tensor<1x16x4096x64xf32>
+    %15 = linalg.generic {indexing_maps = [#map3, #map4, #map3], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%14, %11 : tensor<1x16x4096x64xf32>, tensor<1x16x4096xf32>) outs(%12 : tensor<1x16x4096x64xf32>) {
+    ^bb0(%in: f32, %in_3: f32, %out: f32):
+      %16 = arith.mulf %in, %in_3 : f32
+      linalg.yield %16 : f32
     } -> tensor<1x16x4096x64xf32>
     return %15 : tensor<1x16x4096x64xf32>
   }

@@ -12,10 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from magweld.passes.analysis.best_fit import BestFit
+from magweld.passes.analysis.external_reads import (
+    bytes_read,
+    regions_read,
+    transaction_bytes,
+)
 from magweld.passes.analysis.propagation import Group, Tiles
 from magweld.passes.analysis.regions import (
     ZERO,
-    Access,
     Interval,
     OperatorKind,
 )
@@ -33,8 +37,6 @@ LAUNCH_SECONDS = 3e-6
 STAGED_KINDS = frozenset({OperatorKind.CONTRACTION, OperatorKind.CONVOLUTION})
 # How much of the time of the faster levels is not hidden behind the slowest.
 OVERLAP_LOSS = 0.5
-# A tensor is re-read from a cache only if it leaves room for what streams past it.
-RESIDENT_FRACTION = 0.5
 
 
 @dataclass(frozen=True)
@@ -72,36 +74,6 @@ class Cost:
     shares: tuple[Share, ...]
 
 
-def transaction_bytes(
-    region: tuple[int, ...], shape: tuple[int, ...], element: int, transaction: int
-) -> int:
-    """Return the bytes moved for a box of a row-major tensor, in whole transactions.
-
-    Args:
-        region: Extents of the box.
-        shape: Extents of the tensor.
-        element: Bytes of an element.
-        transaction: Bytes that one access moves at least.
-    """
-    run = element
-    for part, whole in zip(reversed(region), reversed(shape), strict=True):
-        run *= part
-        if part != whole:
-            break
-    total = math.prod(region) * element
-    return total if run >= transaction else total * transaction // max(run, 1)
-
-
-def external_reads(group: Group) -> Iterator[tuple[int, Access, int]]:
-    """Yield (node, access, tensor number) of every read from outside the group."""
-    for position, (node, sources) in enumerate(
-        zip(group.nodes, group.sources, strict=True)
-    ):
-        for read, source in zip(node.reads, sources, strict=True):
-            if source.producer is None:
-                yield position, read, source.tensor
-
-
 def footprint_bytes(group: Group, tiles: Tiles, level: Level, step: int) -> int:
     """Return the bytes of `level` that one tile needs at its worst moment.
 
@@ -115,6 +87,9 @@ def footprint_bytes(group: Group, tiles: Tiles, level: Level, step: int) -> int:
         for source in sources
         if source.producer is not None
     }
+    if tiles.blocks is not None:
+        # What a block needs is there for the next one: nothing is released.
+        last_use = dict.fromkeys(last_use, len(group.nodes))
     reuse_tiles: dict[int, int] = {}
     for position, node in enumerate(group.nodes):
         staged = [
@@ -164,20 +139,20 @@ def _sizes(box: tuple[Interval, ...]) -> tuple[int, ...]:
 def cost(group: Group, tiles: Tiles, device: Device, level: Level, step: int) -> Cost:
     """Return the predicted cost of running `group` with its reuse tiles in `level`."""
     inner = device.levels.index(level)
-    regions = _regions_read(group, tiles)
-    reads = [_bytes_read(regions, tiles.grid, device, o, inner) for o in range(inner)]
+    regions = regions_read(group, tiles)
+    reads = [bytes_read(regions, tiles.grid, device, o, inner) for o in range(inner)]
     writes = [
         _bytes_written(group, tiles, device, outer, inner) for outer in range(inner)
     ]
     workers = max(1, level.units)
     waves = -(-tiles.grid // workers) * workers / tiles.grid
-    # Reuse tiles are written once and read at least once.
+    # Reuse tiles are written once and read at least once; so are accumulators of a
+    # stream, once a block.
     reuse = sum(
-        math.prod(node.tile_of(box)) * node.writes[0].element_bytes * tiles.grid
-        for position, (node, box) in enumerate(
-            zip(group.nodes[:-1], tiles.boxes[:-1], strict=True)
-        )
+        _tile_bytes(group, tiles, position) * tiles.times(position) * tiles.grid
+        for position, node in enumerate(group.nodes)
         if not group.stays_in_registers(position)
+        and (position < len(group.nodes) - 1 or tiles.times(position) > 1)
     )
     # So are windows with a border around them.
     reuse += sum(
@@ -194,6 +169,7 @@ def cost(group: Group, tiles: Tiles, device: Device, level: Level, step: int) ->
         flops * vector_waste(group, tiles, position, device)
         for position, flops in enumerate(work)
     )
+    rescaling = tiles.grid * _rescaling_flops(group, tiles)
     shares = [
         Share(outer.name, read + written, outer.transfer_seconds(read, written))
         for outer, read, written in zip(device.levels, reads, writes, strict=False)
@@ -202,9 +178,9 @@ def cost(group: Group, tiles: Tiles, device: Device, level: Level, step: int) ->
     into, out_of = reads[-1] + reuse, writes[-1] + reuse
     seconds = level.transfer_seconds(into, out_of) * waves
     shares.append(Share(level.name, into + out_of, seconds))
-    seconds = slots * waves / (device.peak_gflops * 1e9)
-    shares.append(Share(ARITHMETIC, sum(work), seconds))
-    fixed = tiles.grid * TILE_SECONDS / workers + LAUNCH_SECONDS
+    seconds = (slots + rescaling) * waves / (device.peak_gflops * 1e9)
+    shares.append(Share(ARITHMETIC, sum(work) + rescaling, seconds))
+    fixed = tiles.grid * _blocks(tiles) * TILE_SECONDS / workers + LAUNCH_SECONDS
     return Cost(
         footprint=footprint_bytes(group, tiles, level, step),
         traffic=reads[0] + writes[0],
@@ -220,54 +196,23 @@ def _overlapped(times: list[float]) -> float:
     return slowest + OVERLAP_LOSS * (sum(times) - slowest)
 
 
-@dataclass(frozen=True)
-class _Region:
-    """What one tile reads of a tensor from outside.
-
-    Attributes:
-        read: How.
-        sizes: Extents of the box.
-        points: Elements that a look-up by values finds, at most; 0 for others.
-    """
-
-    read: Access
-    sizes: tuple[int, ...]
-    points: int
-
-    def moved(self, transaction: int) -> int:
-        """Bytes that cross in whole transactions."""
-        if self.read.gathered:
-            return self.read.gathered_bytes(self.points)
-        shape, element = self.read.shape, self.read.element_bytes
-        return transaction_bytes(self.sizes, shape, element, transaction)
+def _tile_bytes(group: Group, tiles: Tiles, position: int) -> int:
+    node = group.nodes[position]
+    size = math.prod(node.tile_of(tiles.boxes[position]))
+    return size * node.writes[0].element_bytes
 
 
-def _regions_read(group: Group, tiles: Tiles) -> list[_Region]:
-    """The regions of external tensors, equal ones once; the last reader's access."""
-    found: dict[tuple[int, tuple[Interval, ...]], _Region] = {}
-    for position, read, tensor in external_reads(group):
-        box = read.box(tiles.boxes[position])
-        points = tiles.points(position) if read.gathered else 0
-        found[tensor, box] = _Region(read, _sizes(box), points)
-    return list(found.values())
+def _blocks(tiles: Tiles) -> int:
+    return 1 if tiles.blocks is None else tiles.blocks.count
 
 
-def _bytes_read(
-    regions: list[_Region], grid: int, device: Device, outer: int, inner: int
-) -> int:
-    """Bytes that cross from level `outer` towards the tiles.
-
-    A level between, cache or explicit, is filled once with a tensor that it can hold.
-    """
-    source = device.levels[outer]
-    between = [lvl.capacity for lvl in device.levels[outer + 1 : inner] if lvl.capacity]
-    resident = max(between, default=0) * RESIDENT_FRACTION
-    total = 0
-    for region in regions:
-        streamed = region.moved(source.transaction) * grid
-        whole = region.read.total_bytes
-        total += min(streamed, whole) if whole <= resident else streamed
-    return total
+def _rescaling_flops(group: Group, tiles: Tiles) -> int:
+    """Operations of one tile that bring sums from one maximum to the next."""
+    rescaled = () if tiles.blocks is None else tiles.blocks.stream.rescaled
+    return sum(
+        math.prod(group.nodes[node].tile_of(tiles.boxes[node])) * tiles.times(node)
+        for node, _ in rescaled
+    )
 
 
 def _bytes_written(

@@ -13,6 +13,7 @@ from magweld.dialects.tile_graph import (
     root_operation,
 )
 from magweld.passes.analysis.arithmetic import iteration_flops
+from magweld.passes.analysis.body_forms import body_form
 from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.analysis.index_maps import linear_index, loop_extents
 from magweld.passes.analysis.pads import Pad, static_pad
@@ -129,6 +130,7 @@ def operator_model(operator: Any) -> OperatorModel:
         reads=reads,
         writes=writes,
         flops=iteration_flops(root),
+        form=body_form(root),
     )
 
 

@@ -13,9 +13,17 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from magweld.passes.analysis.cost import STAGED_KINDS, Cost, cost, external_reads
-from magweld.passes.analysis.propagation import Group, Refusal, Tiles, propagate
+from magweld.passes.analysis.cost import STAGED_KINDS, Cost, cost
+from magweld.passes.analysis.external_reads import external_reads
+from magweld.passes.analysis.propagation import (
+    Blocks,
+    Group,
+    Refusal,
+    Tiles,
+    propagate,
+)
 from magweld.passes.analysis.regions import OperatorKind
+from magweld.passes.analysis.stream_choices import candidate_blocks, with_reason
 from magweld.targets.device import Device, Level, LevelKind
 
 # Arithmetic done over arithmetic needed that a plan may have.
@@ -107,9 +115,27 @@ class Scheduler:
             self._plans[group] = schedule(group, self.device)
         return self._plans[group]
 
-    def plan_tile(self, group: Group, tile: tuple[int, ...]) -> Plan | Refusal:
-        """Return the plan with a given tile, or why there is none."""
-        return _plan(group, self.device, tile)
+    def plan_tile(
+        self, group: Group, tile: tuple[int, ...], step: int | None = None
+    ) -> Plan | Refusal:
+        """Return the plan with a given tile, or why there is none.
+
+        Args:
+            group: The operators.
+            tile: The tile.
+            step: Size of the blocks of what is streamed, None for nothing; another
+                one is only for groups that cannot do without.
+        """
+        candidates = candidate_blocks(group, tile_levels(self.device), step)
+        plans = [_plan(group, self.device, tile, blocks) for blocks in candidates]
+
+        def order(plan: Plan) -> tuple[bool, float]:
+            blocks = plan.tiles.blocks
+            asked = step == (None if blocks is None else blocks.size)
+            return (not asked, plan.cost.seconds)
+
+        possible = [plan for plan in plans if isinstance(plan, Plan)]
+        return min(possible, key=order) if possible else plans[0]
 
     def ranking(self, group: Group) -> list[Plan]:
         """Return the possible plans, that of `plan` first, then by predicted time."""
@@ -144,7 +170,11 @@ class Scheduler:
 def schedule(group: Group, device: Device) -> Plan | Refusal:
     """Return the plan with the least predicted time, or why there is none."""
     plans, refusals = rank(group, device)
-    return plans[0] if plans else _closest(refusals)
+    return (
+        plans[0]
+        if plans
+        else with_reason(_closest(refusals), group, tile_levels(device))
+    )
 
 
 def _closest(refusals: list[Refusal]) -> Refusal:
@@ -169,7 +199,11 @@ def rank(group: Group, device: Device) -> tuple[list[Plan], list[Refusal]]:
     whole = group.root.whole_tile
     # What is computed whole anyway would be computed again for every tile.
     tiles = candidate_tiles(whole) if group.root.tileable else (whole,)
-    found = [_plan(group, device, tile) for tile in tiles]
+    ways = candidate_blocks(group, tile_levels(device))
+    found = [
+        _plan(group, device, tile, blocks)
+        for tile, blocks in itertools.product(tiles, ways)
+    ]
     plans = [plan for plan in found if isinstance(plan, Plan)]
     refusals = [refusal for refusal in found if isinstance(refusal, Refusal)]
     if plans and group.root.tileable:
@@ -192,7 +226,7 @@ def _refined(plan: Plan, group: Group, device: Device) -> Iterator[Plan]:
         return
     while True:
         found = (
-            _plan(group, device, (*plan.tile[:i], size, *plan.tile[i + 1 :]))
+            _plan(group, device, _with_size(plan.tile, i, size), plan.tiles.blocks)
             for i, sizes in enumerate(choices)
             for size in _neighbours(sizes, plan.tile[i])
         )
@@ -204,20 +238,27 @@ def _refined(plan: Plan, group: Group, device: Device) -> Iterator[Plan]:
         yield plan
 
 
+def _with_size(tile: tuple[int, ...], loop: int, size: int) -> tuple[int, ...]:
+    return (*tile[:loop], size, *tile[loop + 1 :])
+
+
 def _neighbours(sizes: tuple[int, ...], size: int) -> tuple[int, ...]:
     at = sizes.index(size)
     return sizes[max(0, at - 1) : at] + sizes[at + 1 : at + 2]
 
 
 def _preference(group: Group, plan: Plan) -> tuple[float, ...]:
-    """Among equally fast plans: whole rows first, then the smallest footprint."""
+    """Among equally fast plans: few blocks, whole rows, then the smallest footprint."""
     root = group.root
     rows = plan.tile[-1] / root.grid_extents[-1] if plan.tile else 1.0
-    return (-rows, plan.cost.footprint, plan.cost.seconds)
+    blocks = 0 if plan.tiles.blocks is None else plan.tiles.blocks.count
+    return (blocks, -rows, plan.cost.footprint, plan.cost.seconds)
 
 
-def _plan(group: Group, device: Device, tile: tuple[int, ...]) -> Plan | Refusal:
-    tiles = propagate(group, tile)
+def _plan(
+    group: Group, device: Device, tile: tuple[int, ...], blocks: Blocks | None
+) -> Plan | Refusal:
+    tiles = propagate(group, tile, blocks)
     if isinstance(tiles, Refusal):
         return tiles
     if tiles.recompute > MAX_RECOMPUTE:
@@ -227,6 +268,8 @@ def _plan(group: Group, device: Device, tile: tuple[int, ...]) -> Plan | Refusal
     refusal = Refusal("no-level", f"{device.name} has no level for reuse tiles")
     best: Plan | None = None
     for level in tile_levels(device):
+        if blocks is not None and level.kind is LevelKind.EXPLICIT:
+            continue  # the steps of a kernel are staged there, blocks are not
         price = cost(group, tiles, device, level, step)
         share = CACHE_SHARE if level.kind is LevelKind.CACHE else 1
         room = int(level.capacity * share)

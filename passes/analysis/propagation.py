@@ -12,14 +12,17 @@ from dataclasses import dataclass, field
 
 from magweld.passes.analysis.partition import is_partition
 from magweld.passes.analysis.regions import (
+    STREAM,
     ZERO,
     Access,
     Clamp,
     Clamps,
     Interval,
+    LinearIndex,
     OperatorKind,
     OperatorModel,
 )
+from magweld.passes.analysis.stream import Stream
 
 
 @dataclass(frozen=True)
@@ -108,33 +111,75 @@ class Refusal:
 
 
 @dataclass(frozen=True)
+class Blocks:
+    """A streamed dimension and the size of the blocks that it is walked in.
+
+    The last block is smaller where the size does not divide the extent.
+    """
+
+    stream: Stream
+    size: int
+
+    @property
+    def count(self) -> int:
+        """How many blocks there are, a smaller last one among them."""
+        return -(-self.stream.extent // self.size)
+
+    def of_node(self, node: int, box: tuple[Interval, ...]) -> tuple[Interval, ...]:
+        """Return a box of iterations with its streamed loop at one block."""
+        streamed = self.stream.loops[node]
+        block = Interval(LinearIndex(((STREAM, 1),)), self.size)
+        return tuple(
+            block if loop == streamed else interval for loop, interval in enumerate(box)
+        )
+
+
+@dataclass(frozen=True)
 class Tiles:
     """What one tile of the root needs.
 
     Attributes:
-        boxes: For every node the box of iterations, one interval a loop.
+        boxes: For every node the box of iterations, one interval a loop; of a node
+            that is streamed those of one block.
         grid: How many tiles there are.
         recompute: Arithmetic done over arithmetic needed, at least 1.
         clamps: Offsets that are no sums of loops; they are numbered as loops of the
             root behind its own.
+        blocks: The streamed dimension, if there is one.
     """
 
     boxes: tuple[tuple[Interval, ...], ...]
     grid: int
     recompute: float
     clamps: tuple[Clamp, ...] = ()
+    blocks: Blocks | None = None
 
     def points(self, node: int) -> int:
         """Return how many iterations of a node one tile runs."""
-        return math.prod(interval.size for interval in self.boxes[node])
+        return _points(self.boxes[node], node, self.blocks)
+
+    def times(self, node: int) -> int:
+        """Return how often a tile runs a node: once, or once for each block."""
+        blocks = self.blocks
+        return blocks.count if blocks and blocks.stream.loops[node] is not None else 1
 
 
-def propagate(group: Group, tile: tuple[int, ...]) -> Tiles | Refusal:
+def _points(box: tuple[Interval, ...], node: int, blocks: Blocks | None) -> int:
+    found = math.prod(interval.size for interval in box)
+    if blocks is None or blocks.stream.loops[node] is None:
+        return found
+    return found // blocks.size * blocks.stream.extent
+
+
+def propagate(
+    group: Group, tile: tuple[int, ...], blocks: Blocks | None = None
+) -> Tiles | Refusal:
     """Return what every node computes for one result tile of the root.
 
     Args:
         group: The operators.
         tile: Sizes along the root's parallel loops; each divides its extent.
+        blocks: What of a dimension exists at a time; all of everything by default.
     """
     boxes: list[tuple[Interval, ...] | None] = [None] * len(group.nodes)
     boxes[-1] = group.root.root_box(tile)
@@ -143,6 +188,8 @@ def propagate(group: Group, tile: tuple[int, ...]) -> Tiles | Refusal:
         node, box = group.nodes[consumer], boxes[consumer]
         if box is None:
             return Refusal("dead-producer", f"{node.name} has no consumer in the group")
+        if blocks is not None:
+            box = boxes[consumer] = blocks.of_node(consumer, box)
         for read, source in zip(node.reads, group.sources[consumer], strict=True):
             if source.producer is None:
                 continue
@@ -162,7 +209,9 @@ def propagate(group: Group, tile: tuple[int, ...]) -> Tiles | Refusal:
     grid = math.prod(
         max(1, -(-e // t)) for e, t in zip(group.root.grid_extents, tile, strict=True)
     )
-    return Tiles(final, grid, _recompute(group, final, grid), clamps.known)
+    return Tiles(
+        final, grid, _recompute(group, final, grid, blocks), clamps.known, blocks
+    )
 
 
 def _written_twice(
@@ -223,11 +272,14 @@ def _span(a: Interval, b: Interval, extent: int) -> Interval | None:
 
 
 def _recompute(
-    group: Group, boxes: tuple[tuple[Interval, ...], ...], grid: int
+    group: Group,
+    boxes: tuple[tuple[Interval, ...], ...],
+    grid: int,
+    blocks: Blocks | None,
 ) -> float:
     done = needed = 0
-    for node, box in zip(group.nodes, boxes, strict=True):
+    for position, (node, box) in enumerate(zip(group.nodes, boxes, strict=True)):
         weight = max(1, node.flops)
-        done += math.prod(interval.size for interval in box) * grid * weight
+        done += _points(box, position, blocks) * grid * weight
         needed += node.iterations * weight
     return done / max(1, needed)

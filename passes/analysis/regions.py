@@ -18,6 +18,21 @@ class OperatorKind(StrEnum):
     OTHER = "other"  # no region is known: computed whole, from whole operands
 
 
+class BodyForm(StrEnum):
+    """What the body of a root is, as far as streaming has to know."""
+
+    SUM = "sum"  # out + a, or out + a * b, from zero
+    MAXIMUM = "maximum"
+    DIFFERENCE = "difference"
+    EXPONENTIAL = "exponential"
+    CAST = "cast"
+    OTHER = "other"
+
+
+# Stands among loop numbers for where a streamed dimension is.
+STREAM = -1
+
+
 @dataclass(frozen=True)
 class LinearIndex:
     """An index expression `sum(coefficient * loop) + constant`.
@@ -204,6 +219,7 @@ class OperatorModel:
         reads: Operands that are tensors.
         writes: Results.
         flops: Arithmetic operations of one iteration.
+        form: What the body is.
     """
 
     name: str = field(compare=False)
@@ -213,6 +229,7 @@ class OperatorModel:
     reads: tuple[Access, ...]
     writes: tuple[Access, ...]
     flops: int
+    form: BodyForm = BodyForm.OTHER
 
     @property
     def reduction(self) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from magweld.bindings import ir, linalg
 from magweld.dialects.tile_graph import root_operation
+from magweld.passes.analysis.body_forms import starts_at_zero
 from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.analysis.operator_model import root_accesses
 from magweld.passes.analysis.propagation import Refusal
@@ -80,22 +81,9 @@ def library_call(operator: Any) -> LibraryCall | Refusal:
     make = _TABLE.get(root.name)
     if make is None:
         return Refusal("no-library", "no library call computes this operation")
-    if not _starts_at_zero(root):
+    if not starts_at_zero(root):
         return Refusal("library-init", "the accumulator does not start at zero")
     return make(root)
-
-
-def _starts_at_zero(root: Any) -> bool:
-    init = root.operands[len(root.operands) - 1]
-    if isinstance(init, ir.BlockArgument):
-        return False
-    fill = init.owner.operation
-    if fill.name != "linalg.fill" or isinstance(fill.operands[0], ir.BlockArgument):
-        return False
-    constant = fill.operands[0].owner.operation
-    if constant.name != "arith.constant":
-        return False
-    return bool(constant.attributes["value"].value == 0)
 
 
 def _matmul(op: str, batch: int) -> Callable[[Any], LibraryCall | Refusal]:

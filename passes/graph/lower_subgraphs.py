@@ -217,6 +217,7 @@ _REPORTED = frozenset(
         "level",
         "predicted_seconds",
         "reduction_step",
+        "stream_step",
         "tile",
         "traffic_after",
         "traffic_before",

@@ -62,6 +62,10 @@ class TileSlicer:
         )
         return self.slice(filled, relative_box(shifted, inside))
 
+    def enter(self, loop: int, position: Any) -> None:
+        """Say where along a loop what follows is."""
+        self._ivs[loop] = position
+
     def slice(
         self, value: Any, region: Box, kept: tuple[int, ...] | None = None
     ) -> Any:

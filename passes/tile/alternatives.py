@@ -10,6 +10,7 @@ from magweld.bindings import ir
 from magweld.dialects.tile_graph import device_of, tile_attribute
 from magweld.passes.analysis.graph_body import GraphBody, read_body
 from magweld.passes.analysis.policy import Plan, Scheduler
+from magweld.passes.analysis.stream_marks import STEP, mark_stream
 from magweld.passes.graph.library_calls import LibraryCall, library_call
 from magweld.passes.graph.select_implementation import LibraryUse, SelectImplementation
 from magweld.passes.tile.apply_plans import PLAN
@@ -115,8 +116,8 @@ class _Maker:
             for root, ranked in plans.items()
             if ranked
         }
-        for root, plan in chosen.items():
-            body.operators[root].attributes["tile"] = tile_attribute(plan.tile)
+        for members in (m for m in groups if m[-1] in chosen):
+            _write_tile(body, members, chosen[members[-1]])
         label = _label(body, library, None if slowest is None else chosen[slowest])
         function.attributes[PLAN] = ir.StringAttr.get(label)
         seconds = sum(plan.cost.seconds for plan in chosen.values())
@@ -150,9 +151,22 @@ def _write_implementations(body: GraphBody, library: frozenset[int]) -> None:
         operator.attributes["implementation"] = ir.StringAttr.get(name)
 
 
+def _write_tile(body: GraphBody, members: list[int], plan: Plan) -> None:
+    attributes = body.operators[members[-1]].attributes
+    attributes["tile"] = tile_attribute(plan.tile)
+    blocks = plan.tiles.blocks
+    stream = None if blocks is None else blocks.stream
+    mark_stream(body, members, body.group(members), stream)
+    if blocks is not None:
+        number = ir.IntegerType.get_signless(64)
+        attributes[STEP] = ir.IntegerAttr.get(number, blocks.size)
+
+
 def _label(body: GraphBody, library: frozenset[int], plan: Plan | None) -> str:
     names = [f"{body.models[i].name} {i}" for i in sorted(library)]
     parts = [f"library: {', '.join(names)}" if names else "generated"]
     if plan is not None:
         parts.append(f"tile {'x'.join(map(str, plan.tile))}")
+        blocks = plan.tiles.blocks
+        parts += [] if blocks is None else [f"stream {blocks.size}"]
     return "; ".join(parts)

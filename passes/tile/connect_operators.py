@@ -12,8 +12,14 @@ from magweld.dialects.tile_graph import MOST_RESULTS, device_of, is_tile_graph
 from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.analysis.dependences import comes_back, readers_by_operation
 from magweld.passes.analysis.graph_body import Edge, GraphBody, read_body
-from magweld.passes.analysis.policy import Plan, Scheduler, tile_levels
+from magweld.passes.analysis.policy import (
+    MODEL_ACCURACY,
+    Plan,
+    Scheduler,
+    tile_levels,
+)
 from magweld.passes.analysis.propagation import Group, Refusal, propagate
+from magweld.passes.analysis.stream_marks import decided_step, mark_stream
 from magweld.passes.base import FunctionPass
 from magweld.targets.device import Level, LevelKind
 
@@ -90,12 +96,16 @@ class Connector:
         self.connect()
         for edge in self.body.edges:
             self._annotate(edge)
+        for members in self.groups.values():
+            self._mark(members)
 
     def _plan(self, members: list[int]) -> Plan | Refusal:
-        tile = self.body.operators[members[-1]].attributes.get("tile")
+        root = self.body.operators[members[-1]]
+        tile = root.attributes.get("tile")
         group = self.body.group(members)
         if tile is not None:
-            return self.scheduler.plan_tile(group, tuple(tile.sizes))
+            step = decided_step(root)
+            return self.scheduler.plan_tile(group, tuple(tile.sizes), step)
         return self.scheduler.plan(group)
 
     def _absorb(self, root: int) -> bool:
@@ -107,25 +117,37 @@ class Connector:
             if self._planned.get(edge.connect) is False:
                 continue
             producer = self._root_of[edge.producer]
-            refusal = self._try(root, producer, edge.connect in self._planned)
+            refusal = self._try((producer, root), edge.connect in self._planned)
             if refusal is None:
                 self._refusals.pop(edge.connect, None)
                 return True
             self._refusals[edge.connect] = refusal
-        return False
+        return self._absorb_all(root)
 
-    def _try(self, root: int, producer: int, planned: bool) -> Refusal | None:
-        library = [
-            self.body.models[i].name for i in (producer, root) if i in self.library
-        ]
+    def _absorb_all(self, root: int) -> bool:
+        """Take the groups of all producers at once: one may need what another makes."""
+        members = self.groups[root]
+        producers = {
+            self._root_of[edge.producer]
+            for edge in self.body.edges
+            if edge.consumer in members
+            and edge.producer not in members
+            and edge.connect not in self._planned
+        }
+        parts = (*sorted(producers.difference(self.library)), root)
+        return len(parts) > 2 and self._try(parts, False) is None
+
+    def _try(self, parts: tuple[int, ...], planned: bool) -> Refusal | None:
+        """Make groups one, the last one's root the root of all; or say why not."""
+        library = [self.body.models[i].name for i in parts if i in self.library]
         if library:
             return Refusal("library", f"{library[0]} is a library call")
-        together = sorted([*self.groups[producer], *self.groups[root]])
+        together = sorted(member for part in parts for member in self.groups[part])
         merged = self.body.group(together)
         refusal = self._refuse_outputs(merged, together)
         if refusal is not None:
             return refusal
-        melts = merged.stays_in_registers(together.index(producer))
+        melts = merged.stays_in_registers(together.index(parts[0])) and len(parts) == 2
         if self.fusion == "none" or (self.fusion == "registers" and not melts):
             return Refusal("not-asked", f"fusion is '{self.fusion}'")
         whole = propagate(merged, merged.root.whole_tile)
@@ -134,17 +156,15 @@ class Connector:
         plan = self._plan(together)
         if isinstance(plan, Refusal):
             return plan
-        refusal = (
-            None if planned else self._weigh(merged, (producer, root), plan, melts)
-        )
+        refusal = None if planned else self._weigh(merged, parts, plan, melts)
         if refusal is None:
-            self._merge(root, producer, together)
+            self._merge(parts[-1], parts[:-1], together)
         return refusal
 
     def _weigh(
-        self, merged: Group, parts: tuple[int, int], plan: Plan, melts: bool
+        self, merged: Group, parts: tuple[int, ...], plan: Plan, melts: bool
     ) -> Refusal | None:
-        """Why it does not pay to run two groups as one, if it does not."""
+        """Why it does not pay to run groups as one, if it does not."""
         bytes_apart = self.scheduler.traffic_apart(merged)
         if plan.cost.traffic > bytes_apart:
             detail = f"{plan.cost.traffic} bytes together, {bytes_apart} bytes apart"
@@ -153,7 +173,11 @@ class Connector:
         if not melts:
             apart = [self._plan(self.groups[i]) for i in parts]
             before = sum(p.cost.seconds for p in apart if isinstance(p, Plan))
-            if all(isinstance(p, Plan) for p in apart) and plan.cost.seconds > before:
+            # Blocks of a product are accumulated in memory, not in registers: a stream
+            # has to be worth more than the model is wrong by.
+            margin = MODEL_ACCURACY * (plan.tiles.blocks is not None)
+            together = plan.cost.seconds * (1 + margin)
+            if all(isinstance(p, Plan) for p in apart) and together > before:
                 detail = f"{plan.cost.seconds:.3e} s together, {before:.3e} s apart"
                 return Refusal("slower", detail)
         return None
@@ -198,8 +222,10 @@ class Connector:
             c: c in inside for c, a in connects.items() if c in inside or "refused" in a
         }
 
-    def _merge(self, root: int, producer: int, together: list[int]) -> None:
-        for member in self.groups.pop(producer):
+    def _merge(self, root: int, others: tuple[int, ...], together: list[int]) -> None:
+        for other in others:
+            del self.groups[other]
+        for member in together:
             self._root_of[member] = root
         self.groups[root] = together
 
@@ -218,6 +244,12 @@ class Connector:
         refusal = self._refusals.get(edge.connect)
         if refusal is not None:
             _refuse(edge.connect, refusal)
+
+    def _mark(self, members: list[int]) -> None:
+        plan = self._plan(members) if len(members) > 1 else None
+        if isinstance(plan, Plan) and plan.tiles.blocks is not None:
+            stream = plan.tiles.blocks.stream
+            mark_stream(self.body, members, self.body.group(members), stream)
 
 
 def _library_operators(body: GraphBody) -> frozenset[int]:

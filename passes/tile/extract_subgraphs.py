@@ -17,6 +17,7 @@ from magweld.dialects.tile_graph import (
 from magweld.passes.analysis.cloning import ValueMap, clone_mapped
 from magweld.passes.analysis.dependences import sort_block
 from magweld.passes.analysis.graph_body import GraphBody, read_body, source_value
+from magweld.passes.analysis.stream_marks import STEP
 from magweld.passes.base import FunctionPass
 from magweld.passes.ir_utils import located_error
 from magweld.targets.device import Device
@@ -112,8 +113,10 @@ def _extract(body: GraphBody, members: list[int], device: Device, number: int) -
             level=_group_level(set(inside.values()), device),
             implementation=_implementation(root),
         )
-        if "tile" in root.attributes:
-            subgraph.operation.attributes["tile"] = root.attributes["tile"]
+        for name in {"tile", STEP} & set(root.attributes):
+            subgraph.operation.attributes[name] = root.attributes[name]
+        if STEP in root.attributes:
+            del root.attributes[STEP]
         _fill(subgraph, body, members, stored)
     for old, new in zip(stored, subgraph.operation.results, strict=True):
         # Edges inside go with the operators.

@@ -14,6 +14,7 @@ from magweld.dialects.tile_graph import (
 )
 from magweld.passes.analysis.graph_body import read_body
 from magweld.passes.analysis.propagation import Refusal, propagate
+from magweld.passes.analysis.stream_marks import marked_blocks
 from magweld.passes.base import FunctionPass
 from magweld.passes.ir_utils import located_error
 
@@ -43,7 +44,10 @@ def _annotate(subgraph: Any) -> None:
         raise located_error(subgraph, "expected attribute 'tile', see select-tiles")
     body = read_body(subgraph)
     group = body.group(list(range(len(body.operators))))
-    tiles = propagate(group, TileAttr(subgraph.attributes["tile"]).sizes)
+    blocks = marked_blocks(subgraph, body, group)
+    if isinstance(blocks, Refusal):
+        raise located_error(subgraph, f"{blocks.rule}: {blocks.detail}")
+    tiles = propagate(group, TileAttr(subgraph.attributes["tile"]).sizes, blocks)
     if isinstance(tiles, Refusal):
         raise located_error(subgraph, f"{tiles.rule}: {tiles.detail}")
     for operator, model, box in zip(

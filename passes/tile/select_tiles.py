@@ -12,9 +12,10 @@ from magweld.dialects.tile_graph import (
     subgraphs_of,
     tile_attribute,
 )
-from magweld.passes.analysis.graph_body import read_body
+from magweld.passes.analysis.graph_body import GraphBody, read_body
 from magweld.passes.analysis.policy import Plan, Scheduler
-from magweld.passes.analysis.propagation import Refusal
+from magweld.passes.analysis.propagation import Group, Refusal
+from magweld.passes.analysis.stream_marks import STEP, decided_step, mark_stream
 from magweld.passes.base import FunctionPass
 from magweld.passes.ir_utils import located_error
 
@@ -56,7 +57,7 @@ def _annotate(subgraph: Any, scheduler: Scheduler) -> None:
     plan = (
         scheduler.plan(group)
         if tile is None
-        else scheduler.plan_tile(group, tuple(tile.sizes))
+        else scheduler.plan_tile(group, tuple(tile.sizes), decided_step(subgraph))
     )
     if isinstance(plan, Refusal):
         if tile is not None:
@@ -77,12 +78,25 @@ def _annotate(subgraph: Any, scheduler: Scheduler) -> None:
     if after <= before:  # always so, but for a tile that somebody else chose
         attributes["traffic_before"] = ir.IntegerAttr.get(number, before)
         attributes["traffic_after"] = ir.IntegerAttr.get(number, after)
+    if tile is None:
+        _annotate_stream(attributes, body, group, plan)
     attributes["predicted_seconds"] = ir.FloatAttr.get_f64(plan.cost.seconds)
     apart = scheduler.apart(group)
     _annotate_shares(attributes, plan, apart, before)
     if len(apart) == len(group.nodes):
         seconds = sum(one.cost.seconds for one in apart)
         attributes["seconds_apart"] = ir.FloatAttr.get_f64(seconds)
+
+
+def _annotate_stream(
+    attributes: Any, body: GraphBody, group: Group, plan: Plan
+) -> None:
+    blocks = plan.tiles.blocks
+    members = list(range(len(body.operators)))
+    mark_stream(body, members, group, None if blocks is None else blocks.stream)
+    if blocks is not None:
+        number = ir.IntegerType.get_signless(64)
+        attributes[STEP] = ir.IntegerAttr.get(number, blocks.size)
 
 
 def _annotate_shares(

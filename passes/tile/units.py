@@ -19,6 +19,7 @@ from magweld.passes.analysis.cloning import ValueMap, clone_mapped, defining_op
 from magweld.passes.analysis.graph_body import GraphBody, read_body, source_value
 from magweld.passes.analysis.operator_model import is_rematerialised
 from magweld.passes.analysis.policy import Plan, Scheduler
+from magweld.passes.analysis.stream_marks import MARK, STEP
 from magweld.passes.graph.select_implementation import SelectImplementation
 from magweld.passes.tile.connect_operators import Connector, Fusion
 from magweld.targets.device import Device
@@ -26,8 +27,8 @@ from magweld.targets.device import Device
 # Units with more operators are cut: each choice more doubles what is to be measured.
 MOST_OPERATORS = 24
 # What decides on an operator and on an edge; the rest of a graph is its structure.
-OPERATOR_DECISIONS = ("implementation", "tile")
-EDGE_DECISIONS = ("level", "refused")
+OPERATOR_DECISIONS = ("implementation", "tile", STEP)
+EDGE_DECISIONS = ("level", "refused", MARK)
 # Number of the unit of an operator, where units were found before.
 UNIT = "unit"
 

@@ -15,7 +15,8 @@ from operator_models import (
     row_reduction,
 )
 
-from magweld.passes.analysis.cost import Cost, cost, footprint_bytes, transaction_bytes
+from magweld.passes.analysis.cost import Cost, cost, footprint_bytes
+from magweld.passes.analysis.external_reads import transaction_bytes
 from magweld.passes.analysis.propagation import Group, Source, Tiles, propagate
 from magweld.targets.device import Device, Level, LevelKind
 

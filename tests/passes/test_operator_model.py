@@ -12,6 +12,7 @@ from magweld.passes.analysis.graph_body import GraphBody, read_body
 from magweld.passes.analysis.operator_model import element_bytes, operator_model
 from magweld.passes.analysis.regions import (
     ZERO,
+    BodyForm,
     LinearIndex,
     OperatorKind,
     OperatorModel,
@@ -83,6 +84,7 @@ def test_a_transposing_reduction() -> None:
         reads=(access(0, (2, 3, 5), loops(0, 1, 2)),),
         writes=(access(0, (5, 2), loops(2, 0)),),
         flops=1,
+        form=BodyForm.SUM,
     )
 
 

@@ -15,7 +15,10 @@ from magweld.dialects.device_attributes import device_attribute
 from magweld.dialects.tile_graph import DEVICE, subgraphs_of, tile_attribute
 from magweld.passes.analysis.graph_body import read_body
 from magweld.passes.analysis.policy import divisors
-from magweld.passes.analysis.propagation import Refusal, propagate
+from magweld.passes.analysis.propagation import Blocks, Group, Refusal, propagate
+from magweld.passes.analysis.stream import Stream
+from magweld.passes.analysis.stream_marks import STEP, mark_stream
+from magweld.passes.analysis.streaming import streams
 from magweld.passes.base import FunctionPass
 from magweld.passes.graph.form_tile_graph import FormTileGraph
 from magweld.passes.phases import Phase
@@ -58,6 +61,7 @@ class ForceTiles(FunctionPass):
 
     name: ClassVar[str] = "force-tiles"
     choice: str = "smallest"
+    block: int | None = None
 
     def run_on_function(self, function: Any) -> None:
         for subgraph in subgraphs_of(function):
@@ -66,8 +70,19 @@ class ForceTiles(FunctionPass):
             if not group.root.tileable:
                 continue
             tile = tuple(self._sizes(group.root.whole_tile))
-            if not isinstance(propagate(group, tile), Refusal):
-                subgraph.attributes["tile"] = tile_attribute(tile)
+            blocks = self._blocks(group)
+            if isinstance(propagate(group, tile, blocks), Refusal):
+                continue
+            subgraph.attributes["tile"] = tile_attribute(tile)
+            stream = None if blocks is None else blocks.stream
+            mark_stream(body, list(range(len(body.operators))), group, stream)
+            if blocks is not None:
+                number = ir.IntegerType.get_signless(64)
+                subgraph.attributes[STEP] = ir.IntegerAttr.get(number, blocks.size)
+
+    def _blocks(self, group: Group) -> Blocks | None:
+        ways = [way for way in streams(group) if isinstance(way, Stream)]
+        return Blocks(ways[0], self.block) if ways and self.block else None
 
     def _sizes(self, extents: Sequence[int]) -> Any:
         picks = CHOICES[self.choice]
@@ -78,13 +93,18 @@ class ForceTiles(FunctionPass):
             yield possible[in_range]
 
 
-def steps(choice: str | None) -> list[Step]:
-    """Return the steps from linalg to tiled kernels, tiles forced by `choice`."""
+def steps(choice: str | None, block: int | None = None) -> list[Step]:
+    """Return the steps from linalg to tiled kernels, tiles forced by `choice`.
+
+    Args:
+        choice: Which tiles; None for those of the scheduler.
+        block: Size of the blocks of what can be streamed; None for nothing streamed.
+    """
     phases = graph_steps("cpu", "never")
     found: list[Step] = [FormTileGraph("v100"), SetDevice()]
     for step in (*phases[Phase.SCHEDULED], *phases[Phase.TILED]):
         if choice is not None and step.name == "select-tiles":
-            found.append(ForceTiles(choice))
+            found.append(ForceTiles(choice, block))
         found.append(step)
     return found
 
@@ -99,6 +119,29 @@ def test_tiled_is_untiled(
 ) -> None:
     plain = lower(path.read_text(), [])
     tiled = lower(path.read_text(), steps(choice))
+    inputs = inputs_of_main(plain)
+    expected, actual = evaluate(plain, inputs), evaluate(tiled, inputs)
+    for left, right in zip(actual, expected, strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-6)
+
+
+STREAMED = sorted(GRAPHS.glob("stream_*.mlir"))
+
+
+@pytest.mark.parametrize("block", [1, 4, 12, 13])
+@pytest.mark.parametrize("choice", CHOICES)
+@pytest.mark.parametrize("path", STREAMED, ids=lambda p: p.stem)
+def test_streamed_is_whole(
+    path: Path,
+    choice: str,
+    block: int,
+    lower: Lower,
+    evaluate: Any,
+    inputs_of_main: Any,
+) -> None:
+    plain = lower(path.read_text(), [])
+    tiled = lower(path.read_text(), steps(choice, block))
+    assert (block == 13) or "scf.for " in str(tiled)
     inputs = inputs_of_main(plain)
     expected, actual = evaluate(plain, inputs), evaluate(tiled, inputs)
     for left, right in zip(actual, expected, strict=True):

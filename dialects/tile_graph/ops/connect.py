@@ -32,6 +32,8 @@ class ConnectOp(Operation, name="connect"):
     Attributes:
         level: Name of a level of the enclosing function's device; below the outermost
             level only inside a subgraph of that level or of one outside of it.
+        stream: Optional unit; of what goes over the edge one block exists at a time,
+            so it lives below the outermost level.
         refused: Optional; the rule that keeps the edge at the outermost level, and
             its numbers.
     """
@@ -56,6 +58,7 @@ class ConnectOp(Operation, name="connect"):
         device = yield from found_level(self, self.level.value)
         if device is not None:
             yield from self._subgraph_violations(device)
+            yield from self._stream_violations(device)
 
     def _producer_violations(self) -> Iterator[str]:
         if isinstance(self.input, ir.BlockArgument):
@@ -89,4 +92,17 @@ class ConnectOp(Operation, name="connect"):
             yield (
                 f"expected its level to be '{outer}' of its subgraph or inside of it, "
                 f"got '{self.level.value}'"
+            )
+
+    def _stream_violations(self, device: Device) -> Iterator[str]:
+        attributes = self.operation.attributes
+        if "stream" not in attributes:
+            return
+        if not isinstance(attributes["stream"], ir.UnitAttr):
+            yield f"expected attribute 'stream' to be unit, got {attributes['stream']}"
+        outermost = device.level_names()[0]
+        if self.level.value == outermost:
+            yield (
+                f"expected what is streamed to live below level '{outermost}', which "
+                f"holds whole tensors"
             )

@@ -29,6 +29,7 @@ _BODY = frozenset({OPERATOR, YIELD, "tile_graph.connect"} | VIEWS)
 _LEAST_OF_INTEGER = {
     "footprint": 0,
     "reduction_step": 1,
+    "stream_step": 1,
     "traffic_after": 0,
     "traffic_before": 0,
 }
@@ -49,6 +50,8 @@ class SubgraphOp(Operation, name="subgraph"):
         ragged: Optional; present where sizes need not divide: the tiles at the far
             ends are smaller, and tiles of different shapes run different code.
         reduction_step: Optional; how much of a reduction is staged at a time.
+        stream_step: Optional; how much of the dimension that goes over its edges with
+            `stream` is computed at a time.
         implementation: Optional; "generated" code or a "library" call.
         footprint: Optional; bytes that one tile needs at `level`.
         traffic_before, traffic_after: Optional; bytes moved from and to the
@@ -89,6 +92,7 @@ class SubgraphOp(Operation, name="subgraph"):
         yield from self._tile_violations(operators[-1])
         for name, least in _LEAST_OF_INTEGER.items():
             yield from integer_violations(self, name, least)
+        yield from self._stream_violations()
         yield from self._traffic_violations()
         if device is not None:
             yield from self._footprint_violations(device.level(self.level.value))
@@ -124,6 +128,17 @@ class SubgraphOp(Operation, name="subgraph"):
                     f"expected size #{index} of its tile to divide the extent "
                     f"{extent}, got {size}"
                 )
+
+    def _stream_violations(self) -> Iterator[str]:
+        attributes = self.operation.attributes
+        streamed = any(
+            "stream" in op.operation.attributes
+            for op in self.operation.regions[0].blocks[0].operations
+        )
+        if "stream_step" in attributes and not streamed:
+            yield "expected an edge with 'stream' in it, since it has a stream_step"
+        if streamed and "tile" in attributes and "stream_step" not in attributes:
+            yield "expected attribute 'stream_step', since an edge in it has 'stream'"
 
     def _traffic_violations(self) -> Iterator[str]:
         before, after = self._integer("traffic_before"), self._integer("traffic_after")

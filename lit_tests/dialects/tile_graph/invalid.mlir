@@ -1317,3 +1317,153 @@ func.func private @f() attributes {tile = #tile_graph.tile<[4], [4]>}
 
 // expected-error @below {{expected base attribute 'builtin.array' but got 'builtin.integer'}}
 func.func private @f() attributes {tile = #tile_graph.tile<4>}
+
+// -----
+
+// connect: `stream` has no value
+
+#device = #tile_graph.device<"toy", [
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
+
+func.func @f(%x: tensor<8xf32>)
+    attributes {tile_graph.device = #device} {
+  %0 = "tile_graph.subgraph"() ({
+    %p = "tile_graph.operator"() ({
+      %empty = tensor.empty() : tensor<8xf32>
+      %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
+          -> tensor<8xf32>
+      gpu.yield %exp : tensor<8xf32>
+    }) {op_name = "p"} : () -> tensor<8xf32>
+    // expected-error @below {{'tile_graph.connect' op expected attribute 'stream' to be unit, got 4 : i64}}
+    %c = "tile_graph.connect"(%p) {level = "l1", stream = 4}
+        : (tensor<8xf32>) -> tensor<8xf32>
+    %q = "tile_graph.operator"() ({
+      %empty = tensor.empty() : tensor<8xf32>
+      %exp = linalg.exp ins(%c : tensor<8xf32>) outs(%empty : tensor<8xf32>)
+          -> tensor<8xf32>
+      gpu.yield %exp : tensor<8xf32>
+    }) {op_name = "q"} : () -> tensor<8xf32>
+    gpu.yield %q : tensor<8xf32>
+  }) {subgraph_name = "s", level = "l1", stream_step = 2} : () -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// connect: whole tensors are not streamed
+
+#device = #tile_graph.device<"toy", [
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
+
+func.func @f(%x: tensor<8xf32>)
+    attributes {tile_graph.device = #device} {
+  // expected-error @below {{'tile_graph.connect' op expected what is streamed to live below level 'dram', which holds whole tensors}}
+  %1 = "tile_graph.connect"(%x) {level = "dram", stream} : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// subgraph: a positive step of a stream
+
+#device = #tile_graph.device<"toy", [
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
+
+func.func @f(%x: tensor<8xf32>)
+    attributes {tile_graph.device = #device} {
+  // expected-error @below {{'tile_graph.subgraph' op expected attribute 'stream_step' to be at least 1, got 0}}
+  %0 = "tile_graph.subgraph"() ({
+    %p = "tile_graph.operator"() ({
+      %empty = tensor.empty() : tensor<8xf32>
+      %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
+          -> tensor<8xf32>
+      gpu.yield %exp : tensor<8xf32>
+    }) {op_name = "p"} : () -> tensor<8xf32>
+    %c = "tile_graph.connect"(%p) {level = "l1", stream}
+        : (tensor<8xf32>) -> tensor<8xf32>
+    %q = "tile_graph.operator"() ({
+      %empty = tensor.empty() : tensor<8xf32>
+      %exp = linalg.exp ins(%c : tensor<8xf32>) outs(%empty : tensor<8xf32>)
+          -> tensor<8xf32>
+      gpu.yield %exp : tensor<8xf32>
+    }) {op_name = "q"} : () -> tensor<8xf32>
+    gpu.yield %q : tensor<8xf32>
+  }) {subgraph_name = "s", level = "l1", stream_step = 0} : () -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// subgraph: something to stream
+
+#device = #tile_graph.device<"toy", [
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
+
+func.func @f(%x: tensor<8xf32>)
+    attributes {tile_graph.device = #device} {
+  // expected-error @below {{'tile_graph.subgraph' op expected an edge with 'stream' in it, since it has a stream_step}}
+  %0 = "tile_graph.subgraph"() ({
+    %p = "tile_graph.operator"() ({
+      %empty = tensor.empty() : tensor<8xf32>
+      %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
+          -> tensor<8xf32>
+      gpu.yield %exp : tensor<8xf32>
+    }) {op_name = "p"} : () -> tensor<8xf32>
+    %c = "tile_graph.connect"(%p) {level = "l1"}
+        : (tensor<8xf32>) -> tensor<8xf32>
+    %q = "tile_graph.operator"() ({
+      %empty = tensor.empty() : tensor<8xf32>
+      %exp = linalg.exp ins(%c : tensor<8xf32>) outs(%empty : tensor<8xf32>)
+          -> tensor<8xf32>
+      gpu.yield %exp : tensor<8xf32>
+    }) {op_name = "q"} : () -> tensor<8xf32>
+    gpu.yield %q : tensor<8xf32>
+  }) {subgraph_name = "s", level = "l1", stream_step = 2} : () -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// subgraph: a step of what is streamed
+
+#device = #tile_graph.device<"toy", [
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l1", 2, 1024, 800.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
+
+func.func @f(%x: tensor<8xf32>)
+    attributes {tile_graph.device = #device} {
+  // expected-error @below {{'tile_graph.subgraph' op expected attribute 'stream_step', since an edge in it has 'stream'}}
+  %0 = "tile_graph.subgraph"() ({
+    %p = "tile_graph.operator"() ({
+      %empty = tensor.empty() : tensor<8xf32>
+      %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
+          -> tensor<8xf32>
+      gpu.yield %exp : tensor<8xf32>
+    }) {op_name = "p"} : () -> tensor<8xf32>
+    %c = "tile_graph.connect"(%p) {level = "l1", stream}
+        : (tensor<8xf32>) -> tensor<8xf32>
+    %q = "tile_graph.operator"() ({
+      %empty = tensor.empty() : tensor<8xf32>
+      %exp = linalg.exp ins(%c : tensor<8xf32>) outs(%empty : tensor<8xf32>)
+          -> tensor<8xf32>
+      gpu.yield %exp : tensor<8xf32>
+    }) {op_name = "q"} : () -> tensor<8xf32>
+    gpu.yield %q : tensor<8xf32>
+  }) {subgraph_name = "s", level = "l1",
+      tile = #tile_graph.tile<[4]>} : () -> tensor<8xf32>
+  return
+}

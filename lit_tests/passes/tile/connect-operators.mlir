@@ -284,11 +284,70 @@ func.func @footprint(%a: tensor<64x16384xf32>, %b: tensor<16384x64xf32>)
   return %2 : tensor<64x64xf32>
 }
 
-// Every row of tiles would compute the operand of the product again.
+// Every row of tiles would compute the operand of the product again, and it cannot be
+// streamed: a sum over a row has to be known before what is divided by it.
 //
-// CHECK-LABEL: func.func @recompute(
-// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "dram", refused = "footprint: 36864 bytes needed in l2, 32768 there; other tiles: recompute, {{[0-9.]+}} times the arithmetic, 1.25 allowed"}
-func.func @recompute(%a: tensor<512x512xf32>, %b: tensor<512x512xf32>)
+// CHECK-LABEL: func.func @needs_whole(
+// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "dram", refused = "footprint: {{[0-9]+}} bytes needed in l2, 32768 there; other tiles: recompute, {{[0-9.]+}} times the arithmetic, 1.25 allowed; not streamed, needs-whole: divide needs sum whole"}
+// CHECK:         {op_name = "matmul"}
+func.func @needs_whole(%x: tensor<512x2048xf32>, %b: tensor<2048x512xf32>)
+    -> tensor<512x512xf32>
+    attributes {tile_graph.device = #device} {
+  %0 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<512x2048xf32>
+    %r = linalg.exp ins(%x : tensor<512x2048xf32>)
+        outs(%empty : tensor<512x2048xf32>) -> tensor<512x2048xf32>
+    gpu.yield %r : tensor<512x2048xf32>
+  }) {op_name = "exp"} : () -> tensor<512x2048xf32>
+  %1 = "tile_graph.connect"(%0) {level = "dram"}
+      : (tensor<512x2048xf32>) -> tensor<512x2048xf32>
+  %2 = "tile_graph.connect"(%0) {level = "dram"}
+      : (tensor<512x2048xf32>) -> tensor<512x2048xf32>
+  %3 = "tile_graph.operator"() ({
+    %zero = arith.constant 0.0 : f32
+    %empty = tensor.empty() : tensor<512xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<512xf32>)
+        -> tensor<512xf32>
+    %r = linalg.reduce ins(%1 : tensor<512x2048xf32>) outs(%init : tensor<512xf32>)
+        dimensions = [1] (%p: f32, %q: f32) {
+      %s = arith.addf %p, %q : f32
+      linalg.yield %s : f32
+    }
+    gpu.yield %r : tensor<512xf32>
+  }) {op_name = "sum"} : () -> tensor<512xf32>
+  %4 = "tile_graph.connect"(%3) {level = "dram"}
+      : (tensor<512xf32>) -> tensor<512xf32>
+  %5 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<512x2048xf32>
+    %r = linalg.generic {indexing_maps = [#all, #row, #all],
+                         iterator_types = ["parallel", "parallel"]}
+        ins(%2, %4 : tensor<512x2048xf32>, tensor<512xf32>)
+        outs(%empty : tensor<512x2048xf32>) {
+    ^bb0(%p: f32, %q: f32, %o: f32):
+      %d = arith.divf %p, %q : f32
+      linalg.yield %d : f32
+    } -> tensor<512x2048xf32>
+    gpu.yield %r : tensor<512x2048xf32>
+  }) {op_name = "divide"} : () -> tensor<512x2048xf32>
+  %6 = "tile_graph.connect"(%5) {level = "dram"}
+      : (tensor<512x2048xf32>) -> tensor<512x2048xf32>
+  %7 = "tile_graph.operator"() ({
+    %zero = arith.constant 0.0 : f32
+    %empty = tensor.empty() : tensor<512x512xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<512x512xf32>)
+        -> tensor<512x512xf32>
+    %r = linalg.matmul ins(%6, %b : tensor<512x2048xf32>, tensor<2048x512xf32>)
+        outs(%init : tensor<512x512xf32>) -> tensor<512x512xf32>
+    gpu.yield %r : tensor<512x512xf32>
+  }) {op_name = "matmul"} : () -> tensor<512x512xf32>
+  return %7 : tensor<512x512xf32>
+}
+
+// Where caches hold the tiles, the product takes its operand in blocks.
+//
+// CHECK-LABEL: func.func @streamed(
+// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "l2", stream} :
+func.func @streamed(%a: tensor<512x512xf32>, %b: tensor<512x512xf32>)
     -> tensor<512x512xf32>
     attributes {tile_graph.device = #device} {
   %0 = "tile_graph.operator"() ({

@@ -157,3 +157,40 @@ func.func @gate(%x: tensor<16x12xf32>) -> tensor<16x6xf32>
       : () -> tensor<16x6xf32>
   return %out : tensor<16x6xf32>
 }
+
+// A block of the first product at a time, and nothing is computed twice.
+//
+// CHECK-LABEL: func.func @streamed(
+// CHECK:           {op_name = "first", tile = #tile_graph.tile<[32, 48]>}
+// CHECK:           {op_name = "second", tile = #tile_graph.tile<[32, 64]>}
+// CHECK:         recompute = 1.000000e+00 : f64, stream_step = 48 : i64
+func.func @streamed(%a: tensor<512x64xf32>, %b: tensor<64x1024xf32>,
+    %d: tensor<1024x64xf32>) -> tensor<512x64xf32>
+    attributes {tile_graph.device = #device} {
+  %out = "tile_graph.subgraph"() ({
+    %first = "tile_graph.operator"() ({
+      %zero = arith.constant 0.0 : f32
+      %empty = tensor.empty() : tensor<512x1024xf32>
+      %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<512x1024xf32>)
+          -> tensor<512x1024xf32>
+      %r = linalg.matmul ins(%a, %b : tensor<512x64xf32>, tensor<64x1024xf32>)
+          outs(%init : tensor<512x1024xf32>) -> tensor<512x1024xf32>
+      gpu.yield %r : tensor<512x1024xf32>
+    }) {op_name = "first"} : () -> tensor<512x1024xf32>
+    %c = "tile_graph.connect"(%first) {level = "l2", stream}
+        : (tensor<512x1024xf32>) -> tensor<512x1024xf32>
+    %second = "tile_graph.operator"() ({
+      %zero = arith.constant 0.0 : f32
+      %empty = tensor.empty() : tensor<512x64xf32>
+      %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<512x64xf32>)
+          -> tensor<512x64xf32>
+      %r = linalg.matmul ins(%c, %d : tensor<512x1024xf32>, tensor<1024x64xf32>)
+          outs(%init : tensor<512x64xf32>) -> tensor<512x64xf32>
+      gpu.yield %r : tensor<512x64xf32>
+    }) {op_name = "second"} : () -> tensor<512x64xf32>
+    gpu.yield %second : tensor<512x64xf32>
+  }) {subgraph_name = "two", level = "l2", implementation = "generated",
+      stream_step = 48, tile = #tile_graph.tile<[32, 64]>}
+      : () -> tensor<512x64xf32>
+  return %out : tensor<512x64xf32>
+}

@@ -118,3 +118,39 @@ func.func @no_room(%a: tensor<64x16384xf32>, %b: tensor<16384x64xf32>)
       : () -> tensor<64x64xf32>
   return %out : tensor<64x64xf32>
 }
+
+// Rows of the first product are as long as the second one's reduction: the tile has to
+// take them in blocks, or its rows would not fit.
+//
+// CHECK-LABEL: func.func @streamed(
+// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "l2", stream}
+// CHECK:         stream_step = 64 : i64, subgraph_name = "two", tile = #tile_graph.tile<[{{[0-9]+}}, 64]>, traffic_after = {{[0-9]+}} : i64
+func.func @streamed(%a: tensor<512x64xf32>, %b: tensor<64x1024xf32>,
+    %d: tensor<1024x64xf32>) -> tensor<512x64xf32>
+    attributes {tile_graph.device = #device} {
+  %out = "tile_graph.subgraph"() ({
+    %first = "tile_graph.operator"() ({
+      %zero = arith.constant 0.0 : f32
+      %empty = tensor.empty() : tensor<512x1024xf32>
+      %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<512x1024xf32>)
+          -> tensor<512x1024xf32>
+      %r = linalg.matmul ins(%a, %b : tensor<512x64xf32>, tensor<64x1024xf32>)
+          outs(%init : tensor<512x1024xf32>) -> tensor<512x1024xf32>
+      gpu.yield %r : tensor<512x1024xf32>
+    }) {op_name = "first"} : () -> tensor<512x1024xf32>
+    %c = "tile_graph.connect"(%first) {level = "l2"}
+        : (tensor<512x1024xf32>) -> tensor<512x1024xf32>
+    %second = "tile_graph.operator"() ({
+      %zero = arith.constant 0.0 : f32
+      %empty = tensor.empty() : tensor<512x64xf32>
+      %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<512x64xf32>)
+          -> tensor<512x64xf32>
+      %r = linalg.matmul ins(%c, %d : tensor<512x1024xf32>, tensor<1024x64xf32>)
+          outs(%init : tensor<512x64xf32>) -> tensor<512x64xf32>
+      gpu.yield %r : tensor<512x64xf32>
+    }) {op_name = "second"} : () -> tensor<512x64xf32>
+    gpu.yield %second : tensor<512x64xf32>
+  }) {subgraph_name = "two", level = "l2", implementation = "generated"}
+      : () -> tensor<512x64xf32>
+  return %out : tensor<512x64xf32>
+}

@@ -1,0 +1,56 @@
+"""Owns the forms of bodies that streaming knows the algebra of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from magweld.passes.analysis.cloning import defining_op
+from magweld.passes.analysis.regions import BodyForm
+
+_CASTS = frozenset({"arith.extf", "arith.truncf"})
+
+
+def body_form(root: Any) -> BodyForm:
+    """Return what the body of a linalg operation computes; OTHER if in doubt.
+
+    Accumulating forms ask for an accumulator that starts at what changes nothing.
+    """
+    if not root.name.startswith("linalg.") or len(root.results) != 1:
+        return BodyForm.OTHER
+    block = root.regions[0].blocks[0]
+    *operations, terminator = (op.operation for op in block.operations)
+    *inputs, output = block.arguments
+    if not operations or list(terminator.operands) != [operations[-1].results[0]]:
+        return BodyForm.OTHER
+    names = tuple(op.name for op in operations)
+    operands = [list(op.operands) for op in operations]
+    if names == ("arith.mulf", "arith.addf") and len(inputs) == 2:
+        made = operations[0].results[0]
+        sums = set(operands[0]) == set(inputs) and set(operands[1]) == {made, output}
+        return _summed(root, sums)
+    if names == ("arith.addf",) and len(inputs) == 1:
+        return _summed(root, set(operands[0]) == {inputs[0], output})
+    if names == ("arith.maximumf",) and set(operands[0]) == {*inputs, output}:
+        return BodyForm.MAXIMUM
+    if names == ("arith.subf",) and operands[0] == inputs:
+        return BodyForm.DIFFERENCE
+    if names == ("math.exp",) and operands[0] == inputs:
+        return BodyForm.EXPONENTIAL
+    if len(names) == 1 and names[0] in _CASTS and operands[0] == inputs:
+        return BodyForm.CAST
+    return BodyForm.OTHER
+
+
+def _summed(root: Any, is_sum: bool) -> BodyForm:
+    return BodyForm.SUM if is_sum and starts_at_zero(root) else BodyForm.OTHER
+
+
+def starts_at_zero(root: Any) -> bool:
+    """Return whether the accumulator of a linalg operation is filled with zeros."""
+    fill = defining_op(root.operands[len(root.operands) - 1])
+    if fill is None or fill.operation.name != "linalg.fill":
+        return False
+    constant = defining_op(fill.operation.operands[0])
+    if constant is None or constant.operation.name != "arith.constant":
+        return False
+    return bool(constant.operation.attributes["value"].value == 0)

@@ -1,0 +1,59 @@
+"""Owns the description of a streamed dimension."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from magweld.passes.analysis.propagation import Group
+
+
+@dataclass(frozen=True)
+class Rescaling:
+    """How a sum of exponentials follows a maximum that rises.
+
+    Attributes:
+        maximum: The node that takes the maximum.
+        reference: The node that is subtracted before the exponential: the maximum, or
+            something that is made of it.
+        rows: For each dim of what is subtracted the dim of the sum along which it
+            goes; None for a dim of extent one.
+    """
+
+    maximum: int
+    reference: int
+    rows: tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A dimension of a group that is walked in blocks.
+
+    Attributes:
+        extent: Its extent.
+        loops: For each node its loop over the dimension, None where there is none.
+        after: Nodes without such a loop that need what is reduced over it.
+        rescaled: Pairs of a node that sums exponentials, and how.
+        differences: Pairs of a node that subtracts for an exponential, and the node
+            whose running maximum it subtracts meanwhile.
+    """
+
+    extent: int
+    loops: tuple[int | None, ...]
+    after: frozenset[int] = frozenset()
+    rescaled: tuple[tuple[int, Rescaling], ...] = ()
+    differences: tuple[tuple[int, int], ...] = ()
+
+    def accumulates(self, group: Group, node: int) -> bool:
+        """Return whether a node reduces over the dimension."""
+        return self.loops[node] in group.nodes[node].reduction
+
+    def accumulators(self, group: Group) -> tuple[int, ...]:
+        """Return the nodes that reduce over the dimension."""
+        nodes = range(len(self.loops))
+        return tuple(node for node in nodes if self.accumulates(group, node))
+
+    def is_block(self, group: Group, node: int) -> bool:
+        """Return whether of what a node makes one block exists at a time."""
+        return self.loops[node] is not None and not self.accumulates(group, node)
