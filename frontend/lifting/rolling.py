@@ -259,7 +259,7 @@ class _Rolling:
         recorder.tensors.hide(nodes)
         state = iterations.head(len(iterations.pieces)).state
         for index, path in enumerate((*self.carried, *self.last)):
-            recorder.tensors.bind(state.tensors[path].tensor, parts[index])
+            recorder.tensors.replace(state.tensors[path].tensor, parts[index])
         number = loop.range[iterations.first]
         recorder.rolled[made] = Rolled(iterations, self._body.copies, number)
         for node in reversed(nodes):

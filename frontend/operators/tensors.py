@@ -193,6 +193,15 @@ class TensorMap:
         if isinstance(obj, torch.Tensor):
             self._tensors[node] = obj
 
+    def replace(self, tensor: torch.Tensor, node: fx.Node) -> None:
+        """Let a node stand for a tensor whose node is hidden.
+
+        What has become of the tensor since then, an `if` that gave it or a write, has
+        a node that stays.
+        """
+        self._tensors[node] = tensor
+        self._nodes.setdefault(id(tensor), node)
+
     def rebind(self, tensor: torch.Tensor, node: fx.Node, other: torch.Tensor) -> None:
         """Let a tensor stand for a node that may as well give another tensor."""
         self._nodes[id(tensor)] = node

@@ -347,3 +347,21 @@ def test_loops_that_stay_written_out_are_explained():
     line = program.__code__.co_firstlineno + 1
     text = traced.explain()
     assert f"loop-written-out at {__file__}:{line}" in text, text
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_branch_that_gives_what_a_loop_has_left(first: int) -> None:
+    def program(x, n):
+        h = x + 0
+        m = h + 1.0
+        for i in range(n):
+            h = h + i * 0.01
+        return h if (m.sum() > 0 and m.mean() < 1) else m
+
+    traced = trace(program, backend="eager", dynamic={"x": (0,), "n": True})
+    hits = 0
+    for count, size in enumerate((4, 4, 3, 5, 5, 4, 3, 4), first):
+        x = torch.randn(size, 6) * 0.1 + (0.5 if count % 2 else -0.5)
+        assert torch.equal(traced(x, count % 3 + 2), program(x, count % 3 + 2))
+        hits = traced.stats()["hits"]
+    assert hits >= 5
