@@ -199,9 +199,10 @@ def test_a_lowering_that_is_missing_after_all_is_remembered(
     def statistics() -> ServiceStatistics:
         return compile_service().statistics
 
+    failures = statistics().failures
     checked = compiled(function, torch.randn(3, 4))
     assert len(externals(checked)) == 1
-    assert statistics().failures == 0
+    assert statistics().failures == failures
     checked.compare(torch.randn(3, 4))
     compile_service.cache_clear()  # as a new process would
     compiled(function, torch.randn(3, 4)).compare(torch.randn(3, 4))
