@@ -23,7 +23,9 @@ from magweld.frontend.state.values import (
     complex_bits,
     float_bits,
     is_identity,
+    is_numpy_scalar,
     is_scalar,
+    numpy_bits,
 )
 
 Part = tuple[str, Any]
@@ -75,7 +77,7 @@ def is_library(obj: Any) -> bool:
 def scalar_data(obj: Any) -> Any:
     """Return type and value of a scalar, zeros and NaNs told apart."""
     kind = type(obj)
-    bits = _BITS.get(kind)
+    bits = numpy_bits if is_numpy_scalar(obj) else _BITS.get(kind)
     return (kind, obj if bits is None else bits(obj))
 
 

@@ -6,6 +6,7 @@ import dataclasses
 import zlib
 from collections import OrderedDict, deque
 
+import numpy
 import pytest
 import torch
 from torch import nn
@@ -150,6 +151,21 @@ def test_zeros_of_both_signs_differ():
     break_graph(traced, lambda t: -t)
     with pytest.raises(CheckError, match=r"result\.values"):
         traced(X.clone())
+
+
+def test_nans_of_numpy_are_equal():
+    class State:
+        pass
+
+    def program(x, value):
+        state.value = numpy.float32(value)
+        return x + 1
+
+    state = State()
+    traced = trace(program, backend="eager", check=True)
+    for _ in range(3):
+        traced(torch.ones(2), float("nan"))
+    assert traced.stats()["hits"] == 2
 
 
 def test_a_missing_side_effect_is_found():
