@@ -161,10 +161,10 @@ def test_nans_of_numpy_are_equal():
         state.value = numpy.float32(value)
         return x + 1
 
-    state = State()
+    state, nan = State(), float("nan")
     traced = trace(program, backend="eager", check=True)
     for _ in range(3):
-        traced(torch.ones(2), float("nan"))
+        traced(torch.ones(2), nan)
     assert traced.stats()["hits"] == 2
 
 
