@@ -13,6 +13,7 @@ from torch.autograd import forward_ad
 from torch.autograd.grad_mode import _unsafe_preserve_version_counter
 
 from magweld.frontend.reports import joined_reports, joined_texts
+from magweld.frontend.training.again import check_not_shared, is_freed
 from magweld.frontend.training.backward import BackwardHalf
 from magweld.frontend.training.joint import Halves
 from magweld.frontend.training.observation import (
@@ -100,6 +101,7 @@ class _Halves(torch.autograd.Function):
         ctx.set_materialize_grads(False)
         ctx.graph = graph
         ctx.state = _State.of(facts, inputs)
+        ctx.done = []
         results = graph.forward(*inputs)
         count = len(facts.values)
         _write(facts, inputs, results[count:])
@@ -124,14 +126,26 @@ class _Halves(torch.autograd.Function):
     def backward(ctx: Any, *tangents: Tensor | None) -> Any:
         """Return the gradients of the inputs."""
         graph: TrainingGraph = ctx.graph
-        saved = ctx.saved_tensors
         given = [
             tangent
             for tangent, form in zip(tangents, graph.facts.values, strict=True)
             if form.differentiable
         ]
+        try:
+            saved = ctx.saved_tensors
+        except RuntimeError as error:
+            if not is_freed(error):
+                raise
+            saved = None
+        else:
+            # What ran before has kept everything.
+            ctx.done.clear()
+        before = list(ctx.done)
+        ctx.done += [n for n, tangent in enumerate(given) if tangent is not None]
         if torch.is_grad_enabled():
-            return (None, *_differentiable(graph, ctx.state, given))
+            return (None, *_through_torch(graph, ctx.state, given, before, True))
+        if saved is None:
+            return (None, *_through_torch(graph, ctx.state, given, before, False))
         return (None, *graph.backward(saved, given))
 
 
@@ -177,13 +191,26 @@ def _write(
             target.copy_(value)
 
 
-def _differentiable(
-    graph: TrainingGraph, state: _State, tangents: Sequence[Tensor | None]
+@torch.enable_grad()
+def _through_torch(
+    graph: TrainingGraph,
+    state: _State,
+    tangents: Sequence[Tensor | None],
+    before: Sequence[int],
+    differentiable: bool,
 ) -> list[Tensor | None]:
-    """Return gradients that can be differentiated: torch runs the graph once more.
+    """Return gradients: torch runs the graph once more.
+
+    Args:
+        graph: The graph.
+        state: The state before the call.
+        tangents: Of the results that can be differentiated.
+        before: Numbers of those whose backward has freed what was kept.
+        differentiable: Whether the gradients shall have gradients.
 
     Raises:
-        RuntimeError: An input was changed in the meantime.
+        RuntimeError: An input was changed in the meantime, or eager torch would not
+            have kept what is needed.
     """
     for number, (tensor, version) in enumerate(
         zip(state.inputs, state.versions, strict=True)
@@ -200,6 +227,9 @@ def _differentiable(
     with _random_state(state.random):
         results = graph.reference(*inputs)
     forms = [form for form in graph.facts.values if form.differentiable]
+    values = [results[form.position] for form in forms]
+    now = [n for n, tangent in enumerate(tangents) if tangent is not None]
+    check_not_shared(values, before, now)
     pairs = [
         (results[form.position], tangent)
         for form, tangent in zip(forms, tangents, strict=True)
@@ -211,7 +241,7 @@ def _differentiable(
             [result for result, _ in pairs],
             sources,
             [tangent for _, tangent in pairs],
-            create_graph=True,
+            create_graph=differentiable,
             allow_unused=True,
         )
     )

@@ -85,3 +85,45 @@ def test_results_can_be_written_to_with_gradients() -> None:
     for _ in range(2):
         torch.testing.assert_close(use(traced, x, w), use(function, x, w))
     assert halved(traced)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, w: (x + 1, x * 2),
+        lambda x, w: (x.exp(), w.sin()),
+        lambda x, w: ((x + w).exp(), (x + w) * 3),
+        lambda x, w: (x.exp().sin(), x.exp().cos()),
+    ],
+    ids=["nothing kept", "apart", "one kept", "twice computed"],
+)
+def test_backward_from_each_result(function: Any) -> None:
+    traced = trace(function, backend=Halves())
+    for number in range(3):
+        outcomes = []
+        for call in (function, traced):
+            torch.manual_seed(number)
+            x, w = leaf(3), leaf(3)
+            for result in call(x, w):
+                result.sum().backward()
+            outcomes.append((x.grad, w.grad))
+        torch.testing.assert_close(outcomes[1], outcomes[0])
+    assert halved(traced), traced.explain()
+
+
+def test_backward_through_what_another_has_freed() -> None:
+    def function(x: Tensor) -> tuple[Tensor, Tensor]:
+        y = x.exp()
+        return y * 2, y + 1
+
+    traced = trace(function, backend=Halves())
+    for call in (traced, function, traced):
+        first, second = call(leaf(3))
+        first.sum().backward()
+        with pytest.raises(RuntimeError, match="a second time"):
+            second.sum().backward()
+        first, second = call(leaf(3))
+        first.sum().backward(retain_graph=True)
+        second.sum().backward()
+        with pytest.raises(RuntimeError, match="a second time"):
+            first.sum().backward()
