@@ -241,13 +241,14 @@ class Planner:
         if type(node.obj) is types.CellType:
             value = cell_value(node.obj)
             if value is ABSENT:
-                return [Call(steps.clear_cell, target)] if before is not ABSENT else []
+                return [Call(steps.clear_cell, target)]
             part = self._at(node.obj, Kind.CELL, None, value)
             return [Call(steps.set_cell, target, (part,))]
         try:
             value = descriptor.__get__(node.obj)
         except AttributeError:
-            return [] if before is ABSENT else [Call(descriptor.__delete__, target)]
+            # On a hit it may be there although it was not in the recorded run.
+            return [Call(steps.discard_slot, target, (Constant(descriptor),))]
         part = self._at(node.obj, Kind.SLOT, descriptor, value)
         return [Call(descriptor.__set__, target, (part,))]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import functools
 import types
@@ -179,6 +180,12 @@ def replace_set(target: set[Any], items: list[Any]) -> None:
     """Give a set new elements."""
     set.clear(target)
     set.update(target, items)
+
+
+def discard_slot(obj: Any, descriptor: Any) -> None:
+    """Delete what a slot holds, if it holds anything."""
+    with contextlib.suppress(AttributeError):
+        descriptor.__delete__(obj)
 
 
 def discard_key(target: dict[Any, Any], key: Any) -> None:

@@ -406,3 +406,44 @@ def test_list_made_again():
         mine, theirs = [1], [1]
         assert torch.equal(traced(x, mine), step(x, theirs))
         assert mine == theirs == [4, 5]
+
+
+def test_a_slot_that_is_filled_and_emptied_is_empty():
+    class Slots:
+        __slots__ = ("value",)
+
+    def program(x, state):
+        state.value = 1
+        del state.value
+        return x + 1
+
+    traced, state = trace(program, backend="eager"), Slots()
+    for number in range(4):
+        if number % 2:
+            state.value = 2
+        traced(torch.ones(2), state)
+        assert not hasattr(state, "value")
+    assert traced.stats()["hits"] == 3
+
+
+def test_a_variable_of_a_closure_that_is_emptied_is_empty():
+    value = 1
+
+    def program(x):
+        nonlocal value
+        value = 2
+        del value
+        return x + 1
+
+    def is_empty():
+        try:
+            return value is None
+        except NameError:
+            return True
+
+    traced = trace(program, backend="eager")
+    for number in range(4):
+        if number % 2:
+            value = 3
+        traced(torch.ones(2))
+        assert is_empty()
