@@ -21,7 +21,7 @@ import torch
 import torch.nn.functional as F
 from rich.console import Console
 from rich.table import Table
-from timing import seconds_of
+from timing import seconds_again
 from torch import Tensor
 
 from magweld.bindings import ir
@@ -242,8 +242,8 @@ def measure(case: Case, threads: int) -> Result:
     best = [float("inf"), float("inf")]
     end = time.perf_counter() + SECONDS
     while time.perf_counter() < end:
-        best[0] = min(best[0], seconds_of(lambda: case.reference(*inputs)))
-        best[1] = min(best[1], seconds_of(lambda: kernel.call(*operands)))
+        best[0] = min(best[0], seconds_again(lambda: case.reference(*inputs)))
+        best[1] = min(best[1], seconds_again(lambda: kernel.call(*operands)))
     return Result(
         case.name,
         threads,
