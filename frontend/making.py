@@ -78,7 +78,6 @@ class RecordMaker:
             graph.module,
             len(graph.scalars),
             None if by_torch else backend.compile,
-            repeatable=not graph.effects,
             example=Example.of(graph.examples, [e.value for e in graph.scalars]),
         )
 

@@ -23,7 +23,6 @@ from magweld.frontend.catalogue import CATALOGUE, Break
 from magweld.frontend.explain import Part, explain
 from magweld.frontend.guards.guard import Category
 from magweld.frontend.lifting.policy import Dynamic, LiftingPolicy, lifting_policy
-from magweld.frontend.lifting.programs import LiftedGraphError
 from magweld.frontend.making import RecordMaker
 from magweld.frontend.notes import Notes
 from magweld.frontend.operators.recorder import OperatorRecorder
@@ -143,8 +142,6 @@ class Traced:
                     if record.ends is None:
                         return result
                     return self._go_on(Suspended(record.ends, result))
-                except LiftedGraphError:
-                    reason = ""
                 except GraphFailedError as error:
                     reason = str(error)
                 call = Call(self._magweld_target, args, kwargs)
@@ -195,8 +192,7 @@ class Traced:
     def _run_instead(self, program: Program, reason: str) -> Any:
         # An operator raises for the values of now: eager tells how, and when.
         result = program.run()
-        if reason:
-            self._notes.add(Break(CATALOGUE["backend-failed"], reason, ""))
+        self._notes.add(Break(CATALOGUE["backend-failed"], reason, ""))
         return result
 
     def _go_on(self, program: Suspended) -> Any:
@@ -231,8 +227,6 @@ class Traced:
             self._notes.hit(cache, record)
             try:
                 result = record.run(verdict)
-            except LiftedGraphError:
-                return program.run()
             except GraphFailedError as error:
                 return self._run_instead(program, str(error))
             return result if record.ends is None else Suspended(record.ends, result)

@@ -32,10 +32,6 @@ MAX_COMPILED: Final = 8
 Compile = Callable[[fx.GraphModule, list[torch.Tensor]], Callable[..., Any]]
 
 
-class LiftedGraphError(Exception):
-    """A graph with lifted values raised; it has changed nothing."""
-
-
 @dataclass(frozen=True)
 class Example:
     """Inputs of a graph with lifted values, as they were in the recorded run.
@@ -75,7 +71,6 @@ class LiftedGraph:
         module: fx.GraphModule,
         numbers: int,
         compile_graph: Compile | None,
-        repeatable: bool,
         example: Example,
     ) -> None:
         """Prepare a graph.
@@ -84,8 +79,6 @@ class LiftedGraph:
             module: The graph.
             numbers: How many of its last inputs are numbers.
             compile_graph: Compiles a graph for example inputs; None leaves it to torch.
-            repeatable: Whether the graph has no effects, so that a call whose graph
-                raises can be repeated eagerly.
             example: Its inputs in the recorded run.
         """
         self._example = example
@@ -93,7 +86,6 @@ class LiftedGraph:
         self._run = graph_runner(module)
         self._numbers = numbers
         self._compile = compile_graph
-        self._repeatable = repeatable
         self._lock = threading.Lock()
         self._uses: OrderedDict[Any, int] = OrderedDict()
         self._programs: OrderedDict[Any, Callable[..., Any]] = OrderedDict()
@@ -132,19 +124,10 @@ class LiftedGraph:
         return {**joined_reports(programs), "lifted": True}
 
     def __call__(self, *inputs: Any) -> Any:
-        """Run the graph.
-
-        Raises:
-            LiftedGraphError: It raised, and the call can be repeated.
-        """
-        try:
-            if self._compile is None:
-                return self._run(*inputs)
-            return self._specialised(self._compile, inputs)
-        except Exception as error:
-            if self._repeatable:
-                raise LiftedGraphError from error
-            raise
+        """Run the graph."""
+        if self._compile is None:
+            return self._run(*inputs)
+        return self._specialised(self._compile, inputs)
 
     def _specialised(self, compile_graph: Compile, inputs: Sequence[Any]) -> Any:
         count = len(inputs) - self._numbers

@@ -134,3 +134,27 @@ def test_recomputation_of_a_plain_graph() -> None:
         assert x.grad is not None
         assert x.grad.tolist() == x.cos().tolist()
     assert traced.stats()["hits"] >= 3
+
+
+def test_a_lifted_number_that_an_operator_refuses() -> None:
+    def program(x: Tensor, i: Tensor, n: int) -> tuple[Tensor, Tensor]:
+        with torch.no_grad():
+            y = x * 2
+        try:
+            return x * y, i**n
+        except RuntimeError:
+            return y, i
+
+    traced = frontend.trace(program, backend="eager", dynamic={"n": True})
+    i = torch.arange(1, 4)
+    for n in (2, 3, -1, 4):
+        x = torch.ones(3, requires_grad=True)
+        result, power = traced(x, i, n)
+        expected, other = program(x, i, n)
+        assert torch.equal(result, expected)
+        assert torch.equal(power, other)
+        assert result.requires_grad == expected.requires_grad
+    assert traced.stats()["hits"] == 3
+    (told,) = traced.breaks
+    assert told.detail.startswith("RuntimeError: Integers to negative")
+    assert torch.is_grad_enabled()
