@@ -18,21 +18,6 @@ def grad_mode() -> Restore:
     return functools.partial(torch._C._set_grad_enabled, torch.is_grad_enabled())
 
 
-def generators() -> Restore:
-    """Return what puts the random generators back."""
-    drawn, chosen = torch.get_rng_state(), random.getstate()
-    numpy: Any = sys.modules.get("numpy")
-    state = None if numpy is None else numpy.random.get_state()
-
-    def restore() -> None:
-        torch.set_rng_state(drawn)
-        random.setstate(chosen)
-        if numpy is not None:
-            numpy.random.set_state(state)
-
-    return restore
-
-
 def generator_states() -> list[tuple[str, Any]]:
     """Return the states of all random generators as roots of a description."""
     # As one value: 625 numbers would be described one by one.

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from magweld.frontend.differential.iterators import POSITIONED, Positions
-from magweld.frontend.differential.process import generators, grad_mode
+from magweld.frontend.differential.process import grad_mode
 from magweld.frontend.differential.structure import (
     cell_value,
     code_names,
@@ -23,6 +23,7 @@ from magweld.frontend.differential.structure import (
 from magweld.frontend.differential.tensors import history, is_strided
 from magweld.frontend.guards.torch_state import torch_state
 from magweld.frontend.mock.steps import discard_attribute
+from magweld.frontend.operators.put_back import save_generators
 from magweld.frontend.operators.watch import storage_of
 from magweld.frontend.state.contents import builtin_base, elements, keys_of
 from magweld.frontend.state.lookup import instance_dict
@@ -46,7 +47,7 @@ class Snapshot:
                 of its own.
         """
         self._modes = torch_state()
-        self._restores: list[Restore] = [generators(), grad_mode()]
+        self._restores: list[Restore] = [save_generators(), grad_mode()]
         self._seen: set[int] = set()
         self._tensors: list[tuple[torch.Tensor, Any]] = []
         self._sets: list[tuple[Any, list[Any]]] = []
