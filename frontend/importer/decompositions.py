@@ -188,7 +188,7 @@ def _flash_attention_for_cpu(
     return attention(query, key, value, options)
 
 
-def _convolution(
+def convolution(
     x: Tensor,
     weight: Tensor,
     bias: Tensor | None,
@@ -199,7 +199,7 @@ def _convolution(
     output_padding: Sequence[int],
     groups: int,
 ) -> Any:
-    # The bias becomes one more term of what follows the products.
+    """Split the bias off: it becomes one more term of what follows the products."""
     if bias is None:
         return NotImplemented
     products = aten.convolution.default(
@@ -228,7 +228,7 @@ _OURS: dict[OpOverload, Callable[..., Any]] = {
     aten._softmax.default: _softmax,
     aten.addmm.default: _addmm,
     aten.baddbmm.default: _baddbmm,
-    aten.convolution.default: _convolution,
+    aten.convolution.default: convolution,
     aten.native_batch_norm.default: _native_batch_norm,
     aten.native_group_norm.default: group_norm,
     aten.native_layer_norm.default: _native_layer_norm,

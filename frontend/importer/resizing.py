@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
+from magweld.frontend.importer.decompositions import convolution
 from magweld.frontend.importer.dtypes import generated_floats_only
 
 aten = torch.ops.aten
@@ -108,8 +109,7 @@ def _convolution(
 ) -> Any:
     if bias is not None:
         options = (stride, padding, dilation, transposed, output_padding, groups)
-        products = aten.convolution.default(x, weight, None, *options)
-        return products + bias.view(-1, *[1] * (weight.dim() - 2))
+        return convolution(x, weight, bias, *options)
     window = tuple(weight.shape[2:])
     apart = transposed and groups == 1 and window == tuple(stride) and len(window) == 2
     if not apart or any(padding) or any(output_padding):
