@@ -12,6 +12,7 @@ from magweld.frontend.control.operators import (
     IfOperator,
     WhileOperator,
 )
+from magweld.frontend.operators.effects import needed
 
 
 class Piece:
@@ -57,11 +58,8 @@ class Piece:
 
     def needed(self, outputs: Sequence[fx.Node]) -> list[fx.Node]:
         """Return the operators that outputs and effects need, in order."""
-        wanted = {self._copies[node] for node in outputs if node in self._copies}
-        for copy in reversed(self._graph.nodes):
-            if copy in wanted or _acts(copy):
-                wanted.add(copy)
-                wanted.update(copy.all_input_nodes)
+        found = {self._copies[node] for node in outputs if node in self._copies}
+        wanted = needed(reversed(self._graph.nodes), found)
         return [node for node in self.nodes if self._copies[node] in wanted]
 
     def whole(self, outputs: Sequence[fx.Node]) -> tuple[fx.Graph, list[fx.Node]]:
@@ -156,10 +154,6 @@ def origin_of(node: fx.Node) -> fx.Node:
     """Return the operator of the recorded graph that a node is a copy of."""
     origin: fx.Node = node.meta.get("origin", node)
     return origin
-
-
-def _acts(node: fx.Node) -> bool:
-    return bool(node.meta.get("effect") or node.meta.get("fallible"))
 
 
 def effects_of(nodes: Sequence[fx.Node]) -> dict[str, object]:

@@ -24,7 +24,7 @@ from magweld.frontend.lifting.loop_state import Path
 from magweld.frontend.lifting.loops import Loop
 from magweld.frontend.lifting.rewiring import Rewiring
 from magweld.frontend.lifting.state import Lifting
-from magweld.frontend.operators.graph import has_effects
+from magweld.frontend.operators.effects import has_effects
 
 if TYPE_CHECKING:
     from magweld.frontend.lifting.recorder import LiftingRecorder

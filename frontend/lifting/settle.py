@@ -14,7 +14,7 @@ from magweld.frontend.lifting.recorder import LiftingRecorder
 from magweld.frontend.lifting.simplifier import Simplifier
 from magweld.frontend.lifting.sources import Condition, SizeSource, StridesSource
 from magweld.frontend.lifting.state import Lifting
-from magweld.frontend.operators.graph import has_effects
+from magweld.frontend.operators.effects import has_effects
 from magweld.frontend.state.nodes import Node
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from magweld.frontend.control.pieces import without_numbers
 from magweld.frontend.control.unroll import has_loops, iterations_in, unroll
 from magweld.frontend.lifting.expressions import Expression, Literal
 from magweld.frontend.operators.autocast import switches_autocast
+from magweld.frontend.operators.effects import needed
 from magweld.frontend.operators.put_back import UNKNOWN, Failing, failing
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.tensors import GraphInput
@@ -33,7 +34,6 @@ class OperatorGraph:
         torch_only: Why no backend may have it, an id of the catalogue; "" if one may.
         grad_enabled: Grad mode when the run began.
         scalars: Numbers that it takes behind the tensors.
-        effects: Whether it writes tensors or consumes random numbers.
         examples: The tensors that it read in the run.
         failing: What becomes of it when one of its operators raises.
     """
@@ -44,7 +44,6 @@ class OperatorGraph:
     torch_only: str
     grad_enabled: bool
     scalars: tuple[Expression, ...] = ()
-    effects: bool = False
     examples: tuple[torch.Tensor, ...] = ()
     failing: Failing = UNKNOWN
 
@@ -78,11 +77,11 @@ def build_graph(
         for node in nodes:
             if _switches_grad(node):
                 node.meta["effect"] = False
-    needed = _needed(nodes, outputs)
+    kept = needed(reversed(nodes), outputs)
     inputs = tuple(
         item
         for item in recorder.inputs
-        if item.placeholder in needed or item.placeholder in outputs
+        if item.placeholder in kept or item.placeholder in outputs
     )
     graph = fx.Graph()
     mapping: dict[fx.Node, Any] = {}
@@ -93,11 +92,11 @@ def build_graph(
     for node, expression in scalars.items():
         if isinstance(expression, Literal):
             mapping[node] = expression.value
-        elif node in needed:
+        elif node in kept:
             mapping[node] = graph.placeholder(node.name)
             numbers.append(expression)
     for node in nodes:
-        if node in needed and node not in mapping:
+        if node in kept and node not in mapping:
             mapping[node] = graph.node_copy(node, mapping.__getitem__)
     graph.output(tuple(mapping[node] for node in outputs))
     graph.lint()
@@ -111,7 +110,6 @@ def build_graph(
         _torch_only(recorder, module.graph) or _keeps_loops(module, numbers),
         grad_enabled,
         tuple(numbers),
-        effects=has_effects(recorder.graph),
         examples=tuple(item.node.obj for item in inputs),
         failing=failing(nodes, inputs),
     )
@@ -135,16 +133,6 @@ def _without_fixed_loops(module: fx.GraphModule) -> fx.GraphModule:
 
 def _keeps_loops(module: fx.GraphModule, numbers: Sequence[Expression]) -> str:
     return "not-lifted" if has_loops(module) and not numbers else ""
-
-
-def has_effects(graph: fx.Graph) -> bool:
-    """Return whether a recorded graph changes more than tensors of its own."""
-    return any(
-        node.meta.get("effect")
-        and not node.meta.get("internal")
-        and not _switches_grad(node)
-        for node in graph.nodes
-    )
 
 
 def _torch_only(recorder: OperatorRecorder, graph: fx.Graph) -> str:
@@ -174,12 +162,3 @@ def _trains(
 def _keeps_grad_mode(nodes: list[fx.Node], grad_enabled: bool) -> bool:
     switches = [node.args[0] for node in nodes if _switches_grad(node)]
     return not switches or switches[-1] is grad_enabled
-
-
-def _needed(nodes: list[fx.Node], outputs: list[fx.Node]) -> set[fx.Node]:
-    needed = set(outputs)
-    for node in reversed(nodes):
-        if node in needed or node.meta.get("effect") or node.meta.get("fallible"):
-            needed.add(node)
-            needed.update(node.all_input_nodes)
-    return needed

@@ -11,6 +11,7 @@ import torch
 from torch import fx
 
 from magweld.frontend.operators.autocast import switches_autocast
+from magweld.frontend.operators.effects import has_effect
 from magweld.frontend.state.nodes import Node
 from magweld.frontend.state.paths import path_of
 from magweld.frontend.state.values import same_scalar
@@ -123,7 +124,7 @@ def build_predicate(
     if switches_autocast(graph) or _may_share(graph, needed, memory):
         return None
     copied = {node for node in _placeholders(needed) if memory.stale(node)}
-    effects = list(filter(_has_effect, needed))
+    effects = list(filter(has_effect, needed))
     if (copied or effects) and not (
         type(value) is bool
         and _can_be_copied(copied, needed, memory)
@@ -159,10 +160,6 @@ def build_predicate(
         needed=frozenset(needed),
         numbers=tuple(numbers),
     )
-
-
-def _has_effect(node: fx.Node) -> bool:
-    return bool(node.meta.get("effect")) and not node.meta.get("internal")
 
 
 def _may_share(graph: fx.Graph, needed: set[fx.Node], memory: Memory) -> bool:

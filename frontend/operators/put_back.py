@@ -12,6 +12,7 @@ import torch
 from torch import fx
 
 from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.operators.effects import has_effect
 from magweld.frontend.operators.tensors import GraphInput
 from magweld.frontend.operators.watch import storage_of
 
@@ -128,8 +129,7 @@ def failing(nodes: Iterable[fx.Node], inputs: Sequence[GraphInput]) -> Failing:
     written: set[int] = set()
     fallible = late = draws = acts = False
     for node in nodes:
-        if node.meta.get("effect") and not node.meta.get("internal"):
-            acts = True
+        acts |= has_effect(node)
         written |= node.meta.get("writes", frozenset())
         draws |= bool(node.meta.get("draws"))
         if node.meta.get("fallible"):
