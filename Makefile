@@ -64,8 +64,13 @@ format: $(VENV)/.test ## Format and fix what can be fixed.
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.demo ## Time per call side by side: eager, torch.compile, magweld.
-	$(BIN)/python benchmarks/whole_models.py
+$(VENV)/.peers: $(VENV)/.demo
+	$(PIP) -e ".[peers]"
+	@touch $@
+
+BENCH := --batch 1 8 --threads 1 2 --peers all --compile-times
+bench: $(VENV)/.peers ## Whole models side by side with torch, ONNX Runtime and IREE.
+	$(BIN)/python benchmarks/whole_models.py $(BENCH)
 
 wheel: | $(BIN)/pip ## Build a wheel into dist/.
 	$(BIN)/pip wheel -q --no-deps -w dist .

@@ -1,108 +1,161 @@
-"""Time per call of whole models: eager, torch.compile and magweld side by side.
+"""Time per call of whole models, all peers side by side.
 
-Runs of the three are interleaved, so that noise of the machine hits all alike; the
-figure of each is its median and its minimum, the ratios are of medians. Run it with
-`make bench`; it prints a table and writes JSON.
+    python benchmarks/whole_models.py [--models NAME ...] [--batch N ...]
+        [--threads N ...] [--peers NAME ...] [--rounds N] [--compile-times] [-o FILE]
+
+Each combination of model, batch and threads is a process of its own, in which all
+peers run in turns; ratios are of least times, since other processes only ever add
+time. A result that differs from eager's by more than one part in a thousand of its
+largest value is an error. `registers` is magweld connecting only what melts element by
+element, `unfused` is every operator in a kernel of its own. With --compile-times the
+first call of each peer is timed in further processes, without and then with its caches.
 """
 
 from __future__ import annotations
 
+import argparse
+import itertools
+import os
 import sys
-from collections.abc import Callable
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import torch
-from rich.console import Console
-from rich.table import Table
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
-import models
-from reporting import benchmark_options, write_report
+from model_cases import CASES
+from model_peers import PEERS
+from model_tables import show
+from reporting import write_report
 from timing import interleaved, seconds_of
 
-from magweld import frontend
-
-SENTENCE = "The quick brown fox jumps over the lazy dog near the river bank. "
-
-
-def sentence_case() -> tuple[Any, dict[str, Any]]:
-    """MiniLM-L6 on 8 sentences of 64 tokens, padding included."""
-    model = models.load_sentence_model()
-    texts = [SENTENCE * (1 + i % 6) for i in range(8)]
-    return model.encoder, model.tokens(texts, 64)
+TOLERANCE = 1e-3
+DEFAULT_PEERS = ("eager", "torch.compile", "magweld")
 
 
-def image_case(name: str) -> tuple[Any, dict[str, Any]]:
-    """An image model on one photograph."""
-    return models.load_image_model(name), {"x": models.photograph()}
+def alone(work: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
+    """Run a function in a new process; what ends it is an entry `died`."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        try:
+            return pool.submit(work, *arguments).result()
+        except BrokenProcessPool:
+            return {"died": f"the process of {work.__name__}{arguments} ended"}
 
 
-CASES: dict[str, Callable[[], tuple[Any, dict[str, Any]]]] = {
-    "minilm-8x64": sentence_case,
-    "resnet18": lambda: image_case("resnet18"),
-    "convnext_tiny": lambda: image_case("convnext_tiny"),
-    "vit_tiny": lambda: image_case("vit_tiny_patch16_224"),
-}
+def difference(got: torch.Tensor, expected: torch.Tensor) -> float:
+    """Return the largest difference, relative to the largest expected value."""
+    if got.shape != expected.shape or got.dtype != expected.dtype:
+        return float("inf")
+    return float((got - expected).abs().max() / expected.abs().max())
 
 
-def run_case(name: str, rounds: int, peers: list[str]) -> dict[str, Any]:
-    """Measure one model; the ratio is the peer's median over magweld's."""
-    model, inputs = CASES[name]()
-    traced = frontend.trace(model)
-    compiled: dict[str, Callable[[], Any]] = {
-        "eager": lambda: model(**inputs),
-        "magweld": lambda: traced(**inputs),
-    }
-    if "torch.compile" in peers:
-        dynamo = torch.compile(model)
-        compiled["torch.compile"] = lambda: dynamo(**inputs)
-    first = {n: seconds_of(c) for n, c in compiled.items()}
-    expected, got = compiled["eager"](), compiled["magweld"]()
-    scale = expected.abs().max()
-    times = interleaved(compiled, rounds)
-    result: dict[str, Any] = {name: t.as_dict() for name, t in times.items()}
-    ours = times["magweld"].median_ms
-    for peer in result:
-        result[peer]["first_call_s"] = first[peer]
-        result[peer]["ratio_to_magweld"] = result[peer]["median_ms"] / ours
-    stats = traced.stats()
+@torch.no_grad()
+def run_case(
+    model: str, batch: int, threads: int, peers: Sequence[str], rounds: int
+) -> dict[str, Any]:
+    """Measure one combination."""
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(threads)
+    module, inputs = CASES[model].make(batch)
+    expected = module(*inputs)
+    calls: dict[str, Callable[[], Any]] = {}
+    absent: dict[str, str] = {}
+    wrong: dict[str, float] = {}
+    first: dict[str, float] = {}
+    for name in peers:
+        # What goes wrong in a peer is its row, whatever it is.
+        try:
+            call = PEERS[name](module, inputs)
+            first[name] = seconds_of(call)
+            error = difference(call(), expected)
+        except Exception as reason:
+            absent[name] = f"{type(reason).__name__}: {reason}".splitlines()[0][:200]
+            continue
+        calls[name] = call
+        if not error <= TOLERANCE:
+            wrong[name] = error
+    times = interleaved(calls, rounds)
     return {
-        "model": name,
-        "rel_difference": float((got - expected).abs().max() / scale),
-        "records": stats["records"],
-        "graphs": stats["graphs"],
-        "breaks": stats["breaks"],
-        "times": result,
+        "times": {name: t.as_dict() for name, t in times.items()},
+        "first_call_s": first,
+        "absent": absent,
+        "wrong": wrong,
     }
 
 
-def show(results: list[dict[str, Any]]) -> None:
-    """Print the results as a table."""
-    table = Table("model", "peer", "median ms", "min ms", "x magweld", "first call s")
-    for result in results:
-        for peer, figures in result["times"].items():
-            table.add_row(
-                result["model"],
-                peer,
-                f"{figures['median_ms']:.2f}",
-                f"{figures['min_ms']:.2f}",
-                f"{figures['ratio_to_magweld']:.2f}",
-                f"{figures['first_call_s']:.2f}",
-            )
-    Console().print(table)
+@torch.no_grad()
+def first_call(
+    model: str, batch: int, threads: int, peer: str, cache: str
+) -> dict[str, Any]:
+    """Time the making and first call of a peer, with a folder for its caches."""
+    warnings.simplefilter("ignore")
+    os.environ["MAGWELD_CACHE_DIR"] = f"{cache}/magweld"
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{cache}/inductor"
+    torch.set_num_threads(threads)
+    module, inputs = CASES[model].make(batch)
+    return {"seconds": seconds_of(lambda: PEERS[peer](module, inputs)())}
 
 
-def main() -> None:
-    """Run the chosen cases."""
-    output = "benchmarks/results/whole_models.json"
-    options = benchmark_options(__doc__, CASES, 40, output)
-    peers = [] if options.no_torch_compile else ["torch.compile"]
-    with torch.no_grad():
-        results = [run_case(name, options.rounds, peers) for name in options.cases]
-    show(results)
-    write_report(options.o, options.threads, results)
+def compile_times(
+    model: str, batch: int, threads: int, peers: Iterable[str]
+) -> dict[str, list[float | None]]:
+    """Return the seconds to the first result of each peer, cold and cached."""
+    seconds: dict[str, list[float | None]] = {}
+    for peer in peers:
+        with tempfile.TemporaryDirectory() as cache:
+            seconds[peer] = [
+                alone(first_call, model, batch, threads, peer, cache).get("seconds")
+                for _ in ("cold", "cached")
+            ]
+    return seconds
+
+
+def options() -> argparse.Namespace:
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    names = [*PEERS, "all"]
+    default = list(DEFAULT_PEERS)
+    parser.add_argument("--models", nargs="+", choices=CASES, default=list(CASES))
+    parser.add_argument("--batch", nargs="+", type=int, default=[1])
+    parser.add_argument(
+        "--threads", nargs="+", type=int, default=[torch.get_num_threads()]
+    )
+    parser.add_argument("--peers", nargs="+", choices=names, default=default)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--compile-times", action="store_true")
+    parser.add_argument(
+        "-o", type=Path, default=Path("benchmarks/results/whole_models.json")
+    )
+    parsed = parser.parse_args()
+    if "all" in parsed.peers:
+        parsed.peers = list(PEERS)
+    return parsed
+
+
+def main() -> int:
+    """Run the chosen combinations; return 1 if a result was wrong."""
+    chosen = options()
+    results: list[dict[str, Any]] = []
+    for model, batch, threads in itertools.product(
+        chosen.models, chosen.batch, chosen.threads
+    ):
+        case = {"model": model, "batch": batch, "threads": threads}
+        result = alone(run_case, *case.values(), chosen.peers, chosen.rounds)
+        if chosen.compile_times:
+            made = [p for p in result.get("times", ()) if p != "eager"]
+            result["compile_s"] = compile_times(*case.values(), made)
+        results.append(case | result)
+        show(results[-1:], chosen.peers)
+        write_report(chosen.o, max(chosen.threads), results)
+    show(results, chosen.peers)
+    return int(any(r.get("wrong") or "died" in r for r in results))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

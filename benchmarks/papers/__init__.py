@@ -1,0 +1,1 @@
+"""Models of the whole-model benchmark that are written from their papers."""
