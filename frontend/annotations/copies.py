@@ -10,7 +10,7 @@ from magweld.frontend.annotations.model import Entry, NativeCall
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.rules import attributes
 from magweld.frontend.rules.functions import note_class, register_function
-from magweld.frontend.state.contents import builtin_base, namespace_of, read_all
+from magweld.frontend.state.contents import builtin_base, read_all
 from magweld.frontend.state.mro import (
     ABSENT,
     class_dict,
@@ -18,6 +18,7 @@ from magweld.frontend.state.mro import (
     is_immutable,
     mro,
 )
+from magweld.frontend.state.namespaces import namespace_of
 from magweld.frontend.state.refgraph import RefGraph
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from magweld.frontend.annotations.model import Entry, NativeCall, Rule
 from magweld.frontend.rules import attributes, comparisons, containers
+from magweld.frontend.rules.hashing import take_pairs
 from magweld.frontend.rules.protocols import iterate
 from magweld.frontend.state.contents import (
     Extent,
@@ -80,7 +81,7 @@ def _dict_change(observer: Observer, call: NativeCall) -> None:
 def _dict_update(observer: Observer, call: NativeCall) -> None:
     target, sources = call.args[0], call.args[1:]
     for source in (*sources, call.kwargs):
-        _read_pairs(observer, source)
+        _read_pairs(observer, source, target)
         keys = list(source) if builtin_base(source) is dict else None
         if keys is None:
             before_write(_graph(observer), target, Extent.WHOLE)
@@ -88,7 +89,7 @@ def _dict_update(observer: Observer, call: NativeCall) -> None:
             before_write(_graph(observer), target, Extent.KEY, key)
 
 
-def _read_pairs(observer: Observer, source: Any) -> None:
+def _read_pairs(observer: Observer, source: Any, target: Any = None) -> None:
     if builtin_base(source) is dict:
         _graph(observer).adopt(source)
         containers.read_mapping(observer, source)
@@ -97,18 +98,19 @@ def _read_pairs(observer: Observer, source: Any) -> None:
     if builtin_base(source) is not None:
         for pair in elements(source):
             iterate(observer, pair)
+    take_pairs(observer, source, target)
 
 
 def _make_dict(observer: Observer, call: NativeCall) -> None:
+    observer.after = attributes.adopt_top
     for source in call.args:
         _read_pairs(observer, source)
-    observer.after = attributes.adopt_top
 
 
 def _start_dict(observer: Observer, call: NativeCall) -> None:
     target, *sources = call.args
     for source in sources:
-        _read_pairs(observer, source)
+        _read_pairs(observer, source, target)
     if target is not None:
         before_write(_graph(observer), target, Extent.WHOLE)
 

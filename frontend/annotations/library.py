@@ -14,8 +14,9 @@ from magweld.frontend.annotations.model import Entry, NativeCall
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.rules import attributes, operators
 from magweld.frontend.rules.functions import register_function
-from magweld.frontend.state.contents import namespace_of, read_item
+from magweld.frontend.state.contents import read_item
 from magweld.frontend.state.mro import ABSENT
+from magweld.frontend.state.namespaces import namespace_of
 from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_scalar

@@ -27,6 +27,7 @@ class Use(Enum):
     LENGTH = auto()  # reads the number of elements
     TRUTH = auto()  # reads whether it is true
     ITERATE = auto()  # iterates over it
+    KEY = auto()  # looks it up in the first argument, or puts it in, as a set does
     CALL = auto()  # calls it
 
 

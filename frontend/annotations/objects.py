@@ -24,6 +24,7 @@ from magweld.frontend.annotations.model import (
 )
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.rules import attributes, natives
+from magweld.frontend.rules.hashing import take_keys
 from magweld.frontend.rules.protocols import iterate, read_referent, read_value
 from magweld.frontend.state.contents import Extent, before_write
 from magweld.frontend.state.natives import check_buffer_write, read_content
@@ -45,6 +46,16 @@ def _from_keys(observer: Observer, call: NativeCall) -> None:
         raise StopRecordingError("native-call", call.name)
     iterate(observer, call.args[1])
     observer.after = attributes.adopt_top
+    take_keys(observer, call.args[1])
+
+
+def _update_set(observer: Observer, call: NativeCall) -> None:
+    """`set.update`: what it takes lies where its value puts it."""
+    target, *sources = call.args
+    for source in sources:
+        iterate(observer, source)
+        take_keys(observer, source, target)
+    before_write(observer.session.graph, target, Extent.WHOLE)
 
 
 def _count(observer: Observer, call: NativeCall) -> None:
@@ -148,6 +159,7 @@ OBJECTS: Final[tuple[tuple[Any, Entry], ...]] = (
     (array.array, _MAKE_OF_VALUES),
     (collections.defaultdict, _make_dict),
     (dict.__dict__["fromkeys"], _from_keys),
+    (set.update, _update_set),
     (collections._count_elements, _count),  # type: ignore[attr-defined]
     (types.FunctionType.__get__, _MAKE),
     *((vars(kind)["__new__"], Annotation((Use.KEEP,))) for kind in _SCALARS),

@@ -103,8 +103,10 @@ _LIST: Final = {
     Annotation((Use.LENGTH,)): "__len__",
 }
 _SET: Final = {
-    _CHANGE: "add discard remove pop clear",
-    _TAKE: "update",
+    _CHANGE: "pop clear",
+    Annotation(
+        (Use.KEEP,), rest=Use.KEY, result=Result.FRESH, write=Write.WHOLE
+    ): "add discard remove",
     Annotation((Use.VALUE,), result=Result.FRESH): (
         "copy union intersection difference symmetric_difference issubset issuperset"
         " isdisjoint __iter__"

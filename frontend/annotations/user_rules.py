@@ -26,11 +26,11 @@ from magweld.frontend.state.contents import (
     before_write,
     builtin_base,
     elements,
-    namespace_of,
     read_all,
     read_item,
 )
 from magweld.frontend.state.mro import ABSENT
+from magweld.frontend.state.namespaces import namespace_of
 from magweld.frontend.state.natives import check_buffer_write, is_buffer
 from magweld.frontend.state.values import is_identity, is_scalar
 

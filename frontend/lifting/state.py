@@ -180,6 +180,12 @@ class Lifting:
         self.put(slot, None)
         self.stores.append(slot)
 
+    def pin_reads(self, count: int) -> None:
+        """Pin what the current instruction has read since there were `count` reads."""
+        for _, expression in self.reads[count:]:
+            self.pin(expression)
+        del self.reads[count:]
+
     def flush(self) -> None:
         """Pin what no instruction has claimed."""
         for _, expression in self.reads:

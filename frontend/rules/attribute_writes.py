@@ -15,13 +15,9 @@ from magweld.frontend.state.class_writes import (
     before_class_write,
     read_written_class,
 )
-from magweld.frontend.state.contents import (
-    Extent,
-    before_write,
-    namespace_of,
-    read_item,
-)
+from magweld.frontend.state.contents import Extent, before_write, read_item
 from magweld.frontend.state.mro import ABSENT, find_in_mro, is_class
+from magweld.frontend.state.namespaces import namespace_of
 from magweld.frontend.state.nodes import Kind, slot_of
 from magweld.frontend.state.refgraph import RefGraph
 

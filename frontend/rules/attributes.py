@@ -10,9 +10,10 @@ from magweld.frontend.annotations.model import NativeCall
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.rules.functions import note_class, register_function
-from magweld.frontend.state.contents import namespace_of, read_all, read_item
+from magweld.frontend.state.contents import read_all, read_item
 from magweld.frontend.state.lookup import Found, Lookup, instance_dict
 from magweld.frontend.state.mro import ABSENT, is_class, is_immutable
+from magweld.frontend.state.namespaces import namespace_of
 from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_immutable_value, is_scalar

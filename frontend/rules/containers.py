@@ -1,4 +1,4 @@
-"""Owns displays, subscripts, iteration and unpacking."""
+"""Owns subscripts, iteration and unpacking."""
 
 from __future__ import annotations
 
@@ -36,58 +36,6 @@ from magweld.frontend.state.values import is_scalar
 
 if TYPE_CHECKING:
     from magweld.frontend.monitor.observer import Observer
-
-
-def build(observer: Observer, row: Row, stack: list[Any]) -> None:
-    """BUILD_LIST and its kin: the result is made by the run."""
-    observer.after = adopt_top
-
-
-def list_to_tuple(observer: Observer, row: Row, stack: list[Any]) -> None:
-    """LIST_TO_TUPLE: the display of positional arguments is complete."""
-    if observer.session.graph.require(stack[-1]).external:
-        read_all(observer.session.graph, stack[-1])
-    observer.after = adopt_top
-
-
-def load_variadic(observer: Observer, row: Row, stack: list[Any]) -> None:
-    """LOAD_FAST of `*args` or `**kwargs`."""
-    observer.after = adopt_top
-
-
-def load_constant(observer: Observer, row: Row, stack: list[Any]) -> None:
-    """LOAD_CONST of a tuple: functions of one module share it, and what they set."""
-    observer.session.graph.literal(row.argval)
-
-
-def append(observer: Observer, row: Row, stack: list[Any]) -> None:
-    """LIST_APPEND, SET_ADD, MAP_ADD: a display or comprehension takes an element."""
-    taken = 2 if row.opname == "MAP_ADD" else 1
-    _write_display(observer, stack[-row.arg - taken])
-
-
-def _write_display(observer: Observer, display: Any) -> None:
-    # It is from before the run when the run began in the middle of a display.
-    if observer.session.graph.require(display).external:
-        tail = type(display) is list
-        extent = Extent.TAIL if tail else Extent.WHOLE
-        before_write(observer.session.graph, display, extent)
-
-
-def extend(observer: Observer, row: Row, stack: list[Any]) -> None:
-    """LIST_EXTEND, SET_UPDATE: a display takes the elements of an iterable."""
-    source = stack[-1]
-    _write_display(observer, stack[-row.arg - 1])
-    if builtin_base(source) not in (None, dict):
-        read_all(observer.session.graph, source)
-    else:
-        iterate(observer, source)
-
-
-def merge(observer: Observer, row: Row, stack: list[Any]) -> None:
-    """DICT_UPDATE, DICT_MERGE: a display takes the entries of a mapping."""
-    _write_display(observer, stack[-row.arg - 1])
-    read_mapping(observer, stack[-1])
 
 
 def read_mapping(observer: Observer, source: Any) -> None:

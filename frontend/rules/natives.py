@@ -33,6 +33,7 @@ from magweld.frontend.state.contents import (
     builtin_base,
     elements,
     read_all,
+    read_key,
     read_length,
 )
 from magweld.frontend.state.natives import read_content
@@ -154,6 +155,10 @@ def _length(observer: Observer, argument: Any) -> None:
         read_length(observer.session.graph, argument)
 
 
+def _key(observer: Observer, argument: Any) -> None:
+    read_key(observer.session.graph, argument)
+
+
 def _truth(observer: Observer, argument: Any) -> None:
     test_truth(observer, argument)
 
@@ -257,5 +262,6 @@ _USES: Final = {
     Use.LENGTH: _length,
     Use.TRUTH: _truth,
     Use.ITERATE: iterate,
+    Use.KEY: _key,
     Use.CALL: _call,
 }

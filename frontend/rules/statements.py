@@ -9,7 +9,7 @@ from magweld.frontend.annotations.model import NativeCall
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.rules.calls import call_class, call_object
-from magweld.frontend.rules.containers import list_to_tuple
+from magweld.frontend.rules.displays import list_to_tuple
 from magweld.frontend.rules.functions import note_class, register_function
 from magweld.frontend.rules.protocols import read_value
 from magweld.frontend.state.mro import is_class

@@ -23,6 +23,7 @@ SETS = (set, frozenset)
 CONTAINERS = (dict, *SEQUENCES, *SETS)
 # Types whose special methods are known, because nobody can change them.
 EXACT_CONTAINERS = frozenset((*CONTAINERS, OrderedDict))
+_HASHED_BY_VALUE = (tuple, frozenset)
 
 
 class Extent(Enum):
@@ -114,6 +115,7 @@ def _use_key(graph: RefGraph, node: Node, key: Any) -> None:
     if is_identity(key):
         graph.constant(key)
     if type(key) not in SCALAR_TYPES and graph.find(key) is not None:
+        read_key(graph, key)
         _compare_key(graph, node, key)
 
 
@@ -121,9 +123,35 @@ def _compare_key(graph: RefGraph, node: Node, key: Any) -> None:
     # An object as key is found by identity: in a dict of the program, the key must be
     # this object; in one that the run has made, another object than the keys in it.
     if node.external:
-        graph.hold(key)
+        for part in (key, *_parts(key)):
+            if graph.find(part) is not None:
+                graph.hold(part)
     else:
-        graph.distinct_members(node.obj, (*dict.keys(node.obj), key))
+        keys = (*dict.keys(node.obj), key)
+        parts = [part for known in keys for part in _parts(known)]
+        graph.distinct_members(node.obj, parts)
+
+
+def _parts(key: Any) -> list[Any]:
+    if type(key) not in _HASHED_BY_VALUE:
+        return [key]
+    return [part for item in key for part in _parts(item)]
+
+
+def read_key(graph: RefGraph, key: Any) -> None:
+    """Record that a key was hashed: a tuple lies where its value puts it."""
+    lifting = graph.lifting
+    count = 0 if lifting is None else len(lifting.reads)
+    _read_parts(graph, key)
+    if lifting is not None:
+        lifting.pin_reads(count)
+
+
+def _read_parts(graph: RefGraph, key: Any) -> None:
+    if type(key) in _HASHED_BY_VALUE and graph.find(key) is not None:
+        read_all(graph, key)
+        for item in elements(key):
+            _read_parts(graph, item)
 
 
 def read_keys(graph: RefGraph, obj: Any) -> None:
@@ -199,21 +227,6 @@ def _read_set(graph: RefGraph, node: Node) -> None:
     graph.read(node, Kind.MEMBERS, None, tuple(members))
 
 
-def read_deep(graph: RefGraph, obj: Any) -> None:
-    """Record that the whole value of nested built-in containers was used.
-
-    Raises:
-        StopRecordingError: An object in it is no container, scalar or identity.
-    """
-    if is_scalar(obj) or is_identity(obj):
-        return
-    if builtin_base(obj) is None:
-        raise StopRecordingError("opaque-value", type(obj).__qualname__)
-    read_all(graph, obj)
-    for value in elements(obj):
-        read_deep(graph, value)
-
-
 def before_write(graph: RefGraph, obj: Any, extent: Extent, key: Any = None) -> None:
     """Prepare a write to a container: snapshot it, guard what must be known.
 
@@ -221,6 +234,7 @@ def before_write(graph: RefGraph, obj: Any, extent: Extent, key: Any = None) -> 
         StopRecordingError: The container is unknown or its keys are opaque.
     """
     node = graph.require(obj)
+    read_key(graph, key)
     if graph.lifting is not None:
         graph.lifting.note_write(node, extent, key)
     graph.changes(node)
@@ -283,13 +297,3 @@ def copy_content(obj: Any) -> Any:
         return {key: dict.__getitem__(obj, key) for key in keys_of(obj)}
     assert base is not None, "a container is expected"
     return set(base.__iter__(obj)) if base in SETS else list(base.__iter__(obj))
-
-
-def namespace_of(graph: RefGraph, obj: Any) -> Node | None:
-    """Return the node of the instance dict of an object, None if it has none."""
-    namespace = graph.plans.instance_dict(obj)
-    if namespace is None:
-        return None
-    owner = graph.require(obj)
-    graph.read(owner, Kind.INSTANCE_DICT, None, namespace)
-    return graph.require(namespace)

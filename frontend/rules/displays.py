@@ -1,0 +1,89 @@
+"""Owns rules of displays: lists, tuples, sets and dicts that the program writes out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.rules.attributes import adopt_top
+from magweld.frontend.rules.containers import read_mapping
+from magweld.frontend.rules.hashing import read_keys_among, take_keys
+from magweld.frontend.rules.protocols import iterate
+from magweld.frontend.state.contents import (
+    Extent,
+    before_write,
+    builtin_base,
+    read_all,
+    read_key,
+)
+
+if TYPE_CHECKING:
+    from magweld.frontend.monitor.observer import Observer
+
+
+def build(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """BUILD_LIST and its kin: the result is made by the run."""
+    observer.after = adopt_top
+
+
+def build_set(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """BUILD_SET: the elements."""
+    read_keys_among(observer, stack[len(stack) - row.arg :])
+    observer.after = adopt_top
+
+
+def build_map(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """BUILD_MAP: keys and values in turn."""
+    read_keys_among(observer, stack[len(stack) - 2 * row.arg :: 2])
+    observer.after = adopt_top
+
+
+def list_to_tuple(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """LIST_TO_TUPLE: the display of positional arguments is complete."""
+    if observer.session.graph.require(stack[-1]).external:
+        read_all(observer.session.graph, stack[-1])
+    observer.after = adopt_top
+
+
+def load_variadic(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """LOAD_FAST of `*args` or `**kwargs`."""
+    observer.after = adopt_top
+
+
+def load_constant(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """LOAD_CONST of a tuple: functions of one module share it, and what they set."""
+    observer.session.graph.literal(row.argval)
+
+
+def append(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """LIST_APPEND, SET_ADD, MAP_ADD: a display or comprehension takes an element."""
+    taken = 2 if row.opname == "MAP_ADD" else 1
+    if row.opname != "LIST_APPEND":
+        read_key(observer.session.graph, stack[-taken])
+    _write_display(observer, stack[-row.arg - taken])
+
+
+def _write_display(observer: Observer, display: Any) -> None:
+    # It is from before the run when the run began in the middle of a display.
+    if observer.session.graph.require(display).external:
+        tail = type(display) is list
+        extent = Extent.TAIL if tail else Extent.WHOLE
+        before_write(observer.session.graph, display, extent)
+
+
+def extend(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """LIST_EXTEND, SET_UPDATE: a display takes the elements of an iterable."""
+    source = stack[-1]
+    _write_display(observer, stack[-row.arg - 1])
+    if builtin_base(source) not in (None, dict):
+        read_all(observer.session.graph, source)
+    else:
+        iterate(observer, source)
+    if row.opname == "SET_UPDATE":
+        take_keys(observer, source, stack[-row.arg - 1])
+
+
+def merge(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """DICT_UPDATE, DICT_MERGE: a display takes the entries of a mapping."""
+    _write_display(observer, stack[-row.arg - 1])
+    read_mapping(observer, stack[-1])

@@ -1,0 +1,18 @@
+"""Owns reaching the instance dict of an object, where its attributes lie."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from magweld.frontend.state.nodes import Kind, Node
+from magweld.frontend.state.refgraph import RefGraph
+
+
+def namespace_of(graph: RefGraph, obj: Any) -> Node | None:
+    """Return the node of the instance dict of an object, None if it has none."""
+    namespace = graph.plans.instance_dict(obj)
+    if namespace is None:
+        return None
+    owner = graph.require(obj)
+    graph.read(owner, Kind.INSTANCE_DICT, None, namespace)
+    return graph.require(namespace)

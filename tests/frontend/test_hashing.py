@@ -1,0 +1,118 @@
+"""Tuples as keys and elements: where they lie follows from their values.
+
+On a hit a tuple may have another value than in the recorded run, be it an argument or
+one that the program has made of a lifted number.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from magweld.frontend import trace
+
+X = torch.ones(2)
+MADE = """
+{(5, 1): 3, (7, 1): 4}.get(key)
+{((5, 1), 2): 3, ((7, 1), 2): 4}.get((key, 2))
+key in {(5, 1): 3}
+{(5, 1): 3}.setdefault(key, 9)
+{(5, 1): 3, (7, 1): 4}.pop(key, None)
+{(5, 1): 5, (7, 1): 7}.get(key, 0) * 2
+collections.defaultdict(int, {(5, 1): 3})[key]
+collections.OrderedDict([(key, 1), ((7, 1), 2)]).get((5, 1))
+len({key: 1, (7, 1): 2})
+len({key, (7, 1)})
+len({(7, 1), *[key]})
+len({(5, 1)} | {key})
+len({k: 1 for k in (key, (7, 1))})
+len({k for k in (key, (7, 1))})
+len({k for k in [(key, 1), ((7, 1), 1)]})
+len(dict([(key, 1), ((7, 1), 2)]))
+len(dict(zip([key, (7, 1)], (1, 2))))
+len(dict((k, 1) for k in (key, (7, 1))))
+len(dict.fromkeys([key, (7, 1)]))
+len(dict.fromkeys(iter([key, (7, 1)])))
+len(set([key, (7, 1)]))
+len(frozenset([key, (7, 1)]))
+len(collections.Counter([key, (7, 1)]))
+filled({(7, 1)}, "add", key)
+filled({(7, 1), (5, 1)}, "discard", key)
+filled({(7, 1)}, "update", [key])
+filled({(7, 1)}, "update", iter([key, (7, 1)]))
+filled({(7, 1): 1}, "update", {key: 1})
+filled({(7, 1): 1}, "update", [(key, 2)])
+filled({(7, 1): 1}, "update", zip([key], [2]))
+filled({(7, 1): 1}, "__setitem__", key, 2)
+entered({(7, 1): 1}, key)
+""".strip().splitlines()
+VALUES = (5, 7, 6, 5, 8, 7, 9, 5, 10, 7)
+
+
+def filled(container: Any, method: str, *args: Any) -> int:
+    getattr(container, method)(*args)
+    return len(container)
+
+
+def entered(container: Any, key: Any) -> int:
+    container[key] = 2
+    return len(container)
+
+
+def compiled(key: str, text: str) -> Callable[..., Any]:
+    """Return a program that uses a key made of an argument `n`."""
+    names = {"collections": collections, "filled": filled, "entered": entered}
+    source = f"def program(x, n):\n    key = {key}\n    return x * 2, {text}\n"
+    exec(source, names)
+    program: Callable[..., Any] = names["program"]  # type: ignore[assignment]
+    return program
+
+
+@pytest.mark.parametrize("text", MADE)
+def test_a_tuple_from_outside(text: str) -> None:
+    program = compiled("n", text)
+    traced = trace(program, backend="eager")
+    for n in VALUES:
+        key = tuple([n, 1])
+        mine, theirs = traced(X, key), program(X, key)
+        assert mine[1] == theirs[1], traced.explain()
+
+
+@pytest.mark.parametrize("text", MADE)
+@pytest.mark.parametrize("dynamic", ["auto", {"n": True}])
+def test_a_tuple_of_a_lifted_number(text: str, dynamic: Any) -> None:
+    program = compiled("(n, 1)", text)
+    traced = trace(program, backend="eager", dynamic=dynamic)
+    for n in VALUES:
+        mine, theirs = traced(X, n), program(X, n)
+        assert mine[1] == theirs[1], traced.explain()
+
+
+def test_a_tuple_of_lifted_sizes() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        cache = {(4, 3): 2, (5, 3): 7}
+        return x * cache.get(tuple(x.shape), 1)
+
+    traced = trace(program, backend="eager")
+    for rows in (2, 3, 6, 4, 7, 5, 4, 8):
+        x = torch.ones(rows, 3)
+        assert torch.equal(traced(x), program(x))
+
+
+def test_objects_in_a_tuple_are_told_apart() -> None:
+    class Holder:
+        pass
+
+    def program(x: torch.Tensor, key: Any, other: Any) -> Any:
+        return x * 2, {(other, 1): 3}.get((key, 1)), {(other, 1): 3}.get(key)
+
+    traced = trace(program, backend="eager")
+    first, second = Holder(), Holder()
+    for key, other in ((first, second), (first, first), (second, first)):
+        assert traced(X, key, other)[1:] == program(X, key, other)[1:]
+        pair = (key, 1)
+        assert traced(X, pair, other)[1:] == program(X, pair, other)[1:]
