@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from magweld.passes.graph.absorb_broadcast import AbsorbBroadcast
 from magweld.passes.graph.absorb_transpose import AbsorbTranspose
 from magweld.passes.graph.absorb_unit_dims import AbsorbUnitDims
 from magweld.passes.graph.defer_normalization import DeferNormalization
@@ -54,6 +55,7 @@ def graph_steps(
             Upstream("canonicalize,cse"),
             HoistSlice(),
             FoldTranspose(),
+            AbsorbBroadcast(),
             AbsorbTranspose(),
             AbsorbUnitDims(),
             HoistExpand(),

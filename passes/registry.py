@@ -9,6 +9,7 @@ from magweld.passes.base import Pass
 
 # One line a pass: `name` is its name in pipelines, of its module and its lit file.
 _PASSES: tuple[tuple[str, str], ...] = (
+    ("absorb-broadcast", "magweld.passes.graph.absorb_broadcast:AbsorbBroadcast"),
     ("absorb-transpose", "magweld.passes.graph.absorb_transpose:AbsorbTranspose"),
     ("absorb-unit-dims", "magweld.passes.graph.absorb_unit_dims:AbsorbUnitDims"),
     ("annotate-kernels", "magweld.passes.cpu.annotate_kernels:AnnotateKernels"),

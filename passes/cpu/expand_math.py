@@ -9,9 +9,12 @@ from typing import ClassVar
 from magweld.bindings import arith, func, ir, math, vector
 from magweld.passes.base import Pass
 from magweld.passes.cpu.emit_math import EXPANSIONS
+from magweld.passes.cpu.emit_trigonometry import TRIGONOMETRY
 from magweld.passes.cpu.emit_vectors import element_type, lanes_of
 from magweld.passes.cpu.kernels import kernels_of
 from magweld.passes.ir_utils import operations_of
+
+_EMITTERS = EXPANSIONS | TRIGONOMETRY
 
 
 @dataclass(frozen=True)
@@ -21,9 +24,10 @@ class ExpandMath(Pass):
         math.exp %v : vector<16xf32>   =>   call @exp_16xf32(%v)
 
     The private functions are made once for each number of lanes and are inlined by
-    LLVM. exp, exp2, expm1, log, log2, log1p, erf, tanh, rsqrt and small constant
-    powers have an expansion (`passes/cpu/emit_math.py` states the errors). The other
-    functions, and f64, stay: they become calls into the C library, lane by lane.
+    LLVM. exp, exp2, expm1, log, log2, log1p, erf, tanh, rsqrt, sin, cos and small
+    constant powers have an expansion (`passes/cpu/emit_math.py` and
+    `emit_trigonometry.py` state the errors). The other functions, and f64, stay: they
+    become calls into the C library, lane by lane.
     """
 
     name: ClassVar[str] = "expand-math"
@@ -35,7 +39,7 @@ class ExpandMath(Pass):
             for op in operations_of(function, math.PowFOp):
                 _expand_power(op)
             for op in operations_of(function, ir.OpView):
-                if op.operation.name in EXPANSIONS:
+                if op.operation.name in _EMITTERS:
                     _expand(op.operation, module, made)
 
 
@@ -60,7 +64,7 @@ def _make(name: str, op: ir.Operation, module: ir.Operation) -> func.FuncOp:
         function = func.FuncOp(name, ([kind], [kind]), visibility="private")
         block = function.add_entry_block()
         with ir.InsertionPoint(block):
-            func.ReturnOp([EXPANSIONS[op.name](block.arguments[0])])
+            func.ReturnOp([_EMITTERS[op.name](block.arguments[0])])
     function.attributes["llvm.linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
     function.attributes["passthrough"] = ir.ArrayAttr.get(
         [ir.StringAttr.get("alwaysinline")]

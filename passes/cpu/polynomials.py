@@ -106,3 +106,67 @@ def tanh_tail() -> Coefficients:
         return (math.tanh(x) / x - 1) / square
 
     return interpolate(tail, 0.0, 0.625**2, 5)
+
+
+# Wider than a quarter turn: reduced arguments leave it by what the second part of
+# 2/pi adds.
+_EIGHTH = math.pi / 4 * 1.07
+
+
+@cache
+def sine_tail() -> Coefficients:
+    """(sin(r) - r) / r^3 as a polynomial of r^2, on an eighth of a turn."""
+    return _alternating_tail(3, 3)
+
+
+@cache
+def cosine_tail() -> Coefficients:
+    """(cos(r) - 1 + r^2/2) / r^4 as a polynomial of r^2, on an eighth of a turn."""
+    return _alternating_tail(4, 3)
+
+
+def _alternating_tail(power: int, degree: int) -> Coefficients:
+    """The series of the sine or cosine from r^power on, over r^power."""
+    sign = -1 if power % 4 in (2, 3) else 1
+
+    def tail(square: float) -> float:
+        terms = range(_SERIES_TERMS)
+        return math.fsum(
+            sign * (-square) ** k / math.factorial(2 * k + power) for k in terms
+        )
+
+    return interpolate(tail, 0.0, _EIGHTH**2, degree)
+
+
+# More than the largest offset, a quotient below four and two doubles.
+_PI_BITS = 320
+
+
+@cache
+def _scaled_pi() -> int:
+    """The floor of 2^320 pi, by Machin's formula."""
+    guard = 32
+    one = 1 << (_PI_BITS + guard)
+
+    def arctan_of_inverse(x: int) -> int:
+        power, total, k = one // x, 0, 0
+        while power:
+            total += (-1) ** k * (power // (2 * k + 1))
+            power //= x * x
+            k += 1
+        return total
+
+    return 4 * (4 * arctan_of_inverse(5) - arctan_of_inverse(239)) >> guard
+
+
+def two_over_pi(offset: int) -> tuple[float, float]:
+    """Return 2^offset 2/pi modulo 4 as a sum of two doubles.
+
+    Args:
+        offset: From 0 to 100.
+    """
+    digits = (2 << (2 * _PI_BITS + offset)) // _scaled_pi()
+    rest = digits % (4 << _PI_BITS)
+    high = rest / (1 << _PI_BITS)
+    over, under = high.as_integer_ratio()
+    return high, (rest * under - (over << _PI_BITS)) / (under << _PI_BITS)
