@@ -23,6 +23,7 @@ from magweld.passes.analysis.regions import (
     Interval,
     OperatorKind,
 )
+from magweld.passes.analysis.steps import block_count, one_block
 from magweld.passes.analysis.vectors import vector_waste
 from magweld.targets.device import ARITHMETIC, Device, Level, LevelKind
 
@@ -77,8 +78,9 @@ class Cost:
 def footprint_bytes(group: Group, tiles: Tiles, level: Level, step: int) -> int:
     """Return the bytes of `level` that one tile needs at its worst moment.
 
-    A cache holds all operands of a tile. Explicit memory holds what is staged there:
-    the operands of contractions, `step` long in the reduction, and reuse tiles.
+    A cache holds all operands of a tile, of a long product those of one block of its
+    reduction. Explicit memory holds what is staged there: the operands of contractions,
+    `step` long in the reduction, and reuse tiles.
     """
     memory = BestFit(ALIGNMENT_BYTES)
     last_use = {
@@ -122,6 +124,8 @@ def _staged_bytes(
         for loop in node.reduction:
             most = step if loop == node.reduction[-1] else 1
             loops[loop] = Interval(ZERO, min(loops[loop].size, most))
+    else:
+        loops = list(one_block(node, loops))
     for read, source in zip(node.reads, group.sources[position], strict=True):
         if read.padded and not explicit:
             # A window with a border is a copy, whoever makes what is inside.
@@ -153,6 +157,12 @@ def cost(group: Group, tiles: Tiles, device: Device, level: Level, step: int) ->
         for position, node in enumerate(group.nodes)
         if not group.stays_in_registers(position)
         and (position < len(group.nodes) - 1 or tiles.times(position) > 1)
+    )
+    # So are sums that wait between two blocks of a reduction.
+    reuse += sum(
+        _tile_bytes(group, tiles, position) * (block_count(node) - 1) * tiles.grid
+        for position, node in enumerate(group.nodes)
+        if level.kind is LevelKind.CACHE
     )
     # So are windows with a border around them.
     reuse += sum(

@@ -1,10 +1,52 @@
-"""Owns how many vectors the rows of a tile take, full or not."""
+"""Owns the cycles of a tile beside arithmetic: vectors that are not full, panels."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 from magweld.passes.analysis.propagation import Group, Tiles
-from magweld.passes.analysis.regions import OperatorKind
+from magweld.passes.analysis.regions import (
+    Interval,
+    LinearIndex,
+    OperatorKind,
+    OperatorModel,
+)
 from magweld.targets.device import Device
+
+Box = tuple[Interval, ...]
+
+# Cycles to copy an element of an operand into a panel, turned or as it is.
+TURN_CYCLES, COPY_CYCLES = 0.5, 0.15
+# What vectors along the reduction cost more, which need no panel.
+ALONG_REDUCTION = 1.25
+
+
+def _product_waste(node: OperatorModel, box: Box, device: Device) -> float:
+    """Return the cycles of a product over those of its multiply-adds.
+
+    Vectors run along the columns. The operand that moves with these is copied into a
+    panel for every tile, which few rows do not pay for.
+    """
+    column = node.parallel[-1]
+    panel = next((r for r in node.reads if _moves(r.index, column)), None)
+    points = math.prod(interval.size for interval in box)
+    if panel is None or not points:
+        return 1.0
+    lanes = max(1, device.vector_bits // (8 * node.writes[0].element_bytes))
+    elements = math.prod(interval.size for interval in panel.window(box))
+    copied = COPY_CYCLES if _moves(panel.index[-1:], column) else TURN_CYCLES
+    columns = box[column].size
+    waste = _vectors(columns, lanes) * lanes / columns
+    waste += copied * elements * lanes / points
+    rows = (
+        any(_moves(r.index[-1:], loop) for loop in node.reduction) for r in node.reads
+    )
+    return min(waste, ALONG_REDUCTION) if all(rows) else waste
+
+
+def _moves(index: Sequence[LinearIndex | None], loop: int) -> bool:
+    return any(i is not None and any(t[0] == loop for t in i.terms) for i in index)
 
 
 def vector_waste(group: Group, tiles: Tiles, position: int, device: Device) -> float:
@@ -15,8 +57,12 @@ def vector_waste(group: Group, tiles: Tiles, position: int, device: Device) -> f
     window with what lies between them in the image.
     """
     node, box = group.nodes[position], tiles.boxes[position]
+    if device.threads > 1:
+        return 1.0
+    if node.kind is OperatorKind.CONTRACTION and node.parallel:
+        return _product_waste(node, box, device)
     is_image = node.kind is OperatorKind.CONVOLUTION and len(node.parallel) > 1
-    if device.threads > 1 or not is_image or not node.reads or not node.reads[0].index:
+    if not is_image or not node.reads or not node.reads[0].index:
         return 1.0
     if not all(interval.size for interval in box):
         return 1.0

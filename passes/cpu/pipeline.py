@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from magweld.passes.cpu.annotate_kernels import AnnotateKernels
+from magweld.passes.cpu.block_reductions import BlockReductions
 from magweld.passes.cpu.expand_math import ExpandMath
 from magweld.passes.cpu.generalize_copies import GeneralizeCopies
 from magweld.passes.cpu.generalize_operations import GeneralizeOperations
@@ -50,6 +51,7 @@ def cpu_steps(unit: VectorUnit = DEFAULT_UNIT) -> tuple[Step, ...]:
         Upstream("lower-affine"),
         Upstream("linalg-generalize-named-ops"),
         JoinWindowRows(unit.bits, unit.registers),
+        BlockReductions(),
         GeneralizeCopies(),
         # Registers.
         TileForRegisters(unit.bits, unit.registers),

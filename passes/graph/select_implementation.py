@@ -9,7 +9,15 @@ from typing import Any, ClassVar, Literal
 from magweld.bindings import ir
 from magweld.dialects.tile_graph import device_of, is_tile_graph, operators_of
 from magweld.passes.analysis.operator_model import operator_model
+from magweld.passes.analysis.policy import schedule, tile_levels
+from magweld.passes.analysis.propagation import (
+    Group,
+    Refusal,
+    Source,
+    propagate,
+)
 from magweld.passes.analysis.regions import OperatorKind, OperatorModel
+from magweld.passes.analysis.vectors import vector_waste
 from magweld.passes.base import FunctionPass
 from magweld.passes.graph.library_calls import LibraryCall, library_call
 from magweld.targets.device import Device, LevelKind
@@ -21,6 +29,9 @@ WINDOW_LOOPS = 2
 # narrower ones that generated code does not use.
 GENERATED_BYTES = 4
 
+# Predicted time over that of the arithmetic from which a library is faster.
+SLOW = 1.5
+
 LibraryUse = Literal["auto", "never", "always"]
 
 
@@ -30,10 +41,12 @@ class SelectImplementation(FunctionPass):
 
     A library computes what is bound by arithmetic and what generated code is slower
     at: convolutions over channels with windows of more than one point, and products
-    of matrices that exceed all caches or have elements of less than four bytes, if
-    they do more operations a byte than the device does while it moves one from the
-    outermost level. The rest stays generated, so that it can be fused. Written as
-    `implementation` to the operator; what is there already is kept.
+    of matrices whose elements have less than four bytes, or that no tile suits. If a
+    core works on a tile alone, that is what the best plan says: extents without useful
+    divisors have none that comes near the peak of the device. Threads that share a tile
+    are slower than a library where the matrices exceed all caches. The rest stays
+    generated, so that it can be fused. Written as `implementation` to the operator;
+    what is there already is kept.
 
     Options:
         library: "auto" as above, "never", or "always" where a call exists.
@@ -75,13 +88,32 @@ def is_for_library(model: OperatorModel, device: Device) -> bool:
         window = (model.extents[loop] > 1 for loop in model.reduction[-WINDOW_LOOPS:])
         return bool(channels) and any(window)
     moved = sum(a.total_bytes for a in (*model.reads, *model.writes))
-    caches = [lvl.capacity for lvl in device.levels if lvl.kind is LevelKind.CACHE]
-    narrow = model.writes[0].element_bytes < GENERATED_BYTES
-    if not narrow and moved // _batches(model) <= max(caches, default=0):
-        return False
-    seconds = moved / (device.levels[0].bandwidth * 1e9)
     # A contraction's body is one multiplication and one addition.
-    return math.prod(model.extents) * 2 / (device.peak_gflops * 1e9) > seconds
+    arithmetic = math.prod(model.extents) * 2 / (device.peak_gflops * 1e9)
+    if arithmetic <= moved / (device.levels[0].bandwidth * 1e9):
+        return False
+    if model.writes[0].element_bytes < GENERATED_BYTES:
+        return True
+    if device.threads > 1:
+        caches = [lvl.capacity for lvl in device.levels if lvl.kind is LevelKind.CACHE]
+        return moved // _batches(model) > max(caches, default=0)
+    # What fits the memory of a core whole needs no tiles.
+    own = max((level.capacity for level in tile_levels(device)), default=0)
+    return moved > own and _is_slow(model, device, arithmetic)
+
+
+def _is_slow(model: OperatorModel, device: Device, seconds: float) -> bool:
+    """Whether no plan of a product comes near the time that its arithmetic takes.
+
+    Columns that do not fill vectors cost a library as much.
+    """
+    sources = tuple(Source(None, number) for number in range(len(model.reads)))
+    group = Group((model,), (sources,))
+    plan, whole = schedule(group, device), propagate(group, model.whole_tile)
+    if isinstance(plan, Refusal) or isinstance(whole, Refusal):
+        return True
+    least = seconds * vector_waste(group, whole, 0, device)
+    return max(share.seconds for share in plan.cost.shares) > SLOW * least
 
 
 def _batches(model: OperatorModel) -> int:

@@ -18,6 +18,7 @@ from operator_models import (
 from magweld.passes.analysis.cost import Cost, cost, footprint_bytes
 from magweld.passes.analysis.external_reads import transaction_bytes
 from magweld.passes.analysis.propagation import Group, Source, Tiles, propagate
+from magweld.passes.analysis.steps import REDUCTION_BLOCK
 from magweld.targets.device import Device, Level, LevelKind
 
 # q k^T of the Welder paper (section 2): 98304 rows, 64 long, 128 columns, in f32.
@@ -103,6 +104,25 @@ def test_a_cache_holds_operands_and_results_of_a_tile() -> None:
     expected = (8 * 16 + 16 * 16 + 8 * 16) * 4
     found = footprint_bytes(chain(product), tiles, target.levels[1], step=4)
     assert found == expected
+
+
+def test_a_cache_holds_one_block_of_a_long_reduction() -> None:
+    target = device()
+    for depth, held in ((REDUCTION_BLOCK * 2, REDUCTION_BLOCK), (300, 300)):
+        product = matmul("qk", 64, 32, depth)
+        tiles = propagate(chain(product), (8, 16))
+        assert isinstance(tiles, Tiles)
+        found = footprint_bytes(chain(product), tiles, target.levels[1], step=4)
+        assert found == (8 * held + 16 * held + 8 * 16) * 4
+
+
+def test_sums_wait_between_two_blocks() -> None:
+    # What is moved inside of the tile level beside operands and results.
+    for blocks in (2, 3):
+        product = chain(matmul("qk", 64, 32, REDUCTION_BLOCK * blocks))
+        found = price(product, (8, 16), device())
+        inner = next(share for share in found.shares if share.name == "l1")
+        assert inner.amount - found.tile_traffic == 2 * (blocks - 1) * 64 * 32 * 4
 
 
 def test_explicit_memory_holds_one_step_of_the_operands() -> None:

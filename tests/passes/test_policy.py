@@ -32,6 +32,7 @@ from magweld.passes.analysis.policy import (
 )
 from magweld.passes.analysis.propagation import Group, Refusal
 from magweld.passes.analysis.regions import OperatorKind, OperatorModel
+from magweld.passes.analysis.steps import REDUCTION_BLOCK
 from magweld.targets import device as named_device
 from magweld.targets.device import LevelKind
 
@@ -80,8 +81,8 @@ def test_a_plan_fits_its_level() -> None:
 
 
 def test_what_fits_nowhere_is_refused_with_the_least_it_needs() -> None:
-    # One row and one column of operands, and the element that they make.
-    needed = (1024 + 1024) * 4 + 64
+    # A block of one row and of one column of operands, and the element that they make.
+    needed = 2 * REDUCTION_BLOCK * 4 + 64
     found = schedule(chain(matmul("mm", 64, 64, 1024)), device(tile_bytes=4096))
     assert found == Refusal("footprint", f"{needed} bytes needed in l1, 2048 there")
 

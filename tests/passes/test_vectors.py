@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from operator_models import device
+from operator_models import access, chain, device, loops, matmul
 from welder_groups import CONVOLUTION, convolutions, window
 
 from magweld.passes.analysis.policy import Plan, candidate_tiles, schedule
 from magweld.passes.analysis.propagation import Tiles, propagate
-from magweld.passes.analysis.vectors import vector_waste
+from magweld.passes.analysis.vectors import ALONG_REDUCTION, vector_waste
 from magweld.targets.device import Device
 
 
@@ -59,3 +59,32 @@ def test_a_plan_may_have_sizes_that_candidates_were_thinned_by() -> None:
     plan = schedule(group, sixteen_lanes())
     assert isinstance(plan, Plan)
     assert plan.tile not in set(candidate_tiles(group.root.whole_tile))
+
+
+@pytest.mark.parametrize(
+    ("tile", "waste"),
+    [
+        # A panel of which 64 rows read each element.
+        ((64, 64), 1 + 0.15 * 16 / 64),
+        ((128, 64), 1 + 0.15 * 16 / 128),
+        # 24 columns are a vector and half of one.
+        ((64, 24), 2 * 16 / 24 + 0.15 * 16 / 64),
+    ],
+)
+def test_few_rows_do_not_pay_for_a_panel(tile: tuple[int, int], waste: float) -> None:
+    group = chain(matmul("mm", 384, 192, 256))
+    tiles = propagate(group, tile)
+    assert isinstance(tiles, Tiles)
+    assert vector_waste(group, tiles, 0, sixteen_lanes()) == pytest.approx(waste)
+    many = replace(sixteen_lanes(), threads=32)
+    assert vector_waste(group, tiles, 0, many) == 1.0
+
+
+def test_rows_of_both_operands_need_no_panel() -> None:
+    product = matmul("mm", 384, 192, 256)
+    turned = access(1, (192, 256), loops(1, 2))
+    group = chain(replace(product, reads=(product.reads[0], turned)))
+    for tile, waste in (((64, 64), 1 + 0.5 * 16 / 64), ((2, 64), ALONG_REDUCTION)):
+        tiles = propagate(group, tile)
+        assert isinstance(tiles, Tiles)
+        assert vector_waste(group, tiles, 0, sixteen_lanes()) == pytest.approx(waste)

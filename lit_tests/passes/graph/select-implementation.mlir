@@ -4,30 +4,36 @@
 
 #device = #tile_graph.device<"toy", [
   #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
-  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 262144, 200.0, 64, 2, "cache", 0.0, 0>,
   #tile_graph.level<"register", 2, 2048, 800.0, 32, 2, "explicit", 0.0, 0>
 ], 2, 1, 1, 256, 100.0, [], []>
 
 // The device does four operations while it moves a byte. The narrow product needs fewer;
-// the matrices of each of the batches fit into the cache, the large ones do not; and
-// elements of two bytes are left to the library.
+// the batches fit into the caches; of the large matrices each core reads blocks of their
+// reduction again and again, which fit. No tile has more than a row or a column of a prime
+// extent, and elements of two bytes are left to the library.
 //
 // CHECK-LABEL: func.func @products(
 // AUTO:          {implementation = "generated", op_name = "narrow"}
 // AUTO:          {implementation = "generated", op_name = "batches"}
-// AUTO:          {implementation = "library", op_name = "large"}
+// AUTO:          {implementation = "generated", op_name = "large"}
+// AUTO:          {implementation = "library", op_name = "prime"}
 // AUTO:          {implementation = "library", op_name = "half"}
 // NEVER:         {implementation = "generated", op_name = "narrow"}
 // NEVER:         {implementation = "generated", op_name = "batches"}
 // NEVER:         {implementation = "generated", op_name = "large"}
+// NEVER:         {implementation = "generated", op_name = "prime"}
 // NEVER:         {implementation = "generated", op_name = "half"}
 // ALWAYS:        {implementation = "library", op_name = "narrow"}
 // ALWAYS:        {implementation = "library", op_name = "batches"}
 // ALWAYS:        {implementation = "library", op_name = "large"}
+// ALWAYS:        {implementation = "library", op_name = "prime"}
 // ALWAYS:        {implementation = "library", op_name = "half"}
 func.func @products(%a: tensor<512x512xf32>, %b: tensor<512x4xf32>,
-                    %c: tensor<6x64x64xf32>, %d: tensor<64x64xf16>)
-    -> (tensor<512x4xf32>, tensor<6x64x64xf32>, tensor<512x512xf32>, tensor<64x64xf16>)
+                    %c: tensor<6x64x64xf32>, %d: tensor<64x64xf16>,
+                    %p: tensor<521x521xf32>)
+    -> (tensor<512x4xf32>, tensor<6x64x64xf32>, tensor<512x512xf32>,
+        tensor<521x521xf32>, tensor<64x64xf16>)
     attributes {tile_graph.device = #device} {
   %narrow = "tile_graph.operator"() ({
     %zero = arith.constant 0.0 : f32
@@ -56,6 +62,15 @@ func.func @products(%a: tensor<512x512xf32>, %b: tensor<512x4xf32>,
         outs(%init : tensor<512x512xf32>) -> tensor<512x512xf32>
     gpu.yield %r : tensor<512x512xf32>
   }) {op_name = "large"} : () -> tensor<512x512xf32>
+  %prime = "tile_graph.operator"() ({
+    %zero = arith.constant 0.0 : f32
+    %empty = tensor.empty() : tensor<521x521xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<521x521xf32>)
+        -> tensor<521x521xf32>
+    %r = linalg.matmul ins(%p, %p : tensor<521x521xf32>, tensor<521x521xf32>)
+        outs(%init : tensor<521x521xf32>) -> tensor<521x521xf32>
+    gpu.yield %r : tensor<521x521xf32>
+  }) {op_name = "prime"} : () -> tensor<521x521xf32>
   %half = "tile_graph.operator"() ({
     %zero = arith.constant 0.0 : f16
     %empty = tensor.empty() : tensor<64x64xf16>
@@ -65,8 +80,9 @@ func.func @products(%a: tensor<512x512xf32>, %b: tensor<512x4xf32>,
         outs(%init : tensor<64x64xf16>) -> tensor<64x64xf16>
     gpu.yield %r : tensor<64x64xf16>
   }) {op_name = "half"} : () -> tensor<64x64xf16>
-  return %narrow, %batches, %large, %half
-      : tensor<512x4xf32>, tensor<6x64x64xf32>, tensor<512x512xf32>, tensor<64x64xf16>
+  return %narrow, %batches, %large, %prime, %half
+      : tensor<512x4xf32>, tensor<6x64x64xf32>, tensor<512x512xf32>,
+        tensor<521x521xf32>, tensor<64x64xf16>
 }
 
 // Every convolution counts as bound by arithmetic; one that pads with ones is none that

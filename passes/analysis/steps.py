@@ -1,0 +1,52 @@
+"""Owns how much of a long reduction of a product a cache holds at one time.
+
+Generated code walks such reductions block by block: what a core reads again and again
+is one block of the rows and of the columns of a tile, however long the reduction is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from magweld.passes.analysis.regions import (
+    ZERO,
+    Interval,
+    OperatorKind,
+    OperatorModel,
+)
+
+# Iterations of a block. Sums are read and written once a block, which is little beside
+# this many multiply-adds for each, and a block of 128 rows takes an eighth of 1 MiB.
+REDUCTION_BLOCK = 256
+# Narrower sums would be rounded between two blocks.
+BLOCKED_BYTES = 4
+
+
+def block_of(extent: int) -> int:
+    """Return the iterations of the blocks of a reduction; the last may have fewer."""
+    if extent < 2 * REDUCTION_BLOCK:
+        return extent
+    return REDUCTION_BLOCK
+
+
+def block_count(node: OperatorModel) -> int:
+    """Return in how many blocks a product's reduction is walked; 1 for all else."""
+    loop = _blocked_loop(node)
+    if loop is None:
+        return 1
+    return -(-node.extents[loop] // block_of(node.extents[loop]))
+
+
+def one_block(node: OperatorModel, box: Sequence[Interval]) -> tuple[Interval, ...]:
+    """Return the iterations of a box that a block does."""
+    loops, loop = list(box), _blocked_loop(node)
+    if loop is not None:
+        loops[loop] = Interval(ZERO, min(box[loop].size, block_of(node.extents[loop])))
+    return tuple(loops)
+
+
+def _blocked_loop(node: OperatorModel) -> int | None:
+    wide = node.writes[0].element_bytes >= BLOCKED_BYTES
+    if node.kind is not OperatorKind.CONTRACTION or not wide or not node.reduction:
+        return None
+    return max(node.reduction, key=lambda loop: node.extents[loop])
