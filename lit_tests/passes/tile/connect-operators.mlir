@@ -257,31 +257,32 @@ func.func @other_readers(%a: tensor<64x64xf32>)
   return %0, %2 : tensor<64x64xf32>, tensor<64x64xf32>
 }
 
-// Even for one element the operands need more than a tile may have of the cache.
+// Even for one element the operands need more than a tile may have of the cache: sums of
+// f16 cannot wait between blocks of the reduction.
 //
 // CHECK-LABEL: func.func @footprint(
 // CHECK:         "tile_graph.connect"(%{{.+}}) {level = "dram", refused = "footprint: {{[0-9]+}} bytes needed in l2, 32768 there"}
-func.func @footprint(%a: tensor<64x16384xf32>, %b: tensor<16384x64xf32>)
-    -> tensor<64x64xf32>
+func.func @footprint(%a: tensor<64x16384xf16>, %b: tensor<16384x64xf16>)
+    -> tensor<64x64xf16>
     attributes {tile_graph.device = #device} {
   %0 = "tile_graph.operator"() ({
-    %zero = arith.constant 0.0 : f32
-    %empty = tensor.empty() : tensor<64x64xf32>
-    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x64xf32>)
-        -> tensor<64x64xf32>
-    %r = linalg.matmul ins(%a, %b : tensor<64x16384xf32>, tensor<16384x64xf32>)
-        outs(%init : tensor<64x64xf32>) -> tensor<64x64xf32>
-    gpu.yield %r : tensor<64x64xf32>
-  }) {op_name = "matmul"} : () -> tensor<64x64xf32>
+    %zero = arith.constant 0.0 : f16
+    %empty = tensor.empty() : tensor<64x64xf16>
+    %init = linalg.fill ins(%zero : f16) outs(%empty : tensor<64x64xf16>)
+        -> tensor<64x64xf16>
+    %r = linalg.matmul ins(%a, %b : tensor<64x16384xf16>, tensor<16384x64xf16>)
+        outs(%init : tensor<64x64xf16>) -> tensor<64x64xf16>
+    gpu.yield %r : tensor<64x64xf16>
+  }) {op_name = "matmul"} : () -> tensor<64x64xf16>
   %1 = "tile_graph.connect"(%0) {level = "dram"}
-      : (tensor<64x64xf32>) -> tensor<64x64xf32>
+      : (tensor<64x64xf16>) -> tensor<64x64xf16>
   %2 = "tile_graph.operator"() ({
-    %empty = tensor.empty() : tensor<64x64xf32>
-    %r = linalg.exp ins(%1 : tensor<64x64xf32>) outs(%empty : tensor<64x64xf32>)
-        -> tensor<64x64xf32>
-    gpu.yield %r : tensor<64x64xf32>
-  }) {op_name = "exp"} : () -> tensor<64x64xf32>
-  return %2 : tensor<64x64xf32>
+    %empty = tensor.empty() : tensor<64x64xf16>
+    %r = linalg.exp ins(%1 : tensor<64x64xf16>) outs(%empty : tensor<64x64xf16>)
+        -> tensor<64x64xf16>
+    gpu.yield %r : tensor<64x64xf16>
+  }) {op_name = "exp"} : () -> tensor<64x64xf16>
+  return %2 : tensor<64x64xf16>
 }
 
 // Every row of tiles would compute the operand of the product again, and it cannot be

@@ -96,27 +96,28 @@ func.func @kept(%x: tensor<64x128xf32>) -> tensor<64x128xf32>
   return %out : tensor<64x128xf32>
 }
 
-// Alone, an operator that fits no inner level runs as one tile from outside.
+// Alone, an operator that fits no inner level runs as one tile from outside: sums of f16
+// cannot wait between blocks of the reduction.
 //
 // CHECK-LABEL: func.func @no_room(
 // CHECK:         }) {level = "dram", subgraph_name = "product", tile = #tile_graph.tile<[64, 64]>}
-func.func @no_room(%a: tensor<64x16384xf32>, %b: tensor<16384x64xf32>)
-    -> tensor<64x64xf32>
+func.func @no_room(%a: tensor<64x16384xf16>, %b: tensor<16384x64xf16>)
+    -> tensor<64x64xf16>
     attributes {tile_graph.device = #device} {
   %out = "tile_graph.subgraph"() ({
     %0 = "tile_graph.operator"() ({
-      %zero = arith.constant 0.0 : f32
-      %empty = tensor.empty() : tensor<64x64xf32>
-      %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x64xf32>)
-          -> tensor<64x64xf32>
-      %r = linalg.matmul ins(%a, %b : tensor<64x16384xf32>, tensor<16384x64xf32>)
-          outs(%init : tensor<64x64xf32>) -> tensor<64x64xf32>
-      gpu.yield %r : tensor<64x64xf32>
-    }) {op_name = "matmul"} : () -> tensor<64x64xf32>
-    gpu.yield %0 : tensor<64x64xf32>
+      %zero = arith.constant 0.0 : f16
+      %empty = tensor.empty() : tensor<64x64xf16>
+      %init = linalg.fill ins(%zero : f16) outs(%empty : tensor<64x64xf16>)
+          -> tensor<64x64xf16>
+      %r = linalg.matmul ins(%a, %b : tensor<64x16384xf16>, tensor<16384x64xf16>)
+          outs(%init : tensor<64x64xf16>) -> tensor<64x64xf16>
+      gpu.yield %r : tensor<64x64xf16>
+    }) {op_name = "matmul"} : () -> tensor<64x64xf16>
+    gpu.yield %0 : tensor<64x64xf16>
   }) {subgraph_name = "product", level = "l2"}
-      : () -> tensor<64x64xf32>
-  return %out : tensor<64x64xf32>
+      : () -> tensor<64x64xf16>
+  return %out : tensor<64x64xf16>
 }
 
 // Rows of the first product are as long as the second one's reduction: the tile has to
