@@ -19,8 +19,8 @@ from magweld.frontend.importer.observation import GraphRunner, undisturbed
 from magweld.frontend.importer.simplify import is_hidden_write
 from magweld.frontend.importer.substitutions import SUBSTITUTIONS
 
-# Larger ones are data: text is for programs.
-MAX_LITERAL_ELEMENTS = 64
+# Larger ones are data: text is for programs, and the compiler must not fold them.
+MAX_LITERAL_ELEMENTS = 1
 
 
 Substitutions = Mapping[Any, Callable[..., Any]]
@@ -137,7 +137,8 @@ def lift_large_literals(aten: fx.GraphModule) -> list[torch.Tensor]:
         The tensors for the new placeholders, which follow the others.
     """
     lifted: list[torch.Tensor] = []
-    body = next(node for node in aten.graph.nodes if node.op != "placeholder")
+    kept = {"placeholder", "get_attr"}
+    body = next(node for node in aten.graph.nodes if node.op not in kept)
     for node in [n for n in aten.graph.nodes if n.op == "get_attr"]:
         value = _attribute(aten, node)
         if value.dtype in LITERAL_TYPES and value.numel() <= MAX_LITERAL_ELEMENTS:

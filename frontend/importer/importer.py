@@ -30,6 +30,7 @@ from magweld.frontend.importer.simplify import (
     take_writes,
 )
 from magweld.frontend.importer.torch_dialect import to_torch_dialect
+from magweld.frontend.importer.uniform import evaluate_uniform
 
 _PLAIN_CLASSES = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
@@ -148,6 +149,7 @@ def import_graph(
     constants += lift_large_literals(aten)
     written = take_writes(aten.graph)
     simplify(aten.graph)
+    evaluate_uniform(aten.graph)
     epilogue = plan_epilogue(aten.graph, written, observation)
     remove_dead(aten.graph)
     arguments = _drop_unused_inputs(aten.graph)
@@ -190,6 +192,7 @@ def import_values(graph: fx.GraphModule, example_inputs: Sequence[torch.Tensor])
     if take_writes(aten.graph):
         raise refusals.HIDDEN_MUTATION.at("the graph", "an operator")
     simplify(aten.graph)
+    evaluate_uniform(aten.graph)
     remove_dead(aten.graph)
     return to_torch_dialect(aten.graph, find_externals(aten.graph, frozenset()))
 

@@ -227,6 +227,26 @@ def test_external_that_returns_its_operand_does_not_leak_the_arena() -> None:
     assert torch.equal(first, x + 1)
 
 
+@pytest.mark.parametrize("nbytes", [4, 60, 128])
+def test_externals_take_all_of_the_arena_as_elements(nbytes: int) -> None:
+    values = (
+        Value((nbytes // 4,), "f32", INPUT),
+        Value((nbytes // 4,), "f32", ARENA),
+        Value((), "f64", ADOPTED),
+    )
+    steps = (ExternalStep("clone", (0,), (1,)), ExternalStep("sum", (1,), (2,)))
+    program = Program(values, steps, results=(2,), arena_bytes=nbytes)
+
+    def run(node: str, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        whole = torch.empty(0, dtype=torch.float32).set_(tensors[0].untyped_storage())
+        assert whole.nbytes == tensors[0].untyped_storage().nbytes()
+        assert node == "clone" or whole.nbytes % 16 == 0
+        return (tensors[0].clone() if node == "clone" else tensors[0].double().sum(),)
+
+    (result,) = LoadedProgram(program, run)([torch.ones(nbytes // 4)])
+    assert result.item() == nbytes // 4
+
+
 @pytest.mark.parametrize("place", [ARENA, OUTPUT, ADOPTED])
 @pytest.mark.parametrize(
     ("results", "message"),

@@ -23,7 +23,9 @@ class Block:
 
     def __init__(self, nbytes: int) -> None:
         with torch.inference_mode(False):
-            spare = torch.empty(nbytes + ALIGNMENT - 1, dtype=torch.uint8, device="cpu")
+            # Operators of torch may view all of a storage as elements of some type.
+            whole = -(-nbytes // ALIGNMENT) * ALIGNMENT + ALIGNMENT
+            spare = torch.empty(whole, dtype=torch.uint8, device="cpu")
             start = -spare.data_ptr() % ALIGNMENT
             self._bytes = spare[start : start + nbytes]
         self.storage_address = spare.untyped_storage().data_ptr()
