@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from magweld.bindings import ir
+from magweld.bindings import affine, ir
 from magweld.dialects.tile_graph import captured_values
 
 
@@ -67,3 +67,34 @@ def clone_helper(value: Any, helpers: ValueMap) -> None:
     for operand in [*producer.operation.operands, *captured_values(producer)]:
         clone_helper(operand, helpers)
     clone_mapped(producer, helpers)
+
+
+def nested_deeply(op: Any) -> Iterator[Any]:
+    """Yield the operations inside the regions of `op`, at any depth."""
+    for nested in nested_operations(op):
+        yield nested
+        yield from nested_deeply(nested)
+
+
+def shift_indices(root: Any, start_of: Callable[[int], Any | None]) -> None:
+    """Add where a tile begins to what `linalg.index` gives inside `root`.
+
+    Args:
+        root: The operation on the tile.
+        start_of: Makes the value to add for a dimension, in front of `root`; None if
+            the tile begins where the whole does.
+    """
+    d0, d1 = ir.AffineExpr.get_dim(0), ir.AffineExpr.get_dim(1)
+    add = ir.AffineMap.get(2, 0, [d0 + d1])
+    for op in list(nested_deeply(root)):
+        if op.name != "linalg.index":
+            continue
+        uses = [(use.owner.operation, use.operand_number) for use in op.results[0].uses]
+        with ir.InsertionPoint(root), op.location:
+            start = start_of(ir.IntegerAttr(op.attributes["dim"]).value)
+        if start is None or not uses:
+            continue
+        with ir.InsertionPoint.after(op), op.location:
+            moved = affine.AffineApplyOp(add, [op.results[0], start]).result
+        for user, position in uses:
+            user.operands[position] = moved

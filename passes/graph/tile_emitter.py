@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-from magweld.bindings import affine, ir, tensor
+from magweld.bindings import ir, tensor
 from magweld.dialects.tile_graph import captured_values, root_operation
 from magweld.passes.analysis.cloning import (
     ValueMap,
     clone_helper,
     clone_mapped,
-    nested_operations,
+    shift_indices,
 )
 from magweld.passes.analysis.graph_body import GraphBody, source_value
 from magweld.passes.analysis.operator_model import root_accesses
@@ -141,7 +140,7 @@ class TileEmitter:
             clone.operands[position] = value
         for result, value in zip(clone.results, operands[inits:], strict=True):
             result.set_type(value.type)
-        self._shift_indices(clone, box)
+        shift_indices(clone, lambda dim: self._start(box[dim].offset))
         for result, write, made in zip(
             operator.results, model.writes, clone.results, strict=True
         ):
@@ -207,28 +206,5 @@ class TileEmitter:
         window = access.window(box)
         return self._slicer.padded(tile, origin, window, pad, helpers[pad.fill])
 
-    def _shift_indices(self, root: Any, box: Box) -> None:
-        """Add the tile's offset to what linalg.index gives inside `root`."""
-        for op in list(_nested_deeply(root)):
-            if op.name != "linalg.index":
-                continue
-            offset = box[ir.IntegerAttr(op.attributes["dim"]).value].offset
-            if offset == ZERO:
-                continue
-            with ir.InsertionPoint(root):
-                start = self._slicer.index(offset)
-            uses = [
-                (use.owner.operation, use.operand_number) for use in op.results[0].uses
-            ]
-            d0, d1 = ir.AffineExpr.get_dim(0), ir.AffineExpr.get_dim(1)
-            add = ir.AffineMap.get(2, 0, [d0 + d1])
-            with ir.InsertionPoint.after(op):
-                moved = affine.AffineApplyOp(add, [op.results[0], start]).result
-            for user, position in uses:
-                user.operands[position] = moved
-
-
-def _nested_deeply(op: Any) -> Iterator[Any]:
-    for nested in nested_operations(op):
-        yield nested
-        yield from _nested_deeply(nested)
+    def _start(self, offset: Any) -> Any | None:
+        return None if offset == ZERO else self._slicer.index(offset)

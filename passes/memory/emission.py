@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from magweld.bindings import arith, ir, tensor
@@ -11,7 +11,7 @@ from magweld.passes.analysis.cloning import (
     ValueMap,
     clone_helper,
     clone_mapped,
-    nested_operations,
+    shift_indices,
 )
 from magweld.passes.analysis.operator_model import inputs_of, root_accesses
 from magweld.passes.analysis.regions import Access
@@ -122,7 +122,7 @@ class _Emitter:
         for position, value in enumerate(operands):
             clone.operands[position] = value
         clone.results[0].set_type(operands[-1].type)
-        _shift_indices(clone, loops)
+        shift_indices(clone, lambda dim: _start(loops[dim][0]))
         return clone.results[0]
 
     def _operand(
@@ -201,26 +201,8 @@ def _made(value: Any, access: Access, loops: Box, helpers: ValueMap) -> Any:
     return fill.results[0]
 
 
-def _shift_indices(root: Any, loops: Box) -> None:
-    """Add where the tile begins to what linalg.index gives inside `root`."""
-    for op in list(_nested_deeply(root)):
-        if op.name != "linalg.index":
-            continue
-        offset = loops[ir.IntegerAttr(op.attributes["dim"]).value][0]
-        uses = [(use.owner.operation, use.operand_number) for use in op.results[0].uses]
-        if not offset or not uses:
-            continue
-        with ir.InsertionPoint.after(op), op.location:
-            start = arith.constant(ir.IndexType.get(), offset)
-            moved = arith.addi(op.results[0], start)
-        for user, position in uses:
-            user.operands[position] = moved
-
-
-def _nested_deeply(op: Any) -> Iterator[Any]:
-    for nested in nested_operations(op):
-        yield nested
-        yield from _nested_deeply(nested)
+def _start(offset: int) -> Any | None:
+    return arith.constant(ir.IndexType.get(), offset) if offset else None
 
 
 _EMIT: dict[Any, Callable[[_Emitter, Any, Any, Box], Any]] = {

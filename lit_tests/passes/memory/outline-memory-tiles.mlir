@@ -66,11 +66,11 @@ func.func @bands(%x: tensor<1x1x32x8xf32>, %w: tensor<1x1x3x3xf32>)
 //
 // CHECK-LABEL: func.func @positions(
 // CHECK:       func.func private @tile_0(
-// CHECK-NOT:     arith.addi
+// CHECK-NOT:     affine.apply
 // CHECK:         return
 // CHECK:       func.func private @tile_1(
 // CHECK:         linalg.index 0
-// CHECK:         arith.addi %{{.+}}, %c4
+// CHECK:         affine.apply #{{.+}}(%{{.+}}, %c4
 func.func @positions(%x: tensor<8xi64>) -> tensor<8xi64>
     attributes {tile_graph.device = #device} {
   %0 = "tile_graph.subgraph"() ({
