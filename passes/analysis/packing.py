@@ -41,7 +41,7 @@ class Packing:
 
 
 def pack(buffers: Sequence[Buffer], alignment: int) -> Packing:
-    """Return places for buffers, given in the order of their first steps.
+    """Return places for buffers.
 
     Best fit in the order of time, as Welder does (section 5.1), or the largest first
     where that takes less.
@@ -53,15 +53,14 @@ def pack(buffers: Sequence[Buffer], alignment: int) -> Packing:
 
 def _in_order_of_time(buffers: Sequence[Buffer], alignment: int) -> Packing:
     memory = BestFit(alignment)
-    offsets: list[int] = []
-    live: dict[int, int] = {}
-    for number, buffer in enumerate(buffers):
-        for other, last in list(live.items()):
-            if last < buffer.first:
-                memory.release(offsets[other])
-                del live[other]
-        offsets.append(memory.allocate(buffer.size))
-        live[number] = buffer.last
+    offsets = [0] * len(buffers)
+    live: list[int] = []
+    for number in sorted(range(len(buffers)), key=lambda i: buffers[i].first):
+        for ended in [i for i in live if buffers[i].last < buffers[number].first]:
+            memory.release(offsets[ended])
+            live.remove(ended)
+        offsets[number] = memory.allocate(buffers[number].size)
+        live.append(number)
     return Packing(tuple(offsets), memory.high_water)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from magweld.bindings import arith, gpu, ir, memref, scf
-from magweld.passes.analysis.best_fit import BestFit
+from magweld.passes.analysis.packing import Buffer, pack
 from magweld.passes.base import Pass
 from magweld.passes.gpu.structure import (
     SHARED_ALIGNMENT,
@@ -29,8 +30,8 @@ class PlaceSharedMemory(Pass):
     """Place all workgroup buffers of a block in one buffer.
 
     Every `memref.alloc` in workgroup memory becomes a `memref.view` of
-    `gpu.dynamic_shared_memory` at an offset that best fit gives: buffers whose
-    lifetimes do not overlap share bytes. The size is left on the kernel as
+    `gpu.dynamic_shared_memory` at an offset of its own: buffers whose lifetimes
+    do not overlap share bytes. The size is left on the kernel as
     `magweld.shared_bytes`. A kernel that needs more than `capacity` is an error.
     """
 
@@ -42,63 +43,31 @@ class PlaceSharedMemory(Pass):
         """Place the buffers of all kernels."""
         for kernel in kernels_of(module):
             loop = block_loop_of(kernel)
-            buffers = _lifetimes(loop)
-            offsets, size = place(buffers)
-            if size > self.capacity:
+            allocations = list(buffers_in(loop, workgroup_space()))
+            buffers = _sized(loop, allocations)
+            packing = pack(buffers, SHARED_ALIGNMENT)
+            if packing.size > self.capacity:
                 largest = max(buffer.size for buffer in buffers)
                 raise located_error(
                     loop,
                     f"expected tiles of at most {self.capacity} bytes of shared "
-                    f"memory, got {size} bytes in {len(buffers)} buffers, the "
+                    f"memory, got {packing.size} bytes in {len(buffers)} buffers, the "
                     f"largest of {largest}",
                 )
             i64 = ir.IntegerType.get_signless(64)
-            kernel.attributes[SHARED_BYTES] = ir.IntegerAttr.get(i64, size)
-            if buffers:
+            kernel.attributes[SHARED_BYTES] = ir.IntegerAttr.get(i64, packing.size)
+            if allocations:
                 with loop.location:
-                    _replace(loop, buffers, offsets)
+                    _replace(loop, allocations, packing.offsets)
 
 
-@dataclass(frozen=True)
-class Lifetime:
-    """A buffer and the steps of the program in which it holds something.
-
-    Attributes:
-        buffer: What is placed, of any type.
-        size: Bytes.
-        first: Number of the first step that uses it.
-        last: Number of the last one.
-    """
-
-    buffer: Any
-    size: int
-    first: int
-    last: int
-
-
-def place(lifetimes: list[Lifetime]) -> tuple[list[int], int]:
-    """Return the offset of each buffer and the bytes of the memory they need."""
-    memory = BestFit(SHARED_ALIGNMENT)
-    offsets = [0] * len(lifetimes)
-    live: list[int] = []
-    for number in sorted(range(len(lifetimes)), key=lambda i: lifetimes[i].first):
-        lifetime = lifetimes[number]
-        for ended in [i for i in live if lifetimes[i].last < lifetime.first]:
-            memory.release(offsets[ended])
-            live.remove(ended)
-        offsets[number] = memory.allocate(lifetime.size)
-        live.append(number)
-    return offsets, memory.high_water
-
-
-def _lifetimes(loop: Any) -> list[Lifetime]:
+def _sized(loop: Any, allocations: Sequence[Any]) -> list[Buffer]:
     spans = _Spans(loop)
     found = []
-    for op in buffers_in(loop, workgroup_space()):
+    for op in allocations:
         type_ = op.memref.type
         size = math.prod(type_.shape) * element_bytes(type_.element_type)
-        first, last = spans.of_buffer(op)
-        found.append(Lifetime(op, size, first, last))
+        found.append(Buffer(size, *spans.of_buffer(op)))
     return found
 
 
@@ -150,7 +119,7 @@ def _ancestor(op: Any, block: Any) -> Any:
     return operation
 
 
-def _replace(loop: Any, buffers: list[Lifetime], offsets: list[int]) -> None:
+def _replace(loop: Any, allocations: Sequence[Any], offsets: Sequence[int]) -> None:
     space = workgroup_space()
     i8 = ir.IntegerType.get_signless(8)
     dynamic = ir.ShapedType.get_dynamic_size()
@@ -159,10 +128,9 @@ def _replace(loop: Any, buffers: list[Lifetime], offsets: list[int]) -> None:
             ir.MemRefType.get([dynamic], i8, memory_space=space)
         ).result
         views = []
-        for lifetime, offset in zip(buffers, offsets, strict=True):
+        for op, offset in zip(allocations, offsets, strict=True):
             start = arith.ConstantOp(ir.IndexType.get(), offset).result
-            type_ = lifetime.buffer.memref.type
-            views.append(memref.ViewOp(type_, whole, start, []).result)
-    for lifetime, view in zip(buffers, views, strict=True):
-        lifetime.buffer.memref.replace_all_uses_with(view)
-        lifetime.buffer.erase()
+            views.append(memref.ViewOp(op.memref.type, whole, start, []).result)
+    for op, view in zip(allocations, views, strict=True):
+        op.memref.replace_all_uses_with(view)
+        op.erase()

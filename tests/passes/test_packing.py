@@ -2,32 +2,47 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from magweld.passes.analysis.packing import Buffer, pack
 
+BUFFERS = st.lists(
+    st.tuples(
+        st.sampled_from([0, 1, 63, 64, 65, 300, 4096]),
+        st.integers(0, 20),
+        st.integers(0, 10),
+    ).map(lambda t: Buffer(t[0], t[1], t[1] + t[2])),
+    max_size=20,
+)
 
-@pytest.mark.parametrize("seed", range(30))
-def test_buffers_that_are_used_together_have_bytes_of_their_own(seed: int) -> None:
-    chance = random.Random(seed)
-    buffers = []
-    for first in range(20):
-        size = chance.choice([0, 1, 63, 64, 65, 300, 4096])
-        buffers.append(Buffer(size, first, first + chance.randrange(6)))
-    packing = pack(buffers, 64)
+
+@pytest.mark.parametrize("alignment", [16, 64])
+@given(buffers=BUFFERS)
+def test_buffers_that_are_used_together_have_bytes_of_their_own(
+    alignment: int, buffers: list[Buffer]
+) -> None:
+    packing = pack(buffers, alignment)
+    ends = [at + b.size for at, b in zip(packing.offsets, buffers, strict=True)]
     for number, buffer in enumerate(buffers):
         start = packing.offsets[number]
-        assert start % 64 == 0
-        assert start + buffer.size <= packing.size
+        assert start % alignment == 0
+        assert ends[number] <= packing.size
         for other in range(number):
-            meets = buffers[other].first <= buffer.last <= buffers[other].last
-            meets |= buffer.first <= buffers[other].last <= buffer.last
-            end = packing.offsets[other] + buffers[other].size
-            if meets and buffer.size and buffers[other].size:
-                apart = start >= end or start + buffer.size <= packing.offsets[other]
-                assert apart
+            if not (buffer.size and buffers[other].size):
+                continue
+            together = buffer.first <= buffers[other].last
+            together &= buffers[other].first <= buffer.last
+            apart = start >= ends[other] or ends[number] <= packing.offsets[other]
+            assert apart or not together
+
+
+def test_dead_buffers_give_their_place() -> None:
+    buffers = [Buffer(64, 0, 1), Buffer(64, 0, 3), Buffer(64, 2, 3)]
+    packing = pack(buffers, 64)
+    assert packing.offsets[2] == packing.offsets[0]
+    assert packing.size == 128
 
 
 def test_a_large_buffer_fits_where_two_small_ones_were() -> None:
