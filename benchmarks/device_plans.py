@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from paper_shapes import PAPER_SHAPES
+from paper_shapes import paper_shapes
 from subgraph_cases import CASES, Case
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -80,7 +80,7 @@ def arguments(case: Case) -> list[Tensor]:
     indices = dict(case.indices)
     return [
         torch.empty(shape, dtype=torch.int64 if number in indices else torch.float32)
-        for number, shape in enumerate(PAPER_SHAPES[case.name])
+        for number, shape in enumerate(paper_shapes(case))
     ]
 
 

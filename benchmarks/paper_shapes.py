@@ -1,101 +1,41 @@
-"""The subgraphs' arguments at the sizes of the papers that they are from."""
+"""The sizes of the papers that the subgraphs are from: what differs from this machine's."""
 
 from __future__ import annotations
 
-from subgraph_cases import Shape
+from subgraph_cases import Case, Shape
 
 _HEADS = (64, 12, 128, 64)
 _IMAGES = (64, 16, 256, 256)
+_ROWS = (8192, 768)
+_LONG = (1, 16, 4096, 64)
+_WINDOWS = (4096, 3, 49, 32)
 
-# Name of a case in `subgraph_cases` -> shapes of its arguments.
-PAPER_SHAPES: dict[str, tuple[Shape, ...]] = {
-    "scores": (_HEADS, (64, 12, 64, 128), (64, 1, 1, 128)),
-    "attention": (_HEADS, _HEADS, _HEADS, (64, 1, 1, 128)),
-    "long-attention": ((1, 16, 4096, 64),) * 3,
-    "window-attention": ((4096, 3, 49, 32),) * 3 + ((1, 3, 49, 49),),
-    "channel-attention": ((1, 1, 48, 65536),) * 3 + ((1, 1, 1),),
-    "linear-add-norm": (
-        (8192, 768),
-        (768, 768),
-        (768,),
-        (8192, 768),
-        (768,),
-        (768,),
-    ),
-    "embedding-norm": (
-        (64, 128),
-        (64, 128),
-        (30522, 768),
-        (128, 768),
-        (2, 768),
-        (768,),
-        (768,),
-    ),
-    "feed-forward": ((8192, 768), (3072, 768), (3072,), (768, 3072), (768,)),
-    "feed-forward-small": ((200704, 96), (384, 96), (384,), (96, 384), (96,)),
-    "mlp": ((2073600, 64),) + ((64, 64),) * 6 + ((3, 64),),
-    "conv-relu-pool": ((64, 64, 112, 112), (64, 64, 3, 3), (64,)),
-    "double-conv": (
-        (1, 64, 224, 224),
-        (64, 64, 3, 3),
-        (64,),
-        (64, 64, 3, 3),
-        (64,),
-    ),
-    "inverted-residual": (
-        (64, 24, 56, 56),
-        (144, 24, 1, 1),
-        (144,),
-        (144, 1, 3, 3),
-        (144,),
-        (24, 144, 1, 1),
-        (24,),
-    ),
-    "depthwise-pointwise": (
-        (64, 32, 112, 112),
-        (32, 1, 3, 3),
-        (32,),
-        (16, 32, 1, 1),
-        (16,),
-    ),
-    "norm-gate": (
-        _IMAGES,
-        (16,),
-        (16,),
-        (32, 16, 1, 1),
-        (32,),
-        (32, 1, 3, 3),
-        (32,),
-    ),
-    "gated-feed-forward": (
-        _IMAGES,
-        (16,),
-        (16,),
-        (32, 16, 1, 1),
-        (32,),
-        (16, 16, 1, 1),
-        (16,),
-        (1, 16, 1, 1),
-    ),
-    "pooled-scale": (_IMAGES, (16, 16, 1, 1), (16,)),
-    "gated-depthwise": (
-        (1, 48, 256, 256),
-        (254, 48, 1, 1),
-        (254, 1, 3, 3),
-        (48, 127, 1, 1),
-    ),
-    "conformer-convolution": (
-        (64, 512, 512),
-        (512,),
-        (512,),
-        (1024, 512, 1),
-        (1024,),
-        (512, 1, 31),
-        (512,),
-        (512,),
-        (512, 512, 1),
-        (512,),
-    ),
-    "patch-norm-linear": ((64, 144, 32, 32), (144,), (144,), (96, 144)),
-    "add-norm": ((8192, 768), (8192, 768), (768,), (768,)),
+# Name of a case -> the arguments that are larger there, by position.
+_LARGER: dict[str, dict[int, Shape]] = {
+    "scores": {0: _HEADS, 1: (64, 12, 64, 128), 2: (64, 1, 1, 128)},
+    "attention": {0: _HEADS, 1: _HEADS, 2: _HEADS, 3: (64, 1, 1, 128)},
+    "long-attention": {0: _LONG, 1: _LONG, 2: _LONG},
+    "window-attention": {0: _WINDOWS, 1: _WINDOWS, 2: _WINDOWS},
+    "linear-add-norm": {0: _ROWS, 3: _ROWS},
+    "embedding-norm": {0: (64, 128), 1: (64, 128)},
+    "feed-forward": {0: _ROWS},
+    "feed-forward-small": {0: (200704, 96)},
+    "mlp": {0: (2073600, 64)},
+    "conv-relu-pool": {0: (64, 64, 112, 112)},
+    "double-conv": {0: (1, 64, 224, 224)},
+    "inverted-residual": {0: (64, 24, 56, 56)},
+    "depthwise-pointwise": {0: (64, 32, 112, 112)},
+    "norm-gate": {0: _IMAGES},
+    "gated-feed-forward": {0: _IMAGES},
+    "pooled-scale": {0: _IMAGES},
+    "gated-depthwise": {0: (1, 48, 256, 256)},
+    "conformer-convolution": {0: (64, 512, 512)},
+    "patch-norm-linear": {0: (64, 144, 32, 32)},
+    "add-norm": {0: _ROWS, 1: _ROWS},
 }
+
+
+def paper_shapes(case: Case) -> list[Shape]:
+    """Return the shapes of a case's arguments at the size of its paper."""
+    larger = _LARGER.get(case.name, {})
+    return [larger.get(number, shape) for number, shape in enumerate(case.shapes)]
