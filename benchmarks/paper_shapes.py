@@ -1,4 +1,4 @@
-"""The sizes of the papers that the subgraphs are from: what differs from this machine's."""
+"""The sizes of the papers: what differs from those of this machine."""
 
 from __future__ import annotations
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from magweld.bindings import ir, linalg, memref
-from magweld.passes.base import Pass
-from magweld.passes.cpu.kernels import kernels_of
+from magweld.bindings import ir, memref
+from magweld.passes.cpu.kernels import generics_of
 from magweld.passes.cpu.loop_nest import (
     LoopNest,
     NotALoopNest,
@@ -16,6 +15,7 @@ from magweld.passes.cpu.loop_nest import (
 )
 from magweld.passes.cpu.product_policy import product_cycles
 from magweld.passes.cpu.register_tile import VectorUnit, split_extent
+from magweld.passes.cpu.vector_unit_pass import VectorUnitPass
 from magweld.passes.cpu.window_rows import (
     WindowRows,
     find_rows,
@@ -23,14 +23,13 @@ from magweld.passes.cpu.window_rows import (
     joined_nest,
     row_length,
 )
-from magweld.passes.ir_utils import operations_of
 
 # Cycles to move one vector of a result to its place: a load and a store.
 COPY_CYCLES = 2.0
 
 
 @dataclass(frozen=True)
-class JoinWindowRows(Pass):
+class JoinWindowRows(VectorUnitPass):
     """Compute the short rows of a window's result as one long row.
 
     The result gets rows as far apart as those of the image, in scratch memory: then one
@@ -50,15 +49,10 @@ class JoinWindowRows(Pass):
 
     name: ClassVar[str] = "join-window-rows"
 
-    vector_bits: int = 512
-    vector_registers: int = 32
-
     def run(self, module: ir.Operation) -> None:
         """Rewrite the products of all kernels of the module."""
-        unit = VectorUnit(self.vector_bits, self.vector_registers)
-        for function in kernels_of(module):
-            for op in operations_of(function, linalg.GenericOp):
-                _join(op.operation, unit)
+        for _, op in generics_of(module):
+            _join(op, self.unit)
 
 
 def _join(op: ir.Operation, unit: VectorUnit) -> None:

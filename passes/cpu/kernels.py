@@ -1,11 +1,11 @@
-"""Owns how kernel functions are recognised and the attributes that describe them."""
+"""Owns how kernels and their operations are found, and the attributes of kernels."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from magweld.bindings import func, ir
-from magweld.passes.ir_utils import functions_of
+from magweld.bindings import func, ir, linalg
+from magweld.passes.ir_utils import functions_of, operations_of
 
 KERNEL = "tile_graph.kernel"
 TILES = "magweld.tiles"
@@ -18,6 +18,15 @@ def kernels_of(module: ir.Operation) -> Iterator[func.FuncOp]:
     for function in functions_of(module):
         if KERNEL in function.attributes:
             yield function
+
+
+def generics_of(module: ir.Operation) -> list[tuple[func.FuncOp, ir.Operation]]:
+    """Return every `linalg.generic` of the kernels of a module, with its kernel."""
+    return [
+        (function, op.operation)
+        for function in kernels_of(module)
+        for op in operations_of(function, linalg.GenericOp)
+    ]
 
 
 def add_remark(function: func.FuncOp, text: str) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from magweld.bindings import ir, linalg
+from magweld.bindings import ir
 from magweld.passes.base import Pass
-from magweld.passes.cpu.kernels import kernels_of
-from magweld.passes.ir_utils import operations_of
+from magweld.passes.cpu.kernels import generics_of
 
 # Operations an element that are repeated rather than stored and loaded.
 MOST_OPERATIONS = 2
@@ -34,10 +33,9 @@ class RepeatCheapProducers(Pass):
 
     def run(self, module: ir.Operation) -> None:
         """Rewrite all kernels of the module."""
-        for function in kernels_of(module):
-            for op in reversed(operations_of(function, linalg.GenericOp)):
-                if _is_cheap(op.operation):
-                    _repeat(op.operation)
+        for _, op in reversed(generics_of(module)):
+            if _is_cheap(op):
+                _repeat(op)
 
 
 def _is_cheap(op: ir.Operation) -> bool:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from magweld.bindings import func, ir, linalg
-from magweld.passes.base import Pass
-from magweld.passes.cpu.kernels import add_remark, kernels_of
+from magweld.bindings import func, ir
+from magweld.passes.cpu.kernels import add_remark, generics_of
 from magweld.passes.cpu.loop_nest import NotALoopNest, read_loop_nest
 from magweld.passes.cpu.register_policy import choose_register_tile
 from magweld.passes.cpu.register_tile import ATTRIBUTE, NONE, VectorUnit
-from magweld.passes.ir_utils import operations_of
+from magweld.passes.cpu.vector_unit_pass import VectorUnitPass
 
 
 @dataclass(frozen=True)
-class TileForRegisters(Pass):
+class TileForRegisters(VectorUnitPass):
     """Decide how each bufferised linalg operation of a kernel uses vector registers.
 
     The decision is the attribute `magweld.registers` of the `linalg.generic`: which
@@ -30,15 +29,10 @@ class TileForRegisters(Pass):
 
     name: ClassVar[str] = "tile-for-registers"
 
-    vector_bits: int = 512
-    vector_registers: int = 32
-
     def run(self, module: ir.Operation) -> None:
         """Annotate the operations of all kernels of the module."""
-        unit = VectorUnit(self.vector_bits, self.vector_registers)
-        for function in kernels_of(module):
-            for op in operations_of(function, linalg.GenericOp):
-                _annotate(function, op.operation, unit)
+        for function, op in generics_of(module):
+            _annotate(function, op, self.unit)
 
 
 def _annotate(function: func.FuncOp, op: ir.Operation, unit: VectorUnit) -> None:

@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
-from magweld.bindings import ir, linalg
+from magweld.bindings import ir
 from magweld.passes.base import Pass
 from magweld.passes.cpu.emit_body import Combiner, emit_body
 from magweld.passes.cpu.emit_buffer import flatten
 from magweld.passes.cpu.emit_nest import NestEmitter
-from magweld.passes.cpu.kernels import kernels_of
+from magweld.passes.cpu.kernels import generics_of
 from magweld.passes.cpu.loop_nest import COMBINERS, LoopNest, read_loop_nest
 from magweld.passes.cpu.register_tile import ATTRIBUTE, RegisterTile
-from magweld.passes.ir_utils import operations_of
 
 
 @dataclass(frozen=True)
@@ -29,10 +28,9 @@ class Vectorize(Pass):
 
     def run(self, module: ir.Operation) -> None:
         """Rewrite the operations of all kernels of the module."""
-        for function in kernels_of(module):
-            for op in operations_of(function, linalg.GenericOp):
-                if ATTRIBUTE in op.attributes:
-                    _vectorize(op.operation)
+        for _, op in generics_of(module):
+            if ATTRIBUTE in op.attributes:
+                _vectorize(op)
 
 
 def _vectorize(op: ir.Operation) -> None:

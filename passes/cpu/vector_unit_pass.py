@@ -1,0 +1,26 @@
+"""Owns what passes have in common that decide by the vector registers of a CPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from magweld.passes.base import Pass
+from magweld.passes.cpu.register_tile import VectorUnit
+
+
+@dataclass(frozen=True)
+class VectorUnitPass(Pass):
+    """A pass whose options are the vector registers.
+
+    Attributes:
+        vector_bits: Width of a vector register.
+        vector_registers: Number of vector registers.
+    """
+
+    vector_bits: int = 512
+    vector_registers: int = 32
+
+    @property
+    def unit(self) -> VectorUnit:
+        """The vector registers."""
+        return VectorUnit(self.vector_bits, self.vector_registers)
