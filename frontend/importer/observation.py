@@ -19,9 +19,21 @@ from torch._subclasses.fake_tensor import (
     DynamicOutputShapeException,
 )
 from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from magweld.diagnostics import UnsupportedError
 from magweld.frontend.importer import refusals
+
+aten = torch.ops.aten
+
+_BATCH_NORMS = frozenset(
+    {
+        aten.native_batch_norm.default,
+        aten._native_batch_norm_legit.default,
+        aten._native_batch_norm_legit.no_stats,
+        aten._native_batch_norm_legit_no_training.default,
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -79,6 +91,86 @@ class GraphRunner(fx.Interpreter):
             raise refusals.GRAPH_RUN.at(refusals.describe(n), detail) from error
 
 
+class _OverlapWatcher(GraphRunner):
+    """Refuses writes to tensors several elements of which are at one place.
+
+    What such a write does depends on the order of elements, and torch takes for
+    granted that there is none where it turns writes into values.
+    """
+
+    def __init__(self, graph: fx.GraphModule) -> None:
+        super().__init__(graph)
+        # By the tensor's address; it is kept so that no other gets that address.
+        self._overlapping: dict[int, torch.Tensor] = {}
+
+    def run_node(self, n: fx.Node) -> Any:
+        """Run one node.
+
+        Raises:
+            UnsupportedError: It cannot run, or writes to an overlapping tensor.
+        """
+        args, kwargs = self.fetch_args_kwargs_from_env(n)
+        operands = _tensors((args, kwargs))
+        overlapping = [t for t in operands if id(t) in self._overlapping]
+        versions = [_version(t) for t in overlapping]
+        result = super().run_node(n)
+        if versions != [_version(t) for t in overlapping]:
+            raise refusals.OVERLAPPING_MUTATION.at(refusals.describe(n))
+        storages = {t.untyped_storage()._cdata for t in overlapping}
+        for tensor in _tensors(result):
+            derived = tensor.untyped_storage()._cdata in storages
+            if derived or _may_overlap(tensor):
+                self._overlapping[id(tensor)] = tensor
+        return result
+
+
+def _version(tensor: torch.Tensor) -> int:
+    # Inference tensors have none, and cannot be written to here.
+    return 0 if tensor.is_inference() else tensor._version
+
+
+def _may_overlap(tensor: torch.Tensor) -> bool:
+    """Tell whether two elements of a tensor may be at one place in memory."""
+    if not tensor.numel():
+        return False
+    reach = 0
+    pairs = zip(tensor.stride(), tensor.shape, strict=True)
+    for stride, extent in sorted(pair for pair in pairs if pair[1] > 1):
+        if stride <= reach:
+            return True
+        reach += stride * (extent - 1)
+    return False
+
+
+def _tensors(tree: Any) -> list[torch.Tensor]:
+    """Return the leaves that are tensors with memory."""
+    leaves = pytree.tree_leaves(tree)
+    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    return [tensor for tensor in tensors if tensor.layout is torch.strided]
+
+
+class _EagerStrides(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Gives results the strides of the CPU's operators where those without data differ.
+
+    Normalisation of batches keeps the order of an image whose channels come last, and
+    no other.
+    """
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if func not in _BATCH_NORMS:
+            return result
+        return (_in_known_order(result[0]), *result[1:])
+
+
+def _in_known_order(tensor: torch.Tensor) -> torch.Tensor:
+    orders = {4: torch.channels_last, 5: torch.channels_last_3d}
+    order = orders.get(tensor.dim(), torch.contiguous_format)
+    return tensor if tensor.is_contiguous(memory_format=order) else tensor.contiguous()
+
+
 @contextmanager
 def undisturbed() -> Iterator[None]:
     """Run graphs without data and leave grad mode and random state as they were."""
@@ -104,8 +196,8 @@ def observe(graph: fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Observatio
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     fakes = [mode.from_tensor(tensor, static_shapes=True) for tensor in inputs]
     before = tuple(_facts(fake) for fake in fakes)
-    with undisturbed(), mode:
-        output = GraphRunner(graph).run(*fakes)
+    with undisturbed(), mode, _EagerStrides():  # type: ignore[no-untyped-call]
+        output = _OverlapWatcher(graph).run(*fakes)
     if before != tuple(_facts(fake) for fake in fakes):
         raise refusals.INPUT_METADATA.at("the graph's inputs")
     leaves, structure = pytree.tree_flatten(output)

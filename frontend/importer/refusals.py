@@ -83,6 +83,11 @@ ALIASED_MUTATION = Refusal(
     "the graph writes to an input that shares memory with another input",
     "pass a copy of one of the two",
 )
+OVERLAPPING_MUTATION = Refusal(
+    "overlapping-mutation",
+    "the graph writes to a tensor that has several elements at one place",
+    "write to a copy, .clone() or .contiguous()",
+)
 INPUT_METADATA = Refusal(
     "input-metadata-mutation",
     "the graph changes the shape, strides or storage of an input",

@@ -247,3 +247,19 @@ def test_lstm_module(check: Any) -> None:
     torch.manual_seed(0)
     module = torch.nn.LSTM(6, 3, batch_first=True)
     check(lambda x: module(x)[0], SEQUENCE)
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("order", [(0, 2, 3, 1), (0, 1, 3, 2), (3, 2, 1, 0)])
+def test_batch_norm_gives_images_the_order_that_torch_gives(
+    check: Any, order: tuple[int, ...], training: bool
+) -> None:
+    extents = (2, 3, 4, 5)
+    base = torch.randn([extents[d] for d in order])
+    image = base.permute([order.index(d) for d in range(4)])
+
+    def norm(x: torch.Tensor, mean: torch.Tensor, var: torch.Tensor) -> Any:
+        y = F.batch_norm(x, mean, var, training=training)
+        return y, y.relu(), y.flatten(1)
+
+    check(norm, image, torch.randn(3), torch.rand(3))

@@ -26,6 +26,7 @@ REFUSED: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
     "data-dependent-shape": (lambda x: x.nonzero(), (tensor(3),)),
     "tensor-dtype": (complex_values, (tensor(4),)),
     "aliased-mutation": (lambda a, b: a.add_(b), (tensor(3, 4), torch.empty(0))),
+    "overlapping-mutation": (lambda x: x.expand(3, 4)[1].add_(1), (tensor(1, 4),)),
     "input-metadata-mutation": (lambda x: x.t_().sum(), (tensor(3, 4),)),
     "output-view-dtype": (lambda x: x.view(torch.int32), (tensor(3, 4),)),
     "random-order": (lambda x: F.alpha_dropout(x.t(), 0.5, True), (tensor(3, 4),)),
@@ -46,6 +47,40 @@ def test_refusals_name_themselves(record: Any, id_: str) -> None:
         import_graph(graph, inputs)
     assert caught.value.id == id_
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        tensor(1, 4).expand(3, 4),
+        tensor(6).as_strided((3, 4), (1, 1)),
+        tensor(8).unfold(0, 3, 2),
+    ],
+    ids=["expanded", "strided", "windows"],
+)
+@pytest.mark.parametrize(
+    "write",
+    [lambda x: x.add_(1), lambda x: x[1].mul_(2), lambda x: F.relu(x[:, 1:], True)],
+    ids=["whole", "row", "inplace"],
+)
+def test_inputs_whose_elements_overlap_are_not_written_to(
+    record: Any, x: torch.Tensor, write: Any
+) -> None:
+    graph = record(write, tensor(*x.shape))
+    with pytest.raises(UnsupportedError) as caught:
+        import_graph(graph, [x])
+    assert caught.value.id == "overlapping-mutation"
+
+
+def test_what_overlaps_may_be_read(check: Any) -> None:
+    def masked(x: torch.Tensor) -> Any:
+        mask = torch.zeros(4)
+        mask[1:].fill_(1)
+        wide = mask.expand(3, 4)
+        x.add_(wide)
+        return x * wide.clone().mul_(2), x.unfold(0, 2, 1).sum(-1)
+
+    check(masked, tensor(3, 4))
 
 
 def test_refused_inputs(record: Any) -> None:
