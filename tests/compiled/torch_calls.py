@@ -1,0 +1,129 @@
+"""Owns how often each kind of random call is tried, and random graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import arithmetic_calls
+import moving_calls
+import product_calls
+import reducing_calls
+import torch
+from torch_graphs import Graph, Refused
+
+Call = Callable[[Graph], Any]
+
+KINDS: dict[Call, int] = {
+    arithmetic_calls.unary: 10,
+    arithmetic_calls.tanh_gelu: 1,
+    arithmetic_calls.leaky: 1,
+    arithmetic_calls.positive_unary: 2,
+    arithmetic_calls.steps: 1,
+    arithmetic_calls.binary: 14,
+    arithmetic_calls.with_scalar: 4,
+    arithmetic_calls.scaled_add: 1,
+    arithmetic_calls.reversed_scalar: 1,
+    arithmetic_calls.divide: 4,
+    arithmetic_calls.whole_division: 1,
+    arithmetic_calls.power: 2,
+    arithmetic_calls.compare: 3,
+    arithmetic_calls.logic: 2,
+    arithmetic_calls.invert: 1,
+    arithmetic_calls.bits: 1,
+    arithmetic_calls.choose: 3,
+    arithmetic_calls.mask: 2,
+    arithmetic_calls.clamp: 2,
+    arithmetic_calls.blend: 1,
+    reducing_calls.cast: 4,
+    reducing_calls.alike: 1,
+    reducing_calls.filled: 1,
+    reducing_calls.counted: 1,
+    reducing_calls.total: 8,
+    reducing_calls.total_as: 1,
+    reducing_calls.extreme: 1,
+    reducing_calls.place: 1,
+    reducing_calls.truth: 2,
+    reducing_calls.spread: 2,
+    reducing_calls.length: 1,
+    reducing_calls.log_sum: 1,
+    reducing_calls.running_total: 1,
+    reducing_calls.softmax: 4,
+    product_calls.product: 7,
+    product_calls.transposed_product: 4,
+    product_calls.linear: 5,
+    product_calls.add_product: 2,
+    product_calls.batches: 2,
+    product_calls.einsum: 3,
+    product_calls.attention: 3,
+    product_calls.convolution: 7,
+    product_calls.pool: 4,
+    product_calls.adaptive_pool: 1,
+    product_calls.resize: 1,
+    product_calls.shuffle: 1,
+    product_calls.patches: 1,
+    reducing_calls.layer_norm: 3,
+    reducing_calls.rms_norm: 1,
+    reducing_calls.batch_norm: 2,
+    reducing_calls.training_norm: 1,
+    reducing_calls.group_norm: 1,
+    reducing_calls.normalise: 1,
+    moving_calls.reshape: 6,
+    moving_calls.turn: 6,
+    moving_calls.flatten: 1,
+    moving_calls.squeeze: 2,
+    moving_calls.widen: 2,
+    moving_calls.part: 5,
+    moving_calls.flip: 2,
+    moving_calls.join: 4,
+    moving_calls.stack: 2,
+    moving_calls.split: 2,
+    moving_calls.repeat: 2,
+    moving_calls.pad: 3,
+    moving_calls.triangle: 1,
+    moving_calls.diagonal: 1,
+    moving_calls.windows: 1,
+    moving_calls.rows: 3,
+    moving_calls.elements: 1,
+    moving_calls.select: 1,
+    moving_calls.one_hot: 1,
+    moving_calls.sort: 1,
+    moving_calls.write: 2,
+    moving_calls.write_alone: 1,
+    moving_calls.write_part: 2,
+    moving_calls.write_masked: 1,
+}
+"""How often each kind of call is tried."""
+
+# What becomes of infinities differs among torch's own algorithms.
+FINITE_ONLY = frozenset(
+    {
+        product_calls.attention,
+        reducing_calls.batch_norm,
+        product_calls.convolution,
+        reducing_calls.group_norm,
+        reducing_calls.layer_norm,
+        reducing_calls.rms_norm,
+        reducing_calls.spread,
+        reducing_calls.training_norm,
+    }
+)
+
+
+def random_graph(seed: int) -> Graph:
+    """Return a random graph of some calls."""
+    g = Graph(seed)
+    g.input(g.shape(g.random.choice((1, 2, 2, 3, 3, 4))), torch.float32)
+    wanted = g.random.randint(2, 20)
+    calls = g.random.choices(list(KINDS), list(KINDS.values()), k=200)
+    if g.special:
+        calls = [call for call in calls if call not in FINITE_ONLY]
+    before = len(list(g.graph.nodes)) - len(g.inputs)
+    for call in calls:
+        try:
+            call(g)
+        except Refused:
+            continue
+        if len(list(g.graph.nodes)) - len(g.inputs) - before >= wanted:
+            break
+    return g
