@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from magweld.bindings import ir, linalg
 from magweld.passes.analysis.cloning import ValueMap, clone_mapped, defining_op
 from magweld.passes.base import Pattern, PatternPass
+from magweld.passes.graph.contractions import all_floats, build_contraction
 
 
 def absorb(op: linalg.GenericOp, rewriter: Any) -> bool:
@@ -35,6 +36,26 @@ def absorb(op: linalg.GenericOp, rewriter: Any) -> bool:
         [ir.AffineMapAttr.get(map_) for map_ in maps]
     )
     rewriter.replace_op(op.operation, clone)
+    return True
+
+
+def absorb_weight(op: linalg.BatchMatmulOp, rewriter: Any) -> bool:
+    """Compute a product with an operand that is the same for the whole batch."""
+    if not op.results or not all_floats(op):
+        return False
+    maps = [attr.value for attr in op.indexing_maps]
+    operands = list(op.inputs)
+    for number, value in enumerate(operands):
+        repeated = _repetition(value)
+        if repeated is not None and repeated[1] == [1, 2]:
+            operands[number] = repeated[0]
+            results = list(maps[number].results)[1:]
+            maps[number] = ir.AffineMap.get(maps[number].n_dims, 0, results)
+    # With both of them there would be no batch.
+    if [value.type.rank for value in operands].count(2) != 1:
+        return False
+    product = build_contraction(operands, op.outputs[0], maps)
+    rewriter.replace_op(op.operation, [product])
     return True
 
 
@@ -78,12 +99,12 @@ class AbsorbBroadcast(PatternPass):
     %r = linalg.generic {indexing_maps = [..., (b, m, n, k) -> (b, k, n), ...]}
          ins(%x, %w : ...) {product}
     ```
-    reads `%weight` through `(b, m, n, k) -> (k, n)`. Operands from which alone a loop
-    has its extent stay.
+    reads `%weight` through `(b, m, n, k) -> (k, n)`; a `linalg.batch_matmul` becomes
+    such a product. Operands from which alone a loop has its extent stay.
     """
 
     name: ClassVar[str] = "absorb-broadcast"
 
     def patterns(self) -> Sequence[tuple[type[ir.OpView], Pattern]]:
-        """Return the only pattern."""
-        return ((linalg.GenericOp, absorb),)
+        """Return the pattern for generic operations and the one for products."""
+        return ((linalg.GenericOp, absorb), (linalg.BatchMatmulOp, absorb_weight))

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from magweld.bindings import arith, ir, linalg, tensor
+from magweld.bindings import ir, linalg, tensor
 from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.base import Pattern, PatternPass
+from magweld.passes.graph.contractions import all_floats, build_contraction
 
 # [b0, b1, rows, columns] with its first two dims flattened.
 _FLATTENED = [[0, 1], [2], [3]]
@@ -36,7 +37,7 @@ def unflatten(op: linalg.BatchMatmulOp, rewriter: Any) -> bool:
     shape = [*batch, *flat.shape[1:]]
     empty = tensor.EmptyOp(shape, flat.element_type).result
     filled = linalg.fill(init, outs=[empty])
-    product = _contraction(operands, filled, maps)
+    product = build_contraction(operands, filled, maps)
     rewriter.replace_op(
         op.operation, [tensor.collapse_shape(flat, product, _FLATTENED)]
     )
@@ -76,28 +77,6 @@ def _with_two_batch_dims(map_: Any) -> Any:
     return ir.AffineMap.get(5, 0, [ir.AffineDimExpr.get(dim) for dim in moved])
 
 
-def _contraction(operands: list[Any], init: Any, maps: list[Any]) -> Any:
-    parallel, reduction = (
-        ir.Attribute.parse(f"#linalg.iterator_type<{kind}>")
-        for kind in ("parallel", "reduction")
-    )
-    generic = linalg.GenericOp(
-        [init.type],
-        operands,
-        [init],
-        ir.ArrayAttr.get([ir.AffineMapAttr.get(map_) for map_ in maps]),
-        ir.ArrayAttr.get([parallel] * 4 + [reduction]),
-    )
-    element = ir.RankedTensorType(init.type).element_type
-    location = ir.Location.current
-    block = generic.regions[0].blocks.append(*[element] * 3, arg_locs=[location] * 3)
-    with ir.InsertionPoint(block):
-        left, right, total = block.arguments
-        product = arith.mulf(left, right)
-        linalg.YieldOp([arith.addf(total, product)])
-    return generic.results[0]
-
-
 @dataclass(frozen=True)
 class UnflattenBatchMatmul(PatternPass):
     """Replace a product of flattened batches by a contraction over both batch dims.
@@ -120,7 +99,4 @@ class UnflattenBatchMatmul(PatternPass):
 
 
 def _floats_only(op: linalg.BatchMatmulOp, rewriter: Any) -> bool:
-    types = [ir.ShapedType(value.type).element_type for value in op.operands]
-    if len(set(map(str, types))) != 1 or not isinstance(types[0], ir.FloatType):
-        return False
-    return unflatten(op, rewriter)
+    return all_floats(op) and unflatten(op, rewriter)

@@ -35,6 +35,24 @@ func.func @weight(%x: tensor<5x7x8xf32>, %weight: tensor<8x4xf32>,
   return %0 : tensor<5x7x4xf32>
 }
 
+// CHECK-LABEL: func.func @batch_matmul(
+// CHECK-SAME:      %[[X:.+]]: tensor<5x7x8xf32>, %[[WEIGHT:.+]]: tensor<8x4xf32>,
+// CHECK:         linalg.generic {indexing_maps = [#{{.+}}, #[[W]], #{{.+}}], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+// CHECK-SAME:      ins(%[[X]], %[[WEIGHT]] : tensor<5x7x8xf32>, tensor<8x4xf32>)
+func.func @batch_matmul(%x: tensor<5x7x8xf32>, %weight: tensor<8x4xf32>,
+                        %zero: tensor<5x7x4xf32>) -> tensor<5x7x4xf32> {
+  %e = tensor.empty() : tensor<5x8x4xf32>
+  %r = linalg.generic {indexing_maps = [#last, #all],
+                       iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%weight : tensor<8x4xf32>) outs(%e : tensor<5x8x4xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    linalg.yield %a : f32
+  } -> tensor<5x8x4xf32>
+  %0 = linalg.batch_matmul ins(%x, %r : tensor<5x7x8xf32>, tensor<5x8x4xf32>)
+      outs(%zero : tensor<5x7x4xf32>) -> tensor<5x7x4xf32>
+  return %0 : tensor<5x7x4xf32>
+}
+
 // A loop that nothing else indexes keeps the operand that tells its extent.
 // CHECK-LABEL: func.func @only_index(
 // CHECK:         %[[R:.+]] = linalg.generic
