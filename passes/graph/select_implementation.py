@@ -25,6 +25,12 @@ from magweld.targets.device import Device, LevelKind
 # The last loops of the convolutions that a library computes, all over two dimensions.
 WINDOW_LOOPS = 2
 
+# Channels on both sides from which a library's convolution is as fast on a CPU as
+# generated code: it computes blocks of them, which fewer do not fill. Measured with
+# windows of 3x3: 48 -> 3 takes 0.8 and 0.2 ms, 24 -> 24 takes 1.3 and 0.5 ms,
+# 64 -> 64 as long either way.
+LIBRARY_CHANNELS = 32
+
 # Products of wider elements are as fast as a library's, which has instructions for
 # narrower ones that generated code does not use.
 GENERATED_BYTES = 4
@@ -40,13 +46,13 @@ class SelectImplementation(FunctionPass):
     """Choose between generated code and a library call for each operator.
 
     A library computes what is bound by arithmetic and what generated code is slower
-    at: convolutions over channels with windows of more than one point, and products
-    of matrices whose elements have less than four bytes, or that no tile suits. If a
-    core works on a tile alone, that is what the best plan says: extents without useful
-    divisors have none that comes near the peak of the device. Threads that share a tile
-    are slower than a library where the matrices exceed all caches. The rest stays
-    generated, so that it can be fused. Written as `implementation` to the operator;
-    what is there already is kept.
+    at: convolutions over many channels with windows of more than one point, and
+    products of matrices whose elements have less than four bytes, or that no tile
+    suits. If a core works on a tile alone, that is what the best plan says: extents
+    without useful divisors have none that comes near the peak of the device. Threads
+    that share a tile are slower than a library where the matrices exceed all caches.
+    The rest stays generated, so that it can be fused. Written as `implementation` to
+    the operator; what is there already is kept.
 
     Options:
         library: "auto" as above, "never", or "always" where a call exists.
@@ -79,14 +85,15 @@ class SelectImplementation(FunctionPass):
 def is_for_library(model: OperatorModel, device: Device) -> bool:
     """Whether a library computes an operator faster than generated code.
 
-    A convolution is if it has a window and sums over channels. One of single points
-    is a product of matrices whose bias, norm and activation are worth more in the same
-    kernel; one of each channel by itself reads more than it computes.
+    A convolution is if it has a window and sums over channels, many from many. One of
+    single points is a product of matrices whose bias, norm and activation are worth
+    more in the same kernel; one of each channel by itself reads more than it computes.
     """
     if model.kind is OperatorKind.CONVOLUTION:
         *channels, _, _ = model.reduction
         window = (model.extents[loop] > 1 for loop in model.reduction[-WINDOW_LOOPS:])
-        return bool(channels) and any(window)
+        narrow = device.threads == 1 and _fewest_channels(model) < LIBRARY_CHANNELS
+        return bool(channels) and any(window) and not narrow
     moved = sum(a.total_bytes for a in (*model.reads, *model.writes))
     # A contraction's body is one multiplication and one addition.
     arithmetic = math.prod(model.extents) * 2 / (device.peak_gflops * 1e9)
@@ -100,6 +107,20 @@ def is_for_library(model: OperatorModel, device: Device) -> bool:
     # What fits the memory of a core whole needs no tiles.
     own = max((level.capacity for level in tile_levels(device)), default=0)
     return moved > own and _is_slow(model, device, arithmetic)
+
+
+def _fewest_channels(model: OperatorModel) -> int:
+    """Return how many channels a convolution reads or makes, whichever are fewer."""
+    reduction = set(model.reduction)
+    window = set(model.reduction[-WINDOW_LOOPS:])
+    weight = {
+        loop
+        for index in model.reads[1].index
+        if index is not None
+        for loop, _ in index.terms
+    } - window
+    read = math.prod(model.extents[loop] for loop in weight & reduction)
+    return min(read, math.prod(model.extents[loop] for loop in weight - reduction))
 
 
 def _is_slow(model: OperatorModel, device: Device, seconds: float) -> bool:

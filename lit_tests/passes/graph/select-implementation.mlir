@@ -85,7 +85,7 @@ func.func @products(%a: tensor<512x512xf32>, %b: tensor<512x4xf32>,
         tensor<521x521xf32>, tensor<64x64xf16>
 }
 
-// Every convolution counts as bound by arithmetic; one that pads with ones is none that
+// A convolution of many channels counts as bound by arithmetic; one that pads with ones is none that
 // a library computes.
 //
 // CHECK-LABEL: func.func @convolutions(
@@ -95,41 +95,62 @@ func.func @products(%a: tensor<512x512xf32>, %b: tensor<512x4xf32>,
 // NEVER:         {implementation = "generated", op_name = "ones"}
 // ALWAYS:        {implementation = "library", op_name = "zeros"}
 // ALWAYS:        {implementation = "generated", op_name = "ones"}
-func.func @convolutions(%x: tensor<1x2x8x8xf32>, %w: tensor<3x2x3x3xf32>)
-    -> (tensor<1x3x8x8xf32>, tensor<1x3x8x8xf32>)
+func.func @convolutions(%x: tensor<1x32x8x8xf32>, %w: tensor<32x32x3x3xf32>)
+    -> (tensor<1x32x8x8xf32>, tensor<1x32x8x8xf32>)
     attributes {tile_graph.device = #device} {
   %0 = "tile_graph.operator"() ({
     %zero = arith.constant 0.0 : f32
     %padded = tensor.pad %x low[0, 0, 1, 1] high[0, 0, 1, 1] {
     ^bb0(%i: index, %j: index, %k: index, %l: index):
       tensor.yield %zero : f32
-    } : tensor<1x2x8x8xf32> to tensor<1x2x10x10xf32>
-    %empty = tensor.empty() : tensor<1x3x8x8xf32>
-    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x3x8x8xf32>)
-        -> tensor<1x3x8x8xf32>
+    } : tensor<1x32x8x8xf32> to tensor<1x32x10x10xf32>
+    %empty = tensor.empty() : tensor<1x32x8x8xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x32x8x8xf32>)
+        -> tensor<1x32x8x8xf32>
     %r = linalg.conv_2d_nchw_fchw {dilations = dense<1> : vector<2xi64>,
                                    strides = dense<1> : vector<2xi64>}
-        ins(%padded, %w : tensor<1x2x10x10xf32>, tensor<3x2x3x3xf32>)
-        outs(%init : tensor<1x3x8x8xf32>) -> tensor<1x3x8x8xf32>
-    gpu.yield %r : tensor<1x3x8x8xf32>
-  }) {op_name = "zeros"} : () -> tensor<1x3x8x8xf32>
+        ins(%padded, %w : tensor<1x32x10x10xf32>, tensor<32x32x3x3xf32>)
+        outs(%init : tensor<1x32x8x8xf32>) -> tensor<1x32x8x8xf32>
+    gpu.yield %r : tensor<1x32x8x8xf32>
+  }) {op_name = "zeros"} : () -> tensor<1x32x8x8xf32>
   %1 = "tile_graph.operator"() ({
     %zero = arith.constant 0.0 : f32
     %one = arith.constant 1.0 : f32
     %padded = tensor.pad %x low[0, 0, 0, 0] high[0, 0, 2, 2] {
     ^bb0(%i: index, %j: index, %k: index, %l: index):
       tensor.yield %one : f32
-    } : tensor<1x2x8x8xf32> to tensor<1x2x10x10xf32>
-    %empty = tensor.empty() : tensor<1x3x8x8xf32>
-    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x3x8x8xf32>)
-        -> tensor<1x3x8x8xf32>
+    } : tensor<1x32x8x8xf32> to tensor<1x32x10x10xf32>
+    %empty = tensor.empty() : tensor<1x32x8x8xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x32x8x8xf32>)
+        -> tensor<1x32x8x8xf32>
     %r = linalg.conv_2d_nchw_fchw {dilations = dense<1> : vector<2xi64>,
                                    strides = dense<1> : vector<2xi64>}
-        ins(%padded, %w : tensor<1x2x10x10xf32>, tensor<3x2x3x3xf32>)
-        outs(%init : tensor<1x3x8x8xf32>) -> tensor<1x3x8x8xf32>
-    gpu.yield %r : tensor<1x3x8x8xf32>
-  }) {op_name = "ones"} : () -> tensor<1x3x8x8xf32>
-  return %0, %1 : tensor<1x3x8x8xf32>, tensor<1x3x8x8xf32>
+        ins(%padded, %w : tensor<1x32x10x10xf32>, tensor<32x32x3x3xf32>)
+        outs(%init : tensor<1x32x8x8xf32>) -> tensor<1x32x8x8xf32>
+    gpu.yield %r : tensor<1x32x8x8xf32>
+  }) {op_name = "ones"} : () -> tensor<1x32x8x8xf32>
+  return %0, %1 : tensor<1x32x8x8xf32>, tensor<1x32x8x8xf32>
+}
+
+// Of few channels a library computes blocks that they do not fill.
+//
+// CHECK-LABEL: func.func @narrow(
+// AUTO:          {implementation = "generated", op_name = "few"}
+// ALWAYS:        {implementation = "library", op_name = "few"}
+func.func @narrow(%x: tensor<1x64x10x10xf32>, %w: tensor<31x64x3x3xf32>)
+    -> tensor<1x31x8x8xf32> attributes {tile_graph.device = #device} {
+  %few = "tile_graph.operator"() ({
+    %zero = arith.constant 0.0 : f32
+    %empty = tensor.empty() : tensor<1x31x8x8xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x31x8x8xf32>)
+        -> tensor<1x31x8x8xf32>
+    %r = linalg.conv_2d_nchw_fchw {dilations = dense<1> : vector<2xi64>,
+                                   strides = dense<1> : vector<2xi64>}
+        ins(%x, %w : tensor<1x64x10x10xf32>, tensor<31x64x3x3xf32>)
+        outs(%init : tensor<1x31x8x8xf32>) -> tensor<1x31x8x8xf32>
+    gpu.yield %r : tensor<1x31x8x8xf32>
+  }) {op_name = "few"} : () -> tensor<1x31x8x8xf32>
+  return %few : tensor<1x31x8x8xf32>
 }
 
 // A window over each channel by itself reads more than it computes.
