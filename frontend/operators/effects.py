@@ -6,6 +6,9 @@ from collections.abc import Iterable
 
 from torch import fx
 
+# Notes of operators that are kept whether or not their results are used.
+_KEPT = ("effect", "fallible", "numeric")
+
 
 def has_effect(node: fx.Node) -> bool:
     """Return whether an operator changes more than tensors and modes of its graph.
@@ -29,7 +32,7 @@ def needed(nodes: Iterable[fx.Node], outputs: Iterable[fx.Node]) -> set[fx.Node]
     """
     wanted = set(outputs)
     for node in nodes:
-        if node in wanted or node.meta.get("effect") or node.meta.get("fallible"):
+        if node in wanted or any(node.meta.get(key) for key in _KEPT):
             wanted.add(node)
             wanted.update(node.all_input_nodes)
     return wanted

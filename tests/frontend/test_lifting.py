@@ -280,6 +280,18 @@ def test_operator_that_raises_for_some_numbers():
         trace(lambda x, n: x**n, backend="eager")(x, -1)
 
 
+def test_operator_whose_result_nobody_uses_raises_for_a_large_number(x):
+    def function(x, n):
+        x * n
+        return x + 1
+
+    traced = run(function, (x, 1), (x, 2), (x, 3), (x, 4))
+    assert traced.stats()["hits"] == 1
+    with pytest.raises(OverflowError):
+        traced(x, 10**30)
+    assert torch.equal(traced(x, 5), x + 1)
+
+
 def test_operator_that_raises_is_handled_by_the_program():
     def divide(x, n):
         try:
