@@ -140,12 +140,12 @@ def finish_call(observer: LiftingObserver, step: Step, stack: list[Any]) -> None
     if link is None:
         return
     if link.entered:
-        _forget_arguments(step)
+        step.forget_arguments()
         if link.returns:
             observer.push(stack, link.result)
         return
     if step.aligned == 1:
-        _forget_arguments(step)
+        step.forget_arguments()
         observer.push(stack, step.take_answer())
         return
     rule = _NATIVE.get(link.callee)
@@ -157,14 +157,6 @@ def finish_call(observer: LiftingObserver, step: Step, stack: list[Any]) -> None
         rule(observer, step, link, stack)
     elif step.answer is not None:
         observer.push(stack, step.take_answer())
-
-
-def _forget_arguments(step: Step) -> None:
-    """Forget what went into the arguments of a call, which others follow."""
-    step.operands.clear()
-    if step.row.opname == "CALL_FUNCTION_EX":
-        for holder in step.before[-2:]:
-            step.forget(holder)
 
 
 NativeRule = Callable[[LiftingObserver, Step, Link, list[Any]], None]

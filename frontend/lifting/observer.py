@@ -129,6 +129,13 @@ class Step:
         """Drop the reads of a container: its content is followed otherwise."""
         self.reads = [read for read in self.reads if read[0][0] != id(container)]
 
+    def forget_arguments(self) -> None:
+        """Forget what went into the arguments of a call, which others follow."""
+        self.operands.clear()
+        if self.row.opname == "CALL_FUNCTION_EX":
+            for holder in self.before[-2:]:
+                self.forget(holder)
+
     def peek(self, depth: int) -> Expression | None:
         """Return the expression `depth` places below the top."""
         return self.operands.get(len(self.before) - 1 - depth)
@@ -252,6 +259,16 @@ class LiftingObserver(Observer):
             return
         if step.row.opname == "RETURN_VALUE" and self.caller is not None:
             self.caller.result = step.take(0)
+        self._close(step)
+
+    def suspended(self) -> None:
+        """See `Observer.suspended`."""
+        step, self.step = self.step, None
+        if step is None:
+            return
+        if step.link is not None and step.link.entered:
+            step.forget_arguments()
+        # Defaults of the function, for one: they have become its local variables.
         self._close(step)
 
     def beside(self, frame: FrameType, rows: list[Row | None]) -> Observer:

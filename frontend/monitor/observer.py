@@ -143,6 +143,9 @@ class Observer:
         """Let go of the frame and of what belongs to it."""
         self.frame = self.function = self.callee = None
 
+    def suspended(self) -> None:
+        """Take note that the recording ends in the middle of a call of the frame."""
+
     def lifted_local(self, name: str) -> Any:
         """Return what stands for the value of a variable in a record, if anything."""
         return None

@@ -214,7 +214,8 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         # What reads a value decides by it, and may refuse it: an index of no dimension.
         node.meta["fallible"] = self.watch.fallible or self.watch.reads
         # What takes a number may refuse it: one of more than 64 bits.
-        node.meta["numeric"] = any("number" in used.meta for used in node.all_input_nodes)
+        taken = node.all_input_nodes
+        node.meta["numeric"] = any("number" in source.meta for source in taken)
         if kind in _EFFECTS:
             node.meta["effect"] = True
         if kind is CallKind.STATE:

@@ -56,6 +56,7 @@ def suspend(
             if not observer.links_to(observers[index + 1]):
                 raise CannotSuspendError(index + 1)
             values = _below_call(session, observer)
+            observer.suspended()
         try:
             form, found, lifted = _frame(session, sources, observer, values)
         except ValueError as error:

@@ -770,3 +770,22 @@ def test_a_generator_may_end_when_a_graph_is_released():
     graph.release()
     assert reference() is None
     assert not graph.nodes
+
+
+def test_default_of_an_inner_function_reaches_what_lies_behind_a_break():
+    leaf = torch.ones(3, requires_grad=True)
+
+    def program(x, n):
+        def inner(y, positional=n, *, named=n):
+            assert leaf.grad is None
+            return y * positional, positional, named
+
+        return inner(x)
+
+    traced = trace(program, backend="eager")
+    x = torch.ones(2)
+    for n in (255, -7, 14, 255, 1000, 1000, 3, 5000, 3):
+        result, positional, named = traced(x, n)
+        assert torch.equal(result, x * n)
+        assert (positional, named) == (n, n)
+    assert any(item.id == "autograd-graph" for item in traced.breaks)
