@@ -22,6 +22,7 @@ class Phase(StrEnum):
     LINALG = "linalg", "linalg on static tensors; calls to externals without lowering"
     TILE_GRAPH = "tile-graph", "operators and the edges between them"
     SCHEDULED = "scheduled", "every edge has a memory level, every subgraph a tile"
+    PLANNED = "planned", "every tile has a place, and is loaded, computed and stored"
     TILED = "tiled", "one function a subgraph: fused linalg on tiles in scf.forall"
     LLVM = "llvm", "bufferised and vectorised kernels in the LLVM dialect, for a CPU"
     GPU = "gpu", "kernels in gpu.module, for a GPU"

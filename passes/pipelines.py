@@ -12,6 +12,7 @@ from magweld.passes.graph.hoist_expand import HoistExpand
 from magweld.passes.graph.hoist_slice import HoistSlice
 from magweld.passes.graph.lower_subgraphs import LowerSubgraphs
 from magweld.passes.graph.lower_torch_to_linalg import LowerTorchToLinalg
+from magweld.passes.graph.plan_execution import PlanExecution
 from magweld.passes.graph.plan_memory import PlanMemory
 from magweld.passes.graph.select_implementation import LibraryUse, SelectImplementation
 from magweld.passes.graph.simplify_generic import SimplifyGeneric
@@ -72,6 +73,7 @@ def graph_steps(
             SelectTiles(),
             PropagateTiles(),
         ),
+        Phase.PLANNED: (PlanExecution(),),
         Phase.TILED: (LowerSubgraphs(), PlanMemory()),
     }
 

@@ -50,6 +50,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
     ),
     ("outline-tile-range", "magweld.passes.cpu.outline_tile_range:OutlineTileRange"),
     ("place-scratch", "magweld.passes.cpu.place_scratch:PlaceScratch"),
+    ("plan-execution", "magweld.passes.graph.plan_execution:PlanExecution"),
     ("plan-memory", "magweld.passes.graph.plan_memory:PlanMemory"),
     (
         "select-implementation",

@@ -138,6 +138,31 @@ class DeviceAttr(_PlainAttribute, name="device"):
     instructions: ir.ArrayAttr
 
 
+class PlaceAttr(_PlainAttribute, name="place"):
+    """Where a tile lies: `#tile_graph.place<"l2", 4096, 512, 64>`.
+
+    Attributes:
+        level: Name of a memory level.
+        offset: First byte, from the begin of what one tile may use of the level.
+        bytes: How many bytes it takes.
+        alignment: What the offset is a multiple of.
+    """
+
+    level: ir.StringAttr
+    offset: ir.IntegerAttr
+    bytes: ir.IntegerAttr
+    alignment: ir.IntegerAttr
+
+    @property
+    def end(self) -> int:
+        """The first byte behind it."""
+        return int(self.offset) + int(self.bytes)
+
+    def overlaps(self, other: "PlaceAttr") -> bool:
+        """Return whether two tiles of one level share bytes."""
+        return int(self.offset) < other.end and int(other.offset) < self.end
+
+
 class TileAttr(_PlainAttribute, name="tile"):
     """Extents of a tile over a root's parallel dimensions: `#tile_graph.tile<[16, 4]>`.
 
@@ -154,3 +179,10 @@ def tile_attribute(sizes: Sequence[int]) -> TileAttr:
     return TileAttr.get(
         ir.ArrayAttr.get([ir.IntegerAttr.get(i64, size) for size in sizes])
     )
+
+
+def place_attribute(level: str, offset: int, size: int, alignment: int) -> PlaceAttr:
+    """Return `#tile_graph.place<...>` in the current context."""
+    i64 = ir.IntegerType.get_signless(64)
+    numbers = (ir.IntegerAttr.get(i64, n) for n in (offset, size, alignment))
+    return PlaceAttr.get(ir.StringAttr.get(level), *numbers)

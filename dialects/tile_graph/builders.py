@@ -8,12 +8,21 @@ insertion point come from the caller's `with`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from magweld.bindings import gpu, ir
-from magweld.dialects.tile_graph.dialect import OpT
+from magweld.dialects.tile_graph.attributes import PlaceAttr
+from magweld.dialects.tile_graph.dialect import Operation, OpT
 from magweld.dialects.tile_graph.ops import (
+    AllocateOp,
+    BarrierOp,
+    ComputeOp,
     ConnectOp,
+    ForTilesOp,
+    LoadOp,
     OperatorOp,
+    ReleaseOp,
+    StoreOp,
     SubgraphOp,
 )
 
@@ -63,6 +72,88 @@ def build_subgraph(
     return _with_block(SubgraphOp, result_types, attributes)
 
 
+@dataclass(frozen=True)
+class Region:
+    """A region of a tensor, and what it costs to move it.
+
+    Attributes:
+        positions: Values of type index that it depends on.
+        offsets: Map from these to where it begins.
+        sizes: Along each dimension of the tensor.
+        moved: Bytes in whole transactions with the outermost level.
+        transactions: How many these are.
+    """
+
+    positions: tuple[ir.Value, ...]
+    offsets: ir.AffineMap
+    sizes: tuple[int, ...]
+    moved: int
+    transactions: int
+
+    def attributes(self) -> dict[str, ir.Attribute]:
+        """Return what describes it on an op."""
+        return {
+            "offsets": ir.AffineMapAttr.get(self.offsets),
+            "sizes": _integers(self.sizes),
+            "moved": _integer(self.moved),
+            "transactions": _integer(self.transactions),
+        }
+
+
+def build_for_tiles(
+    result_types: Sequence[ir.Type],
+    extents: Sequence[int],
+    steps: Sequence[int],
+    attributes: Mapping[str, ir.Attribute],
+) -> ForTilesOp:
+    """Make a plan whose block has an argument for each loop, and nothing else.
+
+    Args:
+        result_types: Types of the results, one or two.
+        extents: Of the loops over tiles.
+        steps: Of the same loops.
+        attributes: The others.
+    """
+    loops = {"extents": _integers(extents), "steps": _integers(steps)}
+    index = [ir.IndexType.get()] * len(extents)
+    return _with_block(ForTilesOp, result_types, {**attributes, **loops}, index)
+
+
+def build_allocate(type_: ir.Type, place: PlaceAttr | None = None) -> ir.Value:
+    """Make a tile without contents and return it."""
+    return _made(AllocateOp, [], _placed({}, place), [type_])
+
+
+def build_load(
+    tensor: ir.Value, region: Region, type_: ir.Type, place: PlaceAttr | None = None
+) -> ir.Value:
+    """Make a tile with the contents of a region of a tensor and return it."""
+    operands = [tensor, *region.positions]
+    return _made(LoadOp, operands, _placed(region.attributes(), place), [type_])
+
+
+def build_compute(op_name: str, result_types: Sequence[ir.Type]) -> ComputeOp:
+    """Make the computation of a tile, its block empty."""
+    attributes = {"op_name": ir.StringAttr.get(op_name)}
+    return _with_block(ComputeOp, result_types, attributes)
+
+
+def build_store(tile: ir.Value, into: ir.Value, result: int, region: Region) -> None:
+    """Make the storing of a tile that was computed into an allocation."""
+    attributes = {**region.attributes(), "result": _integer(result)}
+    _create(StoreOp, [tile, into, *region.positions], attributes, [])
+
+
+def build_release(tile: ir.Value) -> None:
+    """Free the place of a tile."""
+    _create(ReleaseOp, [tile], {}, [])
+
+
+def build_barrier() -> None:
+    """Let all units that work on a tile wait for each other."""
+    _create(BarrierOp, [], {}, [])
+
+
 def yield_values(values: Sequence[ir.Value]) -> ir.OpView:
     """End the current block with the results of its parent, one or two."""
     terminator: ir.OpView = gpu.YieldOp(list(values))
@@ -73,16 +164,52 @@ def _with_block(
     kind: type[OpT],
     result_types: Sequence[ir.Type],
     attributes: Mapping[str, ir.Attribute],
+    arguments: Sequence[ir.Type] = (),
 ) -> OpT:
     if not 1 <= len(result_types) <= MOST_RESULTS:
         raise ValueError(f"expected one or two results, got {len(result_types)}")
-    # The constructors of `ext` would add segment sizes, see `read_by_position`.
-    operation = ir.Operation.create(
-        kind.OPERATION_NAME,
-        results=list(result_types),
-        attributes=dict(attributes),
-        regions=1,
-    )
-    ir.Block.create_at_start(operation.regions[0], [], [])
+    operation = _create(kind, [], attributes, result_types, regions=1)
+    places = [operation.location] * len(arguments)
+    ir.Block.create_at_start(operation.regions[0], list(arguments), places)
     view: OpT = operation.opview
     return view
+
+
+def _create(
+    kind: type[Operation],
+    operands: Sequence[ir.Value],
+    attributes: Mapping[str, ir.Attribute],
+    result_types: Sequence[ir.Type],
+    regions: int = 0,
+) -> ir.Operation:
+    # The constructors of `ext` would add segment sizes, see `read_by_position`.
+    return ir.Operation.create(
+        kind.OPERATION_NAME,
+        results=list(result_types),
+        operands=list(operands),
+        attributes=dict(attributes),
+        regions=regions,
+    )
+
+
+def _made(
+    kind: type[Operation],
+    operands: Sequence[ir.Value],
+    attributes: Mapping[str, ir.Attribute],
+    result_types: Sequence[ir.Type],
+) -> ir.Value:
+    return _create(kind, operands, attributes, result_types).results[0]
+
+
+def _placed(
+    attributes: Mapping[str, ir.Attribute], place: PlaceAttr | None
+) -> dict[str, ir.Attribute]:
+    return {**attributes, **({} if place is None else {"place": place})}
+
+
+def _integer(value: int) -> ir.Attribute:
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
+
+
+def _integers(values: Sequence[int]) -> ir.Attribute:
+    return ir.ArrayAttr.get([_integer(value) for value in values])

@@ -6,7 +6,9 @@ region prepares its operands: fills, pads, slices, constants, views.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from magweld.bindings import ir
 
@@ -131,3 +133,18 @@ def captured_values(op: ir.Operation | ir.OpView) -> list[ir.Value]:
 
     visit(op.operation)
     return [value for value in used if value not in inside]
+
+
+def element_bytes(type_: Any) -> int:
+    """Return the bytes that one element of a tensor type takes in memory."""
+    element = type_.element_type
+    if isinstance(element, ir.IndexType):
+        return 8
+    if isinstance(element, ir.ComplexType):
+        return 2 * element_bytes(element)
+    return max(1, int(element.width) // 8)
+
+
+def type_bytes(type_: Any) -> int:
+    """Return the bytes that a tensor of a static type takes in memory."""
+    return int(math.prod(type_.shape)) * element_bytes(type_)

@@ -1,6 +1,6 @@
-"""Owns footprint, traffic and predicted time of a tiled group on a device.
+"""Owns traffic and predicted time of a tiled group on a device.
 
-Welder's MemFootprint and MemTraffic (section 4.2), in bytes, with every level of the
+Welder's MemTraffic (section 4.2), in bytes, with every level of the
 device a candidate bottleneck: seconds are those of the slowest level or of arithmetic,
 and a share of the rest.
 """
@@ -8,34 +8,24 @@ and a share of the rest.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from magweld.passes.analysis.best_fit import BestFit
 from magweld.passes.analysis.external_reads import (
     bytes_read,
     regions_read,
     transaction_bytes,
 )
+from magweld.passes.analysis.placement import footprint_bytes
 from magweld.passes.analysis.propagation import Group, Tiles
-from magweld.passes.analysis.regions import (
-    ZERO,
-    Interval,
-    OperatorKind,
-)
-from magweld.passes.analysis.steps import block_count, one_block
+from magweld.passes.analysis.regions import Interval
+from magweld.passes.analysis.steps import block_count
 from magweld.passes.analysis.vectors import vector_waste
 from magweld.targets.device import ARITHMETIC, Device, Level, LevelKind
 
-# One buffer of a footprint starts on a line of its own: 64 bytes is a cache line of
-# the CPUs and a whole number of banks of the GPUs in devices.toml.
-ALIGNMENT_BYTES = 64
 # Fixed costs that make a plan of a million tiny tiles lose against a few large ones.
 # Orders of magnitude, not measurements of one machine.
 TILE_SECONDS = 50e-9
 LAUNCH_SECONDS = 3e-6
-# Whose operands are staged in explicit memory; others stream through registers.
-STAGED_KINDS = frozenset({OperatorKind.CONTRACTION, OperatorKind.CONVOLUTION})
 # How much of the time of the faster levels is not hidden behind the slowest.
 OVERLAP_LOSS = 0.5
 
@@ -73,67 +63,6 @@ class Cost:
     tile_traffic: int
     seconds: float
     shares: tuple[Share, ...]
-
-
-def footprint_bytes(group: Group, tiles: Tiles, level: Level, step: int) -> int:
-    """Return the bytes of `level` that one tile needs at its worst moment.
-
-    A cache holds all operands of a tile, of a long product those of one block of its
-    reduction. Explicit memory holds what is staged there: the operands of contractions,
-    `step` long in the reduction, and reuse tiles.
-    """
-    memory = BestFit(ALIGNMENT_BYTES)
-    last_use = {
-        source.producer: position
-        for position, sources in enumerate(group.sources)
-        for source in sources
-        if source.producer is not None
-    }
-    if tiles.blocks is not None:
-        # What a block needs is there for the next one: nothing is released.
-        last_use = dict.fromkeys(last_use, len(group.nodes))
-    reuse_tiles: dict[int, int] = {}
-    for position, node in enumerate(group.nodes):
-        staged = [
-            memory.allocate(size)
-            for size in _staged_bytes(group, tiles, position, level, step)
-        ]
-        result = node.writes[0]
-        tile = node.tile_of(tiles.boxes[position])
-        size = math.prod(tile) * result.element_bytes
-        accumulator = level.kind is LevelKind.EXPLICIT and position not in last_use
-        if not accumulator and not group.stays_in_registers(position):
-            reuse_tiles[position] = memory.allocate(size)
-        for offset in staged:
-            memory.release(offset)
-        for producer in [p for p, last in last_use.items() if last == position]:
-            if producer in reuse_tiles:
-                memory.release(reuse_tiles.pop(producer))
-    return memory.high_water
-
-
-def _staged_bytes(
-    group: Group, tiles: Tiles, position: int, level: Level, step: int
-) -> Iterator[int]:
-    node, loops = group.nodes[position], list(tiles.boxes[position])
-    explicit = level.kind is LevelKind.EXPLICIT
-    if explicit and node.kind not in STAGED_KINDS:
-        return
-    if explicit:
-        # Outer reduction loops advance by one, the innermost by a step.
-        for loop in node.reduction:
-            most = step if loop == node.reduction[-1] else 1
-            loops[loop] = Interval(ZERO, min(loops[loop].size, most))
-    else:
-        loops = list(one_block(node, loops))
-    for read, source in zip(node.reads, group.sources[position], strict=True):
-        if read.padded and not explicit:
-            # A window with a border is a copy, whoever makes what is inside.
-            yield math.prod(_sizes(read.window(tuple(loops)))) * read.element_bytes
-        if source.producer is None and read.gathered:
-            yield read.gathered_bytes(math.prod(_sizes(tuple(loops))))
-        elif source.producer is None:
-            yield math.prod(_sizes(read.box(tuple(loops)))) * read.element_bytes
 
 
 def _sizes(box: tuple[Interval, ...]) -> tuple[int, ...]:

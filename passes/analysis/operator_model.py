@@ -9,6 +9,7 @@ from typing import Any
 from magweld.bindings import ir, linalg
 from magweld.dialects.tile_graph import (
     captured_values,
+    element_bytes,
     parallel_extents,
     root_operation,
 )
@@ -27,16 +28,6 @@ from magweld.passes.analysis.regions import (
 from magweld.passes.analysis.slices import Slice, sliced_operand
 
 _MEMOIZED_MAPS = "linalg.memoized_indexing_maps"
-
-
-def element_bytes(type_: Any) -> int:
-    """Return the bytes that one element of a tensor type takes in memory."""
-    element = type_.element_type
-    if isinstance(element, ir.IndexType):
-        return 8
-    if isinstance(element, ir.ComplexType):
-        return 2 * element_bytes(element)
-    return max(1, int(element.width) // 8)
 
 
 # Ops without data: made again wherever they are used, they are no inputs.
@@ -219,7 +210,8 @@ def _access(value: Any, map_: Any, inputs: dict[Any, int]) -> Access:
             for expr, low in zip(index, pad.low, strict=True)
         )
         shape, argument = _shape(pad.source), inputs[pad.source]
-        return Access(argument, shape, element_bytes(type_), inside, padded=True)
+        border = tuple(zip(pad.low, pad.high, strict=True))
+        return Access(argument, shape, element_bytes(type_), inside, border)
     slice_ = sliced_operand(value, inputs)
     return Access(
         inputs.get(slice_.source, -1),

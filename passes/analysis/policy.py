@@ -13,8 +13,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from magweld.passes.analysis.cost import STAGED_KINDS, Cost, cost
+from magweld.passes.analysis.cost import Cost, cost
 from magweld.passes.analysis.external_reads import external_reads
+from magweld.passes.analysis.placement import STAGED_KINDS
 from magweld.passes.analysis.propagation import (
     Blocks,
     Group,

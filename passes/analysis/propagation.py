@@ -10,13 +10,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from magweld.passes.analysis.clamps import Clamp, Clamps
 from magweld.passes.analysis.partition import is_partition
 from magweld.passes.analysis.regions import (
     STREAM,
     ZERO,
     Access,
-    Clamp,
-    Clamps,
     Interval,
     LinearIndex,
     OperatorKind,
@@ -74,6 +73,13 @@ class Group:
             for source in sources
             if source.producer == position
         ]
+
+    def ending_at(self, position: int) -> list[int]:
+        """Return the nodes of whose readers one is the last."""
+        read = {source.producer for source in self.sources[position]}
+        behind = self.sources[position + 1 :]
+        read.difference_update(s.producer for sources in behind for s in sources)
+        return sorted(node for node in read if node is not None)
 
     def alone(self, position: int) -> Group:
         """Return one node as a group of its own, reading everything from outside."""

@@ -90,8 +90,8 @@ class Access:
         element_bytes: Bytes of one element.
         index: One expression a dimension; None means the whole dimension, for
             operators that are computed whole.
-        padded: The operator puts a border around this operand first: an index may lie
-            before the tensor or behind it.
+        border: Elements before and behind each dimension of a border that the
+            operator puts around this operand first: an index may lie in it.
         part: Extents of the part that is accessed at all where that is a slice.
         kept: The dimensions that the slice has as an operand, rising; the others are
             of extent one in it.
@@ -103,7 +103,7 @@ class Access:
     shape: tuple[int, ...]
     element_bytes: int
     index: tuple[LinearIndex | None, ...]
-    padded: bool = False
+    border: tuple[tuple[int, int], ...] | None = None
     part: tuple[int, ...] | None = None
     kept: tuple[int, ...] | None = None
     gathered: bool = False
@@ -134,6 +134,22 @@ class Access:
         )
 
     @property
+    def padded(self) -> bool:
+        """Whether an index may lie before the tensor or behind it."""
+        return self.border is not None
+
+    def bordered(self, loops: tuple[Interval, ...]) -> tuple[int, ...]:
+        """Return the extents of what is kept of a tensor for a window, with its border.
+
+        The whole border is, wherever the window is, so that sizes are static.
+        """
+        inside = zip(self.window(loops), self.shape, self.border or (), strict=True)
+        return tuple(
+            low + min(interval.size, extent) + high
+            for interval, extent, (low, high) in inside
+        )
+
+    @property
     def total_bytes(self) -> int:
         """Bytes of the whole tensor, or of the slice of it that is accessed."""
         return math.prod(self.part or self.shape) * self.element_bytes
@@ -152,59 +168,6 @@ def _whole_or(
     if expr is None or expr.extent(sizes) >= extent:
         return Interval(ZERO, extent)
     return Interval(expr.substitute(offsets), expr.extent(sizes))
-
-
-@dataclass(frozen=True)
-class Clamp:
-    """An offset that is moved into a range.
-
-    Attributes:
-        offset: The offset as it would be.
-        highest: The greatest that is allowed; the least is zero.
-    """
-
-    offset: LinearIndex
-    highest: int
-
-
-class Clamps:
-    """Offsets that are no sums of loops, as further loops with numbers of their own."""
-
-    def __init__(self, first: int, known: tuple[Clamp, ...] = ()) -> None:
-        """Number clamps from `first` on, those that are `known` before all others."""
-        self._first = first
-        self._known = list(known)
-
-    @property
-    def known(self) -> tuple[Clamp, ...]:
-        """All clamps in the order of their numbers."""
-        return tuple(self._known)
-
-    def __getitem__(self, number: int) -> Clamp:
-        """Return the clamp of a number."""
-        return self._known[number - self._first]
-
-    def inside(
-        self, box: tuple[Interval, ...], shape: tuple[int, ...]
-    ) -> tuple[Interval, ...]:
-        """Move a box that is no larger than a tensor to where it lies inside."""
-        return tuple(
-            self._inside(interval, extent)
-            for interval, extent in zip(box, shape, strict=True)
-        )
-
-    def _inside(self, interval: Interval, extent: int) -> Interval:
-        highest = extent - interval.size
-        if highest == 0:
-            return Interval(ZERO, extent)
-        if not interval.offset.terms:
-            constant = min(max(interval.offset.constant, 0), highest)
-            return Interval(LinearIndex((), constant), interval.size)
-        clamp = Clamp(interval.offset, highest)
-        if clamp not in self._known:
-            self._known.append(clamp)
-        number = self._first + self._known.index(clamp)
-        return Interval(LinearIndex(((number, 1),)), interval.size)
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,11 @@ class Stream:
     rescaled: tuple[tuple[int, Rescaling], ...] = ()
     differences: tuple[tuple[int, int], ...] = ()
 
+    @property
+    def subtracted(self) -> tuple[int, ...]:
+        """The nodes whose running maximum is subtracted."""
+        return tuple(sorted({top for _, top in self.differences}))
+
     def accumulates(self, group: Group, node: int) -> bool:
         """Return whether a node reduces over the dimension."""
         return self.loops[node] in group.nodes[node].reduction

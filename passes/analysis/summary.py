@@ -11,12 +11,12 @@ from magweld.bindings import ir
 from magweld.dialects.tile_graph import (
     captured_values,
     device_of,
+    element_bytes,
     operators_of,
     parallel_extents,
     root_operation,
 )
 from magweld.passes.analysis.cloning import defining_op
-from magweld.passes.analysis.operator_model import element_bytes
 from magweld.targets.device import Device
 
 _SUBGRAPH = "tile_graph.subgraph"

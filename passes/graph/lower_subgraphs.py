@@ -1,8 +1,9 @@
-"""Owns lower-subgraphs: every scheduled subgraph becomes a tiled, fused function."""
+"""Owns lower-subgraphs: every planned subgraph becomes a tiled, fused function."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,7 +13,8 @@ from magweld.passes.analysis.cloning import ValueMap, clone_mapped
 from magweld.passes.analysis.operator_model import inputs_of
 from magweld.passes.base import Pass
 from magweld.passes.graph.library_calls import LibraryCall, Reshape, library_call
-from magweld.passes.graph.tile_body import build_tiled_body
+from magweld.passes.graph.plan_execution import is_empty, is_planned
+from magweld.passes.graph.tiled_body import build_tiled_body
 from magweld.passes.ir_utils import (
     functions_of,
     located_error,
@@ -21,13 +23,13 @@ from magweld.passes.ir_utils import (
 
 @dataclass(frozen=True)
 class LowerSubgraphs(Pass):
-    """Lower scheduled subgraphs to functions of tiled and fused linalg.
+    """Lower the plans of subgraphs to functions of tiled and fused linalg.
 
-    Each generated subgraph becomes `@kernel_N(inputs..., destinations...)`: one
-    `scf.forall` over the tiles of its root whose body computes, tile by tile, every
-    operator of the subgraph in order on slices (Welder's ComputeTile with the reuse
-    tiles as values). Library subgraphs become declarations `@library_N` with
-    `magweld.library`. The graph itself dissolves into calls and reshapes.
+    Each plan becomes `@kernel_N(inputs..., destinations...)`: one `scf.forall` over
+    the tiles, in which loads are slices of the inputs, allocations empty tensors or
+    slices of the destinations that they are stored to, and computations linalg on
+    these. Library subgraphs become declarations `@library_N` with `magweld.library`.
+    The graph itself dissolves into calls and reshapes.
     """
 
     name: ClassVar[str] = "lower-subgraphs"
@@ -100,64 +102,69 @@ class _Lowering:
         del self._function.attributes[DEVICE]
 
     def _lower(self, op: Any) -> None:
-        if op.name == "tile_graph.connect":
-            self._values[op.results[0]] = self._values[op.operands[0]]
-        elif op.name == "tile_graph.subgraph":
-            with op.location:
-                self._call(op)
-        elif op.name == "tile_graph.operator":
-            raise located_error(op, "expected extract-subgraphs to have wrapped it")
-        else:
-            clone_mapped(op, self._values)
+        makers: dict[str, Callable[[Any], None]] = {
+            "tile_graph.connect": self._edge,
+            "tile_graph.for_tiles": self._kernel,
+            "tile_graph.operator": self._unwrapped,
+            "tile_graph.subgraph": self._subgraph,
+        }
+        with op.location:
+            makers.get(op.name, self._other)(op)
 
-    def _call(self, subgraph: Any) -> None:
-        """Make the function of a subgraph and call it with fresh destinations."""
-        if all(
-            0 in ir.RankedTensorType(value.type).shape for value in subgraph.results
-        ):
-            # No elements, nothing to compute.
+    def _other(self, op: Any) -> None:
+        clone_mapped(op, self._values)
+
+    def _edge(self, connect: Any) -> None:
+        self._values[connect.results[0]] = self._values[connect.operands[0]]
+
+    def _unwrapped(self, operator: Any) -> None:
+        raise located_error(operator, "expected extract-subgraphs to have wrapped it")
+
+    def _subgraph(self, subgraph: Any) -> None:
+        """Call a library, or nothing where there are no elements to compute."""
+        if is_empty(subgraph):
             for value in subgraph.results:
                 self._values[value] = _empty(value.type)
-            return
-        attribute = subgraph.attributes.get("implementation")
-        name = "generated" if attribute is None else ir.StringAttr(attribute).value
-        make = {"generated": self._kernel, "library": self._library}[name]
-        make(subgraph, inputs_of(subgraph))
+        elif is_planned(subgraph):
+            raise located_error(subgraph, "expected plan-execution to have planned it")
+        else:
+            self._library(subgraph, inputs_of(subgraph))
 
-    def _kernel(self, subgraph: Any, inputs: list[Any]) -> None:
+    def _kernel(self, plan: Any) -> None:
+        """Make the function of a plan and call it with fresh destinations."""
+        inputs = inputs_of(plan)
         # Two edges from one tensor are one operand.
         operands = list(dict.fromkeys(self._values[value] for value in inputs))
         numbers = {value: operands.index(self._values[value]) for value in inputs}
-        kernel = self._build_kernel(subgraph, numbers, [v.type for v in operands])
+        kernel = self._build_kernel(plan, numbers, [v.type for v in operands])
         function = self._callees.add_kernel(kernel)
-        results = [value.type for value in subgraph.results]
+        results = [value.type for value in plan.results]
         call = func.CallOp(function, [*operands, *map(_empty, results)])
-        names = [op.op_name for op in operators_of(subgraph)]
-        call.attributes["tile_graph.operators"] = ir.ArrayAttr.get(names)
-        for old, new in zip(subgraph.results, call.results, strict=True):
+        call.attributes["tile_graph.operators"] = plan.attributes["operators"]
+        for old, new in zip(plan.results, call.results, strict=True):
             self._values[old] = new
 
     def _build_kernel(
-        self, subgraph: Any, numbers: dict[Any, int], operands: list[Any]
+        self, plan: Any, numbers: dict[Any, int], operands: list[Any]
     ) -> Any:
-        """Make the kernel of a subgraph.
+        """Make the kernel of a plan.
 
         Args:
-            subgraph: What to compute.
-            numbers: Operand number of each tensor that the subgraph reads.
+            plan: What to compute.
+            numbers: Operand number of each tensor that the plan loads.
             operands: Types of the operands.
         """
-        results = [value.type for value in subgraph.results]
+        results = [value.type for value in plan.results]
         signature = (operands + results, results)
         function = self._callees.declare("kernel", signature)
         function.attributes["tile_graph.kernel"] = ir.UnitAttr.get()
-        for key in sorted(_REPORTED & set(subgraph.attributes)):
-            function.attributes[f"tile_graph.{key}"] = subgraph.attributes[key]
+        for key in sorted(_REPORTED & set(plan.attributes)):
+            function.attributes[f"tile_graph.{key}"] = plan.attributes[key]
         with ir.InsertionPoint(function.add_entry_block()):
             arguments = list(function.arguments)
             func.ReturnOp(
                 build_tiled_body(
-                    subgraph,
+                    plan,
                     {value: arguments[number] for value, number in numbers.items()},
                     arguments[len(operands) :],
                 )

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import ir
+from magweld.dialects.tile_graph import element_bytes
 from magweld.passes.analysis.cloning import defining_op
-from magweld.passes.analysis.operator_model import element_bytes
 from magweld.passes.analysis.packing import Buffer, pack
 from magweld.passes.base import Pass
 from magweld.passes.ir_utils import functions_of, located_error

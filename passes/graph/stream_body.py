@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
-from magweld.bindings import arith, ir, linalg, math, scf, tensor
+from magweld.bindings import arith, ir, linalg, math, scf
 from magweld.passes.analysis.propagation import Blocks, Group, Refusal, propagate
 from magweld.passes.analysis.regions import STREAM
 from magweld.passes.analysis.stream import Rescaling
@@ -21,6 +21,8 @@ _LOWEST = {
     "bf16": -3.3895313892515355e38,
     "f16": -65504.0,
 }
+
+Body = Callable[..., Any]
 
 
 def emit_stream(
@@ -48,15 +50,20 @@ def emit_stream(
     body = _StreamBody(emitter, group, blocks, _boxes(group, tile, blocks))
     body.before()
     whole = extent - extent % size
-    loop = scf.ForOp(_index(0), _index(whole), _index(size), body.initial())
+    start = body.initial()
+    around = emitter.live.all()
+    loop = scf.ForOp(_index(0), _index(whole), _index(size), start)
     with ir.InsertionPoint(loop.body):
         slicer.enter(STREAM, loop.induction_variable)
-        scf.YieldOp(body.block(list(loop.inner_iter_args), body.boxes))
+        carried = body.block(list(loop.inner_iter_args), body.boxes)
+        emitter.live.release_all_but(around)
+        scf.YieldOp(carried)
     carried = list(loop.results)
     if whole < extent:
         slicer.enter(STREAM, _index(whole))
         rest = Blocks(blocks.stream, extent - whole)
         carried = body.block(carried, _boxes(group, tile, rest))
+        emitter.live.release_all_but(around)
     body.finish(carried)
 
 
@@ -90,11 +97,6 @@ class _StreamBody:
     def _rescaled(self) -> dict[int, Rescaling]:
         return dict(self.blocks.stream.rescaled)
 
-    @cached_property
-    def _subtracted(self) -> tuple[int, ...]:
-        """The maxima that are subtracted."""
-        return tuple(sorted({top for _, top in self.blocks.stream.differences}))
-
     def before(self) -> None:
         """Compute what the stream does not change."""
         stream = self.blocks.stream
@@ -106,16 +108,24 @@ class _StreamBody:
         """Return what the loop starts with: accumulators, then subtracted maxima."""
         found = [self.emitter.initial(i, self.boxes[i]) for i in self._accumulators]
         of_number = dict(zip(self._accumulators, found, strict=True))
-        for number in self._subtracted:
-            type_ = ir.RankedTensorType(of_number[number].type)
-            found.append(linalg.fill(_lowest(type_), outs=[_empty(type_)]))
+        for number in self.blocks.stream.subtracted:
+            top = self.emitter.allocate_top(number, of_number[number].type)
+            type_ = ir.RankedTensorType(top.type)
+            found.append(
+                self.emitter.part(
+                    number,
+                    type_,
+                    partial(_filled, _LOWEST[str(type_.element_type)], top),
+                )
+            )
         return found
 
     def block(self, carried: Sequence[Any], boxes: Sequence[Box]) -> list[Any]:
         """Compute one block; return what the next one starts with."""
         count = len(self._accumulators)
         sums = dict(zip(self._accumulators, carried[:count], strict=True))
-        tops = dict(zip(self._subtracted, carried[count:], strict=True))
+        subtracted = self.blocks.stream.subtracted
+        tops = dict(zip(subtracted, carried[count:], strict=True))
         factors: dict[int, Any] = {}
         for number, box in enumerate(boxes):
             if self.blocks.stream.loops[number] is None:
@@ -123,13 +133,16 @@ class _StreamBody:
             start = sums.get(number)
             if number in self._rescaled:
                 rescaling = self._rescaled[number]
-                start = _multiplied(start, factors[rescaling.maximum], rescaling.rows)
+                factor = factors[rescaling.maximum]
+                start = self._multiplied(number, start, factor, rescaling.rows)
             self.emitter.emit(number, box, start)
             if number in sums:
                 sums[number] = self.emitter.tile_of(number)
             if number in tops:
-                factors[number] = _factor(tops[number], sums[number], arith.maximumf)
-                tops[number] = _risen(tops[number], sums[number])
+                factors[number] = self._factor(
+                    number, tops[number], sums[number], arith.maximumf
+                )
+                tops[number] = self._risen(number, tops[number], sums[number])
                 self._subtract(number, tops[number])
         return [*sums.values(), *tops.values()]
 
@@ -141,65 +154,79 @@ class _StreamBody:
                 self.emitter.bind(reference, value, self.boxes[reference])
 
     def finish(self, carried: Sequence[Any]) -> None:
-        """Compute what needs the stream to be over."""
+        """Compute what needs the stream to be over, and store what is read outside."""
         count = len(self._accumulators)
         sums = dict(zip(self._accumulators, carried[:count], strict=True))
-        tops = dict(zip(self._subtracted, carried[count:], strict=True))
+        subtracted = self.blocks.stream.subtracted
+        tops = dict(zip(subtracted, carried[count:], strict=True))
         for number, box in enumerate(self.boxes):
             if number in self.blocks.stream.after:
                 self.emitter.emit(number, box)
             elif number in sums:
                 value = sums[number]
                 if number in self._rescaled:
-                    rescaling = self._rescaled[number]
-                    to = self.emitter.tile_of(rescaling.reference)
-                    factor = _factor(tops[rescaling.maximum], to, _second)
-                    value = _multiplied(value, factor, rescaling.rows)
+                    value = self._settled(number, value, tops)
                 self.emitter.bind(number, value, box)
+        for number in range(len(self.boxes)):
+            self.emitter.store(number)
+        self.emitter.live.release_all_but()
+
+    def _settled(self, number: int, value: Any, tops: dict[int, Any]) -> Any:
+        """A sum of exponentials taken to what the operators subtract."""
+        rescaling, around = self._rescaled[number], self.emitter.live.all()
+        to = self.emitter.tile_of(rescaling.reference)
+        factor = self._factor(number, tops[rescaling.maximum], to, _second)
+        value = self._multiplied(number, value, factor, rescaling.rows)
+        self.emitter.live.release_all_but(around)
+        return value
+
+    def _factor(self, number: int, old: Any, new: Any, subtracted: Body) -> Any:
+        """What brings a sum to another subtracted value: exp(old - subtracted)."""
+        into = self.emitter.allocate_factor(number, old.type)
+
+        def body(before: Any, after: Any, _: Any) -> Any:
+            return math.exp(arith.subf(before, subtracted(before, after)))
+
+        maps = [_identity(old)] * 3
+        build = partial(_elementwise, [old, new], into, maps, body)
+        return self.emitter.part(number, old.type, build)
+
+    def _risen(self, number: int, top: Any, value: Any) -> Any:
+        """The higher one of a subtracted maximum and a new one, in its own place."""
+        maps = [_identity(value)] * 2
+        build = partial(_elementwise, [value], top, maps, arith.maximumf)
+        return self.emitter.part(number, top.type, build)
+
+    def _multiplied(
+        self, number: int, total: Any, factor: Any, rows: tuple[int | None, ...]
+    ) -> Any:
+        """A sum with its rows multiplied, in its own place."""
+        index = [
+            ir.AffineConstantExpr.get(0) if row is None else ir.AffineDimExpr.get(row)
+            for row in rows
+        ]
+        rank = len(ir.RankedTensorType(total.type).shape)
+        maps = [ir.AffineMap.get(rank, 0, index), _identity(total)]
+        build = partial(_elementwise, [factor], total, maps, _scaled)
+        return self.emitter.part(number, total.type, build)
 
 
-Body = Callable[..., Any]
-
-
-def _factor(old: Any, new: Any, subtracted: Body) -> Any:
-    """What brings a sum to another subtracted value: exp(old - subtracted)."""
-    type_ = ir.RankedTensorType(old.type)
-
-    def body(before: Any, after: Any, _: Any) -> Any:
-        return math.exp(arith.subf(before, subtracted(before, after)))
-
-    same = ir.AffineMap.get_identity(len(type_.shape))
-    return _elementwise([old, new], _empty(type_), [same] * 3, body)
-
-
-def _risen(top: Any, value: Any) -> Any:
-    """The higher one of a subtracted maximum and a new one, in its own place."""
-    same = ir.AffineMap.get_identity(len(ir.RankedTensorType(value.type).shape))
-    return _elementwise([value], top, [same] * 2, arith.maximumf)
-
-
-def _multiplied(total: Any, factor: Any, rows: tuple[int | None, ...]) -> Any:
-    """A sum with its rows multiplied, in its own place."""
-    rank = len(ir.RankedTensorType(total.type).shape)
-    index = [
-        ir.AffineConstantExpr.get(0) if row is None else ir.AffineDimExpr.get(row)
-        for row in rows
-    ]
-    maps = [ir.AffineMap.get(rank, 0, index), ir.AffineMap.get_identity(rank)]
-    return _elementwise([factor], total, maps, lambda by, out: arith.mulf(out, by))
+def _scaled(by: Any, out: Any) -> Any:
+    return arith.mulf(out, by)
 
 
 def _second(_: Any, value: Any) -> Any:
     return value
 
 
-def _lowest(type_: Any) -> Any:
-    element = type_.element_type
-    return arith.constant(element, ir.FloatAttr.get(element, _LOWEST[str(element)]))
+def _identity(value: Any) -> Any:
+    return ir.AffineMap.get_identity(len(ir.RankedTensorType(value.type).shape))
 
 
-def _empty(type_: Any) -> Any:
-    return tensor.EmptyOp(list(type_.shape), type_.element_type).result
+def _filled(number: float, tile: Any) -> Any:
+    element = ir.RankedTensorType(tile.type).element_type
+    value = arith.constant(element, ir.FloatAttr.get(element, number))
+    return linalg.fill(value, outs=[tile])
 
 
 def _index(value: int) -> Any:

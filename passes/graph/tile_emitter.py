@@ -1,24 +1,34 @@
-"""Owns what the operators of a subgraph become in the body of one tile."""
+"""Owns what the operators of a subgraph become in the plan of one tile."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
-from magweld.bindings import ir, tensor
-from magweld.dialects.tile_graph import captured_values, root_operation
-from magweld.passes.analysis.cloning import (
-    ValueMap,
-    clone_helper,
-    clone_mapped,
-    shift_indices,
+from magweld.bindings import ir, linalg, tensor
+from magweld.dialects.tile_graph import (
+    build_allocate,
+    build_compute,
+    build_load,
+    build_store,
+    captured_values,
+    root_operation,
+    type_bytes,
+    yield_values,
 )
+from magweld.passes.analysis.cloning import ValueMap, clone_helper, clone_mapped
 from magweld.passes.analysis.graph_body import GraphBody, source_value
-from magweld.passes.analysis.operator_model import root_accesses
+from magweld.passes.analysis.operator_model import inputs_of, root_accesses
 from magweld.passes.analysis.pads import static_pad
-from magweld.passes.analysis.regions import ZERO, Access
+from magweld.passes.analysis.placement import Slot
+from magweld.passes.analysis.regions import Access, Interval, LinearIndex
+from magweld.passes.graph.root_on_tiles import RootOnTiles, made_tile
+from magweld.passes.graph.tile_memory import LiveTiles, TileMemory
 from magweld.passes.graph.tile_slices import (
     Box,
     TileSlicer,
+    kept_sizes,
     relative_box,
     whole_box,
 )
@@ -28,28 +38,26 @@ class TileEmitter:
     """Emits the operators of one tile; values of results are boxes of them."""
 
     def __init__(
-        self,
-        body: GraphBody,
-        inputs: dict[Any, Any],
-        results: list[Any],
-        destinations: list[Any],
-        slicer: TileSlicer,
+        self, subgraph: Any, body: GraphBody, slicer: TileSlicer, memory: TileMemory
     ) -> None:
-        """Take what the operators read and where their results go.
+        """Take what is planned; nothing is `live` yet.
 
         Args:
-            body: The operators.
-            inputs: What stands for each tensor from outside.
-            results: The values that are stored whole.
-            destinations: One tensor for each of them.
-            slicer: Makes the slices of the tile.
+            subgraph: The operators.
+            body: What is known of them.
+            slicer: Makes positions.
+            memory: Where tiles lie.
         """
         self._body = body
-        self._tensors = inputs
         self._slicer = slicer
-        self._results = results
-        self._destinations = dict(zip(self._results, destinations, strict=True))
+        self._memory = memory
+        self._outside = frozenset(inputs_of(subgraph))
+        *_, terminator = subgraph.regions[0].blocks[0].operations
+        self._results = {value: i for i, value in enumerate(terminator.operands)}
         self._tiles: dict[Any, tuple[Any, Box]] = {}
+        # What results were computed into.
+        self._into: dict[Any, Any] = {}
+        self.live = LiveTiles()
 
     def emit(self, number: int, box: Box, accumulator: Any | None = None) -> None:
         """Compute one operator for a box of its iterations.
@@ -59,22 +67,53 @@ class TileEmitter:
             box: Its iterations.
             accumulator: What it accumulates into instead of its own initial value.
         """
-        operator = self._body.operators[number]
-        with root_operation(operator).location:
+        known = self.live.all()
+        with root_operation(self._body.operators[number]).location:
             if self._body.models[number].tileable:
                 self._emit_tiled(number, box, accumulator)
             else:
                 self._emit_whole(number)
+            results = self._body.operators[number].results
+            made = {self._into[r] for r in results if r in self._into}
+            self.live.release_all_but(known | made)
 
     def initial(self, number: int, box: Box) -> Any:
         """Return what an operator with one result accumulates into at first."""
         operator, model = self._body.operators[number], self._body.models[number]
         root = root_operation(operator)
         init = root.operands[len(root.operands) - 1]
-        destination = self._destinations.get(operator.results[0])
         with root.location:
             region = model.writes[0].box(box)
-            return self._made(init, region, destination, ValueMap())
+            into = self._allocate_result(number, 0, region)
+            return self.part(
+                number,
+                into.type,
+                lambda: made_tile(init, region, into, ValueMap(), self._slicer),
+            )
+
+    def part(self, number: int, type_: Any, build: Callable[[], Any]) -> Any:
+        """Compute a part of what an operator does, and return its result.
+
+        Args:
+            number: Position of the operator.
+            type_: Type of the result.
+            build: Makes the operations, and returns the result.
+        """
+        (made,) = self._compute(number, [type_], lambda: [build()])
+        return made
+
+    def allocate(self, type_: Any, slot: Slot | None) -> Any:
+        """Return a tile without contents."""
+        place = self._memory.place(slot, type_bytes(type_))
+        return self.live.add(build_allocate(type_, place))
+
+    def allocate_top(self, number: int, type_: Any) -> Any:
+        """Return a tile for a maximum of a stream that is subtracted."""
+        return self.allocate(type_, self._memory.placement.tops.get(number))
+
+    def allocate_factor(self, number: int, type_: Any) -> Any:
+        """Return a tile for what brings sums of a stream to another maximum."""
+        return self.allocate(type_, self._memory.placement.factors.get(number))
 
     def tile_of(self, number: int) -> Any:
         """Return the tile of the first result of an operator."""
@@ -85,126 +124,163 @@ class TileEmitter:
         region = self._body.models[number].writes[0].box(box)
         self._tiles[self._body.operators[number].results[0]] = (tile, region)
 
-    def insert_results(self) -> None:
-        """Write the tiles of the results into the destinations."""
-        for result in self._results:
-            value, region = self._tiles[result]
-            self._slicer.insert(value, self._destinations[result], region)
+    def store(self, number: int) -> None:
+        """Store what others than the operators of the plan read of an operator."""
+        model, operator = self._body.models[number], self._body.operators[number]
+        for value, write in zip(operator.results, model.writes, strict=True):
+            if value in self._results:
+                tile, box = self._tiles[value]
+                region = self._memory.stored(write, box, self._slicer)
+                with root_operation(operator).location:
+                    build_store(tile, self._into[value], self._results[value], region)
 
-    def _tensor(self, value: Any) -> Any:
-        """What stands for a tensor from outside of the subgraph."""
-        return self._tensors[value if value in self._tensors else source_value(value)]
+    def release(self, number: int) -> None:
+        """Free the places of what an operator makes."""
+        results = self._body.operators[number].results
+        self.live.release(filter(None, map(self._into.get, results)))
+
+    def _compute(
+        self, number: int, types: list[Any], build: Callable[[], list[Any]]
+    ) -> list[Any]:
+        name = ir.StringAttr(self._body.operators[number].attributes["op_name"]).value
+        compute = build_compute(name, types)
+        with ir.InsertionPoint(compute.operation.regions[0].blocks[0]):
+            yield_values(build())
+        return list(compute.operation.results)
+
+    def _allocate_result(self, number: int, result: int, region: Box) -> Any:
+        value = self._body.operators[number].results[result]
+        element = ir.RankedTensorType(value.type).element_type
+        type_ = ir.RankedTensorType.get([i.size for i in region], element)
+        slot = self._memory.placement.tiles.get((number, result))
+        self._into[value] = self.allocate(type_, slot)
+        return self._into[value]
 
     def _emit_whole(self, number: int) -> None:
         """An operator without known regions is computed whole, in one tile."""
-        operator = self._body.operators[number]
+        operator, model = self._body.operators[number], self._body.models[number]
         values = ValueMap()
-        for value in self._body.inputs[number]:
-            values[value] = self._tensor(value)
-        for value in captured_values(operator):
-            clone_helper(value, values)
-        *operations, terminator = operator.regions[0].blocks[0].operations
-        for op in operations:
-            clone_mapped(op, values)
-        for result, inner in zip(operator.results, terminator.operands, strict=True):
-            shape = tuple(ir.RankedTensorType(result.type).shape)
-            self._tiles[result] = (values[inner], whole_box(shape))
+        for position, read in enumerate(model.reads):
+            value = self._body.inputs[number][read.argument]
+            values[value] = self._load(number, position, whole_box(read.shape))
+        boxes = [whole_box(write.shape) for write in model.writes]
+        for result, region in enumerate(boxes):
+            self._allocate_result(number, result, region)
+
+        def build() -> list[Any]:
+            for value in captured_values(operator):
+                clone_helper(value, values)
+            *operations, terminator = operator.regions[0].blocks[0].operations
+            for op in operations:
+                clone_mapped(op, values)
+            return [values[inner] for inner in terminator.operands]
+
+        types = [result.type for result in operator.results]
+        made = self._compute(number, types, build)
+        for result, tile, region in zip(operator.results, made, boxes, strict=True):
+            self._tiles[result] = (tile, region)
 
     def _emit_tiled(self, number: int, box: Box, accumulator: Any | None) -> None:
         operator, model = self._body.operators[number], self._body.models[number]
         root = root_operation(operator)
-        helpers = ValueMap()
-        for read in (read for read in model.reads if read.gathered):
-            source = self._body.inputs[number][read.argument]
-            helpers[source] = self._tensor(source)
         accesses = root_accesses(root)
-        inits = len(accesses) - len(root.results)
-        destinations = [None] * inits
-        destinations += [self._destinations.get(r) for r in operator.results]
-        operands: list[Any] = []
-        for value, access, destination in zip(
-            root.operands, accesses, destinations, strict=True
-        ):
-            if accumulator is not None and len(operands) == inits:
-                tile = accumulator
-            elif access.argument < 0:
-                tile = self._made(value, access.box(box), destination, helpers)
+        tiles = self._operands(number, box, accesses)
+        helpers = ValueMap()
+        for position, read in enumerate(model.reads):
+            if read.gathered:
+                source = self._body.inputs[number][read.argument]
+                points = math.prod(interval.size for interval in box)
+                region = read.box(box)
+                helpers[source] = self._load(number, position, region, points)
+        regions = [write.box(box) for write in model.writes]
+        inits = len(accesses) - len(regions)
+        into = {}
+        for result, region in enumerate(regions):
+            if accumulator is None:
+                into[inits + result] = self._allocate_result(number, result, region)
             else:
-                source = self._body.inputs[number][access.argument]
-                tile = self._read(value, source, access, box, helpers)
-            operands.append(tile)
-        for value in captured_values(root):
-            clone_helper(value, helpers)
-        clone = clone_mapped(root, helpers)
-        for position, value in enumerate(operands):
-            clone.operands[position] = value
-        for result, value in zip(clone.results, operands[inits:], strict=True):
-            result.set_type(value.type)
-        shift_indices(clone, lambda dim: self._start(box[dim].offset))
-        for result, write, made in zip(
-            operator.results, model.writes, clone.results, strict=True
-        ):
-            self._tiles[result] = (made, write.box(box))
+                tiles[inits + result] = accumulator
+        types = [(tiles | into)[inits + i].type for i in range(len(regions))]
+        root_on_tiles = RootOnTiles(root, accesses, box, self._slicer)
+        made = self._compute(
+            number, types, lambda: root_on_tiles.clone(tiles, into, helpers)
+        )
+        for result, tile, region in zip(operator.results, made, regions, strict=True):
+            self._tiles[result] = (tile, region)
 
-    def _made(
-        self, value: Any, region: Box, destination: Any | None, helpers: ValueMap
-    ) -> Any:
-        """The tile of an operand that the operator makes itself.
+    def _operands(
+        self, number: int, box: Box, accesses: list[Access]
+    ) -> dict[int, Any]:
+        """The tiles of the operands of a root that it does not make itself."""
+        root = root_operation(self._body.operators[number])
+        positions = [i for i, access in enumerate(accesses) if access.argument >= 0]
+        return {
+            position: self._read(number, read, root.operands[position], box)
+            for read, position in enumerate(positions)
+        }
 
-        Empty tensors and fills are made as tiles, in the destination if there is one;
-        anything else is made whole and sliced.
+    def _load(self, number: int, position: int, region: Box, points: int = 0) -> Any:
+        """A tile of what a read takes from outside, behind all slices at once."""
+        read = self._body.models[number].reads[position]
+        value = self._body.inputs[number][read.argument]
+        source = value if value in self._outside else source_value(value)
+        element = ir.RankedTensorType(source.type).element_type
+        type_ = ir.RankedTensorType.get(kept_sizes(region, read.kept), element)
+        # In steps, or looked up by values, less of it is there than all.
+        slot = self._memory.placement.reads.get((number, position))
+        size = type_bytes(type_)
+        place = self._memory.place(slot, min(slot.size, size) if slot else size)
+        loaded = self._memory.loaded(read, region, points, self._slicer)
+        return self.live.add(build_load(source, loaded, type_, place))
+
+    def _read(self, number: int, position: int, value: Any, box: Box) -> Any:
+        read = self._body.models[number].reads[position]
+        if read.padded:
+            return self._padded(number, position, value, box)
+        return self._part_of(number, position, read.box(box))
+
+    def _part_of(self, number: int, position: int, region: Box) -> Any:
+        """A region of what a read reads: of a tile, or from outside."""
+        read = self._body.models[number].reads[position]
+        source = source_value(self._body.inputs[number][read.argument])
+        if source not in self._tiles:
+            return self._load(number, position, region)
+        tile, origin = self._tiles[source]
+        return self._slicer.slice(tile, relative_box(region, origin), read.kept)
+
+    def _padded(self, number: int, position: int, value: Any, box: Box) -> Any:
+        """The window of a tensor with a border around it.
+
+        What the window has of the tensor is moved to the inside of a tile with the
+        whole border around it. Near an edge it is more than is wanted and lies
+        elsewhere, so that is where the window is read: all sizes are static.
         """
-        name = value.owner.operation.name
-        if name == "linalg.fill":
-            scalar, init = value.owner.operation.operands
-            clone_helper(scalar, helpers)
-            # A fill writes all of what it is given.
-            tile = self._empty(init, region, destination)
-            fill = value.owner.operation.clone()
-            fill.operands[0] = helpers[scalar]
-            fill.operands[1] = tile
-            fill.results[0].set_type(tile.type)
-            return fill.results[0]
-        if name == "tensor.empty":
-            return self._empty(value, region, destination)
-        clone_helper(value, helpers)
-        if not isinstance(value.type, ir.RankedTensorType):
-            return helpers[value]
-        return self._slicer.slice(helpers[value], region)
-
-    def _empty(self, like: Any, region: Box, destination: Any | None) -> Any:
-        if destination is not None:
-            return self._slicer.slice(destination, region)
-        element = ir.RankedTensorType(like.type).element_type
-        return tensor.EmptyOp([i.size for i in region], element).result
-
-    def _read(
-        self, value: Any, operand: Any, access: Access, box: Box, helpers: ValueMap
-    ) -> Any:
-        if access.padded:
-            return self._padded(value, operand, access, box, helpers)
-        region = access.box(box)
-        source = source_value(operand)
-        if source in self._tiles:
-            tile, origin = self._tiles[source]
-            return self._slicer.slice(tile, relative_box(region, origin), access.kept)
-        # The tile is taken from the tensor behind the slices at once.
-        return self._slicer.slice(self._tensor(operand), region, access.kept)
-
-    def _padded(
-        self, value: Any, operand: Any, access: Access, box: Box, helpers: ValueMap
-    ) -> Any:
-        """The window of a tensor with a border around it."""
-        pad = static_pad(value)
+        read, pad = self._body.models[number].reads[position], static_pad(value)
         assert pad is not None, "padded operands are such pads"
-        clone_helper(pad.fill, helpers)
-        source = source_value(operand)
-        if source in self._tiles:
-            tile, origin = self._tiles[source]
-        else:
-            tile, origin = self._tensor(operand), whole_box(access.shape)
-        window = access.window(box)
-        return self._slicer.padded(tile, origin, window, pad, helpers[pad.fill])
+        window = read.window(box)
+        sizes = [min(i.size, e) for i, e in zip(window, read.shape, strict=True)]
+        wanted = tuple(
+            Interval(i.offset, size) for i, size in zip(window, sizes, strict=True)
+        )
+        inside = self._slicer.inside(wanted, read.shape)
+        tile = self._part_of(number, position, inside)
+        element = ir.RankedTensorType(tile.type).element_type
+        around = ir.RankedTensorType.get(list(read.bordered(box)), element)
+        slot = self._memory.placement.windows.get((number, position))
+        into = self.allocate(around, slot)
 
-    def _start(self, offset: Any) -> Any | None:
-        return None if offset == ZERO else self._slicer.index(offset)
+        def build() -> Any:
+            helpers = ValueMap()
+            clone_helper(pad.fill, helpers)
+            filled = linalg.fill(helpers[pad.fill], outs=[into])
+            ones = [1] * len(sizes)
+            return tensor.insert_slice(
+                tile, filled, [], [], [], list(pad.low), sizes, ones
+            )
+
+        bordered = self.part(number, around, build)
+        shifted = tuple(
+            Interval(LinearIndex(i.offset.terms, i.offset.constant + low), i.size)
+            for i, low in zip(window, pad.low, strict=True)
+        )
+        return self._slicer.slice(bordered, relative_box(shifted, inside))

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from magweld.bindings import ir
-from magweld.dialects.tile_graph import root_operation
+from magweld.dialects.tile_graph import element_bytes, root_operation
 from magweld.passes.analysis.graph_body import source_value
 from magweld.passes.analysis.operator_model import (
-    element_bytes,
     inputs_of,
     operator_model,
     root_accesses,

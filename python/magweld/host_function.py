@@ -11,7 +11,7 @@ import numpy
 from magweld.artifact import Place, Value
 from magweld.bindings import ir
 from magweld.diagnostics import MagweldError
-from magweld.passes.analysis.operator_model import element_bytes
+from magweld.dialects.tile_graph import element_bytes
 from magweld.passes.memory.tile_list import TILES, Tile, tiles_of
 
 _VIEWS = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})

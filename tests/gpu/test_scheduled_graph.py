@@ -81,7 +81,8 @@ func.func @main(%a: tensor<16x24xf32>, %b: tensor<24x32xf32>, %bias: tensor<32xf
 def test_scheduled_graph_runs_as_kernels(name: str, context) -> None:
     target = parse_target(name)
     graph = graph_steps(target.device.name, "never")
-    tiled = (*graph[Phase.TILE_GRAPH], *graph[Phase.SCHEDULED], LowerSubgraphs())
+    phases = (Phase.TILE_GRAPH, Phase.SCHEDULED, Phase.PLANNED)
+    tiled = (*(step for phase in phases for step in graph[phase]), LowerSubgraphs())
     module = ir.Module.parse(GRAPH)
     run_pipeline(Pipeline((*tiled, *block_steps(BlockShape.of(target, 64)))), module)
     assert operations_of(module.operation, gpu.LaunchFuncOp)

@@ -27,9 +27,9 @@ def access(
     shape: tuple[int, ...],
     index: tuple[LinearIndex, ...],
     *,
-    padded: bool = False,
+    border: tuple[tuple[int, int], ...] | None = None,
 ) -> Access:
-    return Access(argument, shape, FLOAT_BYTES, index, padded)
+    return Access(argument, shape, FLOAT_BYTES, index, border)
 
 
 def elementwise(

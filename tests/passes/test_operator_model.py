@@ -7,9 +7,9 @@ from operator_models import access, loops
 
 from magweld.bindings import ir
 from magweld.context import make_context
-from magweld.dialects.tile_graph import operators_of
+from magweld.dialects.tile_graph import element_bytes, operators_of
 from magweld.passes.analysis.graph_body import GraphBody, read_body
-from magweld.passes.analysis.operator_model import element_bytes, operator_model
+from magweld.passes.analysis.operator_model import operator_model
 from magweld.passes.analysis.regions import (
     ZERO,
     BodyForm,
@@ -112,7 +112,8 @@ def test_a_strided_dilated_padded_convolution() -> None:
     assert model.parallel == (0, 1, 2, 3)
     image, weight = model.reads
     window = [LinearIndex(((dim, 2), (dim + 3, 2)), -1) for dim in (2, 3)]
-    assert image == access(0, (1, 3, 8, 8), (*loops(0, 4), *window), padded=True)
+    border = ((0, 0), (0, 0), (1, 1), (1, 1))
+    assert image == access(0, (1, 3, 8, 8), (*loops(0, 4), *window), border=border)
     assert weight.argument == 1
 
 

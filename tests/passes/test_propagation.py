@@ -18,6 +18,7 @@ from operator_models import (
     row_reduction,
 )
 
+from magweld.passes.analysis.clamps import Clamp
 from magweld.passes.analysis.propagation import (
     Group,
     Refusal,
@@ -25,13 +26,7 @@ from magweld.passes.analysis.propagation import (
     Tiles,
     propagate,
 )
-from magweld.passes.analysis.regions import (
-    ZERO,
-    Clamp,
-    Interval,
-    LinearIndex,
-    OperatorKind,
-)
+from magweld.passes.analysis.regions import ZERO, Interval, LinearIndex, OperatorKind
 
 
 def interval(size: int, *terms: tuple[int, int]) -> Interval:
@@ -156,7 +151,7 @@ def _diamond(left: tuple[LinearIndex, ...], right: tuple[LinearIndex, ...]) -> G
 def test_a_window_that_hangs_over_an_edge_moves_inside() -> None:
     source = elementwise("source", (6,), [access(0, (6,), loops(0))])
     inside = (LinearIndex(((0, 1),), -1),)
-    padding = elementwise("conv", (8,), [access(0, (6,), inside, padded=True)])
+    padding = elementwise("conv", (8,), [access(0, (6,), inside, border=((1, 1),))])
     # Tiles of two begin at -1, 1, 3 and 5: the last two positions are 3 and 4.
     tiles = planned(chain(source, padding), 2)
     assert tiles.clamps == (Clamp(LinearIndex(((0, 1),), -1), highest=4),)
@@ -166,7 +161,7 @@ def test_a_window_that_hangs_over_an_edge_moves_inside() -> None:
 
 def test_readers_of_the_same_window_share_its_clamp() -> None:
     source = elementwise("source", (6,), [access(0, (6,), loops(0))])
-    read = access(0, (6,), (LinearIndex(((0, 1),), -1),), padded=True)
+    read = access(0, (6,), (LinearIndex(((0, 1),), -1),), border=((1, 1),))
     both = elementwise("both", (8,), [read, replace(read, argument=1)])
     group = Group((source, both), ((Source(None, 0),), (Source(0, 1), Source(0, 1))))
     assert len(planned(group, 2).clamps) == 1
@@ -177,7 +172,7 @@ def test_readers_of_the_same_window_share_its_clamp() -> None:
 def test_what_a_window_moves_inside_is_no_output() -> None:
     source = elementwise("source", (6,), [access(0, (6,), loops(0))])
     inside = (LinearIndex(((0, 1),), -1),)
-    padding = elementwise("conv", (8,), [access(0, (6,), inside, padded=True)])
+    padding = elementwise("conv", (8,), [access(0, (6,), inside, border=((1, 1),))])
     group = replace(chain(source, padding), outputs=((0, 0),))
     assert refused(group, 2).rule == "written-twice"
 

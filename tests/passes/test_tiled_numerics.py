@@ -102,7 +102,8 @@ def steps(choice: str | None, block: int | None = None) -> list[Step]:
     """
     phases = graph_steps("cpu", "never")
     found: list[Step] = [FormTileGraph("v100"), SetDevice()]
-    for step in (*phases[Phase.SCHEDULED], *phases[Phase.TILED]):
+    order = (Phase.SCHEDULED, Phase.PLANNED, Phase.TILED)
+    for step in (step for phase in order for step in phases[phase]):
         if choice is not None and step.name == "select-tiles":
             found.append(ForceTiles(choice, block))
         found.append(step)

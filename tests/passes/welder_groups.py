@@ -175,7 +175,8 @@ def window(
     held = channels[0] if channels else made
     reach = taps - 2 * border
     shape = (images, held, (high - 1) * stride + reach, (wide - 1) * stride + reach)
-    reads = [access(0, shape, index, padded=border > 0)]
+    around = ((0, 0), (0, 0), (border, border), (border, border))
+    reads = [access(0, shape, index, border=around if border else None)]
     if kind is OperatorKind.CONVOLUTION:
         dims = (1, *((4,) if channels else ()), down, across)
         reads.append(access(1, tuple(extents[d] for d in dims), loops(*dims)))

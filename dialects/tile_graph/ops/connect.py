@@ -6,6 +6,7 @@ from magweld.bindings import ext, ir
 from magweld.dialects.tile_graph.dialect import Operation
 from magweld.dialects.tile_graph.structure import VIEWS
 from magweld.dialects.tile_graph.verification import (
+    FOR_TILES,
     OPERATOR,
     SUBGRAPH,
     found_level,
@@ -15,7 +16,7 @@ from magweld.dialects.tile_graph.verification import (
 )
 from magweld.targets.device import Device
 
-_PRODUCERS = (OPERATOR, SUBGRAPH, "func.call", *sorted(VIEWS))
+_PRODUCERS = (OPERATOR, SUBGRAPH, FOR_TILES, "func.call", *sorted(VIEWS))
 
 
 class ConnectOp(Operation, name="connect"):

@@ -1,4 +1,4 @@
-// RUN: magweld-opt --lower-subgraphs %s | filecheck %s
+// RUN: magweld-opt --plan-execution --lower-subgraphs %s | filecheck %s
 
 #device = #tile_graph.device<"toy", [
   #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,

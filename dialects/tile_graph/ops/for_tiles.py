@@ -1,0 +1,130 @@
+"""Owns tile_graph.for_tiles."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from magweld.bindings import ext, ir
+from magweld.dialects.tile_graph.dialect import Operation, read_by_position
+from magweld.dialects.tile_graph.plan import (
+    STORE,
+    barriers_needed,
+    is_allowed_in_plan,
+    lifetime_violations,
+    place_of,
+    plan_operations,
+)
+from magweld.dialects.tile_graph.structure import YIELD
+from magweld.dialects.tile_graph.verification import (
+    found_level,
+    parent_violations,
+    report,
+)
+from magweld.targets.device import Level, LevelKind
+
+
+@read_by_position
+class ForTilesOp(Operation, name="for_tiles"):
+    """The execution plan of a subgraph: what is done for each tile of its results.
+
+    The arguments of its block say where the tile is along each loop that is split, in
+    steps from zero. Tiles may run in any order and at one time. What is read are the
+    tensors that its region loads, every result is stored by one operation.
+
+    Attributes:
+        subgraph_name: Name in reports.
+        level: Level that holds the tiles.
+        extents: Of the loops that are split.
+        steps: Size of the tile along them.
+        operators: Names of the operators, in the order of the subgraph.
+        footprint: Optional; bytes of the level that the places of a tile may take.
+    """
+
+    first: ext.Result[Any]
+    second: ext.Result[Any] | None
+    subgraph_name: ir.StringAttr
+    level: ir.StringAttr
+    extents: ir.ArrayAttr
+    steps: ir.ArrayAttr
+    operators: ir.ArrayAttr
+    body: ext.Region
+
+    def verify_region_invariants(self) -> bool:
+        """Check the loops, what is stored, and where tiles lie how long."""
+        return report(self, self._violations())
+
+    def _violations(self) -> Iterator[str]:
+        yield from parent_violations(self, ("func.func",))
+        yield from self._block_violations()
+        yield from self._loop_violations()
+        yield from self._store_violations()
+        name = self.level.value
+        device = yield from found_level(self, name)
+        if device is None:
+            return
+        level = device.level(name)
+        yield from self._place_violations(level)
+        block = self.operation.regions[0].blocks[0]
+        yield from lifetime_violations(block)
+        early = barriers_needed(block, name) if is_shared(level) else []
+        for op in early:
+            yield f"expected a 'tile_graph.barrier' before '{op.name}' of {op.location}"
+
+    def _block_violations(self) -> Iterator[str]:
+        blocks = list(self.operation.regions[0].blocks)
+        if len(blocks) != 1:
+            yield f"expected one block, got {len(blocks)}"
+            return
+        nested = list(blocks[0].operations)
+        if not nested or nested[-1].operation.name != YIELD:
+            yield f"expected its block to end in '{YIELD}'"
+        for op in plan_operations(blocks[0]):
+            if not is_allowed_in_plan(op.name):
+                yield f"expected its body to hold the ops of a plan, got '{op.name}'"
+
+    def _loop_violations(self) -> Iterator[str]:
+        extents, steps = list(self.extents), list(self.steps)
+        arguments = self.operation.regions[0].blocks[0].arguments
+        positions = [a for a in arguments if isinstance(a.type, ir.IndexType)]
+        if not len(extents) == len(steps) == len(arguments) == len(positions):
+            yield (
+                f"expected an extent, a step and an argument of type index for each "
+                f"loop, got {len(extents)}, {len(steps)} and {len(positions)}"
+            )
+            return
+        for extent, step in zip(extents, steps, strict=True):
+            if step.value < 1 or extent.value % step.value:
+                yield f"expected steps that divide extents, got {step} of {extent}"
+
+    def _store_violations(self) -> Iterator[str]:
+        block = self.operation.regions[0].blocks[0]
+        stored = [
+            op.attributes["result"].value
+            for op in block.operations
+            if op.operation.name == STORE
+        ]
+        if sorted(stored) != list(range(len(self.operation.results))):
+            yield f"expected each result to be stored once, got {stored}"
+
+    def _place_violations(self, level: Level) -> Iterator[str]:
+        attributes = self.operation.attributes
+        room = level.capacity
+        if "footprint" in attributes:
+            room = attributes["footprint"].value
+            if level.capacity and room > level.capacity:
+                yield (
+                    f"expected its footprint to fit into level '{level.name}' of "
+                    f"{level.capacity} bytes, got {room} bytes"
+                )
+        for op in plan_operations(self.operation.regions[0].blocks[0]):
+            place = place_of(op)
+            if place is None:
+                continue
+            if place.level != level.name:
+                yield f"expected places in level '{level.name}', got {place}"
+            if "footprint" in attributes and place.end > room:
+                yield f"expected places within {room} bytes, got {place}"
+
+
+def is_shared(level: Level) -> bool:
+    """Return whether the units that work on a tile share what lies in a level."""
+    return level.kind is LevelKind.EXPLICIT

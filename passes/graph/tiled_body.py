@@ -1,0 +1,183 @@
+"""Owns the body of a kernel: the plan of a subgraph as linalg on slices in a forall."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from magweld.bindings import affine, ir, scf, tensor
+from magweld.dialects.tile_graph import captured_values
+from magweld.passes.analysis.cloning import ValueMap, clone_helper, clone_mapped
+
+
+def build_tiled_body(
+    plan: Any, inputs: dict[Any, Any], destinations: list[Any]
+) -> list[Any]:
+    """Build the loop over tiles at the insertion point and return its results.
+
+    Args:
+        plan: A `tile_graph.for_tiles`.
+        inputs: What stands for each tensor that the plan loads.
+        destinations: One tensor a result, overwritten completely.
+    """
+    extents = [size.value for size in plan.attributes["extents"]]
+    steps = [size.value for size in plan.attributes["steps"]]
+    # A kernel of one tile is a loop over tiles as well.
+    bounds = (extents, steps) if extents else ([1], [1])
+    forall = scf.ForallOp([0] * len(bounds[0]), *bounds, destinations)
+    arguments = list(forall.body.arguments)
+    first = len(arguments) - len(destinations)
+    block = plan.operation.regions[0].blocks[0]
+    body = _TiledBody(block, inputs, arguments[first:])
+    for position, variable in zip(block.arguments, arguments[:first], strict=False):
+        body.values[position] = variable
+    with ir.InsertionPoint(forall.body):
+        for value in captured_values(plan):
+            clone_helper(value, body.values)
+        body.lower(block)
+        parallel = scf.InParallelOp()
+    for store in sorted(body.stores, key=lambda op: int(op.attributes["result"].value)):
+        with ir.InsertionPoint(parallel), store.location:
+            body.insert(store, parallel)
+    return list(forall.results)
+
+
+class _TiledBody:
+    """Lowers the ops of one plan.
+
+    Attributes:
+        values: What stands for values of the plan.
+        stores: The stores, all in the body of the loop over tiles.
+    """
+
+    def __init__(
+        self, block: Any, inputs: dict[Any, Any], destinations: list[Any]
+    ) -> None:
+        self.values = ValueMap()
+        for value, argument in inputs.items():
+            self.values[value] = argument
+        self._destinations = destinations
+        ops = [op.operation for op in block.operations]
+        self.stores = [op for op in ops if op.name == "tile_graph.store"]
+        self._stored = {op.operands[1]: op for op in self.stores}
+
+    def lower(self, block: Any) -> None:
+        """Lower the operations of a block of the plan at the insertion point."""
+        for op in (nested.operation for nested in block.operations):
+            with op.location:
+                _LOWERINGS.get(op.name, _TiledBody._clone)(self, op)
+
+    def insert(self, store: Any, parallel: Any) -> None:
+        """Insert a tile into a destination, in the terminator of the loop."""
+        static, dynamic, sizes = self._region(store)
+        value = self.values[store.operands[0]]
+        destination = self._destinations[store.attributes["result"].value]
+        with ir.InsertionPoint(parallel.region.blocks[0]):
+            tensor.parallel_insert_slice(
+                value, destination, dynamic, [], [], static, sizes, [1] * len(sizes)
+            )
+
+    def _clone(self, op: Any) -> None:
+        clone_mapped(op, self.values)
+
+    def _nothing(self, op: Any) -> None:
+        """What says when memory is free, and who waits, is decided anew for buffers."""
+
+    def _load(self, op: Any) -> None:
+        value = self.values[op.operands[0]]
+        self.values[op.results[0]] = self._slice(value, op, op.results[0].type)
+
+    def _compute(self, op: Any) -> None:
+        *operations, terminator = op.regions[0].blocks[0].operations
+        for nested in operations:
+            for operand in nested.operation.operands:
+                self._allocated(operand)
+            clone_mapped(nested, self.values)
+        for result, value in zip(op.results, terminator.operands, strict=True):
+            self.values[result] = self.values[value]
+
+    def _allocated(self, tile: Any) -> None:
+        """Make an allocation where something computes into it first.
+
+        It is a part of the destination if it is stored.
+        """
+        if tile in self.values or isinstance(tile, ir.BlockArgument):
+            return
+        if tile.owner.operation.name != "tile_graph.allocate":
+            return
+        store = self._stored.get(tile)
+        if store is None:
+            made = tensor.EmptyOp(list(tile.type.shape), tile.type.element_type).result
+        else:
+            destination = self._destinations[store.attributes["result"].value]
+            made = self._slice(destination, store, tile.type)
+        self.values[tile] = made
+
+    def _blocks(self, op: Any) -> None:
+        bounds = [self.values[value] for value in op.operands]
+        loop = scf.ForOp(*bounds[:3], bounds[3:])
+        old = op.regions[0].blocks[0]
+        for before, after in zip(old.arguments, loop.body.arguments, strict=True):
+            self.values[before] = after
+        with ir.InsertionPoint(loop.body):
+            self.lower(old)
+        for before, after in zip(op.results, loop.results, strict=True):
+            self.values[before] = after
+
+    def _slice(self, value: Any, op: Any, type_: Any) -> Any:
+        """The region of a load or store; the tensor itself if that is all of it."""
+        if list(type_.shape) == list(value.type.shape):
+            return value
+        static, dynamic, sizes = self._region(op)
+        return tensor.extract_slice(
+            type_, value, dynamic, [], [], static, sizes, [1] * len(sizes)
+        )
+
+    def _region(self, op: Any) -> tuple[list[int], list[Any], list[int]]:
+        """Static offsets with markers where dynamic ones go, these, and sizes."""
+        map_ = op.attributes["offsets"].value
+        first = len(op.operands) - map_.n_dims
+        positions = [self.values[op.operands[first + i]] for i in range(map_.n_dims)]
+        marker = ir.ShapedType.get_dynamic_stride_or_offset()
+        static: list[int] = []
+        dynamic: list[Any] = []
+        for expression in map_.results:
+            if isinstance(expression, ir.AffineConstantExpr):
+                static.append(expression.value)
+            else:
+                static.append(marker)
+                dynamic.append(_index(expression, positions))
+        return static, dynamic, [size.value for size in op.attributes["sizes"]]
+
+
+def _index(expression: Any, positions: list[Any]) -> Any:
+    """An offset as a value, from those of the positions that it depends on."""
+    if isinstance(expression, ir.AffineDimExpr):
+        return positions[expression.position]
+    used = sorted(_dims(expression))
+    dims = [ir.AffineExpr.get_constant(0)] * len(positions)
+    for number, dim in enumerate(used):
+        dims[dim] = ir.AffineExpr.get_dim(number)
+    renumbered = expression.compose(ir.AffineMap.get(len(used), 0, dims))
+    map_ = ir.AffineMap.get(len(used), 0, [renumbered])
+    return affine.AffineApplyOp(map_, [positions[dim] for dim in used]).result
+
+
+def _dims(expression: Any) -> set[int]:
+    if isinstance(expression, ir.AffineDimExpr):
+        return {expression.position}
+    if isinstance(expression, ir.AffineBinaryExpr):
+        return _dims(expression.lhs) | _dims(expression.rhs)
+    return set()
+
+
+_LOWERINGS: dict[str, Callable[[_TiledBody, Any], None]] = {
+    "gpu.yield": _TiledBody._nothing,
+    "scf.for": _TiledBody._blocks,
+    "tile_graph.allocate": _TiledBody._nothing,
+    "tile_graph.barrier": _TiledBody._nothing,
+    "tile_graph.compute": _TiledBody._compute,
+    "tile_graph.load": _TiledBody._load,
+    "tile_graph.release": _TiledBody._nothing,
+    "tile_graph.store": _TiledBody._nothing,
+}
