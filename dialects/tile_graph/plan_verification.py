@@ -64,7 +64,7 @@ def region_violations_of(
         )
     sizes = [size.value for size in op.sizes]
     pairs = list(zip(sizes, tensor.shape, strict=False))
-    if len(sizes) != tensor.rank or any(not 0 < n <= extent for n, extent in pairs):
+    if len(sizes) != tensor.rank or any(not 0 <= n <= extent for n, extent in pairs):
         yield f"expected sizes of a part of {tensor}, got {sizes}"
     longer = [size for size in sizes if size != 1]
     if longer != [n for n in tile.shape if n != 1] or tile.rank > len(sizes):

@@ -138,6 +138,12 @@ class Scheduler:
         possible = [plan for plan in plans if isinstance(plan, Plan)]
         return min(possible, key=order) if possible else plans[0]
 
+    def price(
+        self, group: Group, tile: tuple[int, ...], blocks: Blocks | None
+    ) -> Plan | Refusal:
+        """Return the plan that a tile and blocks make, or why they make none."""
+        return _plan(group, self.device, tile, blocks)
+
     def ranking(self, group: Group) -> list[Plan]:
         """Return the possible plans, that of `plan` first, then by predicted time."""
         return rank(group, self.device)[0]

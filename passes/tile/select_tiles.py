@@ -15,7 +15,7 @@ from magweld.dialects.tile_graph import (
 from magweld.passes.analysis.graph_body import GraphBody, read_body
 from magweld.passes.analysis.policy import Plan, Scheduler
 from magweld.passes.analysis.propagation import Group, Refusal
-from magweld.passes.analysis.stream_marks import STEP, decided_step, mark_stream
+from magweld.passes.analysis.stream_marks import STEP, mark_stream, marked_blocks
 from magweld.passes.base import FunctionPass
 from magweld.passes.ir_utils import located_error
 
@@ -54,10 +54,13 @@ def _annotate(subgraph: Any, scheduler: Scheduler) -> None:
     group = body.group(list(range(len(body.operators))))
     attributes = subgraph.attributes
     tile = attributes.get("tile")
+    blocks = None if tile is None else marked_blocks(subgraph, body, group)
+    if isinstance(blocks, Refusal):
+        raise located_error(subgraph, f"{blocks.rule}: {blocks.detail}")
     plan = (
         scheduler.plan(group)
         if tile is None
-        else scheduler.plan_tile(group, tuple(tile.sizes), decided_step(subgraph))
+        else scheduler.price(group, tuple(tile.sizes), blocks)
     )
     if isinstance(plan, Refusal):
         if tile is not None:

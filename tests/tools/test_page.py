@@ -119,6 +119,14 @@ def test_the_text_of_each_subgraph_is_found() -> None:
     assert subgraph_texts("module {\n}") == {}
 
 
+def test_the_plan_of_each_subgraph_is_found() -> None:
+    plan = '%0:2 = "tile_graph.for_tiles"() ({\n^bb0:\n}) {subgraph_name = "a"}'
+    library = '%1 = "tile_graph.subgraph"() ({\n}) {subgraph_name = "b"}'
+    module = f"{plan}\n{library}"
+    assert subgraph_texts(module, "for_tiles") == {"a": plan}
+    assert subgraph_texts(module) == {"b": library}
+
+
 def test_a_graph_in_pieces_has_a_text_for_each() -> None:
     assert piece_texts("// piece 0\nA\n// piece 1\nB") == ["\nA\n", "\nB"]
     assert piece_texts("A") == ["A"]
@@ -149,6 +157,7 @@ def test_a_page_tells_what_was_decided(page_text: str) -> None:
     assert re.search(r"library: matmul_\d+ is a library call", shown)
     assert re.search(r"conftest\.py:\d+", shown)
     assert '"tile_graph.subgraph"() ({' in shown
+    assert '"tile_graph.for_tiles"() ({' in shown
     assert re.search(r"\d µs, [\d.]+ [nµm]?s \([\d.e+]+ x\)", shown)
 
 
@@ -179,6 +188,7 @@ def test_both_halves_of_a_training_graph_are_shown() -> None:
     text = page("training", traced.records)
     assert text.count("Tile graph for cpu") == 2
     assert text.count("IR of subgraph_0") == 2
+    assert text.count("Plan of a tile of subgraph_0") == 2
     assert read(text).open == []
 
 

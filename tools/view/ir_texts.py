@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_SUBGRAPH = re.compile(r'^(?P<indent> *)%\S+ = "tile_graph\.subgraph"\(\)')
+_STEP = re.compile(r'^(?P<indent> *)%\S+ = "tile_graph\.(?P<op>\w+)"\(\) \(\{$')
 _NAME = re.compile(r'subgraph_name = "(?P<name>[^"]*)"')
 _PIECE = re.compile(r"^// piece \d+$", re.MULTILINE)
 
@@ -15,13 +15,18 @@ def piece_texts(text: str) -> list[str]:
     return pieces[1:] if len(pieces) > 1 else pieces
 
 
-def subgraph_texts(module: str) -> dict[str, str]:
-    """Return the text of each subgraph in the text of a module, by name."""
+def subgraph_texts(module: str, op: str = "subgraph") -> dict[str, str]:
+    """Return the text of each subgraph in the text of a module, by name.
+
+    Args:
+        module: The text.
+        op: "subgraph", or "for_tiles" for their plans.
+    """
     found: dict[str, str] = {}
     lines = module.splitlines()
     for start, line in enumerate(lines):
-        match = _SUBGRAPH.match(line)
-        if match is None:
+        match = _STEP.match(line)
+        if match is None or match["op"] != op:
             continue
         indent = match["indent"]
         closing = f"{indent}}}) {{"

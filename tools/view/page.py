@@ -31,18 +31,23 @@ def _record(record: Record) -> dict[str, Any]:
     if record.inspectable is not None:
         report = record.inspectable.report()
     graphs = report.get("graphs", ())
-    texts: list[str] = []
-    if graphs and not report.get("lifted"):
-        texts = piece_texts(record.mlir("scheduled"))
-    # Pieces that tell nothing of themselves leave it open which text is whose.
-    fitting = texts if len(texts) == len(graphs) else [""] * len(graphs)
+    shown = bool(graphs) and not report.get("lifted")
+    texts = _texts(record, "scheduled" if shown else None, len(graphs))
+    plans = _texts(record, "planned" if shown else None, len(graphs))
     return {
         "number": record.number,
         "operators": record.operators,
         "through_torch": report.get("externals", ()),
         "tuning": [describe_plan(found) for found in report.get("tuning", ())],
         "graphs": [
-            GraphView(graph, subgraph_texts(text))
-            for graph, text in zip(graphs, fitting, strict=True)
+            GraphView(graph, subgraph_texts(text), subgraph_texts(plan, "for_tiles"))
+            for graph, text, plan in zip(graphs, texts, plans, strict=True)
         ],
     }
+
+
+def _texts(record: Record, stage: str | None, count: int) -> list[str]:
+    """Return the text of each graph at a stage, nothing where there is none."""
+    texts = [] if stage is None else piece_texts(record.mlir(stage))
+    # Pieces that tell nothing of themselves leave it open which text is whose.
+    return texts if len(texts) == count else [""] * count

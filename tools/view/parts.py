@@ -105,6 +105,7 @@ class StepRow:
         inside: Edges between these.
         rails: Beside the step.
         text: Its IR, "" if there is none.
+        plan: Its execution plan, "" if there is none.
     """
 
     number: int
@@ -130,6 +131,7 @@ class StepRow:
     inside: tuple[EdgeRow, ...]
     rails: tuple[Rail, ...]
     text: str
+    plan: str
 
     @property
     def lanes(self) -> int:

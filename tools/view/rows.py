@@ -31,11 +31,15 @@ class GraphView:
     Args:
         graph: The graph.
         texts: IR of its subgraphs, by name.
+        plans: Their execution plans, likewise.
     """
 
-    def __init__(self, graph: Graph, texts: Mapping[str, str]) -> None:
+    def __init__(
+        self, graph: Graph, texts: Mapping[str, str], plans: Mapping[str, str]
+    ) -> None:
         self._graph = graph
         self._texts = texts
+        self._plans = plans
         self._steps: Sequence[Graph] = graph["steps"]
         self._levels = [level["name"] for level in graph["device"]["levels"]]
         self._numbers = {step["name"]: n for n, step in enumerate(self._steps)}
@@ -159,6 +163,7 @@ class GraphView:
                 inside=self._edges(step["edges"]),
                 rails=tuple(rails[number]),
                 text=self._texts.get(name, ""),
+                plan=self._plans.get(name, ""),
             )
 
     def _facts_of(self, step: Graph, plan: Graph) -> Iterator[tuple[str, str]]:

@@ -708,7 +708,7 @@ func.func @f(%x: tensor<8xf32>)
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
   %1 = "tile_graph.connect"(%x) {level = "dram"} : (tensor<8xf32>) -> tensor<8xf32>
-  // expected-error @below {{'tile_graph.connect' op expected its operand to be an argument or a result of 'tile_graph.operator', 'tile_graph.subgraph', 'func.call', 'tensor.collapse_shape', 'tensor.expand_shape', got a result of 'tile_graph.connect'}}
+  // expected-error @below {{'tile_graph.connect' op expected its operand to be an argument or a result of 'tile_graph.operator', 'tile_graph.subgraph', 'tile_graph.for_tiles', 'func.call', 'tensor.collapse_shape', 'tensor.expand_shape', got a result of 'tile_graph.connect'}}
   %2 = "tile_graph.connect"(%1) {level = "dram"} : (tensor<8xf32>) -> tensor<8xf32>
   return
 }

@@ -156,3 +156,64 @@ func.func @secondary_roots(%a: tensor<6xf32>) -> (tensor<8xf32>, tensor<4xf32>)
   }) {op_name = "ones"} : () -> tensor<4xf32>
   return %0, %1 : tensor<8xf32>, tensor<4xf32>
 }
+
+// A plan: two tiles, and in each a loop over blocks of what is summed.
+//
+// CHECK-LABEL: func.func @planned
+// CHECK: %[[R:.*]] = "tile_graph.for_tiles"() ({
+// CHECK-NEXT: ^bb0(%[[I:.*]]: index):
+// CHECK: %[[SUM:.*]] = "tile_graph.allocate"() {place = #tile_graph.place<"l2", 0 : i64, 16 : i64, 64 : i64>} : () -> tensor<4xf32>
+// CHECK: %[[START:.*]] = "tile_graph.compute"() ({
+// CHECK: linalg.fill ins(%{{.*}} : f32) outs(%[[SUM]] : tensor<4xf32>)
+// CHECK: }) {op_name = "sum"} : () -> tensor<4xf32>
+// CHECK: %[[ALL:.*]] = scf.for %[[J:.*]] = %{{.*}} to %{{.*}} step %{{.*}} iter_args(%[[SO_FAR:.*]] = %[[START]])
+// CHECK: %[[X:.*]] = "tile_graph.load"(%arg0, %[[I]], %[[J]]) {moved = 256 : i64, offsets = #{{.*}}, place = #tile_graph.place<"l2", 64 : i64, 64 : i64, 64 : i64>, sizes = [4, 4], transactions = 4 : i64} : (tensor<8x12xf32>, index, index) -> tensor<4x4xf32>
+// CHECK: %[[MORE:.*]] = "tile_graph.compute"() ({
+// CHECK: linalg.reduce ins(%[[X]] : tensor<4x4xf32>) outs(%[[SO_FAR]] : tensor<4xf32>)
+// CHECK: "tile_graph.release"(%[[X]]) : (tensor<4x4xf32>) -> ()
+// CHECK: scf.yield %[[MORE]]
+// CHECK: "tile_graph.barrier"() : () -> ()
+// CHECK: "tile_graph.store"(%[[ALL]], %[[SUM]], %[[I]]) {moved = 64 : i64, offsets = #{{.*}}, result = 0 : i64, sizes = [4], transactions = 1 : i64} : (tensor<4xf32>, tensor<4xf32>, index) -> ()
+// CHECK: "tile_graph.release"(%[[SUM]])
+// CHECK: gpu.yield
+// CHECK: }) {extents = [8], footprint = 128 : i64, level = "l2", operators = ["sum"], steps = [4], subgraph_name = "rows"} : () -> tensor<8xf32>
+func.func @planned(%x: tensor<8x12xf32>) -> tensor<8xf32>
+    attributes {tile_graph.device = #device} {
+  %0 = "tile_graph.for_tiles"() ({
+  ^bb0(%i: index):
+    %sum = "tile_graph.allocate"() {place = #tile_graph.place<"l2", 0, 16, 64>}
+        : () -> tensor<4xf32>
+    %start = "tile_graph.compute"() ({
+      %zero = arith.constant 0.0 : f32
+      %init = linalg.fill ins(%zero : f32) outs(%sum : tensor<4xf32>) -> tensor<4xf32>
+      gpu.yield %init : tensor<4xf32>
+    }) {op_name = "sum"} : () -> tensor<4xf32>
+    %first = arith.constant 0 : index
+    %last = arith.constant 12 : index
+    %block = arith.constant 4 : index
+    %all = scf.for %j = %first to %last step %block iter_args(%so_far = %start)
+        -> (tensor<4xf32>) {
+      %part = "tile_graph.load"(%x, %i, %j) {offsets = affine_map<(i, j) -> (i, j)>,
+          sizes = [4, 4], place = #tile_graph.place<"l2", 64, 64, 64>, moved = 256,
+          transactions = 4} : (tensor<8x12xf32>, index, index) -> tensor<4x4xf32>
+      %more = "tile_graph.compute"() ({
+        %r = linalg.reduce ins(%part : tensor<4x4xf32>) outs(%so_far : tensor<4xf32>)
+            dimensions = [1] (%p: f32, %q: f32) {
+          %s = arith.addf %p, %q : f32
+          linalg.yield %s : f32
+        }
+        gpu.yield %r : tensor<4xf32>
+      }) {op_name = "sum"} : () -> tensor<4xf32>
+      "tile_graph.release"(%part) : (tensor<4x4xf32>) -> ()
+      scf.yield %more : tensor<4xf32>
+    }
+    "tile_graph.barrier"() : () -> ()
+    "tile_graph.store"(%all, %sum, %i) {offsets = affine_map<(i) -> (i)>, sizes = [4],
+        result = 0, moved = 64, transactions = 1}
+        : (tensor<4xf32>, tensor<4xf32>, index) -> ()
+    "tile_graph.release"(%sum) : (tensor<4xf32>) -> ()
+    gpu.yield
+  }) {subgraph_name = "rows", level = "l2", extents = [8], steps = [4],
+      operators = ["sum"], footprint = 128} : () -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
