@@ -67,7 +67,9 @@ def holder(value: Any) -> ir.Operation | None:
         return holder(op.operands[0])
     if op.name == BLOCKS:
         return _carried(op, number)
-    return holder(_destination(op, number)) if op.name == COMPUTE else None
+    found = holder(_destination(op, number)) if op.name == COMPUTE else None
+    # What is loaded is read only.
+    return found if found is not None and found.name == ALLOCATE else None
 
 
 def _carried(loop: ir.Operation, number: int) -> ir.Operation | None:
@@ -98,7 +100,9 @@ def _destination(compute: ir.Operation, number: int) -> Any:
 def lifetime_violations(
     block: Any, live: dict[ir.Operation, PlaceAttr] | None = None
 ) -> Iterator[str]:
-    """Yield what is wrong with places: two tiles in one, or one that is not released.
+    """Yield what is wrong with places: two tiles in one, one that is never released.
+
+    Or one that is used when it is released.
 
     Args:
         block: Body of a plan, or of a loop over blocks in it.
@@ -106,7 +110,10 @@ def lifetime_violations(
     """
     live = dict(live or {})
     made: set[ir.Operation] = set()
+    released: set[ir.Operation] = set()
     for op in (nested.operation for nested in block.operations):
+        if released and not released.isdisjoint(map(holder, _tiles_used(op))):
+            yield f"expected no tile to be used behind its release, got '{op.name}'"
         if op.name == BLOCKS:
             yield from lifetime_violations(op.regions[0].blocks[0], live)
         elif op.name == RELEASE:
@@ -114,6 +121,7 @@ def lifetime_violations(
             if maker not in made:
                 yield "expected a tile to be released once, in the block that makes it"
             made.discard(maker)
+            released.add(maker)
             live.pop(maker, None)
         elif op.name in _MAKERS and (place := place_of(op)) is not None:
             for other in live.values():
@@ -123,6 +131,14 @@ def lifetime_violations(
             made.add(op)
     for op in made:
         yield f"expected the tile at {place_of(op)} to be released where it is made"
+
+
+def _tiles_used(op: ir.Operation) -> list[Any]:
+    """The tiles that an operation of a plan reads or writes, but for a release."""
+    if op.name == RELEASE:
+        return []
+    values = [*op.operands, *captured_values(op)]
+    return [v for v in values if isinstance(v.type, ir.RankedTensorType)]
 
 
 def barriers_needed(block: Any, level: str) -> list[ir.Operation]:
@@ -183,8 +199,7 @@ class _Order:
         if op.name != COMPUTE:
             return {}
         written = self._writes(op)
-        values = [v for v in captured_values(op) if _is_tile(v)]
-        read = self._shared([holder(value) for value in values])
+        read = self._shared([holder(value) for value in _tiles_used(op)])
         return {tile: place for tile, place in read.items() if tile not in written}
 
     def _writes(self, op: ir.Operation) -> dict[ir.Operation, PlaceAttr]:
@@ -199,7 +214,3 @@ class _Order:
     ) -> dict[ir.Operation, PlaceAttr]:
         found = ((maker, place_of(maker)) for maker in makers if maker is not None)
         return {m: p for m, p in found if p is not None and p.level == self.level}
-
-
-def _is_tile(value: Any) -> bool:
-    return isinstance(value.type, ir.RankedTensorType)
