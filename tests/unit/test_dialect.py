@@ -234,16 +234,25 @@ def test_the_irdl_export_defines_every_op_and_attribute() -> None:
         assert not context.is_dialect_loaded("tile_graph")
     assert defined == {
         *("connect", "operator", "subgraph"),
-        *("device", "instruction", "level", "peak", "tile"),
+        *("for_tiles", "allocate", "load", "compute", "store", "barrier", "release"),
+        *("device", "instruction", "level", "peak", "place", "tile"),
     }
 
 
-def test_the_example_of_the_documentation_is_valid() -> None:
+def test_the_examples_of_the_documentation_are_valid() -> None:
     page = Path(__file__).parents[2] / "docs" / "dialect.md"
-    example = page.read_text("utf-8").partition("```mlir\n")[2].partition("```")[0]
+    parts = page.read_text("utf-8").split("```mlir\n")[1:]
+    graph, plan = (part.partition("```")[0] for part in parts)
+    device = graph.partition("func.func")[0]
+    planned = (
+        f"{device} func.func @f(%x: tensor<64x128xf32>) -> tensor<64xf32> "
+        f"attributes {{tile_graph.device = #device}} {{ {plan} "
+        "return %0 : tensor<64xf32> }"
+    )
     with make_context():
-        module = ir.Module.parse(example)
-        assert is_tile_graph(module.body.operations[0])
+        for example in (graph, planned):
+            module = ir.Module.parse(example)
+            assert is_tile_graph(module.body.operations[0])
 
 
 def test_the_bindings_find_the_module_of_the_dialect() -> None:
