@@ -11,6 +11,7 @@ from magweld.passes.analysis.cloning import (
     ValueMap,
     clone_helper,
     clone_mapped,
+    nested_deeply,
     shift_indices,
 )
 from magweld.passes.analysis.regions import ZERO, Access
@@ -34,7 +35,11 @@ class RootOnTiles:
         self._root = root
         self._regions = [access.box(box) for access in accesses]
         self._slicer = slicer
-        asked = {ir.IntegerAttr(op.attributes["dim"]).value for op in _index_ops(root)}
+        asked = {
+            ir.IntegerAttr(op.attributes["dim"]).value
+            for op in nested_deeply(root)
+            if op.name == "linalg.index"
+        }
         offsets = {loop: box[loop].offset for loop in sorted(asked)}
         self._starts = {
             loop: slicer.index(offset)
