@@ -202,6 +202,17 @@ def _make_empty(node: fx.Node) -> None:
     node.kwargs = {"dtype": value.dtype}
 
 
+def _without_choice(node: fx.Node) -> None:
+    """Make a choice between a tensor and itself that tensor, in the result's shape."""
+    _, chosen, other = node.args
+    if chosen is not other or not isinstance(chosen, fx.Node):
+        return
+    node.target = aten.expand.default
+    node.args = (chosen, list(values_of(node).shape))
+    if _is_identity(node):
+        replace_by(node, chosen)
+
+
 def _without_indices(node: fx.Node) -> None:
     """Use the pooling that returns no indices where nobody reads them."""
     if _only_first_result(node):
@@ -241,5 +252,6 @@ _REWRITES: dict[object, Callable[[fx.Node], None]] = {
     aten.squeeze.dims: _as_view,
     aten.unsqueeze.default: _as_view,
     aten.view.default: _as_view,
+    aten.where.self: _without_choice,
     **dict.fromkeys(_SHAPE_READERS, _without_values),
 }

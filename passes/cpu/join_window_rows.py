@@ -172,11 +172,14 @@ class _Joiner:
         uses = {use.owner.operation for use in self._result.uses}
         users = [other.operation for other in behind if other.operation in uses]
         found = users[0] if users else None
-        if found is None or found.name != "linalg.generic":
+        inside = any(user.block != self._op.block for user in uses)
+        if found is None or inside or found.name != "linalg.generic":
             return None
         *inputs, output = found.operands
         replaced = output == self._result and _ignores_output(found)
-        if inputs.count(self._result) != 1 or not (replaced or len(users) == 1):
+        # A part of what the kernel is given is a result, read here or not.
+        local = isinstance(self._result.owner, memref.AllocOp) and len(users) == 1
+        if inputs.count(self._result) != 1 or not (replaced or local):
             return None
         maps = indexing_maps(found)
         same = maps[inputs.index(self._result)] == maps[-1]

@@ -25,7 +25,8 @@ from magweld.runtime.container import encode_request
 from magweld.runtime.program import LoadedProgram
 from magweld.runtime.service import CompileService
 from magweld.runtime.sharing import shares_memory
-from magweld.targets import Backend, parse_target
+from magweld.targets import Backend, device, parse_target
+from magweld.targets.catalog import HOST
 from magweld.tuning.entry import tuned
 from magweld.tuning.options import Tune, TuneOptions, tune_options
 
@@ -215,7 +216,7 @@ def compile_imported(
     if options.memory_budget:
         wanted = None  # plans that were measured know no budget
     while True:
-        program = _compile_text(imported.text, options.text(), wanted)
+        program = _compile_text(imported.text, options, wanted)
         if not program.unlowered:
             return imported, program
         if not set(program.unlowered) - set(imported.externals):
@@ -226,17 +227,21 @@ def compile_imported(
         imported = imported.with_externals(program.unlowered)
 
 
-def _compile_text(text: str, settings: str, tune: TuneOptions | None) -> Program:
-    service = compile_service()
+def _compile_text(
+    text: str, options: CompileOptions, tune: TuneOptions | None
+) -> Program:
+    service, settings = compile_service(), options.text()
+    # The numbers behind a name are those of a file, which may change.
+    facts = "" if options.device == HOST else str(device(options.device))
     if tune is None:
-        return service.compile(text, settings)
+        return service.compile(text, settings, facts=facts)
     threads = torch.get_num_threads()
 
     def make() -> tuple[Program, bool]:
         return tuned(service.runner, tune, text, settings, threads)
 
     key = f"{settings}\ntuned for {threads} threads of torch {torch.__version__}"
-    return service.compile(text, key, make)
+    return service.compile(text, key, make, facts)
 
 
 def dynamo_backend(

@@ -107,7 +107,8 @@ def difference(mine: Tensor, theirs: Tensor, rounding: float) -> str:
     left, right = left[finite], right[finite]
     if not left.numel():
         return ""
-    allowed = rounding * max(1e-3, float(right.abs().max()))
+    # What is near zero may be the sum of what is not.
+    allowed = rounding * max(0.25, float(right.abs().max()))
     error = float((left - right).abs().max())
     return "" if error <= allowed else f"by {error:.3g}: {_shown(mine, theirs)}"
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 from torch.nn import functional as F
 
-from magweld.api import compile_service
+from magweld.api import compile_graph, compile_service
+from magweld.compiler_options import CompileOptions
 from magweld.frontend.importer import operators
 from magweld.runtime.service import ServiceStatistics
+from magweld.targets import device_entry
+from magweld.targets.writing import device_text
 
 Compile = Callable[..., Any]
 
@@ -269,3 +274,17 @@ def test_the_stages_can_be_read(compiled: Compile) -> None:
     assert "tile_graph.operator" in graph.mlir("tile-graph")
     with pytest.raises(Exception, match="not a valid Phase"):
         graph.mlir("nonsense")
+
+
+def test_a_device_file_that_changes_is_another_compilation(tmp_path: Path) -> None:
+    file = tmp_path / "devices.toml"
+    options = CompileOptions(device=f"{file}#mine")
+    graph, x = fx.symbolic_trace(lambda x: torch.exp(x) + 1), torch.randn(3, 4)
+    misses = compile_service().statistics.misses
+    for units, expected in ((1, 1), (2, 2), (1, 2)):
+        entry = device_entry("cpu")
+        changed = replace(entry, device=replace(entry.device, units=units))
+        file.write_text(device_text("mine", changed), "utf-8")
+        result = compile_graph(graph, [x], options=options)(x)
+        torch.testing.assert_close(result, x.exp() + 1)
+        assert compile_service().statistics.misses - misses == expected

@@ -54,6 +54,7 @@ STRUCTURE: dict[str, Case] = {
     "tril": (lambda x: x.tril(), (X,)),
     "triu": (lambda x: x.triu(1), (X,)),
     "pixel-shuffle": (lambda x: F.pixel_shuffle(x, 2), (IMAGE,)),
+    "choice-of-one": (lambda x, y: torch.where(x > y, y[0], y[0]), (X, Y)),
     "narrow": (lambda x: x.narrow(1, 2, 3) * 2, (X,)),
     "movedim": (lambda x: x.movedim(1, -1) * 2, (IMAGE,)),
     "diagonal": (lambda x: x.diagonal() * 2, (X,)),

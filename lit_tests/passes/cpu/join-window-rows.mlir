@@ -61,6 +61,32 @@ func.func @result(%x: memref<24x13x20xf32>, %k: memref<24x7x7xf32>, %y: memref<2
   return
 }
 
+// Somebody reads it, but it is what the kernel was given to write, too.
+//
+// CHECK-LABEL: func.func @result_and_its_reader(
+// CHECK:         %[[ROWS:.+]] = memref.reinterpret_cast %{{.+}} to offset: [0], sizes: [24, 7, 14]
+// CHECK-NEXT:    memref.copy %[[ROWS]], %arg2
+// CHECK-NEXT:    linalg.generic {{.+}} ins(%arg2 :
+func.func @result_and_its_reader(%x: memref<24x13x20xf32>, %k: memref<24x7x7xf32>, %y: memref<24x7x14xf32>, %z: memref<24x7x14xf32>) attributes {tile_graph.kernel} {
+  %zero = arith.constant 0.0 : f32
+  linalg.generic {indexing_maps = [#all], iterator_types = ["parallel", "parallel", "parallel"]} outs(%y : memref<24x7x14xf32>) {
+  ^bb0(%u: f32):
+    linalg.yield %zero : f32
+  }
+  linalg.generic {indexing_maps = [#image, #weight, #result], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]} ins(%x, %k : memref<24x13x20xf32>, memref<24x7x7xf32>) outs(%y : memref<24x7x14xf32>) {
+  ^bb0(%p: f32, %q: f32, %u: f32):
+    %0 = arith.mulf %p, %q : f32
+    %1 = arith.addf %u, %0 : f32
+    linalg.yield %1 : f32
+  }
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel"]} ins(%y : memref<24x7x14xf32>) outs(%z : memref<24x7x14xf32>) {
+  ^bb0(%p: f32, %u: f32):
+    %0 = arith.maximumf %p, %zero : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
 // Left alone: rows that fill their vectors, and a window that moves two steps at a time.
 //
 // CHECK-LABEL: func.func @whole_vectors(

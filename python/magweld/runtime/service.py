@@ -128,7 +128,11 @@ class CompileService:
         return self._runner.run(task, payload, self._timeout_seconds)
 
     def compile(
-        self, text: str, options: str = "", make: MakeProgram | None = None
+        self,
+        text: str,
+        options: str = "",
+        make: MakeProgram | None = None,
+        facts: str = "",
     ) -> Program:
         """Return the program of a module.
 
@@ -136,12 +140,14 @@ class CompileService:
             text: The module, in the form that the task takes.
             options: Canonical text of the options that the task takes.
             make: What compiles it instead of the task; the options tell them apart.
+            facts: What else the program depends on, such as what options name.
 
         Raises:
             WorkerError: The compiler refused it or did not come back.
         """
         make = make or partial(self._run_task, text, options)
-        key = program_key(self._identity(), options, text)
+        settings = f"{options}\n{facts}" if facts else options
+        key = program_key(self._identity(), settings, text)
         while True:
             with self._lock:
                 if key in self._programs:
