@@ -32,6 +32,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
     ),
     ("hoist-expand", "magweld.passes.graph.hoist_expand:HoistExpand"),
     ("hoist-slice", "magweld.passes.graph.hoist_slice:HoistSlice"),
+    ("join-sweeps", "magweld.passes.cpu.join_sweeps:JoinSweeps"),
     ("join-window-rows", "magweld.passes.cpu.join_window_rows:JoinWindowRows"),
     ("lower-subgraphs", "magweld.passes.graph.lower_subgraphs:LowerSubgraphs"),
     (

@@ -6,18 +6,17 @@ from dataclasses import dataclass
 from math import prod
 from typing import Annotated, ClassVar
 
-from magweld.bindings import ir, linalg, memref, scf
+from magweld.bindings import ir, memref, scf
 from magweld.passes.analysis.steps import REDUCTION_BLOCK
 from magweld.passes.base import Pass
 from magweld.passes.cpu.emit_index import index_constant
-from magweld.passes.cpu.kernels import kernels_of
+from magweld.passes.cpu.kernels import generics_of
 from magweld.passes.cpu.loop_nest import (
     Access,
     LoopNest,
     NotALoopNest,
     read_loop_nest,
 )
-from magweld.passes.ir_utils import operations_of
 
 # Types whose sums lose nothing when they wait in memory between two blocks.
 _WIDE = ("f32", "f64")
@@ -43,12 +42,11 @@ class BlockReductions(Pass):
 
     def run(self, module: ir.Operation) -> None:
         """Rewrite the products of all kernels of the module."""
-        for function in kernels_of(module):
-            for op in operations_of(function, linalg.GenericOp):
-                loop = _long_reduction(op.operation, self.step)
-                if loop is not None:
-                    with op.location:
-                        _split(op.operation, *loop, self.step)
+        for _, op in generics_of(module):
+            loop = _long_reduction(op, self.step)
+            if loop is not None:
+                with op.location:
+                    _split(op, *loop, self.step)
 
 
 def _long_reduction(op: ir.Operation, step: int) -> tuple[int, int] | None:

@@ -9,8 +9,9 @@ from magweld.bindings import ir
 from magweld.passes.cpu.emit_body import Combiner, IndexOf
 from magweld.passes.cpu.emit_buffer import FlatBuffer, scratch
 from magweld.passes.cpu.emit_cursor import Cursor, Fetcher, Operand, Point
+from magweld.passes.cpu.emit_finish import Finish
 from magweld.passes.cpu.emit_index import Index, emit_carrying_loop, emit_loop
-from magweld.passes.cpu.emit_vectors import fold_lanes, splat, with_lanes
+from magweld.passes.cpu.emit_vectors import broadcast, fold_lanes, splat, with_lanes
 from magweld.passes.cpu.loop_nest import Access, LoopNest
 from magweld.passes.cpu.register_policy import choose_register_tile
 from magweld.passes.cpu.register_tile import NONE, RegisterTile, VectorUnit
@@ -25,7 +26,8 @@ class NestEmitter:
     The parallel loops surround the register tile; its accumulators are carried by
     the reduction loops as SSA values and so stay in registers. The state of a point
     of the tile is, for each output, one partial vector for each unrolled vector of
-    a vectorised reduction, then the total.
+    a vectorised reduction, then the total. A total begins with `first`, or with what
+    the output holds; `finish` takes it before it is stored, or instead.
     """
 
     def __init__(
@@ -35,12 +37,16 @@ class NestEmitter:
         operands: Sequence[Operand],
         body: Body,
         combiners: Sequence[Combiner] = (),
+        first: ir.Value | None = None,
+        finish: Finish | None = None,
     ) -> None:
         self.nest = nest
         self.tile = tile
         self.operands = list(operands)
         self.body = body
         self.combiners = combiners
+        self.first = first
+        self.finish = finish
         self.cursor = Cursor(nest, tile)
         self.parallel = [d for d in tile.order if nest.parallel[d]]
         self.reductions = [d for d in tile.order if not nest.parallel[d]]
@@ -119,6 +125,8 @@ class NestEmitter:
             state += self._initial(point)
         state = self._emit_reductions(0, points, state)
         width = len(state) // len(points)
+        if self.finish is not None:
+            self.finish.begin(self.cursor, self.parallel)
         for number, point in enumerate(points):
             self._store(point, state[number * width : (number + 1) * width])
 
@@ -131,7 +139,9 @@ class NestEmitter:
                 kind = with_lanes(buffer.element, self.tile.lanes)
                 partial = splat(kind, self.combiners[number].neutral())
                 state += [partial] * self.tile.unroll[self.tile.vector_dim]
-            if self.nest.outputs[number].used or self.reductions:
+            if self.first is not None:
+                state.append(broadcast(self.first, lanes))
+            elif self.nest.outputs[number].used or self.reductions:
                 index = self.cursor.index(buffer, position)
                 stride = self.cursor.vector_stride(buffer)
                 state.append(buffer.load(index, lanes, stride))
@@ -149,6 +159,10 @@ class NestEmitter:
                 combiner = self.combiners[number]
                 vector = _fold_values(partials, combiner)
                 total = combiner(total, fold_lanes(vector, combiner))
+            if self.finish is not None:
+                self.finish.emit(position, total, lanes)
+            if self.finish is not None and not self.finish.keeps:
+                continue
             index = self.cursor.index(buffer, position)
             buffer.store(total, index, lanes, self.cursor.vector_stride(buffer))
 

@@ -69,6 +69,7 @@ class LoopNest:
         product: Whether the body is `output + input 0 * input 1`.
         vector_loops: The only loops that can be vectorised, where the body loads from
             rows that values tell: those along the rows.
+        beside: Addresses of what is read and written in the same sweep.
     """
 
     extents: tuple[int, ...]
@@ -81,6 +82,7 @@ class LoopNest:
     uses_math: bool
     product: bool
     vector_loops: frozenset[int] | None = None
+    beside: tuple[Access, ...] = ()
 
     @property
     def accesses(self) -> tuple[Access, ...]:
@@ -115,6 +117,7 @@ class LoopNest:
             parallel=tuple(self.parallel[group[-1]] for group in dims),
             inputs=tuple(map(merged, self.inputs)),
             outputs=tuple(map(merged, self.outputs)),
+            beside=tuple(map(merged, self.beside)),
         )
 
 
@@ -143,7 +146,8 @@ def _continues(nest: LoopNest, outer: int, inner: int) -> bool:
     if nest.uses_index or nest.parallel[outer] != nest.parallel[inner]:
         return False
     extent = nest.extents[inner]
-    return all(a.strides[outer] == extent * a.strides[inner] for a in nest.accesses)
+    accesses = (*nest.accesses, *nest.beside)
+    return all(a.strides[outer] == extent * a.strides[inner] for a in accesses)
 
 
 def is_linalg(op: ir.OpView | ir.Operation) -> bool:
@@ -162,7 +166,7 @@ def read_loop_nest(op: ir.Operation) -> LoopNest:
     parallel = tuple("parallel" in text for text in iterators)
     block = op.regions[0].blocks[0]
     accesses = tuple(
-        _access(operand, affine_map, bool(list(argument.uses)))
+        read_access(operand, affine_map, bool(list(argument.uses)))
         for operand, affine_map, argument in zip(
             op.operands, maps, block.arguments, strict=True
         )
@@ -200,7 +204,12 @@ def _extents(
     return tuple(extents[d] for d in range(rank))
 
 
-def _access(operand: ir.Value, affine_map: ir.AffineMap, used: bool) -> Access:
+def read_access(operand: ir.Value, affine_map: ir.AffineMap, used: bool) -> Access:
+    """Describe how an operand is addressed.
+
+    Raises:
+        NotALoopNest: The map is not linear, or a stride is dynamic.
+    """
     if not isinstance(operand.type, ir.MemRefType):
         # A scalar operand is its own value at every point.
         return Access((0,) * affine_map.n_dims, 0, _bits(operand.type), used)

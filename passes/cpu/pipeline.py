@@ -7,6 +7,7 @@ from magweld.passes.cpu.block_reductions import BlockReductions
 from magweld.passes.cpu.expand_math import ExpandMath
 from magweld.passes.cpu.generalize_copies import GeneralizeCopies
 from magweld.passes.cpu.generalize_operations import GeneralizeOperations
+from magweld.passes.cpu.join_sweeps import JoinSweeps
 from magweld.passes.cpu.join_window_rows import JoinWindowRows
 from magweld.passes.cpu.name_contractions import NameContractions
 from magweld.passes.cpu.outline_tile_range import OutlineTileRange
@@ -54,6 +55,7 @@ def cpu_steps(unit: VectorUnit = DEFAULT_UNIT) -> tuple[Step, ...]:
         BlockReductions(),
         GeneralizeCopies(),
         # Registers.
+        JoinSweeps(unit.bits, unit.registers),
         TileForRegisters(unit.bits, unit.registers),
         Vectorize(),
         Upstream("convert-linalg-to-loops"),

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from magweld.bindings import func, ir
-from magweld.passes.cpu.kernels import add_remark, generics_of
-from magweld.passes.cpu.loop_nest import NotALoopNest, read_loop_nest
+from magweld.passes.cpu.kernels import add_remark, kernels_of
+from magweld.passes.cpu.loop_nest import NotALoopNest
 from magweld.passes.cpu.register_policy import choose_register_tile
 from magweld.passes.cpu.register_tile import ATTRIBUTE, NONE, VectorUnit
+from magweld.passes.cpu.sweeps import Sweep, sweeps_of
 from magweld.passes.cpu.vector_unit_pass import VectorUnitPass
 
 
@@ -20,7 +21,8 @@ class TileForRegisters(VectorUnitPass):
     The decision is the attribute `magweld.registers` of the `linalg.generic`: which
     loops become one, which is vectorised with how many lanes, how many iterations
     of each make a register tile, whether an operand is packed. An operation that is
-    no static loop nest gets none; the kernel keeps the reason as a remark.
+    no static loop nest gets none; the kernel keeps the reason as a remark. What
+    `join-sweeps` joined has one, at the reduction.
 
     Attributes:
         vector_bits: Width of a vector register.
@@ -31,13 +33,15 @@ class TileForRegisters(VectorUnitPass):
 
     def run(self, module: ir.Operation) -> None:
         """Annotate the operations of all kernels of the module."""
-        for function, op in generics_of(module):
-            _annotate(function, op, self.unit)
+        for function in kernels_of(module):
+            for sweep in sweeps_of(function):
+                _annotate(function, sweep, self.unit)
 
 
-def _annotate(function: func.FuncOp, op: ir.Operation, unit: VectorUnit) -> None:
+def _annotate(function: func.FuncOp, sweep: Sweep, unit: VectorUnit) -> None:
+    op = sweep.root
     try:
-        nest = read_loop_nest(op)
+        nest = sweep.nest()
     except NotALoopNest as error:
         add_remark(function, f"plain loops for '{op.name}': {error}")
         return

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
 from magweld.bindings import ir
 from magweld.passes.base import Pass
+from magweld.passes.cpu.buffer_roots import root_of, users_of_buffer
 from magweld.passes.cpu.emit_body import Combiner, emit_body
-from magweld.passes.cpu.emit_buffer import flatten
+from magweld.passes.cpu.emit_buffer import FlatBuffer, flatten
+from magweld.passes.cpu.emit_cursor import Operand
+from magweld.passes.cpu.emit_finish import Finish
 from magweld.passes.cpu.emit_nest import NestEmitter
-from magweld.passes.cpu.kernels import generics_of
-from magweld.passes.cpu.loop_nest import COMBINERS, LoopNest, read_loop_nest
+from magweld.passes.cpu.kernels import kernels_of
+from magweld.passes.cpu.loop_nest import COMBINERS, Access, LoopNest
 from magweld.passes.cpu.register_tile import ATTRIBUTE, RegisterTile
+from magweld.passes.cpu.sweeps import Sweep, sweeps_of
 
 
 @dataclass(frozen=True)
@@ -21,36 +26,100 @@ class Vectorize(Pass):
     """Replace bufferised linalg operations by loops around their register tiles.
 
     The parallel loops surround the tile; the reduction loops carry its accumulators
-    as vectors. Operations without `magweld.registers` are left alone.
+    as vectors. What `join-sweeps` joined is one nest. Operations without
+    `magweld.registers` are left alone.
     """
 
     name: ClassVar[str] = "vectorize"
 
     def run(self, module: ir.Operation) -> None:
         """Rewrite the operations of all kernels of the module."""
-        for _, op in generics_of(module):
-            if ATTRIBUTE in op.attributes:
-                _vectorize(op)
+        for function in kernels_of(module):
+            for sweep in list(sweeps_of(function)):
+                if ATTRIBUTE in sweep.root.attributes:
+                    _vectorize(sweep)
 
 
-def _vectorize(op: ir.Operation) -> None:
+def _vectorize(sweep: Sweep) -> None:
+    op = sweep.root
     tile = RegisterTile.from_attribute(op.attributes[ATTRIBUTE])
-    nest = read_loop_nest(op).collapse(tile.dims)
-    with ir.InsertionPoint(op), op.location:
-        emitter_for(op, nest, tile).emit()
-    op.erase()
+    nest = sweep.nest().collapse(tile.dims)
+    with ir.InsertionPoint(sweep.last), op.location:
+        block = op.regions[0].blocks[0]
+        operands = _flattened(op, nest.accesses, nest)
+        NestEmitter(
+            nest,
+            tile,
+            operands,
+            partial(emit_body, block),
+            _combiners(block, nest),
+            _first(sweep),
+            _finish(sweep, nest),
+        ).emit()
+    for member in sweep.operations:
+        member.erase()
+    _drop_unused(operands[-1])
 
 
-def emitter_for(op: ir.Operation, nest: LoopNest, tile: RegisterTile) -> NestEmitter:
-    """Return the emitter of a `linalg.generic`, its buffers flattened here."""
-    block = op.regions[0].blocks[0]
-    operands = [
+def _flattened(
+    op: ir.Operation, accesses: Sequence[Access], nest: LoopNest
+) -> list[Operand]:
+    """Emit flat views of the operands of an operation, in the loops of a nest."""
+    return [
         flatten(value, access, nest) if isinstance(value.type, ir.MemRefType) else value
-        for value, access in zip(op.operands, nest.accesses, strict=True)
+        for value, access in zip(op.operands, accesses, strict=True)
     ]
-    return NestEmitter(
-        nest, tile, operands, partial(emit_body, block), _combiners(block, nest)
+
+
+def _first(sweep: Sweep) -> ir.Value | None:
+    """Return the value that the results of a sweep begin with, if it gives one."""
+    if sweep.fill is None:
+        return None
+    (terminator,) = sweep.fill.regions[0].blocks[0].operations
+    return terminator.operation.operands[0]
+
+
+def _finish(sweep: Sweep, nest: LoopNest) -> Finish | None:
+    op = sweep.finish
+    if op is None:
+        return None
+    count = int(op.attributes["operandSegmentSizes"][0])
+    flat: list[Operand | None] = [*_flattened(op, nest.beside, nest)]
+    place = list(op.operands).index(sweep.result)
+    if isinstance(flat[place], FlatBuffer):
+        _drop_unused(flat[place])
+    flat[place] = None
+    outputs = [buffer for buffer in flat[count:] if isinstance(buffer, FlatBuffer)]
+    return Finish(
+        block=op.regions[0].blocks[0],
+        inputs=flat[:count],
+        outputs=outputs,
+        used=[access.used for access in nest.beside[:count]],
+        keeps=_is_read_elsewhere(sweep),
     )
+
+
+def _is_read_elsewhere(sweep: Sweep) -> bool:
+    """Whether the result of the root is for others than what finishes it."""
+    result, finish = sweep.result, sweep.finish
+    assert finish is not None, "asked for sweeps that have one"
+    if list(finish.operands).count(result) > 1:
+        return False  # it is replaced in its place
+    root = root_of(result)
+    if root is None or isinstance(root.owner, ir.Block):
+        return True
+    members = set(sweep.operations)
+    users = {op for op in users_of_buffer(root) if op.name != "memref.dealloc"}
+    return not users <= members
+
+
+def _drop_unused(operand: Operand | None) -> None:
+    """Erase a flat view that nobody reads or writes, so that its buffer may go."""
+    if isinstance(operand, FlatBuffer) and not list(operand.view.uses):
+        metadata = operand.start.owner
+        operand.view.owner.operation.erase()
+        if not any(list(value.uses) for value in metadata.operation.results):
+            metadata.operation.erase()
 
 
 def _combiners(block: ir.Block, nest: LoopNest) -> list[Combiner]:

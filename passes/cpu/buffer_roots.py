@@ -1,0 +1,63 @@
+"""Owns which buffers of a kernel can share memory."""
+
+from __future__ import annotations
+
+from magweld.bindings import ir
+
+# Operations that look at a part of their first operand, or in another shape.
+_VIEWS = frozenset(
+    {
+        "memref.cast",
+        "memref.collapse_shape",
+        "memref.expand_shape",
+        "memref.extract_strided_metadata",
+        "memref.reinterpret_cast",
+        "memref.subview",
+    }
+)
+# Operations that give memory of its own.
+_SOURCES = frozenset({"memref.alloc", "memref.get_global"})
+_PURE = _VIEWS | {"memref.alloc"}
+
+
+def root_of(value: ir.Value) -> ir.Value | None:
+    """Return what a buffer is a view of, None where that is not known.
+
+    Two buffers with different roots share no memory that is written: destinations of
+    kernels overlap no operand.
+    """
+    while not isinstance(value.owner, ir.Block):
+        op = value.owner.operation
+        if op.name in _SOURCES:
+            return value
+        if op.name not in _VIEWS:
+            return None
+        value = op.operands[0]
+    is_argument = value.owner.owner.operation.name == "func.func"
+    return value if is_argument else None
+
+
+def roots_of(values: list[ir.Value]) -> set[ir.Value | None]:
+    """Return the roots of those values that are buffers."""
+    return {root_of(v) for v in values if isinstance(v.type, ir.MemRefType)}
+
+
+def is_pure(op: ir.Operation) -> bool:
+    """Whether an operation neither reads nor writes buffers."""
+    return op.name in _PURE or op.name.startswith(("arith.", "affine."))
+
+
+def users_of_buffer(root: ir.Value) -> set[ir.Operation]:
+    """Return the operations that use a buffer or a view of it, but for views."""
+    found: set[ir.Operation] = set()
+    waiting = [root]
+    while waiting:
+        for use in waiting.pop().uses:
+            op = use.owner.operation
+            if op.name in _VIEWS:
+                waiting.extend(
+                    r for r in op.results if isinstance(r.type, ir.MemRefType)
+                )
+            else:
+                found.add(op)
+    return found
