@@ -42,6 +42,15 @@ def roots_of(values: list[ir.Value]) -> set[ir.Value | None]:
     return {root_of(v) for v in values if isinstance(v.type, ir.MemRefType)}
 
 
+def roots_read(op: ir.Operation) -> set[ir.Value | None]:
+    """Return the roots of what a `linalg.generic` reads, also by loads of its body."""
+    inputs = int(op.attributes["operandSegmentSizes"][0])
+    values = list(op.operands)[:inputs]
+    for inner in op.regions[0].blocks[0].operations:
+        values += inner.operation.operands
+    return roots_of(values)
+
+
 def is_pure(op: ir.Operation) -> bool:
     """Whether an operation neither reads nor writes buffers."""
     return op.name in _PURE or op.name.startswith(("arith.", "affine."))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from magweld.bindings import func, ir, linalg
-from magweld.passes.cpu.buffer_roots import is_pure, root_of, roots_of
+from magweld.passes.cpu.buffer_roots import is_pure, root_of, roots_of, roots_read
 from magweld.passes.cpu.kernels import kernels_of
 from magweld.passes.cpu.loop_nest import NotALoopNest
 from magweld.passes.cpu.register_policy import choose_register_tile
@@ -109,7 +109,7 @@ def _fill_before(root: ir.Operation) -> ir.Operation | None:
     """Return what gives the whole result of `root` one value, right before it."""
     result = Sweep(root).result
     buffer = root_of(result)
-    if buffer is None or buffer in roots_of(list(root.operands)[:-1]):
+    if buffer is None or buffer in roots_read(root):
         return None
     block = [op.operation for op in root.block.operations]
     for op in reversed(block[: block.index(root)]):
@@ -119,7 +119,7 @@ def _fill_before(root: ir.Operation) -> ir.Operation | None:
             return None
         if list(op.operands) == [result] and _is_constant(op):
             return op
-        if {buffer, None} & roots_of(list(op.operands)):
+        if {buffer, None} & (roots_read(op) | roots_of(list(op.operands))):
             return None
     return None
 
@@ -139,7 +139,7 @@ def _finish_behind(root: ir.Operation) -> ir.Operation | None:
     """Return what makes something of each element of the result, next after `root`."""
     result = Sweep(root).result
     buffer = root_of(result)
-    read = roots_of(list(root.operands)[:-1])
+    read = roots_read(root)
     if buffer is None or buffer in read or None in read:
         return None
     block = [op.operation for op in root.block.operations]
@@ -153,7 +153,7 @@ def _finish_behind(root: ir.Operation) -> ir.Operation | None:
         inputs = int(op.attributes["operandSegmentSizes"][0])
         written = roots_of(list(op.operands)[inputs:])
         # It runs before the sweep then.
-        if written & {buffer, None, *read} or buffer in roots_of(list(op.operands)):
+        if written & {buffer, None, *read} or {buffer, None} & roots_read(op):
             return None
     return None
 

@@ -72,7 +72,8 @@ func.func @read_elsewhere(%a: memref<16x16xf32>, %y: memref<16x16xf32>, %z: memr
 }
 
 // Apart: what would be written is read by sums that are made later, the end reads a second
-// sum for each element, or it turns the rows of lanes into columns.
+// sum for each element, it turns the rows of lanes into columns, or what it would write is
+// loaded by the body of the sums.
 //
 // CHECK-LABEL: func.func @apart(
 // CHECK-NOT:     magweld.sweep
@@ -109,6 +110,19 @@ func.func @apart(%a: memref<16x16xf32>, %y: memref<16x16xf32>, %z: memref<16x16x
   linalg.generic {indexing_maps = [#turned, #all], iterator_types = ["parallel", "parallel"]} ins(%y : memref<16x16xf32>) outs(%z : memref<16x16xf32>) {
   ^bb0(%p: f32, %u: f32):
     linalg.yield %p : f32
+  }
+  linalg.generic {indexing_maps = [#a, #y], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a : memref<16x16xf32>) outs(%y : memref<16x16xf32>) {
+  ^bb0(%p: f32, %u: f32):
+    %k = linalg.index 2 : index
+    %n = linalg.index 1 : index
+    %0 = memref.load %z[%k, %n] : memref<16x16xf32>
+    %1 = arith.addf %u, %0 : f32
+    linalg.yield %1 : f32
+  }
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]} ins(%y : memref<16x16xf32>) outs(%z : memref<16x16xf32>) {
+  ^bb0(%p: f32, %u: f32):
+    %0 = arith.addf %p, %p : f32
+    linalg.yield %0 : f32
   }
   return
 }
