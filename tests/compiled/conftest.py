@@ -20,7 +20,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--random-seed", type=int, help="seed of the first of them")
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def no_cache() -> Iterator[None]:
     """Compile every graph anew, whatever an earlier run has left."""
     with pytest.MonkeyPatch.context() as patch:
