@@ -45,15 +45,17 @@ def unflatten(op: linalg.BatchMatmulOp, rewriter: Any) -> bool:
 
 
 def _flattened(value: Any) -> Any | None:
-    """The source of a collapse of the first two of four dimensions."""
+    """The source of a collapse of the first two of four dimensions.
+
+    Which dimension one of extent one is said to join makes no difference.
+    """
     producer = defining_op(value)
     if producer is None or producer.operation.name != "tensor.collapse_shape":
         return None
-    groups = [
-        [ir.IntegerAttr(i).value for i in ir.ArrayAttr(group)]
-        for group in ir.ArrayAttr(producer.operation.attributes["reassociation"])
-    ]
-    return producer.operation.operands[0] if groups == _FLATTENED else None
+    source = producer.operation.operands[0]
+    shape, flat = (tuple(v.type.shape) for v in (source, value))
+    flattened = len(shape) == len(flat) + 1 and shape[2:] == flat[1:]
+    return source if flattened else None
 
 
 def _filled_with(value: Any) -> Any | None:

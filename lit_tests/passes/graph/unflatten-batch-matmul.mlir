@@ -71,3 +71,23 @@ func.func @integers(%a: tensor<2x3x8x4xi32>, %b: tensor<6x4x6xi32>)
       outs(%init : tensor<6x8x6xi32>) -> tensor<6x8x6xi32>
   return %r : tensor<6x8x6xi32>
 }
+
+// Which dimension one of extent one joins says nothing about the batch.
+// CHECK-LABEL: func.func @one_of_one(
+// CHECK-SAME:      %[[A:.+]]: tensor<1x1x8x4xf32>, %[[B:.+]]: tensor<1x1x4x6xf32>)
+// CHECK:         linalg.generic
+// CHECK-SAME:      ins(%[[A]], %[[B]] :
+func.func @one_of_one(%a: tensor<1x1x8x4xf32>, %b: tensor<1x1x4x6xf32>)
+    -> tensor<1x8x6xf32> {
+  %zero = arith.constant 0.0 : f32
+  %fa = tensor.collapse_shape %a [[0], [1, 2], [3]]
+      : tensor<1x1x8x4xf32> into tensor<1x8x4xf32>
+  %fb = tensor.collapse_shape %b [[0], [1, 2], [3]]
+      : tensor<1x1x4x6xf32> into tensor<1x4x6xf32>
+  %empty = tensor.empty() : tensor<1x8x6xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x8x6xf32>)
+      -> tensor<1x8x6xf32>
+  %r = linalg.batch_matmul ins(%fa, %fb : tensor<1x8x4xf32>, tensor<1x4x6xf32>)
+      outs(%init : tensor<1x8x6xf32>) -> tensor<1x8x6xf32>
+  return %r : tensor<1x8x6xf32>
+}
