@@ -16,6 +16,7 @@ from magweld.passes.graph.plan_execution import PlanExecution
 from magweld.passes.graph.plan_memory import PlanMemory
 from magweld.passes.graph.select_implementation import LibraryUse, SelectImplementation
 from magweld.passes.graph.simplify_generic import SimplifyGeneric
+from magweld.passes.graph.split_reductions import SplitReductions
 from magweld.passes.graph.unflatten_batch_matmul import UnflattenBatchMatmul
 from magweld.passes.memory.fit_memory import FitMemory
 from magweld.passes.memory.outline_memory_tiles import OutlineMemoryTiles
@@ -63,7 +64,10 @@ def graph_steps(
             DeferNormalization(),
             Upstream("canonicalize,cse"),
         ),
-        Phase.TILE_GRAPH: (form, *fit) if memory_budget else (form,),
+        # With a budget reductions stay whole: tensors are what is made in parts then.
+        Phase.TILE_GRAPH: (form, *fit)
+        if memory_budget
+        else (SplitReductions(device, library), form),
         Phase.SCHEDULED: (
             *outline,
             ApplyPlans(fusion),

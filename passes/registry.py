@@ -60,6 +60,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
     ("select-tiles", "magweld.passes.tile.select_tiles:SelectTiles"),
     ("simplify-generic", "magweld.passes.graph.simplify_generic:SimplifyGeneric"),
     ("tile-for-registers", "magweld.passes.cpu.tile_for_registers:TileForRegisters"),
+    ("split-reductions", "magweld.passes.graph.split_reductions:SplitReductions"),
     (
         "unflatten-batch-matmul",
         "magweld.passes.graph.unflatten_batch_matmul:UnflattenBatchMatmul",

@@ -21,10 +21,14 @@ def hoist(op: tensor.ExpandShapeOp, rewriter: Any) -> bool:
     can be connected to what reads the result.
     """
     producer = defining_op(op.src)
-    if not isinstance(producer, linalg.GenericOp) or not _is_elementwise(producer):
+    if not is_elementwise(producer) or len(list(op.src.uses)) != 1:
         return False
-    if len(list(op.src.uses)) != 1:
-        return False
+    rewriter.replace_op(op.operation, on_split_dimensions(producer, op))
+    return True
+
+
+def on_split_dimensions(producer: linalg.GenericOp, op: tensor.ExpandShapeOp) -> Any:
+    """Return an elementwise operation on the dimensions that a reshape makes."""
     groups = [
         [ir.IntegerAttr(i).value for i in ir.ArrayAttr(group)]
         for group in ir.ArrayAttr(op.reassociation)
@@ -35,13 +39,16 @@ def hoist(op: tensor.ExpandShapeOp, rewriter: Any) -> bool:
         _expanded(value, map_, groups, shape)
         for value, map_ in zip(producer.inputs, maps[:-1], strict=True)
     ]
-    clone = _rebuild(producer, operands, maps, groups, shape)
-    rewriter.replace_op(op.operation, clone)
-    return True
+    return _rebuild(producer, operands, maps, groups, shape)
 
 
-def _is_elementwise(op: linalg.GenericOp) -> bool:
-    """All loops parallel, one result written in order, operands projections of it."""
+def is_elementwise(op: Any) -> bool:
+    """Return whether an operation has results whose dimensions can be split.
+
+    All loops are parallel, one result is written in order, operands are projections.
+    """
+    if not isinstance(op, linalg.GenericOp):
+        return False
     if len(op.results) != 1 or not is_rematerialised(op.outputs[0]):
         return False
     maps = [attr.value for attr in op.indexing_maps]
