@@ -46,6 +46,7 @@ TABLE = ROOT / "benchmarks" / "device_plans.md"
 TESTS = ROOT / "lit_tests" / "plans"
 DEVICES = ("v100", "h100")
 SCHEDULE = (
+    "split-reductions{{device={device} library=never}},"
     "form-tile-graph{{device={device}}},select-implementation{{library=never}},"
     "connect-operators,extract-subgraphs,select-tiles,propagate-tiles"
 )

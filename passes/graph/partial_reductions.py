@@ -76,17 +76,16 @@ class Splitter:
         type_ = ir.RankedTensorType(reduction.op.results[0].type)
         empty = tensor.EmptyOp([parts, *type_.shape], type_.element_type).result
         init = linalg.fill(reduction.start, outs=[empty])
-        kinds = ["reduction" if i in reduction.reduced else "parallel"
-                 for i in range(rank)]
+        kinds = [
+            "reduction" if i in reduction.reduced else "parallel" for i in range(rank)
+        ]
         generic = _generic(operands, init, maps, ["parallel", *kinds])
         number = ir.IntegerType.get_signless(64)
         generic.attributes[PARTS] = ir.IntegerAttr.get(number, parts)
         _fill_body(generic, reduction.op.regions[0].blocks[0])
         return generic.results[0]
 
-    def _operand(
-        self, value: Any, map_: Any, loop: int, sizes: tuple[int, int]
-    ) -> Any:
+    def _operand(self, value: Any, map_: Any, loop: int, sizes: tuple[int, int]) -> Any:
         """Return an operand with the dimension of a loop cut in two."""
         shape: list[int] = []
         groups: list[list[int]] = []

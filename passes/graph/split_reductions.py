@@ -7,19 +7,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from magweld.bindings import func, ir, linalg
+from magweld.bindings import ir, linalg
 from magweld.dialects.tile_graph import is_tile_graph
-from magweld.passes.analysis.cloning import (
-    ValueMap,
-    clone_helper,
-    clone_mapped,
-    defining_op,
-)
+from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.analysis.cost import cost
+from magweld.passes.analysis.external_reads import external_reads
 from magweld.passes.analysis.graph_body import GraphBody, read_body
 from magweld.passes.analysis.long_reductions import Reduction, reduction_of
-from magweld.passes.analysis.operator_model import element_bytes, is_rematerialised
+from magweld.passes.analysis.operator_model import element_bytes
 from magweld.passes.analysis.policy import (
+    CACHE_SHARE,
     MODEL_ACCURACY,
     Plan,
     Scheduler,
@@ -30,7 +27,13 @@ from magweld.passes.analysis.policy import (
 from magweld.passes.analysis.propagation import Group, Refusal, propagate
 from magweld.passes.base import FunctionPass
 from magweld.passes.graph.form_tile_graph import FormTileGraph
-from magweld.passes.graph.partial_reductions import Splitter, operands_along, repeated
+from magweld.passes.graph.partial_reductions import Splitter
+from magweld.passes.graph.reduction_chain import (
+    Chain,
+    chain_of,
+    erase_unread,
+    function_of,
+)
 from magweld.passes.graph.select_implementation import LibraryUse, SelectImplementation
 from magweld.targets import device as device_named
 
@@ -40,6 +43,12 @@ PARTS_OF_UNIT = 4
 PARTS_OF_ROOM = 16
 # Numbers of parts that are compared for one loop.
 MAX_CHOICES = 8
+# Elements of a result that a library does not share well: it is as fast as parts are
+# for 256 x 256, and slower for fewer.
+SMALL_RESULT = 256 * 256
+# A reduction that leaves nothing idle is split where this many times the least that it
+# could take is predicted, and if parts take less by this factor.
+WORTH = 1.5
 
 
 @dataclass(frozen=True)
@@ -84,50 +93,7 @@ class SplitReductions(FunctionPass):
             if reduction is not None and choice is not None:
                 result = splitter.split(reduction, *choice)
                 reduction.op.results[0].replace_all_uses_with(result)
-        _erase_unread(function)
-
-
-def _erase_unread(function: Any) -> None:
-    """Erase what nobody reads any more."""
-    for op in reversed(list(function.regions[0].blocks[0].operations)):
-        pure = op.operation.name.startswith(("linalg.", "tensor."))
-        if pure and not any(list(result.uses) for result in op.operation.results):
-            op.operation.erase()
-
-
-@dataclass(frozen=True)
-class _Chain:
-    """A reduction and the elementwise operations that make its operands.
-
-    Attributes:
-        ops: In their order, the reduction last.
-        ends: What they read that varies along the loops that are reduced.
-    """
-
-    ops: tuple[Any, ...]
-    ends: frozenset[Any]
-
-
-def _chain(reduction: Reduction) -> _Chain:
-    found: dict[Any, None] = {}
-    ends: set[Any] = set()
-
-    def visit(value: Any, dim: int) -> None:
-        producer = repeated(value)
-        if producer is None:
-            ends.add(value)
-            return
-        maps = [attribute.value for attribute in producer.indexing_maps]
-        for operand, along in operands_along(producer, maps, dim):
-            visit(operand, along)
-        found[producer.operation] = None
-
-    for loop in reduction.reduced:
-        for value, dim in operands_along(reduction.op, reduction.maps, loop):
-            visit(value, dim)
-    block = reduction.op.block.operations
-    ops = [op.operation for op in block if op.operation in found]
-    return _Chain((*ops, reduction.op), frozenset(ends))
+        erase_unread(function)
 
 
 @dataclass(frozen=True)
@@ -146,6 +112,16 @@ class _Prediction:
     grid: int
 
 
+@dataclass(frozen=True)
+class _Way:
+    """A loop and into how many parts it is split, with what is predicted of that."""
+
+    loop: int
+    parts: int
+    seconds: float
+    grid: int
+
+
 class _Judge:
     """Decides how a reduction is split."""
 
@@ -157,61 +133,98 @@ class _Judge:
 
     def choice(self, reduction: Reduction) -> tuple[int, int] | None:
         """Return the loop to split and into how many parts; None for not at all."""
-        chain = _chain(reduction)
+        chain = chain_of(reduction)
         trial = self._trial(chain, None)
         operators = trial.body.operators
         whole = self._predicted(trial.body, list(range(len(operators))))
-        if whole.grid >= self._device.units or not self._may_be_split(chain, whole):
+        idle = whole.grid < self._device.units
+        if not idle and whole.seconds < WORTH * self._least_seconds(trial.body):
             return None
-        if self._library.uses_library(operators[-1], self._device):
+        if not self._may_be_split(chain):
             return None
-        best, least = None, whole.seconds * (1 - MODEL_ACCURACY)
+        if self._is_for_library(operators[-1]):
+            return None
+        gain = 1 - MODEL_ACCURACY if idle else 1 / WORTH
+        ways = self._ways(reduction, chain)
+        return self._best([way for way in ways if way.seconds < whole.seconds * gain])
+
+    def _ways(self, reduction: Reduction, chain: Chain) -> Iterator[_Way]:
         for loop in reduction.reduced:
             for parts in self._choices(reduction, loop):
                 trial = self._trial(chain, (loop, parts))
                 *first, last = range(len(trial.body.operators))
-                seconds = sum(
-                    self._predicted(trial.body, members).seconds
-                    for members in (first, [last])
-                )
-                if seconds < least:
-                    best, least = (loop, parts), seconds * (1 - MODEL_ACCURACY)
-        return best
+                made = self._predicted(trial.body, first)
+                merged = self._predicted(trial.body, [last])
+                seconds = made.seconds + merged.seconds
+                yield _Way(loop, parts, seconds, made.grid)
 
-    def _may_be_split(self, chain: _Chain, whole: _Prediction) -> bool:
+    def _best(self, ways: list[_Way]) -> tuple[int, int] | None:
+        """Of those that are as fast as the fastest, the first that leaves least idle.
+
+        The model takes one unit for as good as all where memory is what is waited for.
+        """
+        limit = min((way.seconds for way in ways), default=0.0) * (1 + MODEL_ACCURACY)
+        fast = [way for way in ways if way.seconds <= limit]
+        if not fast:
+            return None
+        best = max(fast, key=lambda way: min(way.grid, self._device.units))
+        return best.loop, best.parts
+
+    def _is_for_library(self, operator: Any) -> bool:
+        """Libraries share a product by its result: not where that is small."""
+        if not self._library.uses_library(operator, self._device):
+            return False
+        shape = ir.RankedTensorType(operator.results[0].type).shape
+        small = math.prod(shape) <= SMALL_RESULT
+        return self._library.library == "always" or not small
+
+    def _least_seconds(self, body: GraphBody) -> float:
+        """What moving operands and result once, and the arithmetic, take at least."""
+        *_, root = body.models
+        group = body.group(list(range(len(body.models))))
+        reads = {t: read.total_bytes for _, read, t in external_reads(group)}
+        moved = sum(reads.values()) + sum(w.total_bytes for w in root.writes)
+        flops = sum(math.prod(model.extents) * model.flops for model in body.models)
+        outermost = self._device.levels[0].bandwidth * 1e9
+        return max(moved / outermost, flops / (self._device.peak_gflops * 1e9))
+
+    def _may_be_split(self, chain: Chain) -> bool:
         """Whether it stands in the way of nothing that is better."""
         makers = [defining_op(value) for value in chain.ends]
         if any(m and linalg.isa_contraction_op(m.operation) for m in makers):
             return False  # the reduction may be done block by block behind it
-        if not whole.grid:
-            return True
         inside = set(chain.ops)
-        return all(
+        size = sum(_size(value) for value in chain.ends)
+        share = int(self._room() * CACHE_SHARE)
+        return size > share or all(
             use.owner.operation in inside for value in chain.ends for use in value.uses
         )
 
+    def _room(self) -> int:
+        """Bytes of the largest level that a unit has for itself; 0 is no limit."""
+        return tile_levels(self._device)[0].capacity
+
     def _choices(self, reduction: Reduction, loop: int) -> list[int]:
-        outer = tile_levels(self._device)[0]
-        operands = (ir.RankedTensorType(v.type) for v in reduction.op.operands)
-        size = sum(math.prod(t.shape) * element_bytes(t) for t in operands)
-        fits = PARTS_OF_ROOM * -(-size // outer.capacity) if outer.capacity else 0
+        size = sum(map(_size, reduction.op.operands))
+        room = self._room()
+        fits = PARTS_OF_ROOM * -(-size // room) if room else 0
         most = max(PARTS_OF_UNIT * self._device.units, fits)
         choices = [d for d in divisors(reduction.extents[loop]) if 1 < d <= most]
         while len(choices) > MAX_CHOICES:
             del choices[1:-1:2]
         return choices
 
-    def _trial(self, chain: _Chain, choice: tuple[int, int] | None) -> _Trial:
+    def _trial(self, chain: Chain, choice: tuple[int, int] | None) -> _Trial:
         with ir.Location.unknown():
             module = ir.Module.create()
             with ir.InsertionPoint(module.body):
-                function = _function(chain)
+                function = function_of(chain)
             *_, root, _ = function.regions[0].blocks[0].operations
             reduction = reduction_of(root)
             if choice is not None and reduction is not None:
                 result = Splitter().split(reduction, *choice)
                 root.results[0].replace_all_uses_with(result)
-                _erase_unread(function)
+                erase_unread(function)
             self._form.run_on_function(function)
         return _Trial(module, read_body(function))
 
@@ -235,26 +248,6 @@ class _Judge:
         return cost(group, tiles, self._device, levels[0], step).seconds
 
 
-def _function(chain: _Chain) -> Any:
-    """A function of the operations of a chain, which takes what they read."""
-    made = {result for op in chain.ops for result in op.results}
-    read = dict.fromkeys(
-        value
-        for op in chain.ops
-        for value in op.operands
-        if value not in made and not is_rematerialised(value)
-    )
-    types = [value.type for value in read]
-    root = chain.ops[-1]
-    function = func.FuncOp("main", (types, [root.results[0].type]))
-    values = ValueMap()
-    with ir.InsertionPoint(function.add_entry_block()):
-        for value, argument in zip(read, function.arguments, strict=True):
-            values[value] = argument
-        for op in chain.ops:
-            for value in op.operands:
-                if is_rematerialised(value):
-                    clone_helper(value, values)
-            clone_mapped(op, values)
-        func.ReturnOp([values[root.results[0]]])
-    return function
+def _size(value: Any) -> int:
+    type_ = ir.RankedTensorType(value.type)
+    return int(element_bytes(type_) * math.prod(type_.shape))
