@@ -2,8 +2,8 @@
 // At least 257048832 bytes move: arguments and results.
 // Written by `python benchmarks/device_plans.py --write`.
 //
-// RUN: magweld-opt --pass-pipeline="builtin.module(form-tile-graph{device=v100},select-implementation{library=never},connect-operators,extract-subgraphs,select-tiles,propagate-tiles)" %s | filecheck --check-prefix=V100 %s
-// RUN: magweld-opt --pass-pipeline="builtin.module(form-tile-graph{device=h100},select-implementation{library=never},connect-operators,extract-subgraphs,select-tiles,propagate-tiles)" %s | filecheck --check-prefix=H100 %s
+// RUN: magweld-opt --pass-pipeline="builtin.module(split-reductions{device=v100 library=never},form-tile-graph{device=v100},select-implementation{library=never},connect-operators,extract-subgraphs,select-tiles,propagate-tiles)" %s | filecheck --check-prefix=V100 %s
+// RUN: magweld-opt --pass-pipeline="builtin.module(split-reductions{device=h100 library=never},form-tile-graph{device=h100},select-implementation{library=never},connect-operators,extract-subgraphs,select-tiles,propagate-tiles)" %s | filecheck --check-prefix=H100 %s
 //
 // V100-LABEL: func.func @conv_relu_pool(
 // V100: }) {footprint = 59008 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{0\.00437[0-9]*}} : f64{{.*}}seconds_apart = {{0\.00629[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[1, 64, 1, 56]>, traffic_after = 462569728 : i64, traffic_before = 1490174208 : i64

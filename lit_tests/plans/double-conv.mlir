@@ -2,8 +2,8 @@
 // At least 25985536 bytes move: arguments and results.
 // Written by `python benchmarks/device_plans.py --write`.
 //
-// RUN: magweld-opt --pass-pipeline="builtin.module(form-tile-graph{device=v100},select-implementation{library=never},connect-operators,extract-subgraphs,select-tiles,propagate-tiles)" %s | filecheck --check-prefix=V100 %s
-// RUN: magweld-opt --pass-pipeline="builtin.module(form-tile-graph{device=h100},select-implementation{library=never},connect-operators,extract-subgraphs,select-tiles,propagate-tiles)" %s | filecheck --check-prefix=H100 %s
+// RUN: magweld-opt --pass-pipeline="builtin.module(split-reductions{device=v100 library=never},form-tile-graph{device=v100},select-implementation{library=never},connect-operators,extract-subgraphs,select-tiles,propagate-tiles)" %s | filecheck --check-prefix=V100 %s
+// RUN: magweld-opt --pass-pipeline="builtin.module(split-reductions{device=h100 library=never},form-tile-graph{device=h100},select-implementation{library=never},connect-operators,extract-subgraphs,select-tiles,propagate-tiles)" %s | filecheck --check-prefix=H100 %s
 //
 // V100-LABEL: func.func @double_conv(
 // V100: }) {footprint = 34240 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{2\.93[0-9]*E-4}} : f64{{.*}}seconds_apart = {{3\.69[0-9]*E-4}} : f64{{.*}}tile = #tile_graph.tile<[1, 32, 8, 32]>, traffic_after = 47112448 : i64, traffic_before = 77218048 : i64

@@ -2,8 +2,8 @@
 // At least 536874496 bytes move: arguments and results.
 // Written by `python benchmarks/device_plans.py --write`.
 //
-// RUN: magweld-opt --pass-pipeline="builtin.module(form-tile-graph{device=v100},select-implementation{library=never},connect-operators,extract-subgraphs,select-tiles,propagate-tiles)" %s | filecheck --check-prefix=V100 %s
-// RUN: magweld-opt --pass-pipeline="builtin.module(form-tile-graph{device=h100},select-implementation{library=never},connect-operators,extract-subgraphs,select-tiles,propagate-tiles)" %s | filecheck --check-prefix=H100 %s
+// RUN: magweld-opt --pass-pipeline="builtin.module(split-reductions{device=v100 library=never},form-tile-graph{device=v100},select-implementation{library=never},connect-operators,extract-subgraphs,select-tiles,propagate-tiles)" %s | filecheck --check-prefix=V100 %s
+// RUN: magweld-opt --pass-pipeline="builtin.module(split-reductions{device=h100 library=never},form-tile-graph{device=h100},select-implementation{library=never},connect-operators,extract-subgraphs,select-tiles,propagate-tiles)" %s | filecheck --check-prefix=H100 %s
 //
 // V100-LABEL: func.func @norm_gate(
 // V100: }) {footprint = 49280 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{0\.00135[0-9]*}} : f64{{.*}}seconds_apart = {{0\.00751[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[1, 32, 1, 256]>, traffic_after = 805308672 : i64, traffic_before = 5301602560 : i64
