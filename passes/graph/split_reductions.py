@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import ir, linalg
-from magweld.dialects.tile_graph import is_tile_graph
+from magweld.dialects.tile_graph import element_bytes, is_tile_graph
 from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.analysis.cost import cost
 from magweld.passes.analysis.external_reads import external_reads
 from magweld.passes.analysis.graph_body import GraphBody, read_body
 from magweld.passes.analysis.long_reductions import Reduction, reduction_of
-from magweld.passes.analysis.operator_model import element_bytes
 from magweld.passes.analysis.policy import (
     CACHE_SHARE,
     MODEL_ACCURACY,
