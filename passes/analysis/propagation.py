@@ -7,6 +7,7 @@ Regions are boxes that hold for every tile position.
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass, field
 
@@ -65,14 +66,18 @@ class Group:
         inner = (self.nodes[node].writes[result] for node, result in self.outputs)
         return (*self.root.writes, *inner)
 
-    def consumers(self, position: int) -> list[int]:
+    def consumers(self, position: int) -> tuple[int, ...]:
         """Return the nodes that read what node `position` makes, once a read."""
-        return [
-            consumer
-            for consumer, sources in enumerate(self.sources)
-            for source in sources
-            if source.producer == position
-        ]
+        return self._consumers[position]
+
+    @functools.cached_property
+    def _consumers(self) -> tuple[tuple[int, ...], ...]:
+        found: list[list[int]] = [[] for _ in self.nodes]
+        for consumer, sources in enumerate(self.sources):
+            for source in sources:
+                if source.producer is not None:
+                    found[source.producer].append(consumer)
+        return tuple(map(tuple, found))
 
     def ending_at(self, position: int) -> list[int]:
         """Return the nodes of whose readers one is the last."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -44,6 +45,11 @@ class LinearIndex:
 
     terms: tuple[tuple[int, int], ...] = ()
     constant: int = 0
+
+    @functools.cached_property
+    def is_loop(self) -> bool:
+        """Whether this is one loop and nothing else."""
+        return not self.constant and len(self.terms) == 1 and self.terms[0][1] == 1
 
     def extent(self, tile: tuple[int, ...]) -> int:
         """Return how many positions a box of `tile` iterations spans.
@@ -113,10 +119,8 @@ class Access:
 
         It is no larger than the tensor; that of a padded operand may begin before it.
         """
-        sizes = tuple(interval.size for interval in loops)
-        offsets = tuple(interval.offset for interval in loops)
         return tuple(
-            _whole_or(expr, extent, sizes, offsets)
+            _whole_or(expr, extent, loops)
             for extent, expr in zip(self.shape, self.index, strict=True)
         )
 
@@ -160,14 +164,17 @@ class Access:
 
 
 def _whole_or(
-    expr: LinearIndex | None,
-    extent: int,
-    sizes: tuple[int, ...],
-    offsets: tuple[LinearIndex, ...],
+    expr: LinearIndex | None, extent: int, loops: tuple[Interval, ...]
 ) -> Interval:
-    if expr is None or expr.extent(sizes) >= extent:
+    if expr is None:
         return Interval(ZERO, extent)
-    return Interval(expr.substitute(offsets), expr.extent(sizes))
+    if expr.is_loop:  # most are, and boxes are made by the million
+        found = loops[expr.terms[0][0]]
+        return found if found.size < extent else Interval(ZERO, extent)
+    size = expr.extent(tuple(interval.size for interval in loops))
+    if size >= extent:
+        return Interval(ZERO, extent)
+    return Interval(expr.substitute(tuple(i.offset for i in loops)), size)
 
 
 @dataclass(frozen=True)
