@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import ir, linalg
-from magweld.passes.analysis.cloning import ValueMap, clone_mapped, defining_op
+from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.base import Pattern, PatternPass
 from magweld.passes.graph.contractions import all_floats, build_contraction
+from magweld.passes.graph.generic_reads import loops_known, replace_reads
 
 
 def absorb(op: linalg.GenericOp, rewriter: Any) -> bool:
@@ -25,17 +26,11 @@ def absorb(op: linalg.GenericOp, rewriter: Any) -> bool:
         source, kept = repeated
         results = list(maps[number].results)
         through = ir.AffineMap.get(maps[number].n_dims, 0, [results[d] for d in kept])
-        if _loops_known([*maps[:number], through, *maps[number + 1 :]]):
+        if loops_known([*maps[:number], through, *maps[number + 1 :]]):
             operands[number], maps[number] = source, through
     if operands == list(op.inputs):
         return False
-    clone = clone_mapped(op, ValueMap())
-    for number, value in enumerate(operands):
-        clone.operands[number] = value
-    clone.attributes["indexing_maps"] = ir.ArrayAttr.get(
-        [ir.AffineMapAttr.get(map_) for map_ in maps]
-    )
-    rewriter.replace_op(op.operation, clone)
+    replace_reads(op, rewriter, operands, maps)
     return True
 
 
@@ -76,17 +71,6 @@ def _repetition(value: Any) -> tuple[Any, list[int]] | None:
     # Dimensions in another order are a transpose, which has reasons of its own to stay.
     rising = kept == sorted(set(kept))
     return (copy.inputs[0], kept) if rising else None
-
-
-def _loops_known(maps: list[Any]) -> bool:
-    """Every loop must still index some operand, or its extent would be lost."""
-    loops = {
-        expr.position
-        for map_ in maps
-        for expr in map_.results
-        if isinstance(expr, ir.AffineDimExpr)
-    }
-    return len(loops) == int(maps[0].n_dims)
 
 
 @dataclass(frozen=True)

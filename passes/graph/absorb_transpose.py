@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from magweld.bindings import ir, linalg, tensor
 from magweld.passes.analysis.cloning import ValueMap, clone_mapped, defining_op
 from magweld.passes.base import Pattern, PatternPass
+from magweld.passes.graph.generic_reads import replace_reads
 
 
 def absorb_operands(op: linalg.GenericOp, rewriter: Any) -> bool:
@@ -16,7 +17,6 @@ def absorb_operands(op: linalg.GenericOp, rewriter: Any) -> bool:
     if not _on_tensors(op):
         return False
     maps = [attr.value for attr in op.indexing_maps]
-    values = ValueMap()
     operands = list(op.inputs)
     for number, value in enumerate(operands):
         found = _transpose_of(value)
@@ -26,11 +26,7 @@ def absorb_operands(op: linalg.GenericOp, rewriter: Any) -> bool:
         maps[number] = _permuted(maps[number], list(found.permutation))
     if operands == list(op.inputs):
         return False
-    clone = clone_mapped(op, values)
-    for number, value in enumerate(operands):
-        clone.operands[number] = value
-    clone.attributes["indexing_maps"] = _map_array(maps)
-    rewriter.replace_op(op.operation, clone)
+    replace_reads(op, rewriter, operands, maps)
     return True
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import ir, linalg, tensor
-from magweld.passes.analysis.cloning import ValueMap, clone_mapped, defining_op
+from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.base import Pattern, PatternPass
+from magweld.passes.graph.generic_reads import loops_known, replace_reads
 
 
 def absorb(op: linalg.GenericOp, rewriter: Any) -> bool:
@@ -29,15 +30,9 @@ def absorb(op: linalg.GenericOp, rewriter: Any) -> bool:
         maps[number] = ir.AffineMap.get(
             maps[number].n_dims, 0, [results[dim] for dim in kept]
         )
-    if operands == list(op.inputs) or not _loops_known(maps):
+    if operands == list(op.inputs) or not loops_known(maps):
         return False
-    clone = clone_mapped(op, ValueMap())
-    for number, value in enumerate(operands):
-        clone.operands[number] = value
-    clone.attributes["indexing_maps"] = ir.ArrayAttr.get(
-        [ir.AffineMapAttr.get(map_) for map_ in maps]
-    )
-    rewriter.replace_op(op.operation, clone)
+    replace_reads(op, rewriter, operands, maps)
     return True
 
 
@@ -55,17 +50,6 @@ def _kept_dims(expand: tensor.ExpandShapeOp) -> list[int] | None:
             return None
         kept.append(int(large[0] if large else dims[-1]))
     return kept
-
-
-def _loops_known(maps: list[Any]) -> bool:
-    """Every loop must still index some operand, or its extent would be lost."""
-    loops = {
-        expr.position
-        for map_ in maps
-        for expr in map_.results
-        if isinstance(expr, ir.AffineDimExpr)
-    }
-    return len(loops) == int(maps[0].n_dims)
 
 
 @dataclass(frozen=True)

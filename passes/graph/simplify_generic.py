@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from magweld.bindings import arith, ir, linalg, math
 from magweld.passes.analysis.cloning import ValueMap, clone_mapped, defining_op
 from magweld.passes.base import Pattern, PatternPass
+from magweld.passes.graph.generic_reads import loops_known
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ def shrink(op: linalg.GenericOp, rewriter: Any) -> bool:
     )
     if not constants and len(plan.outputs) == len(op.outputs):
         return False
-    if not _loops_known(_kept_maps(op, plan)):
+    if not loops_known(_kept_maps(op, plan)):
         return False
     rebuilt = _rebuild(op, plan)
     # What nobody reads may be replaced by anything of its type.
@@ -122,17 +123,6 @@ def _kept_maps(op: linalg.GenericOp, plan: _Plan) -> list[Any]:
     maps = [ir.AffineMapAttr(attribute).value for attribute in op.indexing_maps]
     outputs = [maps[len(op.inputs) + number] for number in plan.outputs]
     return [*(maps[number] for number in plan.inputs), *outputs]
-
-
-def _loops_known(maps: Sequence[Any]) -> bool:
-    """Every loop must still index some operand, or its extent would be lost."""
-    loops = {
-        expression.position
-        for map_ in maps
-        for expression in map_.results
-        if isinstance(expression, ir.AffineDimExpr)
-    }
-    return bool(maps) and len(loops) == maps[0].n_dims
 
 
 def _rebuild(op: linalg.GenericOp, plan: _Plan) -> linalg.GenericOp:
