@@ -82,7 +82,7 @@ def _cells(group: Sequence[Graph], measured: bool) -> Iterator[str]:
     plan = step["plan"] or {}
     yield step["name"]
     yield shorten(operators_of(step), _SHOWN_OPERATORS)
-    yield step["kind"]
+    yield "winograd" if step.get("winograd") else step["kind"]
     yield str(plan.get("level", ""))
     yield "x".join(map(str, plan.get("tile", ())))
     for key in ("footprint", "traffic_before", "traffic_after"):

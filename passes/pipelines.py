@@ -15,8 +15,10 @@ from magweld.passes.graph.lower_torch_to_linalg import LowerTorchToLinalg
 from magweld.passes.graph.plan_execution import PlanExecution
 from magweld.passes.graph.plan_memory import PlanMemory
 from magweld.passes.graph.select_implementation import LibraryUse, SelectImplementation
+from magweld.passes.graph.select_winograd import SelectWinograd
 from magweld.passes.graph.simplify_generic import SimplifyGeneric
 from magweld.passes.graph.split_reductions import SplitReductions
+from magweld.passes.graph.transform_weights import TransformWeights
 from magweld.passes.graph.unflatten_batch_matmul import UnflattenBatchMatmul
 from magweld.passes.memory.fit_memory import FitMemory
 from magweld.passes.memory.outline_memory_tiles import OutlineMemoryTiles
@@ -64,10 +66,11 @@ def graph_steps(
             DeferNormalization(),
             Upstream("canonicalize,cse"),
         ),
-        # With a budget reductions stay whole: tensors are what is made in parts then.
+        # With a budget reductions stay whole: tensors are what is made in parts then,
+        # and transformed weights take memory of their own.
         Phase.TILE_GRAPH: (form, *fit)
         if memory_budget
-        else (SplitReductions(device, library), form),
+        else (SplitReductions(device, library), form, SelectWinograd()),
         Phase.SCHEDULED: (
             *outline,
             ApplyPlans(fusion),
@@ -78,7 +81,7 @@ def graph_steps(
             PropagateTiles(),
         ),
         Phase.PLANNED: (PlanExecution(),),
-        Phase.TILED: (LowerSubgraphs(), PlanMemory()),
+        Phase.TILED: (LowerSubgraphs(), TransformWeights(), PlanMemory()),
     }
 
 

@@ -20,6 +20,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
         "defer-normalization",
         "magweld.passes.graph.defer_normalization:DeferNormalization",
     ),
+    ("expand-winograd", "magweld.passes.cpu.expand_winograd:ExpandWinograd"),
     ("expand-math", "magweld.passes.cpu.expand_math:ExpandMath"),
     ("extract-subgraphs", "magweld.passes.tile.extract_subgraphs:ExtractSubgraphs"),
     ("fit-memory", "magweld.passes.memory.fit_memory:FitMemory"),
@@ -56,6 +57,11 @@ _PASSES: tuple[tuple[str, str], ...] = (
     (
         "select-implementation",
         "magweld.passes.graph.select_implementation:SelectImplementation",
+    ),
+    ("select-winograd", "magweld.passes.graph.select_winograd:SelectWinograd"),
+    (
+        "transform-weights",
+        "magweld.passes.graph.transform_weights:TransformWeights",
     ),
     ("select-tiles", "magweld.passes.tile.select_tiles:SelectTiles"),
     ("simplify-generic", "magweld.passes.graph.simplify_generic:SimplifyGeneric"),

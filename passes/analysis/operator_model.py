@@ -26,6 +26,7 @@ from magweld.passes.analysis.regions import (
     OperatorModel,
 )
 from magweld.passes.analysis.slices import Slice, sliced_operand
+from magweld.passes.analysis.winograd import winograd_tile
 
 _MEMOIZED_MAPS = "linalg.memoized_indexing_maps"
 
@@ -122,6 +123,7 @@ def operator_model(operator: Any) -> OperatorModel:
         writes=writes,
         flops=iteration_flops(root),
         form=body_form(root),
+        winograd=winograd_tile(root),
     )
 
 

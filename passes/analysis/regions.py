@@ -190,6 +190,8 @@ class OperatorModel:
         writes: Results.
         flops: Arithmetic operations of one iteration.
         form: What the body is.
+        winograd: Results along each side of the tiles by which a convolution is
+            computed with fewer products; 0 where it is computed as it is written.
     """
 
     name: str = field(compare=False)
@@ -200,6 +202,7 @@ class OperatorModel:
     writes: tuple[Access, ...]
     flops: int
     form: BodyForm = BodyForm.OTHER
+    winograd: int = 0
 
     @property
     def reduction(self) -> tuple[int, ...]:

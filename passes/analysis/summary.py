@@ -17,6 +17,7 @@ from magweld.dialects.tile_graph import (
     root_operation,
 )
 from magweld.passes.analysis.cloning import defining_op
+from magweld.passes.analysis.winograd import ROWS, winograd_tile
 from magweld.targets.device import Device
 
 _SUBGRAPH = "tile_graph.subgraph"
@@ -81,6 +82,8 @@ class StepSummary:
         edges: Between these.
         plan: Attributes of the subgraph that are numbers, texts, tiles or tables.
         grid: How many tiles there are.
+        winograd: How many of its convolutions are computed with fewer products; for
+            each of them a kernel that transforms weights runs before it.
     """
 
     name: str
@@ -89,6 +92,7 @@ class StepSummary:
     edges: tuple[EdgeSummary, ...] = ()
     plan: dict[str, Any] | None = None
     grid: int = 1
+    winograd: int = 0
 
 
 @dataclass(frozen=True)
@@ -210,7 +214,16 @@ def _step(op: Any, name: str) -> StepSummary:
         grid = math.prod(-(-extent // size) for extent, size in pairs)
     summaries = tuple(map(_operator, operators))
     edges = tuple(_inner_edges(op, name))
-    return StepSummary(name, kind, summaries, edges, plan, grid)
+    winograd = sum(map(_is_winograd, operators)) if kind == "generated" else 0
+    return StepSummary(name, kind, summaries, edges, plan, grid, winograd)
+
+
+def _is_winograd(operator: Any) -> bool:
+    """Whether a convolution is computed so: its tiles have whole blocks of rows."""
+    if not winograd_tile(root_operation(operator)):
+        return False
+    attributes = operator.operation.attributes
+    return "tile" in attributes and plain(attributes["tile"])[1] % ROWS == 0
 
 
 def _operator(operator: Any) -> OperatorSummary:

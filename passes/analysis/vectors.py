@@ -12,6 +12,7 @@ from magweld.passes.analysis.regions import (
     OperatorKind,
     OperatorModel,
 )
+from magweld.passes.analysis.winograd import FORMS, ROWS, product_share
 from magweld.targets.device import Device
 
 Box = tuple[Interval, ...]
@@ -54,7 +55,8 @@ def vector_waste(group: Group, tiles: Tiles, position: int, device: Device) -> f
 
     What is left of a row takes vectors of half the lanes, of a quarter, ..., unless
     rows are walked as one: those that follow each other in memory, and those of a
-    window with what lies between them in the image.
+    window with what lies between them in the image. With fewer products than windows
+    have, it is less than one.
     """
     node, box = group.nodes[position], tiles.boxes[position]
     if device.threads > 1:
@@ -66,6 +68,8 @@ def vector_waste(group: Group, tiles: Tiles, position: int, device: Device) -> f
         return 1.0
     if not all(interval.size for interval in box):
         return 1.0
+    if node.winograd:
+        return _winograd_share(node, box)
     image, last = node.reads[0], node.reads[0].index[-1]
     down, across = node.parallel[-2:]
     rows, row = box[down].size, box[across].size
@@ -80,6 +84,19 @@ def vector_waste(group: Group, tiles: Tiles, position: int, device: Device) -> f
         pitch = image.window(box)[-1].size
         vectors = min(vectors, _vectors((rows - 1) * pitch + row, lanes))
     return vectors * lanes / (rows * row)
+
+
+def _winograd_share(node: OperatorModel, box: tuple[Interval, ...]) -> float:
+    """Return the arithmetic of a tile over that of the windows.
+
+    Without whole blocks of rows of the weights, the windows are computed as they are.
+    """
+    *_, row, down, across = node.parallel
+    rows, depth = box[row].size, box[node.reduction[0]].size
+    if rows % ROWS:
+        return 1.0
+    form = FORMS[node.winograd]
+    return product_share(form, rows, depth, (box[down].size, box[across].size))
 
 
 def _vectors(elements: int, lanes: int) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from magweld.bindings import arith, ir, llvm, memref, vector
 from magweld.passes.cpu.emit_index import Index
@@ -51,6 +53,19 @@ class FlatBuffer:
         ]
         return from_lanes(scalars)
 
+    def is_before(self, other: FlatBuffer) -> bool:
+        """Whether each element of another one follows the same element of this one."""
+        same = self.view == other.view and self.strides == other.strides
+        return same and self.origin.shifted(1) == other.origin
+
+    def store_pairs(self, values: Sequence[ir.Value], index: Index) -> None:
+        """Store the lanes of two vectors in turns."""
+        lanes = lanes_of(values[0])
+        order = [number for k in range(lanes) for number in (k, lanes + k)]
+        for part, half in enumerate((order[:lanes], order[lanes:])):
+            at = index.shifted(part * lanes)
+            self._store_contiguous(shuffle(values[0], values[1], half), at)
+
     def store(self, value: ir.Value, index: Index, lanes: int, stride: int) -> None:
         """Store a value of `lanes` lanes, `stride` apart."""
         if lanes > 1 and stride == 1:
@@ -95,23 +110,54 @@ class FlatBuffer:
         return llvm.IntToPtrOp(ir.Type.parse("!llvm.ptr"), number).res
 
 
+# A buffer, or a scalar that is the operand itself.
+Operand: TypeAlias = "FlatBuffer | ir.Value"
+
+
 def _boolean() -> ir.Type:
     return ir.IntegerType.get_signless(1)
 
 
 def flatten(operand: ir.Value, access: Access, nest: LoopNest) -> FlatBuffer:
     """Emit the flat view of an operand of a nest."""
+    (buffer,) = flatten_together([operand], [access], nest)
+    assert isinstance(buffer, FlatBuffer), "only buffers are flattened"
+    return buffer
+
+
+def flatten_together(
+    operands: Sequence[ir.Value], accesses: Sequence[Access], nest: LoopNest
+) -> list[Operand]:
+    """Emit the flat views of operands, one for each buffer; scalars stay."""
+    sizes: dict[ir.Value, int] = {}
+    for operand, access in zip(operands, accesses, strict=True):
+        steps = zip(nest.extents, access.strides, strict=True)
+        size = 1 + access.offset + sum((e - 1) * max(s, 0) for e, s in steps)
+        sizes[operand] = max(size, sizes.get(operand, 0))
+    views = {
+        operand: _flat_view(operand, size)
+        for operand, size in sizes.items()
+        if isinstance(operand.type, ir.MemRefType)
+    }
+    return [
+        FlatBuffer(*views[operand], access.strides, Index(None, access.offset))
+        if operand in views
+        else operand
+        for operand, access in zip(operands, accesses, strict=True)
+    ]
+
+
+def _flat_view(operand: ir.Value, size: int) -> tuple[ir.Value, ir.Value]:
+    """Emit a view of rank one, return it and where it starts."""
     metadata = memref.ExtractStridedMetadataOp(operand)
     base, offset = metadata.results[0], metadata.results[1]
-    steps = zip(nest.extents, access.strides, strict=True)
-    size = 1 + access.offset + sum((e - 1) * max(s, 0) for e, s in steps)
     dynamic = ir.ShapedType.get_dynamic_size()
     layout = ir.StridedLayoutAttr.get(ir.ShapedType.get_dynamic_stride_or_offset(), [1])
     kind = ir.MemRefType.get([size], operand.type.element_type, layout)
     view = memref.ReinterpretCastOp(
         kind, base, [offset], [], [], [dynamic], [size], [1]
     ).result
-    return FlatBuffer(view, offset, access.strides, Index(None, access.offset))
+    return view, offset
 
 
 def scratch(elements: int, element: ir.Type) -> ir.Value:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from typing import TypeAlias
 
 from magweld.bindings import ir
 from magweld.passes.cpu.emit_body import IndexOf
-from magweld.passes.cpu.emit_buffer import FlatBuffer
+from magweld.passes.cpu.emit_buffer import FlatBuffer, Operand
 from magweld.passes.cpu.emit_index import Index
 from magweld.passes.cpu.emit_vectors import turn_block
 from magweld.passes.cpu.loop_nest import LoopNest
 from magweld.passes.cpu.register_tile import NONE, Piece, RegisterTile, split_extent
 
 Point = tuple[int, ...]
-# A buffer, or a scalar that is the operand itself.
-Operand: TypeAlias = "FlatBuffer | ir.Value"
 
 
 class Cursor:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from magweld.bindings import ir
 from magweld.passes.cpu.emit_body import emit_body
-from magweld.passes.cpu.emit_buffer import FlatBuffer
-from magweld.passes.cpu.emit_cursor import Cursor, Fetcher, Operand
+from magweld.passes.cpu.emit_buffer import FlatBuffer, Operand
+from magweld.passes.cpu.emit_cursor import Cursor, Fetcher
 from magweld.passes.cpu.emit_index import Index
 
 

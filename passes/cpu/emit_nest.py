@@ -7,8 +7,8 @@ from math import prod
 
 from magweld.bindings import ir
 from magweld.passes.cpu.emit_body import Combiner, IndexOf
-from magweld.passes.cpu.emit_buffer import FlatBuffer, scratch
-from magweld.passes.cpu.emit_cursor import Cursor, Fetcher, Operand, Point
+from magweld.passes.cpu.emit_buffer import FlatBuffer, Operand, scratch
+from magweld.passes.cpu.emit_cursor import Cursor, Fetcher, Point
 from magweld.passes.cpu.emit_finish import Finish
 from magweld.passes.cpu.emit_index import Index, emit_carrying_loop, emit_loop
 from magweld.passes.cpu.emit_vectors import broadcast, fold_lanes, splat, with_lanes
@@ -153,7 +153,8 @@ class NestEmitter:
         position = dict(zip(self.parallel, point, strict=True))
         lanes = self.cursor.lanes(self.parallel)
         width = len(state) // len(self.outputs)
-        for number, buffer in enumerate(self.outputs):
+        totals = []
+        for number in range(len(self.outputs)):
             *partials, total = state[number * width : (number + 1) * width]
             if partials:
                 combiner = self.combiners[number]
@@ -161,10 +162,29 @@ class NestEmitter:
                 total = combiner(total, fold_lanes(vector, combiner))
             if self.finish is not None:
                 self.finish.emit(position, total, lanes)
-            if self.finish is not None and not self.finish.keeps:
-                continue
+            totals.append(total)
+        if self.finish is None or self.finish.keeps:
+            self._store_totals(totals, position, lanes)
+
+    def _store_totals(
+        self, totals: Sequence[ir.Value], position: dict[int, int], lanes: int
+    ) -> None:
+        """Store the results of a point; those that lie in turns together."""
+        number = 0
+        while number < len(totals):
+            buffer, *others = self.outputs[number:]
             index = self.cursor.index(buffer, position)
-            buffer.store(total, index, lanes, self.cursor.vector_stride(buffer))
+            stride = self.cursor.vector_stride(buffer)
+            together = stride == 2 and lanes > 1 and others
+            if together and buffer.is_before(others[0]):
+                pair = [
+                    broadcast(total, lanes) for total in totals[number : number + 2]
+                ]
+                buffer.store_pairs(pair, index)
+                number += 2
+            else:
+                buffer.store(totals[number], index, lanes, stride)
+                number += 1
 
     # ---- reductions -----------------------------------------------------------------
 

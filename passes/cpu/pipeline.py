@@ -5,6 +5,7 @@ from __future__ import annotations
 from magweld.passes.cpu.annotate_kernels import AnnotateKernels
 from magweld.passes.cpu.block_reductions import BlockReductions
 from magweld.passes.cpu.expand_math import ExpandMath
+from magweld.passes.cpu.expand_winograd import ExpandWinograd
 from magweld.passes.cpu.generalize_copies import GeneralizeCopies
 from magweld.passes.cpu.generalize_operations import GeneralizeOperations
 from magweld.passes.cpu.join_sweeps import JoinSweeps
@@ -50,6 +51,7 @@ def cpu_steps(unit: VectorUnit = DEFAULT_UNIT) -> tuple[Step, ...]:
         OutlineTileRange(),
         # What bufferisation left in other forms becomes linalg.generic or arith.
         Upstream("lower-affine"),
+        ExpandWinograd(),
         Upstream("linalg-generalize-named-ops"),
         JoinWindowRows(unit.bits, unit.registers),
         BlockReductions(),

@@ -138,6 +138,7 @@ def _along_parallel(nest: LoopNest, unit: VectorUnit) -> RegisterTile | None:
     # The constants of math functions fill the registers: the processor overlaps
     # iterations of such bodies better than one long body that spills.
     most = 1 if nest.uses_math else PARALLEL_VECTORS
+    most = max(1, min(most, unit.registers // len(nest.accesses)))
     return _tile(nest, dim, lanes, {dim: _vectors(extent, lanes, most)})
 
 

@@ -22,7 +22,7 @@ class TileForRegisters(VectorUnitPass):
     loops become one, which is vectorised with how many lanes, how many iterations
     of each make a register tile, whether an operand is packed. An operation that is
     no static loop nest gets none; the kernel keeps the reason as a remark. What
-    `join-sweeps` joined has one, at the reduction.
+    `join-sweeps` joined has one, at the reduction. A decision that is there is kept.
 
     Attributes:
         vector_bits: Width of a vector register.
@@ -35,7 +35,8 @@ class TileForRegisters(VectorUnitPass):
         """Annotate the operations of all kernels of the module."""
         for function in kernels_of(module):
             for sweep in sweeps_of(function):
-                _annotate(function, sweep, self.unit)
+                if ATTRIBUTE not in sweep.root.attributes:
+                    _annotate(function, sweep, self.unit)
 
 
 def _annotate(function: func.FuncOp, sweep: Sweep, unit: VectorUnit) -> None:

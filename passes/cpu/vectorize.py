@@ -11,8 +11,12 @@ from magweld.bindings import ir
 from magweld.passes.base import Pass
 from magweld.passes.cpu.buffer_roots import root_of, users_of_buffer
 from magweld.passes.cpu.emit_body import Combiner, emit_body
-from magweld.passes.cpu.emit_buffer import FlatBuffer, flatten
-from magweld.passes.cpu.emit_cursor import Operand
+from magweld.passes.cpu.emit_buffer import (
+    FlatBuffer,
+    Operand,
+    flatten,
+    flatten_together,
+)
 from magweld.passes.cpu.emit_finish import Finish
 from magweld.passes.cpu.emit_nest import NestEmitter
 from magweld.passes.cpu.kernels import kernels_of
@@ -46,7 +50,7 @@ def _vectorize(sweep: Sweep) -> None:
     nest = sweep.nest().collapse(tile.dims)
     with ir.InsertionPoint(sweep.last), op.location:
         block = op.regions[0].blocks[0]
-        operands = _flattened(op, nest.accesses, nest)
+        operands = flatten_together(list(op.operands), nest.accesses, nest)
         NestEmitter(
             nest,
             tile,

@@ -89,6 +89,8 @@ def is_for_library(model: OperatorModel, device: Device) -> bool:
     single points is a product of matrices whose bias, norm and activation are worth
     more in the same kernel; one of each channel by itself reads more than it computes.
     """
+    if model.winograd:
+        return False
     if model.kind is OperatorKind.CONVOLUTION:
         *channels, _, _ = model.reduction
         window = (model.extents[loop] > 1 for loop in model.reduction[-WINDOW_LOOPS:])

@@ -129,9 +129,12 @@ class CompiledGraph:
         times = list(zip(self.program.step_kinds(), self.measured, strict=False))
         timed = []
         for step in steps:
-            # A step that makes no elements is none of the program.
+            # Transforms of weights run before it; a step without elements never does.
+            count = 1 + step.get("winograd", 0)
             if times and times[0][0] == step["kind"]:
-                step = {**step, "measured_seconds": times.pop(0)[1]}
+                seconds = sum(taken for _, taken in times[:count])
+                step = {**step, "measured_seconds": seconds}
+                del times[:count]
             timed.append(step)
         return timed
 

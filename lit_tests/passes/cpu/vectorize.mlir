@@ -124,3 +124,19 @@ func.func @rows(%table: memref<100x64xf32>, %i: memref<64xi64>, %y: memref<64x64
   }
   return
 }
+
+// Two results whose elements lie in turns are stored as whole vectors.
+// CHECK-LABEL: func.func @in_turns(
+// CHECK:         %[[LOW:.+]] = vector.shuffle %[[A:.+]], %[[B:.+]] [0, 4, 1, 5] : vector<4xf32>, vector<4xf32>
+// CHECK-NEXT:    vector.store %[[LOW]]
+// CHECK-NEXT:    %[[HIGH:.+]] = vector.shuffle %[[A]], %[[B]] [2, 6, 3, 7] : vector<4xf32>, vector<4xf32>
+// CHECK-NEXT:    vector.store %[[HIGH]]
+// CHECK-NOT:     memref.store
+func.func @in_turns(%x: memref<4xf32>, %y: memref<8xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#id, affine_map<(d0) -> (d0 * 2)>, affine_map<(d0) -> (d0 * 2 + 1)>], iterator_types = ["parallel"], magweld.registers = {dims = [array<i64: 0>], lanes = 4 : i64, order = array<i64: 0>, packed_input = -1 : i64, unroll = array<i64: 1>, vector_dim = 0 : i64}} ins(%x : memref<4xf32>) outs(%y, %y : memref<8xf32>, memref<8xf32>) {
+  ^bb0(%p: f32, %u: f32, %v: f32):
+    %0 = arith.addf %p, %p : f32
+    linalg.yield %p, %0 : f32, f32
+  }
+  return
+}

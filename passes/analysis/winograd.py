@@ -1,0 +1,180 @@
+"""Owns the arithmetic of Winograd's minimal filtering: matrices, blocks, bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, prod
+from typing import Any
+
+from magweld.bindings import arith, ir
+
+Row = tuple[Fraction, ...]
+Matrix = tuple[Row, ...]
+
+# On a convolution: results of a tile along each dimension; and, in a kernel, the number
+# of the argument that has the transformed weights.
+TILE = "magweld.winograd"
+WEIGHTS = "magweld.winograd_weights"
+
+# Points of a window along each dimension.
+WINDOW = 3
+# Rows of the transformed weights that lie side by side: u[f / ROWS, p, c, f % ROWS].
+ROWS = 16
+
+ELEMENT_BYTES = 4
+# Bytes that the transformed tiles of a block may take: they stay in a core's cache.
+BLOCK_BYTES = 1024 * 1024
+# Vectors of columns whose products take as long as reading their weights anew.
+WEIGHT_VECTORS = 0.2
+LANES = 16
+# Blocks that differ less in their time are equally good: the smallest is taken.
+BLOCK_ACCURACY = 0.05
+# Products that take as long as one element on its way through a transform.
+TRANSFORM_PRODUCTS = 3.0
+
+
+@dataclass(frozen=True)
+class WinogradForm:
+    """Tiles of `tile` x `tile` results of a window of 3 x 3, of `side` x `side` inputs.
+
+    For tiles x and windows w, `result (weight w weightT * input x inputT) resultT` is
+    the convolution, `*` element by element: so many products instead of nine for every
+    result.
+
+    Attributes:
+        input: Transforms a tile of the image.
+        weight: Transforms the window's weights.
+        result: Transforms products to results.
+    """
+
+    input: Matrix
+    weight: Matrix
+    result: Matrix
+
+    @property
+    def tile(self) -> int:
+        """Results of a tile along each dimension."""
+        return len(self.result)
+
+    @property
+    def side(self) -> int:
+        """Elements of the image that a tile reads along each dimension."""
+        return len(self.input)
+
+    @property
+    def products(self) -> int:
+        """Products of a tile for each channel."""
+        return self.side**2
+
+
+def _matrix(*rows: str) -> Matrix:
+    return tuple(tuple(Fraction(number) for number in row.split()) for row in rows)
+
+
+# Interpolation at 0, 1, -1 and infinity.
+FORMS = {
+    2: WinogradForm(
+        input=_matrix("1 0 -1 0", "0 1 1 0", "0 -1 1 0", "0 1 0 -1"),
+        weight=_matrix("1 0 0", "1/2 1/2 1/2", "1/2 -1/2 1/2", "0 0 1"),
+        result=_matrix("1 1 1 0", "0 1 -1 -1"),
+    ),
+}
+
+
+def winograd_tile(root: Any) -> int:
+    """Return the tile by which an operation is decided to be computed, 0 for none."""
+    found = root.attributes.get(TILE)
+    return 0 if found is None else int(ir.IntegerAttr(found).value)
+
+
+def choose_block(
+    form: WinogradForm, depth: int, counts: tuple[int, int, int]
+) -> tuple[int, int]:
+    """Return how many images and how many rows of tiles are transformed together.
+
+    Args:
+        form: The arithmetic.
+        depth: Channels of the image.
+        counts: Images, rows of tiles in each, tiles in a row.
+    """
+    images, down, across = counts
+    blocks = [(1, rows) for rows in range(1, down + 1)]
+    blocks += [(n, down) for n in range(2, images + 1) if images % n == 0]
+    column_bytes = form.products * depth * ELEMENT_BYTES
+
+    def columns(block: tuple[int, int]) -> int:
+        return block[0] * block[1] * across
+
+    def cost(block: tuple[int, int]) -> float:
+        number = ceil(images / block[0]) * ceil(down / block[1])
+        return number * (_vectors(columns(block)) + WEIGHT_VECTORS)
+
+    fitting = [b for b in blocks if columns(b) * column_bytes <= BLOCK_BYTES]
+    limit = min(map(cost, fitting), default=0.0) * (1 + BLOCK_ACCURACY)
+    good = (block for block in fitting if cost(block) <= limit)
+    return min(good, key=columns, default=(1, 1))
+
+
+def _vectors(columns: int) -> float:
+    """Return the time of a row of columns in that of whole vectors."""
+    return columns // LANES + (columns % LANES).bit_count() / 2
+
+
+def product_share(
+    form: WinogradForm, rows: int, depth: int, sizes: tuple[int, int]
+) -> float:
+    """Return the time of a tile's arithmetic over that of the whole window.
+
+    Args:
+        form: The arithmetic.
+        rows: Channels of the result.
+        depth: Channels of the image.
+        sizes: Height and width of the result.
+    """
+    tiles = prod(ceil(size / form.tile) for size in sizes)
+    columns = _vectors(tiles) * LANES / tiles
+    transforms = TRANSFORM_PRODUCTS * (1 / rows + 1 / depth)
+    share = tiles * form.products / (WINDOW**2 * prod(sizes))
+    return share * (columns + transforms)
+
+
+def emit_transform(matrix: Matrix, values: Sequence[ir.Value]) -> list[ir.Value]:
+    """Emit `matrix X matrixT` for a square X given row by row.
+
+    Args:
+        matrix: The matrix.
+        values: The elements of X.
+    """
+    size = len(matrix[0])
+    columns = [
+        _emit_rows(matrix, [values[row * size + column] for row in range(size)])
+        for column in range(size)
+    ]
+    made: list[ir.Value] = []
+    for row in range(len(matrix)):
+        made += _emit_rows(matrix, [column[row] for column in columns])
+    return made
+
+
+def _emit_rows(matrix: Matrix, values: Sequence[ir.Value]) -> list[ir.Value]:
+    return [_emit_sum(row, values) for row in matrix]
+
+
+def _emit_sum(row: Row, values: Sequence[ir.Value]) -> ir.Value:
+    """Emit a sum of multiples; one with a plus sign comes first if there is one."""
+    terms = [(c, v) for c, v in zip(row, values, strict=True) if c]
+    (factor, value), *rest = sorted(terms, key=lambda term: term[0] < 0)
+    total = value if factor == 1 else _emit_multiple(factor, value)
+    for factor, value in rest:
+        emit: Callable[..., ir.Value] = arith.subf if factor < 0 else arith.addf
+        total = emit(total, _emit_multiple(abs(factor), value))
+    return total
+
+
+def _emit_multiple(factor: Fraction, value: ir.Value) -> ir.Value:
+    if factor == 1:
+        return value
+    number = ir.FloatAttr.get(value.type, float(factor))
+    return arith.mulf(value, arith.constant(value.type, number))

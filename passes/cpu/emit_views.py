@@ -1,0 +1,134 @@
+"""Owns small idioms on buffers: views of them, loops and operations over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import TypeAlias
+
+from magweld.bindings import arith, ir, linalg, memref, scf
+from magweld.passes.cpu.emit_index import index_constant
+
+# An index that is known, or a value.
+Offset: TypeAlias = "ir.Value | int"
+
+
+def emit_loops(
+    ranges: Sequence[tuple[int, int, int]],
+    body: Callable[[Sequence[Offset]], None],
+    at: Sequence[Offset] = (),
+) -> None:
+    """Emit loops around a body; one of a single step is none."""
+    if not ranges:
+        body(at)
+        return
+    (start, stop, step), *rest = ranges
+    if start + step >= stop:
+        emit_loops(rest, body, (*at, start))
+        return
+    loop = scf.ForOp(*map(index_constant, (start, stop, step)))
+    with ir.InsertionPoint(loop.body):
+        emit_loops(rest, body, (*at, loop.induction_variable))
+        scf.YieldOp([])
+
+
+def times(index: Offset, factor: int) -> Offset:
+    """Return a multiple of an index."""
+    if isinstance(index, int):
+        return index * factor
+    return arith.muli(index, index_constant(factor))
+
+
+def at_most(index: Offset, most: int) -> Offset:
+    """Return an index, or a constant that it exceeds."""
+    if isinstance(index, int):
+        return min(index, most)
+    return arith.minsi(index, index_constant(most))
+
+
+def layer_at(value: ir.Value, number: Offset) -> ir.Value:
+    """Layer `number` of a buffer, without its first dimension."""
+    shape = list(value.type.shape[1:])
+    part = view(value, (number, 0, 0, 0), (1, *shape))
+    strides, _ = part.type.get_strides_and_offset()
+    dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
+    layout = ir.StridedLayoutAttr.get(dynamic, strides[1:])
+    kind = ir.MemRefType.get(shape, value.type.element_type, layout)
+    metadata = memref.ExtractStridedMetadataOp(part)
+    return memref.ReinterpretCastOp(
+        kind,
+        metadata.results[0],
+        [metadata.results[1]],
+        [],
+        [],
+        [dynamic],
+        shape,
+        strides[1:],
+    ).result
+
+
+def view(
+    source: ir.Value,
+    offsets: Sequence[Offset],
+    sizes: Sequence[int],
+    steps: Sequence[int] | None = None,
+) -> ir.Value:
+    """Emit a view of a box of a buffer."""
+    return memref.subview(
+        source, list(offsets), list(sizes), list(steps or [1] * len(sizes))
+    )
+
+
+def layer(value: ir.Value, number: int) -> ir.Value:
+    """Layer `number` of a contiguous buffer."""
+    shape = list(value.type.shape[1:])
+    offset = number * prod(shape)
+    strides = [prod(shape[k + 1 :]) for k in range(len(shape))]
+    layout = ir.StridedLayoutAttr.get(offset, strides)
+    kind = ir.MemRefType.get(shape, value.type.element_type, layout)
+    return memref.ReinterpretCastOp(
+        kind, value, [], [], [], [offset], shape, strides
+    ).result
+
+
+def with_long_rows(value: ir.Value) -> ir.Value:
+    """A contiguous buffer whose dimensions behind the second are one."""
+    first, second, *rest = value.type.shape
+    shape = [first, second, prod(rest)]
+    kind = ir.MemRefType.get(shape, value.type.element_type)
+    groups = [[0], [1], list(range(2, len(rest) + 2))]
+    return memref.CollapseShapeOp(kind, value, groups).result
+
+
+def emit_generic(
+    inputs: Sequence[ir.Value],
+    outputs: Sequence[ir.Value],
+    maps: Sequence[ir.AffineMap],
+    body: Callable[[Sequence[ir.Value]], Sequence[ir.Value]],
+    reductions: int = 0,
+) -> ir.Operation:
+    """Emit a `linalg.generic` on buffers; return it.
+
+    Args:
+        inputs: What it reads.
+        outputs: What it writes, all of one element type with the inputs.
+        maps: The indexing maps of all of them.
+        body: Makes what is yielded of the block's arguments.
+        reductions: How many of the loops reduce, counted from the last.
+    """
+    loops = maps[0].n_dims
+    kinds = ["parallel"] * (loops - reductions) + ["reduction"] * reductions
+    generic = linalg.GenericOp(
+        result_tensors=[],
+        inputs=list(inputs),
+        outputs=list(outputs),
+        indexing_maps=ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in maps]),
+        iterator_types=ir.ArrayAttr.get(
+            [ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds]
+        ),
+    )
+    element = outputs[0].type.element_type
+    block = generic.regions[0].blocks.append(*[element] * len(maps))
+    with ir.InsertionPoint(block):
+        linalg.YieldOp(list(body(list(block.arguments))))
+    return generic.operation

@@ -1,0 +1,265 @@
+"""Owns expand-winograd: a window of 3 x 3 becomes transforms around products."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import ClassVar
+
+from magweld.bindings import arith, func, ir, linalg, memref
+from magweld.passes.analysis.winograd import (
+    FORMS,
+    ROWS,
+    TILE,
+    WEIGHTS,
+    WinogradForm,
+    choose_block,
+    emit_transform,
+)
+from magweld.passes.base import Pass
+from magweld.passes.cpu.emit_index import index_constant
+from magweld.passes.cpu.emit_views import (
+    Offset,
+    at_most,
+    emit_generic,
+    emit_loops,
+    layer,
+    layer_at,
+    times,
+    view,
+    with_long_rows,
+)
+from magweld.passes.cpu.emit_window_check import emit_check
+from magweld.passes.cpu.kernels import add_remark, kernels_of
+from magweld.passes.ir_utils import operations_of
+
+
+@dataclass(frozen=True)
+class ExpandWinograd(Pass):
+    """Compute convolutions by Winograd's minimal filtering where that is decided.
+
+    A block of tiles of the image is transformed, for each element of a transformed
+    tile there is one product of matrices with the transformed weights, and these
+    products are transformed to results: sixteen products of numbers for four results
+    of a window of nine. Sums of sums round as often as those of the window do.
+
+    Where a result is no finite number, the window itself is computed instead: tiles
+    mix an infinity with its neighbours, and sums may exceed what the results do not.
+
+        conv {magweld.winograd = 2} ins(%x, %w) outs(%y)
+            =>  v[p, c, t] = transform(x)
+                m[p, f, t] = u[p, f, c] * v[p, c, t]
+                y[f, t] = transform(m)
+                if not all finite: conv ins(%x, %w) outs(%y)
+    """
+
+    name: ClassVar[str] = "expand-winograd"
+
+    def run(self, module: ir.Operation) -> None:
+        """Rewrite the convolutions of all kernels of the module."""
+        for function in kernels_of(module):
+            for op in operations_of(function, linalg.Conv2DNchwFchwOp):
+                if WEIGHTS in op.attributes:
+                    _expand(function, op.operation)
+
+
+def _expand(function: func.FuncOp, op: ir.Operation) -> None:
+    form = FORMS[ir.IntegerAttr(op.attributes[TILE]).value]
+    argument = function.arguments[ir.IntegerAttr(op.attributes[WEIGHTS]).value]
+    del op.attributes[TILE], op.attributes[WEIGHTS]
+    fill = _fill_before(op)
+    if fill is None:
+        add_remark(function, "no Winograd: the result does not start at zero")
+        return
+    with ir.InsertionPoint(op), op.location:
+        weights = _rows_of(argument, op.operands[1])
+        _Expander(form, op, weights, fill).expand()
+    fill.erase()
+    op.erase()
+
+
+def _fill_before(op: ir.Operation) -> ir.Operation | None:
+    """Return the fill with zero of the result of `op` before it in its block."""
+    result, found = op.operands[2], None
+    for other in op.block.operations:
+        if other.operation == op:
+            break
+        if result in list(other.operation.operands):
+            found = other.operation
+    return found if found is not None and _fills_with_zero(found) else None
+
+
+def _fills_with_zero(op: ir.Operation) -> bool:
+    """Whether an operation is the generic form of a fill with zero."""
+    if op.name != "linalg.generic" or len(op.operands) != 1:
+        return False
+    *_, terminator = op.regions[0].blocks[0].operations
+    constant = terminator.operands[0].owner
+    if isinstance(constant, ir.Block) or constant.operation.name != "arith.constant":
+        return False
+    return bool(constant.operation.attributes["value"].value == 0)
+
+
+def _rows_of(transformed: ir.Value, weights: ir.Value) -> ir.Value:
+    """The part of the transformed weights for a slice of the weights."""
+    owner = weights.owner
+    if isinstance(owner, ir.Block) or owner.operation.name != "memref.subview":
+        return transformed
+    first = owner.opview.offsets
+    static = list(ir.DenseI64ArrayAttr(owner.operation.attributes["static_offsets"]))
+    start = (
+        arith.divui(first[0], index_constant(ROWS)) if len(first) else static[0] // ROWS
+    )
+    _, *rest = transformed.type.shape
+    return view(transformed, (start, 0, 0, 0), (weights.type.shape[0] // ROWS, *rest))
+
+
+class _Expander:
+    """Emits the blocks of one convolution."""
+
+    def __init__(
+        self,
+        form: WinogradForm,
+        op: ir.Operation,
+        weights: ir.Value,
+        fill: ir.Operation,
+    ) -> None:
+        self._form, self._op, self._fill = form, op, fill
+        self._image, _, self._result = op.operands
+        self._weights = weights
+        self._element = self._result.type.element_type
+        images, self._rows, high, wide = self._result.type.shape
+        self._depth = self._image.type.shape[1]
+        self._down = ceil(high / form.tile)
+        self._across = ceil(wide / form.tile)
+        self._images = images
+
+    def expand(self) -> None:
+        """Emit everything before the convolution."""
+        image, result = self._whole_tiles()
+        counts = (self._images, self._down, self._across)
+        images, down = choose_block(self._form, self._depth, counts)
+        block = (images, down, self._across)
+        transformed = self._buffer((self._form.products, self._depth, *block))
+        products = self._buffer((self._form.products, ROWS, *block))
+
+        def emit(at: Sequence[Offset]) -> None:
+            # The last block may begin early: what it writes again is the same.
+            start = (at[0], at_most(at[1], self._down - down))
+            self._emit_block(image, result, transformed, products, start)
+
+        emit_loops([(0, self._images, images), (0, self._down, down)], emit)
+        if result is not self._result:
+            part = view(result, (0,) * 4, tuple(self._result.type.shape))
+            memref.CopyOp(part, self._result)
+        emit_check(self._op, self._fill)
+
+    def _whole_tiles(self) -> tuple[ir.Value, ir.Value]:
+        """The image and the result, or larger ones that tiles divide."""
+        form = self._form
+        border = form.side - form.tile
+        sizes = (self._down * form.tile, self._across * form.tile)
+        if tuple(self._result.type.shape[2:]) == sizes:
+            return self._image, self._result
+        image = self._buffer(
+            (self._images, self._depth, *(size + border for size in sizes))
+        )
+        zero = arith.constant(self._element, ir.FloatAttr.get(self._element, 0.0))
+        emit_generic([], [image], [ir.AffineMap.get_identity(4)], lambda _: [zero])
+        inner = view(image, (0,) * 4, tuple(self._image.type.shape))
+        memref.CopyOp(self._image, inner)
+        return image, self._buffer((self._images, self._rows, *sizes))
+
+    def _emit_block(
+        self,
+        image: ir.Value,
+        result: ir.Value,
+        transformed: ir.Value,
+        products: ir.Value,
+        at: Sequence[Offset],
+    ) -> None:
+        form = self._form
+        _, depth, images, down, across = transformed.type.shape
+        top = times(at[1], form.tile)
+        height, width = (form.tile * n for n in (down, across))
+        border = form.side - form.tile
+        window = view(
+            image, (at[0], 0, top, 0), (images, depth, height + border, width + border)
+        )
+        self._emit_input(window, transformed)
+
+        def emit(at_rows: Sequence[Offset]) -> None:
+            self._emit_products(
+                layer_at(self._weights, at_rows[0]), transformed, products
+            )
+            row = times(at_rows[0], ROWS)
+            part = view(result, (at[0], row, top, 0), (images, ROWS, height, width))
+            self._emit_result(products, part)
+
+        emit_loops([(0, self._rows // ROWS, 1)], emit)
+
+    def _emit_input(self, window: ir.Value, transformed: ir.Value) -> None:
+        """Emit v[p, c, n, h, w] = transform of x[n, c, 2h + i, 2w + j]."""
+        form = self._form
+        c, n, h, w = (ir.AffineExpr.get_dim(d) for d in range(4))
+        places = [(i, j) for i in range(form.side) for j in range(form.side)]
+        maps = [
+            ir.AffineMap.get(4, 0, [n, c, h * form.tile + i, w * form.tile + j])
+            for i, j in places
+        ]
+        outs = [layer(transformed, p) for p in range(form.products)]
+        maps += [ir.AffineMap.get_identity(4)] * len(outs)
+        emit_generic(
+            [window] * len(places),
+            outs,
+            maps,
+            lambda values: emit_transform(form.input, values[: len(places)]),
+        )
+
+    def _emit_products(
+        self, weights: ir.Value, transformed: ir.Value, products: ir.Value
+    ) -> None:
+        """Emit m[p, f, t] = the sum over c of u[p, c, f] v[p, c, t]."""
+        flat = [with_long_rows(value) for value in (transformed, products)]
+        zero = ir.FloatAttr.get(self._element, 0.0)
+        identity = ir.AffineMap.get_identity(3)
+        emit_generic(
+            [],
+            [flat[1]],
+            [identity],
+            lambda _: [arith.constant(self._element, zero)],
+        )
+        p, f, t, c = (ir.AffineExpr.get_dim(d) for d in range(4))
+        emit_generic(
+            [weights, flat[0]],
+            [flat[1]],
+            [
+                ir.AffineMap.get(4, 0, dims)
+                for dims in ([p, c, f], [p, c, t], [p, f, t])
+            ],
+            lambda v: [arith.addf(v[2], arith.mulf(v[0], v[1]))],
+            reductions=1,
+        )
+
+    def _emit_result(self, products: ir.Value, part: ir.Value) -> None:
+        """Emit y[n, f, 2h + a, 2w + b] = transform of m[p, f, n, h, w]."""
+        form = self._form
+        f, n, h, w = (ir.AffineExpr.get_dim(d) for d in range(4))
+        places = [(a, b) for a in range(form.tile) for b in range(form.tile)]
+        maps = [ir.AffineMap.get_identity(4)] * form.products
+        maps += [
+            ir.AffineMap.get(4, 0, [n, f, h * form.tile + a, w * form.tile + b])
+            for a, b in places
+        ]
+        emit_generic(
+            [layer(products, p) for p in range(form.products)],
+            [part] * len(places),
+            maps,
+            lambda values: emit_transform(form.result, values[: form.products]),
+        )
+
+    def _buffer(self, shape: Sequence[int]) -> ir.Value:
+        kind = ir.MemRefType.get(list(shape), self._element)
+        alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 64)
+        return memref.AllocOp(kind, [], [], alignment=alignment).result

@@ -1,0 +1,147 @@
+"""Owns select-winograd: which convolutions are computed with fewer products."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from magweld.bindings import arith, ir
+from magweld.dialects.tile_graph import (
+    device_of,
+    is_tile_graph,
+    operators_of,
+    root_operation,
+)
+from magweld.passes.analysis.body_forms import starts_at_zero
+from magweld.passes.analysis.cloning import defining_op
+from magweld.passes.analysis.operator_model import operator_model
+from magweld.passes.analysis.pads import static_pad
+from magweld.passes.analysis.regions import OperatorKind, OperatorModel
+from magweld.passes.analysis.winograd import (
+    FORMS,
+    ROWS,
+    TILE,
+    WINDOW,
+    WinogradForm,
+    product_share,
+)
+from magweld.passes.base import FunctionPass
+from magweld.targets.device import Device
+
+# The tile whose results are as exact as sums of products are.
+EXACT_TILE = 2
+# Time over that of the window above which the window is taken.
+MOST_SHARE = 0.9
+# Operations that take as long as transforming one weight of nine.
+WEIGHT_OPERATIONS = 256
+
+
+@dataclass(frozen=True)
+class SelectWinograd(FunctionPass):
+    """Choose the convolutions that Winograd's minimal filtering computes faster.
+
+    A tile of 2 x 2 results of a window of 3 x 3 takes 16 products instead of 36, and
+    sums that are few where there are many channels. The weights are transformed at
+    every call, since nobody tells when they change: small images with many channels
+    are computed as they are. Written as `magweld.winograd` to the convolution: f32, of
+    stride one, without groups, with a multiple of 16 channels in its result, on a CPU.
+    """
+
+    name: ClassVar[str] = "select-winograd"
+
+    def run_on_function(self, function: Any) -> None:
+        """Mark the convolutions of a graph."""
+        if not is_tile_graph(function):
+            return
+        device = device_of(function)
+        if device.threads > 1:
+            return
+        for operator in operators_of(function):
+            root = root_operation(operator)
+            if root.name == "linalg.conv_2d_nchw_fchw" and _is_possible(root):
+                if winograd_share(operator_model(operator), device) < MOST_SHARE:
+                    _mark(root)
+
+
+def _mark(root: Any) -> None:
+    """Write the decision; make a border of zeros one of negative zeros.
+
+    Where the window itself is computed after all, they tell what is border: nothing is
+    added for it then, not even an infinite weight times zero.
+    """
+    number = ir.IntegerType.get_signless(64)
+    root.attributes[TILE] = ir.IntegerAttr.get(number, EXACT_TILE)
+    pad = static_pad(root.operands[0])
+    if pad is not None:
+        maker = root.operands[0].owner.operation
+        *_, terminator = maker.regions[0].blocks[0].operations
+        with ir.InsertionPoint(maker), maker.location:
+            kind = pad.fill.type
+            terminator.operands[0] = arith.constant(kind, ir.FloatAttr.get(kind, -0.0))
+
+
+def _is_possible(root: Any) -> bool:
+    weights = ir.RankedTensorType(root.operands[1].type)
+    steps = [
+        list(ir.DenseIntElementsAttr(root.attributes[name]))
+        for name in ("strides", "dilations")
+        if name in root.attributes
+    ]
+    rows, _, *window = weights.shape
+    return (
+        isinstance(weights.element_type, ir.F32Type)
+        and window == [WINDOW, WINDOW]
+        and rows % ROWS == 0
+        and all(number == 1 for pair in steps for number in pair)
+        and starts_at_zero(root)
+        and _has_border_of_zeros(root)
+    )
+
+
+def _has_border_of_zeros(root: Any) -> bool:
+    """Whether what is around the image, if anything is, is zero."""
+    pad = static_pad(root.operands[0])
+    if pad is None:
+        return True
+    constant = defining_op(pad.fill)
+    return (
+        constant is not None
+        and constant.operation.name == "arith.constant"
+        and constant.operation.attributes["value"].value == 0
+    )
+
+
+def winograd_share(model: OperatorModel, device: Device) -> float:
+    """Return the time of a convolution by its tiles over that by its windows.
+
+    Infinite where its operands are not as the transforms want them.
+    """
+    direct = model.kind is OperatorKind.CONVOLUTION and len(model.reads) == 2
+    if (
+        not direct
+        or model.reads[1].padded
+        or model.reads[1].part is not None
+        or 0 in model.extents
+    ):
+        return float("inf")
+    form = FORMS[EXACT_TILE]
+    _, rows, down, across = (model.extents[loop] for loop in model.parallel)
+    depth = model.extents[model.reduction[0]]
+    share = product_share(form, rows, depth, (down, across))
+    seconds = 2 * model.iterations / (device.peak_gflops * 1e9)
+    return share + _weight_seconds(form, rows * depth, device) / seconds
+
+
+def _weight_seconds(form: WinogradForm, number: int, device: Device) -> float:
+    """Return how long the transform of all weights takes.
+
+    They come from and go to the innermost level that has room for them, and come back.
+    """
+    window, made = (number * n * 4 for n in (WINDOW**2, form.products))
+    level = next(
+        level
+        for level in reversed(device.levels)
+        if not level.capacity or level.capacity * level.units > 2 * made
+    )
+    moved = level.transfer_seconds(window + made, made)
+    return moved + number * WEIGHT_OPERATIONS / (device.peak_gflops * 1e9)

@@ -1,0 +1,268 @@
+"""Owns transform-weights: kernels that transform the weights of convolutions."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from magweld.bindings import affine, func, ir, linalg, scf, tensor
+from magweld.passes.analysis.cloning import defining_op
+from magweld.passes.analysis.winograd import (
+    FORMS,
+    ROWS,
+    TILE,
+    WEIGHTS,
+    WINDOW,
+    WinogradForm,
+    emit_transform,
+    winograd_tile,
+)
+from magweld.passes.base import Pass
+from magweld.passes.ir_utils import functions_of, operations_of
+
+KERNEL = "tile_graph.kernel"
+# Channels of the image that one tile of the transform takes.
+CHANNELS = 64
+
+
+@dataclass(frozen=True)
+class TransformWeights(Pass):
+    """Transform the weights of convolutions with `magweld.winograd` in kernels before.
+
+    A kernel with such a convolution gets one argument more for each of them, and
+    `magweld.winograd_weights` tells its number; the host function calls the kernel that
+    makes it. Nothing is kept from call to call, as weights may change in between.
+
+    A convolution loses the mark where its tile has no whole blocks of 16 channels.
+    """
+
+    name: ClassVar[str] = "transform-weights"
+
+    def run(self, module: Any) -> None:
+        """Rewrite the kernels of the module and the calls of them."""
+        names = _Names(module)
+        made: dict[tuple[str, int], Any] = {}
+        for kernel in list(functions_of(module)):
+            if KERNEL not in kernel.attributes or kernel.is_external:
+                continue
+            marked = _marked(kernel)
+            if marked:
+                _extend(kernel, marked)
+                for caller in functions_of(module):
+                    for call in operations_of(caller, func.CallOp):
+                        if call.callee.value == kernel.name.value:
+                            _call(call, kernel, marked, names, made)
+
+
+class _Names:
+    """Functions of a module that are made here, each under a name of its own."""
+
+    def __init__(self, module: Any) -> None:
+        self._symbols = ir.SymbolTable(module)
+        self._block = module.regions[0].blocks[0]
+
+    def declare(self, signature: tuple[list[Any], list[Any]]) -> Any:
+        names = (f"weights_{number}" for number in itertools.count())
+        name = next(name for name in names if name not in self._symbols)
+        with ir.InsertionPoint(self._block):
+            function = func.FuncOp(name, signature, visibility="private")
+        self._symbols.insert(function)
+        return function
+
+
+def _marked(kernel: Any) -> list[tuple[Any, int]]:
+    """Return the marked convolutions of a kernel, and which argument has the weights.
+
+    Others lose their mark.
+    """
+    found = []
+    for view in operations_of(kernel, linalg.Conv2DNchwFchwOp):
+        op = view.operation
+        if not winograd_tile(op):
+            continue
+        argument = _weights_of(op)
+        if argument is None:
+            del op.attributes[TILE]
+        else:
+            found.append((op, argument))
+    return found
+
+
+def _weights_of(op: Any) -> int | None:
+    """Return the kernel's argument that the weights are whole rows of."""
+    value = op.operands[1]
+    maker = defining_op(value)
+    if maker is not None and maker.operation.name == "tensor.extract_slice":
+        value = maker.operation.operands[0]
+        whole, part = (
+            ir.RankedTensorType(v.type).shape for v in (value, op.operands[1])
+        )
+        if list(whole[1:]) != list(part[1:]):
+            return None
+    rows = ir.RankedTensorType(op.operands[1].type).shape[0]
+    if rows % ROWS or not isinstance(value, ir.BlockArgument):
+        return None
+    return int(value.arg_number)
+
+
+def _transformed_type(form: WinogradForm, weights: Any) -> Any:
+    rows, depth, *_ = ir.RankedTensorType(weights).shape
+    element = ir.RankedTensorType(weights).element_type
+    shape = [rows // ROWS, form.products, depth, ROWS]
+    return ir.RankedTensorType.get(shape, element)
+
+
+def _extend(kernel: Any, marked: list[tuple[Any, int]]) -> None:
+    """Give a kernel an argument for each transformed weight, destinations last."""
+    block = kernel.entry_block
+    number = ir.IntegerType.get_signless(64)
+    inputs = len(block.arguments) - len(kernel.type.results)
+    destinations = list(block.arguments)[inputs:]
+    for op, argument in marked:
+        form = FORMS[winograd_tile(op)]
+        type_ = _transformed_type(form, block.arguments[argument].type)
+        made = block.add_argument(type_, kernel.location)
+        position = made.arg_number - len(destinations)
+        op.attributes[WEIGHTS] = ir.IntegerAttr.get(number, position)
+    for old in destinations:
+        old.replace_all_uses_with(block.add_argument(old.type, kernel.location))
+    for _ in destinations:
+        block.erase_argument(inputs)
+    types = [argument.type for argument in block.arguments]
+    kernel.attributes["function_type"] = ir.TypeAttr.get(
+        ir.FunctionType.get(types, kernel.type.results)
+    )
+
+
+def _call(
+    call: Any,
+    kernel: Any,
+    marked: list[tuple[Any, int]],
+    names: _Names,
+    made: dict[tuple[str, int], Any],
+) -> None:
+    """Replace a call by calls of the transforms and of the kernel."""
+    operands = list(call.operands)
+    inputs = len(operands) - len(call.results)
+    transformed = []
+    with ir.InsertionPoint(call), call.location:
+        for op, argument in marked:
+            weights = operands[argument]
+            tile = winograd_tile(op)
+            key = (str(weights.type), tile)
+            if key not in made:
+                made[key] = _build(names, FORMS[tile], weights.type)
+            result = ir.RankedTensorType(made[key].type.results[0])
+            empty = tensor.EmptyOp(list(result.shape), result.element_type).result
+            before = func.CallOp(made[key], [weights, empty])
+            before.attributes["tile_graph.operators"] = ir.ArrayAttr.get(
+                [ir.StringAttr.get("winograd_weights")]
+            )
+            transformed.append(before.results[0])
+        after = func.CallOp(
+            kernel, [*operands[:inputs], *transformed, *operands[inputs:]]
+        )
+    for name in call.operation.attributes:
+        if name != "callee":
+            after.attributes[name] = call.operation.attributes[name]
+    for old, new in zip(call.results, after.results, strict=True):
+        old.replace_all_uses_with(new)
+    call.operation.erase()
+
+
+def _build(names: _Names, form: WinogradForm, weights: Any) -> Any:
+    """Make the kernel that transforms weights of a type."""
+    result = _transformed_type(form, weights)
+    function = names.declare(([weights, result], [result]))
+    function.attributes[KERNEL] = ir.UnitAttr.get()
+    blocks, _, depth, _ = result.shape
+    channels = max(d for d in range(1, CHANNELS + 1) if depth % d == 0)
+    with ir.InsertionPoint(function.add_entry_block()):
+        source, destination = function.arguments
+        loop = scf.ForallOp([0, 0], [blocks, depth], [1, channels], [destination])
+        block, channel, out = loop.body.arguments
+        with ir.InsertionPoint(loop.body):
+            turned = _turn(source, block, channel, channels)
+            _transform(form, turned, out, (block, channel, channels))
+        func.ReturnOp(list(loop.results))
+    return function
+
+
+def _turn(source: Any, block: Any, channel: Any, channels: int) -> Any:
+    """Bring the rows of a block side by side: t[c, i, j, f] = w[f, c, i, j]."""
+    kind = ir.RankedTensorType(source.type)
+    rows = ir.AffineMap.get(1, 0, [ir.AffineExpr.get_dim(0) * ROWS])
+    first = affine.AffineApplyOp(rows, [block]).result
+    sizes = [ROWS, channels, WINDOW, WINDOW]
+    part = _slice(source, [first, channel, 0, 0], sizes, sizes)
+    f, c, i, j = (ir.AffineExpr.get_dim(d) for d in (3, 0, 1, 2))
+    empty = tensor.EmptyOp([channels, WINDOW, WINDOW, ROWS], kind.element_type).result
+    maps = [ir.AffineMap.get(4, 0, [f, c, i, j]), ir.AffineMap.get_identity(4)]
+    return _generic([part], [empty], maps, lambda values: values[:1])[0]
+
+
+def _transform(
+    form: WinogradForm, turned: Any, out: Any, at: tuple[Any, Any, int]
+) -> None:
+    """Emit u[f / 16, p, c, f % 16] = transform of t[c, i, j, f]."""
+    block, channel, channels = at
+    c, f = (ir.AffineExpr.get_dim(d) for d in range(2))
+    places = [
+        tuple(ir.AffineExpr.get_constant(n) for n in place)
+        for place in itertools.product(range(WINDOW), repeat=2)
+    ]
+    maps = [ir.AffineMap.get(2, 0, [c, i, j, f]) for i, j in places]
+    maps += [ir.AffineMap.get_identity(2)] * form.products
+    sizes = [1, 1, channels, ROWS]
+    offsets = [[block, p, channel, 0] for p in range(form.products)]
+    outs = [_slice(out, offset, sizes, sizes[2:]) for offset in offsets]
+    made = _generic(
+        [turned] * len(places),
+        outs,
+        maps,
+        lambda values: emit_transform(form.weight, values[: len(places)]),
+    )
+    parallel = scf.InParallelOp()
+    with ir.InsertionPoint(parallel.region.blocks[0]):
+        for value, offset in zip(made, offsets, strict=True):
+            static, dynamic = _split(offset)
+            tensor.parallel_insert_slice(
+                value, out, dynamic, [], [], static, sizes, [1] * 4
+            )
+
+
+def _slice(
+    source: Any, offsets: Sequence[Any], sizes: list[int], shape: list[int]
+) -> Any:
+    kind = ir.RankedTensorType(source.type)
+    static, dynamic = _split(offsets)
+    result = ir.RankedTensorType.get(shape, kind.element_type)
+    ones = [1] * len(sizes)
+    return tensor.extract_slice(result, source, dynamic, [], [], static, sizes, ones)
+
+
+def _split(offsets: Sequence[Any]) -> tuple[list[int], list[Any]]:
+    """Static offsets with the marker for dynamic ones, and these."""
+    marker = ir.ShapedType.get_dynamic_stride_or_offset()
+    static = [o if isinstance(o, int) else marker for o in offsets]
+    return static, [o for o in offsets if not isinstance(o, int)]
+
+
+def _generic(
+    inputs: Sequence[Any], outputs: Sequence[Any], maps: Sequence[Any], body: Any
+) -> list[Any]:
+    kind = ir.Attribute.parse("#linalg.iterator_type<parallel>")
+    generic = linalg.GenericOp(
+        result_tensors=[value.type for value in outputs],
+        inputs=list(inputs),
+        outputs=list(outputs),
+        indexing_maps=ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in maps]),
+        iterator_types=ir.ArrayAttr.get([kind] * maps[0].n_dims),
+    )
+    element = ir.RankedTensorType(outputs[0].type).element_type
+    block = generic.regions[0].blocks.append(*[element] * len(maps))
+    with ir.InsertionPoint(block):
+        linalg.YieldOp(list(body(list(block.arguments))))
+    return list(generic.results)
