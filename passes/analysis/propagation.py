@@ -55,6 +55,14 @@ class Group:
     sources: tuple[tuple[Source, ...], ...]
     outputs: tuple[tuple[int, int], ...] = ()
 
+    def __hash__(self) -> int:
+        """Return the hash, which is taken once: groups are keys of every plan."""
+        return self._hash
+
+    @functools.cached_property
+    def _hash(self) -> int:
+        return hash((self.nodes, self.sources, self.outputs))
+
     @property
     def root(self) -> OperatorModel:
         """The operator whose tile is chosen."""
@@ -71,6 +79,41 @@ class Group:
         return self._consumers[position]
 
     @functools.cached_property
+    def inner_reads(self) -> tuple[tuple[tuple[Access, int, int], ...], ...]:
+        """For each node what it reads of others: how, the producer and its result."""
+        return tuple(
+            tuple(
+                (read, source.producer, source.result)
+                for read, source in zip(node.reads, sources, strict=True)
+                if source.producer is not None
+            )
+            for node, sources in zip(self.nodes, self.sources, strict=True)
+        )
+
+    @functools.cached_property
+    def outer_reads(self) -> tuple[tuple[int, Access, int], ...]:
+        """(node, access, tensor number) of every read from outside the group."""
+        return tuple(
+            (position, read, source.tensor)
+            for position, node in enumerate(self.nodes)
+            for read, source in zip(node.reads, self.sources[position], strict=True)
+            if source.producer is None
+        )
+
+    @functools.cached_property
+    def weights(self) -> tuple[int, ...]:
+        """What an iteration of each node counts for in its arithmetic."""
+        return tuple(max(1, node.flops) for node in self.nodes)
+
+    @functools.cached_property
+    def arithmetic(self) -> int:
+        """What all of them count for if nothing is computed twice."""
+        return sum(
+            node.iterations * weight
+            for node, weight in zip(self.nodes, self.weights, strict=True)
+        )
+
+    @functools.cached_property
     def _consumers(self) -> tuple[tuple[int, ...], ...]:
         found: list[list[int]] = [[] for _ in self.nodes]
         for consumer, sources in enumerate(self.sources):
@@ -79,12 +122,17 @@ class Group:
                     found[source.producer].append(consumer)
         return tuple(map(tuple, found))
 
-    def ending_at(self, position: int) -> list[int]:
-        """Return the nodes of whose readers one is the last."""
-        read = {source.producer for source in self.sources[position]}
-        behind = self.sources[position + 1 :]
-        read.difference_update(s.producer for sources in behind for s in sources)
-        return sorted(node for node in read if node is not None)
+    def ending_at(self, position: int) -> tuple[int, ...]:
+        """Return the nodes of whose readers one is the last, rising."""
+        return self._ending[position]
+
+    @functools.cached_property
+    def _ending(self) -> tuple[tuple[int, ...], ...]:
+        found: list[list[int]] = [[] for _ in self.nodes]
+        for node, readers in enumerate(self._consumers):
+            if readers:
+                found[readers[-1]].append(node)
+        return tuple(map(tuple, found))
 
     def alone(self, position: int) -> Group:
         """Return one node as a group of its own, reading everything from outside."""
@@ -97,6 +145,13 @@ class Group:
 
     def stays_in_registers(self, position: int) -> bool:
         """Whether a node melts into its only consumer, element by element."""
+        return self._melting[position]
+
+    @functools.cached_property
+    def _melting(self) -> tuple[bool, ...]:
+        return tuple(map(self._melts, range(len(self.nodes))))
+
+    def _melts(self, position: int) -> bool:
         consumers = self.consumers(position)
         if len(consumers) != 1 or any(node == position for node, _ in self.outputs):
             return False
@@ -201,17 +256,15 @@ def propagate(
             return Refusal("dead-producer", f"{node.name} has no consumer in the group")
         if blocks is not None:
             box = boxes[consumer] = blocks.of_node(consumer, box)
-        for read, source in zip(node.reads, group.sources[consumer], strict=True):
-            if source.producer is None:
-                continue
-            producer = group.nodes[source.producer]
-            wanted = _producer_box(producer, source.result, node, read, box, clamps)
+        for read, position, result in group.inner_reads[consumer]:
+            producer = group.nodes[position]
+            wanted = _producer_box(producer, result, node, read, box, clamps)
             if isinstance(wanted, Refusal):
                 return wanted
-            merged = _merge(producer, boxes[source.producer], wanted)
+            merged = _merge(producer, boxes[position], wanted)
             if isinstance(merged, Refusal):
                 return merged
-            boxes[source.producer] = merged
+            boxes[position] = merged
     final = tuple(box for box in boxes if box is not None)
     refusal = _written_twice(group, tile, final)
     if refusal is not None:
@@ -288,9 +341,8 @@ def _recompute(
     grid: int,
     blocks: Blocks | None,
 ) -> float:
-    done = needed = 0
-    for position, (node, box) in enumerate(zip(group.nodes, boxes, strict=True)):
-        weight = max(1, node.flops)
-        done += _points(box, position, blocks) * grid * weight
-        needed += node.iterations * weight
-    return done / max(1, needed)
+    done = sum(
+        _points(box, position, blocks) * weight
+        for position, (box, weight) in enumerate(zip(boxes, group.weights, strict=True))
+    )
+    return done * grid / max(1, group.arithmetic)

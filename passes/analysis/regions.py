@@ -6,6 +6,7 @@ import functools
 import math
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class OperatorKind(StrEnum):
@@ -34,8 +35,8 @@ class BodyForm(StrEnum):
 STREAM = -1
 
 
-@dataclass(frozen=True)
-class LinearIndex:
+# Indices and intervals are made and compared by the million: tuples do that in C.
+class LinearIndex(NamedTuple):
     """An index expression `sum(coefficient * loop) + constant`.
 
     Attributes:
@@ -46,10 +47,13 @@ class LinearIndex:
     terms: tuple[tuple[int, int], ...] = ()
     constant: int = 0
 
-    @functools.cached_property
-    def is_loop(self) -> bool:
-        """Whether this is one loop and nothing else."""
-        return not self.constant and len(self.terms) == 1 and self.terms[0][1] == 1
+    @property
+    def single_loop(self) -> int | None:
+        """The loop that this is, if it is one and nothing else."""
+        terms = self.terms
+        if self.constant or len(terms) != 1 or terms[0][1] != 1:
+            return None
+        return terms[0][0]
 
     def extent(self, tile: tuple[int, ...]) -> int:
         """Return how many positions a box of `tile` iterations spans.
@@ -73,8 +77,7 @@ class LinearIndex:
 ZERO = LinearIndex()
 
 
-@dataclass(frozen=True)
-class Interval:
+class Interval(NamedTuple):
     """Where a box lies along one loop or dimension.
 
     Attributes:
@@ -119,8 +122,21 @@ class Access:
 
         It is no larger than the tensor; that of a padded operand may begin before it.
         """
+        found = []
+        for extent, expr, loop in self._dims:
+            if loop is None:
+                found.append(_whole_or(expr, extent, loops))
+            else:  # most are
+                interval = loops[loop]
+                whole = interval.size >= extent
+                found.append(Interval(ZERO, extent) if whole else interval)
+        return tuple(found)
+
+    @functools.cached_property
+    def _dims(self) -> tuple[tuple[int, LinearIndex | None, int | None], ...]:
+        """Extent, index, and the loop that it is, of each dimension."""
         return tuple(
-            _whole_or(expr, extent, loops)
+            (extent, expr, None if expr is None else expr.single_loop)
             for extent, expr in zip(self.shape, self.index, strict=True)
         )
 
@@ -153,7 +169,7 @@ class Access:
             for interval, extent, (low, high) in inside
         )
 
-    @property
+    @functools.cached_property
     def total_bytes(self) -> int:
         """Bytes of the whole tensor, or of the slice of it that is accessed."""
         return math.prod(self.part or self.shape) * self.element_bytes
@@ -168,9 +184,6 @@ def _whole_or(
 ) -> Interval:
     if expr is None:
         return Interval(ZERO, extent)
-    if expr.is_loop:  # most are, and boxes are made by the million
-        found = loops[expr.terms[0][0]]
-        return found if found.size < extent else Interval(ZERO, extent)
     size = expr.extent(tuple(interval.size for interval in loops))
     if size >= extent:
         return Interval(ZERO, extent)
@@ -204,7 +217,16 @@ class OperatorModel:
     form: BodyForm = BodyForm.OTHER
     winograd: int = 0
 
-    @property
+    def __hash__(self) -> int:
+        """Return the hash, which is taken once: models are keys of every plan."""
+        return self._hash
+
+    @functools.cached_property
+    def _hash(self) -> int:
+        shape = (self.kind, self.extents, self.parallel, self.flops, self.form)
+        return hash((shape, self.reads, self.writes))
+
+    @functools.cached_property
     def reduction(self) -> tuple[int, ...]:
         """Loop numbers that do not index the result."""
         parallel = set(self.parallel)
@@ -223,17 +245,17 @@ class OperatorModel:
         """
         return self.kind not in (OperatorKind.MOVE, OperatorKind.OTHER)
 
-    @property
+    @functools.cached_property
     def grid_extents(self) -> tuple[int, ...]:
         """Extents of the parallel loops, rising loop numbers."""
         return tuple(self.extents[i] for i in self.parallel)
 
-    @property
+    @functools.cached_property
     def whole_tile(self) -> tuple[int, ...]:
         """The tile that takes every parallel loop whole; 1 for an empty loop."""
         return tuple(max(1, extent) for extent in self.grid_extents)
 
-    @property
+    @functools.cached_property
     def iterations(self) -> int:
         """Points of the iteration space."""
         return math.prod(self.extents)
@@ -244,7 +266,7 @@ class OperatorModel:
         Args:
             tile: Sizes along `parallel`; reductions are taken whole.
         """
-        box = [Interval(ZERO, extent) for extent in self.extents]
+        box = list(self._whole_box)
         for loop, size in zip(self.parallel, tile, strict=True):
             if size < self.extents[loop]:
                 box[loop] = Interval(LinearIndex(((loop, 1),)), size)
@@ -257,11 +279,27 @@ class OperatorModel:
 
         Only for tileable operators: their results are indexed by single loops.
         """
-        loops = [Interval(ZERO, extent) for extent in self.extents]
-        for expr, interval in zip(self.writes[result].index, box, strict=True):
-            for loop, _ in () if expr is None else expr.terms:
-                loops[loop] = interval
+        loops = list(self._whole_box)
+        for dim, loop in self._loops_of_results[result]:
+            loops[loop] = box[dim]
         return tuple(loops)
+
+    @functools.cached_property
+    def _whole_box(self) -> tuple[Interval, ...]:
+        return tuple(Interval(ZERO, extent) for extent in self.extents)
+
+    @functools.cached_property
+    def _loops_of_results(self) -> tuple[tuple[tuple[int, int], ...], ...]:
+        """For each result the dimensions that follow loops, and the loops."""
+        return tuple(
+            tuple(
+                (dim, loop)
+                for dim, expr in enumerate(write.index)
+                if expr is not None
+                for loop, _ in expr.terms
+            )
+            for write in self.writes
+        )
 
     def tile_of(self, box: tuple[Interval, ...]) -> tuple[int, ...]:
         """Return the sizes of a box of iterations along the parallel loops."""

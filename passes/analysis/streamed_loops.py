@@ -77,6 +77,4 @@ class _JoinedLoops:
 
 def single_loop(expr: LinearIndex | None) -> int | None:
     """Return the loop that an index is, if it is nothing but one."""
-    if expr is None or expr.constant or [c for _, c in expr.terms] != [1]:
-        return None
-    return expr.terms[0][0]
+    return None if expr is None else expr.single_loop
