@@ -8,9 +8,10 @@ and a share of the rest.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from magweld.passes.analysis.external_reads import (
+    Region,
     bytes_read,
     regions_read,
     transaction_bytes,
@@ -65,50 +66,79 @@ class Cost:
     shares: tuple[Share, ...]
 
 
-def _sizes(box: tuple[Interval, ...]) -> tuple[int, ...]:
-    return tuple(interval.size for interval in box)
+@dataclass(frozen=True)
+class Work:
+    """What the tiles of a group do, in whatever level they lie.
+
+    Attributes:
+        regions: What a tile reads from outside.
+        reuse: Bytes of reuse tiles and of windows with a border, all tiles.
+        waiting: Bytes of sums that wait between two blocks of a reduction in a cache.
+        operations: Arithmetic of all tiles.
+        slots: The operations that this takes the time of: vectors may not be full.
+    """
+
+    regions: tuple[Region, ...]
+    reuse: int
+    waiting: int
+    operations: int
+    slots: float
 
 
 def cost(group: Group, tiles: Tiles, device: Device, level: Level, step: int) -> Cost:
     """Return the predicted cost of running `group` with its reuse tiles in `level`."""
-    inner = device.levels.index(level)
-    regions = regions_read(group, tiles)
-    reads = [bytes_read(regions, tiles.grid, device, o, inner) for o in range(inner)]
+    found = cost_of(work_of(group, tiles, device), group, tiles, device, level)
+    return replace(found, footprint=footprint_bytes(group, tiles, level, step))
+
+
+def work_of(group: Group, tiles: Tiles, device: Device) -> Work:
+    """Return what tiles do, as far as that does not depend on the level."""
+    last = len(group.nodes) - 1
+    reuse = waiting = operations = 0
+    slots = 0.0
+    for position, (node, box) in enumerate(zip(group.nodes, tiles.boxes, strict=True)):
+        size = math.prod(node.tile_of(box)) * node.writes[0].element_bytes
+        times = tiles.times(position)
+        # Reuse tiles are written once and read at least once; so are accumulators of
+        # a stream, once a block.
+        if (position < last or times > 1) and not group.stays_in_registers(position):
+            reuse += size * times
+        waiting += size * (block_count(node) - 1)
+        # So are windows with a border around them.
+        reuse += sum(
+            math.prod(_sizes(read.window(box))) * read.element_bytes
+            for read in node.padded_reads
+        )
+        flops = tiles.points(position) * node.flops
+        operations += flops
+        slots += flops * vector_waste(group, tiles, position, device)
+    rescaling = _rescaling_flops(group, tiles)
+    return Work(
+        regions=tuple(regions_read(group, tiles)),
+        reuse=reuse * tiles.grid,
+        waiting=waiting * tiles.grid,
+        operations=(operations + rescaling) * tiles.grid,
+        slots=(slots + rescaling) * tiles.grid,
+    )
+
+
+def cost_of(
+    work: Work, group: Group, tiles: Tiles, device: Device, level: Level
+) -> Cost:
+    """Return the predicted cost of work whose tiles lie in `level`.
+
+    Its footprint is left at 0: placing the tiles takes as long as all of the rest.
+    """
+    inner, workers = device.levels.index(level), max(1, level.units)
+    reads = [
+        bytes_read(work.regions, tiles.grid, device, outer, inner)
+        for outer in range(inner)
+    ]
     writes = [
         _bytes_written(group, tiles, device, outer, inner) for outer in range(inner)
     ]
-    workers = max(1, level.units)
     waves = -(-tiles.grid // workers) * workers / tiles.grid
-    # Reuse tiles are written once and read at least once; so are accumulators of a
-    # stream, once a block.
-    reuse = sum(
-        _tile_bytes(group, tiles, position) * tiles.times(position) * tiles.grid
-        for position, node in enumerate(group.nodes)
-        if not group.stays_in_registers(position)
-        and (position < len(group.nodes) - 1 or tiles.times(position) > 1)
-    )
-    # So are sums that wait between two blocks of a reduction.
-    reuse += sum(
-        _tile_bytes(group, tiles, position) * (block_count(node) - 1) * tiles.grid
-        for position, node in enumerate(group.nodes)
-        if level.kind is LevelKind.CACHE
-    )
-    # So are windows with a border around them.
-    reuse += sum(
-        math.prod(_sizes(read.window(box))) * read.element_bytes * tiles.grid
-        for node, box in zip(group.nodes, tiles.boxes, strict=True)
-        for read in node.reads
-        if read.padded
-    )
-    work = [
-        tiles.points(position) * node.flops * tiles.grid
-        for position, node in enumerate(group.nodes)
-    ]
-    slots = sum(
-        flops * vector_waste(group, tiles, position, device)
-        for position, flops in enumerate(work)
-    )
-    rescaling = tiles.grid * _rescaling_flops(group, tiles)
+    reuse = work.reuse + work.waiting * (level.kind is LevelKind.CACHE)
     shares = [
         Share(outer.name, read + written, outer.transfer_seconds(read, written))
         for outer, read, written in zip(device.levels, reads, writes, strict=False)
@@ -117,11 +147,11 @@ def cost(group: Group, tiles: Tiles, device: Device, level: Level, step: int) ->
     into, out_of = reads[-1] + reuse, writes[-1] + reuse
     seconds = level.transfer_seconds(into, out_of) * waves
     shares.append(Share(level.name, into + out_of, seconds))
-    seconds = (slots + rescaling) * waves / (device.peak_gflops * 1e9)
-    shares.append(Share(ARITHMETIC, sum(work) + rescaling, seconds))
-    fixed = tiles.grid * _blocks(tiles) * TILE_SECONDS / workers + LAUNCH_SECONDS
+    seconds = work.slots * waves / (device.peak_gflops * 1e9)
+    shares.append(Share(ARITHMETIC, work.operations, seconds))
+    fixed = fixed_seconds(tiles.grid * _blocks(tiles), workers)
     return Cost(
-        footprint=footprint_bytes(group, tiles, level, step),
+        footprint=0,
         traffic=reads[0] + writes[0],
         tile_traffic=reads[-1] + writes[-1],
         seconds=_overlapped([share.seconds for share in shares]) + fixed,
@@ -129,16 +159,19 @@ def cost(group: Group, tiles: Tiles, device: Device, level: Level, step: int) ->
     )
 
 
+def fixed_seconds(rounds: int, units: int) -> float:
+    """Return what starting so many tiles, or blocks of them, takes on some units."""
+    return rounds * TILE_SECONDS / units + LAUNCH_SECONDS
+
+
+def _sizes(box: tuple[Interval, ...]) -> tuple[int, ...]:
+    return tuple([interval.size for interval in box])
+
+
 def _overlapped(times: list[float]) -> float:
     """Return the time of parts that work side by side, but not entirely."""
     slowest = max(times)
     return slowest + OVERLAP_LOSS * (sum(times) - slowest)
-
-
-def _tile_bytes(group: Group, tiles: Tiles, position: int) -> int:
-    node = group.nodes[position]
-    size = math.prod(node.tile_of(tiles.boxes[position]))
-    return size * node.writes[0].element_bytes
 
 
 def _blocks(tiles: Tiles) -> int:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from magweld.passes.analysis.propagation import Group, Tiles
 from magweld.passes.analysis.regions import STREAM, Access, Interval
@@ -34,18 +34,7 @@ def transaction_bytes(
     return total if run >= transaction else total * transaction // max(run, 1)
 
 
-def external_reads(group: Group) -> Iterator[tuple[int, Access, int]]:
-    """Yield (node, access, tensor number) of every read from outside the group."""
-    for position, (node, sources) in enumerate(
-        zip(group.nodes, group.sources, strict=True)
-    ):
-        for read, source in zip(node.reads, sources, strict=True):
-            if source.producer is None:
-                yield position, read, source.tensor
-
-
-@dataclass(frozen=True)
-class Region:
+class Region(NamedTuple):
     """What one tile reads of a tensor from outside.
 
     Attributes:
@@ -72,20 +61,23 @@ class Region:
 def regions_read(group: Group, tiles: Tiles) -> list[Region]:
     """Return the regions of external tensors, equal ones once."""
     found: dict[tuple[int, tuple[Interval, ...]], Region] = {}
-    for position, read, tensor in external_reads(group):
+    for position, read, tensor in group.outer_reads:
         box = read.box(tiles.boxes[position])
         points = tiles.points(position) if read.gathered else 0
         # A block that does not move along the stream stays where it is.
-        moves = any(STREAM in dict(interval.offset.terms) for interval in box)
+        moves = tiles.blocks is not None and any(map(_is_streamed, box))
         times = tiles.times(position) if moves else 1
-        found[tensor, box] = Region(
-            read, tuple(interval.size for interval in box), points, times
-        )
+        sizes = tuple([interval.size for interval in box])
+        found[tensor, box] = Region(read, sizes, points, times)
     return list(found.values())
 
 
+def _is_streamed(interval: Interval) -> bool:
+    return STREAM in dict(interval.offset.terms)
+
+
 def bytes_read(
-    regions: list[Region], grid: int, device: Device, outer: int, inner: int
+    regions: Sequence[Region], grid: int, device: Device, outer: int, inner: int
 ) -> int:
     """Return the bytes that cross from level `outer` towards the tiles.
 

@@ -91,7 +91,6 @@ class _Placer:
         self.step = step
         self.memory = BestFit(ALIGNMENT_BYTES)
         self.placement = Placement()
-        self._read = {s.producer for sources in group.sources for s in sources}
 
     def one_after_another(self) -> None:
         """Place operators in their order, each tile until its last reader."""
@@ -141,7 +140,7 @@ class _Placer:
 
     def _tile(self, node: int) -> None:
         # What leaves explicit memory at once is kept in registers.
-        leaves = self.explicit and node not in self._read
+        leaves = self.explicit and not self.group.consumers(node)
         if leaves or self.group.stays_in_registers(node):
             return
         for number, write in enumerate(self.group.nodes[node].writes):

@@ -11,54 +11,23 @@ import functools
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from magweld.passes.analysis.cost import Cost, cost
-from magweld.passes.analysis.external_reads import external_reads
 from magweld.passes.analysis.placement import STAGED_KINDS
-from magweld.passes.analysis.propagation import (
-    Blocks,
-    Group,
-    Refusal,
-    Tiles,
-    propagate,
-)
+from magweld.passes.analysis.propagation import Blocks, Group, Refusal
 from magweld.passes.analysis.regions import OperatorKind
 from magweld.passes.analysis.stream_choices import candidate_blocks, with_reason
-from magweld.targets.device import Device, Level, LevelKind
+from magweld.passes.analysis.trials import Plan, Trials
+from magweld.targets.device import Device, Level
 
-# Arithmetic done over arithmetic needed that a plan may have.
-MAX_RECOMPUTE = 1.25
 # Plans whose predicted times differ by less than this are equally good: whole
 # rows keep runs of memory long for the prefetchers, and a small footprint leaves room
 # for what the model does not see.
 MODEL_ACCURACY = 0.03
-# Share of a cache that a tile may fill: the rest goes to what streams past it.
-CACHE_SHARE = 0.5
 # Candidates examined for one group; more divisors than this are thinned out evenly.
 MAX_CANDIDATES = 128
 # Reduction step of operands staged in explicit memory: 32 elements of four bytes are
 # one 128-byte read transaction.
 STAGED_STEP = 32
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A tile for a group.
-
-    Attributes:
-        level: Name of the level that holds the reuse tiles.
-        tile: Result tile of the root.
-        tiles: What every node computes for it.
-        step: Reduction step of staged operands.
-        cost: Predicted cost.
-    """
-
-    level: str
-    tile: tuple[int, ...]
-    tiles: Tiles
-    step: int
-    cost: Cost
 
 
 def divisors(extent: int) -> tuple[int, ...]:
@@ -128,7 +97,8 @@ class Scheduler:
                 one is only for groups that cannot do without.
         """
         candidates = candidate_blocks(group, tile_levels(self.device), step)
-        plans = [_plan(group, self.device, tile, blocks) for blocks in candidates]
+        trials = _trials(group, self.device)
+        plans = [trials.plan(tile, blocks) for blocks in candidates]
 
         def order(plan: Plan) -> tuple[bool, float]:
             blocks = plan.tiles.blocks
@@ -142,11 +112,16 @@ class Scheduler:
         self, group: Group, tile: tuple[int, ...], blocks: Blocks | None
     ) -> Plan | Refusal:
         """Return the plan that a tile and blocks make, or why they make none."""
-        return _plan(group, self.device, tile, blocks)
+        return _trials(group, self.device).plan(tile, blocks)
 
-    def ranking(self, group: Group) -> list[Plan]:
-        """Return the possible plans, that of `plan` first, then by predicted time."""
-        return rank(group, self.device)[0]
+    def ranking(self, group: Group, slack: float) -> list[Plan]:
+        """Return the possible plans, that of `plan` first, then by predicted time.
+
+        Args:
+            group: The operators.
+            slack: Share of the time of the fastest that a plan may take more.
+        """
+        return rank(group, self.device, slack)[0]
 
     def traffic_apart(self, group: Group) -> int:
         """Return the bytes that the nodes move when nothing is connected."""
@@ -168,7 +143,7 @@ class Scheduler:
             if isinstance(plan, Plan):
                 return plan.cost.traffic
         node = alone.root
-        reads = {t: node.read_bytes(read) for _, read, t in external_reads(alone)}
+        reads = {t: node.read_bytes(read) for _, read, t in alone.outer_reads}
         return sum(reads.values()) + sum(w.total_bytes for w in alone.root.writes)
 
 
@@ -201,45 +176,76 @@ def _closest(refusals: list[Refusal]) -> Refusal:
     return Refusal(first.rule, "; ".join((first.detail, *details)), first.excess)
 
 
-def rank(group: Group, device: Device) -> tuple[list[Plan], list[Refusal]]:
-    """Return the possible plans, best first, and why other tiles have none."""
+def rank(
+    group: Group, device: Device, slack: float = MODEL_ACCURACY
+) -> tuple[list[Plan], list[Refusal]]:
+    """Return the plans that are fast enough, best first, and why tiles have none.
+
+    Args:
+        group: The operators.
+        device: What runs them.
+        slack: Share of the time of the fastest that a plan may take more. Tiles that
+            certainly do are not looked at, so that what they are refused for is known
+            of all tiles only if none has a plan.
+    """
     whole = group.root.whole_tile
     # What is computed whole anyway would be computed again for every tile.
     tiles = candidate_tiles(whole) if group.root.tileable else (whole,)
     ways = candidate_blocks(group, tile_levels(device))
-    found = [
-        _plan(group, device, tile, blocks)
-        for tile, blocks in itertools.product(tiles, ways)
-    ]
-    plans = [plan for plan in found if isinstance(plan, Plan)]
-    refusals = [refusal for refusal in found if isinstance(refusal, Refusal)]
+    trials = _trials(group, device)
+    found, refusals = _tried(trials, list(itertools.product(tiles, ways)), slack)
+    plans = list(found)
     if plans and group.root.tileable:
         fastest = min(plans, key=lambda plan: plan.cost.seconds)
-        plans += _refined(fastest, group, device)
-    limit = min((p.cost.seconds for p in plans), default=0.0) * (1 + MODEL_ACCURACY)
+        plans += _refined(fastest, group, trials)
+    least = min((plan.cost.seconds for plan in plans), default=0.0)
 
     def order(plan: Plan) -> tuple[float, ...]:
-        if plan.cost.seconds <= limit:
+        if plan.cost.seconds <= least * (1 + MODEL_ACCURACY):
             return (0.0, *_preference(group, plan))
         return (1.0, plan.cost.seconds)
 
-    return sorted(plans, key=order), refusals
+    fast = [plan for plan in plans if plan.cost.seconds <= least * (1 + slack)]
+    return sorted(fast, key=order), refusals
 
 
-def _refined(plan: Plan, group: Group, device: Device) -> Iterator[Plan]:
+def _trials(group: Group, device: Device) -> Trials:
+    return Trials(group, device, tile_levels(device), staged_step(group))
+
+
+def _tried(
+    trials: Trials, choices: list[tuple[tuple[int, ...], Blocks | None]], slack: float
+) -> tuple[list[Plan], list[Refusal]]:
+    """The plans and refusals of tiles in their order, without what is too slow."""
+    found: dict[int, Plan | Refusal | None] = {}
+    limit = math.inf
+    # Large tiles first: the largest that there is room for is seldom far from the best.
+    for number in sorted(range(len(choices)), key=lambda i: -math.prod(choices[i][0])):
+        one = found[number] = trials.plan_within(*choices[number], limit)
+        if isinstance(one, Plan):
+            limit = min(limit, one.cost.seconds * (1 + slack))
+    in_order = [found[number] for number in range(len(choices))]
+    return (
+        [one for one in in_order if isinstance(one, Plan)],
+        [one for one in in_order if isinstance(one, Refusal)],
+    )
+
+
+def _refined(plan: Plan, group: Group, trials: Trials) -> Iterator[Plan]:
     """Walk to neighbours that candidates were thinned by, yield each that pays."""
     choices = [divisors(extent) for extent in group.root.whole_tile]
     if math.prod(map(len, choices)) <= MAX_CANDIDATES:
         return
     while True:
+        limit = plan.cost.seconds * (1 - MODEL_ACCURACY)
         found = (
-            _plan(group, device, _with_size(plan.tile, i, size), plan.tiles.blocks)
+            trials.plan_within(_with_size(plan.tile, i, size), plan.tiles.blocks, limit)
             for i, sizes in enumerate(choices)
             for size in _neighbours(sizes, plan.tile[i])
         )
         plans = [neighbour for neighbour in found if isinstance(neighbour, Plan)]
         best = min(plans, key=lambda neighbour: neighbour.cost.seconds, default=plan)
-        if best.cost.seconds >= plan.cost.seconds * (1 - MODEL_ACCURACY):
+        if best.cost.seconds >= limit:
             return
         plan = best
         yield plan
@@ -260,30 +266,3 @@ def _preference(group: Group, plan: Plan) -> tuple[float, ...]:
     rows = plan.tile[-1] / root.grid_extents[-1] if plan.tile else 1.0
     blocks = 0 if plan.tiles.blocks is None else plan.tiles.blocks.count
     return (blocks, -rows, plan.cost.footprint, plan.cost.seconds)
-
-
-def _plan(
-    group: Group, device: Device, tile: tuple[int, ...], blocks: Blocks | None
-) -> Plan | Refusal:
-    tiles = propagate(group, tile, blocks)
-    if isinstance(tiles, Refusal):
-        return tiles
-    if tiles.recompute > MAX_RECOMPUTE:
-        detail = f"{tiles.recompute:.2f} times the arithmetic, {MAX_RECOMPUTE} allowed"
-        return Refusal("recompute", detail, tiles.recompute / MAX_RECOMPUTE)
-    step = staged_step(group)
-    refusal = Refusal("no-level", f"{device.name} has no level for reuse tiles")
-    best: Plan | None = None
-    for level in tile_levels(device):
-        if blocks is not None and level.kind is LevelKind.EXPLICIT:
-            continue  # the steps of a kernel are staged there, blocks are not
-        price = cost(group, tiles, device, level, step)
-        share = CACHE_SHARE if level.kind is LevelKind.CACHE else 1
-        room = int(level.capacity * share)
-        if level.capacity and price.footprint > room:
-            detail = f"{price.footprint} bytes needed in {level.name}, {room} there"
-            found = Refusal("footprint", detail, price.footprint / max(room, 1))
-            refusal = min(refusal, found, key=lambda one: one.excess)
-        elif best is None or price.seconds < best.cost.seconds:
-            best = Plan(level.name, tile, tiles, step, price)
-    return best if best is not None else refusal

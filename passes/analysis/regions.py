@@ -232,6 +232,11 @@ class OperatorModel:
         parallel = set(self.parallel)
         return tuple(i for i in range(len(self.extents)) if i not in parallel)
 
+    @functools.cached_property
+    def padded_reads(self) -> tuple[Access, ...]:
+        """Operands that get a border."""
+        return tuple(read for read in self.reads if read.padded)
+
     def read_bytes(self, read: Access) -> int:
         """Return the bytes that the whole operator needs of an operand."""
         gathered = read.gathered_bytes(self.iterations)
@@ -303,4 +308,4 @@ class OperatorModel:
 
     def tile_of(self, box: tuple[Interval, ...]) -> tuple[int, ...]:
         """Return the sizes of a box of iterations along the parallel loops."""
-        return tuple(max(1, box[loop].size) for loop in self.parallel)
+        return tuple([max(1, box[loop].size) for loop in self.parallel])

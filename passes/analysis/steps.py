@@ -6,6 +6,7 @@ is one block of the rows and of the columns of a tile, however long the reductio
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from magweld.passes.analysis.regions import (
@@ -45,6 +46,8 @@ def one_block(node: OperatorModel, box: Sequence[Interval]) -> tuple[Interval, .
     return tuple(loops)
 
 
+# Asked for every node of every tile that is tried.
+@functools.lru_cache(maxsize=4096)
 def _blocked_loop(node: OperatorModel) -> int | None:
     wide = node.writes[0].element_bytes >= BLOCKED_BYTES
     if node.kind is not OperatorKind.CONTRACTION or not wide or not node.reduction:

@@ -11,19 +11,17 @@ from magweld.bindings import ir, linalg
 from magweld.dialects.tile_graph import element_bytes, is_tile_graph
 from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.analysis.cost import cost
-from magweld.passes.analysis.external_reads import external_reads
 from magweld.passes.analysis.graph_body import GraphBody, read_body
 from magweld.passes.analysis.long_reductions import Reduction, reduction_of
 from magweld.passes.analysis.policy import (
-    CACHE_SHARE,
     MODEL_ACCURACY,
-    Plan,
     Scheduler,
     divisors,
     staged_step,
     tile_levels,
 )
 from magweld.passes.analysis.propagation import Group, Refusal, propagate
+from magweld.passes.analysis.trials import CACHE_SHARE, Plan
 from magweld.passes.base import FunctionPass
 from magweld.passes.graph.form_tile_graph import FormTileGraph
 from magweld.passes.graph.partial_reductions import Splitter
@@ -181,7 +179,7 @@ class _Judge:
         """What moving operands and result once, and the arithmetic, take at least."""
         *_, root = body.models
         group = body.group(list(range(len(body.models))))
-        reads = {t: read.total_bytes for _, read, t in external_reads(group)}
+        reads = {t: read.total_bytes for _, read, t in group.outer_reads}
         moved = sum(reads.values()) + sum(w.total_bytes for w in root.writes)
         flops = sum(math.prod(model.extents) * model.flops for model in body.models)
         outermost = self._device.levels[0].bandwidth * 1e9

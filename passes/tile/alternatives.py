@@ -9,8 +9,9 @@ from typing import Any
 from magweld.bindings import ir
 from magweld.dialects.tile_graph import device_of, tile_attribute
 from magweld.passes.analysis.graph_body import GraphBody, read_body
-from magweld.passes.analysis.policy import Plan, Scheduler
+from magweld.passes.analysis.policy import Scheduler
 from magweld.passes.analysis.stream_marks import STEP, mark_stream
+from magweld.passes.analysis.trials import Plan
 from magweld.passes.graph.library_calls import LibraryCall, library_call
 from magweld.passes.graph.select_implementation import LibraryUse, SelectImplementation
 from magweld.passes.tile.apply_plans import PLAN
@@ -129,7 +130,7 @@ class _Maker:
     def _rank(self, body: GraphBody, members: list[int]) -> list[Plan]:
         group = body.group(members)
         if group not in self._ranked:
-            ranked = self._scheduler.ranking(group)
+            ranked = self._scheduler.ranking(group, WORST_RATIO - 1)
             most = min((p.cost.seconds for p in ranked), default=0) * WORST_RATIO
             apart = self._scheduler.traffic_apart(group)
             self._ranked[group] = [

@@ -18,8 +18,9 @@ from magweld.dialects.tile_graph import (
 from magweld.passes.analysis.cloning import ValueMap, clone_mapped, defining_op
 from magweld.passes.analysis.graph_body import GraphBody, read_body, source_value
 from magweld.passes.analysis.operator_model import is_rematerialised
-from magweld.passes.analysis.policy import Plan, Scheduler
+from magweld.passes.analysis.policy import Scheduler
 from magweld.passes.analysis.stream_marks import MARK, STEP
+from magweld.passes.analysis.trials import Plan
 from magweld.passes.graph.select_implementation import SelectImplementation
 from magweld.passes.tile.connect_operators import Connector, Fusion
 from magweld.targets.device import Device

@@ -20,9 +20,7 @@ from operator_models import (
 )
 
 from magweld.passes.analysis.policy import (
-    CACHE_SHARE,
     MAX_CANDIDATES,
-    Plan,
     Scheduler,
     candidate_tiles,
     divisors,
@@ -33,6 +31,7 @@ from magweld.passes.analysis.policy import (
 from magweld.passes.analysis.propagation import Group, Refusal
 from magweld.passes.analysis.regions import OperatorKind, OperatorModel
 from magweld.passes.analysis.steps import REDUCTION_BLOCK
+from magweld.passes.analysis.trials import CACHE_SHARE, Plan
 from magweld.targets import device as named_device
 from magweld.targets.device import LevelKind
 

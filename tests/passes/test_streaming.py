@@ -8,7 +8,7 @@ import pytest
 from operator_models import access, chain, device, elementwise, loops, matmul
 
 from magweld.passes.analysis.cost import cost
-from magweld.passes.analysis.policy import Plan, schedule
+from magweld.passes.analysis.policy import schedule
 from magweld.passes.analysis.propagation import (
     Blocks,
     Group,
@@ -26,6 +26,7 @@ from magweld.passes.analysis.regions import (
 )
 from magweld.passes.analysis.stream import Rescaling, Stream
 from magweld.passes.analysis.streaming import streams
+from magweld.passes.analysis.trials import Plan
 from magweld.targets.device import LevelKind
 
 QUERIES, KEYS, SIZE = 64, 1024, 32
