@@ -16,8 +16,9 @@ from magweld.passes.analysis.external_reads import (
     regions_read,
     transaction_bytes,
 )
+from magweld.passes.analysis.group import Group
 from magweld.passes.analysis.placement import footprint_bytes
-from magweld.passes.analysis.propagation import Group, Tiles
+from magweld.passes.analysis.propagation import Tiles
 from magweld.passes.analysis.regions import Interval
 from magweld.passes.analysis.steps import block_count
 from magweld.passes.analysis.vectors import vector_waste
@@ -107,7 +108,8 @@ def work_of(group: Group, tiles: Tiles, device: Device) -> Work:
         # So are windows with a border around them.
         reuse += sum(
             math.prod(_sizes(read.window(box))) * read.element_bytes
-            for read in node.padded_reads
+            for read in node.reads
+            if read.padded
         )
         flops = tiles.points(position) * node.flops
         operations += flops

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from magweld.passes.analysis.propagation import Group, Tiles
+from magweld.passes.analysis.group import Group
+from magweld.passes.analysis.propagation import Tiles
 from magweld.passes.analysis.regions import STREAM, Access, Interval
 from magweld.targets.device import Device
 

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Any
 
 from magweld.passes.analysis.cloning import defining_op
+from magweld.passes.analysis.group import Group, Source
 from magweld.passes.analysis.operator_model import inputs_of, operator_model
-from magweld.passes.analysis.propagation import Group, Source
 from magweld.passes.analysis.regions import OperatorModel
 
 

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from magweld.passes.analysis.best_fit import BestFit
-from magweld.passes.analysis.propagation import Blocks, Group, Tiles
+from magweld.passes.analysis.group import Group
+from magweld.passes.analysis.propagation import Blocks, Tiles
 from magweld.passes.analysis.regions import ZERO, Access, Interval, OperatorKind
 from magweld.passes.analysis.steps import one_block
 from magweld.targets.device import Level, LevelKind

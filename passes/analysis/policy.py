@@ -12,8 +12,9 @@ import itertools
 import math
 from collections.abc import Iterator
 
+from magweld.passes.analysis.group import Group
 from magweld.passes.analysis.placement import STAGED_KINDS
-from magweld.passes.analysis.propagation import Blocks, Group, Refusal
+from magweld.passes.analysis.propagation import Blocks, Refusal
 from magweld.passes.analysis.regions import OperatorKind
 from magweld.passes.analysis.stream_choices import candidate_blocks, with_reason
 from magweld.passes.analysis.trials import Plan, Trials

@@ -7,11 +7,11 @@ Regions are boxes that hold for every tile position.
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass, field
 
 from magweld.passes.analysis.clamps import Clamp, Clamps
+from magweld.passes.analysis.group import Group
 from magweld.passes.analysis.partition import is_partition
 from magweld.passes.analysis.regions import (
     STREAM,
@@ -19,146 +19,9 @@ from magweld.passes.analysis.regions import (
     Access,
     Interval,
     LinearIndex,
-    OperatorKind,
     OperatorModel,
 )
 from magweld.passes.analysis.stream import Stream
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where one read of a node comes from.
-
-    Attributes:
-        producer: Position of the producing node in the group, or None.
-        tensor: Number that is equal for equal tensors.
-        result: Which result of the producer it is.
-    """
-
-    producer: int | None
-    tensor: int
-    result: int = 0
-
-
-@dataclass(frozen=True)
-class Group:
-    """Operators in topological order; what the last one makes is stored whole.
-
-    Attributes:
-        nodes: The operators.
-        sources: For each node one source a read.
-        outputs: (node, result) of what other nodes make and is stored whole as well,
-            since it is read outside of the group.
-    """
-
-    nodes: tuple[OperatorModel, ...]
-    sources: tuple[tuple[Source, ...], ...]
-    outputs: tuple[tuple[int, int], ...] = ()
-
-    def __hash__(self) -> int:
-        """Return the hash, which is taken once: groups are keys of every plan."""
-        return self._hash
-
-    @functools.cached_property
-    def _hash(self) -> int:
-        return hash((self.nodes, self.sources, self.outputs))
-
-    @property
-    def root(self) -> OperatorModel:
-        """The operator whose tile is chosen."""
-        return self.nodes[-1]
-
-    @property
-    def stored(self) -> tuple[Access, ...]:
-        """The tensors that the group writes."""
-        inner = (self.nodes[node].writes[result] for node, result in self.outputs)
-        return (*self.root.writes, *inner)
-
-    def consumers(self, position: int) -> tuple[int, ...]:
-        """Return the nodes that read what node `position` makes, once a read."""
-        return self._consumers[position]
-
-    @functools.cached_property
-    def inner_reads(self) -> tuple[tuple[tuple[Access, int, int], ...], ...]:
-        """For each node what it reads of others: how, the producer and its result."""
-        return tuple(
-            tuple(
-                (read, source.producer, source.result)
-                for read, source in zip(node.reads, sources, strict=True)
-                if source.producer is not None
-            )
-            for node, sources in zip(self.nodes, self.sources, strict=True)
-        )
-
-    @functools.cached_property
-    def outer_reads(self) -> tuple[tuple[int, Access, int], ...]:
-        """(node, access, tensor number) of every read from outside the group."""
-        return tuple(
-            (position, read, source.tensor)
-            for position, node in enumerate(self.nodes)
-            for read, source in zip(node.reads, self.sources[position], strict=True)
-            if source.producer is None
-        )
-
-    @functools.cached_property
-    def weights(self) -> tuple[int, ...]:
-        """What an iteration of each node counts for in its arithmetic."""
-        return tuple(max(1, node.flops) for node in self.nodes)
-
-    @functools.cached_property
-    def arithmetic(self) -> int:
-        """What all of them count for if nothing is computed twice."""
-        return sum(
-            node.iterations * weight
-            for node, weight in zip(self.nodes, self.weights, strict=True)
-        )
-
-    @functools.cached_property
-    def _consumers(self) -> tuple[tuple[int, ...], ...]:
-        found: list[list[int]] = [[] for _ in self.nodes]
-        for consumer, sources in enumerate(self.sources):
-            for source in sources:
-                if source.producer is not None:
-                    found[source.producer].append(consumer)
-        return tuple(map(tuple, found))
-
-    def ending_at(self, position: int) -> tuple[int, ...]:
-        """Return the nodes of whose readers one is the last, rising."""
-        return self._ending[position]
-
-    @functools.cached_property
-    def _ending(self) -> tuple[tuple[int, ...], ...]:
-        found: list[list[int]] = [[] for _ in self.nodes]
-        for node, readers in enumerate(self._consumers):
-            if readers:
-                found[readers[-1]].append(node)
-        return tuple(map(tuple, found))
-
-    def alone(self, position: int) -> Group:
-        """Return one node as a group of its own, reading everything from outside."""
-        tensors: dict[int, int] = {}
-        sources = tuple(
-            Source(None, tensors.setdefault(source.tensor, len(tensors)))
-            for source in self.sources[position]
-        )
-        return Group((self.nodes[position],), (sources,))
-
-    def stays_in_registers(self, position: int) -> bool:
-        """Whether a node melts into its only consumer, element by element."""
-        return self._melting[position]
-
-    @functools.cached_property
-    def _melting(self) -> tuple[bool, ...]:
-        return tuple(map(self._melts, range(len(self.nodes))))
-
-    def _melts(self, position: int) -> bool:
-        consumers = self.consumers(position)
-        if len(consumers) != 1 or any(node == position for node, _ in self.outputs):
-            return False
-        if self.nodes[position].kind is not OperatorKind.ELEMENTWISE:
-            return False
-        consumer = self.nodes[consumers[0]]
-        return consumer.kind in (OperatorKind.ELEMENTWISE, OperatorKind.REDUCTION)
 
 
 @dataclass(frozen=True)

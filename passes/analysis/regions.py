@@ -56,10 +56,7 @@ class LinearIndex(NamedTuple):
         return terms[0][0]
 
     def extent(self, tile: tuple[int, ...]) -> int:
-        """Return how many positions a box of `tile` iterations spans.
-
-        The span does not depend on where the box lies, so it holds for every tile.
-        """
+        """Return how many positions a box of `tile` iterations spans, anywhere."""
         return 1 + sum(abs(c) * (tile[loop] - 1) for loop, c in self.terms)
 
     def substitute(self, loops: tuple[LinearIndex, ...]) -> LinearIndex:
@@ -122,29 +119,27 @@ class Access:
 
         It is no larger than the tensor; that of a padded operand may begin before it.
         """
-        found = []
-        for extent, expr, loop in self._dims:
-            if loop is None:
-                found.append(_whole_or(expr, extent, loops))
-            else:  # most are
-                interval = loops[loop]
-                whole = interval.size >= extent
-                found.append(Interval(ZERO, extent) if whole else interval)
-        return tuple(found)
+        return tuple(
+            [
+                _whole_or(expr, extent, loops)
+                if loop is None
+                else (loops[loop] if loops[loop].size < extent else whole)
+                for extent, expr, loop, whole in self._dims
+            ]
+        )
 
     @functools.cached_property
-    def _dims(self) -> tuple[tuple[int, LinearIndex | None, int | None], ...]:
-        """Extent, index, and the loop that it is, of each dimension."""
+    def _dims(
+        self,
+    ) -> tuple[tuple[int, LinearIndex | None, int | None, Interval], ...]:
+        """Extent, index, the loop that it is, and all of it, of each dimension."""
         return tuple(
-            (extent, expr, None if expr is None else expr.single_loop)
+            (extent, expr, expr.single_loop if expr else None, Interval(ZERO, extent))
             for extent, expr in zip(self.shape, self.index, strict=True)
         )
 
     def window(self, loops: tuple[Interval, ...]) -> tuple[Interval, ...]:
-        """Return what a box of iterations touches of a tensor and its border.
-
-        Only where all indices are known.
-        """
+        """Return what iterations touch of a tensor and its border, by known indices."""
         sizes = tuple(interval.size for interval in loops)
         offsets = tuple(interval.offset for interval in loops)
         return tuple(
@@ -232,22 +227,15 @@ class OperatorModel:
         parallel = set(self.parallel)
         return tuple(i for i in range(len(self.extents)) if i not in parallel)
 
-    @functools.cached_property
-    def padded_reads(self) -> tuple[Access, ...]:
-        """Operands that get a border."""
-        return tuple(read for read in self.reads if read.padded)
-
     def read_bytes(self, read: Access) -> int:
         """Return the bytes that the whole operator needs of an operand."""
-        gathered = read.gathered_bytes(self.iterations)
-        return gathered if read.gathered else read.total_bytes
+        if not read.gathered:
+            return read.total_bytes
+        return read.gathered_bytes(self.iterations)
 
     @property
     def tileable(self) -> bool:
-        """Whether regions of operands follow from regions of results.
-
-        Every index is then a sum of loops with positive coefficients.
-        """
+        """Whether all indices are sums of loops with positive coefficients."""
         return self.kind not in (OperatorKind.MOVE, OperatorKind.OTHER)
 
     @functools.cached_property

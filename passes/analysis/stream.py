@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from magweld.passes.analysis.propagation import Group
+    from magweld.passes.analysis.group import Group
 
 
 @dataclass(frozen=True)

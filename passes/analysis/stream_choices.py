@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from magweld.passes.analysis.propagation import Blocks, Group, Refusal
+from magweld.passes.analysis.group import Group
+from magweld.passes.analysis.propagation import Blocks, Refusal
 from magweld.passes.analysis.stream import Stream
 from magweld.passes.analysis.streaming import streams
 from magweld.targets.device import Level, LevelKind

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from magweld.passes.analysis.propagation import Group
+from magweld.passes.analysis.group import Group
 from magweld.passes.analysis.regions import Access, LinearIndex
 
 Loop = tuple[int, int]

@@ -12,7 +12,8 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field, replace
 
-from magweld.passes.analysis.propagation import Group, Refusal
+from magweld.passes.analysis.group import Group
+from magweld.passes.analysis.propagation import Refusal
 from magweld.passes.analysis.regions import (
     Access,
     BodyForm,

@@ -11,14 +11,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from magweld.passes.analysis.cost import Cost, Work, cost_of, fixed_seconds, work_of
+from magweld.passes.analysis.group import Group
 from magweld.passes.analysis.placement import footprint_bytes
-from magweld.passes.analysis.propagation import (
-    Blocks,
-    Group,
-    Refusal,
-    Tiles,
-    propagate,
-)
+from magweld.passes.analysis.propagation import Blocks, Refusal, Tiles, propagate
 from magweld.targets.device import Device, Level, LevelKind
 
 # Arithmetic done over arithmetic needed that a plan may have.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from magweld.passes.analysis.propagation import Group, Tiles
+from magweld.passes.analysis.group import Group
+from magweld.passes.analysis.propagation import Tiles
 from magweld.passes.analysis.regions import (
     Interval,
     LinearIndex,

@@ -15,9 +15,10 @@ from magweld.dialects.tile_graph import (
 )
 from magweld.passes.analysis.clamps import Clamps
 from magweld.passes.analysis.graph_body import read_body
+from magweld.passes.analysis.group import Group
 from magweld.passes.analysis.placement import Placement, place_tile
 from magweld.passes.analysis.policy import staged_step
-from magweld.passes.analysis.propagation import Group, Refusal, Tiles, propagate
+from magweld.passes.analysis.propagation import Refusal, Tiles, propagate
 from magweld.passes.analysis.stream_marks import marked_blocks
 from magweld.passes.graph.stream_body import emit_stream
 from magweld.passes.graph.tile_emitter import TileEmitter

@@ -8,14 +8,10 @@ from typing import Any, ClassVar, Literal
 
 from magweld.bindings import ir
 from magweld.dialects.tile_graph import device_of, is_tile_graph, operators_of
+from magweld.passes.analysis.group import Group, Source
 from magweld.passes.analysis.operator_model import operator_model
 from magweld.passes.analysis.policy import schedule, tile_levels
-from magweld.passes.analysis.propagation import (
-    Group,
-    Refusal,
-    Source,
-    propagate,
-)
+from magweld.passes.analysis.propagation import Refusal, propagate
 from magweld.passes.analysis.regions import OperatorKind, OperatorModel
 from magweld.passes.analysis.vectors import vector_waste
 from magweld.passes.base import FunctionPass

@@ -12,6 +12,7 @@ from magweld.dialects.tile_graph import element_bytes, is_tile_graph
 from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.analysis.cost import cost
 from magweld.passes.analysis.graph_body import GraphBody, read_body
+from magweld.passes.analysis.group import Group
 from magweld.passes.analysis.long_reductions import Reduction, reduction_of
 from magweld.passes.analysis.policy import (
     MODEL_ACCURACY,
@@ -20,7 +21,7 @@ from magweld.passes.analysis.policy import (
     staged_step,
     tile_levels,
 )
-from magweld.passes.analysis.propagation import Group, Refusal, propagate
+from magweld.passes.analysis.propagation import Refusal, propagate
 from magweld.passes.analysis.trials import CACHE_SHARE, Plan
 from magweld.passes.base import FunctionPass
 from magweld.passes.graph.form_tile_graph import FormTileGraph

@@ -8,7 +8,8 @@ from functools import cached_property, partial
 from typing import Any
 
 from magweld.bindings import arith, ir, linalg, math, scf
-from magweld.passes.analysis.propagation import Blocks, Group, Refusal, propagate
+from magweld.passes.analysis.group import Group
+from magweld.passes.analysis.propagation import Blocks, Refusal, propagate
 from magweld.passes.analysis.regions import STREAM
 from magweld.passes.analysis.stream import Rescaling
 from magweld.passes.graph.tile_emitter import TileEmitter

@@ -12,8 +12,9 @@ from magweld.dialects.tile_graph import MOST_RESULTS, device_of, is_tile_graph
 from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.analysis.dependences import comes_back, readers_by_operation
 from magweld.passes.analysis.graph_body import Edge, GraphBody, read_body
+from magweld.passes.analysis.group import Group
 from magweld.passes.analysis.policy import Scheduler, tile_levels
-from magweld.passes.analysis.propagation import Group, Refusal, propagate
+from magweld.passes.analysis.propagation import Refusal, propagate
 from magweld.passes.analysis.stream_marks import decided_step, mark_stream
 from magweld.passes.analysis.trials import Plan
 from magweld.passes.base import FunctionPass

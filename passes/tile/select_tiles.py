@@ -13,8 +13,9 @@ from magweld.dialects.tile_graph import (
     tile_attribute,
 )
 from magweld.passes.analysis.graph_body import GraphBody, read_body
+from magweld.passes.analysis.group import Group
 from magweld.passes.analysis.policy import Scheduler
-from magweld.passes.analysis.propagation import Group, Refusal
+from magweld.passes.analysis.propagation import Refusal
 from magweld.passes.analysis.stream_marks import STEP, mark_stream, marked_blocks
 from magweld.passes.analysis.trials import Plan
 from magweld.passes.base import FunctionPass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from magweld.passes.analysis.propagation import Group, Source
+from magweld.passes.analysis.group import Group, Source
 from magweld.passes.analysis.regions import (
     Access,
     LinearIndex,

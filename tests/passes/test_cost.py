@@ -17,8 +17,9 @@ from operator_models import (
 
 from magweld.passes.analysis.cost import Cost, cost
 from magweld.passes.analysis.external_reads import transaction_bytes
+from magweld.passes.analysis.group import Group, Source
 from magweld.passes.analysis.placement import footprint_bytes
-from magweld.passes.analysis.propagation import Group, Source, Tiles, propagate
+from magweld.passes.analysis.propagation import Tiles, propagate
 from magweld.passes.analysis.steps import REDUCTION_BLOCK
 from magweld.targets.device import Device, Level, LevelKind
 

@@ -13,8 +13,9 @@ from test_tiled_numerics import GRAPHS, STREAMED, Lower, steps
 
 from magweld.bindings import ir
 from magweld.dialects.tile_graph import BarrierOp, ForTilesOp
+from magweld.passes.analysis.group import Group, Source
 from magweld.passes.analysis.placement import Placement, Slot, place_tile
-from magweld.passes.analysis.propagation import Blocks, Group, Source, Tiles, propagate
+from magweld.passes.analysis.propagation import Blocks, Tiles, propagate
 from magweld.passes.analysis.regions import BodyForm
 from magweld.passes.analysis.stream import Stream
 from magweld.passes.graph.form_tile_graph import FormTileGraph

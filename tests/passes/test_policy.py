@@ -19,6 +19,7 @@ from operator_models import (
     row_reduction,
 )
 
+from magweld.passes.analysis.group import Group
 from magweld.passes.analysis.policy import (
     MAX_CANDIDATES,
     Scheduler,
@@ -28,7 +29,7 @@ from magweld.passes.analysis.policy import (
     staged_step,
     tile_levels,
 )
-from magweld.passes.analysis.propagation import Group, Refusal
+from magweld.passes.analysis.propagation import Refusal
 from magweld.passes.analysis.regions import OperatorKind, OperatorModel
 from magweld.passes.analysis.steps import REDUCTION_BLOCK
 from magweld.passes.analysis.trials import CACHE_SHARE, Plan

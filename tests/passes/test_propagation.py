@@ -19,13 +19,8 @@ from operator_models import (
 )
 
 from magweld.passes.analysis.clamps import Clamp
-from magweld.passes.analysis.propagation import (
-    Group,
-    Refusal,
-    Source,
-    Tiles,
-    propagate,
-)
+from magweld.passes.analysis.group import Group, Source
+from magweld.passes.analysis.propagation import Refusal, Tiles, propagate
 from magweld.passes.analysis.regions import ZERO, Interval, LinearIndex, OperatorKind
 
 

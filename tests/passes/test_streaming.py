@@ -8,15 +8,9 @@ import pytest
 from operator_models import access, chain, device, elementwise, loops, matmul
 
 from magweld.passes.analysis.cost import cost
+from magweld.passes.analysis.group import Group, Source
 from magweld.passes.analysis.policy import schedule
-from magweld.passes.analysis.propagation import (
-    Blocks,
-    Group,
-    Refusal,
-    Source,
-    Tiles,
-    propagate,
-)
+from magweld.passes.analysis.propagation import Blocks, Refusal, Tiles, propagate
 from magweld.passes.analysis.regions import (
     STREAM,
     BodyForm,

@@ -14,8 +14,9 @@ from magweld.bindings import ir
 from magweld.dialects.device_attributes import device_attribute
 from magweld.dialects.tile_graph import DEVICE, subgraphs_of, tile_attribute
 from magweld.passes.analysis.graph_body import read_body
+from magweld.passes.analysis.group import Group
 from magweld.passes.analysis.policy import divisors
-from magweld.passes.analysis.propagation import Blocks, Group, Refusal, propagate
+from magweld.passes.analysis.propagation import Blocks, Refusal, propagate
 from magweld.passes.analysis.stream import Stream
 from magweld.passes.analysis.stream_marks import STEP, mark_stream
 from magweld.passes.analysis.streaming import streams

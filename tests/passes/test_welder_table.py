@@ -22,8 +22,9 @@ from welder_groups import (
 )
 
 from magweld.passes.analysis.cost import Cost, cost
+from magweld.passes.analysis.group import Group
 from magweld.passes.analysis.policy import schedule, staged_step
-from magweld.passes.analysis.propagation import Group, Refusal, Tiles, propagate
+from magweld.passes.analysis.propagation import Refusal, Tiles, propagate
 from magweld.passes.analysis.trials import Plan
 from magweld.targets import Device
 from magweld.targets import device as named_device

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from operator_models import access, elementwise, loops
 
-from magweld.passes.analysis.propagation import Group, Source
+from magweld.passes.analysis.group import Group, Source
 from magweld.passes.analysis.regions import (
     Access,
     LinearIndex,
