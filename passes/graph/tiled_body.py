@@ -42,6 +42,19 @@ def build_tiled_body(
     return list(forall.results)
 
 
+def unfolded(loops: int) -> ir.Attribute:
+    """Return a mapping that keeps a loop over tiles a loop if it has one tile.
+
+    Upstream inlines the bodies of others, and of several stores to one result in them
+    keeps the first. What the loops are mapped to means nothing.
+
+    Args:
+        loops: How many loops it is over.
+    """
+    names = (f"#gpu.block<linear_dim_{loop}>" for loop in range(loops))
+    return ir.Attribute.parse(f"[{', '.join(names)}]")
+
+
 class _TiledBody:
     """Lowers the ops of one plan.
 

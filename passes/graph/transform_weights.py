@@ -20,6 +20,7 @@ from magweld.passes.analysis.winograd import (
     winograd_tile,
 )
 from magweld.passes.base import Pass
+from magweld.passes.graph.tiled_body import unfolded
 from magweld.passes.ir_utils import functions_of, operations_of
 
 KERNEL = "tile_graph.kernel"
@@ -181,7 +182,13 @@ def _build(names: _Names, form: WinogradForm, weights: Any) -> Any:
     channels = max(d for d in range(1, CHANNELS + 1) if depth % d == 0)
     with ir.InsertionPoint(function.add_entry_block()):
         source, destination = function.arguments
-        loop = scf.ForallOp([0, 0], [blocks, depth], [1, channels], [destination])
+        loop = scf.ForallOp(
+            [0, 0],
+            [blocks, depth],
+            [1, channels],
+            [destination],
+            mapping=unfolded(2),
+        )
         block, channel, out = loop.body.arguments
         with ir.InsertionPoint(loop.body):
             turned = _turn(source, block, channel, channels)
