@@ -15,6 +15,7 @@ from magweld.passes.analysis.regions import (
     OperatorKind,
     OperatorModel,
 )
+from magweld.passes.analysis.winograd import ROWS
 
 # Iterations of a block. Sums are read and written once a block, which is little beside
 # this many multiply-adds for each, and a block of 128 rows takes an eighth of 1 MiB.
@@ -39,8 +40,15 @@ def block_count(node: OperatorModel) -> int:
 
 
 def one_block(node: OperatorModel, box: Sequence[Interval]) -> tuple[Interval, ...]:
-    """Return the iterations of a box that a block does."""
+    """Return the iterations of a box that a block does.
+
+    With fewer products than its windows have, a convolution walks the rows of its
+    weights in blocks as well.
+    """
     loops, loop = list(box), _blocked_loop(node)
+    if node.winograd:
+        row = node.parallel[1]
+        loops[row] = Interval(ZERO, min(box[row].size, ROWS))
     if loop is not None:
         loops[loop] = Interval(ZERO, min(box[loop].size, block_of(node.extents[loop])))
     return tuple(loops)

@@ -31,8 +31,11 @@ WEIGHT_VECTORS = 0.2
 LANES = 16
 # Blocks that differ less in their time are equally good: the smallest is taken.
 BLOCK_ACCURACY = 0.05
-# Products that take as long as one element on its way through a transform.
-TRANSFORM_PRODUCTS = 3.0
+# Products that take as long as one element on its way through a transform, and the
+# tiles that take as long as what a row of tiles costs beside them: least squares of
+# 2.6, 3.3 and 4.5 ns a tile in rows of 28, 14 and 7, beside 59 products a ns.
+TRANSFORM_PRODUCTS = 7.0
+ROW_TILES = 8.0
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,15 @@ def winograd_tile(root: Any) -> int:
     return 0 if found is None else int(ir.IntegerAttr(found).value)
 
 
+def padded_depth(depth: int) -> int:
+    """Return how many channels each layer of transformed weights has room for.
+
+    An odd number of cache lines: layers that begin in the same set of a cache would
+    drive each other out while they are written.
+    """
+    return depth | 1
+
+
 def choose_block(
     form: WinogradForm, depth: int, counts: tuple[int, int, int]
 ) -> tuple[int, int]:
@@ -133,9 +145,11 @@ def product_share(
         depth: Channels of the image.
         sizes: Height and width of the result.
     """
-    tiles = prod(ceil(size / form.tile) for size in sizes)
+    down, across = (ceil(size / form.tile) for size in sizes)
+    tiles = down * across
     columns = _vectors(tiles) * LANES / tiles
-    transforms = TRANSFORM_PRODUCTS * (1 / rows + 1 / depth)
+    row = 1 + ROW_TILES / across
+    transforms = TRANSFORM_PRODUCTS * row * (1 / rows + 1 / depth)
     share = tiles * form.products / (WINDOW**2 * prod(sizes))
     return share * (columns + transforms)
 

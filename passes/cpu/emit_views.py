@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
+from math import ceil, prod
 from typing import TypeAlias
 
 from magweld.bindings import arith, ir, linalg, memref, scf
 from magweld.passes.cpu.emit_index import index_constant
 
+# Of the caches of the processors in devices.toml.
+LINE_BYTES = 64
 # An index that is known, or a value.
 Offset: TypeAlias = "ir.Value | int"
 
@@ -79,11 +81,35 @@ def view(
     )
 
 
+def layers(shape: Sequence[int], element: ir.Type) -> ir.Value:
+    """Emit a buffer whose layers begin in different sets of a cache.
+
+    Layers an even number of cache lines apart would drive each other out where an
+    element of each of them is written in turn.
+    """
+    line = LINE_BYTES * 8 // element.width
+    distance = (ceil(prod(shape[1:]) / line) | 1) * line
+    strides = [distance, *(prod(shape[k + 1 :]) for k in range(1, len(shape)))]
+    layout = ir.StridedLayoutAttr.get(0, strides)
+    kind = ir.MemRefType.get(list(shape), element, layout)
+    whole = aligned_buffer([shape[0] * distance], element)
+    return memref.ReinterpretCastOp(
+        kind, whole, [], [], [], [0], list(shape), strides
+    ).result
+
+
+def aligned_buffer(shape: Sequence[int], element: ir.Type) -> ir.Value:
+    """Emit a buffer that begins with a cache line."""
+    kind = ir.MemRefType.get(list(shape), element)
+    alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), LINE_BYTES)
+    return memref.AllocOp(kind, [], [], alignment=alignment).result
+
+
 def layer(value: ir.Value, number: int) -> ir.Value:
-    """Layer `number` of a contiguous buffer."""
+    """Layer `number` of a buffer with static strides."""
     shape = list(value.type.shape[1:])
-    offset = number * prod(shape)
-    strides = [prod(shape[k + 1 :]) for k in range(len(shape))]
+    (distance, *strides), _ = value.type.get_strides_and_offset()
+    offset = number * distance
     layout = ir.StridedLayoutAttr.get(offset, strides)
     kind = ir.MemRefType.get(shape, value.type.element_type, layout)
     return memref.ReinterpretCastOp(
@@ -92,10 +118,12 @@ def layer(value: ir.Value, number: int) -> ir.Value:
 
 
 def with_long_rows(value: ir.Value) -> ir.Value:
-    """A contiguous buffer whose dimensions behind the second are one."""
+    """A buffer of contiguous layers whose dimensions behind the second are one."""
     first, second, *rest = value.type.shape
+    (distance, *_), _ = value.type.get_strides_and_offset()
+    layout = ir.StridedLayoutAttr.get(0, [distance, prod(rest), 1])
     shape = [first, second, prod(rest)]
-    kind = ir.MemRefType.get(shape, value.type.element_type)
+    kind = ir.MemRefType.get(shape, value.type.element_type, layout)
     groups = [[0], [1], list(range(2, len(rest) + 2))]
     return memref.CollapseShapeOp(kind, value, groups).result
 

@@ -21,11 +21,13 @@ from magweld.passes.base import Pass
 from magweld.passes.cpu.emit_index import index_constant
 from magweld.passes.cpu.emit_views import (
     Offset,
+    aligned_buffer,
     at_most,
     emit_generic,
     emit_loops,
     layer,
     layer_at,
+    layers,
     times,
     view,
     with_long_rows,
@@ -103,16 +105,16 @@ def _fills_with_zero(op: ir.Operation) -> bool:
 
 def _rows_of(transformed: ir.Value, weights: ir.Value) -> ir.Value:
     """The part of the transformed weights for a slice of the weights."""
-    owner = weights.owner
-    if isinstance(owner, ir.Block) or owner.operation.name != "memref.subview":
-        return transformed
-    first = owner.opview.offsets
-    static = list(ir.DenseI64ArrayAttr(owner.operation.attributes["static_offsets"]))
-    start = (
-        arith.divui(first[0], index_constant(ROWS)) if len(first) else static[0] // ROWS
-    )
-    _, *rest = transformed.type.shape
-    return view(transformed, (start, 0, 0, 0), (weights.type.shape[0] // ROWS, *rest))
+    owner, start = weights.owner, 0
+    if not isinstance(owner, ir.Block) and owner.operation.name == "memref.subview":
+        first = owner.opview.offsets
+        offsets = owner.operation.attributes["static_offsets"]
+        start = next(iter(ir.DenseI64ArrayAttr(offsets))) // ROWS
+        if len(first):
+            start = arith.divui(first[0], index_constant(ROWS))
+    rows, depth, *_ = weights.type.shape
+    points = transformed.type.shape[1]
+    return view(transformed, (start, 0, 0, 0), (rows // ROWS, points, depth, ROWS))
 
 
 class _Expander:
@@ -141,8 +143,9 @@ class _Expander:
         counts = (self._images, self._down, self._across)
         images, down = choose_block(self._form, self._depth, counts)
         block = (images, down, self._across)
-        transformed = self._buffer((self._form.products, self._depth, *block))
-        products = self._buffer((self._form.products, ROWS, *block))
+        count = self._form.products
+        transformed = layers((count, self._depth, *block), self._element)
+        products = layers((count, ROWS, *block), self._element)
 
         def emit(at: Sequence[Offset]) -> None:
             # The last block may begin early: what it writes again is the same.
@@ -162,14 +165,15 @@ class _Expander:
         sizes = (self._down * form.tile, self._across * form.tile)
         if tuple(self._result.type.shape[2:]) == sizes:
             return self._image, self._result
-        image = self._buffer(
-            (self._images, self._depth, *(size + border for size in sizes))
+        image = aligned_buffer(
+            (self._images, self._depth, *(size + border for size in sizes)),
+            self._element,
         )
         zero = arith.constant(self._element, ir.FloatAttr.get(self._element, 0.0))
         emit_generic([], [image], [ir.AffineMap.get_identity(4)], lambda _: [zero])
         inner = view(image, (0,) * 4, tuple(self._image.type.shape))
         memref.CopyOp(self._image, inner)
-        return image, self._buffer((self._images, self._rows, *sizes))
+        return image, aligned_buffer((self._images, self._rows, *sizes), self._element)
 
     def _emit_block(
         self,
@@ -258,8 +262,3 @@ class _Expander:
             maps,
             lambda values: emit_transform(form.result, values[: form.products]),
         )
-
-    def _buffer(self, shape: Sequence[int]) -> ir.Value:
-        kind = ir.MemRefType.get(list(shape), self._element)
-        alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 64)
-        return memref.AllocOp(kind, [], [], alignment=alignment).result

@@ -17,10 +17,10 @@ from magweld.passes.analysis.winograd import (
     WINDOW,
     WinogradForm,
     emit_transform,
+    padded_depth,
     winograd_tile,
 )
 from magweld.passes.base import Pass
-from magweld.passes.graph.tiled_body import unfolded
 from magweld.passes.ir_utils import functions_of, operations_of
 
 KERNEL = "tile_graph.kernel"
@@ -111,7 +111,7 @@ def _weights_of(op: Any) -> int | None:
 def _transformed_type(form: WinogradForm, weights: Any) -> Any:
     rows, depth, *_ = ir.RankedTensorType(weights).shape
     element = ir.RankedTensorType(weights).element_type
-    shape = [rows // ROWS, form.products, depth, ROWS]
+    shape = [rows // ROWS, form.products, padded_depth(depth), ROWS]
     return ir.RankedTensorType.get(shape, element)
 
 
@@ -178,17 +178,11 @@ def _build(names: _Names, form: WinogradForm, weights: Any) -> Any:
     result = _transformed_type(form, weights)
     function = names.declare(([weights, result], [result]))
     function.attributes[KERNEL] = ir.UnitAttr.get()
-    blocks, _, depth, _ = result.shape
+    blocks, depth = result.shape[0], ir.RankedTensorType(weights).shape[1]
     channels = max(d for d in range(1, CHANNELS + 1) if depth % d == 0)
     with ir.InsertionPoint(function.add_entry_block()):
         source, destination = function.arguments
-        loop = scf.ForallOp(
-            [0, 0],
-            [blocks, depth],
-            [1, channels],
-            [destination],
-            mapping=unfolded(2),
-        )
+        loop = scf.ForallOp([0, 0], [blocks, depth], [1, channels], [destination])
         block, channel, out = loop.body.arguments
         with ir.InsertionPoint(loop.body):
             turned = _turn(source, block, channel, channels)
@@ -222,22 +216,25 @@ def _transform(
     ]
     maps = [ir.AffineMap.get(2, 0, [c, i, j, f]) for i, j in places]
     maps += [ir.AffineMap.get_identity(2)] * form.products
-    sizes = [1, 1, channels, ROWS]
-    offsets = [[block, p, channel, 0] for p in range(form.products)]
-    outs = [_slice(out, offset, sizes, sizes[2:]) for offset in offsets]
+    # One slice for all layers: of several that a loop inserts into one tensor, only
+    # one is left where the loop has a single iteration and is folded away.
+    sizes = [1, form.products, channels, ROWS]
+    offsets = [block, 0, channel, 0]
+    part = _slice(out, offsets, sizes, sizes[1:])
+    layer = [1, *sizes[2:]]
+    outs = [_slice(part, [p, 0, 0], layer, sizes[2:]) for p in range(form.products)]
     made = _generic(
         [turned] * len(places),
         outs,
         maps,
         lambda values: emit_transform(form.weight, values[: len(places)]),
     )
+    for p, value in enumerate(made):
+        part = tensor.insert_slice(value, part, [], [], [], [p, 0, 0], layer, [1] * 3)
     parallel = scf.InParallelOp()
     with ir.InsertionPoint(parallel.region.blocks[0]):
-        for value, offset in zip(made, offsets, strict=True):
-            static, dynamic = _split(offset)
-            tensor.parallel_insert_slice(
-                value, out, dynamic, [], [], static, sizes, [1] * 4
-            )
+        static, dynamic = _split(offsets)
+        tensor.parallel_insert_slice(part, out, dynamic, [], [], static, sizes, [1] * 4)
 
 
 def _slice(

@@ -14,15 +14,15 @@ from magweld import frontend
 # As many times the error of a sum of products as there may be.
 FACTOR = 3.0
 SHAPES = {
-    "even": ((1, 32, 16, 16), 32, 1),
-    "odd": ((1, 32, 13, 15), 48, 1),
-    "no-border": ((1, 32, 17, 12), 32, 0),
-    "wide-border": ((1, 32, 11, 14), 32, 2),
-    "batch": ((3, 48, 9, 9), 32, 1),
-    "small-images": ((6, 64, 7, 7), 64, 1),
-    "few-rows": ((4, 32, 6, 33), 64, (0, 1)),
-    "long": ((1, 32, 14, 70), 64, 1),
-    "one-block-of-rows": ((1, 32, 16, 18), 16, 1),
+    "one-block-of-rows": ((1, 64, 28, 56), 16, 1),
+    "even": ((1, 64, 28, 28), 64, 1),
+    "odd": ((1, 64, 27, 29), 96, 1),
+    "no-border": ((1, 64, 17, 30), 64, 0),
+    "wide-border": ((1, 64, 21, 28), 64, 2),
+    "batch": ((3, 96, 19, 19), 64, 1),
+    "small-images": ((6, 128, 13, 13), 128, 1),
+    "few-rows": ((4, 64, 6, 33), 64, (0, 1)),
+    "long": ((1, 64, 14, 70), 64, 1),
     "many-channels": ((2, 160, 14, 14), 128, 1),
 }
 
@@ -61,11 +61,12 @@ def test_is_as_exact_as_sums_of_products(name: str) -> None:
 def test_scale_of_values(scale: float) -> None:
     eager = convolution(1)
     compiled = frontend.trace(eager)
-    x, w, b = operands((1, 32, 16, 16), 32)
+    x, w, b = operands((1, 64, 28, 28), 64)
     inputs = (x * scale, w, b * scale)
     compiled(*inputs)
     exact = eager(*(value.double() for value in inputs))
     error = float((compiled(*inputs) - exact).abs().max())
+    assert "winograd" in compiled.explain()
     assert error <= 2e-6 * float(exact.abs().max())
 
 
@@ -74,7 +75,7 @@ def test_scale_of_values(scale: float) -> None:
 def test_what_is_no_finite_number_stays_where_it_was(where: str, value: float) -> None:
     """Transforms mix neighbours; such results are computed by the window itself."""
     compiled = frontend.trace(lambda x, w: F.conv2d(x, w, padding=1))
-    x, w, _ = operands((2, 32, 14, 18), 32)
+    x, w, _ = operands((2, 64, 28, 30), 64)
     compiled(x, w)
     if where == "image":
         x[1, 3, 4, 5] = value
@@ -82,23 +83,25 @@ def test_what_is_no_finite_number_stays_where_it_was(where: str, value: float) -
         w[7, 3, 0, 2] = value
     got, expected = compiled(x, w), F.conv2d(x, w, padding=1)
     assert compiled.stats()["hits"] == 1
+    assert "winograd" in compiled.explain()
     torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-4, equal_nan=True)
 
 
 def test_zeros_stay_zeros() -> None:
     compiled = frontend.trace(lambda x, w: F.conv2d(x, w, padding=1))
-    x, w, _ = operands((1, 32, 16, 16), 32)
+    x, w, _ = operands((1, 64, 28, 28), 64)
     x[:, :, 3:12] = 0
     compiled(x, w)
     got, expected = compiled(x, w), F.conv2d(x, w, padding=1)
+    assert "winograd" in compiled.explain()
     assert torch.equal(got == 0, expected == 0)
     assert not torch.signbit(got[got == 0]).any()
 
 
 def test_weights_that_change_between_calls() -> None:
-    model = torch.nn.Conv2d(32, 32, 3, padding=1).eval()
+    model = torch.nn.Conv2d(64, 64, 3, padding=1).eval()
     compiled = frontend.trace(model)
-    x = floats(1, 32, 16, 16)
+    x = floats(1, 64, 28, 28)
     with torch.no_grad():
         compiled(x)
         model.weight.data.mul_(3.0)
@@ -106,10 +109,11 @@ def test_weights_that_change_between_calls() -> None:
         model.weight.numpy()[:] = 0.5
         torch.testing.assert_close(compiled(x), model(x), rtol=1e-4, atol=1e-4)
     assert compiled.stats()["hits"] == 2
+    assert "winograd" in compiled.explain()
 
 
 def test_two_in_one_kernel_or_beside_each_other() -> None:
-    first, second = floats(32, 32, 3, 3), floats(64, 32, 3, 3, seed=5)
+    first, second = floats(64, 64, 3, 3), floats(128, 64, 3, 3, seed=5)
 
     def chain(x: Tensor) -> Tensor:
         y = F.relu(F.conv2d(x, first, padding=1))
@@ -118,8 +122,9 @@ def test_two_in_one_kernel_or_beside_each_other() -> None:
         )
 
     compiled = frontend.trace(chain)
-    x = floats(1, 32, 20, 20)
+    x = floats(1, 64, 56, 56)
     compiled(x)
     expected = chain(x)
     got = compiled(x)
+    assert "winograd" in compiled.explain()
     assert float((got - expected).abs().max() / expected.abs().max()) < 2e-6

@@ -1,13 +1,14 @@
 // RUN: magweld-opt --transform-weights %s | filecheck %s
 
-// The weights of 32 rows: two blocks of sixteen rows, which lie side by side.
+// The weights of 32 rows: two blocks of sixteen rows, which lie side by side, with room
+// for an odd number of channels.
 //
 // CHECK-DAG:   #[[ROWS:.+]] = affine_map<(d0) -> (d0 * 16)>
 // CHECK-DAG:   #[[SIDE:.+]] = affine_map<(d0, d1, d2, d3) -> (d3, d0, d1, d2)>
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME:      %[[X:.+]]: tensor<1x8x10x10xf32>, %[[W:.+]]: tensor<32x8x3x3xf32>)
 // CHECK:         %[[DEST:.+]] = tensor.empty() : tensor<1x32x8x8xf32>
-// CHECK:         %[[EMPTY:.+]] = tensor.empty() : tensor<2x16x8x16xf32>
+// CHECK:         %[[EMPTY:.+]] = tensor.empty() : tensor<2x16x9x16xf32>
 // CHECK:         %[[U:.+]] = call @weights_0(%[[W]], %[[EMPTY]]) {tile_graph.operators = ["winograd_weights"]}
 // CHECK:         call @kernel_0(%[[X]], %[[W]], %[[U]], %[[DEST]]) {tile_graph.operators = ["conv"]}
 func.func @main(%x: tensor<1x8x10x10xf32>, %w: tensor<32x8x3x3xf32>) -> tensor<1x32x8x8xf32> {
@@ -18,7 +19,7 @@ func.func @main(%x: tensor<1x8x10x10xf32>, %w: tensor<32x8x3x3xf32>) -> tensor<1
 
 // The destination stays the last argument.
 // CHECK-LABEL: func.func private @kernel_0(
-// CHECK-SAME:      %{{.+}}: tensor<1x8x10x10xf32>, %{{.+}}: tensor<32x8x3x3xf32>, %{{.+}}: tensor<2x16x8x16xf32>, %[[OUT:.+]]: tensor<1x32x8x8xf32>) -> tensor<1x32x8x8xf32>
+// CHECK-SAME:      %{{.+}}: tensor<1x8x10x10xf32>, %{{.+}}: tensor<32x8x3x3xf32>, %{{.+}}: tensor<2x16x9x16xf32>, %[[OUT:.+]]: tensor<1x32x8x8xf32>) -> tensor<1x32x8x8xf32>
 // CHECK:         linalg.fill ins(%{{.+}} : f32) outs(%[[OUT]] :
 // CHECK:         linalg.conv_2d_nchw_fchw {{{.*}}magweld.winograd = 2 : i64, magweld.winograd_weights = 2 : i64
 func.func private @kernel_0(%x: tensor<1x8x10x10xf32>, %w: tensor<32x8x3x3xf32>, %out: tensor<1x32x8x8xf32>) -> tensor<1x32x8x8xf32> attributes {tile_graph.kernel} {
@@ -40,11 +41,15 @@ func.func private @kernel_1(%x: tensor<1x8x10x10xf32>, %w: tensor<8x8x3x3xf32>, 
 }
 
 // CHECK-LABEL: func.func private @weights_0(
-// CHECK-SAME:      %[[FROM:.+]]: tensor<32x8x3x3xf32>, %[[TO:.+]]: tensor<2x16x8x16xf32>) -> tensor<2x16x8x16xf32> attributes {tile_graph.kernel}
+// CHECK-SAME:      %[[FROM:.+]]: tensor<32x8x3x3xf32>, %[[TO:.+]]: tensor<2x16x9x16xf32>) -> tensor<2x16x9x16xf32> attributes {tile_graph.kernel}
 // CHECK:         scf.forall (%[[B:.+]], %[[C:.+]]) = (0, 0) to (2, 8) step (1, 8)
 // CHECK:           %[[F:.+]] = affine.apply #[[ROWS]](%[[B]])
 // CHECK:           tensor.extract_slice %[[FROM]][%[[F]], %[[C]], 0, 0] [16, 8, 3, 3]
 // CHECK:           linalg.generic {indexing_maps = [#[[SIDE]],
-// CHECK-COUNT-16:  tensor.extract_slice %{{.+}} [1, 1, 8, 16] [1, 1, 1, 1] : tensor<2x16x8x16xf32> to tensor<8x16xf32>
+// CHECK:           %[[PART:.+]] = tensor.extract_slice %{{.+}}[%[[B]], 0, %[[C]], 0] [1, 16, 8, 16] [1, 1, 1, 1] : tensor<2x16x9x16xf32> to tensor<16x8x16xf32>
+// CHECK-COUNT-16:  tensor.extract_slice %[[PART]]{{.+}} [1, 8, 16] [1, 1, 1] : tensor<16x8x16xf32> to tensor<8x16xf32>
 // CHECK:           linalg.generic
-// CHECK-COUNT-16:  tensor.parallel_insert_slice
+// CHECK-COUNT-16:  tensor.insert_slice
+// CHECK:           scf.forall.in_parallel
+// CHECK-NEXT:        tensor.parallel_insert_slice %{{.+}}[%[[B]], 0, %[[C]], 0] [1, 16, 8, 16]
+// CHECK-NEXT:      }
