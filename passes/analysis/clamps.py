@@ -27,6 +27,7 @@ class Clamps:
         """Number clamps from `first` on, those that are `known` before all others."""
         self._first = first
         self._known = list(known)
+        self._numbers = {clamp: first + i for i, clamp in enumerate(known)}
 
     @property
     def known(self) -> tuple[Clamp, ...]:
@@ -54,7 +55,7 @@ class Clamps:
             constant = min(max(interval.offset.constant, 0), highest)
             return Interval(LinearIndex((), constant), interval.size)
         clamp = Clamp(interval.offset, highest)
-        if clamp not in self._known:
+        number = self._numbers.setdefault(clamp, self._first + len(self._known))
+        if number == self._first + len(self._known):
             self._known.append(clamp)
-        number = self._first + self._known.index(clamp)
         return Interval(LinearIndex(((number, 1),)), interval.size)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from magweld.passes.analysis.clamps import Clamp, Clamps
 from magweld.passes.analysis.group import Group
@@ -110,39 +111,109 @@ def propagate(
         tile: Sizes along the root's parallel loops; each divides its extent.
         blocks: What of a dimension exists at a time; all of everything by default.
     """
-    boxes: list[tuple[Interval, ...] | None] = [None] * len(group.nodes)
-    boxes[-1] = group.root.root_box(tile)
-    clamps = Clamps(len(group.root.extents))
-    for consumer in reversed(range(len(group.nodes))):
-        node, box = group.nodes[consumer], boxes[consumer]
-        if box is None:
-            return Refusal("dead-producer", f"{node.name} has no consumer in the group")
+    return Propagation(group, blocks).tiles(tile)
+
+
+Box = tuple[Interval, ...]
+
+
+class _Need(NamedTuple):
+    """What a node does and reads for a box.
+
+    Attributes:
+        box: The box, or one block of it.
+        weight: What its arithmetic counts for.
+        wanted: Producers, and what they have to make of their results.
+    """
+
+    box: Box
+    weight: int
+    wanted: tuple[tuple[int, Box | Refusal], ...]
+
+
+class Propagation:
+    """Propagates tiles of one group.
+
+    Far from the root many tiles need the same: what a node reads for a box is found
+    once. Equal boxes are one object, so that looking for them is cheap.
+    """
+
+    def __init__(self, group: Group, blocks: Blocks | None = None) -> None:
+        """Know nothing yet.
+
+        Args:
+            group: The operators.
+            blocks: What of a dimension exists at a time.
+        """
+        self._group = group
+        self._blocks = blocks
+        self._clamps = Clamps(len(group.root.extents))
+        self._boxes: dict[Box, Box] = {}
+        self._needs: list[dict[int, _Need]] = [{} for _ in group.nodes]
+
+    def tiles(self, tile: tuple[int, ...]) -> Tiles | Refusal:
+        """Return what every node computes for one result tile of the root."""
+        group = self._group
+        boxes: list[Box | None] = [None] * len(group.nodes)
+        boxes[-1] = self._same(group.root.root_box(tile))
+        done = 0
+        for consumer in range(len(boxes) - 1, -1, -1):
+            box = boxes[consumer]
+            if box is None:
+                name = group.nodes[consumer].name
+                return Refusal("dead-producer", f"{name} has no consumer in the group")
+            need = self._needs[consumer].get(id(box)) or self._need(consumer, box)
+            boxes[consumer] = need.box
+            done += need.weight
+            for position, wanted in need.wanted:
+                merged = self._joined(position, boxes[position], wanted)
+                if isinstance(merged, Refusal):
+                    return merged
+                boxes[position] = merged
+        final = tuple([box for box in boxes if box is not None])
+        return _written_twice(group, tile, final) or self._found(tile, final, done)
+
+    def _found(self, tile: tuple[int, ...], boxes: tuple[Box, ...], done: int) -> Tiles:
+        extents = self._group.root.grid_extents
+        # An empty result is one tile: nothing is computed, everything is well-formed.
+        grid = math.prod(
+            [max(1, -(-e // size)) for e, size in zip(extents, tile, strict=True)]
+        )
+        recompute = done * grid / max(1, self._group.arithmetic)
+        return Tiles(boxes, grid, recompute, self._clamps.known, self._blocks)
+
+    def _need(self, position: int, box: Box) -> _Need:
+        """Find what a node needs for a box, and keep it."""
+        group, blocks, whole = self._group, self._blocks, box
+        node = group.nodes[position]
         if blocks is not None:
-            box = boxes[consumer] = blocks.of_node(consumer, box)
-        for read, position, result in group.inner_reads[consumer]:
-            producer = group.nodes[position]
-            wanted = _producer_box(producer, result, node, read, box, clamps)
-            if isinstance(wanted, Refusal):
-                return wanted
-            merged = _merge(producer, boxes[position], wanted)
-            if isinstance(merged, Refusal):
-                return merged
-            boxes[position] = merged
-    final = tuple(box for box in boxes if box is not None)
-    refusal = _written_twice(group, tile, final)
-    if refusal is not None:
-        return refusal
-    # An empty result is one tile: nothing is computed, everything is well-formed.
-    grid = math.prod(
-        max(1, -(-e // t)) for e, t in zip(group.root.grid_extents, tile, strict=True)
-    )
-    return Tiles(
-        final, grid, _recompute(group, final, grid, blocks), clamps.known, blocks
-    )
+            box = self._same(blocks.of_node(position, box))
+        wanted: list[tuple[int, Box | Refusal]] = []
+        for read, producer, result in group.inner_reads[position]:
+            maker = group.nodes[producer]
+            found = _producer_box(maker, result, node, read, box, self._clamps)
+            known = found if isinstance(found, Refusal) else self._same(found)
+            wanted.append((producer, known))
+        weight = _points(box, position, blocks) * group.weights[position]
+        need = _Need(box, weight, tuple(wanted))
+        self._needs[position][id(whole)] = need
+        return need
+
+    def _joined(
+        self, position: int, known: Box | None, new: Box | Refusal
+    ) -> Box | Refusal:
+        if known is None or known is new or isinstance(new, Refusal):
+            return new
+        joined = _merge(self._group.nodes[position], known, new)
+        return joined if isinstance(joined, Refusal) else self._same(joined)
+
+    def _same(self, box: Box) -> Box:
+        """Return the one object that stands for all equal boxes, and lives as long."""
+        return self._boxes.setdefault(box, box)
 
 
 def _written_twice(
-    group: Group, tile: tuple[int, ...], boxes: tuple[tuple[Interval, ...], ...]
+    group: Group, tile: tuple[int, ...], boxes: tuple[Box, ...]
 ) -> Refusal | None:
     """Refuse tiles that store an element of an output twice, or leave one out."""
     for node, result in group.outputs:
@@ -158,9 +229,9 @@ def _producer_box(
     result: int,
     consumer: OperatorModel,
     read: Access,
-    box: tuple[Interval, ...],
+    box: Box,
     clamps: Clamps,
-) -> tuple[Interval, ...] | Refusal:
+) -> Box | Refusal:
     if read.gathered or not (producer.tileable and consumer.tileable):
         return Refusal("unknown-region", f"{producer.name} -> {consumer.name}")
     wanted = clamps.inside(read.box(box), read.shape) if read.padded else read.box(box)
@@ -169,12 +240,10 @@ def _producer_box(
 
 def _merge(
     producer: OperatorModel,
-    known: tuple[Interval, ...] | None,
-    new: tuple[Interval, ...],
-) -> tuple[Interval, ...] | Refusal:
+    known: Box,
+    new: Box,
+) -> Box | Refusal:
     """Join what two consumers need: the least box that holds both at every position."""
-    if known is None or known == new:
-        return new
     joined: list[Interval] = []
     for extent, a, b in zip(producer.extents, known, new, strict=True):
         span = _span(a, b, extent)
@@ -196,16 +265,3 @@ def _span(a: Interval, b: Interval, extent: int) -> Interval | None:
     first, second = sorted((a, b), key=lambda i: i.offset.constant)
     size = max(first.size, second.offset.constant - first.offset.constant + second.size)
     return Interval(first.offset, size)
-
-
-def _recompute(
-    group: Group,
-    boxes: tuple[tuple[Interval, ...], ...],
-    grid: int,
-    blocks: Blocks | None,
-) -> float:
-    done = sum(
-        _points(box, position, blocks) * weight
-        for position, (box, weight) in enumerate(zip(boxes, group.weights, strict=True))
-    )
-    return done * grid / max(1, group.arithmetic)

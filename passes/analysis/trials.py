@@ -13,7 +13,7 @@ from functools import cached_property
 from magweld.passes.analysis.cost import Cost, Work, cost_of, fixed_seconds, work_of
 from magweld.passes.analysis.group import Group
 from magweld.passes.analysis.placement import footprint_bytes
-from magweld.passes.analysis.propagation import Blocks, Refusal, Tiles, propagate
+from magweld.passes.analysis.propagation import Blocks, Propagation, Refusal, Tiles
 from magweld.targets.device import Device, Level, LevelKind
 
 # Arithmetic done over arithmetic needed that a plan may have.
@@ -59,6 +59,7 @@ class Trials:
         self._device = device
         self._levels = levels
         self._step = step
+        self._propagations: list[tuple[Blocks | None, Propagation]] = []
 
     def plan(self, tile: tuple[int, ...], blocks: Blocks | None) -> Plan | Refusal:
         """Return the plan with a tile, or why there is none."""
@@ -76,7 +77,7 @@ class Trials:
         """
         if self._least_seconds(tile) > limit:
             return None
-        tiles = propagate(self._group, tile, blocks)
+        tiles = self._propagation(blocks).tiles(tile)
         if isinstance(tiles, Refusal):
             return tiles
         if tiles.recompute > MAX_RECOMPUTE:
@@ -85,6 +86,14 @@ class Trials:
             return Refusal("recompute", detail, tiles.recompute / MAX_RECOMPUTE)
         trial = _Trial(self._group, self._device, tile, tiles, self._step)
         return trial.run(self._levels, limit)
+
+    def _propagation(self, blocks: Blocks | None) -> Propagation:
+        for known, propagation in self._propagations:
+            if known is blocks:
+                return propagation
+        propagation = Propagation(self._group, blocks)
+        self._propagations.append((blocks, propagation))
+        return propagation
 
     def _least_seconds(self, tile: tuple[int, ...]) -> float:
         """What starting all tiles takes, whatever they do."""
