@@ -79,12 +79,25 @@ class Scheduler:
         """Make a scheduler that has planned nothing yet."""
         self.device = device
         self._plans: dict[Group, Plan | Refusal] = {}
+        self._fitting: dict[tuple[Group, int], bool] = {}
 
     def plan(self, group: Group) -> Plan | Refusal:
         """Return the plan with the least predicted time, or why there is none."""
         if group not in self._plans:
             self._plans[group] = schedule(group, self.device)
         return self._plans[group]
+
+    def fits(self, group: Group, traffic: int) -> bool:
+        """Whether some tile has a plan that moves no more than so many bytes."""
+        key = (group, traffic)
+        if key not in self._fitting:
+            trials = _trials(group, self.device)
+            plans = (trials.plan(*choice) for choice in _choices(group, self.device))
+            self._fitting[key] = any(
+                isinstance(plan, Plan) and plan.cost.traffic <= traffic
+                for plan in plans
+            )
+        return self._fitting[key]
 
     def plan_tile(
         self, group: Group, tile: tuple[int, ...], step: int | None = None
@@ -189,13 +202,8 @@ def rank(
             certainly do are not looked at, so that what they are refused for is known
             of all tiles only if none has a plan.
     """
-    whole = group.root.whole_tile
-    # What is computed whole anyway would be computed again for every tile.
-    tiles = candidate_tiles(whole) if group.root.tileable else (whole,)
-    ways = candidate_blocks(group, tile_levels(device))
     trials = _trials(group, device)
-    found, refusals = _tried(trials, list(itertools.product(tiles, ways)), slack)
-    plans = list(found)
+    plans, refusals = _tried(trials, _choices(group, device), slack)
     if plans and group.root.tileable:
         fastest = min(plans, key=lambda plan: plan.cost.seconds)
         plans += _refined(fastest, group, trials)
@@ -214,22 +222,35 @@ def _trials(group: Group, device: Device) -> Trials:
     return Trials(group, device, tile_levels(device), staged_step(group))
 
 
+def _choices(
+    group: Group, device: Device
+) -> list[tuple[tuple[int, ...], Blocks | None]]:
+    """Tiles and blocks to try, large tiles first.
+
+    The largest that there is room for is seldom far from the best.
+    """
+    whole = group.root.whole_tile
+    # What is computed whole anyway would be computed again for every tile.
+    tiles = candidate_tiles(whole) if group.root.tileable else (whole,)
+    ways = candidate_blocks(group, tile_levels(device))
+    return sorted(itertools.product(tiles, ways), key=lambda one: -math.prod(one[0]))
+
+
 def _tried(
     trials: Trials, choices: list[tuple[tuple[int, ...], Blocks | None]], slack: float
 ) -> tuple[list[Plan], list[Refusal]]:
-    """The plans and refusals of tiles in their order, without what is too slow."""
-    found: dict[int, Plan | Refusal | None] = {}
+    """The plans and refusals of tiles, without what is too slow."""
+    plans: list[Plan] = []
+    refusals: list[Refusal] = []
     limit = math.inf
-    # Large tiles first: the largest that there is room for is seldom far from the best.
-    for number in sorted(range(len(choices)), key=lambda i: -math.prod(choices[i][0])):
-        one = found[number] = trials.plan_within(*choices[number], limit)
-        if isinstance(one, Plan):
-            limit = min(limit, one.cost.seconds * (1 + slack))
-    in_order = [found[number] for number in range(len(choices))]
-    return (
-        [one for one in in_order if isinstance(one, Plan)],
-        [one for one in in_order if isinstance(one, Refusal)],
-    )
+    for tile, blocks in choices:
+        found = trials.plan_within(tile, blocks, limit)
+        if isinstance(found, Plan):
+            plans.append(found)
+            limit = min(limit, found.cost.seconds * (1 + slack))
+        elif isinstance(found, Refusal):
+            refusals.append(found)
+    return plans, refusals
 
 
 def _refined(plan: Plan, group: Group, trials: Trials) -> Iterator[Plan]:

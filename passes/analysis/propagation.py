@@ -150,6 +150,9 @@ class Propagation:
         self._clamps = Clamps(len(group.root.extents))
         self._boxes: dict[Box, Box] = {}
         self._needs: list[dict[int, _Need]] = [{} for _ in group.nodes]
+        self._stored: list[list[Access]] = [[] for _ in group.nodes]
+        for node, result in group.outputs:
+            self._stored[node].append(group.nodes[node].writes[result])
 
     def tiles(self, tile: tuple[int, ...]) -> Tiles | Refusal:
         """Return what every node computes for one result tile of the root."""
@@ -165,13 +168,25 @@ class Propagation:
             need = self._needs[consumer].get(id(box)) or self._need(consumer, box)
             boxes[consumer] = need.box
             done += need.weight
+            if self._stored[consumer] and not self._stores_once(consumer, need, tile):
+                name = group.nodes[consumer].name
+                detail = f"tiles do not store each element of {name} once"
+                return Refusal("written-twice", detail)
             for position, wanted in need.wanted:
                 merged = self._joined(position, boxes[position], wanted)
                 if isinstance(merged, Refusal):
                     return merged
                 boxes[position] = merged
         final = tuple([box for box in boxes if box is not None])
-        return _written_twice(group, tile, final) or self._found(tile, final, done)
+        return self._found(tile, final, done)
+
+    def _stores_once(self, node: int, need: _Need, tile: tuple[int, ...]) -> bool:
+        """Whether all tiles together write each element that others read once."""
+        root = self._group.root
+        return all(
+            is_partition(write.shape, write.box(need.box), root, tile)
+            for write in self._stored[node]
+        )
 
     def _found(self, tile: tuple[int, ...], boxes: tuple[Box, ...], done: int) -> Tiles:
         extents = self._group.root.grid_extents
@@ -210,18 +225,6 @@ class Propagation:
     def _same(self, box: Box) -> Box:
         """Return the one object that stands for all equal boxes, and lives as long."""
         return self._boxes.setdefault(box, box)
-
-
-def _written_twice(
-    group: Group, tile: tuple[int, ...], boxes: tuple[Box, ...]
-) -> Refusal | None:
-    """Refuse tiles that store an element of an output twice, or leave one out."""
-    for node, result in group.outputs:
-        write = group.nodes[node].writes[result]
-        if not is_partition(write.shape, write.box(boxes[node]), group.root, tile):
-            detail = f"tiles do not store each element of {group.nodes[node].name} once"
-            return Refusal("written-twice", detail)
-    return None
 
 
 def _producer_box(

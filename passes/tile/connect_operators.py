@@ -156,32 +156,43 @@ class Connector:
         whole = propagate(merged, merged.root.whole_tile)
         if isinstance(whole, Refusal):
             return whole
-        plan = self._plan(together)
-        if isinstance(plan, Refusal):
-            return plan
-        refusal = None if planned else self._weigh(merged, parts, plan, melts)
+        refusal = self._refuse_plan(merged, parts, planned, melts)
         if refusal is None:
             self._merge(parts[-1], parts[:-1], together)
         return refusal
 
-    def _weigh(
-        self, merged: Group, parts: tuple[int, ...], plan: Plan, melts: bool
+    def _refuse_plan(
+        self, merged: Group, parts: tuple[int, ...], planned: bool, melts: bool
     ) -> Refusal | None:
-        """Why it does not pay to run groups as one, if it does not."""
-        bytes_apart = self.scheduler.traffic_apart(merged)
-        if plan.cost.traffic > bytes_apart:
-            detail = f"{plan.cost.traffic} bytes together, {bytes_apart} bytes apart"
+        """Why groups cannot run as one, or why that does not pay, if so.
+
+        Element by element into its only reader is never slower: nothing to weigh, so
+        that the best tile need not be known yet.
+        """
+        apart = self.scheduler.traffic_apart(merged)
+        decided = "tile" in self.body.operators[parts[-1]].attributes
+        if melts and not decided and self.scheduler.fits(merged, apart):
+            return None
+        plan = self._plan(sorted(m for part in parts for m in self.groups[part]))
+        if isinstance(plan, Refusal):
+            return plan
+        if planned:
+            return None
+        if plan.cost.traffic > apart:
+            detail = f"{plan.cost.traffic} bytes together, {apart} bytes apart"
             return Refusal("more-traffic", detail)
-        # Element by element into its only reader is never slower: nothing to weigh.
-        if not melts:
-            apart = [self._plan(self.groups[i]) for i in parts]
-            before = sum(p.cost.seconds for p in apart if isinstance(p, Plan))
-            margin = STREAM_MARGIN * (plan.tiles.blocks is not None)
-            together = plan.cost.seconds * (1 + margin)
-            if all(isinstance(p, Plan) for p in apart) and together > before:
-                detail = f"{plan.cost.seconds:.3e} s together, {before:.3e} s apart"
-                return Refusal("slower", detail)
-        return None
+        return None if melts else self._weigh(plan, parts)
+
+    def _weigh(self, together: Plan, parts: tuple[int, ...]) -> Refusal | None:
+        """Why it is slower to run groups as one, if it is."""
+        plans = [self._plan(self.groups[part]) for part in parts]
+        before = sum(plan.cost.seconds for plan in plans if isinstance(plan, Plan))
+        margin = STREAM_MARGIN * (together.tiles.blocks is not None)
+        seconds = together.cost.seconds
+        known = all(isinstance(plan, Plan) for plan in plans)
+        if not known or seconds * (1 + margin) <= before:
+            return None
+        return Refusal("slower", f"{seconds:.3e} s together, {before:.3e} s apart")
 
     def _refuse_outputs(self, merged: Group, together: list[int]) -> Refusal | None:
         """Why a group cannot store what its readers elsewhere want, if it cannot."""
