@@ -132,13 +132,13 @@ class _Judge:
     def choice(self, reduction: Reduction) -> tuple[int, int] | None:
         """Return the loop to split and into how many parts; None for not at all."""
         chain = chain_of(reduction)
+        if not self._may_be_split(chain):
+            return None
         trial = self._trial(chain, None)
         operators = trial.body.operators
         whole = self._predicted(trial.body, list(range(len(operators))))
         idle = whole.grid < self._device.units
         if not idle and whole.seconds < WORTH * self._least_seconds(trial.body):
-            return None
-        if not self._may_be_split(chain):
             return None
         if self._is_for_library(operators[-1]):
             return None
