@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -9,6 +10,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
+
+SEQUENCES = (list, tuple)
 
 
 @dataclass(frozen=True)
@@ -160,27 +163,64 @@ class Epilogue:
     structure: Any
     carried: tuple[tuple[int, torch.dtype], ...] = ()
 
-    def finish(self, inputs: Sequence[Tensor], results: Sequence[Tensor]) -> Any:
+    def finish(
+        self,
+        inputs: Sequence[Tensor],
+        results: Sequence[Tensor],
+        *,
+        fresh: bool = False,
+    ) -> Any:
         """Write to inputs and return what the recorded graph returns.
 
         Args:
             inputs: The call's own inputs, not copies that were made contiguous.
             results: Contiguous results of the compiled function, in its order.
+            fresh: Whether none of these is known to be an input or another result.
         """
+        if self._plain is None:
+            outputs = self._assemble(inputs, results, fresh)
+        else:
+            results = results if fresh else _fresh(results, inputs)
+            outputs = [results[number] for number in self._plain]
+        if self._sequence is not None:
+            return self._sequence(outputs)
+        return pytree.tree_unflatten(outputs, self.structure)
+
+    def _assemble(
+        self, inputs: Sequence[Tensor], results: Sequence[Tensor], fresh: bool
+    ) -> list[Any]:
         if self.carried:
             results = list(results)
             for result, dtype in self.carried:
                 results[result] = results[result].view(dtype)
         with torch.no_grad():
             # Before anything is written: a result may be an input that is written to.
-            results = _fresh(results, inputs)
+            results = results if fresh else _fresh(results, inputs)
             for input, result in self.writes:
                 inputs[input].copy_(results[result])
             buffers = [buffer.make(results) for buffer in self.buffers]
             call = Call(inputs, results, buffers, [])
             for output in self.outputs:
                 call.outputs.append(output.make(call))
-        return pytree.tree_unflatten(call.outputs, self.structure)
+        return call.outputs
+
+    @functools.cached_property
+    def _plain(self) -> tuple[int, ...] | None:
+        """The results that are the outputs, if they are that as they come."""
+        if self.writes or self.buffers or self.carried:
+            return None
+        found = [o for o in self.outputs if isinstance(o, ResultOutput)]
+        if len(found) < len(self.outputs) or any(o.window for o in found):
+            return None
+        return tuple(output.result for output in found)
+
+    @functools.cached_property
+    def _sequence(self) -> type[list[Any] | tuple[Any, ...]] | None:
+        """What the outputs make up, if that is a list or a tuple of them."""
+        flat = all(child.is_leaf() for child in self.structure.children())
+        return (
+            self.structure.type if flat and self.structure.type in SEQUENCES else None
+        )
 
 
 def _fresh(results: Sequence[Tensor], inputs: Sequence[Tensor]) -> Sequence[Tensor]:

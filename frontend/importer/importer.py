@@ -72,10 +72,21 @@ class ImportedGraph:
         return arguments
 
     def finish(
-        self, inputs: Sequence[torch.Tensor], results: Sequence[torch.Tensor]
+        self,
+        inputs: Sequence[torch.Tensor],
+        results: Sequence[torch.Tensor],
+        *,
+        fresh: bool = False,
     ) -> Any:
-        """Write to the inputs and return what the recorded graph would return."""
-        return self.epilogue.finish([*inputs, *self.constants], results)
+        """Write to the inputs and return what the recorded graph would return.
+
+        Args:
+            inputs: The call's own inputs.
+            results: Of the compiled function.
+            fresh: Whether none of these is known to be an input or another result.
+        """
+        every = [*inputs, *self.constants]
+        return self.epilogue.finish(every, results, fresh=fresh)
 
     def run_external(
         self, node: str, tensors: Sequence[torch.Tensor]

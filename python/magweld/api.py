@@ -85,7 +85,8 @@ class CompiledGraph:
 
     def _run(self, inputs: Sequence[Tensor]) -> Any:
         results = self.loaded(self.imported.prepare(inputs))
-        return self.imported.finish(inputs, results)
+        fresh = self.loaded.results_are_fresh
+        return self.imported.finish(inputs, results, fresh=fresh)
 
     def mlir(self, stage: str) -> str:
         """Return the module at a stage: "torch", "linalg", "tile-graph", ...

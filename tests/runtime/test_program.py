@@ -29,9 +29,11 @@ def test_kernels_run_in_order(
     no_externals: RunExternal, chain_program: Program
 ) -> None:
     x = torch.randn(SHAPE)
-    (result,) = LoadedProgram(chain_program, no_externals)([x])
+    loaded = LoadedProgram(chain_program, no_externals)
+    (result,) = loaded([x])
     torch.testing.assert_close(result, 3 * (2 * x + 1) + x)
     assert result.is_contiguous()
+    assert loaded.results_are_fresh
 
 
 def test_each_step_is_timed(no_externals: RunExternal, chain_program: Program) -> None:
@@ -85,7 +87,9 @@ def test_views_show_the_bytes_of_their_roots(
         objects=(build_object(kernels),),
     )
     x = torch.randn(SHAPE)
-    output, view, flat = LoadedProgram(program, no_externals)([x])
+    loaded = LoadedProgram(program, no_externals)
+    output, view, flat = loaded([x])
+    assert not loaded.results_are_fresh
     torch.testing.assert_close(output, 2 * x + 1)
     assert view.shape == (2, 16)
     assert view.data_ptr() == output.data_ptr()
@@ -197,7 +201,9 @@ def test_external_results_of_any_layout(
 
     program = external_program(place, (8, 4), returns=returns)
     x = torch.randn(SHAPE)
-    (result,) = LoadedProgram(program, run)([x])
+    loaded = LoadedProgram(program, run)
+    (result,) = loaded([x])
+    assert loaded.results_are_fresh == (place is OUTPUT or not returns)
     assert torch.equal(result, x.t())
     assert result.is_contiguous()
 

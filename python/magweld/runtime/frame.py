@@ -9,6 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+# A third of the time of `torch.empty`: nothing is dispatched. The stubs lack it.
+from torch._C._dynamo.guards import _empty_strided_cpu  # type: ignore[attr-defined]
+
 from magweld.artifact import KernelStep, Place
 from magweld.runtime.admission import describe_difference
 from magweld.runtime.errors import ProgramError
@@ -65,7 +68,10 @@ class Frame:
         for value_id, tensor in constants.of(layout).items():
             self.place(value_id, tensor)
         self._input_ids = np.array(layout.inputs, dtype=np.int64)
-        self._outputs = tuple(layout.values_in(Place.OUTPUT))
+        signatures = ((i, layout.signatures[i]) for i in layout.values_in(Place.OUTPUT))
+        self._outputs = tuple(
+            (i, tuple(s.shape), s.stride, s.dtype) for i, s in signatures
+        )
         self._dynamic = tuple(
             i for i in range(count) if layout.root_value(i).place not in _STATIC
         )
@@ -95,12 +101,8 @@ class Frame:
             self.table[self._input_ids] = addresses
         for position, value_id in self._viewed_inputs:
             self.place(value_id, arguments[position])
-        for value_id in self._outputs:
-            signature = self.layout.signatures[value_id]
-            self.place(
-                value_id,
-                torch.empty(signature.shape, dtype=signature.dtype, device="cpu"),
-            )
+        for value_id, shape, stride, dtype in self._outputs:
+            self.place(value_id, _empty_strided_cpu(shape, stride, dtype))
 
     def adopt(self, value_id: int, tensor: Tensor, source: str) -> None:
         """Make a tensor that a step returned the value.

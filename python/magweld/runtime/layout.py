@@ -22,6 +22,12 @@ class Signature:
     dtype: torch.dtype
 
     @property
+    def stride(self) -> tuple[int, ...]:
+        """Strides of a contiguous tensor of this signature, as torch has them."""
+        sizes = [max(size, 1) for size in self.shape]
+        return tuple(prod(sizes[k + 1 :]) for k in range(len(sizes)))
+
+    @property
     def nbytes(self) -> int:
         """Bytes of a contiguous tensor of this signature."""
         return prod(self.shape) * self.dtype.itemsize

@@ -11,7 +11,7 @@ from time import perf_counter
 
 from torch import Tensor
 
-from magweld.artifact import Program
+from magweld.artifact import Place, Program
 from magweld.runtime.admission import Admission
 from magweld.runtime.binding import (
     Binder,
@@ -23,6 +23,7 @@ from magweld.runtime.binding import (
 )
 from magweld.runtime.frame import Frame
 from magweld.runtime.isolation import TorchIsolation
+from magweld.runtime.layout import Layout
 from magweld.runtime.loader import Kernels
 from magweld.runtime.memory import Constants
 from magweld.runtime.tiling import Action
@@ -54,6 +55,11 @@ class LoadedProgram:
         run_external: Runs one operator of the captured graph by its node's name on
             the tensors that the step reads; returns its tensor results.
 
+    Attributes:
+        program: What was loaded.
+        results_are_fresh: Whether no result is ever an argument, a view of one, or
+            memory of another result.
+
     Raises:
         ProgramError: The program contradicts itself or its object code.
     """
@@ -73,6 +79,7 @@ class LoadedProgram:
         )
         self._constants = Constants(program.constants)
         self._idle: deque[_BoundFrame] = deque(maxlen=_IDLE_FRAMES)
+        self.results_are_fresh = _makes_each(self._layout)
 
     def __call__(self, arguments: Sequence[Tensor]) -> list[Tensor]:
         """Run the program once.
@@ -137,3 +144,11 @@ class LoadedProgram:
         frame = self._new_frame()
         actions = bind_steps(frame, self._code)
         return _BoundFrame(frame, actions)
+
+
+def _makes_each(layout: Layout) -> bool:
+    """Whether each result is memory that a call takes for it alone."""
+    results = layout.program.results
+    places = {layout.root_value(value_id).place for value_id in results}
+    roots = {layout.roots[value_id] for value_id in results}
+    return places <= {Place.OUTPUT} and len(roots) == len(results)
