@@ -23,9 +23,11 @@ from magweld.dialects.tile_graph.builders import (
     build_release,
     build_store,
     build_subgraph,
+    set_tile,
     yield_values,
 )
 from magweld.dialects.tile_graph.dialect import TileGraphDialect
+from magweld.dialects.tile_graph.grid import GridLoop, grid_parts
 from magweld.dialects.tile_graph.ops import (
     AllocateOp,
     BarrierOp,
@@ -64,6 +66,7 @@ __all__ = [
     "ConnectOp",
     "DeviceAttr",
     "ForTilesOp",
+    "GridLoop",
     "InstructionAttr",
     "LevelAttr",
     "LoadOp",
@@ -90,11 +93,13 @@ __all__ = [
     "captured_values",
     "device_of",
     "element_bytes",
+    "grid_parts",
     "is_tile_graph",
     "operators_of",
     "parallel_extents",
     "place_attribute",
     "root_operation",
+    "set_tile",
     "subgraphs_of",
     "tile_attribute",
     "type_bytes",

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from magweld.bindings import gpu, ir
-from magweld.dialects.tile_graph.attributes import PlaceAttr
+from magweld.dialects.tile_graph.attributes import PlaceAttr, tile_attribute
 from magweld.dialects.tile_graph.dialect import Operation, OpT
+from magweld.dialects.tile_graph.grid import grid_parts
 from magweld.dialects.tile_graph.ops import (
     AllocateOp,
     BarrierOp,
@@ -25,6 +26,8 @@ from magweld.dialects.tile_graph.ops import (
     StoreOp,
     SubgraphOp,
 )
+from magweld.dialects.tile_graph.structure import parallel_extents, root_operation
+from magweld.dialects.tile_graph.view import operators_of
 
 # More cannot be registered, see `TileGraphDialect`.
 MOST_RESULTS = 2
@@ -72,6 +75,19 @@ def build_subgraph(
     return _with_block(SubgraphOp, result_types, attributes)
 
 
+def set_tile(subgraph: ir.Operation, sizes: Sequence[int]) -> None:
+    """Write the tile of a subgraph, and whether some size does not divide its extent.
+
+    Args:
+        subgraph: A subgraph with its operators.
+        sizes: One for each parallel dimension of the last of them.
+    """
+    subgraph.attributes["tile"] = tile_attribute(sizes)
+    extents = parallel_extents(root_operation(operators_of(subgraph)[-1]))
+    if any(extent % size for extent, size in zip(extents, sizes, strict=True)):
+        subgraph.attributes["ragged"] = ir.UnitAttr.get()
+
+
 @dataclass(frozen=True)
 class Region:
     """A region of a tensor, and what it costs to move it.
@@ -106,7 +122,9 @@ def build_for_tiles(
     steps: Sequence[int],
     attributes: Mapping[str, ir.Attribute],
 ) -> ForTilesOp:
-    """Make a plan whose block has an argument for each loop, and nothing else.
+    """Make a plan whose blocks have an argument for each loop, and nothing else.
+
+    There is one for each part of the grid.
 
     Args:
         result_types: Types of the results, one or two.
@@ -116,7 +134,11 @@ def build_for_tiles(
     """
     loops = {"extents": _integers(extents), "steps": _integers(steps)}
     index = [ir.IndexType.get()] * len(extents)
-    return _with_block(ForTilesOp, result_types, {**attributes, **loops}, index)
+    plan = _with_block(ForTilesOp, result_types, {**attributes, **loops}, index)
+    blocks = plan.operation.regions[0].blocks
+    for _ in grid_parts(extents, steps)[1:]:
+        blocks.append(*index, arg_locs=[plan.operation.location] * len(index))
+    return plan
 
 
 def build_allocate(type_: ir.Type, place: PlaceAttr | None = None) -> ir.Value:

@@ -21,7 +21,8 @@ def is_partition(
         shape: Extents of the tensor.
         region: What one tile makes of it, over the parallel loops of `root`.
         root: The operator whose result tile makes the grid.
-        tile: Sizes along the parallel loops of `root`; each divides its extent.
+        tile: Sizes along the parallel loops of `root`; the last tile along each may be
+            smaller.
     """
     split = {
         loop: size

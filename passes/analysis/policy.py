@@ -17,38 +17,23 @@ from magweld.passes.analysis.placement import STAGED_KINDS
 from magweld.passes.analysis.propagation import Blocks, Refusal
 from magweld.passes.analysis.regions import OperatorKind
 from magweld.passes.analysis.stream_choices import candidate_blocks, with_reason
-from magweld.passes.analysis.trials import Plan, Trials
+from magweld.passes.analysis.tile_sizes import (
+    MAX_CANDIDATES,
+    candidate_tiles,
+    divisors,
+    shapes_of_tiles,
+    tile_sizes,
+)
+from magweld.passes.analysis.trials import Plan, Trials, may_be_ragged
 from magweld.targets.device import Device, Level
 
 # Plans whose predicted times differ by less than this are equally good: whole
 # rows keep runs of memory long for the prefetchers, and a small footprint leaves room
 # for what the model does not see.
 MODEL_ACCURACY = 0.03
-# Candidates examined for one group; more divisors than this are thinned out evenly.
-MAX_CANDIDATES = 128
 # Reduction step of operands staged in explicit memory: 32 elements of four bytes are
 # one 128-byte read transaction.
 STAGED_STEP = 32
-
-
-def divisors(extent: int) -> tuple[int, ...]:
-    """Return the divisors of `extent` in rising order."""
-    small = [d for d in range(1, math.isqrt(extent) + 1) if extent % d == 0]
-    return tuple(sorted({*small, *(extent // d for d in small)}))
-
-
-def candidate_tiles(extents: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Yield tiles whose sizes divide the extents, thinned to `MAX_CANDIDATES`.
-
-    The whole extents are always among them.
-    """
-    choices = [list(divisors(e)) for e in extents]
-    while math.prod(len(c) for c in choices) > MAX_CANDIDATES:
-        # Inner loops first: they are the ones to be taken whole.
-        longest = max(reversed(choices), key=len)
-        # Keep both ends, and where there is nothing else the whole extent.
-        del longest[slice(1, -1, 2) if len(longest) > 2 else slice(0, 1)]
-    yield from itertools.product(*choices)
 
 
 def staged_step(group: Group) -> int:
@@ -206,7 +191,7 @@ def rank(
     plans, refusals = _tried(trials, _choices(group, device), slack)
     if plans and group.root.tileable:
         fastest = min(plans, key=lambda plan: plan.cost.seconds)
-        plans += _refined(fastest, group, trials)
+        plans += _refined(fastest, group, trials, ragged=may_be_ragged(device))
     least = min((plan.cost.seconds for plan in plans), default=0.0)
 
     def order(plan: Plan) -> tuple[float, ...]:
@@ -231,7 +216,9 @@ def _choices(
     """
     whole = group.root.whole_tile
     # What is computed whole anyway would be computed again for every tile.
-    tiles = candidate_tiles(whole) if group.root.tileable else (whole,)
+    ragged, tiles = may_be_ragged(device), [whole]
+    if group.root.tileable:
+        tiles = list(candidate_tiles(whole, ragged=ragged))
     ways = candidate_blocks(group, tile_levels(device))
     return sorted(itertools.product(tiles, ways), key=lambda one: -math.prod(one[0]))
 
@@ -253,9 +240,12 @@ def _tried(
     return plans, refusals
 
 
-def _refined(plan: Plan, group: Group, trials: Trials) -> Iterator[Plan]:
+def _refined(
+    plan: Plan, group: Group, trials: Trials, *, ragged: bool
+) -> Iterator[Plan]:
     """Walk to neighbours that candidates were thinned by, yield each that pays."""
-    choices = [divisors(extent) for extent in group.root.whole_tile]
+    extents = group.root.whole_tile
+    choices = [tile_sizes(extent, ragged=ragged) for extent in extents]
     if math.prod(map(len, choices)) <= MAX_CANDIDATES:
         return
     while True:
@@ -283,8 +273,12 @@ def _neighbours(sizes: tuple[int, ...], size: int) -> tuple[int, ...]:
 
 
 def _preference(group: Group, plan: Plan) -> tuple[float, ...]:
-    """Among equally fast plans: few blocks, whole rows, then the smallest footprint."""
+    """Among equally fast plans: one shape of tiles, few blocks, whole rows.
+
+    Then the smallest footprint.
+    """
     root = group.root
+    shapes = shapes_of_tiles(root.whole_tile, plan.tile)
     rows = plan.tile[-1] / root.grid_extents[-1] if plan.tile else 1.0
     blocks = 0 if plan.tiles.blocks is None else plan.tiles.blocks.count
-    return (blocks, -rows, plan.cost.footprint, plan.cost.seconds)
+    return (shapes, blocks, -rows, plan.cost.footprint, plan.cost.seconds)

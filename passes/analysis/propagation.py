@@ -108,7 +108,8 @@ def propagate(
 
     Args:
         group: The operators.
-        tile: Sizes along the root's parallel loops; each divides its extent.
+        tile: Sizes along the root's parallel loops. One that does not divide its
+            extent leaves smaller tiles at the end, whose boxes are not returned.
         blocks: What of a dimension exists at a time; all of everything by default.
     """
     return Propagation(group, blocks).tiles(tile)
@@ -194,7 +195,10 @@ class Propagation:
         grid = math.prod(
             [max(1, -(-e // size)) for e, size in zip(extents, tile, strict=True)]
         )
-        recompute = done * grid / max(1, self._group.arithmetic)
+        # A smaller tile at the end counts as the part of a whole one that it is.
+        points = math.prod(self._group.root.whole_tile)
+        needed = max(1, self._group.arithmetic) * math.prod(tile)
+        recompute = done * points / needed
         return Tiles(boxes, grid, recompute, self._clamps.known, self._blocks)
 
     def _need(self, position: int, box: Box) -> _Need:

@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from magweld.dialects.tile_graph import grid_parts
 from magweld.passes.analysis.cost import Cost, Work, cost_of, fixed_seconds, work_of
 from magweld.passes.analysis.group import Group
 from magweld.passes.analysis.placement import footprint_bytes
 from magweld.passes.analysis.propagation import Blocks, Propagation, Refusal, Tiles
+from magweld.passes.analysis.tile_sizes import MOST_SHAPES, shapes_of_tiles
 from magweld.targets.device import Device, Level, LevelKind
 
 # Arithmetic done over arithmetic needed that a plan may have.
@@ -39,6 +41,14 @@ class Plan:
     tiles: Tiles
     step: int
     cost: Cost
+
+
+def may_be_ragged(device: Device) -> bool:
+    """Return whether sizes of tiles need not divide extents.
+
+    They do where threads share a tile: they would have to share several shapes.
+    """
+    return device.threads == 1
 
 
 class Trials:
@@ -85,7 +95,29 @@ class Trials:
             detail = f"{times}, {MAX_RECOMPUTE} allowed"
             return Refusal("recompute", detail, tiles.recompute / MAX_RECOMPUTE)
         trial = _Trial(self._group, self._device, tile, tiles, self._step)
-        return trial.run(self._levels, limit)
+        found = trial.run(self._levels, limit)
+        if not isinstance(found, Plan):
+            return found
+        return self._refuse_rest(tile, blocks) or found
+
+    def _refuse_rest(
+        self, tile: tuple[int, ...], blocks: Blocks | None
+    ) -> Refusal | None:
+        """Why there cannot be smaller tiles at the end, where there have to be."""
+        whole = self._group.root.whole_tile
+        shapes = shapes_of_tiles(whole, tile)
+        if shapes == 1:
+            return None
+        allowed = MOST_SHAPES if may_be_ragged(self._device) else 1
+        if shapes > allowed:
+            detail = f"tiles {tile} of {whole} have {shapes} shapes, {allowed} allowed"
+            return Refusal("ragged-tile", detail)
+        for part in grid_parts(whole, tile)[1:]:
+            sizes = tuple(loop.step for loop in part)
+            found = self._propagation(blocks).tiles(sizes)
+            if isinstance(found, Refusal):
+                return found
+        return None
 
     def _propagation(self, blocks: Blocks | None) -> Propagation:
         for known, propagation in self._propagations:

@@ -8,6 +8,7 @@ from magweld.bindings import func, ir, linalg
 from magweld.passes.ir_utils import functions_of, operations_of
 
 KERNEL = "tile_graph.kernel"
+PARTS = "tile_graph.parts"
 TILES = "magweld.tiles"
 SCRATCH = "magweld.scratch_bytes"
 REMARKS = "magweld.remarks"

@@ -9,7 +9,7 @@ from typing import ClassVar
 from magweld.bindings import arith, func, ir, memref, scf
 from magweld.passes.base import Pass
 from magweld.passes.cpu.emit_index import index_constant
-from magweld.passes.cpu.kernels import TILES, add_remark, kernels_of
+from magweld.passes.cpu.kernels import PARTS, TILES, add_remark, kernels_of
 from magweld.passes.ir_utils import located_error, operations_of
 
 # Operations on buffers that may stand beside the loop: repeated in every range,
@@ -40,7 +40,9 @@ class OutlineTileRange(Pass):
               step (16) { f(%i) }                    %i = %t * 16
           return %out }                              f(%i) } return }
 
-    A kernel without a forall, or one that does more than that, is one tile.
+    The loops of a kernel with `tile_graph.parts` are numbered one after another: its
+    tiles have as many shapes. Of other kernels, those without a forall, with several,
+    or with anything else to do are one tile.
     """
 
     name: ClassVar[str] = "outline-tile-range"
@@ -88,23 +90,56 @@ def _outline(function: func.FuncOp) -> int:
         for op in function.entry_block.operations
         if not _is_repeatable(str(op.operation.name))
     ]
-    if len(top) != 1 or others:
-        add_remark(function, "runs as one tile: " + _why(len(top), others))
+    expected = function.attributes[PARTS].value if PARTS in function.attributes else 1
+    if len(top) != expected or others:
+        add_remark(function, "runs as one tile: " + _why(len(top), expected, others))
         return 1
-    grid = _grid(top[0])
-    if grid is None:
+    grids = [grid for grid in map(_grid, top) if grid is not None]
+    if len(grids) < len(top):
         add_remark(function, "runs as one tile: the grid has dynamic bounds")
         return 1
-    _replace_by_range(function, top[0], grid)
-    return prod(count for _, _, count in grid)
+    first = 0
+    for forall, grid in zip(top, grids, strict=True):
+        count = prod(count for _, _, count in grid)
+        with ir.InsertionPoint(forall), forall.location:
+            bounds = _own_numbers(function, first, count, alone=len(top) == 1)
+        _replace_by_range(forall, bounds, grid)
+        first += count
+    return first
+
+
+def _own_numbers(
+    function: func.FuncOp, first: int, count: int, *, alone: bool
+) -> tuple[ir.Value, ir.Value]:
+    """Return the range of the tiles of one loop, numbered from zero.
+
+    Args:
+        function: The kernel.
+        first: Tiles of the loops before.
+        count: Tiles of this loop.
+        alone: Whether there is no other loop.
+    """
+    *_, low, high = function.entry_block.arguments
+    if alone:
+        return low, high
+    own = [
+        arith.MinSIOp(
+            arith.MaxSIOp(
+                arith.SubIOp(bound, index_constant(first)).result, index_constant(0)
+            ).result,
+            index_constant(count),
+        ).result
+        for bound in (low, high)
+    ]
+    return own[0], own[1]
 
 
 def _is_repeatable(name: str) -> bool:
     return name in _PURE or name.startswith(_PURE_PREFIXES)
 
 
-def _why(loops: int, others: list[str]) -> str:
-    if loops != 1:
+def _why(loops: int, expected: int, others: list[str]) -> str:
+    if loops != expected:
         return f"it has {loops} loops over tiles"
     return f"'{others[0]}' stands beside the loop over tiles"
 
@@ -125,11 +160,12 @@ def _grid(forall: scf.ForallOp) -> list[tuple[int, int, int]] | None:
 
 
 def _replace_by_range(
-    function: func.FuncOp, forall: scf.ForallOp, grid: list[tuple[int, int, int]]
+    forall: scf.ForallOp,
+    bounds: tuple[ir.Value, ir.Value],
+    grid: list[tuple[int, int, int]],
 ) -> None:
-    *_, low, high = function.entry_block.arguments
     with ir.InsertionPoint(forall), forall.location:
-        loop = scf.ForOp(low, high, index_constant(1))
+        loop = scf.ForOp(*bounds, index_constant(1))
     with ir.InsertionPoint(loop.body), forall.location:
         indices = _tile_origin(loop.induction_variable, grid)
         terminator = scf.YieldOp([])

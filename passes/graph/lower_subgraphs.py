@@ -26,10 +26,11 @@ class LowerSubgraphs(Pass):
     """Lower the plans of subgraphs to functions of tiled and fused linalg.
 
     Each plan becomes `@kernel_N(inputs..., destinations...)`: one `scf.forall` over
-    the tiles, in which loads are slices of the inputs, allocations empty tensors or
-    slices of the destinations that they are stored to, and computations linalg on
-    these. Library subgraphs become declarations `@library_N` with `magweld.library`.
-    The graph itself dissolves into calls and reshapes.
+    the tiles of each shape, in which loads are slices of the inputs, allocations empty
+    tensors or slices of the destinations that they are stored to, and computations
+    linalg on these. Where tiles have several shapes `tile_graph.parts` says how many.
+    Library subgraphs become declarations `@library_N` with `magweld.library`. The
+    graph itself dissolves into calls and reshapes.
     """
 
     name: ClassVar[str] = "lower-subgraphs"
@@ -160,6 +161,10 @@ class _Lowering:
         function.attributes["tile_graph.kernel"] = ir.UnitAttr.get()
         for key in sorted(_REPORTED & set(plan.attributes)):
             function.attributes[f"tile_graph.{key}"] = plan.attributes[key]
+        parts = len(plan.regions[0].blocks)
+        if parts > 1:
+            number = ir.IntegerType.get_signless(64)
+            function.attributes["tile_graph.parts"] = ir.IntegerAttr.get(number, parts)
         with ir.InsertionPoint(function.add_entry_block()):
             arguments = list(function.arguments)
             func.ReturnOp(

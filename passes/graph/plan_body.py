@@ -10,6 +10,7 @@ from magweld.dialects.tile_graph import (
     barriers_needed,
     build_barrier,
     build_for_tiles,
+    grid_parts,
     operators_of,
     yield_values,
 )
@@ -18,7 +19,7 @@ from magweld.passes.analysis.graph_body import read_body
 from magweld.passes.analysis.group import Group
 from magweld.passes.analysis.placement import Placement, place_tile
 from magweld.passes.analysis.policy import staged_step
-from magweld.passes.analysis.propagation import Refusal, Tiles, propagate
+from magweld.passes.analysis.propagation import Blocks, Refusal, Tiles, propagate
 from magweld.passes.analysis.stream_marks import marked_blocks
 from magweld.passes.graph.stream_body import emit_stream
 from magweld.passes.graph.tile_emitter import TileEmitter
@@ -61,28 +62,46 @@ def build_plan(subgraph: Any, device: Device) -> Any:
     blocks = marked_blocks(subgraph, body, group)
     if isinstance(blocks, Refusal):
         raise located_error(subgraph, f"{blocks.rule}: {blocks.detail}")
+    sizes = dict(zip(group.root.parallel, tile, strict=True))
+    split = {i: n for i, n in sizes.items() if n < group.root.extents[i]}
+    parts = grid_parts(group.root.whole_tile, tile)
+    if len(parts) > 1 and device.threads > 1:
+        raise located_error(
+            subgraph,
+            f"expected the sizes of {list(tile)} to divide the extents "
+            f"{list(group.root.whole_tile)}: units of {device.name} share a tile",
+        )
+    plan = _plan_op(subgraph, group, split)
+    # Tiles that are smaller lie in the places of full ones.
+    memory = _memory(
+        subgraph, device, group, _propagated(subgraph, group, tile, blocks)
+    )
+    for block, part in zip(plan.operation.regions[0].blocks, parts, strict=True):
+        own = tuple(loop.step for loop in part)
+        tiles = _propagated(subgraph, group, own, blocks)
+        ivs = dict(zip(split, block.arguments, strict=True))
+        slicer = TileSlicer(ivs, Clamps(len(group.root.extents), tiles.clamps))
+        with ir.InsertionPoint(block):
+            emitter = TileEmitter(subgraph, body, slicer, memory)
+            if blocks is None:
+                _emit(emitter, group, tiles)
+            else:
+                emit_stream(emitter, slicer, group, own, blocks)
+            yield_values([])
+        if device.level(memory.level).kind is LevelKind.EXPLICIT:
+            for op in barriers_needed(block, memory.level):
+                with ir.InsertionPoint(op), op.location:
+                    build_barrier()
+    return plan
+
+
+def _propagated(
+    subgraph: Any, group: Group, tile: tuple[int, ...], blocks: Blocks | None
+) -> Tiles:
     tiles = propagate(group, tile, blocks)
     if isinstance(tiles, Refusal):
         raise located_error(subgraph, f"{tiles.rule}: {tiles.detail}")
-    sizes = dict(zip(group.root.parallel, tile, strict=True))
-    split = {i: n for i, n in sizes.items() if n < group.root.extents[i]}
-    plan = _plan_op(subgraph, group, split)
-    block = plan.operation.regions[0].blocks[0]
-    ivs = dict(zip(split, block.arguments, strict=True))
-    slicer = TileSlicer(ivs, Clamps(len(group.root.extents), tiles.clamps))
-    memory = _memory(subgraph, device, group, tiles)
-    with ir.InsertionPoint(block):
-        emitter = TileEmitter(subgraph, body, slicer, memory)
-        if blocks is None:
-            _emit(emitter, group, tiles)
-        else:
-            emit_stream(emitter, slicer, group, tile, blocks)
-        yield_values([])
-    if device.level(memory.level).kind is LevelKind.EXPLICIT:
-        for op in barriers_needed(block, memory.level):
-            with ir.InsertionPoint(op), op.location:
-                build_barrier()
-    return plan
+    return tiles
 
 
 def _emit(emitter: TileEmitter, group: Group, tiles: Tiles) -> None:

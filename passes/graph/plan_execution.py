@@ -17,7 +17,8 @@ class PlanExecution(FunctionPass):
 
     A generated subgraph becomes `tile_graph.for_tiles`: a loop over the tiles of its
     root in which every operator loads regions of tensors, computes on tiles and
-    stores; a stream is a loop over blocks in it. Tiles get places in the level of the
+    stores; a stream is a loop over blocks in it. Tiles of every shape, where sizes do
+    not divide extents, have a block of their own. Tiles get places in the level of the
     subgraph by best fit over their lifetimes, which is the footprint that the schedule
     promised. Where the units that work on a tile share that memory, barriers stand
     between what some write and others read. Subgraphs of libraries stay as they are.

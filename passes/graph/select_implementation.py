@@ -44,11 +44,11 @@ class SelectImplementation(FunctionPass):
     A library computes what is bound by arithmetic and what generated code is slower
     at: convolutions over many channels with windows of more than one point, and
     products of matrices whose elements have less than four bytes, or that no tile
-    suits. If a core works on a tile alone, that is what the best plan says: extents
-    without useful divisors have none that comes near the peak of the device. Threads
-    that share a tile are slower than a library where the matrices exceed all caches.
-    The rest stays generated, so that it can be fused. Written as `implementation` to
-    the operator; what is there already is kept.
+    suits. If a core works on a tile alone, that is what the best plan says: whether it
+    comes near the peak of the device. Threads that share a tile are slower than a
+    library where the matrices exceed all caches. The rest stays generated, so that it
+    can be fused. Written as `implementation` to the operator; what is there already is
+    kept.
 
     Options:
         library: "auto" as above, "never", or "always" where a call exists.

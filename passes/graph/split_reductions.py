@@ -17,11 +17,11 @@ from magweld.passes.analysis.long_reductions import Reduction, reduction_of
 from magweld.passes.analysis.policy import (
     MODEL_ACCURACY,
     Scheduler,
-    divisors,
     staged_step,
     tile_levels,
 )
 from magweld.passes.analysis.propagation import Refusal, propagate
+from magweld.passes.analysis.tile_sizes import divisors
 from magweld.passes.analysis.trials import CACHE_SHARE, Plan
 from magweld.passes.base import FunctionPass
 from magweld.passes.graph.form_tile_graph import FormTileGraph

@@ -6,14 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 from magweld.bindings import affine, ir, scf, tensor
-from magweld.dialects.tile_graph import captured_values
+from magweld.dialects.tile_graph import GridLoop, captured_values, grid_parts
 from magweld.passes.analysis.cloning import ValueMap, clone_helper, clone_mapped
 
 
 def build_tiled_body(
     plan: Any, inputs: dict[Any, Any], destinations: list[Any]
 ) -> list[Any]:
-    """Build the loop over tiles at the insertion point and return its results.
+    """Build the loops over tiles at the insertion point and return their results.
+
+    There is one for the tiles of each shape; all write parts of their own.
 
     Args:
         plan: A `tile_graph.for_tiles`.
@@ -22,12 +24,29 @@ def build_tiled_body(
     """
     extents = [size.value for size in plan.attributes["extents"]]
     steps = [size.value for size in plan.attributes["steps"]]
-    # A kernel of one tile is a loop over tiles as well.
-    bounds = (extents, steps) if extents else ([1], [1])
-    forall = scf.ForallOp([0] * len(bounds[0]), *bounds, destinations)
+    parts = grid_parts(extents, steps)
+    # The loops of several parts stand side by side: none may become plain code.
+    mapping = unfolded(len(extents)) if len(parts) > 1 else None
+    results = destinations
+    for part, block in zip(parts, plan.operation.regions[0].blocks, strict=True):
+        # A kernel of one tile is a loop over tiles as well.
+        loops = part or (GridLoop(0, 1, 1),)
+        forall = scf.ForallOp(
+            [loop.start for loop in loops],
+            [loop.end for loop in loops],
+            [loop.step for loop in loops],
+            results,
+            mapping=mapping,
+        )
+        _fill(forall, plan, block, inputs)
+        results = list(forall.results)
+    return results
+
+
+def _fill(forall: Any, plan: Any, block: Any, inputs: dict[Any, Any]) -> None:
+    """Lower a block of a plan into the loop over its tiles."""
     arguments = list(forall.body.arguments)
-    first = len(arguments) - len(destinations)
-    block = plan.operation.regions[0].blocks[0]
+    first = len(arguments) - len(forall.results)
     body = _TiledBody(block, inputs, arguments[first:])
     for position, variable in zip(block.arguments, arguments[:first], strict=False):
         body.values[position] = variable
@@ -39,7 +58,6 @@ def build_tiled_body(
     for store in sorted(body.stores, key=lambda op: int(op.attributes["result"].value)):
         with ir.InsertionPoint(parallel), store.location:
             body.insert(store, parallel)
-    return list(forall.results)
 
 
 def unfolded(loops: int) -> ir.Attribute:

@@ -9,9 +9,11 @@ from typing import Any, ClassVar
 from magweld.bindings import ir
 from magweld.dialects.tile_graph import (
     MOST_RESULTS,
+    TileAttr,
     build_subgraph,
     device_of,
     is_tile_graph,
+    set_tile,
     yield_values,
 )
 from magweld.passes.analysis.cloning import ValueMap, clone_mapped
@@ -113,11 +115,12 @@ def _extract(body: GraphBody, members: list[int], device: Device, number: int) -
             level=_group_level(set(inside.values()), device),
             implementation=_implementation(root),
         )
-        for name in {"tile", STEP} & set(root.attributes):
-            subgraph.operation.attributes[name] = root.attributes[name]
         if STEP in root.attributes:
+            subgraph.operation.attributes[STEP] = root.attributes[STEP]
             del root.attributes[STEP]
         _fill(subgraph, body, members, stored)
+        if "tile" in root.attributes:
+            set_tile(subgraph.operation, TileAttr(root.attributes["tile"]).sizes)
     for old, new in zip(stored, subgraph.operation.results, strict=True):
         # Edges inside go with the operators.
         _replace_uses(old, new, inside)

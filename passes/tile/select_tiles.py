@@ -9,8 +9,8 @@ from magweld.bindings import ir
 from magweld.dialects.tile_graph import (
     device_of,
     is_tile_graph,
+    set_tile,
     subgraphs_of,
-    tile_attribute,
 )
 from magweld.passes.analysis.graph_body import GraphBody, read_body
 from magweld.passes.analysis.group import Group
@@ -26,8 +26,10 @@ from magweld.passes.ir_utils import located_error
 class SelectTiles(FunctionPass):
     """Choose the tile of each subgraph by traffic and footprint.
 
-    Welder's SubGraphTiling: among tiles whose sizes divide the extents, the one with
-    the least predicted time whose footprint fits the level. Written to the subgraph:
+    Welder's SubGraphTiling: the tile with the least predicted time whose footprint fits
+    the level. Sizes divide the extents; where divisors are far apart and a core works
+    on a tile alone, sizes that leave a smaller tile at the end are tried as well, and
+    taken if they are faster (`ragged`). Written to the subgraph:
     `tile`, `level`, `footprint` in bytes, `traffic_before` and `traffic_after`, the
     bytes moved from and to the outermost level unfused and as planned, and
     `predicted_seconds`. A tile that is there already is kept, and what is missing
@@ -70,13 +72,13 @@ def _annotate(subgraph: Any, scheduler: Scheduler) -> None:
         if len(group.nodes) > 1:
             raise located_error(subgraph, f"has no plan: {plan.rule}: {plan.detail}")
         # Alone, an operator that fits no inner level runs as one tile from outside.
-        attributes["tile"] = tile_attribute(group.root.whole_tile)
+        set_tile(subgraph, group.root.whole_tile)
         attributes["level"] = ir.StringAttr.get(scheduler.device.levels[0].name)
         return
     after = plan.cost.traffic
     before = scheduler.traffic_apart(group) if len(group.nodes) > 1 else after
     number = ir.IntegerType.get_signless(64)
-    attributes["tile"] = tile_attribute(plan.tile)
+    set_tile(subgraph, plan.tile)
     attributes["level"] = ir.StringAttr.get(plan.level)
     attributes["reduction_step"] = ir.IntegerAttr.get(number, plan.step)
     attributes["footprint"] = ir.IntegerAttr.get(number, plan.cost.footprint)

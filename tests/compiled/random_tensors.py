@@ -9,7 +9,10 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-EXTENTS = (1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 24, 31, 32, 33, 40, 64, 65, 100)
+EXTENTS = (
+    *(1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 24, 31, 32, 33, 40, 64, 65, 100),
+    *(37, 67, 127, 251, 509),
+)
 MOST_ELEMENTS = 40_000
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 NARROW_INTEGERS = (torch.int8, torch.uint8, torch.int16)

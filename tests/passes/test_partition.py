@@ -9,8 +9,8 @@ import pytest
 from operator_models import elementwise
 
 from magweld.passes.analysis.partition import is_partition
-from magweld.passes.analysis.policy import divisors
 from magweld.passes.analysis.regions import ZERO, Interval, LinearIndex
+from magweld.passes.analysis.tile_sizes import divisors
 
 ROOT = elementwise("root", (4, 6), [])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -21,10 +22,7 @@ from operator_models import (
 
 from magweld.passes.analysis.group import Group
 from magweld.passes.analysis.policy import (
-    MAX_CANDIDATES,
     Scheduler,
-    candidate_tiles,
-    divisors,
     schedule,
     staged_step,
     tile_levels,
@@ -32,9 +30,19 @@ from magweld.passes.analysis.policy import (
 from magweld.passes.analysis.propagation import Refusal
 from magweld.passes.analysis.regions import OperatorKind, OperatorModel
 from magweld.passes.analysis.steps import REDUCTION_BLOCK
+from magweld.passes.analysis.tile_sizes import (
+    MAX_CANDIDATES,
+    MOST_SHAPES,
+    NEAR,
+    OVERSHOOT,
+    candidate_tiles,
+    divisors,
+    shapes_of_tiles,
+    tile_sizes,
+)
 from magweld.passes.analysis.trials import CACHE_SHARE, Plan
 from magweld.targets import device as named_device
-from magweld.targets.device import LevelKind
+from magweld.targets.device import Device, LevelKind
 
 
 @given(st.integers(1, 5000))
@@ -50,6 +58,68 @@ def test_candidates_divide_are_bounded_and_hold_the_whole(extents: list[int]) ->
     assert tuple(extents) in tiles
     for tile in tiles:
         assert all(e % t == 0 for e, t in zip(extents, tile, strict=True))
+
+
+@given(st.integers(1, 5000))
+def test_sizes_that_do_not_divide_stand_in_for_divisors_far_apart(extent: int) -> None:
+    sizes = tile_sizes(extent, ragged=True)
+    assert set(divisors(extent)) <= set(sizes)
+    assert list(sizes) == sorted(set(sizes))
+    for size in set(sizes).difference(divisors(extent)):
+        assert -(-extent // size) * size <= extent * (1 + OVERSHOOT)
+        assert not any(size / NEAR < d < size * NEAR for d in divisors(extent))
+
+
+def test_what_divides_well_has_no_other_sizes() -> None:
+    for extent in (31, 64, 96, 384, 768, 1000, 3072):
+        assert tile_sizes(extent, ragged=True) == divisors(extent)
+    assert tile_sizes(127, ragged=True) == (1, 16, 32, 64, 127)
+    assert tile_sizes(127, ragged=False) == (1, 127)
+
+
+@given(st.lists(st.integers(1, 5000), max_size=9))
+def test_ragged_candidates_are_bounded_and_hold_the_whole(extents: list[int]) -> None:
+    tiles = list(candidate_tiles(tuple(extents), ragged=True))
+    assert 1 <= len(tiles) <= MAX_CANDIDATES
+    assert tuple(extents) in tiles
+
+
+def one_core(tile_bytes: int = 1 << 16) -> Device:
+    return replace(device(tile_bytes=tile_bytes), threads=1)
+
+
+def test_tiles_that_do_not_divide_where_nothing_else_fits() -> None:
+    group = chain(matmul("mm", 997, 997, 997))
+    plan = planned(schedule(group, one_core()))
+    assert 1 < shapes_of_tiles((997, 997), plan.tile) <= MOST_SHAPES
+    threads = planned(schedule(group, replace(one_core(), threads=32)))
+    assert shapes_of_tiles((997, 997), threads.tile) == 1
+
+
+def test_threads_that_share_a_tile_want_one_shape() -> None:
+    group = chain(matmul("mm", 64, 64, 64))
+    plan = Scheduler(one_core(1 << 20)).price(group, (48, 64), None)
+    assert planned(plan).tiles.grid == 2
+    shared = replace(one_core(1 << 20), threads=32)
+    refused = Scheduler(shared).price(group, (48, 64), None)
+    assert isinstance(refused, Refusal)
+    assert refused.rule == "ragged-tile"
+    assert "2 shapes, 1 allowed" in refused.detail
+
+
+def test_a_kernel_has_few_shapes_of_tiles() -> None:
+    extents = (40, 40, 40)
+    node = elementwise("exp", extents, [access(0, extents, loops(0, 1, 2))])
+    refused = Scheduler(one_core(1 << 20)).price(chain(node), (24, 24, 24), None)
+    assert isinstance(refused, Refusal)
+    assert "8 shapes, 4 allowed" in refused.detail
+
+
+def test_equally_fast_tiles_that_divide_are_preferred() -> None:
+    extents = (96, 1021)
+    node = elementwise("exp", extents, [access(0, extents, loops(0, 1))])
+    plan = planned(schedule(chain(node), one_core(1 << 20)))
+    assert shapes_of_tiles(extents, plan.tile) == 1
 
 
 def test_inner_loops_are_taken_whole_before_outer_ones() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from random_graphs import random_module
-from test_tiled_numerics import CHOICES, Lower, steps
+from test_tiled_numerics import CHOICES, RAGGED, Lower, steps
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -18,7 +18,8 @@ def test_tiled_is_untiled(
     plain = lower(text, [])
     inputs = inputs_of_main(plain)
     expected = evaluate(plain, inputs)
-    for choice in (None, list(CHOICES)[seed % len(CHOICES)]):
+    choices = [*CHOICES, *RAGGED]
+    for choice in (None, choices[seed % len(choices)]):
         actual = evaluate(lower(text, steps(choice)), inputs)
         for left, right in zip(actual, expected, strict=True):
             np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,14 +13,14 @@ import pytest
 
 from magweld.bindings import ir
 from magweld.dialects.device_attributes import device_attribute
-from magweld.dialects.tile_graph import DEVICE, subgraphs_of, tile_attribute
+from magweld.dialects.tile_graph import DEVICE, grid_parts, set_tile, subgraphs_of
 from magweld.passes.analysis.graph_body import read_body
 from magweld.passes.analysis.group import Group
-from magweld.passes.analysis.policy import divisors
 from magweld.passes.analysis.propagation import Blocks, Refusal, propagate
 from magweld.passes.analysis.stream import Stream
 from magweld.passes.analysis.stream_marks import STEP, mark_stream
 from magweld.passes.analysis.streaming import streams
+from magweld.passes.analysis.tile_sizes import divisors
 from magweld.passes.base import FunctionPass
 from magweld.passes.graph.form_tile_graph import FormTileGraph
 from magweld.passes.phases import Phase
@@ -44,6 +45,8 @@ ROOMY = Device(
 )
 # Which divisor of an extent is the size of the tile, loop by loop and over again.
 CHOICES = {"smallest": (0,), "first": (1, -1), "largest": (-2,), "last": (-1, 1)}
+# Over what an extent is divided for the size of the tile, likewise.
+RAGGED = {"halves": (2,), "thirds": (3, 2), "most": (1.2, 1), "rest": (1, 1.5)}
 
 
 @dataclass(frozen=True)
@@ -72,9 +75,11 @@ class ForceTiles(FunctionPass):
                 continue
             tile = tuple(self._sizes(group.root.whole_tile))
             blocks = self._blocks(group)
-            if isinstance(propagate(group, tile, blocks), Refusal):
+            parts = grid_parts(group.root.whole_tile, tile)
+            sizes = (tuple(loop.step for loop in part) for part in parts)
+            if any(isinstance(propagate(group, s, blocks), Refusal) for s in sizes):
                 continue
-            subgraph.attributes["tile"] = tile_attribute(tile)
+            set_tile(subgraph, tile)
             stream = None if blocks is None else blocks.stream
             mark_stream(body, list(range(len(body.operators))), group, stream)
             if blocks is not None:
@@ -86,6 +91,11 @@ class ForceTiles(FunctionPass):
         return Blocks(ways[0], self.block) if ways and self.block else None
 
     def _sizes(self, extents: Sequence[int]) -> Any:
+        if self.choice in RAGGED:
+            shares = RAGGED[self.choice]
+            for loop, extent in enumerate(extents):
+                yield math.ceil(extent / shares[loop % len(shares)])
+            return
         picks = CHOICES[self.choice]
         for loop, extent in enumerate(extents):
             possible = divisors(extent)
@@ -114,7 +124,7 @@ def steps(choice: str | None, block: int | None = None) -> list[Step]:
 Lower = Callable[[str, Sequence[Step]], ir.Module]
 
 
-@pytest.mark.parametrize("choice", [None, *CHOICES])
+@pytest.mark.parametrize("choice", [None, *CHOICES, *RAGGED])
 @pytest.mark.parametrize("path", sorted(GRAPHS.glob("*.mlir")), ids=lambda p: p.stem)
 def test_tiled_is_untiled(
     path: Path, choice: str | None, lower: Lower, evaluate: Any, inputs_of_main: Any
@@ -131,7 +141,7 @@ STREAMED = sorted(GRAPHS.glob("stream_*.mlir"))
 
 
 @pytest.mark.parametrize("block", [1, 4, 12, 13])
-@pytest.mark.parametrize("choice", CHOICES)
+@pytest.mark.parametrize("choice", [*CHOICES, *RAGGED])
 @pytest.mark.parametrize("path", STREAMED, ids=lambda p: p.stem)
 def test_streamed_is_whole(
     path: Path,

@@ -8,8 +8,9 @@ import pytest
 from operator_models import access, chain, device, loops, matmul
 from welder_groups import CONVOLUTION, convolutions, window
 
-from magweld.passes.analysis.policy import candidate_tiles, schedule
+from magweld.passes.analysis.policy import schedule
 from magweld.passes.analysis.propagation import Tiles, propagate
+from magweld.passes.analysis.tile_sizes import candidate_tiles
 from magweld.passes.analysis.trials import Plan
 from magweld.passes.analysis.vectors import ALONG_REDUCTION, vector_waste
 from magweld.targets.device import Device

@@ -5,6 +5,7 @@ from typing import Any
 
 from magweld.bindings import ext, ir
 from magweld.dialects.tile_graph.dialect import Operation, read_by_position
+from magweld.dialects.tile_graph.grid import grid_parts
 from magweld.dialects.tile_graph.plan import (
     STORE,
     barriers_needed,
@@ -28,7 +29,11 @@ class ForTilesOp(Operation, name="for_tiles"):
 
     The arguments of its block say where the tile is along each loop that is split, in
     steps from zero. Tiles may run in any order and at one time. What is read are the
-    tensors that its region loads, every result is stored by one operation.
+    tensors that its region loads, every result is stored by one operation of a block.
+
+    Along a loop whose step does not divide the extent the last tile is smaller. The
+    tiles of every shape have a block of their own, in the order of `grid_parts`: the
+    full ones first.
 
     Attributes:
         subgraph_name: Name in reports.
@@ -63,47 +68,56 @@ class ForTilesOp(Operation, name="for_tiles"):
             return
         level = device.level(name)
         yield from self._place_violations(level)
-        block = self.operation.regions[0].blocks[0]
-        yield from lifetime_violations(block)
-        early = barriers_needed(block, name) if is_shared(level) else []
-        for op in early:
-            yield f"expected a 'tile_graph.barrier' before '{op.name}' of {op.location}"
+        for block in self._blocks():
+            yield from lifetime_violations(block)
+            for op in barriers_needed(block, name) if is_shared(level) else []:
+                where = f"before '{op.name}' of {op.location}"
+                yield f"expected a 'tile_graph.barrier' {where}"
+
+    def _blocks(self) -> list[Any]:
+        return list(self.operation.regions[0].blocks)
 
     def _block_violations(self) -> Iterator[str]:
-        blocks = list(self.operation.regions[0].blocks)
-        if len(blocks) != 1:
-            yield f"expected one block, got {len(blocks)}"
-            return
-        nested = list(blocks[0].operations)
-        if not nested or nested[-1].operation.name != YIELD:
-            yield f"expected its block to end in '{YIELD}'"
-        for op in plan_operations(blocks[0]):
-            if not is_allowed_in_plan(op.name):
-                yield f"expected its body to hold the ops of a plan, got '{op.name}'"
+        for block in self._blocks():
+            nested = list(block.operations)
+            if not nested or nested[-1].operation.name != YIELD:
+                yield f"expected its block to end in '{YIELD}'"
+            names = (op.name for op in plan_operations(block))
+            for name in (name for name in names if not is_allowed_in_plan(name)):
+                yield f"expected its body to hold the ops of a plan, got '{name}'"
 
     def _loop_violations(self) -> Iterator[str]:
-        extents, steps = list(self.extents), list(self.steps)
-        arguments = self.operation.regions[0].blocks[0].arguments
-        positions = [a for a in arguments if isinstance(a.type, ir.IndexType)]
-        if not len(extents) == len(steps) == len(arguments) == len(positions):
-            yield (
-                f"expected an extent, a step and an argument of type index for each "
-                f"loop, got {len(extents)}, {len(steps)} and {len(positions)}"
-            )
-            return
-        for extent, step in zip(extents, steps, strict=True):
-            if step.value < 1 or extent.value % step.value:
-                yield f"expected steps that divide extents, got {step} of {extent}"
+        extents = [extent.value for extent in self.extents]
+        steps = [step.value for step in self.steps]
+        for block in self._blocks():
+            arguments = block.arguments
+            positions = [a for a in arguments if isinstance(a.type, ir.IndexType)]
+            if not len(extents) == len(steps) == len(arguments) == len(positions):
+                yield (
+                    f"expected an extent, a step and an argument of type index for "
+                    f"each loop, got {len(extents)}, {len(steps)} and {len(positions)}"
+                )
+                return
+        wrong = [(e, s) for e, s in zip(extents, steps, strict=False) if not 0 < s <= e]
+        for extent, step in wrong:
+            yield f"expected steps within extents, got {step} of {extent}"
+        if not wrong:
+            parts = len(grid_parts(extents, steps))
+            if len(self._blocks()) != parts:
+                yield (
+                    f"expected a block for each of {parts} shapes of tiles, got "
+                    f"{len(self._blocks())}"
+                )
 
     def _store_violations(self) -> Iterator[str]:
-        block = self.operation.regions[0].blocks[0]
-        stored = [
-            op.attributes["result"].value
-            for op in block.operations
-            if op.operation.name == STORE
-        ]
-        if sorted(stored) != list(range(len(self.operation.results))):
-            yield f"expected each result to be stored once, got {stored}"
+        for block in self._blocks():
+            stored = [
+                op.attributes["result"].value
+                for op in block.operations
+                if op.operation.name == STORE
+            ]
+            if sorted(stored) != list(range(len(self.operation.results))):
+                yield f"expected each result to be stored once, got {stored}"
 
     def _place_violations(self, level: Level) -> Iterator[str]:
         attributes = self.operation.attributes
@@ -115,7 +129,8 @@ class ForTilesOp(Operation, name="for_tiles"):
                     f"expected its footprint to fit into level '{level.name}' of "
                     f"{level.capacity} bytes, got {room} bytes"
                 )
-        for op in plan_operations(self.operation.regions[0].blocks[0]):
+        nested = (op for block in self._blocks() for op in plan_operations(block))
+        for op in nested:
             place = place_of(op)
             if place is None:
                 continue

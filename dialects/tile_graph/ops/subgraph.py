@@ -46,7 +46,7 @@ class SubgraphOp(Operation, name="subgraph"):
         subgraph_name: Name in reports and of the kernel.
         level: Level at which reuse tiles are kept.
         tile: Optional `#tile_graph.tile`: the tile of the last operator's parallel
-            dimensions; every size divides its extent.
+            dimensions; every size divides its extent unless it is ragged.
         ragged: Optional; present where sizes need not divide: the tiles at the far
             ends are smaller, and tiles of different shapes run different code.
         reduction_step: Optional; how much of a reduction is staged at a time.

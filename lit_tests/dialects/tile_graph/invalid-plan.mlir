@@ -42,7 +42,7 @@ func.func @f(%a: tensor<8xf32>) -> tensor<8xf32>
 
 // -----
 
-// a plan: one block
+// a plan: a block for each shape of tiles
 
 #device = #tile_graph.device<"toy", [
   #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
@@ -52,7 +52,7 @@ func.func @f(%a: tensor<8xf32>) -> tensor<8xf32>
 
 func.func @f(%a: tensor<8xf32>) -> tensor<8xf32>
     attributes {tile_graph.device = #device} {
-  // expected-error @below {{'tile_graph.for_tiles' op expected one block, got 2}}
+  // expected-error @below {{'tile_graph.for_tiles' op expected an extent, a step and an argument of type index for each loop, got 1, 1 and 0}}
   %0 = "tile_graph.for_tiles"() ({
   ^bb0(%i: index):
     %x = "tile_graph.load"(%a, %i) {offsets = affine_map<(i) -> (i)>, sizes = [4],
@@ -185,7 +185,7 @@ func.func @f(%a: tensor<8xf32>) -> tensor<8xf32>
 
 // -----
 
-// a plan: steps that divide extents
+// a plan: a block for the last tile, which is smaller
 
 #device = #tile_graph.device<"toy", [
   #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
@@ -195,7 +195,7 @@ func.func @f(%a: tensor<8xf32>) -> tensor<8xf32>
 
 func.func @f(%a: tensor<8xf32>) -> tensor<8xf32>
     attributes {tile_graph.device = #device} {
-  // expected-error @below {{'tile_graph.for_tiles' op expected steps that divide extents, got 3 : i64 of 8 : i64}}
+  // expected-error @below {{'tile_graph.for_tiles' op expected a block for each of 2 shapes of tiles, got 1}}
   %0 = "tile_graph.for_tiles"() ({
   ^bb0(%i: index):
     %x = "tile_graph.load"(%a, %i) {offsets = affine_map<(i) -> (i)>, sizes = [4],

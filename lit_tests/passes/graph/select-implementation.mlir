@@ -10,14 +10,14 @@
 
 // The device does four operations while it moves a byte. The narrow product needs fewer;
 // the batches fit into the caches; of the large matrices each core reads blocks of their
-// reduction again and again, which fit. No tile has more than a row or a column of a prime
-// extent, and elements of two bytes are left to the library.
+// reduction again and again, which fit. Tiles of a prime extent leave a smaller one at the
+// end, and elements of two bytes are left to the library.
 //
 // CHECK-LABEL: func.func @products(
 // AUTO:          {implementation = "generated", op_name = "narrow"}
 // AUTO:          {implementation = "generated", op_name = "batches"}
 // AUTO:          {implementation = "generated", op_name = "large"}
-// AUTO:          {implementation = "library", op_name = "prime"}
+// AUTO:          {implementation = "generated", op_name = "prime"}
 // AUTO:          {implementation = "library", op_name = "half"}
 // NEVER:         {implementation = "generated", op_name = "narrow"}
 // NEVER:         {implementation = "generated", op_name = "batches"}
