@@ -36,13 +36,16 @@ def benchmark_options(
     return options
 
 
-def write_report(path: Path, threads: int, results: list[dict[str, Any]]) -> None:
-    """Write results as JSON, with the machine that gave them."""
+def write_report(
+    path: Path, threads: int, results: list[dict[str, Any]], **summary: Any
+) -> None:
+    """Write results as JSON, with the machine that gave them and a summary."""
     report = {
         "machine": platform.processor() or platform.machine(),
         "cores": os.cpu_count(),
         "threads": threads,
         "torch": torch.__version__,
+        **summary,
         "results": results,
     }
     path.parent.mkdir(parents=True, exist_ok=True)

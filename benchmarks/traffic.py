@@ -8,20 +8,17 @@ has. Cachegrind knows no 512-bit vectors, so kernels are compiled for AVX2; the 
 the same. It needs `valgrind` and a C compiler.
 
 `dram` is what the last cache misses, `l3` what the cache before it misses. A kernel is
-memory-bound if the predicted time of the level is longer than that of its arithmetic.
+memory-bound if the predicted time of a level is longer than that of its arithmetic.
+Nothing is sampled or scaled: a case takes a second to minutes.
 """
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
+from cachegrind import Operand, counted, levels, require_tools
 from reporting import benchmark_options, write_report
 from rich.console import Console
 from rich.table import Table
@@ -43,19 +40,13 @@ from magweld.passes.cpu.pipeline import cpu_pipeline
 from magweld.passes.cpu.register_tile import VectorUnit
 from magweld.passes.execution import run_pipeline
 from magweld.passes.phases import Phase
-from magweld.targets import device
 from magweld.targets.device import ARITHMETIC
 
-DRIVER = Path(__file__).with_name("traffic_driver.c")
-NEEDED = ("valgrind", "cc")
-LINE = 64
-FIRST = "l1"
-# As of the caches of most x86 processors; their sizes are those of the device.
-WAYS = {FIRST: 8, "l2": 8, "l3": 16}
+OUTERMOST = "dram"
+# Predictions that are off by more than this factor are named.
+FAR = 1.15
 # What valgrind can run.
 CPU, FEATURES = "haswell", "+avx2,+fma"
-# Cachegrind's names for misses of its last cache: data that is read, and written.
-MISSES = ("DLmr", "DLmw")
 NAMES = {case.name: case for case in CASES}
 
 
@@ -70,28 +61,8 @@ class Kernel:
     """
 
     launch: str
-    operands: tuple[tuple[int, Tensor | None], ...]
+    operands: tuple[Operand, ...]
     step: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Level:
-    """A memory level with the cache in front of it, whose misses are counted."""
-
-    name: str
-    cache: str
-    capacity: int
-    ways: int
-
-
-def levels() -> list[Level]:
-    """Return the levels behind the caches that cachegrind can simulate."""
-    known = device("cpu").levels
-    return [
-        Level(lvl.name, above.name, above.capacity, WAYS[above.name])
-        for lvl, above in pairwise(known)
-        if above.name in WAYS and above.name != FIRST
-    ]
 
 
 def compiled(case: Case) -> tuple[CompiledGraph, list[Tensor]]:
@@ -166,49 +137,6 @@ def _contents(graph: CompiledGraph, value: int, inputs: Sequence[Tensor]) -> Any
     return inputs[held.index] if held.place is Place.INPUT else None
 
 
-def counted(objects: bytes, kernel: Kernel, level: Level) -> int:
-    """Return the bytes that a kernel moves from and to a level."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "kernels.o").write_bytes(objects)
-        built = ["cc", "-O1", f"-DLAUNCH={kernel.launch}", str(DRIVER), "kernels.o"]
-        subprocess.run([*built, "-lm", "-o", "driver"], cwd=folder, check=True)
-        operands = []
-        for number, (size, tensor) in enumerate(kernel.operands):
-            file = "-" if tensor is None else f"operand_{number}"
-            if tensor is not None:
-                (folder / file).write_bytes(tensor.contiguous().numpy().tobytes())
-            operands += [str(size), file]
-        first = device("cpu").level(FIRST)
-        simulation = [
-            "valgrind",
-            "--tool=cachegrind",
-            "--cache-sim=yes",
-            f"--D1={first.capacity},{WAYS[FIRST]},{LINE}",
-            f"--LL={level.capacity},{level.ways},{LINE}",
-            "--cachegrind-out-file=counts",
-        ]
-        # The kernel may call others, memset for one: what the rest of the program
-        # misses is counted alone and taken away.
-        totals = []
-        for runs in ("1", "0"):
-            program = ["./driver", runs, str(2 * level.capacity), *operands]
-            done = subprocess.run(
-                [*simulation, *program], cwd=folder, capture_output=True, text=True
-            )
-            if done.returncode:
-                raise SystemExit(f"{kernel.step['name']}: {done.stderr}")
-            totals.append(misses((folder / "counts").read_text()))
-        return LINE * (totals[0] - totals[1])
-
-
-def misses(counts: str) -> int:
-    """Return how many lines a program misses, from a file of cachegrind's."""
-    rows = dict(line.split(": ", 1) for line in counts.splitlines() if ": " in line)
-    columns = dict(zip(rows["events"].split(), rows["summary"].split(), strict=True))
-    return sum(int(columns[name]) for name in MISSES)
-
-
 def run_case(name: str, target: HostTarget) -> list[dict[str, Any]]:
     """Count what the kernels of a case move."""
     graph, inputs = compiled(NAMES[name])
@@ -216,61 +144,83 @@ def run_case(name: str, target: HostTarget) -> list[dict[str, Any]]:
     results = []
     for kernel in kernels:
         plan = kernel.step["plan"]
-        predicted = plan.get("moved_after", {})
-        if not predicted:
-            continue
-        shares = plan["predicted_shares"]
+        shares = plan.get("predicted_shares", {})
+        # What fits no cache runs as one tile, of which nothing is predicted.
+        slowest = max(shares, key=shares.__getitem__, default="unknown")
         results.append(
             {
                 "case": name,
                 "kernel": kernel.step["name"],
                 "operators": len(kernel.step["operators"]),
-                "memory_bound": max(shares, key=shares.__getitem__) != ARITHMETIC,
-                "predicted": predicted,
-                "counted": {
-                    lvl.name: counted(objects, kernel, lvl)
-                    for lvl in levels()
-                    if lvl.name in predicted
-                },
+                "slowest": slowest,
+                "predicted": plan.get("moved_after", {}),
+                "counted": counted(objects, kernel.launch, kernel.operands),
             }
         )
     return results
 
 
+def summary(results: list[dict[str, Any]]) -> dict[str, Any]:
+    """Say how far predictions of the outermost level are off, where memory decides."""
+    ratios = {
+        f"{result['case']} {result['kernel']}": ratio
+        for result in results
+        for ratio in [_ratio(result, OUTERMOST)]
+        if result["slowest"] != ARITHMETIC and ratio
+    }
+    off = {name: r for name, r in ratios.items() if not 1 / FAR <= r <= FAR}
+    found = f"{min(ratios.values()):.2f}..{max(ratios.values()):.2f}" if ratios else "-"
+    names = ", ".join(off) or "none"
+    return {
+        "memory_bound": len(ratios),
+        "outside": off,
+        "summary": (
+            f"memory-bound kernels: {len(ratios)}, {OUTERMOST} predicted/counted "
+            f"{found}, outside {FAR - 1:.0%}: {names}"
+        ),
+    }
+
+
+def _ratio(result: dict[str, Any], level: str) -> float:
+    """Return predicted over counted bytes of a level, 0 if one is not known."""
+    predicted, found = (result[k].get(level, 0) for k in ("predicted", "counted"))
+    return predicted / found if found else 0.0
+
+
 def show(results: list[dict[str, Any]]) -> None:
     """Print predicted and counted megabytes of each kernel."""
-    names = [level.name for level in levels()]
-    table = Table("case", "kernel", "operators", "bound by")
+    names = [level.name for level in reversed(levels())]
+    table = Table("case", "kernel", "operators", "slowest")
     for name in names:
         table.add_column(f"{name}: predicted / counted MB")
         table.add_column("ratio")
     for result in results:
         cells = []
         for name in names:
-            predicted, found = (
-                result[k].get(name, 0) for k in ("predicted", "counted")
-            )
-            cells += [f"{predicted / 1e6:.2f} / {found / 1e6:.2f}"]
-            cells += [f"{predicted / found:.2f}" if found else "-"]
-        bound = "memory" if result["memory_bound"] else "arithmetic"
+            numbers = (result[k].get(name, 0) / 1e6 for k in ("predicted", "counted"))
+            ratio = _ratio(result, name)
+            cells += [" / ".join(f"{number:.2f}" for number in numbers)]
+            cells += [f"{ratio:.2f}" if ratio else "-"]
         operators = str(result["operators"])
-        table.add_row(result["case"], result["kernel"], operators, bound, *cells)
+        table.add_row(
+            result["case"], result["kernel"], operators, result["slowest"], *cells
+        )
     Console(width=140).print(table)
 
 
 def main() -> None:
     """Count the chosen cases."""
     options = benchmark_options(__doc__, NAMES, 1, "benchmarks/results/traffic.json")
-    missing = [tool for tool in NEEDED if shutil.which(tool) is None]
-    if missing:
-        raise SystemExit(f"not found: {', '.join(missing)}")
+    require_tools()
     host = HostTarget.detect()
     target = HostTarget(host.triple, CPU, FEATURES)
     results = []
     for name in options.cases:
         results += run_case(name, target)
+        found = summary(results)
         show(results)
-    write_report(options.o, options.threads, results)
+        print(found["summary"])
+        write_report(options.o, options.threads, results, **found)
 
 
 if __name__ == "__main__":

@@ -8,13 +8,13 @@ and a share of the rest.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from magweld.passes.analysis.external_reads import (
-    Region,
-    bytes_read,
-    regions_read,
+    Reads,
     transaction_bytes,
+    written_boxes,
 )
 from magweld.passes.analysis.group import Group
 from magweld.passes.analysis.placement import footprint_bytes
@@ -72,14 +72,14 @@ class Work:
     """What the tiles of a group do, in whatever level they lie.
 
     Attributes:
-        regions: What a tile reads from outside.
+        reads: What tiles read from outside.
         reuse: Bytes of reuse tiles and of windows with a border, all tiles.
         waiting: Bytes of sums that wait between two blocks of a reduction in a cache.
         operations: Arithmetic of all tiles.
         slots: The operations that this takes the time of: vectors may not be full.
     """
 
-    regions: tuple[Region, ...]
+    reads: Reads
     reuse: int
     waiting: int
     operations: int
@@ -89,6 +89,7 @@ class Work:
 def cost(group: Group, tiles: Tiles, device: Device, level: Level, step: int) -> Cost:
     """Return the predicted cost of running `group` with its reuse tiles in `level`."""
     found = cost_of(work_of(group, tiles, device), group, tiles, device, level)
+    assert found is not None, "nothing is beyond infinity"
     return replace(found, footprint=footprint_bytes(group, tiles, level, step))
 
 
@@ -116,7 +117,9 @@ def work_of(group: Group, tiles: Tiles, device: Device) -> Work:
         slots += flops * vector_waste(group, tiles, position, device)
     rescaling = _rescaling_flops(group, tiles)
     return Work(
-        regions=tuple(regions_read(group, tiles)),
+        reads=Reads(
+            group, tiles, _most_reused(group, tiles), device.levels[0].transaction
+        ),
         reuse=reuse * tiles.grid,
         waiting=waiting * tiles.grid,
         operations=(operations + rescaling) * tiles.grid,
@@ -125,39 +128,71 @@ def work_of(group: Group, tiles: Tiles, device: Device) -> Work:
 
 
 def cost_of(
-    work: Work, group: Group, tiles: Tiles, device: Device, level: Level
-) -> Cost:
+    work: Work,
+    group: Group,
+    tiles: Tiles,
+    device: Device,
+    level: Level,
+    limit: float = math.inf,
+) -> Cost | None:
     """Return the predicted cost of work whose tiles lie in `level`.
 
-    Its footprint is left at 0: placing the tiles takes as long as all of the rest.
+    None if it is more than `limit` seconds. Its footprint is left at 0: placing the
+    tiles takes as long as all of the rest.
     """
     inner, workers = device.levels.index(level), max(1, level.units)
-    reads = [
-        bytes_read(work.regions, tiles.grid, device, outer, inner)
-        for outer in range(inner)
-    ]
     writes = [
         _bytes_written(group, tiles, device, outer, inner) for outer in range(inner)
     ]
+    loaded = work.reads.by_tiles(device.levels[inner - 1].transaction)
+    # Bandwidths are of all units together: idle ones in the last wave are lost.
     waves = -(-tiles.grid // workers) * workers / tiles.grid
-    reuse = work.reuse + work.waiting * (level.kind is LevelKind.CACHE)
-    shares = [
+    own = _own_shares(work, (loaded, writes[-1]), device, level, waves)
+    fixed = fixed_seconds(tiles.grid * _blocks(tiles), workers)
+    if _overlapped(own) + fixed > limit:
+        return None  # before what takes longest to find out
+    # Explicit memory is filled again for every tile, a cache with what is new.
+    last = inner + (1 if level.kind is LevelKind.CACHE else 0)
+    reads = [
+        work.reads.from_level(outer, device.levels[number + 1 : last])
+        for number, outer in enumerate(device.levels[:inner])
+    ]
+    outer = (
         Share(outer.name, read + written, outer.transfer_seconds(read, written))
         for outer, read, written in zip(device.levels, reads, writes, strict=False)
-    ]
-    # Bandwidths are of all units together: idle ones in the last wave are lost.
-    into, out_of = reads[-1] + reuse, writes[-1] + reuse
-    seconds = level.transfer_seconds(into, out_of) * waves
-    shares.append(Share(level.name, into + out_of, seconds))
-    seconds = work.slots * waves / (device.peak_gflops * 1e9)
-    shares.append(Share(ARITHMETIC, work.operations, seconds))
-    fixed = fixed_seconds(tiles.grid * _blocks(tiles), workers)
+    )
+    shares = (*outer, *own)
+    seconds = _overlapped(shares) + fixed
+    if seconds > limit:
+        return None
     return Cost(
         footprint=0,
         traffic=reads[0] + writes[0],
-        tile_traffic=reads[-1] + writes[-1],
-        seconds=_overlapped([share.seconds for share in shares]) + fixed,
-        shares=tuple(shares),
+        tile_traffic=loaded + writes[-1],
+        seconds=seconds,
+        shares=shares,
+    )
+
+
+def _own_shares(
+    work: Work, moved: tuple[int, int], device: Device, level: Level, waves: float
+) -> tuple[Share, Share]:
+    """Return the shares of the level of the tiles and of arithmetic.
+
+    Args:
+        work: What tiles do.
+        moved: Bytes that they read from outside and write there.
+        device: What runs them.
+        level: Where they lie.
+        waves: How much longer it takes than if no unit were ever idle.
+    """
+    reuse = work.reuse + work.waiting * (level.kind is LevelKind.CACHE)
+    into, out_of = (size + reuse for size in moved)
+    seconds = level.transfer_seconds(into, out_of) * waves
+    slots = work.slots * waves / (device.peak_gflops * 1e9)
+    return (
+        Share(level.name, into + out_of, seconds),
+        Share(ARITHMETIC, work.operations, slots),
     )
 
 
@@ -170,10 +205,31 @@ def _sizes(box: tuple[Interval, ...]) -> tuple[int, ...]:
     return tuple([interval.size for interval in box])
 
 
-def _overlapped(times: list[float]) -> float:
+def _overlapped(shares: Sequence[Share]) -> float:
     """Return the time of parts that work side by side, but not entirely."""
+    times = [share.seconds for share in shares]
     slowest = max(times)
     return slowest + OVERLAP_LOSS * (sum(times) - slowest)
+
+
+def _most_reused(group: Group, tiles: Tiles) -> int:
+    """Return the bytes of reuse tiles that an operator reads and makes, at most.
+
+    Others take the places of those that are no longer needed.
+    """
+    last = len(group.nodes) - 1
+    sizes = [
+        0
+        if position == last or group.stays_in_registers(position)
+        else math.prod(node.tile_of(box)) * node.writes[0].element_bytes
+        for position, (node, box) in enumerate(
+            zip(group.nodes, tiles.boxes, strict=True)
+        )
+    ]
+    return max(
+        size + sum([sizes[producer] for _, producer, _ in inner])
+        for size, inner in zip(sizes, group.inner_reads, strict=True)
+    )
 
 
 def _blocks(tiles: Tiles) -> int:
@@ -200,15 +256,8 @@ def _bytes_written(
     if any(level.kind is LevelKind.CACHE for level in way):
         return sum(write.total_bytes for write in group.stored)
     smallest = device.levels[outer].to_write
-    last = len(group.nodes) - 1
-    writers = [last] * len(group.root.writes) + [node for node, _ in group.outputs]
     return sum(
         tiles.grid
-        * transaction_bytes(
-            _sizes(write.box(tiles.boxes[writer])),
-            write.shape,
-            write.element_bytes,
-            smallest,
-        )
-        for writer, write in zip(writers, group.stored, strict=True)
+        * transaction_bytes(_sizes(box), write.shape, write.element_bytes, smallest)
+        for write, box in written_boxes(group, tiles)
     )

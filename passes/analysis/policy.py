@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from magweld.passes.analysis.group import Group
 from magweld.passes.analysis.placement import STAGED_KINDS
+from magweld.passes.analysis.preference import preference
 from magweld.passes.analysis.propagation import Blocks, Refusal
 from magweld.passes.analysis.regions import OperatorKind
 from magweld.passes.analysis.stream_choices import candidate_blocks, with_reason
@@ -21,7 +22,6 @@ from magweld.passes.analysis.tile_sizes import (
     MAX_CANDIDATES,
     candidate_tiles,
     divisors,
-    shapes_of_tiles,
     tile_sizes,
 )
 from magweld.passes.analysis.trials import Plan, Trials, may_be_ragged
@@ -126,6 +126,13 @@ class Scheduler:
         """Return the bytes that the nodes move when nothing is connected."""
         return sum(self._traffic(group.alone(i)) for i in range(len(group.nodes)))
 
+    def most_traffic(self, group: Group) -> int:
+        """Return the bytes that the nodes may move together to be no more than apart.
+
+        Tiles read small tensors again, which is not counted for nodes on their own.
+        """
+        return int(self.traffic_apart(group) * (1 + MODEL_ACCURACY))
+
     def apart(self, group: Group) -> tuple[Plan, ...]:
         """Return the plans of the nodes when nothing is connected, of those with one.
 
@@ -196,7 +203,7 @@ def rank(
 
     def order(plan: Plan) -> tuple[float, ...]:
         if plan.cost.seconds <= least * (1 + MODEL_ACCURACY):
-            return (0.0, *_preference(group, plan))
+            return (0.0, *preference(group.root, plan))
         return (1.0, plan.cost.seconds)
 
     fast = [plan for plan in plans if plan.cost.seconds <= least * (1 + slack)]
@@ -270,15 +277,3 @@ def _with_size(tile: tuple[int, ...], loop: int, size: int) -> tuple[int, ...]:
 def _neighbours(sizes: tuple[int, ...], size: int) -> tuple[int, ...]:
     at = sizes.index(size)
     return sizes[max(0, at - 1) : at] + sizes[at + 1 : at + 2]
-
-
-def _preference(group: Group, plan: Plan) -> tuple[float, ...]:
-    """Among equally fast plans: one shape of tiles, few blocks, whole rows.
-
-    Then the smallest footprint.
-    """
-    root = group.root
-    shapes = shapes_of_tiles(root.whole_tile, plan.tile)
-    rows = plan.tile[-1] / root.grid_extents[-1] if plan.tile else 1.0
-    blocks = 0 if plan.tiles.blocks is None else plan.tiles.blocks.count
-    return (shapes, blocks, -rows, plan.cost.footprint, plan.cost.seconds)

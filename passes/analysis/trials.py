@@ -171,8 +171,8 @@ class _Trial:
             refusal = self._refusal(level)
             if refusal is not None:
                 return refusal
-        price = cost_of(self._work, self.group, self.tiles, self.device, level)
-        if price.seconds > limit:
+        price = cost_of(self._work, self.group, self.tiles, self.device, level, limit)
+        if price is None:
             return None
         refusal = self._refusal(level)
         if refusal is not None:

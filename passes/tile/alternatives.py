@@ -132,12 +132,12 @@ class _Maker:
         if group not in self._ranked:
             ranked = self._scheduler.ranking(group, WORST_RATIO - 1)
             most = min((p.cost.seconds for p in ranked), default=0) * WORST_RATIO
-            apart = self._scheduler.traffic_apart(group)
+            limit = self._scheduler.most_traffic(group)
             self._ranked[group] = [
                 plan
                 for plan in ranked
                 if plan.cost.seconds <= most
-                and (len(members) == 1 or plan.cost.traffic <= apart)
+                and (len(members) == 1 or plan.cost.traffic <= limit)
             ]
         return self._ranked[group]
 

@@ -169,16 +169,17 @@ class Connector:
         Element by element into its only reader is never slower: nothing to weigh, so
         that the best tile need not be known yet.
         """
-        apart = self.scheduler.traffic_apart(merged)
+        most = self.scheduler.most_traffic(merged)
         decided = "tile" in self.body.operators[parts[-1]].attributes
-        if melts and not decided and self.scheduler.fits(merged, apart):
+        if melts and not decided and self.scheduler.fits(merged, most):
             return None
         plan = self._plan(sorted(m for part in parts for m in self.groups[part]))
         if isinstance(plan, Refusal):
             return plan
         if planned:
             return None
-        if plan.cost.traffic > apart:
+        if plan.cost.traffic > most:
+            apart = self.scheduler.traffic_apart(merged)
             detail = f"{plan.cost.traffic} bytes together, {apart} bytes apart"
             return Refusal("more-traffic", detail)
         return None if melts else self._weigh(plan, parts)

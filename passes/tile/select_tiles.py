@@ -82,7 +82,9 @@ def _annotate(subgraph: Any, scheduler: Scheduler) -> None:
     attributes["level"] = ir.StringAttr.get(plan.level)
     attributes["reduction_step"] = ir.IntegerAttr.get(number, plan.step)
     attributes["footprint"] = ir.IntegerAttr.get(number, plan.cost.footprint)
-    if after <= before:  # always so, but for a tile that somebody else chose
+    if len(group.nodes) > 1 and after <= scheduler.most_traffic(group):
+        before = max(before, after)  # always so, but for a tile that others chose
+    if after <= before:
         attributes["traffic_before"] = ir.IntegerAttr.get(number, before)
         attributes["traffic_after"] = ir.IntegerAttr.get(number, after)
     if tile is None:

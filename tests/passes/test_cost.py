@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
 from operator_models import (
     access,
     chain,
+    convolution,
     device,
     elementwise,
     loops,
@@ -16,10 +18,11 @@ from operator_models import (
 )
 
 from magweld.passes.analysis.cost import Cost, cost
-from magweld.passes.analysis.external_reads import transaction_bytes
+from magweld.passes.analysis.external_reads import RESIDENT_FRACTION, transaction_bytes
 from magweld.passes.analysis.group import Group, Source
 from magweld.passes.analysis.placement import footprint_bytes
 from magweld.passes.analysis.propagation import Tiles, propagate
+from magweld.passes.analysis.regions import LinearIndex, OperatorKind
 from magweld.passes.analysis.steps import REDUCTION_BLOCK
 from magweld.targets.device import Device, Level, LevelKind
 
@@ -40,7 +43,9 @@ def price(group: Group, tile: tuple[int, ...], target: Device, step: int = 1) ->
 def test_traffic_is_that_of_the_welder_paper(
     tile: tuple[int, ...], bytes_of_tile: int, tiles: int
 ) -> None:
-    found = price(chain(matmul("qk", *ATTENTION)), tile, device(units=1))
+    # One tile fits, and nothing that it has is still there for the next.
+    target = device(units=1, tile_bytes=bytes_of_tile)
+    found = price(chain(matmul("qk", *ATTENTION)), tile, target)
     assert found.traffic == bytes_of_tile * tiles
     assert found.tile_traffic == found.traffic
 
@@ -49,7 +54,8 @@ def test_connected_operators_move_no_intermediate() -> None:
     product, maximum = matmul("qk", 64, 32, 16), row_reduction("max", 64, 32)
     found = price(chain(product, maximum), (8,), device())
     read_by_a_tile = (8 * 16 + 16 * 32) * 4
-    assert found.traffic == 8 * read_by_a_tile + 64 * 4
+    assert found.tile_traffic == 8 * read_by_a_tile + 64 * 4
+    assert found.traffic == (64 * 16 + 16 * 32 + 64) * 4
 
 
 def test_a_tensor_that_two_nodes_read_by_one_region_counts_once() -> None:
@@ -70,10 +76,11 @@ def test_a_tensor_that_two_nodes_read_by_one_region_counts_once() -> None:
 
 
 def test_a_cache_outside_of_the_tiles_serves_what_it_can_hold() -> None:
-    outer, inner, register = device(units=1).levels
     product = chain(matmul("qk", 256, 32, 16))
-    weight = 16 * 32 * 4
-    for capacity, reads in ((2 * weight, 1), (2 * weight - 1, 32)):
+    weight, tile = 16 * 32 * 4, (8 * 16 + 16 * 32 + 8 * 32) * 4
+    outer, inner, register = device(units=1, tile_bytes=tile).levels
+    for room, reads in ((tile, 1), (tile - 1, 32)):
+        capacity = math.ceil(room / RESIDENT_FRACTION)
         l2 = Level("l2", capacity, 200.0, 64, 1, LevelKind.CACHE)
         target = replace(device(units=1), levels=(outer, l2, inner, register))
         tiles = propagate(product, (8, 32))
@@ -81,6 +88,51 @@ def test_a_cache_outside_of_the_tiles_serves_what_it_can_hold() -> None:
         found = cost(product, tiles, target, inner, 1)
         assert found.traffic == (256 * 16 + 256 * 32) * 4 + reads * weight
         assert found.tile_traffic == (256 * 16 + 256 * 32) * 4 + 32 * weight
+
+
+def reads_from_dram(group: Group, tile: tuple[int, ...], room: int) -> int:
+    """Return what is read with tiles in a cache that has room for some bytes."""
+    capacity = math.ceil(room / RESIDENT_FRACTION)
+    found = price(group, tile, device(units=1, tile_bytes=capacity))
+    return found.traffic - sum(write.total_bytes for write in group.stored)
+
+
+def test_rows_stay_while_their_columns_pass_and_columns_if_all_of_them_fit() -> None:
+    product = chain(matmul("product", 64, 256, 32))
+    rows, columns = 64 * 32 * 4, 32 * 256 * 4
+    one_tile = (8 * 32 + 32 * 16 + 8 * 16) * 4
+    all_columns = (8 * 32 + 32 * 256 + 8 * 256) * 4
+    for room, expected in (
+        (all_columns, rows + columns),
+        (all_columns - 1, rows + 8 * columns),
+        (one_tile, rows + 8 * columns),
+        (one_tile - 1, 16 * rows + 8 * columns),
+    ):
+        assert reads_from_dram(product, (8, 16), room) == expected
+
+
+def test_what_windows_have_in_common_comes_once_if_neighbours_find_it() -> None:
+    window = chain(convolution("window", 1024, 33, 1, 1))
+    # 62 results of 94 elements and 33 weights.
+    read = transaction_bytes((94,), (1024,), 4, 64)
+    tile = read + 33 * 4 + transaction_bytes((62,), (992,), 4, 64)
+    met, apart = (reads_from_dram(window, (62,), room) for room in (tile, tile - 1))
+    assert met == (1024 + 33) * 4
+    assert apart == 16 * (read + 33 * 4)
+
+
+def test_two_windows_of_one_tensor_come_as_one() -> None:
+    small, large = (
+        access(0, (64, 64), loops(0, 1)),
+        access(1, (64, 64), (LinearIndex(((0, 1),)), LinearIndex(((2, 1),)))),
+    )
+    node = replace(
+        elementwise("both", (64, 64), [small, large]),
+        extents=(64, 64, 64),
+        kind=OperatorKind.REDUCTION,
+    )
+    group = Group((node,), ((Source(None, 0), Source(None, 0)),))
+    assert reads_from_dram(group, (8, 16), 1 << 16) == 64 * 64 * 4
 
 
 @pytest.mark.parametrize(
@@ -91,6 +143,7 @@ def test_a_cache_outside_of_the_tiles_serves_what_it_can_hold() -> None:
         ((4, 4), 4 * 64),  # runs of a quarter: the rest of each is lost
         ((4, 1), 4 * 64),
         ((1, 8), 64),
+        ((4, 18), 4 * (18 * 4 + 60)),  # from any place in a line: up to 60 bytes more
     ],
 )
 def test_short_runs_cost_whole_transactions(

@@ -27,6 +27,7 @@ from magweld.passes.analysis.policy import (
     staged_step,
     tile_levels,
 )
+from magweld.passes.analysis.preference import LONG_RUN
 from magweld.passes.analysis.propagation import Refusal
 from magweld.passes.analysis.regions import OperatorKind, OperatorModel
 from magweld.passes.analysis.steps import REDUCTION_BLOCK
@@ -246,3 +247,21 @@ def test_traffic_apart_of_products_is_that_of_their_plans() -> None:
     alone = planned(scheduler.plan(chain(matmul("a", 64, 64, 64)))).cost.traffic
     assert alone > 3 * math.prod((64, 64)) * 4
     assert scheduler.traffic_apart(group) == 2 * alone
+
+
+def test_rows_that_follow_each_other_are_taken_together() -> None:
+    # Rows of 512 bytes: two of one matrix, not the first ones of two.
+    shape = (64, 64, 128)
+    rows = elementwise("rows", shape, [access(0, shape, loops(0, 1, 2))])
+    plan = schedule(chain(rows), device())
+    assert isinstance(plan, Plan)
+    assert plan.tile[2] == shape[2]
+    assert plan.tile[1] * shape[2] * 4 >= LONG_RUN
+
+
+def test_a_group_may_read_small_tensors_again() -> None:
+    product = matmul("product", 64, 32, 16)
+    group = chain(product, row_reduction("maximum", 64, 32))
+    scheduler = Scheduler(device())
+    apart = scheduler.traffic_apart(group)
+    assert apart < scheduler.most_traffic(group) < apart * 1.05

@@ -60,8 +60,9 @@ def test_the_numbers_of_the_paper(
     assert isinstance(tiles, Tiles)
     assert (tiles.grid, tiles.recompute) == (grid, 1)
     # A cache holds operands and result whole, as the paper counts. Nothing that
-    # softmax makes inside crosses a level, so the traffic is the same with it.
-    found = price(group, tile, device(tile_bytes=1 << 20), "l1", 64)
+    # softmax makes inside crosses a level, so the traffic is the same with it. It is
+    # that of a cache from which every tile drives out what the one before had read.
+    found = price(group, tile, device(tile_bytes=footprint), "l1", 64)
     assert found.traffic == footprint * grid == megabytes << 20
     if not with_softmax:
         assert found.footprint == footprint

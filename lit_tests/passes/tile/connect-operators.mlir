@@ -9,6 +9,11 @@
   #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>,
   #tile_graph.level<"register", 2, 2048, 800.0, 32, 2, "explicit", 0.0, 0>
 ], 2, 1, 1, 256, 100.0, [], []>
+#tiny = #tile_graph.device<"tiny", [
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 2048, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"register", 2, 2048, 800.0, 32, 2, "explicit", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
 #staged = #tile_graph.device<"staged", [
   #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
   #tile_graph.level<"shared", 1, 65536, 200.0, 64, 2, "explicit", 0.0, 0>,
@@ -498,34 +503,35 @@ func.func @conflicting_tiles(%a: tensor<256x256xf32>) -> tensor<256x256xf32>
   return %2 : tensor<256x256xf32>
 }
 
-// Every tile of rows would read the weights and make their exponentials again.
+// A tile of so small a cache has few rows, and each of them would read the weights again.
 //
 // CHECK-LABEL: func.func @more_traffic(
-// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "dram", refused = "more-traffic: {{[0-9]+}} bytes together, 525056 bytes apart"}
-func.func @more_traffic(%x: tensor<1024x64xf32>, %w: tensor<64xf32>)
-    -> tensor<1024x64xf32> attributes {tile_graph.device = #device} {
+// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "dram", refused = "more-traffic: {{[0-9]+}} bytes together, 268288 bytes apart"}
+func.func @more_traffic(%x: tensor<64x4x128xf32>, %w: tensor<4x128xf32>)
+    -> tensor<64x4x128xf32> attributes {tile_graph.device = #tiny} {
   %0 = "tile_graph.operator"() ({
-    %empty = tensor.empty() : tensor<64xf32>
-    %r = linalg.exp ins(%w : tensor<64xf32>) outs(%empty : tensor<64xf32>)
-        -> tensor<64xf32>
-    gpu.yield %r : tensor<64xf32>
-  }) {op_name = "exp"} : () -> tensor<64xf32>
-  %1 = "tile_graph.connect"(%0) {level = "dram"} : (tensor<64xf32>) -> tensor<64xf32>
+    %empty = tensor.empty() : tensor<4x128xf32>
+    %r = linalg.negf ins(%w : tensor<4x128xf32>) outs(%empty : tensor<4x128xf32>)
+        -> tensor<4x128xf32>
+    gpu.yield %r : tensor<4x128xf32>
+  }) {op_name = "negf"} : () -> tensor<4x128xf32>
+  %1 = "tile_graph.connect"(%0) {level = "dram"} : (tensor<4x128xf32>) -> tensor<4x128xf32>
   %2 = "tile_graph.operator"() ({
-    %empty = tensor.empty() : tensor<1024x64xf32>
-    %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>,
-                                          affine_map<(i, j) -> (j)>,
-                                          affine_map<(i, j) -> (i, j)>],
-                         iterator_types = ["parallel", "parallel"]}
-        ins(%x, %1 : tensor<1024x64xf32>, tensor<64xf32>)
-        outs(%empty : tensor<1024x64xf32>) {
+    %empty = tensor.empty() : tensor<64x4x128xf32>
+    %r = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>,
+                                          affine_map<(i, j, k) -> (j, k)>,
+                                          affine_map<(i, j, k) -> (i, j, k)>],
+                         iterator_types = ["parallel", "parallel", "parallel"]}
+        ins(%x, %1 : tensor<64x4x128xf32>, tensor<4x128xf32>)
+        outs(%empty : tensor<64x4x128xf32>) {
     ^bb0(%p: f32, %q: f32, %u: f32):
       %s = arith.mulf %p, %q : f32
-      linalg.yield %s : f32
-    } -> tensor<1024x64xf32>
-    gpu.yield %r : tensor<1024x64xf32>
-  }) {op_name = "scale"} : () -> tensor<1024x64xf32>
-  return %2 : tensor<1024x64xf32>
+      %e = math.exp %s : f32
+      linalg.yield %e : f32
+    } -> tensor<64x4x128xf32>
+    gpu.yield %r : tensor<64x4x128xf32>
+  }) {op_name = "scale"} : () -> tensor<64x4x128xf32>
+  return %2 : tensor<64x4x128xf32>
 }
 
 // One number has one tile, which would compute all of the product on one of many units.
