@@ -90,6 +90,8 @@ def operator_model(operator: Any) -> OperatorModel:
     """
     root = root_operation(operator)
     name = ir.StringAttr(operator.attributes["op_name"]).value
+    if root.name == "tensor.concat" and _is_direct(operator, root):
+        return _concatenation_model(operator, name, root)
     maps = _indexing_maps(root)
     gathered = _captured_tensors(root)
     direct = set(gathered).issubset(inputs_of(operator))
@@ -152,6 +154,32 @@ def _opaque_model(operator: Any, name: str, root: Any) -> OperatorModel:
         parallel=tuple(range(len(extents))),
         reads=tuple(_whole(i, type_) for i, type_ in enumerate(inputs)),
         writes=tuple(_whole(i, type_) for i, type_ in enumerate(results)),
+        flops=0,
+    )
+
+
+def _is_direct(operator: Any, root: Any) -> bool:
+    """Whether a root reads inputs as they are, none of them empty."""
+    inputs = set(inputs_of(operator))
+    return all(v in inputs and 0 not in _shape(v) for v in root.operands)
+
+
+def _concatenation_model(operator: Any, name: str, root: Any) -> OperatorModel:
+    """Return the model of tensors one behind the other, which a tile takes whole."""
+    numbers = {value: i for i, value in enumerate(inputs_of(operator))}
+    along = ir.IntegerAttr(root.attributes["dim"]).value
+    shape = _shape(root.results[0])
+    index = tuple(
+        None if dim == along else LinearIndex(((dim, 1),)) for dim in range(len(shape))
+    )
+    size = element_bytes(root.results[0].type)
+    return OperatorModel(
+        name=name,
+        kind=OperatorKind.CONCATENATION,
+        extents=shape,
+        parallel=tuple(range(len(shape))),
+        reads=tuple(Access(numbers[v], _shape(v), size, index) for v in root.operands),
+        writes=(Access(0, shape, size, index),),
         flops=0,
     )
 

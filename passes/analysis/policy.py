@@ -22,7 +22,7 @@ from magweld.passes.analysis.tile_sizes import (
     MAX_CANDIDATES,
     candidate_tiles,
     divisors,
-    tile_sizes,
+    root_sizes,
 )
 from magweld.passes.analysis.trials import Plan, Trials, may_be_ragged
 from magweld.targets.device import Device, Level
@@ -223,9 +223,10 @@ def _choices(
     """
     whole = group.root.whole_tile
     # What is computed whole anyway would be computed again for every tile.
-    ragged, tiles = may_be_ragged(device), [whole]
+    tiles = [whole]
     if group.root.tileable:
-        tiles = list(candidate_tiles(whole, ragged=ragged))
+        sizes = root_sizes(group.root, ragged=may_be_ragged(device))
+        tiles = list(candidate_tiles(sizes))
     ways = candidate_blocks(group, tile_levels(device))
     return sorted(itertools.product(tiles, ways), key=lambda one: -math.prod(one[0]))
 
@@ -251,8 +252,7 @@ def _refined(
     plan: Plan, group: Group, trials: Trials, *, ragged: bool
 ) -> Iterator[Plan]:
     """Walk to neighbours that candidates were thinned by, yield each that pays."""
-    extents = group.root.whole_tile
-    choices = [tile_sizes(extent, ragged=ragged) for extent in extents]
+    choices = root_sizes(group.root, ragged=ragged)
     if math.prod(map(len, choices)) <= MAX_CANDIDATES:
         return
     while True:

@@ -158,6 +158,9 @@ class Propagation:
     def tiles(self, tile: tuple[int, ...]) -> Tiles | Refusal:
         """Return what every node computes for one result tile of the root."""
         group = self._group
+        if any(tile[i] < group.root.whole_tile[i] for i in group.root.unsplit):
+            detail = f"tiles do not hold what {group.root.name} joins"
+            return Refusal("unsplit", detail)
         boxes: list[Box | None] = [None] * len(group.nodes)
         boxes[-1] = self._same(group.root.root_box(tile))
         done = 0

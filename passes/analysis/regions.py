@@ -16,7 +16,8 @@ class OperatorKind(StrEnum):
     CONVOLUTION = "convolution"
     ELEMENTWISE = "elementwise"
     REDUCTION = "reduction"
-    MOVE = "move"  # slices, concatenations, pads: bytes only
+    CONCATENATION = "concatenation"  # tensors one behind the other
+    MOVE = "move"  # slices, pads: bytes only
     OTHER = "other"  # no region is known: computed whole, from whole operands
 
 
@@ -242,6 +243,17 @@ class OperatorModel:
     def grid_extents(self) -> tuple[int, ...]:
         """Extents of the parallel loops, rising loop numbers."""
         return tuple(self.extents[i] for i in self.parallel)
+
+    @functools.cached_property
+    def unsplit(self) -> tuple[int, ...]:
+        """Positions in `parallel` of loops that every tile takes whole.
+
+        That along which tensors follow each other.
+        """
+        if self.kind is not OperatorKind.CONCATENATION:
+            return ()
+        index = self.writes[0].index
+        return tuple(i for i, loop in enumerate(self.parallel) if index[loop] is None)
 
     @functools.cached_property
     def whole_tile(self) -> tuple[int, ...]:

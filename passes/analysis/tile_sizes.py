@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+from magweld.passes.analysis.regions import OperatorModel
 
 # Shorter extents are split by their divisors only, and no size is less than this:
 # a loop of its own for what is left pays where there is a cache to be filled.
@@ -69,16 +71,26 @@ def shapes_of_tiles(extents: tuple[int, ...], tile: tuple[int, ...]) -> int:
     return shapes
 
 
-def candidate_tiles(
-    extents: tuple[int, ...], *, ragged: bool = False
-) -> Iterator[tuple[int, ...]]:
-    """Yield tiles, thinned to `MAX_CANDIDATES`; the whole extents are among them.
+def root_sizes(root: OperatorModel, *, ragged: bool) -> list[tuple[int, ...]]:
+    """Return the sizes to try along each parallel loop of a group's last operator.
 
     Args:
-        extents: Of the parallel loops of the root.
-        ragged: Whether sizes need not divide them.
+        root: The operator.
+        ragged: Whether sizes need not divide extents.
     """
-    choices = [list(tile_sizes(e, ragged=ragged)) for e in extents]
+    return [
+        (extent,) if i in root.unsplit else tile_sizes(extent, ragged=ragged)
+        for i, extent in enumerate(root.whole_tile)
+    ]
+
+
+def candidate_tiles(sizes: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
+    """Yield tiles, thinned to `MAX_CANDIDATES`; the largest sizes are among them.
+
+    Args:
+        sizes: What to try along each parallel loop of the root.
+    """
+    choices = [list(loop) for loop in sizes]
     while math.prod(len(c) for c in choices) > MAX_CANDIDATES:
         # Inner loops first: they are the ones to be taken whole.
         longest = max(reversed(choices), key=len)

@@ -33,8 +33,9 @@ class FormTileGraph(FunctionPass):
     """Form one tile graph from the linalg operations of each function.
 
     Every linalg operation becomes an operator that holds its fills, the slices that it
-    reads through, and, for convolutions, its padding; other slices, pads and
-    concatenations become operators that move bytes; reshapes stay views. Every value
+    reads through, and, for convolutions, its padding; other slices and pads become
+    operators that move bytes, concatenations operators whose tiles hold a part of all
+    that is joined; reshapes stay views. Every value
     that one operator makes for another passes through a connect at the outermost level
     of the device.
 

@@ -22,7 +22,12 @@ from magweld.passes.analysis.graph_body import GraphBody, source_value
 from magweld.passes.analysis.operator_model import inputs_of, root_accesses
 from magweld.passes.analysis.pads import static_pad
 from magweld.passes.analysis.placement import Slot
-from magweld.passes.analysis.regions import Access, Interval, LinearIndex
+from magweld.passes.analysis.regions import (
+    Access,
+    Interval,
+    LinearIndex,
+    OperatorKind,
+)
 from magweld.passes.graph.root_on_tiles import RootOnTiles, made_tile
 from magweld.passes.graph.tile_memory import LiveTiles, TileMemory
 from magweld.passes.graph.tile_slices import (
@@ -69,7 +74,10 @@ class TileEmitter:
         """
         known = self.live.all()
         with root_operation(self._body.operators[number]).location:
-            if self._body.models[number].tileable:
+            kind = self._body.models[number].kind
+            if kind is OperatorKind.CONCATENATION:
+                self._emit_concatenation(number, box)
+            elif self._body.models[number].tileable:
                 self._emit_tiled(number, box, accumulator)
             else:
                 self._emit_whole(number)
@@ -179,6 +187,32 @@ class TileEmitter:
         made = self._compute(number, types, build)
         for result, tile, region in zip(operator.results, made, boxes, strict=True):
             self._tiles[result] = (tile, region)
+
+    def _emit_concatenation(self, number: int, box: Box) -> None:
+        """Move a part of each operand into the tile, one behind the other."""
+        model = self._body.models[number]
+        root = root_operation(self._body.operators[number])
+        along = ir.IntegerAttr(root.attributes["dim"]).value
+        parts = [
+            self._part_of(number, position, read.box(box))
+            for position, read in enumerate(model.reads)
+        ]
+        region = model.writes[0].box(box)
+        into = self._allocate_result(number, 0, region)
+
+        def build() -> Any:
+            joined, first = into, 0
+            for part in parts:
+                sizes = list(ir.RankedTensorType(part.type).shape)
+                offsets = [first if dim == along else 0 for dim in range(len(sizes))]
+                ones = [1] * len(sizes)
+                joined = tensor.insert_slice(
+                    part, joined, [], [], [], offsets, sizes, ones
+                )
+                first += sizes[along]
+            return joined
+
+        self.bind(number, self.part(number, into.type, build), box)
 
     def _emit_tiled(self, number: int, box: Box, accumulator: Any | None) -> None:
         operator, model = self._body.operators[number], self._body.models[number]

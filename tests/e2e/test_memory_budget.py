@@ -91,13 +91,13 @@ class Residual(nn.Module):
 
 CASES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], str]] = {
     "chain": (Chain, (1, 3, 97, 131), "500kB"),
-    "transposed": (lambda: Skips(transposed, 4, 6, 8), (1, 3, 64, 48), "150kB"),
+    "transposed": (lambda: Skips(transposed, 4, 6, 8), (1, 3, 64, 48), "120kB"),
     "bilinear": (
         lambda: Skips(interpolated("bilinear"), 4, 6),
         (1, 3, 48, 64),
         "150kB",
     ),
-    "nearest": (lambda: Skips(interpolated("nearest"), 4, 6), (1, 3, 48, 64), "150kB"),
+    "nearest": (lambda: Skips(interpolated("nearest"), 4, 6), (1, 3, 48, 64), "110kB"),
     "batches": (Residual, (4, 3, 40, 36), "90kB"),
 }
 

@@ -17,6 +17,7 @@ from magweld.passes.analysis.regions import (
     OperatorKind,
     OperatorModel,
 )
+from magweld.passes.analysis.tile_sizes import root_sizes
 from magweld.passes.execution import run_pipeline
 from magweld.passes.graph.form_tile_graph import FormTileGraph
 from magweld.passes.pipeline import Pipeline
@@ -199,9 +200,11 @@ DIAGONAL = generic(
 )
 SOFTMAX = """%r = linalg.softmax dimension(0)
   ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>"""
-CONCAT = (
-    "%r = tensor.concat dim(0) %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<8xf32>"
-)
+SLICE = "%r = tensor.extract_slice %x[1] [2] [1] : tensor<4xf32> to tensor<2xf32>"
+CONCAT = """%r = tensor.concat dim(1) %x, %x :
+  (tensor<4x3xf32>, tensor<4x3xf32>) -> tensor<4x6xf32>"""
+NONE_TO_JOIN = """%r = tensor.concat dim(0) %x, %x :
+  (tensor<0xf32>, tensor<0xf32>) -> tensor<0xf32>"""
 NOTHING = (
     "%r = linalg.exp ins(%x : tensor<0xf32>) outs(%e : tensor<0xf32>) -> tensor<0xf32>"
 )
@@ -216,12 +219,13 @@ NOTHING = (
         (ONE_COLUMN, "tensor<4xf32>", "tensor<4x2xf32>", OperatorKind.OTHER),
         (DIAGONAL, "tensor<4xf32>", "tensor<4x4xf32>", OperatorKind.OTHER),
         (SOFTMAX, "tensor<4xf32>", "tensor<4xf32>", OperatorKind.OTHER),
+        (NONE_TO_JOIN, "tensor<0xf32>", "tensor<0xf32>", OperatorKind.MOVE),
         (NOTHING, "tensor<0xf32>", "tensor<0xf32>", OperatorKind.OTHER),
-        (CONCAT, "tensor<4xf32>", "tensor<8xf32>", OperatorKind.MOVE),
+        (SLICE, "tensor<4xf32>", "tensor<2xf32>", OperatorKind.MOVE),
     ],
     ids=[
         *("reversed", "shifted", "repeated", "part", "diagonal"),
-        *("softmax", "empty", "concat"),
+        *("softmax", "nothing-joined", "empty", "slice"),
     ],
 )
 def test_what_is_no_sum_of_loops_is_computed_whole(
@@ -232,6 +236,17 @@ def test_what_is_no_sum_of_loops_is_computed_whole(
     assert not model.tileable
     assert set(model.reads[0].index) == {None}
     assert len(model.parallel) == len(model.extents)
+
+
+def test_joined_tensors_are_taken_whole_along_one_dimension() -> None:
+    model = model_of(CONCAT, "tensor<4x3xf32>", "tensor<4x6xf32>")
+    assert model.kind is OperatorKind.CONCATENATION
+    assert model.tileable
+    assert model.unsplit == (1,)
+    box = model.root_box((2, 6))
+    assert [i.size for i in model.writes[0].box(box)] == [2, 6]
+    assert [[i.size for i in read.box(box)] for read in model.reads] == [[2, 3]] * 2
+    assert root_sizes(model, ragged=True) == [(1, 2, 4), (6,)]
 
 
 def test_a_gather_may_need_all_of_its_table_and_reads_one_element_each() -> None:

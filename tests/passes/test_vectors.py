@@ -10,7 +10,7 @@ from welder_groups import CONVOLUTION, convolutions, window
 
 from magweld.passes.analysis.policy import schedule
 from magweld.passes.analysis.propagation import Tiles, propagate
-from magweld.passes.analysis.tile_sizes import candidate_tiles
+from magweld.passes.analysis.tile_sizes import candidate_tiles, root_sizes
 from magweld.passes.analysis.trials import Plan
 from magweld.passes.analysis.vectors import ALONG_REDUCTION, vector_waste
 from magweld.targets.device import Device
@@ -60,7 +60,7 @@ def test_a_plan_may_have_sizes_that_candidates_were_thinned_by() -> None:
     )
     plan = schedule(group, sixteen_lanes())
     assert isinstance(plan, Plan)
-    assert plan.tile not in set(candidate_tiles(group.root.whole_tile))
+    assert plan.tile not in set(candidate_tiles(root_sizes(group.root, ragged=False)))
 
 
 @pytest.mark.parametrize(

@@ -410,8 +410,29 @@ func.func @halo(%x: tensor<1x2x32x32xf32>, %w: tensor<3x2x3x3xf32>)
 }
 
 // CHECK-LABEL: func.func @unknown_region(
-// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "dram", refused = "unknown-region: exp -> concat"}
-func.func @unknown_region(%a: tensor<64x64xf32>) -> tensor<128x64xf32>
+// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "dram", refused = "unknown-region: exp -> slice"}
+func.func @unknown_region(%a: tensor<64x64xf32>) -> tensor<32x64xf32>
+    attributes {tile_graph.device = #device} {
+  %0 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<64x64xf32>
+    %r = linalg.exp ins(%a : tensor<64x64xf32>) outs(%empty : tensor<64x64xf32>)
+        -> tensor<64x64xf32>
+    gpu.yield %r : tensor<64x64xf32>
+  }) {op_name = "exp"} : () -> tensor<64x64xf32>
+  %1 = "tile_graph.connect"(%0) {level = "dram"}
+      : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  %2 = "tile_graph.operator"() ({
+    %r = tensor.extract_slice %1[0, 0] [32, 64] [2, 1]
+        : tensor<64x64xf32> to tensor<32x64xf32>
+    gpu.yield %r : tensor<32x64xf32>
+  }) {op_name = "slice"} : () -> tensor<32x64xf32>
+  return %2 : tensor<32x64xf32>
+}
+
+// What tensors are joined from is made in tiles that hold all of them.
+// CHECK-LABEL: func.func @concatenation(
+// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "l2"}
+func.func @concatenation(%a: tensor<64x64xf32>) -> tensor<128x64xf32>
     attributes {tile_graph.device = #device} {
   %0 = "tile_graph.operator"() ({
     %empty = tensor.empty() : tensor<64x64xf32>
