@@ -71,18 +71,22 @@ def vector_waste(group: Group, tiles: Tiles, position: int, device: Device) -> f
         return 1.0
     if node.winograd:
         return _winograd_share(node, box)
-    image, last = node.reads[0], node.reads[0].index[-1]
+    image, dim = node.reads[0], -1
     down, across = node.parallel[-2:]
     rows, row = box[down].size, box[across].size
+    if image.shape[-1] == node.extents[across] == 1:
+        # An image that is one column wide is one row in memory.
+        dim, across, rows, row = -2, down, 1, rows
+    last = image.index[dim]
     lanes = max(1, device.vector_bits // (8 * node.writes[0].element_bytes))
     vectors = rows * _vectors(row, lanes)
     inside = group.sources[position][0].producer is not None
     terms = [t for t in last.terms if box[t[0]].size > 1] if last is not None else []
     if terms == [(across, 1)]:
-        whole = inside or row == image.shape[-1]
+        whole = inside or row == image.shape[dim]
         vectors = _vectors(rows * row, lanes) if whole else vectors
     elif (across, 1) in terms:
-        pitch = image.window(box)[-1].size
+        pitch = image.window(box)[dim].size
         vectors = min(vectors, _vectors((rows - 1) * pitch + row, lanes))
     return vectors * lanes / (rows * row)
 

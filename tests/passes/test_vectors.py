@@ -40,6 +40,16 @@ def test_rows_of_a_window(tile: tuple[int, ...], waste: float) -> None:
     assert vector_waste(group, tiles, 0, many) == 1.0
 
 
+def test_a_column_is_a_row() -> None:
+    # Convolutions over one dimension: 64 steps are four vectors, 24 take two.
+    group = convolutions(window(CONVOLUTION, (1, 4, 192, 1), (), 3))
+    for rows, waste in ((64, 1.0), (24, 2 * 16 / 24)):
+        tiles = propagate(group, (1, 1, rows, 1))
+        assert isinstance(tiles, Tiles)
+        found = vector_waste(group, tiles, 0, sixteen_lanes())
+        assert found == pytest.approx(waste)
+
+
 def test_rows_that_follow_each_other_are_one() -> None:
     single = convolutions(window(CONVOLUTION, (1, 4, 8, 24), (4,), 1))
     both = convolutions(*[window(CONVOLUTION, (1, 4, 8, 24), (4,), 1)] * 2)
