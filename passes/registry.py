@@ -101,6 +101,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
         "magweld.passes.gpu.order_register_loops:OrderRegisterLoops",
     ),
     ("place-shared-memory", "magweld.passes.gpu.place_shared_memory:PlaceSharedMemory"),
+    ("protect-inputs", "magweld.passes.cpu.protect_inputs:ProtectInputs"),
     ("serialize-to-binary", "magweld.passes.gpu.serialize_to_binary:SerializeToBinary"),
     (
         "stage-in-shared-memory",

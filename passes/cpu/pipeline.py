@@ -13,6 +13,7 @@ from magweld.passes.cpu.join_window_rows import JoinWindowRows
 from magweld.passes.cpu.name_contractions import NameContractions
 from magweld.passes.cpu.outline_tile_range import OutlineTileRange
 from magweld.passes.cpu.place_scratch import PlaceScratch
+from magweld.passes.cpu.protect_inputs import ProtectInputs
 from magweld.passes.cpu.register_tile import VectorUnit
 from magweld.passes.cpu.repeat_cheap_producers import RepeatCheapProducers
 from magweld.passes.cpu.tile_for_registers import TileForRegisters
@@ -45,6 +46,7 @@ def cpu_steps(unit: VectorUnit = DEFAULT_UNIT) -> tuple[Step, ...]:
         Upstream("linalg-fuse-elementwise-ops"),
         Upstream("canonicalize,cse"),
         # Tensors become buffers; results are written where they belong.
+        ProtectInputs(),
         Upstream("eliminate-empty-tensors"),
         Upstream(_BUFFERIZE),
         Upstream("canonicalize,cse"),
