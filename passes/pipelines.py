@@ -25,8 +25,9 @@ from magweld.passes.memory.outline_memory_tiles import OutlineMemoryTiles
 from magweld.passes.phases import Phase
 from magweld.passes.pipeline import Pipeline, Step, Upstream
 from magweld.passes.tile.apply_plans import ApplyPlans
-from magweld.passes.tile.connect_operators import ConnectOperators, Fusion
+from magweld.passes.tile.connect_operators import ConnectOperators
 from magweld.passes.tile.extract_subgraphs import ExtractSubgraphs
+from magweld.passes.tile.merger import Fusion
 from magweld.passes.tile.propagate_tiles import PropagateTiles
 from magweld.passes.tile.select_tiles import SelectTiles
 

@@ -15,7 +15,8 @@ from magweld.passes.analysis.trials import Plan
 from magweld.passes.graph.library_calls import LibraryCall, library_call
 from magweld.passes.graph.select_implementation import LibraryUse, SelectImplementation
 from magweld.passes.tile.apply_plans import PLAN
-from magweld.passes.tile.connect_operators import Connector, Fusion
+from magweld.passes.tile.connect_operators import Connector
+from magweld.passes.tile.merger import Fusion
 
 # Units with more operators that a library can compute get no choice for each of them.
 MOST_CHOICES = 3

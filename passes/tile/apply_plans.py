@@ -11,7 +11,7 @@ from magweld.dialects.tile_graph import device_of, is_tile_graph
 from magweld.passes.analysis.graph_body import GraphBody, read_body
 from magweld.passes.base import Pass
 from magweld.passes.ir_utils import functions_of, located_error
-from magweld.passes.tile.connect_operators import Fusion
+from magweld.passes.tile.merger import Fusion
 from magweld.passes.tile.units import (
     EDGE_DECISIONS,
     OPERATOR_DECISIONS,

@@ -22,7 +22,8 @@ from magweld.passes.analysis.policy import Scheduler
 from magweld.passes.analysis.stream_marks import MARK, STEP
 from magweld.passes.analysis.trials import Plan
 from magweld.passes.graph.select_implementation import SelectImplementation
-from magweld.passes.tile.connect_operators import Connector, Fusion
+from magweld.passes.tile.connect_operators import Connector
+from magweld.passes.tile.merger import Fusion
 from magweld.targets.device import Device
 
 # Units with more operators are cut: each choice more doubles what is to be measured.

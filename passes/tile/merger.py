@@ -1,0 +1,194 @@
+"""Owns the judgement whether groups of operators run as one, and what that takes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+from magweld.dialects.tile_graph import MOST_RESULTS
+from magweld.passes.analysis.dependences import comes_back, readers_by_operation
+from magweld.passes.analysis.graph_body import Edge, GraphBody
+from magweld.passes.analysis.group import Group
+from magweld.passes.analysis.policy import Scheduler, tile_levels
+from magweld.passes.analysis.propagation import Refusal, propagate
+from magweld.passes.analysis.stream_marks import decided_step
+from magweld.passes.analysis.trials import Plan
+from magweld.passes.tile.grouping import Grouping
+from magweld.targets.device import LevelKind
+
+Fusion = Literal["all", "registers", "none"]
+
+# What a stream has to gain by the model. It does not see that blocks of products are
+# accumulated in memory, and that what they read is packed again for every tile: two
+# products of 512x768x3072 are predicted 8 % faster and are 20 % slower; attention over
+# 2048 keys is predicted 40 % faster and is.
+STREAM_MARGIN = 0.15
+# What an operator counts for that has no plan and fits nowhere: more than any other.
+UNKNOWN_SECONDS = 1e3
+
+Members = tuple[int, ...]
+
+
+@dataclass
+class Merger:
+    """Judges which groups of a graph may be made one.
+
+    Attributes:
+        body: The graph.
+        scheduler: Plans groups.
+        fusion: Which operators may share a kernel.
+        library: Positions of the operators that a library computes.
+    """
+
+    body: GraphBody
+    scheduler: Scheduler
+    fusion: Fusion
+    library: Collection[int]
+    _groups: dict[Members, Group] = field(default_factory=dict)
+    _refusals: dict[tuple[Members, ...], Refusal | None] = field(default_factory=dict)
+
+    def group(self, members: Members) -> Group:
+        """Return operators as a group."""
+        if members not in self._groups:
+            self._groups[members] = self.body.group(list(members))
+        return self._groups[members]
+
+    def plan(self, members: Members) -> Plan | Refusal:
+        """Return the plan of a group, with the tile that was decided if one was."""
+        root = self.body.operators[members[-1]]
+        tile = root.attributes.get("tile")
+        group = self.group(members)
+        if tile is None:
+            return self.scheduler.plan(group)
+        step = decided_step(root)
+        return self.scheduler.plan_tile(group, tuple(tile.sizes), step)
+
+    def seconds(self, members: Members) -> float:
+        """Return the predicted time of a group, a stream's with its margin."""
+        plan = self.plan(members)
+        return _weighed(plan) if isinstance(plan, Plan) else UNKNOWN_SECONDS
+
+    def melts(self, grouping: Grouping, parts: tuple[int, ...]) -> bool:
+        """Whether the first of two groups goes into the other element by element."""
+        members = grouping.merged(parts)
+        group = self.group(members)
+        return len(parts) == 2 and group.stays_in_registers(members.index(parts[0]))
+
+    def refusal(
+        self, grouping: Grouping, parts: tuple[int, ...], *, planned: bool
+    ) -> Refusal | None:
+        """Return why groups, by their roots, do not run as one, None if they do.
+
+        Args:
+            grouping: What is grouped already.
+            parts: The groups; the root of the last one is that of all.
+            planned: Whether they have to if they can.
+        """
+        library = [self.body.models[i].name for i in parts if i in self.library]
+        if library:
+            return Refusal("library", f"{library[0]} is a library call")
+        refusal = self._refuse_outputs(grouping, grouping.merged(parts))
+        if refusal is not None:
+            return refusal
+        melts = self.melts(grouping, parts)
+        if self.fusion == "none" or (self.fusion == "registers" and not melts):
+            return Refusal("not-asked", f"fusion is '{self.fusion}'")
+        clusters = tuple(grouping.clusters[part].members for part in parts)
+        if planned:
+            return self._refuse_plan(clusters, melts, planned)
+        if clusters not in self._refusals:
+            self._refusals[clusters] = self._refuse_plan(clusters, melts, planned)
+        return self._refusals[clusters]
+
+    def _refuse_plan(
+        self, clusters: tuple[Members, ...], melts: bool, planned: bool
+    ) -> Refusal | None:
+        """Why groups cannot run as one, or why that does not pay, if so.
+
+        Element by element into its only reader is never slower: nothing to weigh, so
+        that the best tile need not be known yet.
+        """
+        members = tuple(sorted(member for one in clusters for member in one))
+        group = self.group(members)
+        whole = propagate(group, group.root.whole_tile)
+        if isinstance(whole, Refusal):
+            return whole
+        most = self.scheduler.most_traffic(group)
+        decided = "tile" in self.body.operators[members[-1]].attributes
+        if melts and not decided and self.scheduler.fits(group, most):
+            return None
+        plan = self.plan(members)
+        if isinstance(plan, Refusal):
+            return plan
+        if planned:
+            return None
+        if plan.cost.traffic > most:
+            apart = self.scheduler.traffic_apart(group)
+            detail = f"{plan.cost.traffic} bytes together, {apart} bytes apart"
+            return Refusal("more-traffic", detail)
+        return None if melts else self._weigh(plan, clusters)
+
+    def _weigh(self, together: Plan, clusters: tuple[Members, ...]) -> Refusal | None:
+        """Why it is slower to run groups as one, if it is."""
+        plans = [self.plan(members) for members in clusters]
+        before = sum(plan.cost.seconds for plan in plans if isinstance(plan, Plan))
+        known = all(isinstance(plan, Plan) for plan in plans)
+        if not known or _weighed(together) <= before:
+            return None
+        seconds = together.cost.seconds
+        return Refusal("slower", f"{seconds:.3e} s together, {before:.3e} s apart")
+
+    def _refuse_outputs(self, grouping: Grouping, together: Members) -> Refusal | None:
+        """Why a group cannot store what its readers elsewhere want, if it cannot."""
+        merged = self.group(together)
+        if not merged.outputs:
+            return None
+        name = merged.nodes[merged.outputs[0][0]].name
+        if len(merged.stored) > MOST_RESULTS:
+            detail = f"{name} and others: {len(merged.stored)} results of a group"
+            return Refusal("other-readers", f"{detail}, {MOST_RESULTS} allowed")
+        if self._is_staged:
+            detail = f"{name} is read outside of the group and its tiles are staged"
+            return Refusal("other-readers", detail)
+        operators = self.body.operators
+        units = {
+            operators[member]: [operators[other] for other in members]
+            for member, members in grouping.units().items()
+        }
+        if comes_back(self._readers, units, [operators[i] for i in together]):
+            detail = f"what reads {name} elsewhere has to run before the group is done"
+            return Refusal("other-readers", detail)
+        return None
+
+    @cached_property
+    def _is_staged(self) -> bool:
+        levels = tile_levels(self.scheduler.device)
+        return any(level.kind is LevelKind.EXPLICIT for level in levels)
+
+    @cached_property
+    def _readers(self) -> dict[Any, set[Any]]:
+        return readers_by_operation(self.body.operators[0].block)
+
+    @cached_property
+    def planned(self) -> dict[Any, bool]:
+        """The edges that a plan decided on, and whether it connects them."""
+        outermost = self.scheduler.device.levels[0].name
+        connects = {edge.connect: edge.connect.attributes for edge in self.body.edges}
+        inside = {c for c, a in connects.items() if a["level"].value != outermost}
+        return {
+            c: c in inside for c, a in connects.items() if c in inside or "refused" in a
+        }
+
+    @cached_property
+    def edges_of(self) -> tuple[tuple[Edge, ...], ...]:
+        """For each operator the edges over which it reads."""
+        found: list[list[Edge]] = [[] for _ in self.body.operators]
+        for edge in self.body.edges:
+            found[edge.consumer].append(edge)
+        return tuple(map(tuple, found))
+
+
+def _weighed(plan: Plan) -> float:
+    return plan.cost.seconds * (1 + STREAM_MARGIN * (plan.tiles.blocks is not None))
