@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from magweld.dialects.tile_graph import captured_values
@@ -13,41 +13,48 @@ from magweld.passes.ir_utils import located_error
 _CONNECT = "tile_graph.connect"
 
 
-def readers_by_operation(block: Any) -> dict[Any, set[Any]]:
-    """Return which operations of a block read each one's results, through connects."""
+def readers_by_place(block: Any) -> tuple[tuple[int, ...], ...]:
+    """Return for each operation of a block the places of those that read its results.
+
+    They are read through connects, which read nothing themselves.
+    """
     operations = [op.operation for op in block.operations]
-    readers: dict[Any, set[Any]] = {op: set() for op in operations}
-    for op in operations:
+    places = {op: place for place, op in enumerate(operations)}
+    readers: list[dict[int, None]] = [{} for _ in operations]
+    for place, op in enumerate(operations):
         if op.name == _CONNECT:
             continue
         for value in _values_read(op):
             producer = defining_op(source_value(value))
-            if producer is not None and producer.operation in readers:
-                readers[producer.operation].add(op)
-    return readers
+            maker = None if producer is None else places.get(producer.operation)
+            if maker is not None:
+                readers[maker][place] = None
+    return tuple(map(tuple, readers))
 
 
 def comes_back(
-    readers: Mapping[Any, Collection[Any]],
-    units: Mapping[Any, Collection[Any]],
-    members: Collection[Any],
+    readers: Sequence[Collection[int]],
+    unit_of: Callable[[int], Collection[int]],
+    members: Collection[int],
 ) -> bool:
     """Whether what `members` make reaches one of them through operations outside.
 
     Such members cannot run as one: something has to run between them.
 
     Args:
-        readers: For each operation, those that read its results.
-        units: The operations that run together with an operation, where there are
-            any.
+        readers: For each operation of a block, the places of those that read it.
+        unit_of: The operations that run together with one, itself among them. None of
+            them is behind the last member, unless it is on its own.
         members: The operations that are to run as one.
     """
-    inside = set(members)
+    inside, last = set(members), max(members)
     waiting = [r for member in inside for r in readers[member] if r not in inside]
     seen = set(waiting)
     while waiting:
-        op = waiting.pop()
-        for together in units.get(op, (op,)):
+        place = waiting.pop()
+        if place > last:
+            continue
+        for together in unit_of(place):
             for reader in readers[together]:
                 if reader in inside:
                     return True

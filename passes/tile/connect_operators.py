@@ -23,7 +23,7 @@ from magweld.passes.tile.merger import Fusion, Merger
 # Partial groupings that are kept, and parts of groups that are tried to be given back
 # in a graph: each takes the planning of about two groups.
 WIDTH = 4
-TRIALS = 256
+TRIALS = 128
 
 
 @dataclass(frozen=True)

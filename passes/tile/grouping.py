@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -94,10 +94,6 @@ class Grouping:
     def merged(self, parts: tuple[int, ...]) -> tuple[int, ...]:
         """Return the members of clusters, rising."""
         return tuple(sorted(m for part in parts for m in self.clusters[part].members))
-
-    def units(self) -> Mapping[int, tuple[int, ...]]:
-        """Return for each operator those that run together with it."""
-        return {i: self.clusters[root].members for i, root in self.root_of.items()}
 
     def _put(self, cluster: Cluster) -> None:
         self.clusters[cluster.root] = cluster

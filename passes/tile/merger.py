@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from magweld.dialects.tile_graph import MOST_RESULTS
-from magweld.passes.analysis.dependences import comes_back, readers_by_operation
+from magweld.passes.analysis.dependences import comes_back, readers_by_place
 from magweld.passes.analysis.graph_body import Edge, GraphBody
 from magweld.passes.analysis.group import Group
 from magweld.passes.analysis.policy import Scheduler, tile_levels
@@ -152,12 +152,15 @@ class Merger:
         if self._is_staged:
             detail = f"{name} is read outside of the group and its tiles are staged"
             return Refusal("other-readers", detail)
-        operators = self.body.operators
-        units = {
-            operators[member]: [operators[other] for other in members]
-            for member, members in grouping.units().items()
-        }
-        if comes_back(self._readers, units, [operators[i] for i in together]):
+        places, clusters = self._places, grouping.clusters
+
+        def unit_of(place: int) -> Members:
+            root = grouping.root_of.get(self._positions.get(place, -1))
+            if root is None:
+                return (place,)
+            return tuple([places[member] for member in clusters[root].members])
+
+        if comes_back(self._readers, unit_of, [places[member] for member in together]):
             detail = f"what reads {name} elsewhere has to run before the group is done"
             return Refusal("other-readers", detail)
         return None
@@ -168,8 +171,19 @@ class Merger:
         return any(level.kind is LevelKind.EXPLICIT for level in levels)
 
     @cached_property
-    def _readers(self) -> dict[Any, set[Any]]:
-        return readers_by_operation(self.body.operators[0].block)
+    def _readers(self) -> tuple[Members, ...]:
+        return readers_by_place(self.body.operators[0].block)
+
+    @cached_property
+    def _places(self) -> Members:
+        """Where in its block each operator stands."""
+        block = self.body.operators[0].block.operations
+        place_of = {op.operation: place for place, op in enumerate(block)}
+        return tuple(place_of[operator] for operator in self.body.operators)
+
+    @cached_property
+    def _positions(self) -> dict[int, int]:
+        return {place: position for position, place in enumerate(self._places)}
 
     @cached_property
     def planned(self) -> dict[Any, bool]:

@@ -3,6 +3,10 @@
 // RUN:   | filecheck %s --check-prefix=REGISTERS
 // RUN: magweld-opt --connect-operators='fusion=none' %s \
 // RUN:   | filecheck %s --check-prefix=NONE
+// RUN: magweld-opt --connect-operators='width=1' %s \
+// RUN:   | filecheck %s --check-prefix=GREEDY
+// RUN: magweld-opt --connect-operators='trials=0' %s \
+// RUN:   | filecheck %s --check-prefix=GREEDY
 
 #device = #tile_graph.device<"toy", [
   #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
@@ -26,6 +30,8 @@
 #all = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 #last = affine_map<(d0, d1) -> (d1)>
+#cube = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+#square = affine_map<(d0, d1, d2) -> (d0, d1)>
 
 // Rows of a sum and of what reads it are computed together, in the cache.
 //
@@ -198,6 +204,53 @@ func.func @three_results(%a: tensor<64x64xf32>)
     gpu.yield %r : tensor<64x64xf32>
   }) {op_name = "third"} : () -> tensor<64x64xf32>
   return %0, %2, %4 : tensor<64x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>
+}
+
+// Whoever takes the small tensor first has no room for the large one: a third result is
+// one too many. The small one is given back.
+//
+// CHECK-LABEL: func.func @gives_back(
+// CHECK:         {op_name = "small"}
+// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "dram", refused = "other-readers: small and others: 3 results of a group, 2 allowed"}
+// CHECK:         {op_name = "large"}
+// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "l2"}
+//
+// GREEDY-LABEL: func.func @gives_back(
+// GREEDY:         {op_name = "small"}
+// GREEDY:         "tile_graph.connect"(%{{.+}}) {level = "l2"}
+// GREEDY:         {op_name = "large"}
+// GREEDY:         "tile_graph.connect"(%{{.+}}) {level = "dram", refused = "other-readers: small and others: 3 results of a group, 2 allowed"}
+func.func @gives_back(%v: tensor<64x16xf32>, %a: tensor<64x16x32xf32>)
+    -> (tensor<64x16xf32>, tensor<64x16x32xf32>, tensor<64x16x32xf32>)
+    attributes {tile_graph.device = #device} {
+  %0 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<64x16xf32>
+    %r = linalg.exp ins(%v : tensor<64x16xf32>) outs(%empty : tensor<64x16xf32>)
+        -> tensor<64x16xf32>
+    gpu.yield %r : tensor<64x16xf32>
+  }) {op_name = "small"} : () -> tensor<64x16xf32>
+  %1 = "tile_graph.connect"(%0) {level = "dram"} : (tensor<64x16xf32>) -> tensor<64x16xf32>
+  %2 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<64x16x32xf32>
+    %r = linalg.generic {indexing_maps = [#cube, #square, #cube],
+                         iterator_types = ["parallel", "parallel", "parallel"]}
+        ins(%a, %1 : tensor<64x16x32xf32>, tensor<64x16xf32>)
+        outs(%empty : tensor<64x16x32xf32>) {
+    ^bb0(%p: f32, %q: f32, %o: f32):
+      %d = arith.mulf %p, %q : f32
+      linalg.yield %d : f32
+    } -> tensor<64x16x32xf32>
+    gpu.yield %r : tensor<64x16x32xf32>
+  }) {op_name = "large"} : () -> tensor<64x16x32xf32>
+  %3 = "tile_graph.connect"(%2) {level = "dram"}
+      : (tensor<64x16x32xf32>) -> tensor<64x16x32xf32>
+  %4 = "tile_graph.operator"() ({
+    %empty = tensor.empty() : tensor<64x16x32xf32>
+    %r = linalg.exp ins(%3 : tensor<64x16x32xf32>) outs(%empty : tensor<64x16x32xf32>)
+        -> tensor<64x16x32xf32>
+    gpu.yield %r : tensor<64x16x32xf32>
+  }) {op_name = "last"} : () -> tensor<64x16x32xf32>
+  return %0, %2, %4 : tensor<64x16xf32>, tensor<64x16x32xf32>, tensor<64x16x32xf32>
 }
 
 // A library call stands between the first operator and the last.

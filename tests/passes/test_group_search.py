@@ -1,0 +1,112 @@
+"""The search for groups: what is given back, and that it is never slower for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from random_graphs import random_module
+
+from magweld.bindings import ir
+from magweld.context import make_context
+from magweld.passes.analysis.graph_body import GraphBody, read_body
+from magweld.passes.analysis.policy import Scheduler
+from magweld.passes.execution import run_pipeline
+from magweld.passes.graph.form_tile_graph import FormTileGraph
+from magweld.passes.ir_utils import find_function
+from magweld.passes.pipeline import Pipeline
+from magweld.passes.tile.group_search import GroupSearch
+from magweld.passes.tile.grouping import Cluster, Grouping
+from magweld.passes.tile.merger import Merger
+from magweld.targets import device
+
+# Three results are one too many: a small tensor is taken before a large one
+# can be.
+SMALL_FIRST = """
+#cube = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+#square = affine_map<(d0, d1, d2) -> (d0, d1)>
+func.func @main(%v: tensor<64x16xf32>, %a: tensor<64x16x32xf32>)
+    -> (tensor<64x16xf32>, tensor<64x16x32xf32>, tensor<64x16x32xf32>) {
+  %0 = tensor.empty() : tensor<64x16xf32>
+  %1 = tensor.empty() : tensor<64x16x32xf32>
+  %2 = linalg.exp ins(%v : tensor<64x16xf32>) outs(%0 : tensor<64x16xf32>)
+      -> tensor<64x16xf32>
+  %3 = linalg.generic {indexing_maps = [#cube, #square, #cube],
+                       iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%a, %2 : tensor<64x16x32xf32>, tensor<64x16xf32>)
+      outs(%1 : tensor<64x16x32xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %d = arith.mulf %p, %q : f32
+    linalg.yield %d : f32
+  } -> tensor<64x16x32xf32>
+  %4 = linalg.exp ins(%3 : tensor<64x16x32xf32>) outs(%1 : tensor<64x16x32xf32>)
+      -> tensor<64x16x32xf32>
+  return %2, %3, %4 : tensor<64x16xf32>, tensor<64x16x32xf32>, tensor<64x16x32xf32>
+}
+"""
+
+
+@pytest.fixture
+def context() -> Iterator[None]:
+    with make_context(), ir.Location.unknown():
+        yield
+
+
+def body_of(text: str) -> tuple[ir.Module, GraphBody]:
+    module = ir.Module.parse(text)
+    run_pipeline(Pipeline((FormTileGraph("cpu"),)), module)
+    return module, read_body(find_function(module.operation, "main"))
+
+
+def search(body: GraphBody, width: int, trials: int = 128) -> tuple[Grouping, float]:
+    """Return a grouping and its predicted time."""
+    merger = Merger(body, Scheduler(device("cpu")), "all", ())
+    found = GroupSearch(merger, width, trials).run()
+    members = [cluster.members for cluster in found.clusters.values()]
+    return found, sum(map(merger.seconds, sorted(members)))
+
+
+def groups(grouping: Grouping) -> list[tuple[int, ...]]:
+    return sorted(cluster.members for cluster in grouping.clusters.values())
+
+
+@pytest.mark.usefixtures("context")
+def test_a_small_tensor_is_given_back_for_a_large_one() -> None:
+    module, body = body_of(SMALL_FIRST)
+    kept, before = search(body, width=1)
+    assert groups(kept) == [(0, 1), (2,)]
+    found, after = search(body, width=4)
+    assert groups(found) == [(0,), (1, 2)]
+    assert after < before
+    assert module.operation.verify()
+
+
+@pytest.mark.usefixtures("context")
+def test_without_trials_nothing_is_given_back() -> None:
+    _module, body = body_of(SMALL_FIRST)
+    assert groups(search(body, width=4, trials=0)[0]) == [(0, 1), (2,)]
+
+
+@pytest.mark.usefixtures("context")
+@pytest.mark.parametrize("seed", range(20))
+def test_several_groupings_are_never_slower_than_one(seed: int) -> None:
+    _module, body = body_of(random_module(seed, operations=6 + seed % 8))
+    alone, before = search(body, width=1)
+    found, after = search(body, width=4)
+    assert after <= before
+    again, _ = search(body, width=4)
+    assert groups(again) == groups(found)
+    everything = list(range(len(body.operators)))
+    for grouping in (alone, found):
+        members = [member for one in groups(grouping) for member in one]
+        assert sorted(members) == everything
+
+
+def test_a_part_of_a_part_is_given_back() -> None:
+    first, bound = Cluster(0, (0,)), Cluster(1, (1,), bound=True)
+    inner = Cluster(2, (2,)).with_taken((first, bound))
+    whole = Cluster(4, (4,)).with_taken((inner, Cluster(3, (3,))))
+    assert [part.members for part in whole.parts()] == [(0, 1, 2), (0,), (3,)]
+    left = whole.without(first)
+    assert left.members == (1, 2, 3, 4)
+    assert [part.members for part in left.parts()] == [(1, 2), (3,)]
