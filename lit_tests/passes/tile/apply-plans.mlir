@@ -301,11 +301,11 @@ func.func private @plan(%x: tensor<64x128xf32>) -> tensor<64x128xf32>
 // CHECK-LABEL: func.func @beyond(
 // CHECK:         }) {implementation = "generated", op_name = "divide_0", tile = #tile_graph.tile<[4, 128]>}
 // CHECK-NEXT:    "tile_graph.connect"(%{{.+}}) {level = "dram", refused = "plan: another plan begins here"}
-// CHECK:         }) {op_name = "columns"}
+// CHECK:         }) {op_name = "both"}
 //
 // STEPS-LABEL: func.func @beyond(
 // STEPS:         "tile_graph.connect"(%{{.+}}) {level = "dram", refused = "plan: another plan begins here"}
-func.func @beyond(%x: tensor<256x128xf32>) -> tensor<128xf32>
+func.func @beyond(%x: tensor<256x128xf32>) -> tensor<512x128xf32>
     attributes {tile_graph.device = #device} {
   %s0 = "tile_graph.operator"() ({
     %zero = arith.constant 0.0 : f32
@@ -336,18 +336,11 @@ func.func @beyond(%x: tensor<256x128xf32>) -> tensor<128xf32>
   %c = "tile_graph.connect"(%y) {level = "dram"}
       : (tensor<256x128xf32>) -> tensor<256x128xf32>
   %z = "tile_graph.operator"() ({
-    %zero = arith.constant 0.0 : f32
-    %empty = tensor.empty() : tensor<128xf32>
-    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<128xf32>)
-        -> tensor<128xf32>
-    %r = linalg.reduce ins(%c : tensor<256x128xf32>) outs(%init : tensor<128xf32>)
-        dimensions = [0] (%p: f32, %q: f32) {
-      %s = arith.addf %p, %q : f32
-      linalg.yield %s : f32
-    }
-    gpu.yield %r : tensor<128xf32>
-  }) {op_name = "columns"} : () -> tensor<128xf32>
-  return %z : tensor<128xf32>
+    %r = tensor.concat dim(0) %c, %x : (tensor<256x128xf32>, tensor<256x128xf32>)
+        -> tensor<512x128xf32>
+    gpu.yield %r : tensor<512x128xf32>
+  }) {op_name = "both"} : () -> tensor<512x128xf32>
+  return %z : tensor<512x128xf32>
 }
 
 func.func private @plan(%x: tensor<256x128xf32>) -> tensor<256x128xf32>
