@@ -27,6 +27,8 @@ class ProtectInputs(Pass):
         """Mark the arguments of all kernels that are not their destinations."""
         for function in kernels_of(module):
             inputs = len(function.arguments) - len(function.type.results)
+            if not inputs:
+                continue  # an array of nothing would outlive bufferisation
             read_only = {"bufferization.writable": ir.BoolAttr.get(False)}
             attributes = [
                 read_only if n < inputs else {} for n in range(len(function.arguments))

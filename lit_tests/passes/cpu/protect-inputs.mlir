@@ -9,6 +9,14 @@ func.func @kernel(%part: tensor<4xf32>, %x: tensor<8xf32>, %out: tensor<8xf32>)
   return %y : tensor<8xf32>
 }
 
+// What reads nothing needs no mark.
+// CHECK-LABEL: func.func @reads_nothing(
+// CHECK-SAME:      %{{[^:]+}}: tensor<8xf32>) -> tensor<8xf32>
+func.func @reads_nothing(%out: tensor<8xf32>) -> tensor<8xf32>
+    attributes {tile_graph.kernel} {
+  return %out : tensor<8xf32>
+}
+
 // What is no kernel is left alone.
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME:      %{{[^:]+}}: tensor<8xf32>)
