@@ -87,7 +87,13 @@ def kernels_of(
 ) -> tuple[bytes, list[Kernel]]:
     """Compile a graph's kernels for another CPU; an object file and what is in it."""
     steps = [s for g in graph.report()["graphs"] for s in g["steps"]]
-    generated = [step for step in steps if step["kind"] == "generated"]
+    # Kernels that transform weights run before a step, and are none of it.
+    generated = [
+        own
+        for step in steps
+        if step["kind"] == "generated"
+        for own in (*[None] * step["winograd"], step)
+    ]
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(graph.mlir(Phase.TILED))
         host = read_host_function(module)
@@ -117,6 +123,7 @@ def kernels_of(
                 step,
             )
             for call, launch, step in zip(calls, launches, generated, strict=True)
+            if step is not None
         ]
         return compile_kernels(module, launches, target), kernels
 

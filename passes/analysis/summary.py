@@ -82,8 +82,8 @@ class StepSummary:
         edges: Between these.
         plan: Attributes of the subgraph that are numbers, texts, tiles or tables.
         grid: How many tiles there are.
-        winograd: How many of its convolutions are computed with fewer products; for
-            each of them a kernel that transforms weights runs before it.
+        winograd: How many weights its convolutions with fewer products have; for each
+            of them a kernel that transforms weights runs before it.
     """
 
     name: str
@@ -214,7 +214,8 @@ def _step(op: Any, name: str) -> StepSummary:
         grid = math.prod(-(-extent // size) for extent, size in pairs)
     summaries = tuple(map(_operator, operators))
     edges = tuple(_inner_edges(op, name))
-    winograd = sum(map(_is_winograd, operators)) if kind == "generated" else 0
+    marked = filter(_is_winograd, operators) if kind == "generated" else ()
+    winograd = len({root_operation(operator).operands[1] for operator in marked})
     return StepSummary(name, kind, summaries, edges, plan, grid, winograd)
 
 

@@ -32,9 +32,9 @@ CHANNELS = 64
 class TransformWeights(Pass):
     """Transform the weights of convolutions with `magweld.winograd` in kernels before.
 
-    A kernel with such a convolution gets one argument more for each of them, and
-    `magweld.winograd_weights` tells its number; the host function calls the kernel that
-    makes it. Nothing is kept from call to call, as weights may change in between.
+    A kernel with such convolutions gets one argument more for each of their weights,
+    and `magweld.winograd_weights` tells its number; the host function calls the kernel
+    that makes it. Nothing is kept from call to call, as weights may change in between.
 
     A convolution loses the mark where its tile has no whole blocks of 16 channels.
     """
@@ -50,11 +50,11 @@ class TransformWeights(Pass):
                 continue
             marked = _marked(kernel)
             if marked:
-                _extend(kernel, marked)
+                wanted = _extend(kernel, marked)
                 for caller in functions_of(module):
                     for call in operations_of(caller, func.CallOp):
                         if call.callee.value == kernel.name.value:
-                            _call(call, kernel, marked, names, made)
+                            _call(call, kernel, wanted, names, made)
 
 
 class _Names:
@@ -115,18 +115,25 @@ def _transformed_type(form: WinogradForm, weights: Any) -> Any:
     return ir.RankedTensorType.get(shape, element)
 
 
-def _extend(kernel: Any, marked: list[tuple[Any, int]]) -> None:
-    """Give a kernel an argument for each transformed weight, destinations last."""
+def _extend(kernel: Any, marked: list[tuple[Any, int]]) -> list[tuple[int, int]]:
+    """Give a kernel an argument for each transformed weight, destinations last.
+
+    Returns:
+        For each of the new arguments the argument that it is made of, and the tile.
+    """
     block = kernel.entry_block
     number = ir.IntegerType.get_signless(64)
     inputs = len(block.arguments) - len(kernel.type.results)
     destinations = list(block.arguments)[inputs:]
+    made: dict[tuple[int, int], int] = {}
     for op, argument in marked:
-        form = FORMS[winograd_tile(op)]
-        type_ = _transformed_type(form, block.arguments[argument].type)
-        made = block.add_argument(type_, kernel.location)
-        position = made.arg_number - len(destinations)
-        op.attributes[WEIGHTS] = ir.IntegerAttr.get(number, position)
+        key = (argument, winograd_tile(op))
+        if key not in made:
+            weights = block.arguments[argument].type
+            type_ = _transformed_type(FORMS[key[1]], weights)
+            block.add_argument(type_, kernel.location)
+            made[key] = inputs + len(made)
+        op.attributes[WEIGHTS] = ir.IntegerAttr.get(number, made[key])
     for old in destinations:
         old.replace_all_uses_with(block.add_argument(old.type, kernel.location))
     for _ in destinations:
@@ -135,12 +142,13 @@ def _extend(kernel: Any, marked: list[tuple[Any, int]]) -> None:
     kernel.attributes["function_type"] = ir.TypeAttr.get(
         ir.FunctionType.get(types, kernel.type.results)
     )
+    return list(made)
 
 
 def _call(
     call: Any,
     kernel: Any,
-    marked: list[tuple[Any, int]],
+    wanted: list[tuple[int, int]],
     names: _Names,
     made: dict[tuple[str, int], Any],
 ) -> None:
@@ -149,9 +157,8 @@ def _call(
     inputs = len(operands) - len(call.results)
     transformed = []
     with ir.InsertionPoint(call), call.location:
-        for op, argument in marked:
+        for argument, tile in wanted:
             weights = operands[argument]
-            tile = winograd_tile(op)
             key = (str(weights.type), tile)
             if key not in made:
                 made[key] = _build(names, FORMS[tile], weights.type)

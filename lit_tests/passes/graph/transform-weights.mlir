@@ -40,6 +40,28 @@ func.func private @kernel_1(%x: tensor<1x8x10x10xf32>, %w: tensor<8x8x3x3xf32>, 
   return %y : tensor<1x8x8x8xf32>
 }
 
+// Two convolutions with the same weights, as tiles of two shapes have them.
+// CHECK-LABEL: func.func @twice(
+// CHECK:         %[[U:.+]] = call @weights_0(
+// CHECK-NOT:     @weights
+// CHECK:         call @kernel_2(%{{.+}}, %{{.+}}, %[[U]], %{{.+}}, %{{.+}})
+func.func @twice(%x: tensor<1x8x10x10xf32>, %w: tensor<32x8x3x3xf32>) -> (tensor<1x32x8x8xf32>, tensor<1x32x8x8xf32>) {
+  %empty = tensor.empty() : tensor<1x32x8x8xf32>
+  %0:2 = call @kernel_2(%x, %w, %empty, %empty) {tile_graph.operators = ["conv"]} : (tensor<1x8x10x10xf32>, tensor<32x8x3x3xf32>, tensor<1x32x8x8xf32>, tensor<1x32x8x8xf32>) -> (tensor<1x32x8x8xf32>, tensor<1x32x8x8xf32>)
+  return %0#0, %0#1 : tensor<1x32x8x8xf32>, tensor<1x32x8x8xf32>
+}
+
+// CHECK-LABEL: func.func private @kernel_2(
+// CHECK-COUNT-2: magweld.winograd_weights = 2 : i64
+func.func private @kernel_2(%x: tensor<1x8x10x10xf32>, %w: tensor<32x8x3x3xf32>, %a: tensor<1x32x8x8xf32>, %b: tensor<1x32x8x8xf32>) -> (tensor<1x32x8x8xf32>, tensor<1x32x8x8xf32>) attributes {tile_graph.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %init = linalg.fill ins(%zero : f32) outs(%a : tensor<1x32x8x8xf32>) -> tensor<1x32x8x8xf32>
+  %y = linalg.conv_2d_nchw_fchw {magweld.winograd = 2 : i64, dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%x, %w : tensor<1x8x10x10xf32>, tensor<32x8x3x3xf32>) outs(%init : tensor<1x32x8x8xf32>) -> tensor<1x32x8x8xf32>
+  %other = linalg.fill ins(%zero : f32) outs(%b : tensor<1x32x8x8xf32>) -> tensor<1x32x8x8xf32>
+  %z = linalg.conv_2d_nchw_fchw {magweld.winograd = 2 : i64, dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%x, %w : tensor<1x8x10x10xf32>, tensor<32x8x3x3xf32>) outs(%other : tensor<1x32x8x8xf32>) -> tensor<1x32x8x8xf32>
+  return %y, %z : tensor<1x32x8x8xf32>, tensor<1x32x8x8xf32>
+}
+
 // CHECK-LABEL: func.func private @weights_0(
 // CHECK-SAME:      %[[FROM:.+]]: tensor<32x8x3x3xf32>, %[[TO:.+]]: tensor<2x16x9x16xf32>) -> tensor<2x16x9x16xf32> attributes {tile_graph.kernel}
 // CHECK:         scf.forall (%[[B:.+]], %[[C:.+]]) = (0, 0) to (2, 8) step (1, 8)
