@@ -35,6 +35,18 @@ def _compared(operator: OpOverload) -> Callable[..., Any]:
     return compare
 
 
+def _ordered(operator: OpOverload) -> Callable[..., Any]:
+    """Compare booleans with numbers as numbers: their lowering would have no sign."""
+
+    def compare(x: Tensor, y: Tensor) -> Any:
+        if x.dtype is y.dtype or torch.bool not in (x.dtype, y.dtype):
+            return NotImplemented
+        dtype = torch.result_type(x, y)
+        return operator(x.to(dtype), y.to(dtype))
+
+    return compare
+
+
 def _represents(dtype: torch.dtype, number: Any) -> bool:
     if dtype.is_floating_point:
         return True
@@ -155,13 +167,17 @@ _OURS: dict[OpOverload, Callable[..., Any]] = {
     aten.eq.Scalar: _compared(aten.eq.Tensor),
     aten.eq.Tensor: _equal,
     aten.ge.Scalar: _compared(aten.ge.Tensor),
+    aten.ge.Tensor: _ordered(aten.ge.Tensor),
     aten.gelu.default: _gelu,
     aten.gt.Scalar: _compared(aten.gt.Tensor),
+    aten.gt.Tensor: _ordered(aten.gt.Tensor),
     aten.isnan.default: _is_nan,
     aten.isneginf.default: _is_infinite(-math.inf),
     aten.isposinf.default: _is_infinite(math.inf),
     aten.le.Scalar: _compared(aten.le.Tensor),
+    aten.le.Tensor: _ordered(aten.le.Tensor),
     aten.lt.Scalar: _compared(aten.lt.Tensor),
+    aten.lt.Tensor: _ordered(aten.lt.Tensor),
     aten.maximum.default: _extreme(aten.gt.Tensor),
     aten.minimum.default: _extreme(aten.lt.Tensor),
     aten.mul.Tensor: _multiply,

@@ -112,6 +112,10 @@ BINARY: dict[str, Case] = {
     "le-mixed": (torch.le, (X, whole(4, 6))),
     "gt-integers": (torch.gt, (whole(4, 6), whole(6))),
     "ge": (torch.ge, (X, ROW)),
+    "order-of-booleans": (
+        lambda x, y: (x < y, x <= y, y > x, x > y, x >= y, x < x.flip(0), x < y * 0.5),
+        (bools(4, 6), whole(4, 6)),
+    ),
     "compare-integer-scalar": (lambda x: (x > 2, x == 0.5, x <= -1), (whole(4, 6),)),
     "equal-integers": (lambda x, y: (x == y, x != y), (whole(4, 6), whole(6))),
     "scalar-overloads": (
