@@ -16,7 +16,7 @@ from magweld.passes.analysis.best_fit import BestFit
 from magweld.passes.analysis.group import Group
 from magweld.passes.analysis.propagation import Blocks, Tiles
 from magweld.passes.analysis.regions import ZERO, Access, Interval, OperatorKind
-from magweld.passes.analysis.steps import one_block
+from magweld.passes.analysis.steps import few_channels, one_block
 from magweld.targets.device import Level, LevelKind
 
 # One buffer starts on a line of its own: 64 bytes is a cache line of the CPUs and a
@@ -169,8 +169,9 @@ class _Placer:
                 )
                 self.placement.windows[position, number] = slot
                 found.append(slot)
-            if self.group.sources[position][number].producer is None:
-                slot = self._allocate(_bytes_of(read, box))
+                # What is copied is read once, and needed no more.
+            elif self.group.sources[position][number].producer is None:
+                slot = self._allocate(_bytes_of(read, few_channels(node, box)))
                 self.placement.reads[position, number] = slot
                 found.append(slot)
         return found

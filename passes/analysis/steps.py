@@ -15,7 +15,7 @@ from magweld.passes.analysis.regions import (
     OperatorKind,
     OperatorModel,
 )
-from magweld.passes.analysis.winograd import ROWS
+from magweld.passes.analysis.winograd import CHANNELS, ROWS
 
 # Iterations of a block. Sums are read and written once a block, which is little beside
 # this many multiply-adds for each, and a block of 128 rows takes an eighth of 1 MiB.
@@ -51,6 +51,21 @@ def one_block(node: OperatorModel, box: Sequence[Interval]) -> tuple[Interval, .
         loops[row] = Interval(ZERO, min(box[row].size, ROWS))
     if loop is not None:
         loops[loop] = Interval(ZERO, min(box[loop].size, block_of(node.extents[loop])))
+    return tuple(loops)
+
+
+def few_channels(
+    node: OperatorModel, box: tuple[Interval, ...]
+) -> tuple[Interval, ...]:
+    """Return the iterations of a box whose operands are in a cache side by side.
+
+    Transforms around fewer products than a convolution's windows have read each
+    channel of the image, and of the weights, once.
+    """
+    if not node.winograd:
+        return box
+    loops, channel = list(box), node.reduction[0]
+    loops[channel] = Interval(ZERO, min(box[channel].size, CHANNELS))
     return tuple(loops)
 
 

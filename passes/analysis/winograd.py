@@ -22,6 +22,8 @@ WEIGHTS = "magweld.winograd_weights"
 WINDOW = 3
 # Rows of the transformed weights that lie side by side: u[f / ROWS, p, c, f % ROWS].
 ROWS = 16
+# Channels whose weights are transformed before they are multiplied with.
+CHANNELS = 128
 
 ELEMENT_BYTES = 4
 # Bytes that the transformed tiles of a block may take: they stay in a core's cache.

@@ -41,6 +41,14 @@ def times(index: Offset, factor: int) -> Offset:
     return arith.muli(index, index_constant(factor))
 
 
+def plus(index: Offset, other: Offset) -> Offset:
+    """Return the sum of two indices."""
+    if isinstance(index, int) and isinstance(other, int):
+        return index + other
+    values = (index_constant(n) if isinstance(n, int) else n for n in (index, other))
+    return arith.addi(*values)
+
+
 def at_most(index: Offset, most: int) -> Offset:
     """Return an index, or a constant that it exceeds."""
     if isinstance(index, int):
@@ -51,7 +59,7 @@ def at_most(index: Offset, most: int) -> Offset:
 def layer_at(value: ir.Value, number: Offset) -> ir.Value:
     """Layer `number` of a buffer, without its first dimension."""
     shape = list(value.type.shape[1:])
-    part = view(value, (number, 0, 0, 0), (1, *shape))
+    part = view(value, (number, *[0] * len(shape)), (1, *shape))
     strides, _ = part.type.get_strides_and_offset()
     dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
     layout = ir.StridedLayoutAttr.get(dynamic, strides[1:])
@@ -120,8 +128,8 @@ def layer(value: ir.Value, number: int) -> ir.Value:
 def with_long_rows(value: ir.Value) -> ir.Value:
     """A buffer of contiguous layers whose dimensions behind the second are one."""
     first, second, *rest = value.type.shape
-    (distance, *_), _ = value.type.get_strides_and_offset()
-    layout = ir.StridedLayoutAttr.get(0, [distance, prod(rest), 1])
+    (distance, *_), offset = value.type.get_strides_and_offset()
+    layout = ir.StridedLayoutAttr.get(offset, [distance, prod(rest), 1])
     shape = [first, second, prod(rest)]
     kind = ir.MemRefType.get(shape, value.type.element_type, layout)
     groups = [[0], [1], list(range(2, len(rest) + 2))]

@@ -9,10 +9,12 @@ from typing import ClassVar
 
 from magweld.bindings import arith, func, ir, linalg, memref
 from magweld.passes.analysis.winograd import (
+    CHANNELS,
     FORMS,
     ROWS,
     TILE,
     WEIGHTS,
+    WINDOW,
     WinogradForm,
     choose_block,
     emit_transform,
@@ -28,6 +30,7 @@ from magweld.passes.cpu.emit_views import (
     layer,
     layer_at,
     layers,
+    plus,
     times,
     view,
     with_long_rows,
@@ -35,6 +38,10 @@ from magweld.passes.cpu.emit_views import (
 from magweld.passes.cpu.emit_window_check import emit_check
 from magweld.passes.cpu.kernels import add_remark, kernels_of
 from magweld.passes.ir_utils import operations_of
+
+# Of the channels whose weights are transformed together those that are brought side by
+# side at a time: they stay in a core's first cache.
+TURNED = 32
 
 
 @dataclass(frozen=True)
@@ -62,21 +69,26 @@ class ExpandWinograd(Pass):
         """Rewrite the convolutions of all kernels of the module."""
         for function in kernels_of(module):
             for op in operations_of(function, linalg.Conv2DNchwFchwOp):
-                if WEIGHTS in op.attributes:
+                if TILE in op.attributes:
                     _expand(function, op.operation)
 
 
 def _expand(function: func.FuncOp, op: ir.Operation) -> None:
     form = FORMS[ir.IntegerAttr(op.attributes[TILE]).value]
-    argument = function.arguments[ir.IntegerAttr(op.attributes[WEIGHTS]).value]
-    del op.attributes[TILE], op.attributes[WEIGHTS]
+    shared = op.attributes[WEIGHTS] if WEIGHTS in op.attributes else None
+    for name in (TILE, WEIGHTS):
+        if name in op.attributes:
+            del op.attributes[name]
     fill = _fill_before(op)
     if fill is None:
         add_remark(function, "no Winograd: the result does not start at zero")
         return
     with ir.InsertionPoint(op), op.location:
-        weights = _rows_of(argument, op.operands[1])
-        _Expander(form, op, weights, fill).expand()
+        transformed = None
+        if shared is not None:
+            argument = function.arguments[ir.IntegerAttr(shared).value]
+            transformed = _rows_of(argument, op.operands[1])
+        _Expander(form, op, transformed, fill).expand()
     fill.erase()
     op.erase()
 
@@ -124,12 +136,12 @@ class _Expander:
         self,
         form: WinogradForm,
         op: ir.Operation,
-        weights: ir.Value,
+        shared: ir.Value | None,
         fill: ir.Operation,
     ) -> None:
         self._form, self._op, self._fill = form, op, fill
-        self._image, _, self._result = op.operands
-        self._weights = weights
+        self._image, self._weights, self._result = op.operands
+        self._shared = shared
         self._element = self._result.type.element_type
         images, self._rows, high, wide = self._result.type.shape
         self._depth = self._image.type.shape[1]
@@ -194,10 +206,13 @@ class _Expander:
         self._emit_input(window, transformed)
 
         def emit(at_rows: Sequence[Offset]) -> None:
-            self._emit_products(
-                layer_at(self._weights, at_rows[0]), transformed, products
-            )
             row = times(at_rows[0], ROWS)
+            self._emit_zeros(products)
+            if self._shared is not None:
+                weights = layer_at(self._shared, at_rows[0])
+                self._emit_products(weights, transformed, products)
+            else:
+                self._emit_products_in_parts(row, transformed, products)
             part = view(result, (at[0], row, top, 0), (images, ROWS, height, width))
             self._emit_result(products, part)
 
@@ -221,19 +236,65 @@ class _Expander:
             lambda values: emit_transform(form.input, values[: len(places)]),
         )
 
+    def _emit_zeros(self, products: ir.Value) -> None:
+        zero = ir.FloatAttr.get(self._element, 0.0)
+        emit_generic(
+            [],
+            [with_long_rows(products)],
+            [ir.AffineMap.get_identity(3)],
+            lambda _: [arith.constant(self._element, zero)],
+        )
+
+    def _emit_products_in_parts(
+        self, row: Offset, transformed: ir.Value, products: ir.Value
+    ) -> None:
+        """Transform the weights of some channels, multiply with them, and go on."""
+        count, depth, *block = transformed.type.shape
+        channels = _divisor(depth, CHANNELS)
+        few = _divisor(channels, TURNED)
+        weights = layers((count, channels, ROWS), self._element)
+        turned = aligned_buffer((few, WINDOW, WINDOW, ROWS), self._element)
+
+        def emit(at: Sequence[Offset]) -> None:
+            def emit_few(at_few: Sequence[Offset]) -> None:
+                first = plus(at[0], at_few[0])
+                sizes = (ROWS, few, WINDOW, WINDOW)
+                part = view(self._weights, (row, first, 0, 0), sizes)
+                outs = view(weights, (0, at_few[0], 0), (count, few, ROWS))
+                self._emit_weights(part, turned, outs)
+
+            emit_loops([(0, channels, few)], emit_few)
+            sizes = (count, channels, *block)
+            tiles = view(transformed, (0, at[0], *[0] * len(block)), sizes)
+            self._emit_products(weights, tiles, products)
+
+        emit_loops([(0, depth, channels)], emit)
+
+    def _emit_weights(self, part: ir.Value, turned: ir.Value, out: ir.Value) -> None:
+        """Emit u[p, c, f] = transform of w[f, c, i, j]."""
+        form = self._form
+        f, c, i, j = (ir.AffineExpr.get_dim(d) for d in (3, 0, 1, 2))
+        maps = [ir.AffineMap.get(4, 0, [f, c, i, j]), ir.AffineMap.get_identity(4)]
+        emit_generic([part], [turned], maps, lambda values: values[:1])
+        c, f = (ir.AffineExpr.get_dim(d) for d in range(2))
+        places = [(i, j) for i in range(WINDOW) for j in range(WINDOW)]
+        maps = [
+            ir.AffineMap.get(2, 0, [c, *map(ir.AffineExpr.get_constant, place), f])
+            for place in places
+        ]
+        maps += [ir.AffineMap.get_identity(2)] * form.products
+        emit_generic(
+            [turned] * len(places),
+            [layer_at(out, p) for p in range(form.products)],
+            maps,
+            lambda values: emit_transform(form.weight, values[: len(places)]),
+        )
+
     def _emit_products(
         self, weights: ir.Value, transformed: ir.Value, products: ir.Value
     ) -> None:
         """Emit m[p, f, t] = the sum over c of u[p, c, f] v[p, c, t]."""
         flat = [with_long_rows(value) for value in (transformed, products)]
-        zero = ir.FloatAttr.get(self._element, 0.0)
-        identity = ir.AffineMap.get_identity(3)
-        emit_generic(
-            [],
-            [flat[1]],
-            [identity],
-            lambda _: [arith.constant(self._element, zero)],
-        )
         p, f, t, c = (ir.AffineExpr.get_dim(d) for d in range(4))
         emit_generic(
             [weights, flat[0]],
@@ -262,3 +323,8 @@ class _Expander:
             maps,
             lambda values: emit_transform(form.result, values[: form.products]),
         )
+
+
+def _divisor(number: int, most: int) -> int:
+    """The largest divisor of a number up to another one."""
+    return max(d for d in range(1, most + 1) if number % d == 0)
