@@ -22,6 +22,9 @@ WEIGHTS = "magweld.winograd_weights"
 WINDOW = 3
 # Rows of the transformed weights that lie side by side: u[f / ROWS, p, c, f % ROWS].
 ROWS = 16
+# Weights that tiles transform at most so often are not transformed by a kernel before:
+# writing them to memory and reading them again takes as long as four more transforms.
+IN_TILES = 4
 # Channels whose weights are transformed before they are multiplied with.
 CHANNELS = 128
 
@@ -129,6 +132,13 @@ def choose_block(
     limit = min(map(cost, fitting), default=0.0) * (1 + BLOCK_ACCURACY)
     good = (block for block in fitting if cost(block) <= limit)
     return min(good, key=columns, default=(1, 1))
+
+
+def block_count(form: WinogradForm, depth: int, counts: tuple[int, int, int]) -> int:
+    """Return into how many blocks `choose_block` divides tiles."""
+    images, down, _ = counts
+    some_images, some_rows = choose_block(form, depth, counts)
+    return ceil(images / some_images) * ceil(down / some_rows)
 
 
 def _vectors(columns: int) -> float:

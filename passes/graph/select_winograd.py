@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 from typing import Any, ClassVar
 
 from magweld.bindings import arith, ir
@@ -19,10 +20,12 @@ from magweld.passes.analysis.pads import static_pad
 from magweld.passes.analysis.regions import OperatorKind, OperatorModel
 from magweld.passes.analysis.winograd import (
     FORMS,
+    IN_TILES,
     ROWS,
     TILE,
     WINDOW,
     WinogradForm,
+    block_count,
     product_share,
 )
 from magweld.passes.base import FunctionPass
@@ -33,7 +36,7 @@ EXACT_TILE = 2
 # Time over that of the window above which the window is taken.
 MOST_SHARE = 0.9
 # Operations that take as long as transforming one weight of nine.
-WEIGHT_OPERATIONS = 256
+WEIGHT_OPERATIONS = 192
 
 
 @dataclass(frozen=True)
@@ -125,15 +128,24 @@ def winograd_share(model: OperatorModel, device: Device) -> float:
     ):
         return float("inf")
     form = FORMS[EXACT_TILE]
-    _, rows, down, across = (model.extents[loop] for loop in model.parallel)
+    image, *rest = model.parallel
+    rows, down, across = (model.extents[loop] for loop in rest)
     depth = model.extents[model.reduction[0]]
     share = product_share(form, rows, depth, (down, across))
-    seconds = 2 * model.iterations / (device.peak_gflops * 1e9)
-    return share + _weight_seconds(form, rows * depth, device) / seconds
+    peak = device.peak_gflops * 1e9
+    tiles = (model.extents[image], ceil(down / form.tile), ceil(across / form.tile))
+    times = block_count(form, depth, tiles)
+    number = rows * depth
+    weights = number * WEIGHT_OPERATIONS / peak
+    if times <= IN_TILES:
+        weights *= times
+    else:
+        weights += _moving_seconds(form, number, device)
+    return share + weights / (2 * model.iterations / peak)
 
 
-def _weight_seconds(form: WinogradForm, number: int, device: Device) -> float:
-    """Return how long the transform of all weights takes.
+def _moving_seconds(form: WinogradForm, number: int, device: Device) -> float:
+    """Return how long it takes to move weights and what they are transformed to.
 
     They come from and go to the innermost level that has room for them, and come back.
     """
@@ -143,5 +155,4 @@ def _weight_seconds(form: WinogradForm, number: int, device: Device) -> float:
         for level in reversed(device.levels)
         if not level.capacity or level.capacity * level.units > 2 * made
     )
-    moved = level.transfer_seconds(window + made, made)
-    return moved + number * WEIGHT_OPERATIONS / (device.peak_gflops * 1e9)
+    return level.transfer_seconds(window + made, made)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -11,6 +12,7 @@ from magweld.bindings import affine, func, ir, linalg, scf, tensor
 from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.analysis.winograd import (
     FORMS,
+    IN_TILES,
     ROWS,
     TILE,
     WEIGHTS,
@@ -21,6 +23,7 @@ from magweld.passes.analysis.winograd import (
     winograd_tile,
 )
 from magweld.passes.base import Pass
+from magweld.passes.graph.weight_transforms import transforms_in_tiles
 from magweld.passes.ir_utils import functions_of, operations_of
 
 KERNEL = "tile_graph.kernel"
@@ -35,6 +38,8 @@ class TransformWeights(Pass):
     A kernel with such convolutions gets one argument more for each of their weights,
     and `magweld.winograd_weights` tells its number; the host function calls the kernel
     that makes it. Nothing is kept from call to call, as weights may change in between.
+    Where few tiles need the same weights, they transform them themselves, part by part
+    in a cache.
 
     A convolution loses the mark where its tile has no whole blocks of 16 channels.
     """
@@ -74,11 +79,12 @@ class _Names:
 
 
 def _marked(kernel: Any) -> list[tuple[Any, int]]:
-    """Return the marked convolutions of a kernel, and which argument has the weights.
+    """Return the convolutions of a kernel with shared weights, and their arguments.
 
-    Others lose their mark.
+    What is transformed in the kernel is not among them. Others lose their mark.
     """
-    found = []
+    found: list[tuple[Any, int]] = []
+    transforms: Counter[int] = Counter()
     for view in operations_of(kernel, linalg.Conv2DNchwFchwOp):
         op = view.operation
         if not winograd_tile(op):
@@ -88,7 +94,8 @@ def _marked(kernel: Any) -> list[tuple[Any, int]]:
             del op.attributes[TILE]
         else:
             found.append((op, argument))
-    return found
+            transforms[argument] += transforms_in_tiles(op)
+    return [(op, argument) for op, argument in found if transforms[argument] > IN_TILES]
 
 
 def _weights_of(op: Any) -> int | None:

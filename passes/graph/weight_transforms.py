@@ -6,25 +6,21 @@ from math import ceil, prod
 from typing import Any
 
 from magweld.bindings import ir, scf
-from magweld.passes.analysis.winograd import FORMS, choose_block, winograd_tile
+from magweld.passes.analysis.winograd import FORMS, block_count, winograd_tile
 
 
-def transforms_in_tiles(op: Any) -> float:
+def transforms_in_tiles(op: Any) -> int:
     """Return how often each weight is transformed if every block of tiles does so.
 
     Args:
         op: A convolution in loops over tiles whose weights are rows of some argument.
     """
-    shape = ir.RankedTensorType(op.results[0].type).shape
-    images, rows, high, wide = shape
-    form, depth = (
-        FORMS[winograd_tile(op)],
-        ir.RankedTensorType(op.operands[0].type).shape[1],
-    )
+    images, rows, high, wide = ir.RankedTensorType(op.results[0].type).shape
+    depth = ir.RankedTensorType(op.operands[0].type).shape[1]
+    form = FORMS[winograd_tile(op)]
     down, across = ceil(high / form.tile), ceil(wide / form.tile)
-    some_images, some_rows = choose_block(form, depth, (images, down, across))
-    blocks = ceil(images / some_images) * ceil(down / some_rows)
-    return blocks * _iterations(op) * rows / _all_rows(op)
+    blocks = block_count(form, depth, (images, down, across))
+    return ceil(blocks * _iterations(op) * rows / _all_rows(op))
 
 
 def _iterations(op: Any) -> int:
