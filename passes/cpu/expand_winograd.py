@@ -39,6 +39,8 @@ from magweld.passes.cpu.emit_window_check import emit_check
 from magweld.passes.cpu.kernels import add_remark, kernels_of
 from magweld.passes.ir_utils import operations_of
 
+# Parts that are smaller than a quarter of what fits are not worth a loop.
+SMALLEST_PART = 4
 # Of the channels whose weights are transformed together those that are brought side by
 # side at a time: they stay in a core's first cache.
 TURNED = 32
@@ -250,8 +252,8 @@ class _Expander:
     ) -> None:
         """Transform the weights of some channels, multiply with them, and go on."""
         count, depth, *block = transformed.type.shape
-        channels = _divisor(depth, CHANNELS)
-        few = _divisor(channels, TURNED)
+        channels = _part(depth, CHANNELS)
+        few = _part(channels, TURNED)
         weights = layers((count, channels, ROWS), self._element)
         turned = aligned_buffer((few, WINDOW, WINDOW, ROWS), self._element)
 
@@ -325,6 +327,7 @@ class _Expander:
         )
 
 
-def _divisor(number: int, most: int) -> int:
-    """The largest divisor of a number up to another one."""
-    return max(d for d in range(1, most + 1) if number % d == 0)
+def _part(number: int, most: int) -> int:
+    """The largest divisor of a number up to another one, or all if it has but small."""
+    found = max(d for d in range(1, most + 1) if number % d == 0)
+    return found if found * SMALLEST_PART >= min(number, most) else number

@@ -42,9 +42,14 @@ class TransformWeights(Pass):
     in a cache.
 
     A convolution loses the mark where its tile has no whole blocks of 16 channels.
+
+    Attributes:
+        in_tiles: How often tiles may transform a weight before a kernel does it once.
     """
 
     name: ClassVar[str] = "transform-weights"
+
+    in_tiles: int = IN_TILES
 
     def run(self, module: Any) -> None:
         """Rewrite the kernels of the module and the calls of them."""
@@ -53,7 +58,7 @@ class TransformWeights(Pass):
         for kernel in list(functions_of(module)):
             if KERNEL not in kernel.attributes or kernel.is_external:
                 continue
-            marked = _marked(kernel)
+            marked = _marked(kernel, self.in_tiles)
             if marked:
                 wanted = _extend(kernel, marked)
                 for caller in functions_of(module):
@@ -78,7 +83,7 @@ class _Names:
         return function
 
 
-def _marked(kernel: Any) -> list[tuple[Any, int]]:
+def _marked(kernel: Any, in_tiles: int) -> list[tuple[Any, int]]:
     """Return the convolutions of a kernel with shared weights, and their arguments.
 
     What is transformed in the kernel is not among them. Others lose their mark.
@@ -95,7 +100,7 @@ def _marked(kernel: Any) -> list[tuple[Any, int]]:
         else:
             found.append((op, argument))
             transforms[argument] += transforms_in_tiles(op)
-    return [(op, argument) for op, argument in found if transforms[argument] > IN_TILES]
+    return [(op, argument) for op, argument in found if transforms[argument] > in_tiles]
 
 
 def _weights_of(op: Any) -> int | None:

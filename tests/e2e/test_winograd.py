@@ -24,6 +24,10 @@ SHAPES = {
     "few-rows": ((4, 64, 6, 33), 64, (0, 1)),
     "long": ((1, 64, 14, 70), 64, 1),
     "many-channels": ((2, 160, 14, 14), 128, 1),
+    "weights-of-one-tile": ((1, 512, 7, 7), 512, 1),
+    "weights-in-parts": ((2, 195, 12, 14), 64, 1),
+    "prime-channels": ((1, 131, 14, 14), 96, 1),
+    "weights-of-many-tiles": ((1, 64, 56, 56), 64, 1),
 }
 
 

@@ -62,3 +62,26 @@ func.func @accumulates(%x: memref<1x24x10x10xf32>, %w: memref<16x24x3x3xf32>, %t
   linalg.conv_2d_nchw_fchw {magweld.winograd = 2 : i64, magweld.winograd_weights = 2 : i64, dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%x, %w : memref<1x24x10x10xf32>, memref<16x24x3x3xf32>) outs(%y : memref<1x16x8x8xf32>)
   return
 }
+
+// Without transformed weights they are transformed here, 16 rows of 128 channels at a
+// time, of which 32 are brought side by side.
+//
+// CHECK-LABEL: func.func @in_place(
+// CHECK-SAME:      %{{.+}}: memref<1x256x10x10xf32>, %[[W:.+]]: memref<32x256x3x3xf32>, %{{.+}}: memref<1x32x8x8xf32>)
+// CHECK:         scf.for %[[ROW:.+]] = %{{.+}} to %{{.+}} step %{{.+}} {
+// CHECK:           scf.for %[[CHANNEL:.+]] = %{{.+}} to %c256 step %c128 {
+// CHECK:             scf.for %{{.+}} = %{{.+}} to %c128 step %c32 {
+// CHECK:               memref.subview %[[W]]{{.+}} [16, 32, 3, 3]
+// CHECK:               linalg.generic {{{.*}}} ins(%{{.+}} : memref<16x32x3x3xf32, {{.+}}>) outs(%{{.+}} : memref<32x3x3x16xf32>)
+// CHECK:               linalg.generic
+// CHECK:             }
+// CHECK:             linalg.generic {{.*}} ins(%{{.+}}, %{{.+}} : memref<16x128x16xf32, {{.+}}>, memref<16x128x16xf32, {{.+}}>) outs(%{{.+}} : memref<16x16x16xf32, {{.+}}>)
+func.func @in_place(%x: memref<1x256x10x10xf32>, %w: memref<32x256x3x3xf32>, %y: memref<1x32x8x8xf32>) attributes {tile_graph.kernel} {
+  %zero = arith.constant 0.0 : f32
+  linalg.generic {indexing_maps = [affine_map<(n, f, h, w) -> (n, f, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} outs(%y : memref<1x32x8x8xf32>) {
+  ^bb0(%u: f32):
+    linalg.yield %zero : f32
+  }
+  linalg.conv_2d_nchw_fchw {magweld.winograd = 2 : i64, dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%x, %w : memref<1x256x10x10xf32>, memref<32x256x3x3xf32>) outs(%y : memref<1x32x8x8xf32>)
+  return
+}

@@ -109,10 +109,10 @@ func.func @many_images(%x: tensor<16x512x10x10xf32>, %w: tensor<512x512x3x3xf32>
   return %0 : tensor<16x512x8x8xf32>
 }
 
-// Sixteen million bytes of transformed weights for one small image,
-// CHECK-LABEL: func.func @small_image(
-// CHECK-NOT:     magweld.winograd
-func.func @small_image(%x: tensor<1x512x9x9xf32>, %w: tensor<512x512x3x3xf32>) -> tensor<1x512x7x7xf32>
+// Their tiles transform the weights in a cache: not even one small image is too few,
+// CHECK-LABEL: func.func @seven(
+// CHECK:         magweld.winograd = 2 : i64
+func.func @seven(%x: tensor<1x512x9x9xf32>, %w: tensor<512x512x3x3xf32>) -> tensor<1x512x7x7xf32>
     attributes {tile_graph.device = #device} {
   %0 = "tile_graph.operator"() ({
     %zero = arith.constant 0.0 : f32
@@ -120,8 +120,23 @@ func.func @small_image(%x: tensor<1x512x9x9xf32>, %w: tensor<512x512x3x3xf32>) -
     %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x512x7x7xf32>) -> tensor<1x512x7x7xf32>
     %y = linalg.conv_2d_nchw_fchw {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%x, %w : tensor<1x512x9x9xf32>, tensor<512x512x3x3xf32>) outs(%init : tensor<1x512x7x7xf32>) -> tensor<1x512x7x7xf32>
     gpu.yield %y : tensor<1x512x7x7xf32>
-  }) {op_name = "small_image"} : () -> tensor<1x512x7x7xf32>
+  }) {op_name = "seven"} : () -> tensor<1x512x7x7xf32>
   return %0 : tensor<1x512x7x7xf32>
+}
+
+// nor an image whose few tiles leave most of a vector empty,
+// CHECK-LABEL: func.func @small_image(
+// CHECK-NOT:     magweld.winograd
+func.func @small_image(%x: tensor<1x512x6x6xf32>, %w: tensor<512x512x3x3xf32>) -> tensor<1x512x4x4xf32>
+    attributes {tile_graph.device = #device} {
+  %0 = "tile_graph.operator"() ({
+    %zero = arith.constant 0.0 : f32
+    %empty = tensor.empty() : tensor<1x512x4x4xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x512x4x4xf32>) -> tensor<1x512x4x4xf32>
+    %y = linalg.conv_2d_nchw_fchw {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%x, %w : tensor<1x512x6x6xf32>, tensor<512x512x3x3xf32>) outs(%init : tensor<1x512x4x4xf32>) -> tensor<1x512x4x4xf32>
+    gpu.yield %y : tensor<1x512x4x4xf32>
+  }) {op_name = "small_image"} : () -> tensor<1x512x4x4xf32>
+  return %0 : tensor<1x512x4x4xf32>
 }
 
 // and kernels of other devices.
