@@ -9,12 +9,10 @@ from typing import ClassVar
 
 from magweld.bindings import arith, func, ir, linalg, memref
 from magweld.passes.analysis.winograd import (
-    CHANNELS,
     FORMS,
     ROWS,
     TILE,
     WEIGHTS,
-    WINDOW,
     WinogradForm,
     choose_block,
     emit_transform,
@@ -30,20 +28,14 @@ from magweld.passes.cpu.emit_views import (
     layer,
     layer_at,
     layers,
-    plus,
     times,
     view,
     with_long_rows,
 )
+from magweld.passes.cpu.emit_weights import emit_in_parts
 from magweld.passes.cpu.emit_window_check import emit_check
 from magweld.passes.cpu.kernels import add_remark, kernels_of
 from magweld.passes.ir_utils import operations_of
-
-# Parts that are smaller than a quarter of what fits are not worth a loop.
-SMALLEST_PART = 4
-# Of the channels whose weights are transformed together those that are brought side by
-# side at a time: they stay in a core's first cache.
-TURNED = 32
 
 
 @dataclass(frozen=True)
@@ -198,7 +190,7 @@ class _Expander:
         at: Sequence[Offset],
     ) -> None:
         form = self._form
-        _, depth, images, down, across = transformed.type.shape
+        count, depth, images, down, across = transformed.type.shape
         top = times(at[1], form.tile)
         height, width = (form.tile * n for n in (down, across))
         border = form.side - form.tile
@@ -214,7 +206,13 @@ class _Expander:
                 weights = layer_at(self._shared, at_rows[0])
                 self._emit_products(weights, transformed, products)
             else:
-                self._emit_products_in_parts(row, transformed, products)
+
+                def multiply(channel: Offset, weights: ir.Value) -> None:
+                    sizes = (count, weights.type.shape[1], images, down, across)
+                    some = view(transformed, (0, channel, 0, 0, 0), sizes)
+                    self._emit_products(weights, some, products)
+
+                emit_in_parts(form, self._weights, row, multiply)
             part = view(result, (at[0], row, top, 0), (images, ROWS, height, width))
             self._emit_result(products, part)
 
@@ -245,51 +243,6 @@ class _Expander:
             [with_long_rows(products)],
             [ir.AffineMap.get_identity(3)],
             lambda _: [arith.constant(self._element, zero)],
-        )
-
-    def _emit_products_in_parts(
-        self, row: Offset, transformed: ir.Value, products: ir.Value
-    ) -> None:
-        """Transform the weights of some channels, multiply with them, and go on."""
-        count, depth, *block = transformed.type.shape
-        channels = _part(depth, CHANNELS)
-        few = _part(channels, TURNED)
-        weights = layers((count, channels, ROWS), self._element)
-        turned = aligned_buffer((few, WINDOW, WINDOW, ROWS), self._element)
-
-        def emit(at: Sequence[Offset]) -> None:
-            def emit_few(at_few: Sequence[Offset]) -> None:
-                first = plus(at[0], at_few[0])
-                sizes = (ROWS, few, WINDOW, WINDOW)
-                part = view(self._weights, (row, first, 0, 0), sizes)
-                outs = view(weights, (0, at_few[0], 0), (count, few, ROWS))
-                self._emit_weights(part, turned, outs)
-
-            emit_loops([(0, channels, few)], emit_few)
-            sizes = (count, channels, *block)
-            tiles = view(transformed, (0, at[0], *[0] * len(block)), sizes)
-            self._emit_products(weights, tiles, products)
-
-        emit_loops([(0, depth, channels)], emit)
-
-    def _emit_weights(self, part: ir.Value, turned: ir.Value, out: ir.Value) -> None:
-        """Emit u[p, c, f] = transform of w[f, c, i, j]."""
-        form = self._form
-        f, c, i, j = (ir.AffineExpr.get_dim(d) for d in (3, 0, 1, 2))
-        maps = [ir.AffineMap.get(4, 0, [f, c, i, j]), ir.AffineMap.get_identity(4)]
-        emit_generic([part], [turned], maps, lambda values: values[:1])
-        c, f = (ir.AffineExpr.get_dim(d) for d in range(2))
-        places = [(i, j) for i in range(WINDOW) for j in range(WINDOW)]
-        maps = [
-            ir.AffineMap.get(2, 0, [c, *map(ir.AffineExpr.get_constant, place), f])
-            for place in places
-        ]
-        maps += [ir.AffineMap.get_identity(2)] * form.products
-        emit_generic(
-            [turned] * len(places),
-            [layer_at(out, p) for p in range(form.products)],
-            maps,
-            lambda values: emit_transform(form.weight, values[: len(places)]),
         )
 
     def _emit_products(
@@ -325,9 +278,3 @@ class _Expander:
             maps,
             lambda values: emit_transform(form.result, values[: form.products]),
         )
-
-
-def _part(number: int, most: int) -> int:
-    """The largest divisor of a number up to another one, or all if it has but small."""
-    found = max(d for d in range(1, most + 1) if number % d == 0)
-    return found if found * SMALLEST_PART >= min(number, most) else number
