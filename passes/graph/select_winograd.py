@@ -46,8 +46,9 @@ class SelectWinograd(FunctionPass):
     A tile of 2 x 2 results of a window of 3 x 3 takes 16 products instead of 36, and
     sums that are few where there are many channels. The weights are transformed at
     every call, since nobody tells when they change: the smallest images with many
-    channels are computed as they are. Written as `magweld.winograd` to the convolution: f32, of
-    stride one, without groups, with a multiple of 16 channels in its result, on a CPU.
+    channels are computed as they are. Written as `magweld.winograd` to the
+    convolution: f32, of stride one, without groups, with a multiple of 16 channels in
+    its result, on a CPU.
     """
 
     name: ClassVar[str] = "select-winograd"
