@@ -20,7 +20,7 @@ def transforms_in_tiles(op: Any) -> int:
     form = FORMS[winograd_tile(op)]
     down, across = ceil(high / form.tile), ceil(wide / form.tile)
     blocks = block_count(form, depth, (images, down, across))
-    return ceil(blocks * _iterations(op) * rows / _all_rows(op))
+    return int(ceil(blocks * _iterations(op) * rows / _all_rows(op)))
 
 
 def _iterations(op: Any) -> int:
