@@ -15,12 +15,14 @@ def transforms_in_tiles(op: Any) -> int:
     Args:
         op: A convolution in loops over tiles whose weights are rows of some argument.
     """
+    rows: int
     images, rows, high, wide = ir.RankedTensorType(op.results[0].type).shape
     depth = ir.RankedTensorType(op.operands[0].type).shape[1]
     form = FORMS[winograd_tile(op)]
     down, across = ceil(high / form.tile), ceil(wide / form.tile)
     blocks = block_count(form, depth, (images, down, across))
-    return int(ceil(blocks * _iterations(op) * rows / _all_rows(op)))
+    times: int = blocks * _iterations(op)
+    return ceil(times * rows / _all_rows(op))
 
 
 def _iterations(op: Any) -> int:
