@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from random_tensors import FLOATS
 from torch import Tensor
-from torch_calls import random_graph
 from torch_graphs import Graph, Value
 
 from magweld.api import compile_graph
@@ -146,16 +145,14 @@ def _sharing(tensors: Sequence[Tensor]) -> list[int]:
     ]
 
 
-def explanation(seed: int, options: CompileOptions) -> str:
+def explanation(graph: Graph, options: CompileOptions) -> str:
     """Return the first value of a graph that is wrong alone, and what makes it."""
-    graph = random_graph(seed)
-    whole = outcome(graph, options)
-    made = [v for v in graph.values if v.node.op != "placeholder"]
-    for value in made:
+    asked = f"seed {graph.seed}, {options}"
+    for value in [v for v in graph.values if v.node.op != "placeholder"]:
         alone = outcome(graph, options, [value])
         if alone.failure:
-            return f"seed {seed}, {options}: {alone.failure}\n{_text(graph, [value])}"
-    return f"seed {seed}, {options}: {whole.failure}\n{_text(graph, graph.values)}"
+            return f"{asked}: {alone.failure}\n{_text(graph, [value])}"
+    return f"{asked}: {outcome(graph, options).failure}\n{_text(graph, graph.values)}"
 
 
 def _text(graph: Graph, results: Sequence[Value]) -> str:

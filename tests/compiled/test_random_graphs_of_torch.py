@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import comparing
@@ -11,19 +11,26 @@ import pytest
 import torch
 from comparing import explanation, options_of, outcome
 from torch import Tensor, fx
-from torch_calls import random_graph
+from torch_calls import large_graph, random_graph
+from torch_graphs import Graph
 
 GRAPHS = 25
+LARGE_GRAPHS = 6
 
 
-def test_compiled_is_eager(request: pytest.FixtureRequest) -> None:
-    count = request.config.getoption("--random-graphs", default=None) or GRAPHS
+@pytest.mark.parametrize(
+    ("make", "usual"), [(random_graph, GRAPHS), (large_graph, LARGE_GRAPHS)]
+)
+def test_compiled_is_eager(
+    request: pytest.FixtureRequest, make: Callable[[int], Graph], usual: int
+) -> None:
+    count = request.config.getoption("--random-graphs", default=None) or usual
     first = request.config.getoption("--random-seed", default=None) or 0
     refused: Counter[str] = Counter()
     for seed in range(first, first + count):
         options = options_of(seed)
-        found = outcome(random_graph(seed), options)
-        assert not found.failure, explanation(seed, options)
+        found = outcome(make(seed), options)
+        assert not found.failure, explanation(make(seed), options)
         if found.refused:
             refused[found.refused] += 1
     assert refused.total() < max(4, count // 4), refused
@@ -45,4 +52,6 @@ def test_what_is_wrong_is_found_and_named(monkeypatch: pytest.MonkeyPatch) -> No
     options = options_of(0)
     wrong = [s for s in range(20) if outcome(random_graph(s), options).failure]
     assert len(wrong) > 1
-    assert "call_function[target=torch.abs]" in explanation(wrong[0], options)
+    assert "call_function[target=torch.abs]" in explanation(
+        random_graph(wrong[0]), options
+    )

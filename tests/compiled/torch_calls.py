@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import arithmetic_calls
+import large_calls
 import moving_calls
 import product_calls
 import reducing_calls
@@ -95,9 +96,28 @@ KINDS: dict[Call, int] = {
 }
 """How often each kind of call is tried."""
 
+LARGE: dict[Call, int] = {
+    large_calls.minimal_filtering: 4,
+    large_calls.joined: 4,
+    large_calls.long_reduction: 3,
+    large_calls.any_reduction: 2,
+    large_calls.streamed: 3,
+    large_calls.wide_product: 4,
+    large_calls.normed: 2,
+    large_calls.turned: 2,
+    large_calls.write_large: 2,
+    large_calls.ragged: 3,
+}
+"""The same, on tensors that are made in many tiles."""
+
+LARGE_ELEMENTS = 400_000
+
 # What becomes of infinities differs among torch's own algorithms.
 FINITE_ONLY = frozenset(
     {
+        large_calls.minimal_filtering,
+        large_calls.normed,
+        large_calls.streamed,
         product_calls.attention,
         reducing_calls.batch_norm,
         product_calls.convolution,
@@ -114,8 +134,21 @@ def random_graph(seed: int) -> Graph:
     """Return a random graph of some calls."""
     g = Graph(seed)
     g.input(g.shape(g.random.choice((1, 2, 2, 3, 3, 4))), torch.float32)
-    wanted = g.random.randint(2, 20)
-    calls = g.random.choices(list(KINDS), list(KINDS.values()), k=200)
+    return _grown(g, KINDS, g.random.randint(2, 20))
+
+
+def large_graph(seed: int) -> Graph:
+    """Return a random graph of some calls, on tensors of many tiles."""
+    g = Graph(seed, most=LARGE_ELEMENTS)
+    small = sum(KINDS.values())
+    most = {call: 2 * small * often for call, often in LARGE.items()}
+    few = {call: often * sum(LARGE.values()) for call, often in KINDS.items()}
+    large_calls.ragged(g)
+    return _grown(g, most | few, g.random.randint(2, 10))
+
+
+def _grown(g: Graph, kinds: dict[Call, int], wanted: int) -> Graph:
+    calls = g.random.choices(list(kinds), list(kinds.values()), k=200)
     if g.special:
         calls = [call for call in calls if call not in FINITE_ONLY]
     before = len(list(g.graph.nodes)) - len(g.inputs)

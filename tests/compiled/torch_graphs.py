@@ -55,6 +55,7 @@ class Graph:
     Attributes:
         seed: What the graph is made from.
         special: Whether inputs hold infinities and NaN.
+        most: The elements of the largest tensors, in about.
         inputs: What it is called with, before any call.
         arguments: The values of the inputs, as the calls leave them.
         values: What later calls may read.
@@ -62,6 +63,7 @@ class Graph:
 
     seed: int
     special: bool = False
+    most: int = MOST_ELEMENTS
     inputs: list[Tensor] = field(default_factory=list)
     arguments: list[Value] = field(default_factory=list)
     values: list[Value] = field(default_factory=list)
@@ -167,13 +169,21 @@ class Graph:
 
     # Calls
 
-    def call(self, function: Any, *args: Any, exact: bool = True, **more: Any) -> Any:
+    def call(
+        self,
+        function: Any,
+        *args: Any,
+        exact: bool = True,
+        finite: bool = True,
+        **more: Any,
+    ) -> Any:
         """Add a call of a function, and what it makes as values.
 
         Args:
             function: A function of torch, or an operator of Python's.
             args: Its arguments; values stand for their tensors.
             exact: Whether exact operands have an exact result.
+            finite: Whether results of other than finite numbers are refused.
             more: Arguments with names.
 
         Returns:
@@ -190,7 +200,7 @@ class Graph:
             raise Refused(str(error)) from error
         parts = [result] if isinstance(result, Tensor) else list(result)
         for part in parts:
-            self._check(part, exact)
+            self._check(part, exact, finite)
         node = self.graph.call_function(function, _nodes(args), _nodes(more))
         for part in parts:
             if not exact and part.dtype in FLOATS:
@@ -209,7 +219,7 @@ class Graph:
         try:
             copy = target.tensor.clone()
             function(copy, *_tensors(args), **_tensors(more))
-            self._check(copy, exact)
+            self._check(copy, exact, finite=True)
             function(target.tensor, *_tensors(args), **_tensors(more))
         except (RuntimeError, IndexError, ValueError, TypeError) as error:
             raise Refused(str(error)) from error
@@ -226,15 +236,15 @@ class Graph:
         self.values.append(value)
         return value
 
-    def _check(self, tensor: Tensor, exact: bool) -> None:
-        if tensor.numel() > 4 * MOST_ELEMENTS or tensor.is_complex():
+    def _check(self, tensor: Tensor, exact: bool, finite: bool) -> None:
+        if tensor.numel() > 4 * self.most or tensor.is_complex():
             raise Refused
         if not tensor.is_floating_point() or not tensor.numel():
             return
-        finite = tensor[tensor.isfinite()].double().abs()
-        if not self.special and len(finite) < tensor.numel():
+        numbers = tensor[tensor.isfinite()].double().abs()
+        if finite and not self.special and len(numbers) < tensor.numel():
             raise Refused
-        largest = float(finite.max()) if len(finite) else 0.0
+        largest = float(numbers.max()) if len(numbers) else 0.0
         if largest > (EXACT_LIMITS[tensor.dtype] if exact else LARGEST):
             raise Refused
 
