@@ -1,8 +1,7 @@
-"""Owns how a streamed dimension stands in the IR: connects marked `stream`."""
+"""Owns how a streamed dimension stands in the IR: `stream` of the connects it takes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from magweld.bindings import ir
@@ -10,6 +9,7 @@ from magweld.passes.analysis.graph_body import GraphBody
 from magweld.passes.analysis.group import Group
 from magweld.passes.analysis.propagation import Blocks, Refusal
 from magweld.passes.analysis.stream import Stream
+from magweld.passes.analysis.streamed_loops import single_loop
 from magweld.passes.analysis.streaming import streams
 
 STEP = "stream_step"
@@ -19,13 +19,19 @@ MARK = "stream"
 def mark_stream(
     body: GraphBody, members: list[int], group: Group, stream: Stream | None
 ) -> None:
-    """Mark the edges between members over which blocks go, and no others."""
-    chosen = [] if stream is None else list(_streamed(body, members, group, stream))
+    """Mark the edges between members over which blocks go, and no others.
+
+    The mark is the dimension of what goes over the edge: over the same edges another
+    one may be streamed as well.
+    """
+    chosen = {} if stream is None else _streamed(body, members, group, stream)
+    number = ir.IntegerType.get_signless(64)
     for edge in body.edges:
         if edge.consumer not in members or edge.producer not in members:
             continue
         if edge.connect in chosen:
-            edge.connect.attributes[MARK] = ir.UnitAttr.get()
+            dim = chosen[edge.connect]
+            edge.connect.attributes[MARK] = ir.IntegerAttr.get(number, dim)
         elif MARK in edge.connect.attributes:
             del edge.connect.attributes[MARK]
 
@@ -42,22 +48,31 @@ def marked_blocks(
     step = decided_step(subgraph)
     if step is None:
         return None
-    marked = {e.connect for e in body.edges if MARK in e.connect.attributes}
+    connects = [edge.connect for edge in body.edges]
+    marked = {c: c.attributes[MARK].value for c in connects if MARK in c.attributes}
     members = list(range(len(body.operators)))
     ways = streams(group)
     for way in ways:
         if isinstance(way, Stream):
-            if marked == set(_streamed(body, members, group, way)):
+            if marked == _streamed(body, members, group, way):
                 return Blocks(way, step)
     refused = next((way for way in ways if isinstance(way, Refusal)), None)
-    return refused or Refusal("no-stream", "no dimension goes over the marked edges")
+    return refused or Refusal(
+        "no-stream", "the marked edges are not all of a dimension"
+    )
 
 
 def _streamed(
     body: GraphBody, members: list[int], group: Group, stream: Stream
-) -> Iterator[Any]:
+) -> dict[Any, int]:
+    """Return the edges over which blocks go, each with the dimension."""
+    found: dict[Any, int] = {}
     position = {member: node for node, member in enumerate(members)}
     for edge in body.edges:
         if edge.consumer in position and edge.producer in position:
-            if stream.is_block(group, position[edge.producer]):
-                yield edge.connect
+            producer = position[edge.producer]
+            if stream.is_block(group, producer):
+                (write,) = group.nodes[producer].writes
+                loops = [single_loop(expr) for expr in write.index]
+                found[edge.connect] = loops.index(stream.loops[producer])
+    return found

@@ -33,8 +33,8 @@ class ConnectOp(Operation, name="connect"):
     Attributes:
         level: Name of a level of the enclosing function's device; below the outermost
             level only inside a subgraph of that level or of one outside of it.
-        stream: Optional unit; of what goes over the edge one block exists at a time,
-            so it lives below the outermost level.
+        stream: Optional; the dimension of what goes over the edge of which one block
+            exists at a time, so it lives below the outermost level.
         refused: Optional; the rule that keeps the edge at the outermost level, and
             its numbers.
     """
@@ -99,8 +99,12 @@ class ConnectOp(Operation, name="connect"):
         attributes = self.operation.attributes
         if "stream" not in attributes:
             return
-        if not isinstance(attributes["stream"], ir.UnitAttr):
-            yield f"expected attribute 'stream' to be unit, got {attributes['stream']}"
+        rank, dim = len(self.input.type.shape), attributes["stream"]
+        if not isinstance(dim, ir.IntegerAttr) or not 0 <= dim.value < rank:
+            yield (
+                f"expected attribute 'stream' to be a dimension of {self.input.type}, "
+                f"got {dim}"
+            )
         outermost = device.level_names()[0]
         if self.level.value == outermost:
             yield (

@@ -1320,7 +1320,7 @@ func.func private @f() attributes {tile = #tile_graph.tile<4>}
 
 // -----
 
-// connect: `stream` has no value
+// connect: `stream` is a dimension
 
 #device = #tile_graph.device<"toy", [
   #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
@@ -1337,7 +1337,7 @@ func.func @f(%x: tensor<8xf32>)
           -> tensor<8xf32>
       gpu.yield %exp : tensor<8xf32>
     }) {op_name = "p"} : () -> tensor<8xf32>
-    // expected-error @below {{'tile_graph.connect' op expected attribute 'stream' to be unit, got 4 : i64}}
+    // expected-error @below {{'tile_graph.connect' op expected attribute 'stream' to be a dimension of tensor<8xf32>, got 4 : i64}}
     %c = "tile_graph.connect"(%p) {level = "l1", stream = 4}
         : (tensor<8xf32>) -> tensor<8xf32>
     %q = "tile_graph.operator"() ({
@@ -1364,7 +1364,7 @@ func.func @f(%x: tensor<8xf32>)
 func.func @f(%x: tensor<8xf32>)
     attributes {tile_graph.device = #device} {
   // expected-error @below {{'tile_graph.connect' op expected what is streamed to live below level 'dram', which holds whole tensors}}
-  %1 = "tile_graph.connect"(%x) {level = "dram", stream} : (tensor<8xf32>) -> tensor<8xf32>
+  %1 = "tile_graph.connect"(%x) {level = "dram", stream = 0 : i64} : (tensor<8xf32>) -> tensor<8xf32>
   return
 }
 
@@ -1388,7 +1388,7 @@ func.func @f(%x: tensor<8xf32>)
           -> tensor<8xf32>
       gpu.yield %exp : tensor<8xf32>
     }) {op_name = "p"} : () -> tensor<8xf32>
-    %c = "tile_graph.connect"(%p) {level = "l1", stream}
+    %c = "tile_graph.connect"(%p) {level = "l1", stream = 0 : i64}
         : (tensor<8xf32>) -> tensor<8xf32>
     %q = "tile_graph.operator"() ({
       %empty = tensor.empty() : tensor<8xf32>
@@ -1454,7 +1454,7 @@ func.func @f(%x: tensor<8xf32>)
           -> tensor<8xf32>
       gpu.yield %exp : tensor<8xf32>
     }) {op_name = "p"} : () -> tensor<8xf32>
-    %c = "tile_graph.connect"(%p) {level = "l1", stream}
+    %c = "tile_graph.connect"(%p) {level = "l1", stream = 0 : i64}
         : (tensor<8xf32>) -> tensor<8xf32>
     %q = "tile_graph.operator"() ({
       %empty = tensor.empty() : tensor<8xf32>

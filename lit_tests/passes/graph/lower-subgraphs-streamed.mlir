@@ -12,6 +12,7 @@
 //
 // CHECK-LABEL: func.func @products(
 // CHECK-LABEL: func.func @exponentials(
+// CHECK-LABEL: func.func @either(
 func.func @products(%a: tensor<512x64xf32>, %b: tensor<64x100xf32>,
     %d: tensor<100x64xf32>) -> tensor<512x64xf32>
     attributes {tile_graph.device = #device} {
@@ -25,7 +26,7 @@ func.func @products(%a: tensor<512x64xf32>, %b: tensor<64x100xf32>,
           outs(%init : tensor<512x100xf32>) -> tensor<512x100xf32>
       gpu.yield %r : tensor<512x100xf32>
     }) {op_name = "first"} : () -> tensor<512x100xf32>
-    %c = "tile_graph.connect"(%first) {level = "l2", stream}
+    %c = "tile_graph.connect"(%first) {level = "l2", stream = 1 : i64}
         : (tensor<512x100xf32>) -> tensor<512x100xf32>
     %second = "tile_graph.operator"() ({
       %zero = arith.constant 0.0 : f32
@@ -55,9 +56,9 @@ func.func @exponentials(%x: tensor<64x96xf32>) -> tensor<64xf32>
           -> tensor<64x96xf32>
       gpu.yield %r : tensor<64x96xf32>
     }) {op_name = "scores"} : () -> tensor<64x96xf32>
-    %1 = "tile_graph.connect"(%0) {level = "l2", stream}
+    %1 = "tile_graph.connect"(%0) {level = "l2", stream = 1 : i64}
         : (tensor<64x96xf32>) -> tensor<64x96xf32>
-    %2 = "tile_graph.connect"(%0) {level = "l2", stream}
+    %2 = "tile_graph.connect"(%0) {level = "l2", stream = 1 : i64}
         : (tensor<64x96xf32>) -> tensor<64x96xf32>
     %3 = "tile_graph.operator"() ({
       %low = arith.constant 0xFF800000 : f32
@@ -84,7 +85,7 @@ func.func @exponentials(%x: tensor<64x96xf32>) -> tensor<64xf32>
       } -> tensor<64x96xf32>
       gpu.yield %r : tensor<64x96xf32>
     }) {op_name = "difference"} : () -> tensor<64x96xf32>
-    %6 = "tile_graph.connect"(%5) {level = "register", stream}
+    %6 = "tile_graph.connect"(%5) {level = "register", stream = 1 : i64}
         : (tensor<64x96xf32>) -> tensor<64x96xf32>
     %7 = "tile_graph.operator"() ({
       %empty = tensor.empty() : tensor<64x96xf32>
@@ -92,7 +93,7 @@ func.func @exponentials(%x: tensor<64x96xf32>) -> tensor<64xf32>
           -> tensor<64x96xf32>
       gpu.yield %r : tensor<64x96xf32>
     }) {op_name = "exponential"} : () -> tensor<64x96xf32>
-    %8 = "tile_graph.connect"(%7) {level = "register", stream}
+    %8 = "tile_graph.connect"(%7) {level = "register", stream = 1 : i64}
         : (tensor<64x96xf32>) -> tensor<64x96xf32>
     %9 = "tile_graph.operator"() ({
       %zero = arith.constant 0.0 : f32
@@ -110,6 +111,40 @@ func.func @exponentials(%x: tensor<64x96xf32>) -> tensor<64xf32>
   }) {subgraph_name = "exponentials", level = "l2", implementation = "generated",
       stream_step = 48, tile = #tile_graph.tile<[32]>} : () -> tensor<64xf32>
   return %out : tensor<64xf32>
+}
+
+// Two dimensions go over the edge to a sum of both: the second one in blocks.
+func.func @either(%x: tensor<64x96xf32>) -> tensor<f32>
+    attributes {tile_graph.device = #device} {
+  %out = "tile_graph.subgraph"() ({
+    %0 = "tile_graph.operator"() ({
+      %empty = tensor.empty() : tensor<64x96xf32>
+      %r = linalg.tanh ins(%x : tensor<64x96xf32>) outs(%empty : tensor<64x96xf32>)
+          -> tensor<64x96xf32>
+      gpu.yield %r : tensor<64x96xf32>
+    }) {op_name = "values"} : () -> tensor<64x96xf32>
+    %1 = "tile_graph.connect"(%0) {level = "l2", stream = 1 : i64}
+        : (tensor<64x96xf32>) -> tensor<64x96xf32>
+    %2 = "tile_graph.connect"(%0) {level = "l2", stream = 1 : i64}
+        : (tensor<64x96xf32>) -> tensor<64x96xf32>
+    %3 = "tile_graph.operator"() ({
+      %zero = arith.constant 0.0 : f32
+      %empty = tensor.empty() : tensor<f32>
+      %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<f32>) -> tensor<f32>
+      %r = linalg.generic {indexing_maps = [#all, #all, affine_map<(d0, d1) -> ()>],
+                           iterator_types = ["reduction", "reduction"]}
+          ins(%1, %2 : tensor<64x96xf32>, tensor<64x96xf32>) outs(%init : tensor<f32>) {
+      ^bb0(%p: f32, %q: f32, %o: f32):
+        %d = arith.mulf %p, %q : f32
+        %s = arith.addf %d, %o : f32
+        linalg.yield %s : f32
+      } -> tensor<f32>
+      gpu.yield %r : tensor<f32>
+    }) {op_name = "sum"} : () -> tensor<f32>
+    gpu.yield %3 : tensor<f32>
+  }) {subgraph_name = "either", level = "l2", implementation = "generated",
+      stream_step = 48, tile = #tile_graph.tile<[]>} : () -> tensor<f32>
+  return %out : tensor<f32>
 }
 
 // CHECK:       func.func private @kernel_0(
@@ -146,3 +181,7 @@ func.func @exponentials(%x: tensor<64x96xf32>) -> tensor<64xf32>
 // CHECK:           math.exp
 // CHECK:         %[[RESULT:.+]] = linalg.generic {{.+}} ins(%[[LAST]] : tensor<32xf32>) outs(%[[DONE]]#1 :
 // CHECK:         tensor.parallel_insert_slice %[[RESULT]]
+
+// CHECK:       func.func private @kernel_2(
+// CHECK:         scf.for %[[K:.+]] = %c0{{.*}} to %c96{{.*}} step %c48
+// CHECK:           tensor.extract_slice %{{.+}}[0, %[[K]]] [64, 48] [1, 1]

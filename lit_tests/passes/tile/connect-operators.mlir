@@ -405,7 +405,7 @@ func.func @needs_whole(%x: tensor<512x2048xf32>, %b: tensor<2048x512xf32>)
 // Where caches hold the tiles, the product takes its operand in blocks.
 //
 // CHECK-LABEL: func.func @streamed(
-// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "l2", stream} :
+// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "l2", stream = 0 : i64} :
 func.func @streamed(%a: tensor<512x512xf32>, %b: tensor<512x512xf32>)
     -> tensor<512x512xf32>
     attributes {tile_graph.device = #device} {

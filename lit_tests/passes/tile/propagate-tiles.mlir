@@ -177,7 +177,7 @@ func.func @streamed(%a: tensor<512x64xf32>, %b: tensor<64x1024xf32>,
           outs(%init : tensor<512x1024xf32>) -> tensor<512x1024xf32>
       gpu.yield %r : tensor<512x1024xf32>
     }) {op_name = "first"} : () -> tensor<512x1024xf32>
-    %c = "tile_graph.connect"(%first) {level = "l2", stream}
+    %c = "tile_graph.connect"(%first) {level = "l2", stream = 1 : i64}
         : (tensor<512x1024xf32>) -> tensor<512x1024xf32>
     %second = "tile_graph.operator"() ({
       %zero = arith.constant 0.0 : f32

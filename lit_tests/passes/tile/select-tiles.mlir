@@ -124,7 +124,7 @@ func.func @no_room(%a: tensor<64x16384xf16>, %b: tensor<16384x64xf16>)
 // take them in blocks, or its rows would not fit.
 //
 // CHECK-LABEL: func.func @streamed(
-// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "l2", stream}
+// CHECK:         "tile_graph.connect"(%{{.+}}) {level = "l2", stream = 1 : i64}
 // CHECK:         stream_step = 64 : i64, subgraph_name = "two", tile = #tile_graph.tile<[{{[0-9]+}}, 64]>, traffic_after = {{[0-9]+}} : i64
 func.func @streamed(%a: tensor<512x64xf32>, %b: tensor<64x1024xf32>,
     %d: tensor<1024x64xf32>) -> tensor<512x64xf32>
