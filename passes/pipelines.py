@@ -8,6 +8,7 @@ from magweld.passes.graph.absorb_unit_dims import AbsorbUnitDims
 from magweld.passes.graph.defer_normalization import DeferNormalization
 from magweld.passes.graph.fold_transpose import FoldTranspose
 from magweld.passes.graph.form_tile_graph import FormTileGraph
+from magweld.passes.graph.hoist_collapse import HoistCollapse
 from magweld.passes.graph.hoist_expand import HoistExpand
 from magweld.passes.graph.hoist_slice import HoistSlice
 from magweld.passes.graph.lower_subgraphs import LowerSubgraphs
@@ -63,6 +64,7 @@ def graph_steps(
             AbsorbBroadcast(),
             AbsorbTranspose(),
             AbsorbUnitDims(),
+            HoistCollapse(),
             HoistExpand(),
             DeferNormalization(),
             Upstream("canonicalize,cse"),

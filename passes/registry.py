@@ -31,6 +31,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
         "generalize-operations",
         "magweld.passes.cpu.generalize_operations:GeneralizeOperations",
     ),
+    ("hoist-collapse", "magweld.passes.graph.hoist_collapse:HoistCollapse"),
     ("hoist-expand", "magweld.passes.graph.hoist_expand:HoistExpand"),
     ("hoist-slice", "magweld.passes.graph.hoist_slice:HoistSlice"),
     ("join-sweeps", "magweld.passes.cpu.join_sweeps:JoinSweeps"),

@@ -29,17 +29,34 @@ def hoist(op: tensor.ExpandShapeOp, rewriter: Any) -> bool:
 
 def on_split_dimensions(producer: linalg.GenericOp, op: tensor.ExpandShapeOp) -> Any:
     """Return an elementwise operation on the dimensions that a reshape makes."""
-    groups = [
-        [ir.IntegerAttr(i).value for i in ir.ArrayAttr(group)]
-        for group in ir.ArrayAttr(op.reassociation)
-    ]
+    groups = groups_of(op)
     shape = list(ir.RankedTensorType(op.result.type).shape)
     maps = [attr.value for attr in producer.indexing_maps]
     operands = [
         _expanded(value, map_, groups, shape)
         for value, map_ in zip(producer.inputs, maps[:-1], strict=True)
     ]
-    return _rebuild(producer, operands, maps, groups, shape)
+    wider = [
+        ir.AffineMap.get(
+            len(shape),
+            0,
+            [
+                ir.AffineDimExpr.get(dim)
+                for expr in map_.results
+                for dim in groups[expr.position]
+            ],
+        )
+        for map_ in maps
+    ]
+    return rebuild(producer, operands, wider, shape)
+
+
+def groups_of(op: tensor.ExpandShapeOp | tensor.CollapseShapeOp) -> Groups:
+    """Return which dimensions a reshape splits one into, or joins to one."""
+    return [
+        [ir.IntegerAttr(i).value for i in ir.ArrayAttr(group)]
+        for group in ir.ArrayAttr(op.reassociation)
+    ]
 
 
 def is_elementwise(op: Any) -> bool:
@@ -86,36 +103,20 @@ def _expanded(value: Any, map_: Any, groups: Groups, shape: list[int]) -> Any:
     return tensor.expand_shape(result, value, reassociation, [], sizes)
 
 
-def _rebuild(
-    op: linalg.GenericOp,
-    operands: list[Any],
-    maps: list[Any],
-    groups: Groups,
-    shape: list[int],
+def rebuild(
+    op: linalg.GenericOp, operands: list[Any], maps: list[Any], shape: list[int]
 ) -> Any:
+    """Return an elementwise operation on other operands, with a result of a shape."""
     element = ir.RankedTensorType(op.results[0].type).element_type
     destination = tensor.EmptyOp(shape, element).result
     clone = op.operation.clone()
     for position, value in enumerate([*operands, destination]):
         clone.operands[position] = value
-    rank = len(shape)
-    wider = [
-        ir.AffineMap.get(
-            rank,
-            0,
-            [
-                ir.AffineDimExpr.get(dim)
-                for expr in map_.results
-                for dim in groups[expr.position]
-            ],
-        )
-        for map_ in maps
-    ]
     clone.attributes["indexing_maps"] = ir.ArrayAttr.get(
-        [ir.AffineMapAttr.get(map_) for map_ in wider]
+        [ir.AffineMapAttr.get(map_) for map_ in maps]
     )
     parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
-    clone.attributes["iterator_types"] = ir.ArrayAttr.get([parallel] * rank)
+    clone.attributes["iterator_types"] = ir.ArrayAttr.get([parallel] * len(shape))
     clone.results[0].set_type(ir.RankedTensorType.get(shape, element))
     return clone
 

@@ -1,0 +1,122 @@
+"""Owns the pass that moves reshapes which join dimensions before elementwise ops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from magweld.bindings import ir, tensor
+from magweld.passes.analysis.cloning import defining_op
+from magweld.passes.base import Pattern, PatternPass
+from magweld.passes.graph.hoist_expand import Groups, groups_of, is_elementwise, rebuild
+
+
+def hoist(op: tensor.CollapseShapeOp, rewriter: Any) -> bool:
+    """Compute on joined dimensions what is computed on the split ones of a product."""
+    groups = groups_of(op)
+    if not _can_be_joined(op.src, groups) or not _was_split(op.src, groups):
+        return False
+    rewriter.replace_op(op.operation, _on_joined_dimensions(op, groups))
+    return True
+
+
+def _can_be_joined(value: Any, groups: Groups) -> bool:
+    """Whether a value is known on joined dimensions, or can be computed on them."""
+    maker = defining_op(value)
+    if maker is None:
+        return True  # an argument is looked at in whatever shape
+    if isinstance(maker, tensor.ExpandShapeOp):
+        return groups_of(maker) == groups
+    if not is_elementwise(maker) or len(list(value.uses)) != 1:
+        return False
+    maps = [attr.value for attr in maker.indexing_maps]
+    return all(
+        _has_whole_groups(map_, groups)
+        and (len(map_.results) < map_.n_dims or _can_be_joined(operand, groups))
+        for operand, map_ in zip(maker.inputs, maps[:-1], strict=True)
+    )
+
+
+def _has_whole_groups(map_: Any, groups: Groups) -> bool:
+    """Whether an operand has all dimensions of a group or none, one where it has some.
+
+    A part of what all loops walk that has dimensions to be joined would need a reshape
+    of its own.
+    """
+    dims = [expr.position for expr in map_.results]
+    if len(dims) == map_.n_dims:
+        return True
+    kept = [group for group in groups if any(dim in dims for dim in group)]
+    return all(len(group) == 1 for group in kept)
+
+
+def _was_split(value: Any, groups: Groups) -> bool:
+    """Whether some operand on the way was split in the same dimensions."""
+    maker = defining_op(value)
+    if maker is None:
+        return False
+    if isinstance(maker, tensor.ExpandShapeOp):
+        return groups_of(maker) == groups
+    inputs = maker.inputs if is_elementwise(maker) else ()
+    return any(_was_split(operand, groups) for operand in inputs)
+
+
+def _on_joined_dimensions(op: tensor.CollapseShapeOp, groups: Groups) -> Any:
+    producer = defining_op(op.src)
+    if isinstance(producer, tensor.ExpandShapeOp):
+        return producer.src
+    maps = [attr.value for attr in producer.indexing_maps]
+    operands = [
+        _joined(value, groups) if len(map_.results) == map_.n_dims else value
+        for value, map_ in zip(producer.inputs, maps[:-1], strict=True)
+    ]
+    number = {dim: joined for joined, dims in enumerate(groups) for dim in dims}
+    joined_maps = [
+        ir.AffineMap.get(
+            len(groups),
+            0,
+            [
+                ir.AffineDimExpr.get(dim)
+                for dim in dict.fromkeys(number[e.position] for e in map_.results)
+            ],
+        )
+        for map_ in maps
+    ]
+    shape = list(ir.RankedTensorType(op.result.type).shape)
+    return rebuild(producer, operands, joined_maps, shape)
+
+
+def _joined(value: Any, groups: Groups) -> Any:
+    """Join the dimensions of an operand that has all of them."""
+    whole = ir.RankedTensorType(value.type)
+    shape = []
+    for group in groups:
+        size = 1
+        for dim in group:
+            size *= whole.shape[dim]
+        shape.append(size)
+    result = ir.RankedTensorType.get(shape, whole.element_type)
+    return tensor.collapse_shape(result, value, groups)
+
+
+@dataclass(frozen=True)
+class HoistCollapse(PatternPass):
+    """Move `tensor.collapse_shape` before the elementwise operations that it follows.
+
+    ```mlir
+    %e = tensor.expand_shape %product [[0, 1], [2]] : ... into tensor<14x14x384xf32>
+    %s = linalg.generic {elementwise} ins(%e, %bias : tensor<14x14x384xf32>, ...)
+    %c = tensor.collapse_shape %s [[0, 1], [2]] : ... into tensor<196x384xf32>
+    ```
+    becomes the operation on `tensor<196x384xf32>`: it can then be connected to the
+    product and to what reads `%c`. All operands must have been split from the same
+    dimensions, be arguments, or have none of those that are joined; what others read
+    too is left alone.
+    """
+
+    name: ClassVar[str] = "hoist-collapse"
+
+    def patterns(self) -> Sequence[tuple[type[ir.OpView], Pattern]]:
+        """Return the only pattern."""
+        return ((tensor.CollapseShapeOp, hoist),)
