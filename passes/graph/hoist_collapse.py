@@ -63,7 +63,7 @@ def _was_split(value: Any, groups: Groups) -> bool:
 
 
 def _on_joined_dimensions(op: tensor.CollapseShapeOp, groups: Groups) -> Any:
-    producer = defining_op(op.src)
+    producer: Any = defining_op(op.src)
     if isinstance(producer, tensor.ExpandShapeOp):
         return producer.src
     maps = [attr.value for attr in producer.indexing_maps]
