@@ -13,6 +13,24 @@ import torch
 from magweld import api
 from magweld.frontend import Traced, trace
 
+SMALL_DEVICE = """
+[small]
+units = 2
+threads = 1
+warp = 1
+vector_bits = 256
+peak_gflops = {peak}
+"""
+LEVEL = """
+[[small.levels]]
+name = "{}"
+capacity = {}
+bandwidth = {}
+transaction = 64
+units = {}
+kind = "{}"
+"""
+
 
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
@@ -90,3 +108,21 @@ def compiled() -> Callable[..., Compiled]:
 def same() -> Callable[[Any, Any], None]:
     """Return `assert_same`."""
     return assert_same
+
+
+@pytest.fixture(scope="session")
+def small_device(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
+    """Return a maker of devices: (capacity, bandwidth, peak) of their only cache."""
+
+    def make(capacity: int, bandwidth: float = 200.0, peak: float = 100.0) -> str:
+        levels = (
+            ("dram", 0, 20.0, 1, "explicit"),
+            ("l1", capacity, bandwidth, 2, "cache"),
+            ("register", 2048, 800.0, 2, "explicit"),
+        )
+        path = tmp_path_factory.mktemp("device") / "small.toml"
+        text = "".join(LEVEL.format(*level) for level in levels)
+        path.write_text(SMALL_DEVICE.format(peak=peak) + text)
+        return f"{path}#small"
+
+    return make

@@ -13,36 +13,11 @@ from magweld import frontend
 from magweld.api import CompiledGraph, compile_graph
 from magweld.compiler_options import CompileOptions
 
-# A unit of this one has a small cache, and one alone is slow.
-SMALL = """
-[small]
-units = 2
-threads = 1
-warp = 1
-vector_bits = 256
-peak_gflops = 10.0
-"""
-LEVEL = """
-[[small.levels]]
-name = "{}"
-capacity = {}
-bandwidth = {}
-transaction = 64
-units = {}
-kind = "{}"
-"""
-LEVELS = (
-    ("dram", 0, 20.0, 1, "explicit"),
-    ("l1", 16384, 2.0, 2, "cache"),
-    ("register", 2048, 800.0, 2, "explicit"),
-)
-
 
 @pytest.fixture(scope="module")
-def device(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = tmp_path_factory.mktemp("device") / "small.toml"
-    path.write_text(SMALL + "".join(LEVEL.format(*level) for level in LEVELS))
-    return f"{path}#small"
+def device(small_device: Callable[..., str]) -> str:
+    # A unit of this one has a small cache, and one alone is slow.
+    return small_device(16384, bandwidth=2.0, peak=10.0)
 
 
 def numbers(*shape: int, dtype: torch.dtype = torch.float32, seed: int = 0) -> Tensor:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import pytest
 import torch
@@ -16,41 +15,11 @@ from magweld.api import CompiledGraph, compile_graph
 from magweld.compiler_options import CompileOptions
 
 QUERIES, KEYS, SIZE = 96, 1037, 32  # no number of blocks is all of the keys
-# Whole rows of scores fit no cache of this one.
-SMALL = """
-[small]
-units = 2
-threads = 1
-warp = 1
-vector_bits = 256
-peak_gflops = 100.0
-"""
-LEVEL = """
-[[small.levels]]
-name = "{}"
-capacity = {}
-bandwidth = {}
-transaction = 64
-units = {}
-kind = "{}"
-"""
-
-
-def small_device(folder: Path, capacity: int) -> str:
-    """Return a device with one cache of a capacity in bytes."""
-    levels = (
-        ("dram", 0, 20.0, 1, "explicit"),
-        ("l1", capacity, 200.0, 2, "cache"),
-        ("register", 2048, 800.0, 2, "explicit"),
-    )
-    path = folder / "small.toml"
-    path.write_text(SMALL + "".join(LEVEL.format(*level) for level in levels))
-    return f"{path}#small"
 
 
 @pytest.fixture(scope="module")
-def device(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return small_device(tmp_path_factory.mktemp("device"), 65536)
+def device(small_device: Callable[..., str]) -> str:
+    return small_device(65536)  # whole rows of scores fit no cache of this one
 
 
 def tensors(*shapes: tuple[int, ...], dtype: torch.dtype) -> list[Tensor]:
@@ -133,12 +102,12 @@ def test_attention(device: str, name: str) -> None:
     check(device, function, *tensors(*shapes, dtype=torch.float32), mask())
 
 
-def test_attention_in_double(tmp_path: Path) -> None:
+def test_attention_in_double(small_device: Callable[..., str]) -> None:
     size = SIZE // 2
     shapes = (1, 4, QUERIES, size), (1, 4, KEYS, size), (1, 4, KEYS, size)
     arguments = tensors(*shapes, dtype=torch.float64)
     check(
-        small_device(tmp_path, 131072),  # elements take twice the room
+        small_device(131072),  # elements take twice the room
         softmax_attention,
         *arguments,
         bias(torch.float64),
