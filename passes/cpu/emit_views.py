@@ -1,4 +1,4 @@
-"""Owns small idioms on buffers: views of them, loops and operations over them."""
+"""Owns small idioms on buffers: views of them, and loops over them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from math import ceil, prod
 from typing import TypeAlias
 
-from magweld.bindings import arith, ir, linalg, memref, scf
+from magweld.bindings import arith, ir, memref, scf
 from magweld.passes.cpu.emit_index import index_constant
 
 # Of the caches of the processors in devices.toml.
@@ -134,37 +134,3 @@ def with_long_rows(value: ir.Value) -> ir.Value:
     kind = ir.MemRefType.get(shape, value.type.element_type, layout)
     groups = [[0], [1], list(range(2, len(rest) + 2))]
     return memref.CollapseShapeOp(kind, value, groups).result
-
-
-def emit_generic(
-    inputs: Sequence[ir.Value],
-    outputs: Sequence[ir.Value],
-    maps: Sequence[ir.AffineMap],
-    body: Callable[[Sequence[ir.Value]], Sequence[ir.Value]],
-    reductions: int = 0,
-) -> ir.Operation:
-    """Emit a `linalg.generic` on buffers; return it.
-
-    Args:
-        inputs: What it reads.
-        outputs: What it writes, all of one element type with the inputs.
-        maps: The indexing maps of all of them.
-        body: Makes what is yielded of the block's arguments.
-        reductions: How many of the loops reduce, counted from the last.
-    """
-    loops = maps[0].n_dims
-    kinds = ["parallel"] * (loops - reductions) + ["reduction"] * reductions
-    generic = linalg.GenericOp(
-        result_tensors=[],
-        inputs=list(inputs),
-        outputs=list(outputs),
-        indexing_maps=ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in maps]),
-        iterator_types=ir.ArrayAttr.get(
-            [ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds]
-        ),
-    )
-    element = outputs[0].type.element_type
-    block = generic.regions[0].blocks.append(*[element] * len(maps))
-    with ir.InsertionPoint(block):
-        linalg.YieldOp(list(body(list(block.arguments))))
-    return generic.operation

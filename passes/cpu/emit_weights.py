@@ -15,13 +15,13 @@ from magweld.passes.analysis.winograd import (
 from magweld.passes.cpu.emit_views import (
     Offset,
     aligned_buffer,
-    emit_generic,
     emit_loops,
     layer_at,
     layers,
     plus,
     view,
 )
+from magweld.passes.linalg_builder import build_generic
 
 # Parts that are smaller than a quarter of what fits are not worth a loop.
 SMALLEST_PART = 4
@@ -70,7 +70,7 @@ def _emit_transform(
     """Emit u[p, c, f] = transform of w[f, c, i, j], rows side by side first."""
     f, c, i, j = (ir.AffineExpr.get_dim(d) for d in (3, 0, 1, 2))
     maps = [ir.AffineMap.get(4, 0, [f, c, i, j]), ir.AffineMap.get_identity(4)]
-    emit_generic([part], [turned], maps, lambda values: values[:1])
+    build_generic([part], [turned], maps, lambda values: values[:1])
     c, f = (ir.AffineExpr.get_dim(d) for d in range(2))
     places = [
         (ir.AffineExpr.get_constant(i), ir.AffineExpr.get_constant(j))
@@ -79,7 +79,7 @@ def _emit_transform(
     ]
     maps = [ir.AffineMap.get(2, 0, [c, *place, f]) for place in places]
     maps += [ir.AffineMap.get_identity(2)] * form.products
-    emit_generic(
+    build_generic(
         [turned] * len(places),
         [layer_at(out, p) for p in range(form.products)],
         maps,

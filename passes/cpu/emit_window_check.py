@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from magweld.bindings import arith, ir, memref, scf
-from magweld.passes.cpu.emit_views import emit_generic
 from magweld.passes.cpu.product_costs import power_below
 from magweld.passes.cpu.register_tile import ATTRIBUTE, RegisterTile
+from magweld.passes.linalg_builder import build_generic
 
 # Rows and lanes of the register tile of windows that are computed as they are.
 RARE_ROWS, RARE_LANES = 4, 16
@@ -27,7 +27,7 @@ def _emit_sum_of_zeros(result: ir.Value) -> ir.Value:
         value, so_far = values
         return [arith.addf(so_far, arith.mulf(value, arith.constant(element, zero)))]
 
-    emit_generic([result], [total], maps, body, reductions=4)
+    build_generic([result], [total], maps, body, reduced=range(4))
     return memref.load(total, [])
 
 
@@ -60,12 +60,12 @@ def emit_check(op: ir.Operation, fill: ir.Operation) -> None:
     ]
     with ir.InsertionPoint(branch.then_block):
         fill.clone()
-        window = emit_generic(
+        window = build_generic(
             list(op.operands)[:2],
             [result],
             maps,
             _add_unless_border,
-            reductions=3,
+            reduced=range(4, 7),
         )
         # Little code: it hardly ever runs.
         wide = result.type.shape[-1]

@@ -23,7 +23,6 @@ from magweld.passes.cpu.emit_views import (
     Offset,
     aligned_buffer,
     at_most,
-    emit_generic,
     emit_loops,
     layer,
     layer_at,
@@ -36,6 +35,7 @@ from magweld.passes.cpu.emit_weights import emit_in_parts
 from magweld.passes.cpu.emit_window_check import emit_check
 from magweld.passes.cpu.kernels import add_remark, kernels_of
 from magweld.passes.ir_utils import operations_of
+from magweld.passes.linalg_builder import build_generic
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class _Expander:
             self._element,
         )
         zero = arith.constant(self._element, ir.FloatAttr.get(self._element, 0.0))
-        emit_generic([], [image], [ir.AffineMap.get_identity(4)], lambda _: [zero])
+        build_generic([], [image], [ir.AffineMap.get_identity(4)], lambda _: [zero])
         inner = view(image, (0,) * 4, tuple(self._image.type.shape))
         memref.CopyOp(self._image, inner)
         return image, aligned_buffer((self._images, self._rows, *sizes), self._element)
@@ -229,7 +229,7 @@ class _Expander:
         ]
         outs = [layer(transformed, p) for p in range(form.products)]
         maps += [ir.AffineMap.get_identity(4)] * len(outs)
-        emit_generic(
+        build_generic(
             [window] * len(places),
             outs,
             maps,
@@ -238,7 +238,7 @@ class _Expander:
 
     def _emit_zeros(self, products: ir.Value) -> None:
         zero = ir.FloatAttr.get(self._element, 0.0)
-        emit_generic(
+        build_generic(
             [],
             [with_long_rows(products)],
             [ir.AffineMap.get_identity(3)],
@@ -251,7 +251,7 @@ class _Expander:
         """Emit m[p, f, t] = the sum over c of u[p, c, f] v[p, c, t]."""
         flat = [with_long_rows(value) for value in (transformed, products)]
         p, f, t, c = (ir.AffineExpr.get_dim(d) for d in range(4))
-        emit_generic(
+        build_generic(
             [weights, flat[0]],
             [flat[1]],
             [
@@ -259,7 +259,7 @@ class _Expander:
                 for dims in ([p, c, f], [p, c, t], [p, f, t])
             ],
             lambda v: [arith.addf(v[2], arith.mulf(v[0], v[1]))],
-            reductions=1,
+            reduced=[3],
         )
 
     def _emit_result(self, products: ir.Value, part: ir.Value) -> None:
@@ -272,7 +272,7 @@ class _Expander:
             ir.AffineMap.get(4, 0, [n, f, h * form.tile + a, w * form.tile + b])
             for a, b in places
         ]
-        emit_generic(
+        build_generic(
             [layer(products, p) for p in range(form.products)],
             [part] * len(places),
             maps,

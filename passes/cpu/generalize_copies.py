@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from magweld.bindings import ir, linalg, memref
+from magweld.bindings import ir, memref
 from magweld.passes.base import Pass
 from magweld.passes.cpu.kernels import kernels_of
 from magweld.passes.ir_utils import operations_of
+from magweld.passes.linalg_builder import build_generic
 
 
 @dataclass(frozen=True)
@@ -31,19 +32,6 @@ class GeneralizeCopies(Pass):
 
 
 def _generalize(op: memref.CopyOp) -> None:
-    kind = op.source.type
-    identity = ir.AffineMap.get_identity(kind.rank)
+    maps = [ir.AffineMap.get_identity(op.source.type.rank)] * 2
     with ir.InsertionPoint(op), op.location:
-        generic = linalg.GenericOp(
-            result_tensors=[],
-            inputs=[op.source],
-            outputs=[op.target],
-            indexing_maps=ir.ArrayAttr.get([ir.AffineMapAttr.get(identity)] * 2),
-            iterator_types=ir.ArrayAttr.get(
-                [ir.Attribute.parse("#linalg.iterator_type<parallel>")] * kind.rank
-            ),
-        )
-        element = kind.element_type
-        block = generic.regions[0].blocks.append(element, element)
-        with ir.InsertionPoint(block):
-            linalg.YieldOp([block.arguments[0]])
+        build_generic([op.source], [op.target], maps, lambda values: values[:1])

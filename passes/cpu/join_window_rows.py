@@ -23,6 +23,7 @@ from magweld.passes.cpu.window_rows import (
     joined_nest,
     row_length,
 )
+from magweld.passes.linalg_builder import map_array
 
 # Cycles to move one vector of a result to its place: a load and a store.
 COPY_CYCLES = 2.0
@@ -235,9 +236,7 @@ def _clone_generic(
     clone = op.clone().operation
     for position, value in enumerate(operands):
         clone.operands[position] = value
-    clone.attributes["indexing_maps"] = ir.ArrayAttr.get(
-        [ir.AffineMapAttr.get(map_) for map_ in maps]
-    )
+    clone.attributes["indexing_maps"] = map_array(maps)
     count = maps[0].n_dims
     clone.attributes["iterator_types"] = ir.ArrayAttr.get(iterators[:count])
     if "linalg.memoized_indexing_maps" in clone.attributes:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from magweld.bindings import arith, ir, linalg, memref
+from magweld.bindings import arith, ir, memref
 from magweld.passes.gpu.linalg_structure import LoopNest, outputs_of
 from magweld.passes.gpu.structure import workgroup_space
 from magweld.passes.gpu.thread_layout import ThreadLayout
+from magweld.passes.linalg_builder import build_generic
 
 
 def _integer_range(type_: ir.Type) -> tuple[int, int]:
@@ -115,24 +116,19 @@ def build_merge(op: Any, nest: LoopNest, partials: Partials) -> Any:
     total = rank + len(partials.loops)
     dims = [ir.AffineDimExpr.get(i) for i in range(total)]
     maps = [ir.AffineMap.get(total, 0, d) for d in (dims, dims[:rank])]
-    kinds = ["parallel"] * rank + ["reduction"] * len(partials.loops)
-    element = partials.combiner.element
-    with ir.InsertionPoint(op), op.location:
-        merge = linalg.GenericOp(
-            result_tensors=[],
-            inputs=[partials.buffer],
-            outputs=[outputs_of(op)[0]],
-            indexing_maps=ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in maps]),
-            iterator_types=ir.ArrayAttr.get(
-                [ir.Attribute.parse(f"#linalg.iterator_type<{k}>") for k in kinds]
-            ),
+    combiner = partials.combiner
+
+    def body(values: Sequence[ir.Value]) -> list[ir.Value]:
+        combined = ir.Operation.create(
+            combiner.name, results=[combiner.element], operands=list(values)
         )
-        block = merge.regions[0].blocks.append(element, element)
-        with ir.InsertionPoint(block):
-            combined = ir.Operation.create(
-                partials.combiner.name,
-                results=[element],
-                operands=list(block.arguments),
-            )
-            linalg.YieldOp([combined.result])
-    return merge
+        return [combined.result]
+
+    with ir.InsertionPoint(op), op.location:
+        return build_generic(
+            [partials.buffer],
+            [outputs_of(op)[0]],
+            maps,
+            body,
+            reduced=range(rank, total),
+        )

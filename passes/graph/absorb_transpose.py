@@ -10,6 +10,7 @@ from magweld.bindings import ir, linalg, tensor
 from magweld.passes.analysis.cloning import ValueMap, clone_mapped, defining_op
 from magweld.passes.base import Pattern, PatternPass
 from magweld.passes.graph.generic_reads import replace_reads
+from magweld.passes.linalg_builder import map_array
 
 
 def absorb_operands(op: linalg.GenericOp, rewriter: Any) -> bool:
@@ -52,7 +53,7 @@ def absorb_result(op: linalg.TransposeOp, rewriter: Any) -> bool:
     init = linalg.fill(fill.operation.operands[0], outs=[empty])
     clone = clone_mapped(producer, ValueMap())
     clone.operands[len(producer.inputs)] = init
-    clone.attributes["indexing_maps"] = _map_array(maps)
+    clone.attributes["indexing_maps"] = map_array(maps)
     clone.results[0].set_type(type_)
     rewriter.replace_op(op.operation, clone)
     return True
@@ -84,10 +85,6 @@ def _permuted(map_: Any, permutation: list[int]) -> Any:
     for position, source in enumerate(permutation):
         moved[source] = results[position]
     return ir.AffineMap.get(map_.n_dims, 0, moved)
-
-
-def _map_array(maps: list[Any]) -> Any:
-    return ir.ArrayAttr.get([ir.AffineMapAttr.get(map_) for map_ in maps])
 
 
 @dataclass(frozen=True)

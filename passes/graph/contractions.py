@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from magweld.bindings import arith, ir, linalg
+from magweld.bindings import arith, ir
+from magweld.passes.linalg_builder import build_generic
 
 
 def build_contraction(operands: Sequence[Any], init: Any, maps: Sequence[Any]) -> Any:
@@ -16,25 +17,13 @@ def build_contraction(operands: Sequence[Any], init: Any, maps: Sequence[Any]) -
         init: What is added to.
         maps: Of the operands and of `init`; the last loop is the reduction.
     """
-    parallel, reduction = (
-        ir.Attribute.parse(f"#linalg.iterator_type<{kind}>")
-        for kind in ("parallel", "reduction")
-    )
-    generic = linalg.GenericOp(
-        [init.type],
-        operands,
-        [init],
-        ir.ArrayAttr.get([ir.AffineMapAttr.get(map_) for map_ in maps]),
-        ir.ArrayAttr.get([parallel] * (maps[0].n_dims - 1) + [reduction]),
-    )
-    element = ir.RankedTensorType(init.type).element_type
-    location = ir.Location.current
-    block = generic.regions[0].blocks.append(*[element] * 3, arg_locs=[location] * 3)
-    with ir.InsertionPoint(block):
-        left, right, total = block.arguments
-        product = arith.mulf(left, right)
-        linalg.YieldOp([arith.addf(total, product)])
-    return generic.results[0]
+
+    def body(values: Sequence[Any]) -> list[Any]:
+        left, right, total = values
+        return [arith.addf(total, arith.mulf(left, right))]
+
+    last = maps[0].n_dims - 1
+    return build_generic(operands, [init], maps, body, reduced=[last]).results[0]
 
 
 def all_floats(op: Any) -> bool:

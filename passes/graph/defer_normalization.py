@@ -12,6 +12,7 @@ from magweld.passes.analysis.body_forms import body_form, starts_at_zero
 from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.analysis.regions import BodyForm
 from magweld.passes.base import Pattern, PatternPass
+from magweld.passes.linalg_builder import iterator_array, map_array
 
 # Operations between the sums of a softmax and what its rows are scaled by.
 MOST_STEPS = 8
@@ -156,11 +157,8 @@ def _rescale(product: Any, scaling: _Scaling, index: Any) -> Any:
     for position, value in enumerate([*operands, empty]):
         scaled.operands[position] = value
     maps.append(ir.AffineMap.get_identity(rank))
-    scaled.attributes["indexing_maps"] = ir.ArrayAttr.get(
-        [ir.AffineMapAttr.get(map_) for map_ in maps]
-    )
-    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
-    scaled.attributes["iterator_types"] = ir.ArrayAttr.get([parallel] * rank)
+    scaled.attributes["indexing_maps"] = map_array(maps)
+    scaled.attributes["iterator_types"] = iterator_array(rank)
     scaled.results[0].set_type(type_)
     return scaled
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from magweld.bindings import ir, linalg
 from magweld.passes.base import Pattern, PatternPass
+from magweld.passes.linalg_builder import map_array
 
 MatmulLike: TypeAlias = linalg.MatmulOp | linalg.BatchMatmulOp
 
@@ -31,7 +32,7 @@ def fold_into_matmul(op: MatmulLike, rewriter: Any) -> bool:
         [op.results[0].type],
         inputs,
         list(op.outputs),
-        indexing_maps=ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in maps]),
+        indexing_maps=map_array(maps),
         cast=op.cast if "cast" in op.attributes else None,
     )
     linalg.fill_builtin_region(folded.operation)

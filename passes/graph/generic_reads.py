@@ -7,6 +7,7 @@ from typing import Any
 
 from magweld.bindings import ir, linalg
 from magweld.passes.analysis.cloning import ValueMap, clone_mapped
+from magweld.passes.linalg_builder import map_array
 
 
 def loops_known(maps: Sequence[Any]) -> bool:
@@ -34,7 +35,5 @@ def replace_reads(
     clone = clone_mapped(op, ValueMap())
     for number, value in enumerate(operands):
         clone.operands[number] = value
-    clone.attributes["indexing_maps"] = ir.ArrayAttr.get(
-        [ir.AffineMapAttr.get(map_) for map_ in maps]
-    )
+    clone.attributes["indexing_maps"] = map_array(maps)
     rewriter.replace_op(op.operation, clone)

@@ -10,6 +10,7 @@ from magweld.bindings import ir, linalg, tensor
 from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.analysis.operator_model import is_rematerialised
 from magweld.passes.base import Pattern, PatternPass
+from magweld.passes.linalg_builder import iterator_array, map_array
 
 Groups = list[list[int]]
 
@@ -112,11 +113,8 @@ def rebuild(
     clone = op.operation.clone()
     for position, value in enumerate([*operands, destination]):
         clone.operands[position] = value
-    clone.attributes["indexing_maps"] = ir.ArrayAttr.get(
-        [ir.AffineMapAttr.get(map_) for map_ in maps]
-    )
-    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
-    clone.attributes["iterator_types"] = ir.ArrayAttr.get([parallel] * len(shape))
+    clone.attributes["indexing_maps"] = map_array(maps)
+    clone.attributes["iterator_types"] = iterator_array(len(shape))
     clone.results[0].set_type(ir.RankedTensorType.get(shape, element))
     return clone
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from magweld.bindings import ir, linalg, tensor
@@ -11,6 +12,7 @@ from magweld.passes.analysis.cloning import ValueMap, clone_mapped, defining_op
 from magweld.passes.analysis.long_reductions import Reduction
 from magweld.passes.analysis.operator_model import is_rematerialised
 from magweld.passes.graph.hoist_expand import is_elementwise, on_split_dimensions
+from magweld.passes.linalg_builder import build_generic
 
 PARTS = "magweld.parts"
 # What is made once more for a second reader takes at most so many additions.
@@ -57,8 +59,7 @@ class Splitter:
             parts: Number of pieces, which divides the extent of the loop.
         """
         with ir.InsertionPoint(reduction.op), reduction.op.location:
-            partial = self._partial(reduction, loop, parts)
-            return _merged(reduction, partial)
+            return _merged(reduction, self._partial(reduction, loop, parts))
 
     def _partial(self, reduction: Reduction, loop: int, parts: int) -> Any:
         rank = len(reduction.extents)
@@ -76,13 +77,16 @@ class Splitter:
         type_ = ir.RankedTensorType(reduction.op.results[0].type)
         empty = tensor.EmptyOp([parts, *type_.shape], type_.element_type).result
         init = linalg.fill(reduction.start, outs=[empty])
-        kinds = [
-            "reduction" if i in reduction.reduced else "parallel" for i in range(rank)
-        ]
-        generic = _generic(operands, init, maps, ["parallel", *kinds])
+        source = reduction.op.regions[0].blocks[0]
+        generic = build_generic(
+            operands,
+            [init],
+            maps,
+            partial(_clone_body, source),
+            reduced=[number + 1 for number in reduction.reduced],
+        )
         number = ir.IntegerType.get_signless(64)
         generic.attributes[PARTS] = ir.IntegerAttr.get(number, parts)
-        _fill_body(generic, reduction.op.regions[0].blocks[0])
         return generic.results[0]
 
     def _operand(self, value: Any, map_: Any, loop: int, sizes: tuple[int, int]) -> Any:
@@ -146,45 +150,29 @@ def _with_parts(map_: Any, loop: int) -> Any:
     return ir.AffineMap.get(map_.n_dims + 1, 0, results)
 
 
-def _generic(operands: list[Any], init: Any, maps: list[Any], kinds: list[str]) -> Any:
-    return linalg.GenericOp(
-        [init.type],
-        operands,
-        [init],
-        ir.ArrayAttr.get([ir.AffineMapAttr.get(map_) for map_ in maps]),
-        ir.ArrayAttr.get(
-            [ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds]
-        ),
-    )
-
-
-def _fill_body(generic: Any, source: Any) -> None:
-    """Give an operation the body of another one."""
-    types = [argument.type for argument in source.arguments]
-    places = [ir.Location.current] * len(types)
-    block = generic.regions[0].blocks.append(*types, arg_locs=places)
+def _clone_body(source: Any, arguments: Sequence[Any]) -> list[Any]:
+    """Clone what a body computes; return what it yields."""
     values = ValueMap()
-    for old, new in zip(source.arguments, block.arguments, strict=True):
+    for old, new in zip(source.arguments, arguments, strict=True):
         values[old] = new
-    with ir.InsertionPoint(block):
-        for op in source.operations:
-            clone_mapped(op, values)
+    *operations, terminator = source.operations
+    for op in operations:
+        clone_mapped(op, values)
+    return [values[value] for value in terminator.operands]
 
 
-def _merged(reduction: Reduction, partial: Any) -> Any:
+def _merged(reduction: Reduction, parts: Any) -> Any:
     """Merge what the parts gave, in their order, into the start of the whole."""
-    rank = len(ir.RankedTensorType(partial.type).shape)
+    rank = len(ir.RankedTensorType(parts.type).shape)
     init = reduction.op.operands[len(reduction.op.operands) - 1]
     loops = [ir.AffineDimExpr.get(loop) for loop in range(rank)]
     maps = [ir.AffineMap.get(rank, 0, loops), ir.AffineMap.get(rank, 0, loops[1:])]
-    kinds = ["reduction"] + ["parallel"] * (rank - 1)
-    generic = _generic([partial], init, maps, kinds)
-    element = ir.RankedTensorType(partial.type).element_type
-    places = [ir.Location.current] * 2
-    block = generic.regions[0].blocks.append(element, element, arg_locs=places)
-    with ir.InsertionPoint(block):
+    element = ir.RankedTensorType(parts.type).element_type
+
+    def body(values: Sequence[Any]) -> Sequence[Any]:
         merge = ir.Operation.create(
-            reduction.merge, results=[element], operands=list(block.arguments)
+            reduction.merge, results=[element], operands=list(values)
         )
-        linalg.YieldOp([merge.results[0]])
-    return generic.results[0]
+        return [merge.results[0]]
+
+    return build_generic([parts], [init], maps, body, reduced=[0]).results[0]

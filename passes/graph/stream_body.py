@@ -14,6 +14,7 @@ from magweld.passes.analysis.regions import STREAM
 from magweld.passes.analysis.stream import Rescaling
 from magweld.passes.graph.tile_emitter import TileEmitter
 from magweld.passes.graph.tile_slices import Box, TileSlicer
+from magweld.passes.linalg_builder import build_generic
 
 # Stands for minus infinity in differences, so that none of two of it arises.
 _LOWEST = {
@@ -235,21 +236,5 @@ def _index(value: int) -> Any:
 
 
 def _elementwise(inputs: list[Any], output: Any, maps: list[Any], body: Body) -> Any:
-    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
-    generic = linalg.GenericOp(
-        [output.type],
-        inputs,
-        [output],
-        ir.ArrayAttr.get([ir.AffineMapAttr.get(map_) for map_ in maps]),
-        ir.ArrayAttr.get([parallel] * maps[-1].n_dims),
-    )
-    elements = [
-        ir.RankedTensorType(value.type).element_type for value in (*inputs, output)
-    ]
-    location = ir.Location.current
-    block = generic.regions[0].blocks.append(
-        *elements, arg_locs=[location] * len(elements)
-    )
-    with ir.InsertionPoint(block):
-        linalg.YieldOp([body(*block.arguments)])
-    return generic.results[0]
+    made = build_generic(inputs, [output], maps, lambda values: [body(*values)])
+    return made.results[0]

@@ -25,6 +25,7 @@ from magweld.passes.analysis.winograd import (
 from magweld.passes.base import Pass
 from magweld.passes.graph.weight_transforms import transforms_in_tiles
 from magweld.passes.ir_utils import functions_of, operations_of
+from magweld.passes.linalg_builder import build_generic
 
 KERNEL = "tile_graph.kernel"
 # Channels of the image that one tile of the transform takes.
@@ -220,7 +221,7 @@ def _turn(source: Any, block: Any, channel: Any, channels: int) -> Any:
     f, c, i, j = (ir.AffineExpr.get_dim(d) for d in (3, 0, 1, 2))
     empty = tensor.EmptyOp([channels, WINDOW, WINDOW, ROWS], kind.element_type).result
     maps = [ir.AffineMap.get(4, 0, [f, c, i, j]), ir.AffineMap.get_identity(4)]
-    return _generic([part], [empty], maps, lambda values: values[:1])[0]
+    return build_generic([part], [empty], maps, lambda values: values[:1]).results[0]
 
 
 def _transform(
@@ -242,13 +243,13 @@ def _transform(
     part = _slice(out, offsets, sizes, sizes[1:])
     layer = [1, *sizes[2:]]
     outs = [_slice(part, [p, 0, 0], layer, sizes[2:]) for p in range(form.products)]
-    made = _generic(
+    made = build_generic(
         [turned] * len(places),
         outs,
         maps,
         lambda values: emit_transform(form.weight, values[: len(places)]),
     )
-    for p, value in enumerate(made):
+    for p, value in enumerate(made.results):
         part = tensor.insert_slice(value, part, [], [], [], [p, 0, 0], layer, [1] * 3)
     parallel = scf.InParallelOp()
     with ir.InsertionPoint(parallel.region.blocks[0]):
@@ -271,21 +272,3 @@ def _split(offsets: Sequence[Any]) -> tuple[list[int], list[Any]]:
     marker = ir.ShapedType.get_dynamic_stride_or_offset()
     static = [o if isinstance(o, int) else marker for o in offsets]
     return static, [o for o in offsets if not isinstance(o, int)]
-
-
-def _generic(
-    inputs: Sequence[Any], outputs: Sequence[Any], maps: Sequence[Any], body: Any
-) -> list[Any]:
-    kind = ir.Attribute.parse("#linalg.iterator_type<parallel>")
-    generic = linalg.GenericOp(
-        result_tensors=[value.type for value in outputs],
-        inputs=list(inputs),
-        outputs=list(outputs),
-        indexing_maps=ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in maps]),
-        iterator_types=ir.ArrayAttr.get([kind] * maps[0].n_dims),
-    )
-    element = ir.RankedTensorType(outputs[0].type).element_type
-    block = generic.regions[0].blocks.append(*[element] * len(maps))
-    with ir.InsertionPoint(block):
-        linalg.YieldOp(list(body(list(block.arguments))))
-    return list(generic.results)
