@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from magweld.passes.analysis.cloning import defining_op
+from magweld.passes.analysis.constants import constant_number, filled_with
 from magweld.passes.analysis.regions import BodyForm
 
 _CASTS = frozenset({"arith.extf", "arith.truncf"})
@@ -47,10 +47,5 @@ def _summed(root: Any, is_sum: bool) -> BodyForm:
 
 def starts_at_zero(root: Any) -> bool:
     """Return whether the accumulator of a linalg operation is filled with zeros."""
-    fill = defining_op(root.operands[len(root.operands) - 1])
-    if fill is None or fill.operation.name != "linalg.fill":
-        return False
-    constant = defining_op(fill.operation.operands[0])
-    if constant is None or constant.operation.name != "arith.constant":
-        return False
-    return bool(constant.operation.attributes["value"].value == 0)
+    start = filled_with(root.operands[len(root.operands) - 1])
+    return start is not None and constant_number(start) == 0

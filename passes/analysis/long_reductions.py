@@ -8,6 +8,7 @@ from typing import Any
 from magweld.bindings import ir, linalg
 from magweld.dialects.tile_graph import captured_values
 from magweld.passes.analysis.cloning import defining_op
+from magweld.passes.analysis.constants import constant_number, filled_with
 from magweld.passes.analysis.index_maps import loop_extents
 
 # Associative and commutative operations, with the number that changes nothing; None
@@ -65,7 +66,7 @@ def reduction_of(op: Any) -> Reduction | None:
     if not maps or not all(_is_projection(map_) for map_ in maps):
         return None
     extents = loop_extents(maps, [_shape(value) for value in op.operands])
-    merge, start = _merge(op), _start(op)
+    merge, start = _merge(op), filled_with(op.operands[len(op.operands) - 1])
     if extents is None or merge is None or not _changes_nothing(merge, start):
         return None
     kept = set(_loops(maps[-1]))
@@ -117,17 +118,6 @@ def _merge(op: Any) -> str | None:
     return str(last.operation.name) if merges else None
 
 
-def _start(op: Any) -> Any | None:
-    fill = defining_op(op.operands[len(op.operands) - 1])
-    if fill is None or fill.operation.name != "linalg.fill":
-        return None
-    return fill.operation.operands[0]
-
-
 def _changes_nothing(merge: str, start: Any | None) -> bool:
-    constant = None if start is None else defining_op(start)
-    if constant is None or constant.operation.name != "arith.constant":
-        return False
-    neutral = _NEUTRAL[merge]
-    value = constant.operation.attributes["value"].value
-    return neutral is None or bool(value == neutral)
+    number = None if start is None else constant_number(start)
+    return number is not None and _NEUTRAL[merge] in (None, number)

@@ -7,6 +7,7 @@ from typing import Any
 
 from magweld.bindings import ir
 from magweld.passes.analysis.cloning import defining_op
+from magweld.passes.analysis.constants import constant_number
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,8 @@ def static_pad(value: Any) -> Pad | None:
     high = tuple(ir.DenseI64ArrayAttr(pad.attributes["static_high"]))
     *_, terminator = pad.regions[0].blocks[0].operations
     fill = terminator.operands[0]
-    constant = defining_op(fill)
-    is_constant = constant is not None and constant.operation.name == "arith.constant"
-    if not is_constant or len(pad.operands) > 1 or min((*low, *high), default=0) < 0:
+    if len(pad.operands) > 1 or min((*low, *high), default=0) < 0:
+        return None
+    if constant_number(fill) is None:
         return None
     return Pad(pad.operands[0], low, high, fill)

@@ -10,6 +10,7 @@ from magweld.bindings import ir, memref, scf
 from magweld.passes.analysis.steps import REDUCTION_BLOCK
 from magweld.passes.base import Pass
 from magweld.passes.cpu.emit_index import index_constant
+from magweld.passes.cpu.generic_forms import maps_of
 from magweld.passes.cpu.kernels import generics_of
 from magweld.passes.cpu.loop_nest import (
     Access,
@@ -102,7 +103,7 @@ def _split(op: ir.Operation, loop: int, extent: int, step: int) -> None:
 
 def _block(op: ir.Operation, loop: int, start: ir.Value, size: int) -> None:
     """Clone a product onto the part of its operands that a block reads."""
-    maps = [attribute.value for attribute in op.attributes["indexing_maps"]]
+    maps = maps_of(op)
     parts = [
         _part(operand, [_dimension(e) == loop for e in map_.results], start, size)
         for operand, map_ in zip(op.operands, maps, strict=True)

@@ -8,6 +8,7 @@ from math import ceil
 from typing import ClassVar
 
 from magweld.bindings import arith, func, ir, linalg, memref
+from magweld.passes.analysis.constants import constant_number
 from magweld.passes.analysis.winograd import (
     FORMS,
     ROWS,
@@ -33,6 +34,7 @@ from magweld.passes.cpu.emit_views import (
 )
 from magweld.passes.cpu.emit_weights import emit_in_parts
 from magweld.passes.cpu.emit_window_check import emit_check
+from magweld.passes.cpu.generic_forms import fill_value
 from magweld.passes.cpu.kernels import add_remark, kernels_of
 from magweld.passes.ir_utils import operations_of
 from magweld.passes.linalg_builder import build_generic
@@ -95,18 +97,8 @@ def _fill_before(op: ir.Operation) -> ir.Operation | None:
             break
         if result in list(other.operation.operands):
             found = other.operation
-    return found if found is not None and _fills_with_zero(found) else None
-
-
-def _fills_with_zero(op: ir.Operation) -> bool:
-    """Whether an operation is the generic form of a fill with zero."""
-    if op.name != "linalg.generic" or len(op.operands) != 1:
-        return False
-    *_, terminator = op.regions[0].blocks[0].operations
-    constant = terminator.operands[0].owner
-    if isinstance(constant, ir.Block) or constant.operation.name != "arith.constant":
-        return False
-    return bool(constant.operation.attributes["value"].value == 0)
+    start = None if found is None else fill_value(found)
+    return found if start is not None and constant_number(start) == 0 else None
 
 
 def _rows_of(transformed: ir.Value, weights: ir.Value) -> ir.Value:

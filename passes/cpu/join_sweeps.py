@@ -7,11 +7,12 @@ from typing import ClassVar
 
 from magweld.bindings import func, ir, linalg
 from magweld.passes.cpu.buffer_roots import is_pure, root_of, roots_of, roots_read
+from magweld.passes.cpu.generic_forms import fill_value, has_reduction, maps_of
 from magweld.passes.cpu.kernels import kernels_of
 from magweld.passes.cpu.loop_nest import NotALoopNest
 from magweld.passes.cpu.register_policy import choose_register_tile
 from magweld.passes.cpu.register_tile import NONE, VectorUnit
-from magweld.passes.cpu.sweeps import SWEEP, Sweep, has_reduction, maps_of
+from magweld.passes.cpu.sweeps import SWEEP, Sweep
 from magweld.passes.cpu.vector_unit_pass import VectorUnitPass
 from magweld.passes.ir_utils import operations_of
 
@@ -117,19 +118,11 @@ def _fill_before(root: ir.Operation) -> ir.Operation | None:
             continue
         if op.name != "linalg.generic":
             return None
-        if list(op.operands) == [result] and _is_constant(op):
+        if fill_value(op) is not None and op.operands[0] == result:
             return op
         if {buffer, None} & (roots_read(op) | roots_of(list(op.operands))):
             return None
     return None
-
-
-def _is_constant(op: ir.Operation) -> bool:
-    """Whether a body is one value from outside for all elements of the only operand."""
-    body = op.regions[0].blocks[0]
-    (*others, terminator) = [inner.operation for inner in body.operations]
-    from_outside = terminator.operands[0].owner != body
-    return not others and from_outside and _is_whole(maps_of(op)[0])
 
 
 # ---- what is behind ----------------------------------------------------------------

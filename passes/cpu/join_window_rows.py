@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from magweld.bindings import ir, memref
+from magweld.passes.cpu.generic_forms import fill_value, has_reduction, maps_of
 from magweld.passes.cpu.kernels import generics_of
 from magweld.passes.cpu.loop_nest import (
     LoopNest,
@@ -19,7 +20,6 @@ from magweld.passes.cpu.vector_unit_pass import VectorUnitPass
 from magweld.passes.cpu.window_rows import (
     WindowRows,
     find_rows,
-    indexing_maps,
     joined_nest,
     row_length,
 )
@@ -74,12 +74,10 @@ def _fill_before(op: ir.Operation) -> ir.Operation | None:
     block = list(op.block.operations)
     before = [other.operation for other in block[: block.index(op.opview)]]
     linear = [other for other in before if other.name == "linalg.generic"]
-    if not linear or len(linear[-1].operands) != 1:
+    if not linear or fill_value(linear[-1]) is None:
         return None
-    fill = linear[-1]
-    constant = len(list(fill.regions[0].blocks[0].operations)) == 1
     result = op.operands[len(op.operands) - 1]
-    return fill if constant and fill.operands[0] == result else None
+    return linear[-1] if linear[-1].operands[0] == result else None
 
 
 def _pays(nest: LoopNest, rows: WindowRows, unit: VectorUnit) -> bool:
@@ -118,7 +116,7 @@ class _Joiner:
             operands = list(self._op.operands)
             operands[self._rows.image] = self._flat(operands[self._rows.image])
             operands[-1] = row
-            maps = [self._map(n, m) for n, m in enumerate(indexing_maps(self._op))]
+            maps = [self._map(n, m) for n, m in enumerate(maps_of(self._op))]
             _clone_generic(self._op, operands, maps, without=self._rows.across)
             self._deliver(self._view(row))
         fill.erase()
@@ -182,13 +180,9 @@ class _Joiner:
         local = isinstance(self._result.owner, memref.AllocOp) and len(users) == 1
         if inputs.count(self._result) != 1 or not (replaced or local):
             return None
-        maps = indexing_maps(found)
+        maps = maps_of(found)
         same = maps[inputs.index(self._result)] == maps[-1]
-        return found if same and not _is_reduction(found) else None
-
-
-def _is_reduction(op: ir.Operation) -> bool:
-    return any("reduction" in str(kind) for kind in op.attributes["iterator_types"])
+        return found if same and not has_reduction(found) else None
 
 
 def _ignores_output(op: ir.Operation) -> bool:

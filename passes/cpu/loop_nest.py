@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from magweld.bindings import ir
+from magweld.passes.cpu.generic_forms import maps_of
 from magweld.passes.cpu.rows import LOAD, row_loops
 
 # Operations that fold a value into an accumulator, with the spelling of the value
@@ -161,7 +162,7 @@ def read_loop_nest(op: ir.Operation) -> LoopNest:
     Raises:
         NotALoopNest: A map is not linear, or an extent or stride is dynamic.
     """
-    maps = [attribute.value for attribute in op.attributes["indexing_maps"]]
+    maps = maps_of(op)
     iterators = [str(attribute) for attribute in op.attributes["iterator_types"]]
     parallel = tuple("parallel" in text for text in iterators)
     block = op.regions[0].blocks[0]

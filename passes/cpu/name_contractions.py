@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from magweld.bindings import func, ir, linalg
 from magweld.passes.base import Pass
+from magweld.passes.cpu.generic_forms import maps_of
 from magweld.passes.cpu.kernels import kernels_of
 from magweld.passes.cpu.loop_nest import is_product
 from magweld.passes.ir_utils import operations_of
@@ -55,7 +56,7 @@ def _is_contraction(op: ir.Operation) -> bool:
     """Whether `linalg.contract` says the same: each loop is an index as it is."""
     if not is_product(op) or len(op.results) != 1:
         return False
-    maps = [attribute.value for attribute in op.attributes["indexing_maps"]]
+    maps = maps_of(op)
     if not all(m.is_projected_permutation for m in maps):
         return False
     *inputs, output = [{expr.position for expr in m.results} for m in maps]

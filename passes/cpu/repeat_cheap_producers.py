@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from magweld.bindings import ir
 from magweld.passes.base import Pass
+from magweld.passes.cpu.generic_forms import has_reduction, maps_of
 from magweld.passes.cpu.kernels import generics_of
 
 # Operations an element that are repeated rather than stored and loaded.
@@ -39,9 +40,9 @@ class RepeatCheapProducers(Pass):
 
 
 def _is_cheap(op: ir.Operation) -> bool:
-    if len(op.results) != 1 or _has_reduction(op):
+    if len(op.results) != 1 or has_reduction(op):
         return False
-    maps = [attribute.value for attribute in op.attributes["indexing_maps"]]
+    maps = maps_of(op)
     whole = [map_ for map_ in maps[:-1] if map_ == maps[-1]]
     narrow = [m for m in maps[:-1] if len(m.results) < len(maps[-1].results)]
     one = len(whole) == 1 and len(whole) + len(narrow) == len(maps) - 1
@@ -50,10 +51,6 @@ def _is_cheap(op: ir.Operation) -> bool:
 
 def _identity(map_: ir.AffineMap) -> ir.AffineMap:
     return ir.AffineMap.get_identity(map_.n_dims)
-
-
-def _has_reduction(op: ir.Operation) -> bool:
-    return any("reduction" in str(kind) for kind in op.attributes["iterator_types"])
 
 
 def _cheap_body(op: ir.Operation, maps: list[ir.AffineMap]) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from magweld.bindings import func, ir, linalg
+from magweld.passes.cpu.generic_forms import has_reduction, maps_of
 from magweld.passes.cpu.loop_nest import Access, LoopNest, read_access, read_loop_nest
 from magweld.passes.ir_utils import operations_of
 
@@ -77,16 +78,6 @@ def finish_accesses(root: ir.Operation, finish: ir.Operation) -> tuple[Access, .
             strides[loops[loop]] = stride
         accesses.append(replace(access, strides=tuple(strides)))
     return tuple(accesses)
-
-
-def maps_of(op: ir.Operation) -> list[ir.AffineMap]:
-    """Return the map of each operand of a `linalg.generic`."""
-    return [attribute.value for attribute in op.attributes["indexing_maps"]]
-
-
-def has_reduction(op: ir.Operation) -> bool:
-    """Whether a `linalg.generic` has a reduction loop."""
-    return any("reduction" in str(kind) for kind in op.attributes["iterator_types"])
 
 
 def sweeps_of(function: func.FuncOp) -> Iterator[Sweep]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from magweld.bindings import ir
+from magweld.passes.cpu.generic_forms import maps_of
 from magweld.passes.cpu.loop_nest import Access, LoopNest, linear_form
 
 
@@ -27,7 +28,7 @@ class WindowRows:
 
 def find_rows(op: ir.Operation, nest: LoopNest) -> WindowRows | None:
     """Return the loops over rows, None unless both walk one input and the result."""
-    *_, result = indexing_maps(op)
+    *_, result = maps_of(op)
     if len(result.results) < 2 or not result.is_projected_permutation:
         return None
     down, across = (expr.position for expr in list(result.results)[-2:])
@@ -45,16 +46,11 @@ def find_rows(op: ir.Operation, nest: LoopNest) -> WindowRows | None:
 def _is_image(op: ir.Operation, nest: LoopNest, rows: WindowRows) -> bool:
     """Whether the last two dimensions alone move with the rows, one step a step."""
     rank = len(nest.extents)
-    forms = [linear_form(e, rank)[0] for e in indexing_maps(op)[rows.image].results]
+    forms = [linear_form(e, rank)[0] for e in maps_of(op)[rows.image].results]
     steps, _ = op.operands[rows.image].type.get_strides_and_offset()
     moved = [(form[rows.down], form[rows.across]) for form in forms]
     last = moved[-2:] == [(1, 0), (0, 1)]
     return last and not any(map(any, moved[:-2])) and steps[-2:] == [rows.pitch, 1]
-
-
-def indexing_maps(op: ir.Operation) -> list[ir.AffineMap]:
-    """Return the map of each operand of a `linalg.generic`."""
-    return [attribute.value for attribute in op.attributes["indexing_maps"]]
 
 
 def row_length(nest: LoopNest, rows: WindowRows) -> int:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from magweld.bindings import ir, linalg, tensor
 from magweld.passes.analysis.cloning import ValueMap, clone_mapped, defining_op
+from magweld.passes.analysis.constants import filled_with
 from magweld.passes.base import Pattern, PatternPass
 from magweld.passes.graph.generic_reads import replace_reads
 from magweld.passes.linalg_builder import map_array
@@ -38,11 +39,11 @@ def absorb_result(op: linalg.TransposeOp, rewriter: Any) -> bool:
     producer = defining_op(op.input)
     if not isinstance(producer, linalg.GenericOp) or len(producer.results) != 1:
         return False
-    fill = defining_op(producer.outputs[0])
+    start = filled_with(producer.outputs[0])
     uses = list(op.input.uses)
     if len(uses) != 1 or not _is_contraction(producer) or not _keeps_rows(op):
         return False
-    if fill is None or fill.operation.name != "linalg.fill":
+    if start is None:
         return False
     maps = [attr.value for attr in producer.indexing_maps]
     results = list(maps[-1].results)
@@ -50,7 +51,7 @@ def absorb_result(op: linalg.TransposeOp, rewriter: Any) -> bool:
     maps[-1] = ir.AffineMap.get(maps[-1].n_dims, 0, moved)
     type_ = ir.RankedTensorType(op.results[0].type)
     empty = tensor.EmptyOp(list(type_.shape), type_.element_type).result
-    init = linalg.fill(fill.operation.operands[0], outs=[empty])
+    init = linalg.fill(start, outs=[empty])
     clone = clone_mapped(producer, ValueMap())
     clone.operands[len(producer.inputs)] = init
     clone.attributes["indexing_maps"] = map_array(maps)

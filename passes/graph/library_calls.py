@@ -12,6 +12,7 @@ from magweld.bindings import ir, linalg
 from magweld.dialects.tile_graph import root_operation
 from magweld.passes.analysis.body_forms import starts_at_zero
 from magweld.passes.analysis.cloning import defining_op
+from magweld.passes.analysis.constants import constant_number
 from magweld.passes.analysis.operator_model import root_accesses
 from magweld.passes.analysis.propagation import Refusal
 from magweld.passes.analysis.regions import Access
@@ -160,9 +161,9 @@ def _padding(value: Any) -> tuple[list[int], list[int]] | None:
     low = list(ir.DenseI64ArrayAttr(pad.attributes["static_low"]))
     high = list(ir.DenseI64ArrayAttr(pad.attributes["static_high"]))
     yielded = list(pad.regions[0].blocks[0].operations)[-1].operands[0]
-    constant = yielded.owner.operation
-    zero = constant.name == "arith.constant" and constant.attributes["value"].value == 0
-    if any(low[:-2]) or any(high[:-2]) or min(*low, *high) < 0 or not zero:
+    if any(low[:-2]) or any(high[:-2]) or min(*low, *high) < 0:
+        return None
+    if constant_number(yielded) != 0:
         return None
     return [int(v) for v in low[-2:]], [int(v) for v in high[-2:]]
 

@@ -14,7 +14,7 @@ from magweld.dialects.tile_graph import (
     root_operation,
 )
 from magweld.passes.analysis.body_forms import starts_at_zero
-from magweld.passes.analysis.cloning import defining_op
+from magweld.passes.analysis.constants import constant_number
 from magweld.passes.analysis.operator_model import operator_model
 from magweld.passes.analysis.pads import static_pad
 from magweld.passes.analysis.regions import OperatorKind, OperatorModel
@@ -105,14 +105,7 @@ def _is_possible(root: Any) -> bool:
 def _has_border_of_zeros(root: Any) -> bool:
     """Whether what is around the image, if anything is, is zero."""
     pad = static_pad(root.operands[0])
-    if pad is None:
-        return True
-    constant = defining_op(pad.fill)
-    return (
-        constant is not None
-        and constant.operation.name == "arith.constant"
-        and constant.operation.attributes["value"].value == 0
-    )
+    return pad is None or constant_number(pad.fill) == 0
 
 
 def winograd_share(model: OperatorModel, device: Device) -> float:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from magweld.bindings import ir, linalg, tensor
 from magweld.passes.analysis.cloning import defining_op
+from magweld.passes.analysis.constants import filled_with
 from magweld.passes.base import Pattern, PatternPass
 from magweld.passes.graph.contractions import all_floats, build_contraction
 
@@ -23,7 +24,7 @@ def unflatten(op: linalg.BatchMatmulOp, rewriter: Any) -> bool:
         return False  # one that is the same for the whole batch
     sources = [_flattened(value) for value in op.inputs]
     batch = next((tuple(s.type.shape)[:2] for s in sources if s is not None), None)
-    init = _filled_with(op.outputs[0])
+    init = filled_with(op.outputs[0])
     if batch is None or init is None:
         return False
     operands = [
@@ -56,13 +57,6 @@ def _flattened(value: Any) -> Any | None:
     shape, flat = (tuple(v.type.shape) for v in (source, value))
     flattened = len(shape) == len(flat) + 1 and shape[2:] == flat[1:]
     return source if flattened else None
-
-
-def _filled_with(value: Any) -> Any | None:
-    producer = defining_op(value)
-    if producer is None or producer.operation.name != "linalg.fill":
-        return None
-    return producer.operation.operands[0]
 
 
 def _expand(value: Any, batch: tuple[int, ...]) -> Any:

@@ -1,0 +1,30 @@
+"""Owns what CPU passes ask about a `linalg.generic`: maps, reductions and fills."""
+
+from __future__ import annotations
+
+from magweld.bindings import ir
+
+
+def maps_of(op: ir.Operation) -> list[ir.AffineMap]:
+    """Return the map of each operand of a `linalg.generic`."""
+    return [attribute.value for attribute in op.attributes["indexing_maps"]]
+
+
+def has_reduction(op: ir.Operation) -> bool:
+    """Whether a `linalg.generic` has a reduction loop."""
+    return any("reduction" in str(kind) for kind in op.attributes["iterator_types"])
+
+
+def fill_value(op: ir.Operation) -> ir.Value | None:
+    """Return the value from outside that all elements of the only operand get.
+
+    None for operations that do anything else.
+    """
+    if op.name != "linalg.generic" or len(op.operands) != 1:
+        return None
+    body = op.regions[0].blocks[0]
+    *others, terminator = body.operations
+    value = terminator.operands[0]
+    if others or value.owner == body or not maps_of(op)[0].is_permutation:
+        return None
+    return value
