@@ -32,13 +32,11 @@ from magweld.bindings import ir
 from magweld.codegen.host import HostTarget
 from magweld.codegen.kernels import compile_kernels
 from magweld.codegen.launch import Launch
-from magweld.codegen.llvm_text import kernel_signatures
+from magweld.compiler import lower_kernels
 from magweld.compiler_options import CompileOptions
 from magweld.context import make_context
 from magweld.host_function import read_host_function
-from magweld.passes.cpu.pipeline import cpu_pipeline
-from magweld.passes.cpu.register_tile import VectorUnit
-from magweld.passes.execution import run_pipeline
+from magweld.passes.execution import RunOptions
 from magweld.passes.phases import Phase
 from magweld.targets.device import ARITHMETIC
 
@@ -86,24 +84,17 @@ def kernels_of(
     graph: CompiledGraph, inputs: Sequence[Tensor], target: HostTarget
 ) -> tuple[bytes, list[Kernel]]:
     """Compile a graph's kernels for another CPU; an object file and what is in it."""
-    steps = [s for g in graph.report()["graphs"] for s in g["steps"]]
-    # Kernels that transform weights run before a step, and are none of it.
-    generated = [
-        own
-        for step in steps
+    steps = {
+        tuple(operator["name"] for operator in step["operators"]): step
+        for found in graph.report()["graphs"]
+        for step in found["steps"]
         if step["kind"] == "generated"
-        for own in (*[None] * step["winograd"], step)
-    ]
+    }
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(graph.mlir(Phase.TILED))
         host = read_host_function(module)
         calls = [call for call in host.calls if call.kind == "kernel"]
-        for op in list(module.body.operations):
-            if "tile_graph.kernel" not in op.attributes:
-                op.erase()
-        unit = VectorUnit(target.vector_bits, target.vector_registers)
-        run_pipeline(cpu_pipeline(unit), module)
-        signatures = {s.symbol: s for s in kernel_signatures(module)}
+        signatures = lower_kernels(module, target, RunOptions())
         launches = [
             Launch(
                 f"launch_{number}",
@@ -120,10 +111,11 @@ def kernels_of(
                     (host.bytes_of(value), _contents(graph, value, inputs))
                     for value in (*call.operands, *call.results)
                 ),
-                step,
+                steps[operators],
             )
-            for call, launch, step in zip(calls, launches, generated, strict=True)
-            if step is not None
+            for call, launch in zip(calls, launches, strict=True)
+            for operators in [tuple(call.report["operators"])]
+            if operators in steps  # others only make weights for these
         ]
         return compile_kernels(module, launches, target), kernels
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import TypeVar
 
@@ -45,6 +46,12 @@ def find_function(module: ir.Operation, name: str) -> func.FuncOp:
         if function.name.value == name:
             return function
     raise located_error(module, f"expected a function @{name}")
+
+
+def unused_name(symbols: ir.SymbolTable, prefix: str) -> str:
+    """Return a name that no symbol has: the prefix and the first number left."""
+    names = (f"{prefix}_{number}" for number in itertools.count())
+    return next(name for name in names if name not in symbols)
 
 
 def users_of(value: ir.Value) -> list[ir.OpView]:

@@ -28,6 +28,7 @@ from magweld.dialects.tile_graph.builders import (
 )
 from magweld.dialects.tile_graph.dialect import TileGraphDialect
 from magweld.dialects.tile_graph.grid import GridLoop, grid_parts
+from magweld.dialects.tile_graph.kernels import KERNEL, OPERATORS, PARTS, is_kernel
 from magweld.dialects.tile_graph.ops import (
     AllocateOp,
     BarrierOp,
@@ -59,7 +60,10 @@ from magweld.dialects.tile_graph.view import (
 __all__ = [
     "DEVICE",
     "FOR_TILES",
+    "KERNEL",
     "MOST_RESULTS",
+    "OPERATORS",
+    "PARTS",
     "AllocateOp",
     "BarrierOp",
     "ComputeOp",
@@ -94,6 +98,7 @@ __all__ = [
     "device_of",
     "element_bytes",
     "grid_parts",
+    "is_kernel",
     "is_tile_graph",
     "operators_of",
     "parallel_extents",

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-SEQUENCES = (list, tuple)
+_SEQUENCES = (list, tuple)
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ class Epilogue:
         """What the outputs make up, if that is a list or a tuple of them."""
         flat = all(child.is_leaf() for child in self.structure.children())
         return (
-            self.structure.type if flat and self.structure.type in SEQUENCES else None
+            self.structure.type if flat and self.structure.type in _SEQUENCES else None
         )
 
 
@@ -229,6 +229,7 @@ def _fresh(results: Sequence[Tensor], inputs: Sequence[Tensor]) -> Sequence[Tens
     fresh = []
     for result in results:
         address = result.data_ptr()
-        fresh.append(result.clone() if address in taken else result)
+        # An input may need gradients, which no result does.
+        fresh.append(result.detach().clone() if address in taken else result)
         taken.add(address)
     return fresh

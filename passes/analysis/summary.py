@@ -82,8 +82,7 @@ class StepSummary:
         edges: Between these.
         plan: Attributes of the subgraph that are numbers, texts, tiles or tables.
         grid: How many tiles there are.
-        winograd: How many weights its convolutions with fewer products have; for each
-            of them a kernel that transforms weights runs before it.
+        winograd: Whether it has convolutions with fewer products.
     """
 
     name: str
@@ -92,7 +91,7 @@ class StepSummary:
     edges: tuple[EdgeSummary, ...] = ()
     plan: dict[str, Any] | None = None
     grid: int = 1
-    winograd: int = 0
+    winograd: bool = False
 
 
 @dataclass(frozen=True)
@@ -214,8 +213,7 @@ def _step(op: Any, name: str) -> StepSummary:
         grid = math.prod(-(-extent // size) for extent, size in pairs)
     summaries = tuple(map(_operator, operators))
     edges = tuple(_inner_edges(op, name))
-    marked = filter(_is_winograd, operators) if kind == "generated" else ()
-    winograd = len({root_operation(operator).operands[1] for operator in marked})
+    winograd = kind == "generated" and any(map(_is_winograd, operators))
     return StepSummary(name, kind, summaries, edges, plan, grid, winograd)
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from magweld.bindings import func, ir, linalg
+from magweld.dialects.tile_graph import is_kernel
 from magweld.passes.ir_utils import functions_of, operations_of
 
-KERNEL = "tile_graph.kernel"
-PARTS = "tile_graph.parts"
 TILES = "magweld.tiles"
 SCRATCH = "magweld.scratch_bytes"
 REMARKS = "magweld.remarks"
@@ -17,7 +16,7 @@ REMARKS = "magweld.remarks"
 def kernels_of(module: ir.Operation) -> Iterator[func.FuncOp]:
     """Yield the kernel functions of a module."""
     for function in functions_of(module):
-        if KERNEL in function.attributes:
+        if is_kernel(function):
             yield function
 
 

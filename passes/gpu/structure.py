@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from magweld.bindings import func, ir, memref, scf
+from magweld.dialects.tile_graph import is_kernel
 from magweld.passes.ir_utils import functions_of, located_error
-
-KERNEL = "tile_graph.kernel"
 
 # LLVM's number for the memory of a block, on NVPTX and AMDGPU alike.
 SHARED_ADDRESS_SPACE = 3
@@ -29,7 +28,7 @@ def kernels_of(module: Any) -> list[func.FuncOp]:
     return [
         function
         for function in functions_of(module)
-        if KERNEL in function.attributes and not function.is_external
+        if is_kernel(function) and not function.is_external
     ]
 
 

@@ -10,6 +10,7 @@ from magweld.bindings import ir, linalg, tensor
 from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.analysis.slices import Slice, static_slice
 from magweld.passes.base import Pattern, PatternPass
+from magweld.passes.tensor_slices import extract_slice
 
 
 def hoist(op: tensor.ExtractSliceOp, rewriter: Any) -> bool:
@@ -56,18 +57,8 @@ def drop_unit_dims(op: tensor.CollapseShapeOp, rewriter: Any) -> bool:
 
 
 def _extract(wanted: Slice) -> Any:
-    element = ir.RankedTensorType(wanted.source.type).element_type
     shape = [wanted.sizes[dim] for dim in wanted.kept]
-    return tensor.extract_slice(
-        ir.RankedTensorType.get(shape, element),
-        wanted.source,
-        [],
-        [],
-        [],
-        wanted.offsets,
-        wanted.sizes,
-        [1] * len(wanted.sizes),
-    )
+    return extract_slice(wanted.source, wanted.offsets, wanted.sizes, shape)
 
 
 @dataclass(frozen=True)

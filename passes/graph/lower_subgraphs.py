@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import func, ir, tensor
-from magweld.dialects.tile_graph import DEVICE, is_tile_graph, operators_of
+from magweld.dialects.tile_graph import (
+    DEVICE,
+    KERNEL,
+    OPERATORS,
+    PARTS,
+    is_tile_graph,
+    operators_of,
+)
 from magweld.passes.analysis.cloning import ValueMap, clone_mapped
 from magweld.passes.analysis.operator_model import inputs_of
 from magweld.passes.base import Pass
@@ -18,6 +24,7 @@ from magweld.passes.graph.tiled_body import build_tiled_body
 from magweld.passes.ir_utils import (
     functions_of,
     located_error,
+    unused_name,
 )
 
 
@@ -77,8 +84,7 @@ class _Callees:
         return self._kernels[text]
 
     def _rename(self, function: Any, kind: str) -> None:
-        names = (f"{kind}_{number}" for number in itertools.count())
-        name = next(name for name in names if name not in self._symbols)
+        name = unused_name(self._symbols, kind)
         function.attributes["sym_name"] = ir.StringAttr.get(name)
         self._symbols.insert(function)
 
@@ -141,7 +147,7 @@ class _Lowering:
         function = self._callees.add_kernel(kernel)
         results = [value.type for value in plan.results]
         call = func.CallOp(function, [*operands, *map(_empty, results)])
-        call.attributes["tile_graph.operators"] = plan.attributes["operators"]
+        call.attributes[OPERATORS] = plan.attributes["operators"]
         for old, new in zip(plan.results, call.results, strict=True):
             self._values[old] = new
 
@@ -158,13 +164,13 @@ class _Lowering:
         results = [value.type for value in plan.results]
         signature = (operands + results, results)
         function = self._callees.declare("kernel", signature)
-        function.attributes["tile_graph.kernel"] = ir.UnitAttr.get()
+        function.attributes[KERNEL] = ir.UnitAttr.get()
         for key in sorted(_REPORTED & set(plan.attributes)):
             function.attributes[f"tile_graph.{key}"] = plan.attributes[key]
         parts = len(plan.regions[0].blocks)
         if parts > 1:
             number = ir.IntegerType.get_signless(64)
-            function.attributes["tile_graph.parts"] = ir.IntegerAttr.get(number, parts)
+            function.attributes[PARTS] = ir.IntegerAttr.get(number, parts)
         with ir.InsertionPoint(function.add_entry_block()):
             arguments = list(function.arguments)
             func.ReturnOp(

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import ir
-from magweld.dialects.tile_graph import element_bytes
+from magweld.dialects.tile_graph import element_bytes, is_kernel
 from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.analysis.packing import Buffer, pack
 from magweld.passes.base import Pass
 from magweld.passes.ir_utils import functions_of, located_error
 from magweld.passes.memory.tile_list import TILES, Tile, tiles_of
 
-KERNEL = "tile_graph.kernel"
 EXTERNAL = "magweld.external"
 VIEWS = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})
 # A cache line, and the widest vector: no kernel touches a line of two buffers.
@@ -50,7 +49,7 @@ class PlanMemory(Pass):
         hosts = [
             function
             for function in functions.values()
-            if not function.is_external and KERNEL not in function.attributes
+            if not function.is_external and not is_kernel(function)
         ]
         # What a tile takes is known before what runs its tiles is planned.
         for function in sorted(hosts, key=lambda f: _calls_tiles(f, functions)):

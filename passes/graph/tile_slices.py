@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from magweld.bindings import affine, ir, tensor
+from magweld.bindings import affine, ir
 from magweld.passes.analysis.clamps import Clamps
 from magweld.passes.analysis.regions import ZERO, Interval, LinearIndex
+from magweld.passes.tensor_slices import extract_slice
 
 Box = tuple[Interval, ...]
 
@@ -41,18 +42,15 @@ class TileSlicer:
             kept: The dimensions of the result, all by default; the box has extent one
                 along the others.
         """
-        type_ = ir.RankedTensorType(value.type)
-        sizes = [interval.size for interval in region]
         shape = kept_sizes(region, kept)
-        if shape == list(type_.shape):
+        if shape == list(ir.RankedTensorType(value.type).shape):
             return value
-        marker = ir.ShapedType.get_dynamic_stride_or_offset()
         offsets = [interval.offset for interval in region]
-        static = [marker if o.terms else o.constant for o in offsets]
-        dynamic = [self.index(offset) for offset in offsets if offset.terms]
-        result = ir.RankedTensorType.get(shape, type_.element_type)
-        return tensor.extract_slice(
-            result, value, dynamic, [], [], static, sizes, [1] * len(sizes)
+        return extract_slice(
+            value,
+            [self.index(o) if o.terms else o.constant for o in offsets],
+            kept_sizes(region, None),
+            shape,
         )
 
     def index(self, offset: LinearIndex) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 from magweld.bindings import affine, ir, scf, tensor
 from magweld.dialects.tile_graph import GridLoop, captured_values, grid_parts
 from magweld.passes.analysis.cloning import ValueMap, clone_helper, clone_mapped
+from magweld.passes.tensor_slices import extract_slice, insert_in_parallel
 
 
 def build_tiled_body(
@@ -100,13 +101,11 @@ class _TiledBody:
 
     def insert(self, store: Any, parallel: Any) -> None:
         """Insert a tile into a destination, in the terminator of the loop."""
-        static, dynamic, sizes = self._region(store)
+        offsets, sizes = self._region(store)
         value = self.values[store.operands[0]]
         destination = self._destinations[store.attributes["result"].value]
         with ir.InsertionPoint(parallel.region.blocks[0]):
-            tensor.parallel_insert_slice(
-                value, destination, dynamic, [], [], static, sizes, [1] * len(sizes)
-            )
+            insert_in_parallel(value, destination, offsets, sizes)
 
     def _clone(self, op: Any) -> None:
         clone_mapped(op, self.values)
@@ -159,30 +158,21 @@ class _TiledBody:
         """The region of a load or store; the tensor itself if that is all of it."""
         if list(type_.shape) == list(value.type.shape):
             return value
-        static, dynamic, sizes = self._region(op)
-        return tensor.extract_slice(
-            type_, value, dynamic, [], [], static, sizes, [1] * len(sizes)
-        )
+        return extract_slice(value, *self._region(op), list(type_.shape))
 
-    def _region(self, op: Any) -> tuple[list[int], list[Any], list[int]]:
-        """Static offsets with markers where dynamic ones go, these, and sizes."""
+    def _region(self, op: Any) -> tuple[list[Any], list[int]]:
+        """Offsets, numbers or values, and sizes."""
         map_ = op.attributes["offsets"].value
         first = len(op.operands) - map_.n_dims
         positions = [self.values[op.operands[first + i]] for i in range(map_.n_dims)]
-        marker = ir.ShapedType.get_dynamic_stride_or_offset()
-        static: list[int] = []
-        dynamic: list[Any] = []
-        for expression in map_.results:
-            if isinstance(expression, ir.AffineConstantExpr):
-                static.append(expression.value)
-            else:
-                static.append(marker)
-                dynamic.append(_index(expression, positions))
-        return static, dynamic, [size.value for size in op.attributes["sizes"]]
+        offsets = [_offset(expression, positions) for expression in map_.results]
+        return offsets, [size.value for size in op.attributes["sizes"]]
 
 
-def _index(expression: Any, positions: list[Any]) -> Any:
-    """An offset as a value, from those of the positions that it depends on."""
+def _offset(expression: Any, positions: list[Any]) -> Any:
+    """An offset as a number or value, from those positions that it depends on."""
+    if isinstance(expression, ir.AffineConstantExpr):
+        return expression.value
     if isinstance(expression, ir.AffineDimExpr):
         return positions[expression.position]
     used = sorted(_dims(expression))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import affine, func, ir, linalg, scf, tensor
+from magweld.dialects.tile_graph import KERNEL, OPERATORS, is_kernel
 from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.analysis.winograd import (
     FORMS,
@@ -24,10 +24,10 @@ from magweld.passes.analysis.winograd import (
 )
 from magweld.passes.base import Pass
 from magweld.passes.graph.weight_transforms import transforms_in_tiles
-from magweld.passes.ir_utils import functions_of, operations_of
+from magweld.passes.ir_utils import functions_of, operations_of, unused_name
 from magweld.passes.linalg_builder import build_generic
+from magweld.passes.tensor_slices import extract_slice, insert_in_parallel
 
-KERNEL = "tile_graph.kernel"
 # Channels of the image that one tile of the transform takes.
 CHANNELS = 64
 
@@ -57,7 +57,7 @@ class TransformWeights(Pass):
         names = _Names(module)
         made: dict[tuple[str, int], Any] = {}
         for kernel in list(functions_of(module)):
-            if KERNEL not in kernel.attributes or kernel.is_external:
+            if not is_kernel(kernel) or kernel.is_external:
                 continue
             marked = _marked(kernel, self.in_tiles)
             if marked:
@@ -76,8 +76,7 @@ class _Names:
         self._block = module.regions[0].blocks[0]
 
     def declare(self, signature: tuple[list[Any], list[Any]]) -> Any:
-        names = (f"weights_{number}" for number in itertools.count())
-        name = next(name for name in names if name not in self._symbols)
+        name = unused_name(self._symbols, "weights")
         with ir.InsertionPoint(self._block):
             function = func.FuncOp(name, signature, visibility="private")
         self._symbols.insert(function)
@@ -178,7 +177,7 @@ def _call(
             result = ir.RankedTensorType(made[key].type.results[0])
             empty = tensor.EmptyOp(list(result.shape), result.element_type).result
             before = func.CallOp(made[key], [weights, empty])
-            before.attributes["tile_graph.operators"] = ir.ArrayAttr.get(
+            before.attributes[OPERATORS] = ir.ArrayAttr.get(
                 [ir.StringAttr.get("winograd_weights")]
             )
             transformed.append(before.results[0])
@@ -217,7 +216,7 @@ def _turn(source: Any, block: Any, channel: Any, channels: int) -> Any:
     rows = ir.AffineMap.get(1, 0, [ir.AffineExpr.get_dim(0) * ROWS])
     first = affine.AffineApplyOp(rows, [block]).result
     sizes = [ROWS, channels, WINDOW, WINDOW]
-    part = _slice(source, [first, channel, 0, 0], sizes, sizes)
+    part = extract_slice(source, [first, channel, 0, 0], sizes, sizes)
     f, c, i, j = (ir.AffineExpr.get_dim(d) for d in (3, 0, 1, 2))
     empty = tensor.EmptyOp([channels, WINDOW, WINDOW, ROWS], kind.element_type).result
     maps = [ir.AffineMap.get(4, 0, [f, c, i, j]), ir.AffineMap.get_identity(4)]
@@ -240,9 +239,11 @@ def _transform(
     # one is left where the loop has a single iteration and is folded away.
     sizes = [1, form.products, channels, ROWS]
     offsets = [block, 0, channel, 0]
-    part = _slice(out, offsets, sizes, sizes[1:])
+    part = extract_slice(out, offsets, sizes, sizes[1:])
     layer = [1, *sizes[2:]]
-    outs = [_slice(part, [p, 0, 0], layer, sizes[2:]) for p in range(form.products)]
+    outs = [
+        extract_slice(part, [p, 0, 0], layer, sizes[2:]) for p in range(form.products)
+    ]
     made = build_generic(
         [turned] * len(places),
         outs,
@@ -253,22 +254,4 @@ def _transform(
         part = tensor.insert_slice(value, part, [], [], [], [p, 0, 0], layer, [1] * 3)
     parallel = scf.InParallelOp()
     with ir.InsertionPoint(parallel.region.blocks[0]):
-        static, dynamic = _split(offsets)
-        tensor.parallel_insert_slice(part, out, dynamic, [], [], static, sizes, [1] * 4)
-
-
-def _slice(
-    source: Any, offsets: Sequence[Any], sizes: list[int], shape: list[int]
-) -> Any:
-    kind = ir.RankedTensorType(source.type)
-    static, dynamic = _split(offsets)
-    result = ir.RankedTensorType.get(shape, kind.element_type)
-    ones = [1] * len(sizes)
-    return tensor.extract_slice(result, source, dynamic, [], [], static, sizes, ones)
-
-
-def _split(offsets: Sequence[Any]) -> tuple[list[int], list[Any]]:
-    """Static offsets with the marker for dynamic ones, and these."""
-    marker = ir.ShapedType.get_dynamic_stride_or_offset()
-    static = [o if isinstance(o, int) else marker for o in offsets]
-    return static, [o for o in offsets if not isinstance(o, int)]
+        insert_in_parallel(part, out, offsets, sizes)

@@ -29,6 +29,7 @@ from magweld.passes.memory.demands import (
     span,
 )
 from magweld.passes.memory.reading import ReadGraph
+from magweld.passes.tensor_slices import extract_slice
 
 
 def emit_tile(read: ReadGraph, trace: Trace, arguments: dict[int, Any]) -> Any:
@@ -145,12 +146,9 @@ def slice_of(value: Any, box: Box, kept: tuple[int, ...] | None = None) -> Any:
     """
     shape = sizes(box)
     result = shape if kept is None else tuple(shape[dim] for dim in kept)
-    type_ = ir.RankedTensorType(value.type)
-    if result == tuple(type_.shape):
+    if result == tuple(ir.RankedTensorType(value.type).shape):
         return value
-    return tensor.extract_slice(
-        _typed(value, result), value, [], [], [], offsets(box), shape, [1] * len(box)
-    )
+    return extract_slice(value, offsets(box), shape, result)
 
 
 def _typed(like: Any, shape: tuple[int, ...]) -> Any:

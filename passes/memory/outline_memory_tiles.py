@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -10,6 +9,7 @@ from magweld.bindings import func, ir, tensor
 from magweld.dialects.device_attributes import device_attribute
 from magweld.dialects.tile_graph import (
     DEVICE,
+    OPERATORS,
     TileAttr,
     device_of,
     is_tile_graph,
@@ -17,7 +17,7 @@ from magweld.dialects.tile_graph import (
     subgraphs_of,
 )
 from magweld.passes.base import Pass
-from magweld.passes.ir_utils import functions_of, located_error
+from magweld.passes.ir_utils import functions_of, located_error, unused_name
 from magweld.passes.memory.boxes import Box, grid, offsets, relative, sizes
 from magweld.passes.memory.cones import Trace, find_cone
 from magweld.passes.memory.demands import paddings
@@ -118,8 +118,7 @@ class _Outliner:
         return str(function.name.value)
 
     def _declare(self, kind: str, operands: list[Any], result: Any) -> Any:
-        names = (f"{kind}_{number}" for number in itertools.count())
-        name = next(name for name in names if name not in self._symbols)
+        name = unused_name(self._symbols, kind)
         with ir.InsertionPoint(self._block), ir.Location.unknown():
             function = func.FuncOp(name, (operands, [result]), visibility="private")
         self._symbols.insert(function)
@@ -135,7 +134,7 @@ class _Outliner:
             function.attributes[f"tile_graph.{name}"] = subgraph.attributes[name]
         call = func.CallOp(function, operands)
         names = [op.op_name for op in operators_of(subgraph)]
-        call.attributes["tile_graph.operators"] = ir.ArrayAttr.get(names)
+        call.attributes[OPERATORS] = ir.ArrayAttr.get(names)
         subgraph.results[0].replace_all_uses_with(call.results[0])
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import logging
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -127,17 +128,36 @@ class CompiledGraph:
 
     def _timed(self, steps: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """Add `measured_seconds` to the steps that were measured."""
-        times = list(zip(self.program.step_kinds(), self.measured, strict=False))
+        times = deque(self._times({_what_runs(step) for step in steps}))
         timed = []
         for step in steps:
-            # Transforms of weights run before it; a step without elements never does.
-            count = 1 + step.get("winograd", 0)
-            if times and times[0][0] == step["kind"]:
-                seconds = sum(taken for _, taken in times[:count])
-                step = {**step, "measured_seconds": seconds}
-                del times[:count]
+            # One without elements never runs.
+            if times and times[0][0] == _what_runs(step):
+                step = {**step, "measured_seconds": times.popleft()[1]}
             timed.append(step)
         return timed
+
+    def _times(self, known: Collection[Any]) -> Iterator[tuple[Any, float]]:
+        """Yield what ran, as one of the known steps, and how long.
+
+        A kernel that is none of them prepares for the next one.
+        """
+        groups = iter(self.program.report["groups"])
+        before = 0.0
+        kinds = self.program.step_kinds()
+        for kind, seconds in zip(kinds, self.measured, strict=False):
+            made = tuple(next(groups)["operators"]) if kind == "generated" else kind
+            before += seconds
+            if made in known:
+                yield made, before
+                before = 0.0
+
+
+def _what_runs(step: dict[str, Any]) -> Any:
+    """Return the operators of a generated kernel, the kind of other steps."""
+    if step["kind"] != "generated":
+        return step["kind"]
+    return tuple(operator["name"] for operator in step["operators"])
 
 
 class ControlledGraph(PiecewiseGraph):

@@ -31,7 +31,7 @@ from magweld.codegen.launch import Launch
 from magweld.codegen.llvm_text import kernel_signatures
 from magweld.compiler_options import CompileOptions
 from magweld.context import make_context
-from magweld.dialects.tile_graph import is_tile_graph
+from magweld.dialects.tile_graph import is_kernel, is_tile_graph
 from magweld.host_function import HostCall, HostFunction, read_host_function
 from magweld.passes.analysis.summary import summarize
 from magweld.passes.cpu.pipeline import cpu_pipeline
@@ -221,13 +221,8 @@ def _compile_kernels(module: Any, hosts: Mapping[str, HostFunction]) -> _Code:
     ]
     if not calls:
         return _Code()
-    for op in list(module.body.operations):
-        if "tile_graph.kernel" not in op.attributes:
-            op.erase()
     target = HostTarget.detect()
-    unit = VectorUnit(target.vector_bits, target.vector_registers)
-    run_pipeline(cpu_pipeline(unit), module, dump_options("cpu"))
-    signatures = {s.symbol: s for s in kernel_signatures(module)}
+    signatures = lower_kernels(module, target, dump_options("cpu"))
     numbers: Counter[str] = Counter()
     launches = []
     for name, host, call in calls:
@@ -236,6 +231,22 @@ def _compile_kernels(module: Any, hosts: Mapping[str, HostFunction]) -> _Code:
         numbers[name] += 1
     scratch = max(_scratch_bytes(launch) for launch in launches)
     return _Code((compile_kernels(module, launches, target),), scratch)
+
+
+def lower_kernels(
+    module: Any, target: HostTarget, options: RunOptions
+) -> dict[str, KernelSignature]:
+    """Lower the kernels of a tiled module to the LLVM dialect; all else leaves it.
+
+    Returns:
+        What each kernel is called with, by its name.
+    """
+    for op in list(module.body.operations):
+        if not is_kernel(op):
+            op.erase()
+    unit = VectorUnit(target.vector_bits, target.vector_registers)
+    run_pipeline(cpu_pipeline(unit), module, options)
+    return {s.symbol: s for s in kernel_signatures(module)}
 
 
 def _scratch_bytes(launch: Launch) -> int:

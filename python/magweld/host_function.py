@@ -11,7 +11,7 @@ import numpy
 from magweld.artifact import Place, Value
 from magweld.bindings import ir
 from magweld.diagnostics import MagweldError
-from magweld.dialects.tile_graph import element_bytes
+from magweld.dialects.tile_graph import OPERATORS, element_bytes
 from magweld.passes.memory.tile_list import TILES, Tile, tiles_of
 
 _VIEWS = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})
@@ -200,7 +200,7 @@ def _python_value(attribute: Any) -> Any:
 def _report(op: Any, callee: str, function: Any) -> dict[str, Any]:
     report: dict[str, Any] = {
         "kernel": callee,
-        "operators": _python_value(op.attributes["tile_graph.operators"]),
+        "operators": _python_value(op.attributes[OPERATORS]),
     }
     for key in _REPORTED:
         name = f"tile_graph.{key}"

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, fx
 
 from magweld import frontend
+from magweld.api import compile_graph
 
 
 def inserted(x: Tensor, part: Tensor, w: Tensor) -> Tensor:
@@ -34,3 +35,13 @@ def test_inputs_are_read_only(eager: Callable[..., Tensor]) -> None:
     assert compiled.stats()["hits"] == 1
     for got, expected in zip(ours, theirs, strict=True):
         assert torch.equal(got, expected)
+
+
+def test_a_copy_of_a_parameter_needs_no_gradient() -> None:
+    """The compiled function returns its argument, of which the caller gets a copy."""
+    parameter = torch.nn.Parameter(torch.ones(4, 5))
+    graph = fx.symbolic_trace(lambda x: [x.detach() * 1])
+    compiled = compile_graph(graph, [parameter])
+    (made,) = compiled(parameter)
+    assert not made.requires_grad
+    assert made.data_ptr() != parameter.data_ptr()
