@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import copy
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor, fx, nn
+from torch import Tensor, nn
 
 from magweld import frontend
 from magweld.api import compile_graph
@@ -37,11 +37,7 @@ def inductor(mode: str | None, model: nn.Module, inputs: Inputs) -> Call:
 
 def magweld(options: CompileOptions, model: nn.Module, inputs: Inputs) -> Call:
     """The model, traced."""
-
-    def backend(graph: fx.GraphModule, values: Sequence[Tensor]) -> Callable[..., Any]:
-        return compile_graph(graph, values, options=options)
-
-    traced = frontend.trace(model, backend=backend)
+    traced = frontend.trace(model, backend=partial(compile_graph, options=options))
     return lambda: traced(*inputs)
 
 

@@ -9,7 +9,8 @@ than eager.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ from reporting import benchmark_options, write_report
 from rich.console import Console
 from rich.table import Table
 from timing import interleaved
-from torch import Tensor, fx
+from torch import Tensor
 
 from magweld import frontend
 from magweld.api import compile_graph
@@ -48,10 +49,7 @@ PEERS = {
 
 def traced(options: CompileOptions) -> Callable[[Tensor, Tensor], Tensor]:
     """Return a linear layer that is compiled as `options` say."""
-
-    def backend(graph: fx.GraphModule, inputs: Sequence[Tensor]) -> Callable[..., Any]:
-        return compile_graph(graph, inputs, options=options)
-
+    backend = partial(compile_graph, options=options)
     return frontend.trace(lambda x, w: F.linear(x, w), backend=backend)
 
 
@@ -62,8 +60,7 @@ def run_case(name: str, rounds: int) -> dict[str, Any]:
     x, w = torch.randn(rows, depth), torch.randn(columns, depth) * depth**-0.5
     calls: dict[str, Callable[[], Tensor]] = {"eager": lambda: F.linear(x, w)}
     for peer, options in PEERS.items():
-        function = traced(options)
-        calls[peer] = lambda function=function: function(x, w)  # type: ignore[misc]
+        calls[peer] = partial(traced(options), x, w)
     times = interleaved(calls, rounds)
     expected = calls["eager"]()
     least = times["generated"].min_ms

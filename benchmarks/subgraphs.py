@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 from subgraph_cases import CASES, Case
 from timing import interleaved, seconds_of
-from torch import Tensor, fx
+from torch import Tensor
 
 from magweld import frontend
 from magweld.api import compile_graph
@@ -34,11 +35,9 @@ OURS = {
 
 def traced(case: Case, options: CompileOptions) -> Callable[..., Any]:
     """Return a case, compiled by magweld as `options` say."""
-
-    def backend(graph: fx.GraphModule, inputs: Sequence[Tensor]) -> Callable[..., Any]:
-        return compile_graph(graph, inputs, options=options)
-
-    return frontend.trace(case.function, backend=backend)
+    return frontend.trace(
+        case.function, backend=partial(compile_graph, options=options)
+    )
 
 
 def peers(case: Case, chosen: Sequence[str]) -> dict[str, Callable[..., Any]]:

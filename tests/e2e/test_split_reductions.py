@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
-from torch import Tensor, fx
+from torch import Tensor
 
 from magweld import frontend
-from magweld.api import CompiledGraph, compile_graph
+from magweld.api import compile_graph
 from magweld.compiler_options import CompileOptions
 
 
@@ -30,11 +31,8 @@ def numbers(*shape: int, dtype: torch.dtype = torch.float32, seed: int = 0) -> T
 def traced(
     function: Callable[..., Tensor], device: str
 ) -> frontend.Traced[..., Tensor]:
-    def backend(graph: fx.GraphModule, inputs: Sequence[Tensor]) -> CompiledGraph:
-        options = CompileOptions(device=device, library="never")
-        return compile_graph(graph, inputs, options=options)
-
-    return frontend.trace(function, backend=backend)
+    options = CompileOptions(device=device, library="never")
+    return frontend.trace(function, backend=partial(compile_graph, options=options))
 
 
 def split_result(

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor, fx
+from torch import Tensor
 
 from magweld import frontend
-from magweld.api import CompiledGraph, compile_graph
+from magweld.api import compile_graph
 from magweld.compiler_options import CompileOptions
 
 QUERIES, KEYS, SIZE = 96, 1037, 32  # no number of blocks is all of the keys
@@ -77,13 +78,11 @@ def check(
     tolerance: float = 1e-5,
 ) -> None:
     """Compare a function that has to be streamed with eager; it repeats to the bit."""
-
-    def backend(graph: fx.GraphModule, inputs: Sequence[Tensor]) -> CompiledGraph:
-        options = CompileOptions(device=device, library="never")
-        return compile_graph(graph, inputs, options=options)
-
+    options = CompileOptions(device=device, library="never")
     with torch.no_grad():
-        traced = frontend.trace(function, backend=backend)
+        traced = frontend.trace(
+            function, backend=partial(compile_graph, options=options)
+        )
         traced(*arguments)
         expected, got = function(*arguments), traced(*arguments)
         again = traced(*arguments)
