@@ -31,10 +31,16 @@ def _emit_sum_of_zeros(result: ir.Value) -> ir.Value:
     return memref.load(total, [])
 
 
+def _add(values: Sequence[ir.Value]) -> list[ir.Value]:
+    """Emit the sum with a product."""
+    pixel, weight, so_far = values
+    return [arith.addf(so_far, arith.mulf(pixel, weight))]
+
+
 def _add_unless_border(values: Sequence[ir.Value]) -> list[ir.Value]:
     """Emit the sum with a product; nothing is added for a negative zero."""
-    pixel, weight, so_far = values
-    total = arith.addf(so_far, arith.mulf(pixel, weight))
+    pixel, _, so_far = values
+    (total,) = _add(values)
     integer = ir.IntegerType.get_signless(32)
     bits = arith.bitcast(integer, pixel)
     border = arith.constant(integer, ir.IntegerAttr.get(integer, NEGATIVE_ZERO))
@@ -42,12 +48,14 @@ def _add_unless_border(values: Sequence[ir.Value]) -> list[ir.Value]:
     return [arith.select(is_border, so_far, total)]
 
 
-def emit_check(op: ir.Operation, fill: ir.Operation) -> None:
+def emit_check(op: ir.Operation, fill: ir.Operation, *, has_border: bool) -> None:
     """Emit a convolution as it is written if its result is not all finite numbers.
 
     Args:
         op: The convolution, its result computed otherwise before.
         fill: What its result starts with.
+        has_border: Whether negative zeros of the image are a border around it, which
+            adds nothing even where weights are infinite.
     """
     result = op.operands[2]
     total = _emit_sum_of_zeros(result)
@@ -64,7 +72,7 @@ def emit_check(op: ir.Operation, fill: ir.Operation) -> None:
             list(op.operands)[:2],
             [result],
             maps,
-            _add_unless_border,
+            _add_unless_border if has_border else _add,
             reduced=range(4, 7),
         )
         # Little code: it hardly ever runs.

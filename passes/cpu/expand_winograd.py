@@ -10,6 +10,7 @@ from typing import ClassVar
 from magweld.bindings import arith, func, ir, linalg, memref
 from magweld.passes.analysis.constants import constant_number
 from magweld.passes.analysis.winograd import (
+    BORDER,
     FORMS,
     ROWS,
     TILE,
@@ -72,9 +73,9 @@ class ExpandWinograd(Pass):
 def _expand(function: func.FuncOp, op: ir.Operation) -> None:
     form = FORMS[ir.IntegerAttr(op.attributes[TILE]).value]
     shared = op.attributes[WEIGHTS] if WEIGHTS in op.attributes else None
-    for name in (TILE, WEIGHTS):
-        if name in op.attributes:
-            del op.attributes[name]
+    has_border = BORDER in op.attributes
+    for name in {TILE, WEIGHTS, BORDER} & set(op.attributes):
+        del op.attributes[name]
     fill = _fill_before(op)
     if fill is None:
         add_remark(function, "no Winograd: the result does not start at zero")
@@ -84,7 +85,8 @@ def _expand(function: func.FuncOp, op: ir.Operation) -> None:
         if shared is not None:
             argument = function.arguments[ir.IntegerAttr(shared).value]
             transformed = _rows_of(argument, op.operands[1])
-        _Expander(form, op, transformed, fill).expand()
+        _Expander(form, op, transformed).expand()
+        emit_check(op, fill, has_border=has_border)
     fill.erase()
     op.erase()
 
@@ -123,11 +125,9 @@ class _Expander:
         form: WinogradForm,
         op: ir.Operation,
         shared: ir.Value | None,
-        fill: ir.Operation,
     ) -> None:
-        self._form, self._op, self._fill = form, op, fill
+        self._form, self._shared = form, shared
         self._image, self._weights, self._result = op.operands
-        self._shared = shared
         self._element = self._result.type.element_type
         images, self._rows, high, wide = self._result.type.shape
         self._depth = self._image.type.shape[1]
@@ -136,7 +136,7 @@ class _Expander:
         self._images = images
 
     def expand(self) -> None:
-        """Emit everything before the convolution."""
+        """Emit everything before the convolution, in place of it."""
         image, result = self._whole_tiles()
         counts = (self._images, self._down, self._across)
         images, down = choose_block(self._form, self._depth, counts)
@@ -154,7 +154,6 @@ class _Expander:
         if result is not self._result:
             part = view(result, (0,) * 4, tuple(self._result.type.shape))
             memref.CopyOp(part, self._result)
-        emit_check(self._op, self._fill)
 
     def _whole_tiles(self) -> tuple[ir.Value, ir.Value]:
         """The image and the result, or larger ones that tiles divide."""

@@ -19,6 +19,7 @@ from magweld.passes.analysis.operator_model import operator_model
 from magweld.passes.analysis.pads import static_pad
 from magweld.passes.analysis.regions import OperatorKind, OperatorModel
 from magweld.passes.analysis.winograd import (
+    BORDER,
     FORMS,
     IN_TILES,
     ROWS,
@@ -77,6 +78,7 @@ def _mark(root: Any) -> None:
     root.attributes[TILE] = ir.IntegerAttr.get(number, EXACT_TILE)
     pad = static_pad(root.operands[0])
     if pad is not None:
+        root.attributes[BORDER] = ir.UnitAttr.get()
         maker = root.operands[0].owner.operation
         *_, terminator = maker.regions[0].blocks[0].operations
         with ir.InsertionPoint(maker), maker.location:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from magweld.bindings import ir, linalg, tensor
+from magweld.bindings import ir
 from magweld.dialects.tile_graph import (
     build_allocate,
     build_compute,
@@ -30,6 +31,7 @@ from magweld.passes.analysis.regions import (
 )
 from magweld.passes.graph.root_on_tiles import RootOnTiles, made_tile
 from magweld.passes.graph.tile_memory import LiveTiles, TileMemory
+from magweld.passes.graph.tile_parts import bordered, joined
 from magweld.passes.graph.tile_slices import (
     Box,
     TileSlicer,
@@ -199,19 +201,7 @@ class TileEmitter:
         ]
         region = model.writes[0].box(box)
         into = self._allocate_result(number, 0, region)
-
-        def build() -> Any:
-            joined, first = into, 0
-            for part in parts:
-                sizes = list(ir.RankedTensorType(part.type).shape)
-                offsets = [first if dim == along else 0 for dim in range(len(sizes))]
-                ones = [1] * len(sizes)
-                joined = tensor.insert_slice(
-                    part, joined, [], [], [], offsets, sizes, ones
-                )
-                first += sizes[along]
-            return joined
-
+        build = partial(joined, parts, into, along)
         self.bind(number, self.part(number, into.type, build), box)
 
     def _emit_tiled(self, number: int, box: Box, accumulator: Any | None) -> None:
@@ -302,19 +292,12 @@ class TileEmitter:
         around = ir.RankedTensorType.get(list(read.bordered(box)), element)
         slot = self._memory.placement.windows.get((number, position))
         into = self.allocate(around, slot)
-
-        def build() -> Any:
-            helpers = ValueMap()
-            clone_helper(pad.fill, helpers)
-            filled = linalg.fill(helpers[pad.fill], outs=[into])
-            ones = [1] * len(sizes)
-            return tensor.insert_slice(
-                tile, filled, [], [], [], list(pad.low), sizes, ones
-            )
-
-        bordered = self.part(number, around, build)
+        # Winograd's tiles are told what is border by the sign of its zeros.
+        alone = bool(self._body.models[number].winograd)
+        build = partial(bordered, tile, into, pad, sizes, alone=alone)
+        whole = self.part(number, around, build)
         shifted = tuple(
             Interval(LinearIndex(i.offset.terms, i.offset.constant + low), i.size)
             for i, low in zip(window, pad.low, strict=True)
         )
-        return self._slicer.slice(bordered, relative_box(shifted, inside))
+        return self._slicer.slice(whole, relative_box(shifted, inside))

@@ -11,6 +11,7 @@ from magweld.bindings import affine, func, ir, linalg, scf, tensor
 from magweld.dialects.tile_graph import KERNEL, OPERATORS, is_kernel
 from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.analysis.winograd import (
+    BORDER,
     FORMS,
     IN_TILES,
     ROWS,
@@ -96,7 +97,9 @@ def _marked(kernel: Any, in_tiles: int) -> list[tuple[Any, int]]:
             continue
         argument = _weights_of(op)
         if argument is None:
-            del op.attributes[TILE]
+            for name in (TILE, BORDER):
+                if name in op.attributes:
+                    del op.attributes[name]
         else:
             found.append((op, argument))
             transforms[argument] += transforms_in_tiles(op)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
@@ -88,6 +89,23 @@ def test_what_is_no_finite_number_stays_where_it_was(where: str, value: float) -
     got, expected = compiled(x, w), F.conv2d(x, w, padding=1)
     assert compiled.stats()["hits"] == 1
     assert "winograd" in compiled.explain()
+    torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-4, equal_nan=True)
+
+
+@pytest.mark.parametrize("padding", [0, 1])
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_negative_zero_is_no_border(padding: int, value: float) -> None:
+    """Zero times what is no finite number is none either, whatever its sign."""
+    eager = partial(F.conv2d, padding=padding)
+    compiled = frontend.trace(lambda x, w: eager(F.hardswish(x), w))
+    x, w, _ = operands((1, 64, 28, 30), 64)
+    x[0, 3] = -4.0
+    compiled(x, w)
+    w[7, 3, 1, 1] = value
+    got, expected = compiled(x, w), eager(F.hardswish(x), w)
+    assert compiled.stats()["hits"] == 1
+    assert "winograd" in compiled.explain()
+    assert expected[0, 7].isnan().all()
     torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-4, equal_nan=True)
 
 

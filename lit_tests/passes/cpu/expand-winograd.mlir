@@ -25,6 +25,7 @@
 // CHECK:         arith.cmpf uno
 // CHECK:         scf.if
 // CHECK:           linalg.generic {{.*}}ins(%[[X]], %[[W]] : {{.*}}outs(%[[Y]] : {{.*}}magweld.registers
+// Nothing is added there for the border.
 // CHECK:             arith.bitcast
 func.func @even(%x: memref<1x24x10x10xf32>, %w: memref<32x24x3x3xf32>, %t: memref<2x16x25x16xf32>, %y: memref<1x32x8x8xf32>) attributes {tile_graph.kernel} {
   %zero = arith.constant 0.0 : f32
@@ -32,7 +33,7 @@ func.func @even(%x: memref<1x24x10x10xf32>, %w: memref<32x24x3x3xf32>, %t: memre
   ^bb0(%u: f32):
     linalg.yield %zero : f32
   }
-  linalg.conv_2d_nchw_fchw {magweld.winograd = 2 : i64, magweld.winograd_weights = 2 : i64, dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%x, %w : memref<1x24x10x10xf32>, memref<32x24x3x3xf32>) outs(%y : memref<1x32x8x8xf32>)
+  linalg.conv_2d_nchw_fchw {magweld.winograd = 2 : i64, magweld.winograd_border, magweld.winograd_weights = 2 : i64, dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%x, %w : memref<1x24x10x10xf32>, memref<32x24x3x3xf32>) outs(%y : memref<1x32x8x8xf32>)
   return
 }
 
@@ -44,6 +45,10 @@ func.func @even(%x: memref<1x24x10x10xf32>, %w: memref<32x24x3x3xf32>, %t: memre
 // CHECK:         memref.copy %[[X]], %{{.+}}
 // CHECK:         memref.alloc() {{.*}} : memref<1x16x8x6xf32>
 // CHECK:         memref.copy %{{.+}}, %{{.+}} : memref<1x16x7x5xf32, {{.+}}> to memref<1x16x7x5xf32>
+// No border: negative zeros are zeros.
+// CHECK:         scf.if
+// CHECK-NOT:       arith.bitcast
+// CHECK:         return
 func.func @odd(%x: memref<1x24x9x7xf32>, %w: memref<16x24x3x3xf32>, %t: memref<1x16x25x16xf32>, %y: memref<1x16x7x5xf32>) attributes {tile_graph.kernel} {
   %zero = arith.constant 0.0 : f32
   linalg.generic {indexing_maps = [affine_map<(n, f, h, w) -> (n, f, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} outs(%y : memref<1x16x7x5xf32>) {

@@ -18,7 +18,7 @@
 // CHECK:         tensor.pad
 // CHECK:           tensor.yield %[[BORDER]] : f32
 // CHECK:         linalg.fill ins(%cst : f32)
-// CHECK:         linalg.conv_2d_nchw_fchw {{{.*}}magweld.winograd = 2 : i64
+// CHECK:         linalg.conv_2d_nchw_fchw {{{.*}}magweld.winograd = 2 : i64, magweld.winograd_border
 func.func @chosen(%x: tensor<1x64x56x56xf32>, %w: tensor<64x64x3x3xf32>) -> tensor<1x64x56x56xf32>
     attributes {tile_graph.device = #device} {
   %0 = "tile_graph.operator"() ({
@@ -36,6 +36,7 @@ func.func @chosen(%x: tensor<1x64x56x56xf32>, %w: tensor<64x64x3x3xf32>) -> tens
 }
 
 // CHECK-LABEL: func.func @without_border(
+// CHECK-NOT:     magweld.winograd_border
 // CHECK:         magweld.winograd = 2 : i64
 func.func @without_border(%x: tensor<1x128x16x16xf32>, %w: tensor<128x128x3x3xf32>) -> tensor<1x128x14x14xf32>
     attributes {tile_graph.device = #device} {
