@@ -121,10 +121,7 @@ class _Expander:
     """Emits the blocks of one convolution."""
 
     def __init__(
-        self,
-        form: WinogradForm,
-        op: ir.Operation,
-        shared: ir.Value | None,
+        self, form: WinogradForm, op: ir.Operation, shared: ir.Value | None
     ) -> None:
         self._form, self._shared = form, shared
         self._image, self._weights, self._result = op.operands
@@ -136,7 +133,7 @@ class _Expander:
         self._images = images
 
     def expand(self) -> None:
-        """Emit everything before the convolution, in place of it."""
+        """Emit what gives the result of the convolution."""
         image, result = self._whole_tiles()
         counts = (self._images, self._down, self._across)
         images, down = choose_block(self._form, self._depth, counts)
