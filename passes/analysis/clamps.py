@@ -26,13 +26,13 @@ class Clamps:
     def __init__(self, first: int, known: tuple[Clamp, ...] = ()) -> None:
         """Number clamps from `first` on, those that are `known` before all others."""
         self._first = first
-        self._known = list(known)
+        self._known = known
         self._numbers = {clamp: first + i for i, clamp in enumerate(known)}
 
     @property
     def known(self) -> tuple[Clamp, ...]:
         """All clamps in the order of their numbers."""
-        return tuple(self._known)
+        return self._known
 
     def __getitem__(self, number: int) -> Clamp:
         """Return the clamp of a number."""
@@ -57,5 +57,5 @@ class Clamps:
         clamp = Clamp(interval.offset, highest)
         number = self._numbers.setdefault(clamp, self._first + len(self._known))
         if number == self._first + len(self._known):
-            self._known.append(clamp)
+            self._known += (clamp,)
         return Interval(LinearIndex(((number, 1),)), interval.size)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from magweld.passes.analysis.external_reads import (
     Reads,
@@ -17,6 +18,7 @@ from magweld.passes.analysis.external_reads import (
     written_boxes,
 )
 from magweld.passes.analysis.group import Group
+from magweld.passes.analysis.needs import OperatorTile
 from magweld.passes.analysis.placement import footprint_bytes
 from magweld.passes.analysis.propagation import Tiles
 from magweld.passes.analysis.regions import Interval
@@ -93,38 +95,75 @@ def cost(group: Group, tiles: Tiles, device: Device, level: Level, step: int) ->
     return replace(found, footprint=footprint_bytes(group, tiles, level, step))
 
 
+class _Done(NamedTuple):
+    """What an operator does for one tile.
+
+    Attributes:
+        size: Bytes of one result, made once.
+        waiting: Bytes of sums that wait between two blocks of a reduction.
+        windows: Bytes of windows with a border.
+        operations: Arithmetic.
+        slots: The operations that this takes the time of.
+    """
+
+    size: int
+    waiting: int
+    windows: int
+    operations: int
+    slots: float
+
+
 def work_of(group: Group, tiles: Tiles, device: Device) -> Work:
     """Return what tiles do, as far as that does not depend on the level."""
     last = len(group.nodes) - 1
     reuse = waiting = operations = 0
     slots = 0.0
-    for position, (node, box) in enumerate(zip(group.nodes, tiles.boxes, strict=True)):
-        size = math.prod(node.tile_of(box)) * node.writes[0].element_bytes
-        times = tiles.times(position)
+    reused = []
+    for position, part in enumerate(tiles.parts):
+        done = _done(part, device)
+        melts = group.stays_in_registers(position)
         # Reuse tiles are written once and read at least once; so are accumulators of
         # a stream, once a block.
-        if (position < last or times > 1) and not group.stays_in_registers(position):
-            reuse += size * times
-        waiting += size * (block_count(node) - 1)
+        if (position < last or part.times > 1) and not melts:
+            reuse += done.size * part.times
+        reused.append(0 if melts or position == last else done.size)
+        waiting += done.waiting
         # So are windows with a border around them.
-        reuse += sum(
-            math.prod(_sizes(read.window(box))) * read.element_bytes
-            for read in node.reads
-            if read.padded
-        )
-        flops = tiles.points(position) * node.flops
-        operations += flops
-        slots += flops * vector_waste(group, tiles, position, device)
-    rescaling = _rescaling_flops(group, tiles)
+        reuse += done.windows
+        operations += done.operations
+        slots += done.slots
+    # What is no longer needed gives its place to others.
+    most = max(
+        size + sum([reused[producer] for _, producer, _ in inner])
+        for size, inner in zip(reused, group.inner_reads, strict=True)
+    )
+    rescaling = _rescaling_flops(tiles)
     return Work(
-        reads=Reads(
-            group, tiles, _most_reused(group, tiles), device.levels[0].transaction
-        ),
+        reads=Reads(group, tiles, most, device.levels[0].transaction),
         reuse=reuse * tiles.grid,
         waiting=waiting * tiles.grid,
         operations=(operations + rescaling) * tiles.grid,
         slots=(slots + rescaling) * tiles.grid,
     )
+
+
+def _done(part: OperatorTile, device: Device) -> _Done:
+    """Return what an operator does, found once for a device."""
+    known: tuple[Device, _Done] | None = part.known.get("done")
+    if known is not None and known[0] is device:
+        return known[1]
+    node = part.model
+    size = part.results * node.writes[0].element_bytes
+    windows = sum(
+        math.prod(_sizes(read.window(part.box))) * read.element_bytes
+        for read in node.reads
+        if read.padded
+    )
+    flops = part.points * node.flops
+    slots = flops * vector_waste(part, device)
+    done = _Done(size, size * (block_count(node) - 1), windows, flops, slots)
+    part.known["done"] = device, done
+    return done
 
 
 def cost_of(
@@ -212,37 +251,15 @@ def _overlapped(shares: Sequence[Share]) -> float:
     return slowest + OVERLAP_LOSS * (sum(times) - slowest)
 
 
-def _most_reused(group: Group, tiles: Tiles) -> int:
-    """Return the bytes of reuse tiles that an operator reads and makes, at most.
-
-    Others take the places of those that are no longer needed.
-    """
-    last = len(group.nodes) - 1
-    sizes = [
-        0
-        if position == last or group.stays_in_registers(position)
-        else math.prod(node.tile_of(box)) * node.writes[0].element_bytes
-        for position, (node, box) in enumerate(
-            zip(group.nodes, tiles.boxes, strict=True)
-        )
-    ]
-    return max(
-        size + sum([sizes[producer] for _, producer, _ in inner])
-        for size, inner in zip(sizes, group.inner_reads, strict=True)
-    )
-
-
 def _blocks(tiles: Tiles) -> int:
     return 1 if tiles.blocks is None else tiles.blocks.count
 
 
-def _rescaling_flops(group: Group, tiles: Tiles) -> int:
+def _rescaling_flops(tiles: Tiles) -> int:
     """Operations of one tile that bring sums from one maximum to the next."""
     rescaled = () if tiles.blocks is None else tiles.blocks.stream.rescaled
-    return sum(
-        math.prod(group.nodes[node].tile_of(tiles.boxes[node])) * tiles.times(node)
-        for node, _ in rescaled
-    )
+    parts = [tiles.parts[node] for node, _ in rescaled]
+    return sum(part.results * part.times for part in parts)
 
 
 def _bytes_written(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from magweld.passes.analysis.group import Group
 from magweld.passes.analysis.propagation import Tiles
 from magweld.passes.analysis.regions import STREAM, Access, Interval
-from magweld.passes.analysis.tile_walk import Sizes, Union, clamps_by_number, walk
+from magweld.passes.analysis.tile_walk import Sizes, Union, walk
 from magweld.targets.device import Level
 
 # What is touched between two reads of the same leaves this much of a cache to what
@@ -95,12 +95,13 @@ class Reads:
         self._group, self._tiles = group, tiles
         self._reused, self._line = reused, line
         found: dict[tuple[int, tuple[Interval, ...]], Region] = {}
-        for position, read, tensor in group.outer_reads:
-            box = read.box(tiles.boxes[position])
-            points = tiles.points(position) if read.gathered else 0
+        for position, number, tensor in group.outer_reads:
+            part = tiles.parts[position]
+            read, box = part.model.reads[number], part.read_boxes[number]
+            points = part.points if read.gathered else 0
             # A block that does not move along the stream stays where it is.
             moves = tiles.blocks is not None and any(map(_is_streamed, box))
-            times = tiles.times(position) if moves else 1
+            times = part.times if moves else 1
             found[tensor, box] = Region(read, tensor, box, points, times)
         self._regions = tuple(found.values())
         self._by_tile: dict[int, list[int]] = {}
@@ -181,10 +182,10 @@ class Reads:
     def _larger_parts(self) -> Iterator[_Neighbours]:
         """Yield each part once."""
         steps = walk(self._group, self._tiles)
-        clamps = clamps_by_number(self._group, self._tiles)
-        read = [Union(r.box, r.read.shape, clamps) for r in self._regions]
+        loops, clamps = len(self._group.root.extents), self._tiles.clamps
+        read = [Union(r.box, r.read.shape, loops, clamps) for r in self._regions]
         written = [
-            (write, Union(box, write.shape, clamps))
+            (write, Union(box, write.shape, loops, clamps))
             for write, box in written_boxes(self._group, self._tiles)
         ]
         repeats, runs = math.prod([step.runs for step in steps]), 1

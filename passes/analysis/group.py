@@ -74,12 +74,12 @@ class Group:
         )
 
     @functools.cached_property
-    def outer_reads(self) -> tuple[tuple[int, Access, int], ...]:
-        """(node, access, tensor number) of every read from outside the group."""
+    def outer_reads(self) -> tuple[tuple[int, int, int], ...]:
+        """(node, read, tensor), all numbers, of every read from outside the group."""
         return tuple(
-            (position, read, source.tensor)
-            for position, node in enumerate(self.nodes)
-            for read, source in zip(node.reads, self.sources[position], strict=True)
+            (position, number, source.tensor)
+            for position, sources in enumerate(self.sources)
+            for number, source in enumerate(sources)
             if source.producer is None
         )
 

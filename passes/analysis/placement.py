@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 
 from magweld.passes.analysis.best_fit import BestFit
 from magweld.passes.analysis.group import Group
-from magweld.passes.analysis.propagation import Blocks, Tiles
+from magweld.passes.analysis.needs import OperatorTile
+from magweld.passes.analysis.propagation import Tiles
 from magweld.passes.analysis.regions import ZERO, Access, Interval, OperatorKind
 from magweld.passes.analysis.steps import few_channels, one_block
+from magweld.passes.analysis.stream import Blocks
 from magweld.targets.device import Level, LevelKind
 
 # One buffer starts on a line of its own: 64 bytes is a cache line of the CPUs and a
@@ -87,7 +89,7 @@ def place_tile(group: Group, tiles: Tiles, level: Level, step: int) -> Placement
 class _Placer:
     def __init__(self, group: Group, tiles: Tiles, level: Level, step: int) -> None:
         self.group = group
-        self.boxes = tiles.boxes
+        self.parts = tiles.parts
         self.explicit = level.kind is LevelKind.EXPLICIT
         self.step = step
         self.memory = BestFit(ALIGNMENT_BYTES)
@@ -144,15 +146,34 @@ class _Placer:
         leaves = self.explicit and not self.group.consumers(node)
         if leaves or self.group.stays_in_registers(node):
             return
-        for number, write in enumerate(self.group.nodes[node].writes):
-            tile = math.prod(self.group.nodes[node].tile_of(self.boxes[node]))
-            slot = self._allocate(tile * write.element_bytes)
+        part = self.parts[node]
+        for number, write in enumerate(part.model.writes):
+            slot = self._allocate(part.results * write.element_bytes)
             self.placement.tiles[node, number] = slot
 
     def _stage(self, position: int) -> list[Slot]:
-        node, loops = self.group.nodes[position], list(self.boxes[position])
+        part, found = self.parts[position], []
+        for number, is_window, size in self._staged(part):
+            slots = self.placement.windows if is_window else self.placement.reads
+            slot = slots[position, number] = self._allocate(size)
+            found.append(slot)
+        return found
+
+    def _staged(self, part: OperatorTile) -> list[tuple[int, bool, int]]:
+        """Return (read, whether it is a window with a border, bytes) of what is read.
+
+        Found once for each kind of memory.
+        """
+        key = f"staged in {self.step}" if self.explicit else "staged"
+        known: list[tuple[int, bool, int]] | None = part.known.get(key)
+        if known is None:
+            known = part.known[key] = list(self._find_staged(part))
+        return known
+
+    def _find_staged(self, part: OperatorTile) -> Iterator[tuple[int, bool, int]]:
+        node, loops = part.model, list(part.box)
         if self.explicit and node.kind not in STAGED_KINDS:
-            return []
+            return
         if self.explicit:
             # Outer reduction loops advance by one, the innermost by a step.
             for loop in node.reduction:
@@ -160,25 +181,19 @@ class _Placer:
                 loops[loop] = Interval(ZERO, min(loops[loop].size, most))
         else:
             loops = list(one_block(node, loops))
-        box, found = tuple(loops), []
+        box = tuple(loops)
         for number, read in enumerate(node.reads):
             if read.padded and not self.explicit:
                 # A window with a border is a copy, whoever makes what is inside.
-                slot = self._allocate(
-                    math.prod(read.bordered(box)) * read.element_bytes
-                )
-                self.placement.windows[position, number] = slot
-                found.append(slot)
+                size = math.prod(read.bordered(box)) * read.element_bytes
+                yield number, True, size
                 # What is copied is read once, and needed no more.
-            elif self.group.sources[position][number].producer is None:
-                slot = self._allocate(_bytes_of(read, few_channels(node, box)))
-                self.placement.reads[position, number] = slot
-                found.append(slot)
-        return found
+            elif part.outside[number]:
+                yield number, False, _bytes_of(read, few_channels(node, box))
 
     def _like_tile(self, node: int) -> Slot:
-        tile = math.prod(self.group.nodes[node].tile_of(self.boxes[node]))
-        return self._allocate(tile * self.group.nodes[node].writes[0].element_bytes)
+        part = self.parts[node]
+        return self._allocate(part.results * part.model.writes[0].element_bytes)
 
     def _tiles_of(self, node: int) -> list[Slot]:
         results = range(len(self.group.nodes[node].writes))

@@ -13,10 +13,12 @@ import math
 from collections.abc import Iterator
 
 from magweld.passes.analysis.group import Group
+from magweld.passes.analysis.needs import Needs
 from magweld.passes.analysis.placement import STAGED_KINDS
 from magweld.passes.analysis.preference import preference
-from magweld.passes.analysis.propagation import Blocks, Refusal
+from magweld.passes.analysis.propagation import Refusal
 from magweld.passes.analysis.regions import OperatorKind
+from magweld.passes.analysis.stream import Blocks
 from magweld.passes.analysis.stream_choices import candidate_blocks, with_reason
 from magweld.passes.analysis.tile_sizes import (
     MAX_CANDIDATES,
@@ -65,19 +67,23 @@ class Scheduler:
         self.device = device
         self._plans: dict[Group, Plan | Refusal] = {}
         self._fitting: dict[tuple[Group, int], bool] = {}
+        self._needs: dict[int, Needs] = {}
 
     def plan(self, group: Group) -> Plan | Refusal:
         """Return the plan with the least predicted time, or why there is none."""
         if group not in self._plans:
-            self._plans[group] = schedule(group, self.device)
+            kept = _kept_plan(group, self.device)
+            if not kept:
+                kept.append(_fastest(self._trials(group)))
+            self._plans[group] = kept[0]
         return self._plans[group]
 
     def fits(self, group: Group, traffic: int) -> bool:
         """Whether some tile has a plan that moves no more than so many bytes."""
         key = (group, traffic)
         if key not in self._fitting:
-            trials = _trials(group, self.device)
-            plans = (trials.plan(*choice) for choice in _choices(group, self.device))
+            trials = self._trials(group)
+            plans = (trials.plan(*choice) for choice in _choices(trials))
             self._fitting[key] = any(
                 isinstance(plan, Plan) and plan.cost.traffic <= traffic
                 for plan in plans
@@ -96,7 +102,7 @@ class Scheduler:
                 one is only for groups that cannot do without.
         """
         candidates = candidate_blocks(group, tile_levels(self.device), step)
-        trials = _trials(group, self.device)
+        trials = self._trials(group)
         plans = [trials.plan(tile, blocks) for blocks in candidates]
 
         def order(plan: Plan) -> tuple[bool, float]:
@@ -111,7 +117,7 @@ class Scheduler:
         self, group: Group, tile: tuple[int, ...], blocks: Blocks | None
     ) -> Plan | Refusal:
         """Return the plan that a tile and blocks make, or why they make none."""
-        return _trials(group, self.device).plan(tile, blocks)
+        return self._trials(group).plan(tile, blocks)
 
     def ranking(self, group: Group, slack: float) -> list[Plan]:
         """Return the possible plans, that of `plan` first, then by predicted time.
@@ -120,7 +126,7 @@ class Scheduler:
             group: The operators.
             slack: Share of the time of the fastest that a plan may take more.
         """
-        return rank(group, self.device, slack)[0]
+        return rank(self._trials(group), slack)[0]
 
     def traffic_apart(self, group: Group) -> int:
         """Return the bytes that the nodes move when nothing is connected."""
@@ -142,6 +148,12 @@ class Scheduler:
         plans = (self.plan(group.alone(i)) for i in range(len(group.nodes)))
         return tuple(plan for plan in plans if isinstance(plan, Plan))
 
+    def _trials(self, group: Group) -> Trials:
+        loops = len(group.root.extents)
+        needs = self._needs.setdefault(loops, Needs(loops))
+        levels = tile_levels(self.device)
+        return Trials(group, self.device, levels, staged_step(group), needs)
+
     def _traffic(self, alone: Group) -> int:
         if alone.root.kind is OperatorKind.CONTRACTION:
             # Its operands are read again for every tile unless a cache holds them.
@@ -149,20 +161,27 @@ class Scheduler:
             if isinstance(plan, Plan):
                 return plan.cost.traffic
         node = alone.root
-        reads = {t: node.read_bytes(read) for _, read, t in alone.outer_reads}
+        reads = {t: node.read_bytes(node.reads[i]) for _, i, t in alone.outer_reads}
         return sum(reads.values()) + sum(w.total_bytes for w in alone.root.writes)
+
+
+def schedule(group: Group, device: Device) -> Plan | Refusal:
+    """Return the plan with the least predicted time, or why there is none."""
+    return Scheduler(device).plan(group)
 
 
 # Groups come up again: in the passes of one graph, and in graphs of equal tiles.
 @functools.lru_cache(maxsize=4096)
-def schedule(group: Group, device: Device) -> Plan | Refusal:
-    """Return the plan with the least predicted time, or why there is none."""
-    plans, refusals = rank(group, device)
-    return (
-        plans[0]
-        if plans
-        else with_reason(_closest(refusals), group, tile_levels(device))
-    )
+def _kept_plan(group: Group, device: Device) -> list[Plan | Refusal]:
+    """Return where the plan of a group is kept; it is empty at first."""
+    return []
+
+
+def _fastest(trials: Trials) -> Plan | Refusal:
+    plans, refusals = rank(trials)
+    if plans:
+        return plans[0]
+    return with_reason(_closest(refusals), trials.group, trials.levels)
 
 
 def _closest(refusals: list[Refusal]) -> Refusal:
@@ -183,51 +202,46 @@ def _closest(refusals: list[Refusal]) -> Refusal:
 
 
 def rank(
-    group: Group, device: Device, slack: float = MODEL_ACCURACY
+    trials: Trials, slack: float = MODEL_ACCURACY
 ) -> tuple[list[Plan], list[Refusal]]:
     """Return the plans that are fast enough, best first, and why tiles have none.
 
     Args:
-        group: The operators.
-        device: What runs them.
+        trials: What tries tiles for a group.
         slack: Share of the time of the fastest that a plan may take more. Tiles that
             certainly do are not looked at, so that what they are refused for is known
             of all tiles only if none has a plan.
     """
-    trials = _trials(group, device)
-    plans, refusals = _tried(trials, _choices(group, device), slack)
-    if plans and group.root.tileable:
+    plans, refusals = _tried(trials, _choices(trials), slack)
+    root = trials.group.root
+    if plans and root.tileable:
         fastest = min(plans, key=lambda plan: plan.cost.seconds)
-        plans += _refined(fastest, group, trials, ragged=may_be_ragged(device))
+        plans += _refined(fastest, trials)
     least = min((plan.cost.seconds for plan in plans), default=0.0)
 
     def order(plan: Plan) -> tuple[float, ...]:
         if plan.cost.seconds <= least * (1 + MODEL_ACCURACY):
-            return (0.0, *preference(group.root, plan))
+            return (0.0, *preference(root, plan))
         return (1.0, plan.cost.seconds)
 
     fast = [plan for plan in plans if plan.cost.seconds <= least * (1 + slack)]
     return sorted(fast, key=order), refusals
 
 
-def _trials(group: Group, device: Device) -> Trials:
-    return Trials(group, device, tile_levels(device), staged_step(group))
-
-
 def _choices(
-    group: Group, device: Device
+    trials: Trials,
 ) -> list[tuple[tuple[int, ...], Blocks | None]]:
     """Tiles and blocks to try, large tiles first.
 
     The largest that there is room for is seldom far from the best.
     """
-    whole = group.root.whole_tile
+    root = trials.group.root
     # What is computed whole anyway would be computed again for every tile.
-    tiles = [whole]
-    if group.root.tileable:
-        sizes = root_sizes(group.root, ragged=may_be_ragged(device))
+    tiles = [root.whole_tile]
+    if root.tileable:
+        sizes = root_sizes(root, ragged=may_be_ragged(trials.device))
         tiles = list(candidate_tiles(sizes))
-    ways = candidate_blocks(group, tile_levels(device))
+    ways = candidate_blocks(trials.group, trials.levels)
     return sorted(itertools.product(tiles, ways), key=lambda one: -math.prod(one[0]))
 
 
@@ -248,11 +262,10 @@ def _tried(
     return plans, refusals
 
 
-def _refined(
-    plan: Plan, group: Group, trials: Trials, *, ragged: bool
-) -> Iterator[Plan]:
+def _refined(plan: Plan, trials: Trials) -> Iterator[Plan]:
     """Walk to neighbours that candidates were thinned by, yield each that pays."""
-    choices = root_sizes(group.root, ragged=ragged)
+    ragged = may_be_ragged(trials.device)
+    choices = root_sizes(trials.group.root, ragged=ragged)
     if math.prod(map(len, choices)) <= MAX_CANDIDATES:
         return
     while True:

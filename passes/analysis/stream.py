@@ -1,9 +1,11 @@
-"""Owns the description of a streamed dimension."""
+"""Owns the description of a streamed dimension and of the blocks it is walked in."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from magweld.passes.analysis.regions import STREAM, Interval, LinearIndex
 
 if TYPE_CHECKING:
     from magweld.passes.analysis.group import Group
@@ -62,3 +64,32 @@ class Stream:
     def is_block(self, group: Group, node: int) -> bool:
         """Return whether of what a node makes one block exists at a time."""
         return self.loops[node] is not None and not self.accumulates(group, node)
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """A streamed dimension and the size of the blocks that it is walked in.
+
+    The last block is smaller where the size does not divide the extent.
+    """
+
+    stream: Stream
+    size: int
+
+    @property
+    def count(self) -> int:
+        """How many blocks there are, a smaller last one among them."""
+        return -(-self.stream.extent // self.size)
+
+    def along(self, node: int) -> tuple[int, int, int] | None:
+        """Return the loop of a node that is streamed, its extent and the blocks."""
+        loop = self.stream.loops[node]
+        return None if loop is None else (loop, self.stream.extent, self.size)
+
+    def of_node(self, node: int, box: tuple[Interval, ...]) -> tuple[Interval, ...]:
+        """Return a box of iterations with its streamed loop at one block."""
+        streamed = self.stream.loops[node]
+        block = Interval(LinearIndex(((STREAM, 1),)), self.size)
+        return tuple(
+            block if loop == streamed else interval for loop, interval in enumerate(box)
+        )

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from magweld.passes.analysis.group import Group
-from magweld.passes.analysis.propagation import Blocks, Refusal
-from magweld.passes.analysis.stream import Stream
+from magweld.passes.analysis.propagation import Refusal
+from magweld.passes.analysis.stream import Blocks, Stream
 from magweld.passes.analysis.streaming import streams
 from magweld.targets.device import Level, LevelKind
 

@@ -7,8 +7,8 @@ from typing import Any
 from magweld.bindings import ir
 from magweld.passes.analysis.graph_body import GraphBody
 from magweld.passes.analysis.group import Group
-from magweld.passes.analysis.propagation import Blocks, Refusal
-from magweld.passes.analysis.stream import Stream
+from magweld.passes.analysis.propagation import Refusal
+from magweld.passes.analysis.stream import Blocks, Stream
 from magweld.passes.analysis.streamed_loops import single_loop
 from magweld.passes.analysis.streaming import streams
 

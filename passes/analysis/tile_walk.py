@@ -48,21 +48,26 @@ class Union:
     """What is touched of a tensor within ever more loops of a walk."""
 
     def __init__(
-        self, box: Sequence[Interval], shape: Sizes, clamps: dict[int, Clamp]
+        self,
+        box: Sequence[Interval],
+        shape: Sizes,
+        loops: int,
+        clamps: Sequence[Clamp],
     ) -> None:
         """Begin with one tile, or one block of it.
 
         Args:
             box: What it touches.
             shape: Extents of the tensor.
-            clamps: Offsets that are no sums of loops, by their numbers.
+            loops: How many the root of the group has.
+            clamps: Offsets that are no sums of loops, numbered behind these.
         """
         self._shape = shape
         self._reach = [interval.size for interval in box]
         # What lies between boxes that stand apart is not touched.
         self._most = list(self._reach)
         self._moves = [
-            (dim, _distances(interval.offset, clamps))
+            (dim, _distances(interval.offset, loops, clamps))
             for dim, interval in enumerate(box)
             if interval.offset.terms
         ]
@@ -77,19 +82,15 @@ class Union:
         self.sizes = tuple(map(min, self._reach, self._most, self._shape))
 
 
-def _distances(offset: LinearIndex, clamps: dict[int, Clamp]) -> dict[int, int]:
+def _distances(
+    offset: LinearIndex, loops: int, clamps: Sequence[Clamp]
+) -> dict[int, int]:
     """Return how far an offset moves at most with one iteration of each loop."""
-    if not clamps:
-        return dict(offset.terms)
     found: dict[int, int] = {}
     for loop, coefficient in offset.terms:
-        clamp = clamps.get(loop)
-        inner = {loop: 1} if clamp is None else _distances(clamp.offset, clamps)
+        inner = {loop: 1}
+        if loop >= loops:
+            inner = _distances(clamps[loop - loops].offset, loops, clamps)
         for number, distance in inner.items():
             found[number] = found.get(number, 0) + coefficient * distance
     return found
-
-
-def clamps_by_number(group: Group, tiles: Tiles) -> dict[int, Clamp]:
-    """Return the clamps of tiles by their numbers among loops."""
-    return dict(enumerate(tiles.clamps, start=len(group.root.extents)))

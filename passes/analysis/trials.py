@@ -13,8 +13,10 @@ from functools import cached_property
 from magweld.dialects.tile_graph import grid_parts
 from magweld.passes.analysis.cost import Cost, Work, cost_of, fixed_seconds, work_of
 from magweld.passes.analysis.group import Group
+from magweld.passes.analysis.needs import Needs
 from magweld.passes.analysis.placement import footprint_bytes
-from magweld.passes.analysis.propagation import Blocks, Propagation, Refusal, Tiles
+from magweld.passes.analysis.propagation import Propagation, Refusal, Tiles
+from magweld.passes.analysis.stream import Blocks
 from magweld.passes.analysis.tile_sizes import MOST_SHAPES, shapes_of_tiles
 from magweld.targets.device import Device, Level, LevelKind
 
@@ -52,10 +54,21 @@ def may_be_ragged(device: Device) -> bool:
 
 
 class Trials:
-    """Tries tiles for one group."""
+    """Tries tiles for one group.
+
+    Attributes:
+        group: The operators.
+        device: What runs them.
+        levels: Of the device, those that may hold tiles.
+    """
 
     def __init__(
-        self, group: Group, device: Device, levels: Sequence[Level], step: int
+        self,
+        group: Group,
+        device: Device,
+        levels: Sequence[Level],
+        step: int,
+        needs: Needs,
     ) -> None:
         """Say what tiles are tried for.
 
@@ -64,11 +77,13 @@ class Trials:
             device: What runs them.
             levels: Of the device, those that may hold tiles.
             step: Reduction step of staged operands.
+            needs: What is known of operators.
         """
-        self._group = group
-        self._device = device
-        self._levels = levels
+        self.group = group
+        self.device = device
+        self.levels = levels
         self._step = step
+        self._needs = needs
         self._propagations: list[tuple[Blocks | None, Propagation]] = []
 
     def plan(self, tile: tuple[int, ...], blocks: Blocks | None) -> Plan | Refusal:
@@ -87,15 +102,11 @@ class Trials:
         """
         if self._least_seconds(tile) > limit:
             return None
-        tiles = self._propagation(blocks).tiles(tile)
+        tiles = self._propagation(blocks).tiles(tile, MAX_RECOMPUTE)
         if isinstance(tiles, Refusal):
             return tiles
-        if tiles.recompute > MAX_RECOMPUTE:
-            times = f"{tiles.recompute:.2f} times the arithmetic"
-            detail = f"{times}, {MAX_RECOMPUTE} allowed"
-            return Refusal("recompute", detail, tiles.recompute / MAX_RECOMPUTE)
-        trial = _Trial(self._group, self._device, tile, tiles, self._step)
-        found = trial.run(self._levels, limit)
+        trial = _Trial(self.group, self.device, tile, tiles, self._step)
+        found = trial.run(self.levels, limit)
         if not isinstance(found, Plan):
             return found
         return self._refuse_rest(tile, blocks) or found
@@ -104,11 +115,11 @@ class Trials:
         self, tile: tuple[int, ...], blocks: Blocks | None
     ) -> Refusal | None:
         """Why there cannot be smaller tiles at the end, where there have to be."""
-        whole = self._group.root.whole_tile
+        whole = self.group.root.whole_tile
         shapes = shapes_of_tiles(whole, tile)
         if shapes == 1:
             return None
-        allowed = MOST_SHAPES if may_be_ragged(self._device) else 1
+        allowed = MOST_SHAPES if may_be_ragged(self.device) else 1
         if shapes > allowed:
             detail = f"tiles {tile} of {whole} have {shapes} shapes, {allowed} allowed"
             return Refusal("ragged-tile", detail)
@@ -123,15 +134,15 @@ class Trials:
         for known, propagation in self._propagations:
             if known is blocks:
                 return propagation
-        propagation = Propagation(self._group, blocks)
+        propagation = Propagation(self.group, blocks, self._needs)
         self._propagations.append((blocks, propagation))
         return propagation
 
     def _least_seconds(self, tile: tuple[int, ...]) -> float:
         """What starting all tiles takes, whatever they do."""
-        extents = self._group.root.grid_extents
+        extents = self.group.root.grid_extents
         rounds = [-(-e // size) for e, size in zip(extents, tile, strict=True)]
-        units = max((level.units for level in self._levels), default=1)
+        units = max((level.units for level in self.levels), default=1)
         return fixed_seconds(math.prod(rounds), units)
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from magweld.passes.analysis.group import Group
-from magweld.passes.analysis.propagation import Tiles
+from magweld.passes.analysis.needs import OperatorTile
 from magweld.passes.analysis.regions import (
     Interval,
     LinearIndex,
@@ -51,7 +50,7 @@ def _moves(index: Sequence[LinearIndex | None], loop: int) -> bool:
     return any(i is not None and any(t[0] == loop for t in i.terms) for i in index)
 
 
-def vector_waste(group: Group, tiles: Tiles, position: int, device: Device) -> float:
+def vector_waste(part: OperatorTile, device: Device) -> float:
     """Return the vectors that a convolution takes over those that its rows fill.
 
     What is left of a row takes vectors of half the lanes, of a quarter, ..., unless
@@ -59,7 +58,7 @@ def vector_waste(group: Group, tiles: Tiles, position: int, device: Device) -> f
     window with what lies between them in the image. With fewer products than windows
     have, it is less than one.
     """
-    node, box = group.nodes[position], tiles.boxes[position]
+    node, box = part.model, part.box
     if device.threads > 1:
         return 1.0
     if node.kind is OperatorKind.CONTRACTION and node.parallel:
@@ -80,7 +79,7 @@ def vector_waste(group: Group, tiles: Tiles, position: int, device: Device) -> f
     last = image.index[dim]
     lanes = max(1, device.vector_bits // (8 * node.writes[0].element_bytes))
     vectors = rows * _vectors(row, lanes)
-    inside = group.sources[position][0].producer is not None
+    inside = not part.outside[0]
     terms = [t for t in last.terms if box[t[0]].size > 1] if last is not None else []
     if terms == [(across, 1)]:
         whole = inside or row == image.shape[dim]

@@ -19,7 +19,8 @@ from magweld.passes.analysis.graph_body import read_body
 from magweld.passes.analysis.group import Group
 from magweld.passes.analysis.placement import Placement, place_tile
 from magweld.passes.analysis.policy import staged_step
-from magweld.passes.analysis.propagation import Blocks, Refusal, Tiles, propagate
+from magweld.passes.analysis.propagation import Refusal, Tiles, propagate
+from magweld.passes.analysis.stream import Blocks
 from magweld.passes.analysis.stream_marks import marked_blocks
 from magweld.passes.graph.stream_body import emit_stream
 from magweld.passes.graph.tile_emitter import TileEmitter

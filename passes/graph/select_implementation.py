@@ -131,7 +131,7 @@ def _is_slow(model: OperatorModel, device: Device, seconds: float) -> bool:
     plan, whole = schedule(group, device), propagate(group, model.whole_tile)
     if isinstance(plan, Refusal) or isinstance(whole, Refusal):
         return True
-    least = seconds * vector_waste(group, whole, 0, device)
+    least = seconds * vector_waste(whole.parts[0], device)
     return max(share.seconds for share in plan.cost.shares) > SLOW * least
 
 

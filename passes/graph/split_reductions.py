@@ -180,7 +180,10 @@ class _Judge:
         """What moving operands and result once, and the arithmetic, take at least."""
         *_, root = body.models
         group = body.group(list(range(len(body.models))))
-        reads = {t: read.total_bytes for _, read, t in group.outer_reads}
+        reads = {
+            tensor: group.nodes[node].reads[number].total_bytes
+            for node, number, tensor in group.outer_reads
+        }
         moved = sum(reads.values()) + sum(w.total_bytes for w in root.writes)
         flops = sum(math.prod(model.extents) * model.flops for model in body.models)
         outermost = self._device.levels[0].bandwidth * 1e9

@@ -9,9 +9,9 @@ from typing import Any
 
 from magweld.bindings import arith, ir, linalg, math, scf
 from magweld.passes.analysis.group import Group
-from magweld.passes.analysis.propagation import Blocks, Refusal, propagate
+from magweld.passes.analysis.propagation import Refusal, propagate
 from magweld.passes.analysis.regions import STREAM
-from magweld.passes.analysis.stream import Rescaling
+from magweld.passes.analysis.stream import Blocks, Rescaling
 from magweld.passes.graph.tile_emitter import TileEmitter
 from magweld.passes.graph.tile_slices import Box, TileSlicer
 from magweld.passes.linalg_builder import build_generic

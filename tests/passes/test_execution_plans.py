@@ -15,9 +15,9 @@ from magweld.bindings import ir
 from magweld.dialects.tile_graph import BarrierOp, ForTilesOp
 from magweld.passes.analysis.group import Group, Source
 from magweld.passes.analysis.placement import Placement, Slot, place_tile
-from magweld.passes.analysis.propagation import Blocks, Tiles, propagate
+from magweld.passes.analysis.propagation import Tiles, propagate
 from magweld.passes.analysis.regions import BodyForm
-from magweld.passes.analysis.stream import Stream
+from magweld.passes.analysis.stream import Blocks, Stream
 from magweld.passes.graph.form_tile_graph import FormTileGraph
 from magweld.passes.ir_utils import operations_of
 from magweld.passes.phases import Phase

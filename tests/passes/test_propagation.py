@@ -104,7 +104,7 @@ def test_a_row_reduction_wants_whole_rows() -> None:
     maximum = row_reduction("max", 64, 32)
     tiles = planned(chain(product, maximum), 8)
     assert product.tile_of(tiles.boxes[0]) == (8, 32)
-    assert tiles.points(0) == 8 * 32 * 16
+    assert tiles.parts[0].points == 8 * 32 * 16
     assert tiles.recompute == 1.0
 
 

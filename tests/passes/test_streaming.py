@@ -10,7 +10,7 @@ from operator_models import access, chain, device, elementwise, loops, matmul
 from magweld.passes.analysis.cost import cost
 from magweld.passes.analysis.group import Group, Source
 from magweld.passes.analysis.policy import schedule
-from magweld.passes.analysis.propagation import Blocks, Refusal, Tiles, propagate
+from magweld.passes.analysis.propagation import Refusal, Tiles, propagate
 from magweld.passes.analysis.regions import (
     STREAM,
     BodyForm,
@@ -18,7 +18,7 @@ from magweld.passes.analysis.regions import (
     OperatorKind,
     OperatorModel,
 )
-from magweld.passes.analysis.stream import Rescaling, Stream
+from magweld.passes.analysis.stream import Blocks, Rescaling, Stream
 from magweld.passes.analysis.streaming import streams
 from magweld.passes.analysis.trials import Plan
 from magweld.targets.device import LevelKind
@@ -182,7 +182,7 @@ def test_blocks_move_along_the_stream() -> None:
     rows, block, inner = tiles.boxes[0]
     assert (rows.size, block.size, inner.size) == (16, 128, 32)
     assert block.offset == LinearIndex(((STREAM, 1),))
-    assert (tiles.times(0), tiles.points(0)) == (8, 16 * 1000 * 32)
+    assert (tiles.times(0), tiles.parts[0].points) == (8, 16 * 1000 * 32)
     assert tiles.recompute == 1.0
 
 

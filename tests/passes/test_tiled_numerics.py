@@ -16,8 +16,8 @@ from magweld.dialects.device_attributes import device_attribute
 from magweld.dialects.tile_graph import DEVICE, grid_parts, set_tile, subgraphs_of
 from magweld.passes.analysis.graph_body import read_body
 from magweld.passes.analysis.group import Group
-from magweld.passes.analysis.propagation import Blocks, Refusal, propagate
-from magweld.passes.analysis.stream import Stream
+from magweld.passes.analysis.propagation import Refusal, propagate
+from magweld.passes.analysis.stream import Blocks, Stream
 from magweld.passes.analysis.stream_marks import STEP, mark_stream
 from magweld.passes.analysis.streaming import streams
 from magweld.passes.analysis.tile_sizes import divisors

@@ -35,9 +35,9 @@ def test_rows_of_a_window(tile: tuple[int, ...], waste: float) -> None:
     group = convolutions(window(CONVOLUTION, (1, 4, 48, 112), (), 3))
     tiles = propagate(group, tile)
     assert isinstance(tiles, Tiles)
-    assert vector_waste(group, tiles, 0, sixteen_lanes()) == pytest.approx(waste)
+    assert vector_waste(tiles.parts[0], sixteen_lanes()) == pytest.approx(waste)
     many = replace(sixteen_lanes(), threads=32)
-    assert vector_waste(group, tiles, 0, many) == 1.0
+    assert vector_waste(tiles.parts[0], many) == 1.0
 
 
 def test_a_column_is_a_row() -> None:
@@ -46,7 +46,7 @@ def test_a_column_is_a_row() -> None:
     for rows, waste in ((64, 1.0), (24, 2 * 16 / 24)):
         tiles = propagate(group, (1, 1, rows, 1))
         assert isinstance(tiles, Tiles)
-        found = vector_waste(group, tiles, 0, sixteen_lanes())
+        found = vector_waste(tiles.parts[0], sixteen_lanes())
         assert found == pytest.approx(waste)
 
 
@@ -57,9 +57,9 @@ def test_rows_that_follow_each_other_are_one() -> None:
         whole, inner = propagate(single, tile), propagate(both, tile)
         assert isinstance(whole, Tiles)
         assert isinstance(inner, Tiles)
-        assert vector_waste(single, whole, 0, sixteen_lanes()) == wastes[0]
+        assert vector_waste(whole.parts[0], sixteen_lanes()) == wastes[0]
         # What another operator of the group has made lies in a tile of its own.
-        assert vector_waste(both, inner, 1, sixteen_lanes()) == wastes[1]
+        assert vector_waste(inner.parts[1], sixteen_lanes()) == wastes[1]
 
 
 def test_a_plan_may_have_sizes_that_candidates_were_thinned_by() -> None:
@@ -87,9 +87,9 @@ def test_few_rows_do_not_pay_for_a_panel(tile: tuple[int, int], waste: float) ->
     group = chain(matmul("mm", 384, 192, 256))
     tiles = propagate(group, tile)
     assert isinstance(tiles, Tiles)
-    assert vector_waste(group, tiles, 0, sixteen_lanes()) == pytest.approx(waste)
+    assert vector_waste(tiles.parts[0], sixteen_lanes()) == pytest.approx(waste)
     many = replace(sixteen_lanes(), threads=32)
-    assert vector_waste(group, tiles, 0, many) == 1.0
+    assert vector_waste(tiles.parts[0], many) == 1.0
 
 
 def test_rows_of_both_operands_need_no_panel() -> None:
@@ -99,4 +99,4 @@ def test_rows_of_both_operands_need_no_panel() -> None:
     for tile, waste in (((64, 64), 1 + 0.5 * 16 / 64), ((2, 64), ALONG_REDUCTION)):
         tiles = propagate(group, tile)
         assert isinstance(tiles, Tiles)
-        assert vector_waste(group, tiles, 0, sixteen_lanes()) == pytest.approx(waste)
+        assert vector_waste(tiles.parts[0], sixteen_lanes()) == pytest.approx(waste)
