@@ -10,6 +10,7 @@ from magweld.bindings import arith, ir, linalg, math
 from magweld.passes.analysis.cloning import ValueMap, clone_mapped, defining_op
 from magweld.passes.base import Pattern, PatternPass
 from magweld.passes.graph.generic_reads import loops_known
+from magweld.passes.linalg_builder import map_array
 
 
 @dataclass(frozen=True)
@@ -128,12 +129,11 @@ def _kept_maps(op: linalg.GenericOp, plan: _Plan) -> list[Any]:
 def _rebuild(op: linalg.GenericOp, plan: _Plan) -> linalg.GenericOp:
     outputs = [op.outputs[number] for number in plan.outputs]
     inputs = [op.inputs[number] for number in plan.inputs]
-    maps = [ir.AffineMapAttr.get(map_) for map_ in _kept_maps(op, plan)]
     rebuilt = linalg.GenericOp(
         [value.type for value in outputs],
         inputs,
         outputs,
-        ir.ArrayAttr.get(maps),
+        map_array(_kept_maps(op, plan)),
         op.iterator_types,
     )
     old = op.regions[0].blocks[0]

@@ -150,3 +150,21 @@ def test_two_in_one_kernel_or_beside_each_other() -> None:
     got = compiled(x)
     assert "winograd" in compiled.explain()
     assert float((got - expected).abs().max() / expected.abs().max()) < 2e-6
+
+
+def test_the_time_of_a_step_has_that_of_its_weights() -> None:
+    shape, rows, padding = SHAPES["weights-of-many-tiles"]
+    compiled = frontend.trace(
+        lambda *inputs: convolution(padding)(*inputs).sum((2, 3)).softmax(1)
+    )
+    inputs = operands(shape, rows)
+    compiled(*inputs)
+    graph = compiled.records[0].compiled
+    graph.measure(inputs, 1)
+    report = graph.report()
+    names = [group["operators"] for group in report["groups"]]
+    assert ["winograd_weights"] in names
+    steps = [step for one in report["graphs"] for step in one["steps"]]
+    assert len(steps) == len(names) - 1
+    times = [step["measured_seconds"] for step in steps]
+    assert sum(times) == pytest.approx(sum(graph.measured))
