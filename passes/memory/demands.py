@@ -187,7 +187,8 @@ class Regroup:
     """A reshape that merges or splits dimensions.
 
     Attributes:
-        groups: For each dimension of the smaller rank those of the larger.
+        groups: For each dimension of the smaller rank those of the larger; none where
+            the smaller rank is zero.
         extents: Extents of the larger rank.
         expands: The result has the larger rank.
     """
@@ -198,6 +199,9 @@ class Regroup:
 
     def demand(self, box: Box) -> Demand | None:
         """Return what a part of the result takes; more than it may be made."""
+        if not self.groups:
+            one = whole(self.extents)
+            return Demand(one, ((),)) if self.expands else Demand((), (one,))
         made: list[Span] = []
         part: list[Span] = []
         for number, group in enumerate(self.groups):

@@ -12,6 +12,7 @@ from magweld.passes.analysis.regions import LinearIndex
 from magweld.passes.memory.boxes import Box, grid, hull, relative, volume, whole
 from magweld.passes.memory.demands import (
     Concat,
+    Demand,
     Nest,
     Pad,
     Regroup,
@@ -160,6 +161,13 @@ def test_reshapes(seed: int, expands: bool) -> None:
     np.testing.assert_array_equal(part.reshape(made.shape), made)
     again = rule.demand(demand.made)
     assert again == demand
+
+
+def test_reshapes_of_one_element() -> None:
+    """A tensor without dimensions has one element, which no group speaks of."""
+    one = ((0, 1), (0, 1))
+    assert Regroup((), (1, 1), expands=True).demand(one) == Demand(one, ((),))
+    assert Regroup((), (1, 1), expands=False).demand(()) == Demand((), (one,))
 
 
 def test_tiles_of_a_grid_make_up_the_tensor() -> None:
