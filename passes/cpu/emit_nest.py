@@ -11,6 +11,7 @@ from magweld.passes.cpu.emit_buffer import FlatBuffer, Operand, scratch
 from magweld.passes.cpu.emit_cursor import Cursor, Fetcher, Point
 from magweld.passes.cpu.emit_finish import Finish
 from magweld.passes.cpu.emit_index import Index, emit_carrying_loop, emit_loop
+from magweld.passes.cpu.emit_prefetch import NextPanel, Size, emit_next_panel
 from magweld.passes.cpu.emit_vectors import broadcast, fold_lanes, splat, with_lanes
 from magweld.passes.cpu.loop_nest import Access, LoopNest
 from magweld.passes.cpu.register_policy import choose_register_tile
@@ -51,6 +52,7 @@ class NestEmitter:
         self.parallel = [d for d in tile.order if nest.parallel[d]]
         self.reductions = [d for d in tile.order if not nest.parallel[d]]
         self.across = tile.vector_dim in self.reductions
+        self.next_panel: NextPanel | None = None
 
     @property
     def outputs(self) -> list[FlatBuffer]:
@@ -84,6 +86,8 @@ class NestEmitter:
                     self._pack(self.parallel[: level + 1])
                 self._emit_parallel(level + 1, outer)
                 self.operands = unpacked
+                if dim == self.tile.vector_dim:
+                    self.next_panel = None
 
             self.cursor.pieces[dim] = piece
             emit_loop(piece, step)
@@ -113,6 +117,15 @@ class NestEmitter:
             tuple(extents),
             self.nest.inputs[number].bits,
         )
+        if len(self.reductions) == 1:
+            depth, width = extents
+            self.next_panel = emit_next_panel(
+                source,
+                corner,
+                self.cursor.positions[columns],
+                (columns, self.reductions[0]),
+                Size(width, depth, self.nest.extents[columns]),
+            )
         origin = self.cursor.positions[columns].times(-1)
         self.operands[number] = FlatBuffer(panel, start, tuple(strides), origin)
 
@@ -193,16 +206,26 @@ class NestEmitter:
     ) -> State:
         if level == len(self.reductions):
             return self._emit_points(points, state)
-        dim = self.reductions[level]
+        dim, fetched = self.reductions[level], self._fetched(len(points))
         for piece in self.cursor.split(dim, self.nest.extents[dim]):
 
             def step(index: Index, values: State) -> State:
                 self.cursor.positions[dim] = index
+                if self.next_panel is not None:
+                    self.next_panel.emit(fetched, index)
                 return self._emit_reductions(level + 1, points, values)
 
             self.cursor.pieces[dim] = piece
             state = emit_carrying_loop(piece, state, step)
         return state
+
+    def _fetched(self, products: int) -> list[Index]:
+        """Emit where the prefetches of this register tile begin."""
+        row = self.parallel[-1]
+        if self.next_panel is None or row == self.tile.vector_dim:
+            return []
+        piece = self.cursor.pieces[row]
+        return self.next_panel.begin(self.cursor.positions[row], piece, products)
 
     def _emit_points(self, points: Sequence[Point], state: State) -> State:
         fetcher = Fetcher(self.cursor, self.operands, self.parallel)
