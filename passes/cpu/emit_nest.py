@@ -12,7 +12,13 @@ from magweld.passes.cpu.emit_cursor import Cursor, Fetcher, Point
 from magweld.passes.cpu.emit_finish import Finish
 from magweld.passes.cpu.emit_index import Index, emit_carrying_loop, emit_loop
 from magweld.passes.cpu.emit_prefetch import NextPanel, Size, emit_next_panel
-from magweld.passes.cpu.emit_vectors import broadcast, fold_lanes, splat, with_lanes
+from magweld.passes.cpu.emit_vectors import (
+    broadcast,
+    fold_lanes,
+    fold_values,
+    splat,
+    with_lanes,
+)
 from magweld.passes.cpu.loop_nest import Access, LoopNest
 from magweld.passes.cpu.register_policy import choose_register_tile
 from magweld.passes.cpu.register_tile import NONE, RegisterTile, VectorUnit
@@ -171,7 +177,7 @@ class NestEmitter:
             *partials, total = state[number * width : (number + 1) * width]
             if partials:
                 combiner = self.combiners[number]
-                vector = _fold_values(partials, combiner)
+                vector = fold_values(partials, combiner)
                 total = combiner(total, fold_lanes(vector, combiner))
             if self.finish is not None:
                 self.finish.emit(position, total, lanes)
@@ -276,14 +282,6 @@ class NestEmitter:
         """Return where one accumulator of each output is; -1 means its total."""
         width = len(state) // len(self.outputs)
         return [o * width + number % width for o in range(len(self.outputs))]
-
-
-def _fold_values(values: Sequence[ir.Value], combiner: Combiner) -> ir.Value:
-    """Combine values pairwise, neighbours first."""
-    while len(values) > 1:
-        pairs = [values[k : k + 2] for k in range(0, len(values), 2)]
-        values = [combiner(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
-    return values[0]
 
 
 def emit_copy(

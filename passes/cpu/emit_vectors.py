@@ -70,6 +70,16 @@ def fold_lanes(
     return value
 
 
+def fold_values(
+    values: Sequence[ir.Value], combine: Callable[[ir.Value, ir.Value], ir.Value]
+) -> ir.Value:
+    """Combine values pairwise, neighbours first."""
+    while len(values) > 1:
+        pairs = [values[k : k + 2] for k in range(0, len(values), 2)]
+        values = [combine(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
+    return values[0]
+
+
 def turn_block(rows: Sequence[ir.Value]) -> list[ir.Value]:
     """Transpose a square block of vectors, one vector a row.
 

@@ -6,6 +6,7 @@
 #per_row = affine_map<(d0, d1) -> (d0)>
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (k, n)>
+#bt = affine_map<(m, n, k) -> (n, k)>
 #c = affine_map<(m, n, k) -> (m, n)>
 
 // 197 elements: three register tiles of four vectors, then 4 lanes and a scalar.
@@ -60,6 +61,46 @@ func.func @row_sum(%x: memref<16x384xf32>, %y: memref<16xf32>) attributes {tile_
 // CHECK-COUNT-24: vector.store
 func.func @matmul(%x: memref<12x64xf32>, %y: memref<64x32xf32>, %z: memref<12x32xf32>) attributes {tile_graph.kernel} {
   linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %y : memref<12x64xf32>, memref<64x32xf32>) outs(%z : memref<12x32xf32>) {
+  ^bb0(%p: f32, %q: f32, %acc: f32):
+    %0 = arith.mulf %p, %q : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
+// While a panel of 64 columns is multiplied, what the next one is copied from is fetched:
+// in each step a line of some columns, others for each row of register tiles.
+// CHECK-LABEL: func.func @panels(
+// CHECK-SAME:      %{{.+}}: memref<48x64xf32>, %[[W:.+]]: memref<128x64xf32>,
+// CHECK:         %[[FLAT:.+]] = memref.reinterpret_cast %{{.+}} to offset: [0], sizes: [8192], strides: [1]
+// CHECK:         scf.for %[[COLUMN:.+]] =
+// CHECK-NOT:       arith.select
+// CHECK:           scf.for %[[ROW:.+]] = %c0 to %c48 step %c6 {
+// CHECK-DAG:         %[[TURN:.+]] = arith.divui %[[ROW]], %c6
+// CHECK-DAG:         %[[WANTED:.+]] = arith.muli %[[TURN]], %c8
+// CHECK:             arith.minui %[[WANTED]], %c56
+// CHECK:             scf.for
+// CHECK-COUNT-8:       memref.prefetch %[[FLAT]][%{{.+}}], read, locality<2>, data
+// CHECK-NOT:           memref.prefetch
+func.func @panels(%x: memref<48x64xf32>, %w: memref<128x64xf32>, %z: memref<48x128xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#a, #bt, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : memref<48x64xf32>, memref<128x64xf32>) outs(%z : memref<48x128xf32>) {
+  ^bb0(%p: f32, %q: f32, %acc: f32):
+    %0 = arith.mulf %p, %q : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
+// Behind the last columns of a block of the reduction come the first ones of the next.
+// CHECK-LABEL: func.func @panels_of_blocks(
+// CHECK:         scf.for
+// CHECK:           %[[END:.+]] = arith.cmpi uge, %{{.+}}, %c128
+// CHECK:           arith.select %[[END]]
+// CHECK:             memref.prefetch
+func.func @panels_of_blocks(%x: memref<48x64xf32>, %w: memref<128x64xf32, strided<[192, 1]>>, %z: memref<48x128xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#a, #bt, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : memref<48x64xf32>, memref<128x64xf32, strided<[192, 1]>>) outs(%z : memref<48x128xf32>) {
   ^bb0(%p: f32, %q: f32, %acc: f32):
     %0 = arith.mulf %p, %q : f32
     %1 = arith.addf %acc, %0 : f32
