@@ -227,9 +227,9 @@ class NestEmitter:
 
     def _fetched(self, products: int) -> list[Index]:
         """Emit where the prefetches of this register tile begin."""
-        row = self.parallel[-1]
-        if self.next_panel is None or row == self.tile.vector_dim:
+        if self.next_panel is None or self.parallel[-1] == self.tile.vector_dim:
             return []
+        row = self.parallel[-1]
         piece = self.cursor.pieces[row]
         return self.next_panel.begin(self.cursor.positions[row], piece, products)
 
