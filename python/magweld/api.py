@@ -18,6 +18,7 @@ from magweld import env
 from magweld.artifact import Program
 from magweld.checking import run_checked
 from magweld.compiler_options import CompileOptions, parse_bytes
+from magweld.compiling import LARGE_TEXT, compile_in_parts
 from magweld.control_text import control_module
 from magweld.diagnostics import MagweldError, UnsupportedError
 from magweld.frontend.importer.importer import ImportedGraph, import_graph
@@ -258,7 +259,11 @@ def _compile_text(
     # The numbers behind a name are those of a file, which may change.
     facts = "" if options.device == HOST else str(device(options.device))
     if tune is None:
-        return service.compile(text, settings, facts=facts)
+        most = env.WORKERS.get() or device(HOST).units
+        if len(text) < LARGE_TEXT or most == 1:
+            return service.compile(text, settings, facts=facts)
+        in_parts = partial(compile_in_parts, service.runner, settings, text, most)
+        return service.compile(text, settings, in_parts, facts)
     threads = torch.get_num_threads()
 
     def make() -> tuple[Program, bool]:

@@ -6,14 +6,10 @@ native code costs that process and not the user's.
 
 from __future__ import annotations
 
-import tempfile
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from dataclasses import asdict, replace
 from typing import Any
 
-from magweld import env
 from magweld.artifact import (
     ExternalStep,
     KernelStep,
@@ -24,31 +20,32 @@ from magweld.artifact import (
     TileRun,
 )
 from magweld.bindings import ir
-from magweld.codegen.host import HostTarget
-from magweld.codegen.kernel_signature import KernelSignature
-from magweld.codegen.kernels import compile_kernels
-from magweld.codegen.launch import Launch
-from magweld.codegen.llvm_text import kernel_signatures
 from magweld.compiler_options import CompileOptions
 from magweld.context import make_context
-from magweld.dialects.tile_graph import is_kernel, is_tile_graph
+from magweld.dialects.tile_graph import is_tile_graph
 from magweld.host_function import HostCall, HostFunction, read_host_function
+from magweld.kernel_code import (
+    KernelCode,
+    compile_launches,
+    dump_options,
+    launch_symbol,
+    launches_of,
+    split_launches,
+)
 from magweld.passes.analysis.summary import summarize
-from magweld.passes.cpu.pipeline import cpu_pipeline
-from magweld.passes.cpu.register_tile import VectorUnit
-from magweld.passes.execution import RunOptions, run_pipeline
+from magweld.passes.execution import run_pipeline
 from magweld.passes.graph.lower_torch_to_linalg import UnloweredError
 from magweld.passes.ir_utils import functions_of
 from magweld.passes.memory.fit_memory import MemoryBudgetError
 from magweld.passes.memory.search import BudgetSearch
 from magweld.passes.phases import Phase
 from magweld.passes.pipelines import graph_pipeline
-from magweld.runtime.container import decode_request, encode_program
-from magweld.targets import device
-
-# Bytes that a kernel must move before waking other threads pays: a parallel region
-# costs some microseconds, in which one core moves tens of kilobytes.
-PARALLEL_BYTES = 64 * 1024
+from magweld.runtime.container import (
+    decode_parts,
+    decode_request,
+    encode_parts,
+    encode_program,
+)
 
 
 def compile_module(payload: bytes) -> bytes:
@@ -59,6 +56,33 @@ def compile_module(payload: bytes) -> bytes:
     """
     options, text = decode_request(payload)
     return encode_program(compile_text(text, CompileOptions.parse(options)))
+
+
+def plan_module(payload: bytes) -> bytes:
+    """Compile as `compile_module` does, but leave kernels to other processes.
+
+    The payload names beside options and text in how many parts at most. What comes
+    back is the program, then what `compile_part` takes for each part of the kernels;
+    if these are no more than one part, they are in the program.
+
+    Raises:
+        MagweldError: The module cannot be compiled.
+    """
+    settings, text, most = (part.decode() for part in decode_parts(payload))
+    options = CompileOptions.parse(settings)
+    if options.memory_budget:  # what code takes decides about plans
+        return encode_parts([encode_program(compile_text(text, options))])
+    with make_context(), ir.Location.unknown():
+        try:
+            module = ir.Module.parse(text)
+            hosts, graphs = _lowered(module, options, None)
+        except UnloweredError as error:
+            return encode_parts([encode_program(_unlowered_program(error))])
+        launches = launches_of(hosts)
+        parts = split_launches(module, launches, int(most))
+        code = compile_launches(module, launches) if len(parts) < 2 else KernelCode()
+        program = _program(hosts, code, graphs)
+        return encode_parts([encode_program(program), *(parts if parts[1:] else ())])
 
 
 def print_module(payload: bytes) -> bytes:
@@ -108,11 +132,18 @@ def compile_tiled(
         UnloweredError: Operations have no lowering.
         MagweldError: The module cannot be compiled.
     """
+    hosts, graphs = _lowered(module, options, after)
+    return _program(hosts, compile_launches(module, launches_of(hosts)), graphs)
+
+
+def _lowered(
+    module: Any, options: CompileOptions, after: Phase | None
+) -> tuple[dict[str, HostFunction], list[dict[str, Any]]]:
+    """Lower a module to tiled kernels, return its host functions and summaries."""
     lower_to_tiles(module, options, Phase.SCHEDULED, after)
     graphs = _summaries(module)
     lower_to_tiles(module, options, after=Phase.SCHEDULED)
-    hosts = _read_hosts(module)
-    return _program(hosts, _compile_kernels(module, hosts), graphs)
+    return _read_hosts(module), graphs
 
 
 def _summaries(module: Any) -> list[dict[str, Any]]:
@@ -138,7 +169,7 @@ def _compile_within(text: str, options: CompileOptions) -> Program:
         hosts = _read_hosts(module)
         taken = hosts["main"].arena_bytes + hosts["main"].transient_bytes
         if taken <= budget:
-            code = _compile_kernels(module, hosts)
+            code = compile_launches(module, launches_of(hosts))
             taken += code.scratch
             if taken <= budget:
                 return _program(hosts, code, [])
@@ -175,20 +206,6 @@ def lower_to_tiles(
     run_pipeline(pipeline, module, dump_options(part))
 
 
-def dump_options(part: str) -> RunOptions:
-    """Return what `MAGWELD_DUMP_DIR` asks of a pipeline.
-
-    Args:
-        part: Name of the pipeline; each run of it gets a folder of its own.
-    """
-    folder = env.DUMP_DIR.get()
-    if folder is None:
-        return RunOptions()
-    folder.mkdir(parents=True, exist_ok=True)
-    dump = Path(tempfile.mkdtemp(prefix=f"{part}-", dir=folder))
-    return RunOptions(dump_directory=dump, reproducer_directory=folder)
-
-
 def _unlowered_program(error: UnloweredError) -> Program:
     if not error.nodes:
         raise error
@@ -204,73 +221,8 @@ def _read_hosts(module: Any) -> dict[str, HostFunction]:
     return {"main": main, **parts}
 
 
-@dataclass(frozen=True)
-class _Code:
-    """Object code, and the most bytes that a kernel of it allocates."""
-
-    objects: tuple[bytes, ...] = ()
-    scratch: int = 0
-
-
-def _compile_kernels(module: Any, hosts: Mapping[str, HostFunction]) -> _Code:
-    calls = [
-        (name, host, call)
-        for name, host in hosts.items()
-        for call in host.calls
-        if call.kind == "kernel"
-    ]
-    if not calls:
-        return _Code()
-    target = HostTarget.detect()
-    signatures = lower_kernels(module, target, dump_options("cpu"))
-    numbers: Counter[str] = Counter()
-    launches = []
-    for name, host, call in calls:
-        symbol = _launch_symbol(name, numbers[name])
-        launches.append(_launch(host, call, signatures[call.callee], symbol))
-        numbers[name] += 1
-    scratch = max(_scratch_bytes(launch) for launch in launches)
-    return _Code((compile_kernels(module, launches, target),), scratch)
-
-
-def lower_kernels(
-    module: Any, target: HostTarget, options: RunOptions
-) -> dict[str, KernelSignature]:
-    """Lower the kernels of a tiled module to the LLVM dialect; all else leaves it.
-
-    Returns:
-        What each kernel is called with, by its name.
-    """
-    for op in list(module.body.operations):
-        if not is_kernel(op):
-            op.erase()
-    unit = VectorUnit(target.vector_bits, target.vector_registers)
-    run_pipeline(cpu_pipeline(unit), module, options)
-    return {s.symbol: s for s in kernel_signatures(module)}
-
-
-def _scratch_bytes(launch: Launch) -> int:
-    """Bytes that a kernel allocates, in as many threads as run it at most."""
-    threads = min(device("cpu").units, launch.kernel.tiles) if launch.parallel else 1
-    return launch.kernel.scratch * threads
-
-
-def _launch(
-    host: HostFunction, call: HostCall, kernel: KernelSignature, symbol: str
-) -> Launch:
-    entries = (*call.operands, *call.results)
-    moved = sum(host.bytes_of(value) for value in entries)
-    parallel = moved >= PARALLEL_BYTES
-    return Launch(symbol, kernel, entries, parallel)
-
-
-def _launch_symbol(function: str, number: int) -> str:
-    prefix = "" if function == "main" else f"{function}_"
-    return f"{prefix}launch_{number}"
-
-
 def _program(
-    hosts: Mapping[str, HostFunction], code: _Code, graphs: list[dict[str, Any]]
+    hosts: Mapping[str, HostFunction], code: KernelCode, graphs: list[dict[str, Any]]
 ) -> Program:
     main, *parts = hosts
     host = hosts[main]
@@ -302,7 +254,7 @@ def _part(name: str, host: HostFunction, parts: Sequence[str]) -> Program:
     kernels = 0
     for call in host.calls:
         if call.kind == "kernel":
-            symbol = _launch_symbol(name, kernels)
+            symbol = launch_symbol(name, kernels)
             steps.append(KernelStep(symbol, call.operands, call.results))
             kernels += 1
         else:

@@ -10,11 +10,12 @@ import json
 from typing import Any
 
 from magweld.bindings import gpu, ir
-from magweld.compiler import dump_options, lower_to_tiles
+from magweld.compiler import lower_to_tiles
 from magweld.compiler_options import CompileOptions
 from magweld.context import make_context
 from magweld.diagnostics import MagweldError
 from magweld.host_function import HostCall, read_host_function
+from magweld.kernel_code import dump_options
 from magweld.passes.execution import run_pipeline
 from magweld.passes.gpu.pipeline import gpu_pipeline
 from magweld.passes.gpu.serialize_to_binary import LAUNCH

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,14 @@ from magweld.diagnostics import MagweldError
 # their rearrangements ("Unexpected illegal type!"); without them they are widened.
 _BROKEN = frozenset({"avx512bf16", "avxneconvert"})
 
+
+# LLVM compares each store with many before it, which takes a third of the optimiser's
+# time where register tiles are written out; kernels have no stores in vain.
+_SEARCH_LIMITS = (
+    "-dse-memoryssa-scanlimit=20",
+    "-dse-memoryssa-walklimit=10",
+    "-dse-memoryssa-partial-store-limit=1",
+)
 
 # What the code generator calls to round to bfloat: round to nearest, ties to even.
 # The C library has it only where it comes from a recent compiler. It must not use
@@ -135,7 +144,9 @@ def _reliable_features(features: Mapping[str, bool]) -> str:
     )
 
 
+@functools.cache
 def _initialize() -> None:
-    # Both are idempotent and take microseconds when done before.
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    for option in _SEARCH_LIMITS:
+        llvm.set_option("magweld", option)  # a second time would be an error

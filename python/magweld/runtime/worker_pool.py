@@ -35,8 +35,8 @@ class TaskRunner(Protocol):
         """
         ...
 
-    def prestart(self) -> None:
-        """Begin to prepare for a task that is to come; returns at once."""
+    def prestart(self, tasks: int = 1) -> None:
+        """Begin to prepare for tasks that are to come; returns at once."""
         ...
 
 
@@ -90,17 +90,18 @@ class WorkerPool:
             self._idle.append(worker)
             return result
 
-    def prestart(self) -> None:
-        """Start a worker without waiting for it, unless there is an idle one."""
-        if self._idle or not self._slots.acquire(blocking=False):
-            return
-        try:
-            self._idle.append(WorkerProcess(self._preload))
-        except WorkerStartError as error:
-            # The request that needs a worker tries again and reports it.
-            _logger.info("no worker was started ahead: %s", error.reason)
-        finally:
-            self._slots.release()
+    def prestart(self, tasks: int = 1) -> None:
+        """Start workers without waiting for them, until as many are idle."""
+        for _ in range(tasks - len(self._idle)):
+            if not self._slots.acquire(blocking=False):
+                return
+            try:
+                self._idle.append(WorkerProcess(self._preload))
+            except WorkerStartError as error:
+                # The request that needs a worker tries again and reports it.
+                _logger.info("no worker was started ahead: %s", error.reason)
+            finally:
+                self._slots.release()
 
     def close(self) -> None:
         """End the idle workers; the pool can be used again."""
@@ -151,7 +152,7 @@ class ExecutorRunner:
                 raise WorkerTimeoutError(reason) from error
             raise _task_failure(error) from error
 
-    def prestart(self) -> None:
+    def prestart(self, tasks: int = 1) -> None:
         """Do nothing: an executor starts its workers as it likes."""
 
 

@@ -1,0 +1,179 @@
+"""Owns the way from tiled kernels to object code, in one process or in several."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from magweld import env
+from magweld.bindings import ir
+from magweld.codegen.host import HostTarget
+from magweld.codegen.kernel_signature import KernelSignature
+from magweld.codegen.kernels import compile_kernels
+from magweld.codegen.launch import Launch
+from magweld.codegen.llvm_text import kernel_signatures
+from magweld.context import make_context
+from magweld.host_function import HostFunction
+from magweld.passes.cpu.pipeline import cpu_pipeline
+from magweld.passes.cpu.register_tile import VectorUnit
+from magweld.passes.execution import RunOptions, run_pipeline
+from magweld.runtime.container import decode_parts, encode_parts
+from magweld.targets import device
+
+# Bytes that a kernel must move before waking other threads pays: a parallel region
+# costs some microseconds, in which one core moves tens of kilobytes.
+PARALLEL_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True)
+class PlannedLaunch:
+    """A launch of a kernel that is not compiled yet.
+
+    Attributes:
+        symbol: Name of the launch function.
+        kernel: Name of the kernel.
+        entries: For each pointer of the kernel, its index in the table.
+        parallel: Whether the tiles are worth sharing out among threads.
+    """
+
+    symbol: str
+    kernel: str
+    entries: tuple[int, ...]
+    parallel: bool
+
+
+@dataclass(frozen=True)
+class KernelCode:
+    """Object code, and the most bytes that a kernel of it allocates."""
+
+    objects: tuple[bytes, ...] = ()
+    scratch: int = 0
+
+
+def launches_of(hosts: Mapping[str, HostFunction]) -> list[PlannedLaunch]:
+    """Return the launches of host functions, by their names."""
+    numbers: Counter[str] = Counter()
+    found = []
+    for name, host in hosts.items():
+        for call in (call for call in host.calls if call.kind == "kernel"):
+            entries = (*call.operands, *call.results)
+            moved = sum(host.bytes_of(value) for value in entries)
+            symbol = launch_symbol(name, numbers[name])
+            parallel = moved >= PARALLEL_BYTES
+            found.append(PlannedLaunch(symbol, call.callee, entries, parallel))
+            numbers[name] += 1
+    return found
+
+
+def launch_symbol(function: str, number: int) -> str:
+    """Return the name of a launch function, by the host function that calls it."""
+    prefix = "" if function == "main" else f"{function}_"
+    return f"{prefix}launch_{number}"
+
+
+def compile_launches(module: Any, launches: Sequence[PlannedLaunch]) -> KernelCode:
+    """Compile the kernels of a module for the CPU of this process, in place.
+
+    Raises:
+        MagweldError: They cannot be compiled.
+    """
+    if not launches:
+        return KernelCode()
+    _keep(module, {launch.kernel for launch in launches})
+    target = HostTarget.detect()
+    unit = VectorUnit(target.vector_bits, target.vector_registers)
+    run_pipeline(cpu_pipeline(unit), module, dump_options("cpu"))
+    signatures = {s.symbol: s for s in kernel_signatures(module)}
+    made = [
+        Launch(one.symbol, signatures[one.kernel], one.entries, one.parallel)
+        for one in launches
+    ]
+    scratch = max(_scratch_bytes(one.kernel, one.parallel) for one in made)
+    return KernelCode((compile_kernels(module, made, target),), scratch)
+
+
+def split_launches(
+    module: Any, launches: Sequence[PlannedLaunch], most: int
+) -> list[bytes]:
+    """Return payloads for `compile_part` that take about as long as each other.
+
+    Args:
+        module: The tiled kernels.
+        launches: What starts them.
+        most: How many payloads at most.
+    """
+    used = {launch.kernel for launch in launches}
+    sizes = {
+        name: len(str(op)) for name, op in _functions(module).items() if name in used
+    }
+    parts: list[list[str]] = [[] for _ in range(min(most, len(sizes)))]
+    taken = [0] * len(parts)
+    for name in sorted(sizes, key=lambda name: (-sizes[name], name)):
+        least = taken.index(min(taken))
+        parts[least].append(name)
+        taken[least] += sizes[name]
+    return [_payload(module, launches, set(part)) for part in parts]
+
+
+def compile_part(payload: bytes) -> bytes:
+    """Compile a part of the kernels of a program to an object and a size of scratch.
+
+    Raises:
+        MagweldError: They cannot be compiled.
+    """
+    described, text = decode_parts(payload)
+    launches = [
+        PlannedLaunch(**{**fields, "entries": tuple(fields["entries"])})
+        for fields in json.loads(described)
+    ]
+    with make_context(), ir.Location.unknown():
+        code = compile_launches(ir.Module.parse(text.decode()), launches)
+    return encode_parts([str(code.scratch).encode(), *code.objects])
+
+
+def dump_options(part: str) -> RunOptions:
+    """Return what `MAGWELD_DUMP_DIR` asks of a pipeline.
+
+    Args:
+        part: Name of the pipeline; each run of it gets a folder of its own.
+    """
+    folder = env.DUMP_DIR.get()
+    if folder is None:
+        return RunOptions()
+    folder.mkdir(parents=True, exist_ok=True)
+    dump = Path(tempfile.mkdtemp(prefix=f"{part}-", dir=folder))
+    return RunOptions(dump_directory=dump, reproducer_directory=folder)
+
+
+def _payload(module: Any, launches: Sequence[PlannedLaunch], names: set[str]) -> bytes:
+    part = ir.Module.parse(module.operation.get_asm(enable_debug_info=False))
+    _keep(part, names)
+    described = [asdict(launch) for launch in launches if launch.kernel in names]
+    text = part.operation.get_asm(enable_debug_info=False)
+    return encode_parts([json.dumps(described).encode(), text.encode()])
+
+
+def _keep(module: Any, names: set[str]) -> None:
+    """Erase everything but some functions."""
+    kept = {op.operation for name, op in _functions(module).items() if name in names}
+    for op in list(module.body.operations):
+        if op.operation not in kept:
+            op.erase()
+
+
+def _functions(module: Any) -> dict[str, Any]:
+    return {
+        ir.StringAttr(op.attributes["sym_name"]).value: op
+        for op in module.body.operations
+        if "tile_graph.kernel" in op.attributes
+    }
+
+
+def _scratch_bytes(kernel: KernelSignature, parallel: bool) -> int:
+    """Bytes that a kernel allocates, in as many threads as run it at most."""
+    return kernel.scratch * (min(device("cpu").units, kernel.tiles) if parallel else 1)
