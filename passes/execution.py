@@ -32,6 +32,7 @@ class RunOptions:
 
     Attributes:
         verify_each: Verify the IR after every pass.
+        verify_last: Verify the IR behind the last pass.
         print_before_all: Print the IR before every pass, to stderr.
         print_after_all: Print the IR after every pass, to stderr.
         print_generic: Print in generic form.
@@ -42,6 +43,7 @@ class RunOptions:
     """
 
     verify_each: bool = True
+    verify_last: bool = False
     print_before_all: bool = False
     print_after_all: bool = False
     print_generic: bool = False
@@ -117,6 +119,8 @@ class _Run:
             )
             try:
                 manager.run(operation)
+                if self._options.verify_last:
+                    operation.verify()
             except ir.MLIRError as error:
                 self._fail(_failed_pass(Path(trace)), error)
         return tuple(self._diagnostics)

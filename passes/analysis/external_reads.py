@@ -231,7 +231,7 @@ def written_boxes(
     last = len(group.nodes) - 1
     writers = [last] * len(group.root.writes) + [node for node, _ in group.outputs]
     return [
-        (write, write.box(tiles.boxes[writer]))
+        (write, write.box(tiles.parts[writer].box))
         for writer, write in zip(writers, group.stored, strict=True)
     ]
 

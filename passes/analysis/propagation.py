@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from magweld.passes.analysis.clamps import Clamp
 from magweld.passes.analysis.group import Group
@@ -57,7 +56,7 @@ class Tiles:
         """Return how often a tile runs a node: once, or once for each block."""
         return self.parts[node].times
 
-    @cached_property
+    @property
     def boxes(self) -> tuple[Box, ...]:
         """For every node the box of its iterations, one interval a loop."""
         return tuple([part.box for part in self.parts])

@@ -38,7 +38,7 @@ def walk(group: Group, tiles: Tiles) -> tuple[Step, ...]:
         left = tiles.blocks.stream.extent - tiles.blocks.size
         found.append(Step(STREAM, tiles.blocks.count, left))
     for loop in reversed(root.parallel):
-        extent, size = root.extents[loop], tiles.boxes[-1][loop].size
+        extent, size = root.extents[loop], tiles.parts[-1].box[loop].size
         if size < extent:
             found.append(Step(loop, -(-extent // size), extent - size))
     return tuple(found)

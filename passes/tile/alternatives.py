@@ -16,7 +16,7 @@ from magweld.passes.graph.library_calls import LibraryCall, library_call
 from magweld.passes.graph.select_implementation import LibraryUse, SelectImplementation
 from magweld.passes.tile.apply_plans import PLAN
 from magweld.passes.tile.connect_operators import Connector
-from magweld.passes.tile.merger import Fusion
+from magweld.passes.tile.merger import Fusion, Merger
 
 # Units with more operators that a library can compute get no choice for each of them.
 MOST_CHOICES = 3
@@ -98,7 +98,8 @@ class _Maker:
         function = next(iter(module.regions[0].blocks[0]))
         body = read_body(function)
         _write_implementations(body, library)
-        connector = Connector(body, self._scheduler, self._fusion, library)
+        merger = Merger(body, self._scheduler, self._fusion, library)
+        connector = Connector(merger)
         connector.annotate()
         groups = list(connector.groups.values())
         plans = {
@@ -132,13 +133,11 @@ class _Maker:
         group = body.group(members)
         if group not in self._ranked:
             ranked = self._scheduler.ranking(group, WORST_RATIO - 1)
-            most = min((p.cost.seconds for p in ranked), default=0) * WORST_RATIO
             limit = self._scheduler.most_traffic(group)
             self._ranked[group] = [
                 plan
                 for plan in ranked
-                if plan.cost.seconds <= most
-                and (len(members) == 1 or plan.cost.traffic <= limit)
+                if len(members) == 1 or plan.cost.traffic <= limit
             ]
         return self._ranked[group]
 

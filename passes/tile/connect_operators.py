@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, ClassVar
 
 from magweld.bindings import ir
@@ -68,9 +66,8 @@ class ConnectOperators(FunctionPass):
             return
         body, scheduler = read_body(function), Scheduler(device_of(function))
         library = _library_operators(body)
-        Connector(
-            body, scheduler, self.fusion, library, self.width, self.trials
-        ).annotate()
+        merger = Merger(body, scheduler, self.fusion, library)
+        Connector(merger, self.width, self.trials).annotate()
         _annotate_indirect(function, body)
 
 
@@ -79,26 +76,20 @@ class Connector:
     """Finds the groups of one graph.
 
     Attributes:
-        body: The graph.
-        scheduler: Plans groups.
-        fusion: Which operators may share a kernel.
-        library: Positions of the operators that a library computes.
+        merger: Judges which groups of it run together.
         width: How many partial groupings are kept.
         trials: How many parts of groups are tried to be given back.
         groups: What `connect` found: members by the position of the last of them.
     """
 
-    body: GraphBody
-    scheduler: Scheduler
-    fusion: Fusion
-    library: Collection[int]
+    merger: Merger
     width: int = WIDTH
     trials: int = TRIALS
     groups: dict[int, list[int]] = field(default_factory=dict)
 
     def connect(self) -> Grouping:
         """Find the groups."""
-        found = GroupSearch(self._merger, self.width, self.trials).run()
+        found = GroupSearch(self.merger, self.width, self.trials).run()
         self.groups.update(
             (root, list(cluster.members)) for root, cluster in found.clusters.items()
         )
@@ -107,23 +98,19 @@ class Connector:
     def annotate(self) -> None:
         """Find the groups and write the level of every edge."""
         grouping = self.connect()
-        for edge in self.body.edges:
+        for edge in self.merger.body.edges:
             self._annotate(edge, grouping)
         for cluster in grouping.clusters.values():
             self._mark(cluster.members)
-
-    @cached_property
-    def _merger(self) -> Merger:
-        return Merger(self.body, self.scheduler, self.fusion, self.library)
 
     def _annotate(self, edge: Edge, grouping: Grouping) -> None:
         root = grouping.root_of[edge.consumer]
         if grouping.root_of[edge.producer] == root:
             members = grouping.clusters[root].members
-            plan, group = self._merger.plan(members), self._merger.group(members)
+            plan, group = self.merger.plan(members), self.merger.group(members)
             melts = group.stays_in_registers(members.index(edge.producer))
             assert isinstance(plan, Plan), "groups are merged with a plan only"
-            registers = self.scheduler.device.levels[-1].name
+            registers = self.merger.scheduler.device.levels[-1].name
             name = registers if melts else plan.level
             edge.connect.attributes["level"] = ir.StringAttr.get(name)
             return
@@ -132,10 +119,10 @@ class Connector:
             _refuse(edge.connect, refusal)
 
     def _mark(self, members: tuple[int, ...]) -> None:
-        plan = self._merger.plan(members) if len(members) > 1 else None
+        plan = self.merger.plan(members) if len(members) > 1 else None
         if isinstance(plan, Plan) and plan.tiles.blocks is not None:
-            group, stream = self._merger.group(members), plan.tiles.blocks.stream
-            mark_stream(self.body, list(members), group, stream)
+            group, stream = self.merger.group(members), plan.tiles.blocks.stream
+            mark_stream(self.merger.body, list(members), group, stream)
 
 
 def _library_operators(body: GraphBody) -> frozenset[int]:

@@ -23,7 +23,7 @@ from magweld.passes.analysis.stream_marks import MARK, STEP
 from magweld.passes.analysis.trials import Plan
 from magweld.passes.graph.select_implementation import SelectImplementation
 from magweld.passes.tile.connect_operators import Connector
-from magweld.passes.tile.merger import Fusion
+from magweld.passes.tile.merger import Fusion, Merger
 from magweld.targets.device import Device
 
 # Units with more operators are cut: each choice more doubles what is to be measured.
@@ -106,7 +106,7 @@ def _known_units(body: GraphBody) -> list[tuple[int, ...]]:
 def _groups(
     body: GraphBody, scheduler: Scheduler, fusion: Fusion, library: Collection[int]
 ) -> list[list[int]]:
-    connector = Connector(body, scheduler, fusion, library)
+    connector = Connector(Merger(body, scheduler, fusion, library))
     connector.connect()
     return list(connector.groups.values())
 

@@ -184,6 +184,12 @@ def test_without_verification_nobody_looks(module: ir.Module) -> None:
     run_pipeline(pipeline, module, RunOptions(verify_each=False))
 
 
+def test_the_end_alone_can_be_verified(module: ir.Module) -> None:
+    pipeline = Pipeline((Call(break_signature), Call(lambda _: None)))
+    with pytest.raises(PassError):
+        run_pipeline(pipeline, module, RunOptions(verify_each=False, verify_last=True))
+
+
 def test_a_pass_error_gets_the_name_of_its_pass(module: ir.Module) -> None:
     def refuse(root: ir.Operation) -> None:
         raise located_error(operations_of(root, arith.AddIOp)[0], "is not wanted")
