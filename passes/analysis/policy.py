@@ -16,7 +16,7 @@ from magweld.passes.analysis.group import Group
 from magweld.passes.analysis.needs import Needs
 from magweld.passes.analysis.placement import STAGED_KINDS
 from magweld.passes.analysis.preference import preference
-from magweld.passes.analysis.propagation import Refusal
+from magweld.passes.analysis.propagation import Propagation, Refusal, Tiles
 from magweld.passes.analysis.regions import OperatorKind
 from magweld.passes.analysis.stream import Blocks
 from magweld.passes.analysis.stream_choices import candidate_blocks, with_reason
@@ -148,11 +148,18 @@ class Scheduler:
         plans = (self.plan(group.alone(i)) for i in range(len(group.nodes)))
         return tuple(plan for plan in plans if isinstance(plan, Plan))
 
+    def propagate_whole(self, group: Group) -> Tiles | Refusal:
+        """Return what every node computes for all of a result, or why that fails."""
+        needs = self._needs_of(group)
+        return Propagation(group, None, needs).tiles(group.root.whole_tile)
+
     def _trials(self, group: Group) -> Trials:
-        loops = len(group.root.extents)
-        needs = self._needs.setdefault(loops, Needs(loops))
-        levels = tile_levels(self.device)
+        levels, needs = tile_levels(self.device), self._needs_of(group)
         return Trials(group, self.device, levels, staged_step(group), needs)
+
+    def _needs_of(self, group: Group) -> Needs:
+        loops = len(group.root.extents)
+        return self._needs.setdefault(loops, Needs(loops))
 
     def _traffic(self, alone: Group) -> int:
         if alone.root.kind is OperatorKind.CONTRACTION:

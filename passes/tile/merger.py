@@ -12,7 +12,7 @@ from magweld.passes.analysis.dependences import comes_back, readers_by_place
 from magweld.passes.analysis.graph_body import Edge, GraphBody
 from magweld.passes.analysis.group import Group
 from magweld.passes.analysis.policy import Scheduler, tile_levels
-from magweld.passes.analysis.propagation import Refusal, propagate
+from magweld.passes.analysis.propagation import Refusal
 from magweld.passes.analysis.stream_marks import decided_step
 from magweld.passes.analysis.trials import Plan
 from magweld.passes.tile.grouping import Grouping
@@ -112,7 +112,7 @@ class Merger:
         """
         members = tuple(sorted(member for one in clusters for member in one))
         group = self.group(members)
-        whole = propagate(group, group.root.whole_tile)
+        whole = self.scheduler.propagate_whole(group)
         if isinstance(whole, Refusal):
             return whole
         most = self.scheduler.most_traffic(group)
