@@ -11,6 +11,7 @@ from magweld.passes.graph.form_tile_graph import FormTileGraph
 from magweld.passes.graph.hoist_collapse import HoistCollapse
 from magweld.passes.graph.hoist_expand import HoistExpand
 from magweld.passes.graph.hoist_slice import HoistSlice
+from magweld.passes.graph.hoist_stride import HoistStride
 from magweld.passes.graph.lower_subgraphs import LowerSubgraphs
 from magweld.passes.graph.lower_torch_to_linalg import LowerTorchToLinalg
 from magweld.passes.graph.plan_execution import PlanExecution
@@ -59,6 +60,7 @@ def graph_steps(
             # Reshapes and transposes hide producers from consumers: read through them.
             UnflattenBatchMatmul(),
             Upstream("canonicalize,cse"),
+            HoistStride(),
             HoistSlice(),
             FoldTranspose(),
             AbsorbBroadcast(),

@@ -34,6 +34,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
     ("hoist-collapse", "magweld.passes.graph.hoist_collapse:HoistCollapse"),
     ("hoist-expand", "magweld.passes.graph.hoist_expand:HoistExpand"),
     ("hoist-slice", "magweld.passes.graph.hoist_slice:HoistSlice"),
+    ("hoist-stride", "magweld.passes.graph.hoist_stride:HoistStride"),
     ("join-sweeps", "magweld.passes.cpu.join_sweeps:JoinSweeps"),
     ("join-window-rows", "magweld.passes.cpu.join_window_rows:JoinWindowRows"),
     ("lower-subgraphs", "magweld.passes.graph.lower_subgraphs:LowerSubgraphs"),

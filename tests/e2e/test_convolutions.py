@@ -50,6 +50,11 @@ def grouped(groups: int) -> Callable[[Tensor], Tensor]:
     return lambda x: F.conv2d(x, weight, padding=1, groups=groups)
 
 
+def points(stride: int | tuple[int, int], padding: int = 0) -> Callable[..., Tensor]:
+    weight = floats(WIDTH, WIDTH, 1, 1, seed=4) / 3
+    return lambda x: F.conv2d(x, weight, BIAS, stride, padding)
+
+
 WINDOWS: dict[str, Callable[[Tensor], Tensor]] = {
     "plain": depthwise(3, 3),
     "padded": depthwise(3, 3, padding=1),
@@ -66,6 +71,9 @@ WINDOWS: dict[str, Callable[[Tensor], Tensor]] = {
     "constant": padded("constant"),
     "groups": grouped(2),
     "full": grouped(1),
+    "points": points(2),
+    "points-uneven": points((3, 2)),
+    "points-padded": points(2, padding=1),
     "max-pool": lambda x: F.max_pool2d(x, 3, 2, 1),
     "average-pool": lambda x: F.avg_pool2d(x, 3, 2, 1),
 }

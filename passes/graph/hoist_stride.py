@@ -1,0 +1,70 @@
+"""Owns the pass that takes the points which a convolution of single points reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from magweld.bindings import ir, linalg, tensor
+from magweld.passes.base import Pattern, PatternPass
+from magweld.passes.linalg_builder import build_generic
+
+
+def hoist(op: linalg.Conv2DNchwFchwOp, rewriter: Any) -> bool:
+    """Move the stride of a window of one point to a copy of the image before it."""
+    image, weights = op.inputs
+    shapes = [list(ir.ShapedType(value.type).shape) for value in op.operands]
+    strides = list(ir.DenseIntElementsAttr(op.attributes["strides"]))
+    dynamic = ir.ShapedType.get_dynamic_size()
+    if not op.results or any(dynamic in shape for shape in shapes):
+        return False
+    if shapes[1][2:] != [1, 1] or strides == [1, 1]:
+        return False
+    points = _points(image, [*shapes[0][:2], *shapes[2][2:]], strides)
+    one = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 1)
+    ones = ir.DenseElementsAttr.get([one, one], ir.VectorType.get([2], one.type))
+    product = linalg.Conv2DNchwFchwOp(
+        [op.results[0].type],
+        [points, weights],
+        list(op.outputs),
+        strides=ones,
+        dilations=ones,
+    )
+    linalg.fill_builtin_region(product.operation)
+    rewriter.replace_op(op.operation, product.operation)
+    return True
+
+
+def _points(image: Any, sizes: list[int], strides: list[int]) -> Any:
+    """Emit p[n, c, y, x] = image[n, c, y * stride, x * stride]."""
+    empty = tensor.EmptyOp(sizes, ir.RankedTensorType(image.type).element_type).result
+    n, c, y, x = (ir.AffineExpr.get_dim(d) for d in range(4))
+    read = ir.AffineMap.get(4, 0, [n, c, y * strides[0], x * strides[1]])
+    maps = [read, ir.AffineMap.get_identity(4)]
+    copied = build_generic([image], [empty], maps, lambda values: values[:1])
+    return copied.results[0]
+
+
+@dataclass(frozen=True)
+class HoistStride(PatternPass):
+    """Give convolutions of single points only the points of the image that they read.
+
+    ```mlir
+    %y = linalg.conv_2d_nchw_fchw {strides = dense<2>}
+        ins(%x, %w : tensor<1x64x14x14xf32>, tensor<128x64x1x1xf32>)
+    ```
+    becomes
+    ```mlir
+    %p = linalg.generic {(n, c, y, x) -> (n, c, 2 y, 2 x)} ins(%x)
+    %y = linalg.conv_2d_nchw_fchw ins(%p, %w : tensor<1x64x7x7xf32>, ...)
+    ```
+    What is left is a product of matrices, whose tiles hold nothing of the image that
+    is not read.
+    """
+
+    name: ClassVar[str] = "hoist-stride"
+
+    def patterns(self) -> Sequence[tuple[type[ir.OpView], Pattern]]:
+        """Return the pattern for convolutions of images."""
+        return [(linalg.Conv2DNchwFchwOp, hoist)]
