@@ -24,7 +24,7 @@ from magweld.passes.analysis.winograd import (
     winograd_tile,
 )
 from magweld.passes.base import Pass
-from magweld.passes.graph.weight_transforms import transforms_in_tiles
+from magweld.passes.graph.weight_uses import transforms_in_tiles
 from magweld.passes.ir_utils import functions_of, operations_of, unused_name
 from magweld.passes.linalg_builder import build_generic
 from magweld.passes.tensor_slices import extract_slice, insert_in_parallel
