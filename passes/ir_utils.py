@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from typing import TypeVar
 
-from magweld.bindings import func, ir
+from magweld.bindings import func, ir, scf, tensor
 from magweld.diagnostics import Diagnostic, PassError, Severity, position_of
 
 OpT = TypeVar("OpT", bound=ir.OpView)
@@ -67,3 +67,26 @@ def located_error(op: ir.Operation | ir.OpView, message: str) -> PassError:
     text = f"'{op.operation.name}' op {message}"
     diagnostic = Diagnostic(Severity.ERROR, text, position_of(op.location))
     return PassError(text, diagnostics=(diagnostic,))
+
+
+def groups_of(op: tensor.ExpandShapeOp | tensor.CollapseShapeOp) -> list[list[int]]:
+    """Return which dimensions a reshape splits one into, or joins to one."""
+    return [
+        [int(ir.IntegerAttr(i).value) for i in ir.ArrayAttr(group)]
+        for group in ir.ArrayAttr(op.reassociation)
+    ]
+
+
+def forall_grid(forall: scf.ForallOp) -> list[tuple[int, int, int]] | None:
+    """Return lower bound, step and trip count of each dimension, None if dynamic."""
+    bounds = [
+        list(forall.attributes[name])
+        for name in ("staticLowerBound", "staticUpperBound", "staticStep")
+    ]
+    dynamic = ir.ShapedType.get_dynamic_size()
+    if any(dynamic in numbers for numbers in bounds):
+        return None
+    return [
+        (low, step, max(0, -(-(high - low) // step)))
+        for low, high, step in zip(*bounds, strict=True)
+    ]

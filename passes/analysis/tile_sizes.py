@@ -31,6 +31,11 @@ def divisors(extent: int) -> tuple[int, ...]:
     return tuple(sorted({*small, *(extent // d for d in small)}))
 
 
+def largest_divisor(number: int, most: int) -> int:
+    """Return the largest divisor of a number that is no more than another one."""
+    return max(d for d in divisors(number) if d <= most)
+
+
 @functools.lru_cache(maxsize=4096)
 def tile_sizes(extent: int, *, ragged: bool) -> tuple[int, ...]:
     """Return the sizes to try along an extent, in rising order.

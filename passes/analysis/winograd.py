@@ -136,10 +136,17 @@ def choose_block(
     return min(good, key=columns, default=(1, 1))
 
 
-def block_count(form: WinogradForm, depth: int, counts: tuple[int, int, int]) -> int:
-    """Return into how many blocks `choose_block` divides tiles."""
-    images, down, _ = counts
-    some_images, some_rows = choose_block(form, depth, counts)
+def block_count(form: WinogradForm, depth: int, sizes: tuple[int, int, int]) -> int:
+    """Return into how many blocks `choose_block` divides results.
+
+    Args:
+        form: The arithmetic.
+        depth: Channels of the image.
+        sizes: Images, height and width of the results.
+    """
+    images, high, wide = sizes
+    down, across = ceil(high / form.tile), ceil(wide / form.tile)
+    some_images, some_rows = choose_block(form, depth, (images, down, across))
     return ceil(images / some_images) * ceil(down / some_rows)
 
 

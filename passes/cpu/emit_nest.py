@@ -11,7 +11,7 @@ from magweld.passes.cpu.emit_buffer import FlatBuffer, Operand, scratch
 from magweld.passes.cpu.emit_cursor import Cursor, Fetcher, Point
 from magweld.passes.cpu.emit_finish import Finish
 from magweld.passes.cpu.emit_index import Index, emit_carrying_loop, emit_loop
-from magweld.passes.cpu.emit_prefetch import NextPanel, Size, emit_next_panel
+from magweld.passes.cpu.emit_prefetch import NextPanel, emit_next_panel
 from magweld.passes.cpu.emit_vectors import (
     broadcast,
     fold_lanes,
@@ -124,14 +124,7 @@ class NestEmitter:
             self.nest.inputs[number].bits,
         )
         if len(self.reductions) == 1:
-            depth, width = extents
-            self.next_panel = emit_next_panel(
-                source,
-                corner,
-                self.cursor.positions[columns],
-                (columns, self.reductions[0]),
-                Size(width, depth, self.nest.extents[columns]),
-            )
+            self.next_panel = emit_next_panel(source, corner, self.cursor)
         origin = self.cursor.positions[columns].times(-1)
         self.operands[number] = FlatBuffer(panel, start, tuple(strides), origin)
 
@@ -229,9 +222,7 @@ class NestEmitter:
         """Emit where the prefetches of this register tile begin."""
         if self.next_panel is None or self.parallel[-1] == self.tile.vector_dim:
             return []
-        row = self.parallel[-1]
-        piece = self.cursor.pieces[row]
-        return self.next_panel.begin(self.cursor.positions[row], piece, products)
+        return self.next_panel.begin(self.cursor, self.parallel[-1], products)
 
     def _emit_points(self, points: Sequence[Point], state: State) -> State:
         fetcher = Fetcher(self.cursor, self.operands, self.parallel)

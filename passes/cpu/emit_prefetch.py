@@ -8,23 +8,14 @@ from math import ceil
 
 from magweld.bindings import arith, memref
 from magweld.passes.cpu.emit_buffer import FlatBuffer
+from magweld.passes.cpu.emit_cursor import Cursor
 from magweld.passes.cpu.emit_index import Index, index_constant
-from magweld.passes.cpu.register_tile import Piece
+from magweld.passes.cpu.emit_views import LINE_BYTES
 
-LINE_BITS = 512
 # Products in each step of a reduction for one prefetch, so that loads come first.
 PRODUCTS = 3
 # Into the second cache: a panel is more than the first one holds.
 LOCALITY = 2
-
-
-@dataclass(frozen=True)
-class Size:
-    """Columns of a panel, steps of its reduction, and columns of all panels."""
-
-    columns: int
-    depth: int
-    all_columns: int
 
 
 @dataclass(frozen=True)
@@ -48,17 +39,18 @@ class NextPanel:
     down: int
     columns: int
 
-    def begin(self, row: Index, piece: Piece, products: int) -> list[Index]:
+    def begin(self, cursor: Cursor, loop: int, products: int) -> list[Index]:
         """Emit where the prefetches of a row of register tiles begin.
 
         Args:
-            row: The first row of the register tile.
-            piece: The rows among which the columns are divided.
+            cursor: Where the row is.
+            loop: The loop over rows, among which the columns are divided.
             products: Vectors that are multiplied in each step of the reduction.
         """
+        row, piece = cursor.positions[loop], cursor.pieces[loop]
         tiles = (piece.stop - piece.start) // piece.step
         # In a row of memory one prefetch fetches its neighbours as well.
-        width = 1 if self.down == 1 else LINE_BITS // self.source.element.width
+        width = 1 if self.down == 1 else LINE_BYTES * 8 // self.source.element.width
         wanted = ceil(self.columns / width / tiles)
         number = min(wanted, products // PRODUCTS)
         turn = arith.divui(row.shifted(-piece.start).emit(), index_constant(piece.step))
@@ -83,9 +75,7 @@ class NextPanel:
             )
 
 
-def emit_next_panel(
-    source: FlatBuffer, corner: Index, column: Index, loops: tuple[int, int], size: Size
-) -> NextPanel:
+def emit_next_panel(source: FlatBuffer, corner: Index, cursor: Cursor) -> NextPanel:
     """Emit where the panel after one begins.
 
     It has the next columns. Behind the last ones there are those of the next tile, or,
@@ -95,17 +85,17 @@ def emit_next_panel(
     Args:
         source: Where panels are copied from.
         corner: Index of the panel's first element.
-        column: The panel's first column.
-        loops: The loops of the columns and of the reduction.
-        size: Of the panel and the operand.
+        cursor: Where the panel is, in a nest with a single reduction.
     """
-    along, down = (source.strides[loop] for loop in loops)
-    behind = corner.shifted(size.columns * along)
-    if down == 1 and along > size.depth:
-        first = corner.plus(column.times(-along)).shifted(size.depth)
-        end = column.shifted(size.columns).emit()
-        is_last = arith.cmpi(
-            arith.CmpIPredicate.uge, end, index_constant(size.all_columns)
-        )
+    nest, loop = cursor.nest, cursor.tile.vector_dim
+    (reduction,) = nest.reductions
+    along, down = source.strides[loop], source.strides[reduction]
+    column, columns = cursor.positions[loop], cursor.pieces[loop].step
+    behind = corner.shifted(columns * along)
+    if down == 1 and along > nest.extents[reduction]:
+        first = corner.plus(column.times(-along)).shifted(nest.extents[reduction])
+        end = column.shifted(columns).emit()
+        all_columns = index_constant(nest.extents[loop])
+        is_last = arith.cmpi(arith.CmpIPredicate.uge, end, all_columns)
         behind = Index(arith.select(is_last, first.emit(), behind.emit()))
-    return NextPanel(source, behind, along, down, size.columns)
+    return NextPanel(source, behind, along, down, columns)

@@ -163,8 +163,7 @@ class _Expander:
             (self._images, self._depth, *(size + border for size in sizes)),
             self._element,
         )
-        zero = arith.constant(self._element, ir.FloatAttr.get(self._element, 0.0))
-        build_generic([], [image], [ir.AffineMap.get_identity(4)], lambda _: [zero])
+        self._emit_zeros(image)
         inner = view(image, (0,) * 4, tuple(self._image.type.shape))
         memref.CopyOp(self._image, inner)
         return image, aligned_buffer((self._images, self._rows, *sizes), self._element)
@@ -187,19 +186,17 @@ class _Expander:
         )
         self._emit_input(window, transformed)
 
+        def multiply(channel: Offset, weights: ir.Value) -> None:
+            sizes = (count, weights.type.shape[1], images, down, across)
+            some = view(transformed, (0, channel, 0, 0, 0), sizes)
+            self._emit_products(weights, some, products)
+
         def emit(at_rows: Sequence[Offset]) -> None:
             row = times(at_rows[0], ROWS)
-            self._emit_zeros(products)
+            self._emit_zeros(with_long_rows(products))
             if self._shared is not None:
-                weights = layer_at(self._shared, at_rows[0])
-                self._emit_products(weights, transformed, products)
+                multiply(0, layer_at(self._shared, at_rows[0]))
             else:
-
-                def multiply(channel: Offset, weights: ir.Value) -> None:
-                    sizes = (count, weights.type.shape[1], images, down, across)
-                    some = view(transformed, (0, channel, 0, 0, 0), sizes)
-                    self._emit_products(weights, some, products)
-
                 emit_in_parts(form, self._weights, row, multiply)
             part = view(result, (at[0], row, top, 0), (images, ROWS, height, width))
             self._emit_result(products, part)
@@ -224,14 +221,10 @@ class _Expander:
             lambda values: emit_transform(form.input, values[: len(places)]),
         )
 
-    def _emit_zeros(self, products: ir.Value) -> None:
-        zero = ir.FloatAttr.get(self._element, 0.0)
-        build_generic(
-            [],
-            [with_long_rows(products)],
-            [ir.AffineMap.get_identity(3)],
-            lambda _: [arith.constant(self._element, zero)],
-        )
+    def _emit_zeros(self, buffer: ir.Value) -> None:
+        zero = arith.constant(self._element, ir.FloatAttr.get(self._element, 0.0))
+        maps = [ir.AffineMap.get_identity(buffer.type.rank)]
+        build_generic([], [buffer], maps, lambda _: [zero])
 
     def _emit_products(
         self, weights: ir.Value, transformed: ir.Value, products: ir.Value

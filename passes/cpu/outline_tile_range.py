@@ -11,7 +11,7 @@ from magweld.dialects.tile_graph import PARTS
 from magweld.passes.base import Pass
 from magweld.passes.cpu.emit_index import index_constant
 from magweld.passes.cpu.kernels import TILES, add_remark, kernels_of
-from magweld.passes.ir_utils import located_error, operations_of
+from magweld.passes.ir_utils import forall_grid, located_error, operations_of
 
 # Operations on buffers that may stand beside the loop: repeated in every range,
 # they write nothing that another range could see.
@@ -95,7 +95,7 @@ def _outline(function: func.FuncOp) -> int:
     if len(top) != expected or others:
         add_remark(function, "runs as one tile: " + _why(len(top), expected, others))
         return 1
-    grids = [grid for grid in map(_grid, top) if grid is not None]
+    grids = [grid for grid in map(forall_grid, top) if grid is not None]
     if len(grids) < len(top):
         add_remark(function, "runs as one tile: the grid has dynamic bounds")
         return 1
@@ -143,21 +143,6 @@ def _why(loops: int, expected: int, others: list[str]) -> str:
     if loops != expected:
         return f"it has {loops} loops over tiles"
     return f"'{others[0]}' stands beside the loop over tiles"
-
-
-def _grid(forall: scf.ForallOp) -> list[tuple[int, int, int]] | None:
-    """Return lower bound, step and number of tiles of each dimension."""
-    bounds = [
-        list(forall.attributes[name])
-        for name in ("staticLowerBound", "staticUpperBound", "staticStep")
-    ]
-    dynamic = ir.ShapedType.get_dynamic_size()
-    if any(dynamic in numbers for numbers in bounds):
-        return None
-    return [
-        (low, step, max(0, -(-(high - low) // step)))
-        for low, high, step in zip(*bounds, strict=True)
-    ]
 
 
 def _replace_by_range(

@@ -10,6 +10,7 @@ from magweld.bindings import ir, linalg, tensor
 from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.base import Pattern, PatternPass
 from magweld.passes.graph.generic_reads import loops_known, replace_reads
+from magweld.passes.ir_utils import groups_of
 
 
 def absorb(op: linalg.GenericOp, rewriter: Any) -> bool:
@@ -43,12 +44,11 @@ def _kept_dims(expand: tensor.ExpandShapeOp) -> list[int] | None:
     """
     shape = list(ir.RankedTensorType(expand.result.type).shape)
     kept: list[int] = []
-    for group in ir.ArrayAttr(expand.reassociation):
-        dims = [ir.IntegerAttr(i).value for i in ir.ArrayAttr(group)]
+    for dims in groups_of(expand):
         large = [dim for dim in dims if shape[dim] != 1]
         if len(large) > 1:
             return None
-        kept.append(int(large[0] if large else dims[-1]))
+        kept.append(large[0] if large else dims[-1])
     return kept
 
 

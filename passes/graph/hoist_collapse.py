@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, ClassVar
 
 from magweld.bindings import ir, tensor
 from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.base import Pattern, PatternPass
-from magweld.passes.graph.hoist_expand import Groups, groups_of, is_elementwise, rebuild
+from magweld.passes.graph.hoist_expand import Groups, is_elementwise, rebuild
+from magweld.passes.ir_utils import groups_of
 
 
 def hoist(op: tensor.CollapseShapeOp, rewriter: Any) -> bool:
@@ -90,12 +92,7 @@ def _on_joined_dimensions(op: tensor.CollapseShapeOp, groups: Groups) -> Any:
 def _joined(value: Any, groups: Groups) -> Any:
     """Join the dimensions of an operand that has all of them."""
     whole = ir.RankedTensorType(value.type)
-    shape = []
-    for group in groups:
-        size = 1
-        for dim in group:
-            size *= whole.shape[dim]
-        shape.append(size)
+    shape = [prod(whole.shape[dim] for dim in group) for group in groups]
     result = ir.RankedTensorType.get(shape, whole.element_type)
     return tensor.collapse_shape(result, value, groups)
 

@@ -10,6 +10,7 @@ from magweld.bindings import ir, linalg, tensor
 from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.analysis.operator_model import is_rematerialised
 from magweld.passes.base import Pattern, PatternPass
+from magweld.passes.ir_utils import groups_of
 from magweld.passes.linalg_builder import iterator_array, map_array
 
 Groups = list[list[int]]
@@ -50,14 +51,6 @@ def on_split_dimensions(producer: linalg.GenericOp, op: tensor.ExpandShapeOp) ->
         for map_ in maps
     ]
     return rebuild(producer, operands, wider, shape)
-
-
-def groups_of(op: tensor.ExpandShapeOp | tensor.CollapseShapeOp) -> Groups:
-    """Return which dimensions a reshape splits one into, or joins to one."""
-    return [
-        [ir.IntegerAttr(i).value for i in ir.ArrayAttr(group)]
-        for group in ir.ArrayAttr(op.reassociation)
-    ]
 
 
 def is_elementwise(op: Any) -> bool:

@@ -10,6 +10,7 @@ from magweld.bindings import ir, linalg, tensor
 from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.analysis.slices import Slice, static_slice
 from magweld.passes.base import Pattern, PatternPass
+from magweld.passes.ir_utils import groups_of
 from magweld.passes.tensor_slices import extract_slice
 
 
@@ -45,8 +46,8 @@ def drop_unit_dims(op: tensor.CollapseShapeOp, rewriter: Any) -> bool:
     if taken is None:
         return False
     kept: list[int] = []
-    for group in ir.ArrayAttr(op.reassociation):
-        dims = [taken.kept[ir.IntegerAttr(i).value] for i in ir.ArrayAttr(group)]
+    for group in groups_of(op):
+        dims = [taken.kept[dim] for dim in group]
         large = [dim for dim in dims if taken.sizes[dim] != 1]
         if len(large) > 1:
             return False

@@ -14,11 +14,11 @@ from magweld.passes.linalg_builder import build_generic
 def hoist(op: linalg.Conv2DNchwFchwOp, rewriter: Any) -> bool:
     """Move the stride of a window of one point to a copy of the image before it."""
     image, weights = op.inputs
-    shapes = [list(ir.ShapedType(value.type).shape) for value in op.operands]
-    strides = list(ir.DenseIntElementsAttr(op.attributes["strides"]))
-    dynamic = ir.ShapedType.get_dynamic_size()
-    if not op.results or any(dynamic in shape for shape in shapes):
+    kinds = [ir.ShapedType(value.type) for value in op.operands]
+    if not op.results or not all(kind.has_static_shape for kind in kinds):
         return False
+    shapes = [list(kind.shape) for kind in kinds]
+    strides = list(ir.DenseIntElementsAttr(op.attributes["strides"]))
     if shapes[1][2:] != [1, 1] or strides == [1, 1]:
         return False
     points = _points(image, [*shapes[0][:2], *shapes[2][2:]], strides)

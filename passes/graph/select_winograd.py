@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
 from typing import Any, ClassVar
 
 from magweld.bindings import arith, ir
@@ -129,8 +128,7 @@ def winograd_share(model: OperatorModel, device: Device) -> float:
     depth = model.extents[model.reduction[0]]
     share = product_share(form, rows, depth, (down, across))
     peak = device.peak_gflops * 1e9
-    tiles = (model.extents[image], ceil(down / form.tile), ceil(across / form.tile))
-    times = block_count(form, depth, tiles)
+    times = block_count(form, depth, (model.extents[image], down, across))
     number = rows * depth
     weights = number * WEIGHT_OPERATIONS / peak
     if times <= IN_TILES:

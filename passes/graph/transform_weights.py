@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -10,6 +9,7 @@ from typing import Any, ClassVar
 from magweld.bindings import affine, func, ir, linalg, scf, tensor
 from magweld.dialects.tile_graph import KERNEL, OPERATORS, is_kernel
 from magweld.passes.analysis.cloning import defining_op
+from magweld.passes.analysis.tile_sizes import largest_divisor
 from magweld.passes.analysis.winograd import (
     BORDER,
     FORMS,
@@ -19,15 +19,14 @@ from magweld.passes.analysis.winograd import (
     WEIGHTS,
     WINDOW,
     WinogradForm,
-    emit_transform,
     padded_depth,
     winograd_tile,
 )
 from magweld.passes.base import Pass
 from magweld.passes.graph.weight_uses import transforms_in_tiles
 from magweld.passes.ir_utils import functions_of, operations_of, unused_name
-from magweld.passes.linalg_builder import build_generic
 from magweld.passes.tensor_slices import extract_slice, insert_in_parallel
+from magweld.passes.winograd_weights import transform_rows, turn_rows
 
 # Channels of the image that one tile of the transform takes.
 CHANNELS = 64
@@ -102,7 +101,8 @@ def _marked(kernel: Any, in_tiles: int) -> list[tuple[Any, int]]:
                     del op.attributes[name]
         else:
             found.append((op, argument))
-            transforms[argument] += transforms_in_tiles(op)
+            weights = kernel.arguments[argument].type
+            transforms[argument] += transforms_in_tiles(op, weights.shape[0])
     return [(op, argument) for op, argument in found if transforms[argument] > in_tiles]
 
 
@@ -201,7 +201,7 @@ def _build(names: _Names, form: WinogradForm, weights: Any) -> Any:
     function = names.declare(([weights, result], [result]))
     function.attributes[KERNEL] = ir.UnitAttr.get()
     blocks, depth = result.shape[0], ir.RankedTensorType(weights).shape[1]
-    channels = max(d for d in range(1, CHANNELS + 1) if depth % d == 0)
+    channels = largest_divisor(depth, CHANNELS)
     with ir.InsertionPoint(function.add_entry_block()):
         source, destination = function.arguments
         loop = scf.ForallOp([0, 0], [blocks, depth], [1, channels], [destination])
@@ -220,10 +220,8 @@ def _turn(source: Any, block: Any, channel: Any, channels: int) -> Any:
     first = affine.AffineApplyOp(rows, [block]).result
     sizes = [ROWS, channels, WINDOW, WINDOW]
     part = extract_slice(source, [first, channel, 0, 0], sizes, sizes)
-    f, c, i, j = (ir.AffineExpr.get_dim(d) for d in (3, 0, 1, 2))
     empty = tensor.EmptyOp([channels, WINDOW, WINDOW, ROWS], kind.element_type).result
-    maps = [ir.AffineMap.get(4, 0, [f, c, i, j]), ir.AffineMap.get_identity(4)]
-    return build_generic([part], [empty], maps, lambda values: values[:1]).results[0]
+    return turn_rows(part, empty).results[0]
 
 
 def _transform(
@@ -231,13 +229,6 @@ def _transform(
 ) -> None:
     """Emit u[f / 16, p, c, f % 16] = transform of t[c, i, j, f]."""
     block, channel, channels = at
-    c, f = (ir.AffineExpr.get_dim(d) for d in range(2))
-    places = [
-        tuple(ir.AffineExpr.get_constant(n) for n in place)
-        for place in itertools.product(range(WINDOW), repeat=2)
-    ]
-    maps = [ir.AffineMap.get(2, 0, [c, i, j, f]) for i, j in places]
-    maps += [ir.AffineMap.get_identity(2)] * form.products
     # One slice for all layers: of several that a loop inserts into one tensor, only
     # one is left where the loop has a single iteration and is folded away.
     sizes = [1, form.products, channels, ROWS]
@@ -247,13 +238,7 @@ def _transform(
     outs = [
         extract_slice(part, [p, 0, 0], layer, sizes[2:]) for p in range(form.products)
     ]
-    made = build_generic(
-        [turned] * len(places),
-        outs,
-        maps,
-        lambda values: emit_transform(form.weight, values[: len(places)]),
-    )
-    for p, value in enumerate(made.results):
+    for p, value in enumerate(transform_rows(form, turned, outs).results):
         part = tensor.insert_slice(value, part, [], [], [], [p, 0, 0], layer, [1] * 3)
     parallel = scf.InParallelOp()
     with ir.InsertionPoint(parallel.region.blocks[0]):

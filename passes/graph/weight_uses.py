@@ -7,47 +7,30 @@ from typing import Any
 
 from magweld.bindings import ir, scf
 from magweld.passes.analysis.winograd import FORMS, block_count, winograd_tile
+from magweld.passes.ir_utils import forall_grid
 
 
-def transforms_in_tiles(op: Any) -> int:
+def transforms_in_tiles(op: Any, all_rows: int) -> int:
     """Return how often each weight is transformed if every block of tiles does so.
 
     Args:
-        op: A convolution in loops over tiles whose weights are rows of some argument.
+        op: A convolution in loops over tiles.
+        all_rows: Rows of the argument that its weights are some rows of.
     """
     rows: int
     images, rows, high, wide = ir.RankedTensorType(op.results[0].type).shape
     depth = ir.RankedTensorType(op.operands[0].type).shape[1]
-    form = FORMS[winograd_tile(op)]
-    down, across = ceil(high / form.tile), ceil(wide / form.tile)
-    blocks = block_count(form, depth, (images, down, across))
+    blocks = block_count(FORMS[winograd_tile(op)], depth, (images, high, wide))
     times: int = blocks * _iterations(op)
-    return ceil(times * rows / _all_rows(op))
+    return ceil(times * rows / all_rows)
 
 
 def _iterations(op: Any) -> int:
     number, parent = 1, op.parent
     while parent is not None:
-        loop = parent.opview
-        if isinstance(loop, scf.ForallOp):
-            number *= prod(
-                ceil((upper - lower) / step)
-                for lower, upper, step in zip(
-                    loop.staticLowerBound,
-                    loop.staticUpperBound,
-                    loop.staticStep,
-                    strict=True,
-                )
-            )
+        if isinstance(parent.opview, scf.ForallOp):
+            grid = forall_grid(parent.opview)
+            assert grid is not None, "loops over tiles are static"
+            number *= prod(count for _, _, count in grid)
         parent = parent.parent
     return number
-
-
-def _all_rows(op: Any) -> int:
-    """Rows of the argument that the weights are some rows of."""
-    weights = op.operands[1]
-    if not isinstance(weights, ir.BlockArgument):
-        maker = weights.owner.operation
-        if maker.name == "tensor.extract_slice":
-            weights = maker.operands[0]
-    return int(ir.RankedTensorType(weights.type).shape[0])
