@@ -32,10 +32,10 @@ from magweld.bindings import ir
 from magweld.codegen.host import HostTarget
 from magweld.codegen.kernels import compile_kernels
 from magweld.codegen.launch import Launch
-from magweld.compiler import lower_kernels
 from magweld.compiler_options import CompileOptions
 from magweld.context import make_context
 from magweld.host_function import read_host_function
+from magweld.kernel_code import lower_kernels
 from magweld.passes.execution import RunOptions
 from magweld.passes.phases import Phase
 from magweld.targets.device import ARITHMETIC

@@ -17,8 +17,9 @@ from magweld.targets.device import Device
 
 Box = tuple[Interval, ...]
 
-# Cycles to copy an element of an operand into a panel, turned or as it is.
-TURN_CYCLES, COPY_CYCLES = 0.5, 0.15
+# Cycles to copy an element of an operand into a panel, turned or as it is, the latter
+# with vectors of 512 bits: memory decides about it, so it takes as long with others.
+TURN_CYCLES, COPY_CYCLES, COPY_BITS = 0.5, 0.15, 512
 # What vectors along the reduction cost more, which need no panel.
 ALONG_REDUCTION = 1.25
 
@@ -36,7 +37,8 @@ def _product_waste(node: OperatorModel, box: Box, device: Device) -> float:
         return 1.0
     lanes = max(1, device.vector_bits // (8 * node.writes[0].element_bytes))
     elements = math.prod(interval.size for interval in panel.window(box))
-    copied = COPY_CYCLES if _moves(panel.index[-1:], column) else TURN_CYCLES
+    turned = not _moves(panel.index[-1:], column)
+    copied = TURN_CYCLES if turned else copy_cycles(device.vector_bits)
     columns = box[column].size
     waste = _vectors(columns, lanes) * lanes / columns
     waste += copied * elements * lanes / points
@@ -44,6 +46,11 @@ def _product_waste(node: OperatorModel, box: Box, device: Device) -> float:
         any(_moves(r.index[-1:], loop) for loop in node.reduction) for r in node.reads
     )
     return min(waste, ALONG_REDUCTION) if all(rows) else waste
+
+
+def copy_cycles(vector_bits: int) -> float:
+    """Return what copying an element into a panel takes, in products of vectors."""
+    return COPY_CYCLES * COPY_BITS / vector_bits
 
 
 def _moves(index: Sequence[LinearIndex | None], loop: int) -> bool:

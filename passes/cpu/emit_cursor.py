@@ -11,7 +11,13 @@ from magweld.passes.cpu.emit_buffer import FlatBuffer, Operand
 from magweld.passes.cpu.emit_index import Index
 from magweld.passes.cpu.emit_vectors import turn_block
 from magweld.passes.cpu.loop_nest import LoopNest
-from magweld.passes.cpu.register_tile import NONE, Piece, RegisterTile, split_extent
+from magweld.passes.cpu.register_tile import (
+    NONE,
+    READ_ALONG,
+    Piece,
+    RegisterTile,
+    split_extent,
+)
 
 Point = tuple[int, ...]
 
@@ -110,7 +116,10 @@ class Fetcher:
             self.fetched[key] = buffer.load(index, lanes, stride)
             return
         corner = self.cursor.index(buffer, {**position, turned: 0})
-        rows = [buffer.load(corner.shifted(k * stride), lanes, 1) for k in range(lanes)]
+        along = buffer.strides[turned]
+        rows = [
+            buffer.load(corner.shifted(k * stride), lanes, along) for k in range(lanes)
+        ]
         for k, value in enumerate(turn_block(rows)):
             at = {**position, turned: k}
             self.fetched[number, tuple(at[d] for d in moving)] = value
@@ -122,6 +131,6 @@ class Fetcher:
             return NONE
         for dim in self.parallel:
             square = dim != vector and self.cursor.pieces[dim].count == lanes
-            if square and buffer.strides[dim] == 1:
+            if square and buffer.strides[dim] in READ_ALONG:
                 return dim
         return NONE

@@ -46,6 +46,7 @@ class NestEmitter:
         combiners: Sequence[Combiner] = (),
         first: ir.Value | None = None,
         finish: Finish | None = None,
+        unit: VectorUnit = VectorUnit(),
     ) -> None:
         self.nest = nest
         self.tile = tile
@@ -54,6 +55,7 @@ class NestEmitter:
         self.combiners = combiners
         self.first = first
         self.finish = finish
+        self.unit = unit
         self.cursor = Cursor(nest, tile)
         self.parallel = [d for d in tile.order if nest.parallel[d]]
         self.reductions = [d for d in tile.order if not nest.parallel[d]]
@@ -122,6 +124,7 @@ class NestEmitter:
             FlatBuffer(panel, start, tuple(strides[d] for d in loops), Index()),
             tuple(extents),
             self.nest.inputs[number].bits,
+            self.unit,
         )
         if len(self.reductions) == 1:
             self.next_panel = emit_next_panel(source, corner, self.cursor)
@@ -229,12 +232,25 @@ class NestEmitter:
         width = len(state) // len(points)
         state = list(state)
         for inner in self.cursor.points(self.reductions):
-            for number, point in enumerate(points):
+            for number in self._visited(points):
+                point = points[number]
                 position = dict(zip(self.parallel, point, strict=True))
                 position.update(zip(self.reductions, inner, strict=True))
                 block = slice(number * width, (number + 1) * width)
                 state[block] = self._emit_point(position, state[block], fetcher)
         return state
+
+    def _visited(self, points: Sequence[Point]) -> list[int]:
+        """Return the order in which a step of the reductions visits points.
+
+        The loop with the fewest points is innermost: its operands stay in registers
+        while one at a time of the others' is there, the fewest in all.
+        """
+        counts = [self.cursor.pieces[d].count for d in self.parallel]
+        loops = sorted(range(len(counts)), key=lambda k: -counts[k])
+        return sorted(
+            range(len(points)), key=lambda p: [points[p][k] for k in loops]
+        )
 
     def _emit_point(
         self, position: dict[int, int], state: State, fetcher: Fetcher
@@ -276,7 +292,11 @@ class NestEmitter:
 
 
 def emit_copy(
-    source: FlatBuffer, target: FlatBuffer, extents: tuple[int, ...], bits: int
+    source: FlatBuffer,
+    target: FlatBuffer,
+    extents: tuple[int, ...],
+    bits: int,
+    unit: VectorUnit,
 ) -> None:
     """Emit a copy between buffers, in vectors, turning blocks where that is needed."""
     nest = LoopNest(
@@ -290,10 +310,12 @@ def emit_copy(
         uses_math=False,
         product=False,
     )
-    tile = choose_register_tile(nest, VectorUnit())
+    tile = choose_register_tile(nest, unit)
     nest = nest.collapse(tile.dims)
     operands = [
         FlatBuffer(buffer.view, buffer.start, access.strides, buffer.origin)
         for buffer, access in zip((source, target), nest.accesses, strict=True)
     ]
-    NestEmitter(nest, tile, operands, lambda values, _: [values[0]]).emit()
+    NestEmitter(
+        nest, tile, operands, lambda values, _: [values[0]], unit=unit
+    ).emit()

@@ -61,7 +61,7 @@ def cpu_steps(unit: VectorUnit = DEFAULT_UNIT) -> tuple[Step, ...]:
         # Registers.
         JoinSweeps(unit.bits, unit.registers),
         TileForRegisters(unit.bits, unit.registers),
-        Vectorize(),
+        Vectorize(unit.bits, unit.registers),
         Upstream("convert-linalg-to-loops"),
         PlaceScratch(),
         Upstream("canonicalize,cse"),

@@ -8,9 +8,10 @@ rows are single elements of the other operand, equal in all lanes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import ceil, log2, prod
+from math import ceil, gcd, log2, prod
 
-from magweld.passes.cpu.loop_nest import LoopNest
+from magweld.passes.analysis.vectors import TURN_CYCLES, copy_cycles
+from magweld.passes.cpu.loop_nest import Access, LoopNest
 from magweld.passes.cpu.product_costs import (
     LOAD_CYCLES,
     OPERAND_SHARE,
@@ -27,13 +28,16 @@ from magweld.passes.cpu.register_tile import (
 )
 from magweld.passes.cpu.window_policy import window_candidates
 
-# Most vectors of columns in a block.
-MOST_COLUMNS = 4
-# Cycles to copy an element of a panel: turned in registers, or as it is.
-TURN_CYCLES, COPY_CYCLES = 0.5, 0.15
+# Part of the registers that the vectors of columns of a block are at most. Measured
+# for 512 x 768 x 768: 6x4 blocks of 32 registers are faster than 12x2 ones (Zen 4), 6x2
+# of 16 registers than 4x3, whose panels fill the first cache (Zen 3, 41 and 36 GMAC/s).
+COLUMN_SHARE = 8
 # Distance between rows of a panel, in elements, from which walking down the rows
 # costs more address translations than copying the panel, and what it costs then.
 FAR_ROWS, FAR_CYCLES = 1024, 0.6
+# The first cache, and cycles to bring an element of a panel back into it for each row
+# of blocks where the panel's rows meet in a few sets (2.6 for a line; Zen 3).
+SETS, WAYS, LINE_BITS, COLLISION_CYCLES = 64, 8, 512, 0.15
 
 
 def choose_product_tile(
@@ -111,9 +115,11 @@ def _column_candidate(
     far = any(abs(panel.strides[d]) >= FAR_ROWS for d in nest.reductions)
     if packed:
         turned = panel.strides[columns] != 1
-        cycles += elements * (TURN_CYCLES if turned else COPY_CYCLES)
+        cycles += elements * (TURN_CYCLES if turned else copy_cycles(unit.bits))
     elif far:
         cycles += elements * FAR_CYCLES
+    elif _collides(nest, panel, block[1] * lanes):
+        cycles += elements * COLLISION_CYCLES * ceil(row_extent / block[0])
     unroll = dict.fromkeys(range(len(nest.extents)), 1)
     unroll[columns] = block[1]
     if rows:
@@ -129,6 +135,19 @@ def _column_candidate(
         packed_input=number if packed else NONE,
     )
     return Candidate(cycles, tile)
+
+
+def _collides(nest: LoopNest, panel: Access, columns: int) -> bool:
+    """Whether the rows of a panel in its place evict each other, and copied do not."""
+    if len(nest.reductions) != 1:
+        return False
+    (depth,) = nest.reductions
+    pitch = abs(panel.strides[depth]) * panel.bits
+    lines = ceil(columns * panel.bits / LINE_BITS)
+    if nest.extents[depth] * lines > SETS * WAYS or pitch % LINE_BITS:
+        return False
+    sets = SETS // gcd(pitch // LINE_BITS, SETS)
+    return nest.extents[depth] > sets * WAYS
 
 
 def _along_depth(nest: LoopNest, unit: VectorUnit, lanes: int) -> Iterator[Candidate]:
@@ -182,9 +201,10 @@ def _best_block(
 ) -> tuple[int, int]:
     """Return rows and vectors of columns of the block that costs the fewest cycles."""
     accumulators = unit.registers - unit.registers // OPERAND_SHARE
+    most = unit.registers // COLUMN_SHARE
     blocks = [
         (r, c)
-        for c in range(1, min(MOST_COLUMNS, ceil(columns / lanes)) + 1)
+        for c in range(1, min(most, ceil(columns / lanes)) + 1)
         for r in range(1, min(rows, accumulators // c) + 1)
     ]
     return min(

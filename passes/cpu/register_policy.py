@@ -8,6 +8,7 @@ from magweld.passes.cpu.loop_nest import Access, LoopNest, collapsible_dims
 from magweld.passes.cpu.product_policy import choose_product_tile
 from magweld.passes.cpu.register_tile import (
     NONE,
+    READ_ALONG,
     RegisterTile,
     VectorUnit,
     split_extent,
@@ -165,7 +166,7 @@ def _parallel_cost(nest: LoopNest, dim: int, lanes: int) -> float:
     for access in nest.accesses:
         if access in nest.inputs and not access.used:
             continue
-        turns = turned is not None and access.strides[turned] == 1
+        turns = turned is not None and access.strides[turned] in READ_ALONG
         total += TURN if turns else _fetch(access, dim)
     return total * waste
 
@@ -175,13 +176,13 @@ def _fetch(access: Access, dim: int) -> float:
 
 
 def _turned_dim(nest: LoopNest, dim: int, lanes: int) -> int | None:
-    """Return the parallel loop along which an input is contiguous instead of `dim`."""
+    """Return the parallel loop along which an input is loaded instead of `dim`."""
     for access in nest.inputs:
         if not access.used or access.strides[dim] in FETCH:
             continue
         for other, stride in enumerate(access.strides):
             long = nest.extents[other] >= lanes and nest.extents[dim] >= lanes
-            if stride == 1 and nest.parallel[other] and long:
+            if stride in READ_ALONG and nest.parallel[other] and long:
                 return other
     return None
 

@@ -8,6 +8,8 @@ from magweld.bindings import ir
 
 ATTRIBUTE = "magweld.registers"
 NONE = -1
+# Distances between the elements of a vector that is loaded and not gathered.
+READ_ALONG = (1, 2)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from functools import partial
 from typing import ClassVar
 
 from magweld.bindings import ir
-from magweld.passes.base import Pass
 from magweld.passes.cpu.buffer_roots import root_of, users_of_buffer
 from magweld.passes.cpu.emit_body import Combiner, emit_body
 from magweld.passes.cpu.emit_buffer import (
@@ -21,17 +20,22 @@ from magweld.passes.cpu.emit_finish import Finish
 from magweld.passes.cpu.emit_nest import NestEmitter
 from magweld.passes.cpu.kernels import kernels_of
 from magweld.passes.cpu.loop_nest import COMBINERS, Access, LoopNest
-from magweld.passes.cpu.register_tile import ATTRIBUTE, RegisterTile
+from magweld.passes.cpu.register_tile import ATTRIBUTE, RegisterTile, VectorUnit
 from magweld.passes.cpu.sweeps import Sweep, sweeps_of
+from magweld.passes.cpu.vector_unit_pass import VectorUnitPass
 
 
 @dataclass(frozen=True)
-class Vectorize(Pass):
+class Vectorize(VectorUnitPass):
     """Replace bufferised linalg operations by loops around their register tiles.
 
     The parallel loops surround the tile; the reduction loops carry its accumulators
     as vectors. What `join-sweeps` joined is one nest. Operations without
     `magweld.registers` are left alone.
+
+    Attributes:
+        vector_bits: Width of a vector register, for the copies of packed operands.
+        vector_registers: Number of vector registers.
     """
 
     name: ClassVar[str] = "vectorize"
@@ -41,10 +45,10 @@ class Vectorize(Pass):
         for function in kernels_of(module):
             for sweep in list(sweeps_of(function)):
                 if ATTRIBUTE in sweep.root.attributes:
-                    _vectorize(sweep)
+                    _vectorize(sweep, self.unit)
 
 
-def _vectorize(sweep: Sweep) -> None:
+def _vectorize(sweep: Sweep, unit: VectorUnit) -> None:
     op = sweep.root
     tile = RegisterTile.from_attribute(op.attributes[ATTRIBUTE])
     nest = sweep.nest().collapse(tile.dims)
@@ -59,6 +63,7 @@ def _vectorize(sweep: Sweep) -> None:
             _combiners(block, nest),
             _first(sweep),
             _finish(sweep, nest),
+            unit,
         ).emit()
     for member in sweep.operations:
         member.erase()

@@ -86,15 +86,28 @@ def compile_launches(module: Any, launches: Sequence[PlannedLaunch]) -> KernelCo
         return KernelCode()
     _keep(module, {launch.kernel for launch in launches})
     target = HostTarget.detect()
-    unit = VectorUnit(target.vector_bits, target.vector_registers)
-    run_pipeline(cpu_pipeline(unit), module, dump_options("cpu"))
-    signatures = {s.symbol: s for s in kernel_signatures(module)}
+    signatures = lower_kernels(module, target, dump_options("cpu"))
     made = [
         Launch(one.symbol, signatures[one.kernel], one.entries, one.parallel)
         for one in launches
     ]
     scratch = max(_scratch_bytes(one.kernel, one.parallel) for one in made)
     return KernelCode((compile_kernels(module, made, target),), scratch)
+
+
+def lower_kernels(
+    module: Any, target: HostTarget, options: RunOptions
+) -> dict[str, KernelSignature]:
+    """Lower tiled kernels to the LLVM dialect, in place, and return what they take.
+
+    Args:
+        module: The tiled kernels.
+        target: The CPU whose registers they use.
+        options: How the passes are run.
+    """
+    unit = VectorUnit(target.vector_bits, target.vector_registers)
+    run_pipeline(cpu_pipeline(unit), module, options)
+    return {found.symbol: found for found in kernel_signatures(module)}
 
 
 def split_launches(

@@ -88,6 +88,29 @@ def test_accumulators_of_a_product_fit_the_registers(
     assert vectors < unit.registers
 
 
+@pytest.mark.parametrize(("unit", "block"), [(AVX512, (6, 4)), (AVX2, (6, 2))])
+def test_blocks_of_a_product_have_an_eighth_of_the_registers_as_columns(
+    unit: VectorUnit, block: tuple[int, int]
+) -> None:
+    assert choose_register_tile(matmul(96, 768, 256), unit).unroll[:2] == block
+
+
+def test_a_panel_whose_rows_meet_in_few_sets_is_packed() -> None:
+    # 768 columns are 48 lines: their rows share 4 of the 64 sets of the first cache.
+    assert choose_register_tile(matmul(96, 768, 256), AVX2).packed_input == 1
+    assert choose_register_tile(matmul(96, 784, 256), AVX2).packed_input == NONE
+    assert choose_register_tile(matmul(96, 768, 24), AVX2).packed_input == NONE
+    # One row of blocks reads the panel once.
+    assert choose_register_tile(matmul(6, 768, 256), AVX2).packed_input == NONE
+
+
+def test_every_second_element_is_turned_in_registers() -> None:
+    # out[w, c] = x[c, 2 w]
+    even = nest((32, 96), set(), [(2, 4096)], (96, 1))
+    tile = choose_register_tile(even, AVX2)
+    assert (tile.vector_dim, tile.lanes, tile.unroll) == (1, 8, (8, 1))
+
+
 def test_transposed_operand_is_packed_when_rows_repay_it() -> None:
     many = choose_register_tile(matmul(64, 64, 512, transposed=True), AVX512)
     assert (many.packed_input, many.vector_dim) == (1, 1)

@@ -1,4 +1,5 @@
 // RUN: magweld-opt --tile-for-registers --vectorize --canonicalize --cse %s | filecheck %s
+// RUN: magweld-opt --pass-pipeline='builtin.module(tile-for-registers{vector-bits=256 vector-registers=16},vectorize{vector-bits=256 vector-registers=16},canonicalize,cse)' %s | filecheck %s --check-prefix=NARROW
 
 #id = affine_map<(d0) -> (d0)>
 #row = affine_map<(d0, d1) -> (d0, d1)>
@@ -53,10 +54,23 @@ func.func @row_sum(%x: memref<16x384xf32>, %y: memref<16xf32>) attributes {tile_
   return
 }
 
-// 12 x 2 accumulators travel through the reduction loop in registers.
+// 12 x 2 accumulators travel through the reduction loop in registers. Two vectors of
+// columns stay there in each step, the elements of the rows come one at a time.
 // CHECK-LABEL: func.func @matmul(
+// CHECK-SAME:      %[[X:.+]]: memref<12x64xf32>, %[[Y:.+]]: memref<64x32xf32>,
+// CHECK-DAG:     %[[LEFT:.+]] = memref.reinterpret_cast %[[X]]
+// CHECK-DAG:     %[[RIGHT:.+]] = memref.reinterpret_cast %[[Y]]
 // CHECK:         %{{.+}}:24 = scf.for {{.+}} iter_args
-// CHECK-COUNT-24:  arith.mulf %{{.+}}, %{{.+}} : vector<16xf32>
+// CHECK:           memref.load %[[LEFT]]
+// CHECK:           vector.load %[[RIGHT]]
+// CHECK:           arith.mulf %{{.+}}, %{{.+}} : vector<16xf32>
+// CHECK:           vector.load %[[RIGHT]]
+// CHECK:           arith.mulf %{{.+}}, %{{.+}} : vector<16xf32>
+// CHECK-NOT:       vector.load
+// CHECK:           memref.load %[[LEFT]]
+// CHECK-COUNT-2:   arith.mulf %{{.+}}, %{{.+}} : vector<16xf32>
+// CHECK:           memref.load %[[LEFT]]
+// CHECK-COUNT-20:  arith.mulf %{{.+}}, %{{.+}} : vector<16xf32>
 // CHECK:           scf.yield
 // CHECK-COUNT-24: vector.store
 func.func @matmul(%x: memref<12x64xf32>, %y: memref<64x32xf32>, %z: memref<12x32xf32>) attributes {tile_graph.kernel} {
@@ -83,6 +97,10 @@ func.func @matmul(%x: memref<12x64xf32>, %y: memref<64x32xf32>, %z: memref<12x32
 // CHECK:             scf.for
 // CHECK-COUNT-8:       memref.prefetch %[[FLAT]][%{{.+}}], read, locality<2>, data
 // CHECK-NOT:           memref.prefetch
+// Copies of panels have the width of the registers as well.
+// NARROW-LABEL: func.func @panels(
+// NARROW:         vector.shuffle
+// NARROW-NOT:     vector<16xf32>
 func.func @panels(%x: memref<48x64xf32>, %w: memref<128x64xf32>, %z: memref<48x128xf32>) attributes {tile_graph.kernel} {
   linalg.generic {indexing_maps = [#a, #bt, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : memref<48x64xf32>, memref<128x64xf32>) outs(%z : memref<48x128xf32>) {
   ^bb0(%p: f32, %q: f32, %acc: f32):
@@ -109,6 +127,7 @@ func.func @panels_of_blocks(%x: memref<48x64xf32>, %w: memref<128x64xf32, stride
   return
 }
 
+// NARROW-LABEL: func.func @panels_of_blocks(
 // A block of 16 rows is turned by 64 shuffles and stored contiguously.
 // CHECK-LABEL: func.func @transpose(
 // CHECK-COUNT-16: vector.load
@@ -117,6 +136,20 @@ func.func @panels_of_blocks(%x: memref<48x64xf32>, %w: memref<128x64xf32, stride
 // CHECK-NOT:      memref.store
 func.func @transpose(%x: memref<16x16xf32>, %y: memref<16x16xf32>) attributes {tile_graph.kernel} {
   linalg.generic {indexing_maps = [#turned, #row], iterator_types = ["parallel", "parallel"]} ins(%x : memref<16x16xf32>) outs(%y : memref<16x16xf32>) {
+  ^bb0(%p: f32, %u: f32):
+    linalg.yield %p : f32
+  }
+  return
+}
+
+// So is one of which every second element is read.
+// CHECK-LABEL: func.func @transpose_of_even(
+// CHECK-COUNT-16: vector.load
+// CHECK-NOT:      memref.load
+// CHECK-COUNT-16: vector.store
+// CHECK-NOT:      memref.store
+func.func @transpose_of_even(%x: memref<16x16xf32, strided<[64, 2]>>, %y: memref<16x16xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#turned, #row], iterator_types = ["parallel", "parallel"]} ins(%x : memref<16x16xf32, strided<[64, 2]>>) outs(%y : memref<16x16xf32>) {
   ^bb0(%p: f32, %u: f32):
     linalg.yield %p : f32
   }
