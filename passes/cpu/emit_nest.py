@@ -43,19 +43,19 @@ class NestEmitter:
         tile: RegisterTile,
         operands: Sequence[Operand],
         body: Body,
+        unit: VectorUnit,
         combiners: Sequence[Combiner] = (),
         first: ir.Value | None = None,
         finish: Finish | None = None,
-        unit: VectorUnit = VectorUnit(),
     ) -> None:
         self.nest = nest
         self.tile = tile
         self.operands = list(operands)
         self.body = body
+        self.unit = unit
         self.combiners = combiners
         self.first = first
         self.finish = finish
-        self.unit = unit
         self.cursor = Cursor(nest, tile)
         self.parallel = [d for d in tile.order if nest.parallel[d]]
         self.reductions = [d for d in tile.order if not nest.parallel[d]]
@@ -248,9 +248,7 @@ class NestEmitter:
         """
         counts = [self.cursor.pieces[d].count for d in self.parallel]
         loops = sorted(range(len(counts)), key=lambda k: -counts[k])
-        return sorted(
-            range(len(points)), key=lambda p: [points[p][k] for k in loops]
-        )
+        return sorted(range(len(points)), key=lambda p: [points[p][k] for k in loops])
 
     def _emit_point(
         self, position: dict[int, int], state: State, fetcher: Fetcher
@@ -316,6 +314,4 @@ def emit_copy(
         FlatBuffer(buffer.view, buffer.start, access.strides, buffer.origin)
         for buffer, access in zip((source, target), nest.accesses, strict=True)
     ]
-    NestEmitter(
-        nest, tile, operands, lambda values, _: [values[0]], unit=unit
-    ).emit()
+    NestEmitter(nest, tile, operands, lambda values, _: [values[0]], unit).emit()

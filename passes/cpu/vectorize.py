@@ -60,10 +60,10 @@ def _vectorize(sweep: Sweep, unit: VectorUnit) -> None:
             tile,
             operands,
             partial(emit_body, block),
+            unit,
             _combiners(block, nest),
             _first(sweep),
             _finish(sweep, nest),
-            unit,
         ).emit()
     for member in sweep.operations:
         member.erase()

@@ -1,4 +1,4 @@
-"""Images whose pixels are put in another order, read every second one, against eager."""
+"""Images whose pixels are put in another order, every second one, against eager."""
 
 from __future__ import annotations
 
