@@ -231,10 +231,10 @@ class NestEmitter:
         fetcher = Fetcher(self.cursor, self.operands, self.parallel)
         width = len(state) // len(points)
         state = list(state)
+        order = self._visited(points)
         for inner in self.cursor.points(self.reductions):
-            for number in self._visited(points):
-                point = points[number]
-                position = dict(zip(self.parallel, point, strict=True))
+            for number in order:
+                position = dict(zip(self.parallel, points[number], strict=True))
                 position.update(zip(self.reductions, inner, strict=True))
                 block = slice(number * width, (number + 1) * width)
                 state[block] = self._emit_point(position, state[block], fetcher)

@@ -142,12 +142,11 @@ def _collides(nest: LoopNest, panel: Access, columns: int) -> bool:
     if len(nest.reductions) != 1:
         return False
     (depth,) = nest.reductions
-    pitch = abs(panel.strides[depth]) * panel.bits
+    pitch, rest = divmod(abs(panel.strides[depth]) * panel.bits, LINE_BITS)
     lines = ceil(columns * panel.bits / LINE_BITS)
-    if nest.extents[depth] * lines > SETS * WAYS or pitch % LINE_BITS:
+    if nest.extents[depth] * lines > SETS * WAYS or rest or not pitch:
         return False
-    sets = SETS // gcd(pitch // LINE_BITS, SETS)
-    return nest.extents[depth] > sets * WAYS
+    return nest.extents[depth] > SETS // gcd(pitch, SETS) * WAYS
 
 
 def _along_depth(nest: LoopNest, unit: VectorUnit, lanes: int) -> Iterator[Candidate]:
