@@ -22,6 +22,7 @@ from magweld.passes.analysis.winograd import CHANNELS, ROWS
 REDUCTION_BLOCK = 256
 # Narrower sums would be rounded between two blocks.
 BLOCKED_BYTES = 4
+_PRODUCTS = (OperatorKind.CONTRACTION, OperatorKind.CONVOLUTION)
 
 
 def block_of(extent: int) -> int:
@@ -73,6 +74,9 @@ def few_channels(
 @functools.lru_cache(maxsize=4096)
 def _blocked_loop(node: OperatorModel) -> int | None:
     wide = node.writes[0].element_bytes >= BLOCKED_BYTES
-    if node.kind is not OperatorKind.CONTRACTION or not wide or not node.reduction:
+    if node.kind not in _PRODUCTS or node.winograd or not wide or not node.reduction:
         return None
-    return max(node.reduction, key=lambda loop: node.extents[loop])
+    longest = max(node.reduction, key=lambda loop: node.extents[loop])
+    # A window's own loops move the image together with its rows and columns.
+    is_alone = node.kind is OperatorKind.CONTRACTION or longest == node.reduction[0]
+    return longest if is_alone else None

@@ -23,7 +23,7 @@ from magweld.passes.analysis.group import Group, Source
 from magweld.passes.analysis.placement import footprint_bytes
 from magweld.passes.analysis.propagation import Tiles, propagate
 from magweld.passes.analysis.regions import LinearIndex, OperatorKind
-from magweld.passes.analysis.steps import REDUCTION_BLOCK
+from magweld.passes.analysis.steps import REDUCTION_BLOCK, block_count
 from magweld.targets.device import Device, Level, LevelKind
 
 # q k^T of the Welder paper (section 2): 98304 rows, 64 long, 128 columns, in f32.
@@ -169,6 +169,18 @@ def test_a_cache_holds_one_block_of_a_long_reduction() -> None:
         assert isinstance(tiles, Tiles)
         found = footprint_bytes(chain(product), tiles, target.levels[1], step=4)
         assert found == (8 * held + 16 * held + 8 * 16) * 4
+
+
+@pytest.mark.parametrize(("window", "blocks"), [(1, 2), (3, 2), (0, 1)])
+def test_channels_of_a_convolution_are_blocks_like_any_reduction(
+    window: int, blocks: int
+) -> None:
+    channels = REDUCTION_BLOCK * 2 if window else 16
+    product = matmul("conv", 64, 32, channels)
+    extents = (*product.extents, window or channels * 64)
+    conv = replace(product, kind=OperatorKind.CONVOLUTION, extents=extents)
+    assert block_count(conv) == blocks
+    assert block_count(replace(conv, winograd=2)) == 1
 
 
 def test_sums_wait_between_two_blocks() -> None:
