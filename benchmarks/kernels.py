@@ -28,12 +28,10 @@ from magweld.bindings import ir
 from magweld.codegen.host import HostTarget
 from magweld.codegen.kernels import compile_kernels
 from magweld.codegen.launch import Launch
-from magweld.codegen.llvm_text import kernel_signatures
 from magweld.codegen.loader import LoadedObjects
 from magweld.context import make_context
-from magweld.passes.cpu.pipeline import cpu_pipeline
-from magweld.passes.cpu.register_tile import VectorUnit
-from magweld.passes.execution import run_pipeline
+from magweld.kernel_code import lower_kernels
+from magweld.passes.execution import RunOptions
 
 KERNELS = Path(__file__).parent.parent / "tests" / "cpu" / "kernels"
 SECONDS = 0.4
@@ -210,12 +208,10 @@ class Kernel:
     def __init__(self, case: Case) -> None:
         begin = time.perf_counter()
         target = HostTarget.detect()
-        unit = VectorUnit(target.vector_bits, target.vector_registers)
         template = Template((KERNELS / f"{case.kernel}.mlir").read_text())
         with make_context(), ir.Location.unknown():
             module = ir.Module.parse(template.substitute(case.sizes))
-            run_pipeline(cpu_pipeline(unit), module)
-            (kernel,) = kernel_signatures(module)
+            (kernel,) = lower_kernels(module, target, RunOptions()).values()
             entries = tuple(range(kernel.pointers))
             launch = Launch(LAUNCH, kernel, entries, parallel=True)
             self._objects = LoadedObjects([compile_kernels(module, [launch])], [LAUNCH])

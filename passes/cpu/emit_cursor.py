@@ -127,7 +127,7 @@ class Fetcher:
     def _turned_dim(self, buffer: FlatBuffer, lanes: int) -> int:
         """Return the loop along which a block is read and then turned, or NONE."""
         vector = self.cursor.tile.vector_dim
-        if lanes == 1 or self.cursor.vector_stride(buffer) in (0, 1, 2):
+        if lanes == 1 or self.cursor.vector_stride(buffer) in (0, *READ_ALONG):
             return NONE
         for dim in self.parallel:
             square = dim != vector and self.cursor.pieces[dim].count == lanes

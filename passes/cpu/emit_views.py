@@ -8,9 +8,8 @@ from typing import TypeAlias
 
 from magweld.bindings import arith, ir, memref, scf
 from magweld.passes.cpu.emit_index import index_constant
+from magweld.passes.cpu.register_tile import LINE_BYTES
 
-# Of the caches of the processors in devices.toml.
-LINE_BYTES = 64
 # An index that is known, or a value.
 Offset: TypeAlias = "ir.Value | int"
 

@@ -21,6 +21,7 @@ from magweld.passes.cpu.product_costs import (
     power_below,
 )
 from magweld.passes.cpu.register_tile import (
+    LINE_BYTES,
     NONE,
     RegisterTile,
     VectorUnit,
@@ -37,7 +38,7 @@ COLUMN_SHARE = 8
 FAR_ROWS, FAR_CYCLES = 1024, 0.6
 # The first cache, and cycles to bring an element of a panel back into it for each row
 # of blocks where the panel's rows meet in a few sets (2.6 for a line; Zen 3).
-SETS, WAYS, LINE_BITS, COLLISION_CYCLES = 64, 8, 512, 0.15
+SETS, WAYS, COLLISION_CYCLES = 64, 8, 0.15
 
 
 def choose_product_tile(
@@ -142,8 +143,9 @@ def _collides(nest: LoopNest, panel: Access, columns: int) -> bool:
     if len(nest.reductions) != 1:
         return False
     (depth,) = nest.reductions
-    pitch, rest = divmod(abs(panel.strides[depth]) * panel.bits, LINE_BITS)
-    lines = ceil(columns * panel.bits / LINE_BITS)
+    line = LINE_BYTES * 8
+    pitch, rest = divmod(abs(panel.strides[depth]) * panel.bits, line)
+    lines = ceil(columns * panel.bits / line)
     if nest.extents[depth] * lines > SETS * WAYS or rest or not pitch:
         return False
     return nest.extents[depth] > SETS // gcd(pitch, SETS) * WAYS
