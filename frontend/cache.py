@@ -32,6 +32,7 @@ class RecordCache:
     Attributes:
         records: Replaced as a whole, so that readers need no lock.
         lifting: Which numbers later runs lift.
+        failures: How often the guard at a path has failed since the last hit.
     """
 
     def __init__(self, lifting: LiftingPolicy) -> None:
@@ -39,7 +40,7 @@ class RecordCache:
         self._added = 0
         self.lifting = lifting
         self._refusals: Counter[tuple[Signature, str]] = Counter()
-        self._failures: Counter[str] = Counter()
+        self.failures: Counter[str] = Counter()
         self._given_up: dict[Signature, str] = {}
 
     def add(self, record: Record) -> None:
@@ -53,7 +54,7 @@ class RecordCache:
         records = self.records
         if records[0] is not record:
             self.records = [record, *(r for r in records if r is not record)]
-        self._failures.clear()
+        self.failures.clear()
 
     def refuse(self, signature: Signature, refusal: Break) -> None:
         """Count a refused run; after some, such calls are no longer monitored."""
@@ -64,8 +65,8 @@ class RecordCache:
 
     def fail(self, signature: Signature, path: str) -> bool:
         """Count a failed guard; True when it fails on call after call."""
-        self._failures[path] += 1
-        if self._failures[path] < MAX_FAILURES:
+        self.failures[path] += 1
+        if self.failures[path] < MAX_FAILURES:
             return False
         self._given_up[signature] = path
         return True

@@ -37,12 +37,14 @@ class Notes:
             for name in names:
                 self.counts[name] += 1
 
-    def hit(self, cache: RecordCache, record: Record) -> None:
-        """Take note that a record answers."""
+    def hit(self, cache: RecordCache, record: Record, calls: int = 0) -> None:
+        """Take note that a record answers, and of calls that were not counted yet."""
         with self.lock:
+            self.counts["calls"] += calls
             self.counts["hits"] += 1
             record.hits += 1
-            cache.promote(record)
+            if cache.failures or cache.records[0] is not record:
+                cache.promote(record)
 
     def add(self, refusal: Break) -> None:
         """Take note of a break, once."""

@@ -131,12 +131,11 @@ class Traced:
         """Answer from a record whose guards hold; otherwise run, observed."""
         if below_modes():
             return self._run_below_mode(args, kwargs)
-        self._notes.count("calls")
         failures = []
         for record in self._cache.records:
             verdict = record.program.check(args, kwargs)
             if type(verdict) is list:
-                self._notes.hit(self._cache, record)
+                self._notes.hit(self._cache, record, calls=1)
                 try:
                     result = record.run(verdict)
                     if record.ends is None:
@@ -147,6 +146,7 @@ class Traced:
                 call = Call(self._magweld_target, args, kwargs)
                 return self._run_instead(call, reason)
             failures.append((record, verdict))
+        self._notes.count("calls")
         call = Call(self._magweld_target, args, kwargs)
         result = self._miss(self._cache, call, failures)
         return self._go_on(result) if type(result) is Suspended else result

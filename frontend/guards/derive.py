@@ -14,8 +14,8 @@ from magweld.frontend.guards.classes import ClassGuards, ClassLookup
 from magweld.frontend.guards.guard import Category, GuardProgram, shown
 from magweld.frontend.guards.torch_state import (
     OverlapCheck,
+    StateCheck,
     TensorCheck,
-    torch_state,
 )
 from magweld.frontend.lifting.expressions import Expression
 from magweld.frontend.lifting.sources import Condition
@@ -86,7 +86,7 @@ def derive_guards(
         Category.STATE,
         "grad mode, autocast, default dtype, mode stacks",
         "as recorded",
-        lambda: torch_state() == state,
+        StateCheck(state).holds,
     )
     _guard_classes(builder, graph)
     for edge in graph.edges.values():

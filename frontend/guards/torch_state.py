@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch._C._dynamo.guards import TensorGuards
+from torch._C._dynamo.guards import GlobalStateGuard, TensorGuards
 
 from magweld.frontend.guards.guard import Mismatch
 from magweld.frontend.operators.overlap import neighbours
@@ -45,6 +45,41 @@ def torch_state() -> tuple[Any, ...]:
         torch._C._len_torch_function_stack(),
         torch._C._len_torch_dispatch_stack(),
         torch._C._is_torch_function_enabled(),
+        torch._C._get_tracing_state() is None,
+    )
+
+
+class StateCheck:
+    """Whether the modes of torch are those of a moment.
+
+    Most of them are compared by a guard of torch's, in one call.
+    """
+
+    def __init__(self, state: tuple[Any, ...]) -> None:
+        """Take the modes as `torch_state` gave them at that moment."""
+        self._state = state
+        self._known: tuple[GlobalStateGuard, tuple[Any, ...]] | None = None
+
+    def holds(self) -> bool:
+        """Return whether they are."""
+        known = self._known
+        if known is not None and known[0].check():
+            return _beside_global_state() == known[1]
+        held = torch_state() == self._state
+        if held:
+            self._known = GlobalStateGuard(), _beside_global_state()
+        return held
+
+
+def _beside_global_state() -> tuple[Any, ...]:
+    """Return the modes of `torch_state` that a `GlobalStateGuard` does not know."""
+    return (
+        torch.is_inference_mode_enabled(),
+        torch.get_autocast_dtype("cpu"),
+        torch.get_autocast_dtype("cuda"),
+        torch.is_anomaly_enabled(),
+        torch._C._len_torch_function_stack(),
+        torch._C._len_torch_dispatch_stack(),
         torch._C._get_tracing_state() is None,
     )
 

@@ -204,6 +204,14 @@ class Epilogue:
                 call.outputs.append(output.make(call))
         return call.outputs
 
+    @property
+    def sequence_of_results(self) -> type[list[Any] | tuple[Any, ...]] | None:
+        """List or tuple, if the outputs are that of all results in order; or None."""
+        numbers = self._plain
+        if numbers is None or numbers != tuple(range(len(numbers))):
+            return None
+        return self._sequence
+
     @functools.cached_property
     def _plain(self) -> tuple[int, ...] | None:
         """The results that are the outputs, if they are that as they come."""

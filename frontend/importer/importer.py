@@ -71,6 +71,17 @@ class ImportedGraph:
             arguments[number] = carried(arguments[number].contiguous())
         return arguments
 
+    @property
+    def direct(self) -> type[list[torch.Tensor] | tuple[torch.Tensor, ...]] | None:
+        """List or tuple, if that of the results is what a call returns; or None.
+
+        The arguments are then the first inputs in order, as they are. The results must
+        be no inputs, and not share memory.
+        """
+        in_order = self.arguments == tuple(range(len(self.arguments)))
+        as_they_are = in_order and not self.constants and not self.converted
+        return self.epilogue.sequence_of_results if as_they_are else None
+
     def finish(
         self,
         inputs: Sequence[torch.Tensor],

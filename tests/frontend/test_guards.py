@@ -301,6 +301,49 @@ def test_inference_mode(checker, x):
         assert check(x) == "record"
 
 
+@pytest.mark.parametrize(
+    ("switch", "back"),
+    [
+        (torch.set_default_dtype, (torch.float64, torch.float32)),
+        (torch.use_deterministic_algorithms, (True, False)),
+        (torch.set_anomaly_enabled, (True, False)),
+        (torch.set_grad_enabled, (False, True)),
+        (functools.partial(torch.set_autocast_enabled, "cpu"), (True, False)),
+        (functools.partial(torch.set_autocast_enabled, "cuda"), (True, False)),
+        (
+            functools.partial(torch.set_autocast_dtype, "cpu"),
+            (torch.float16, torch.get_autocast_dtype("cpu")),
+        ),
+        (
+            functools.partial(torch.set_autocast_dtype, "cuda"),
+            (torch.bfloat16, torch.get_autocast_dtype("cuda")),
+        ),
+    ],
+)
+def test_modes_of_torch_after_hits(checker, x, switch, back):
+    check = checker(lambda x: x * 2.0)
+    assert [check(x) for _ in range(4)] == ["record", "hit", "hit", "hit"]
+    on, off = back
+    try:
+        switch(on)
+        assert check(x) == "record"
+        assert check(x) == "hit"
+    finally:
+        switch(off)
+    assert check(x) == "hit"
+
+
+def test_a_number_of_threads_is_no_mode(checker, x):
+    check = checker(lambda x: x * 2.0)
+    assert [check(x) for _ in range(3)] == ["record", "hit", "hit"]
+    threads = torch.get_num_threads()
+    torch.set_num_threads(threads + 1)
+    try:
+        assert [check(x), check(x)] == ["hit", "hit"]
+    finally:
+        torch.set_num_threads(threads)
+
+
 def network():
     torch.manual_seed(0)
     return nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5), nn.Linear(4, 2)).eval()

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -22,6 +22,7 @@ VIEW, ADOPTED, CONSTANT = Place.VIEW, Place.ADOPTED, Place.CONSTANT
 SHAPE = (4, 8)
 
 
+@pytest.mark.parametrize("called_before", [False, True])
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
@@ -35,9 +36,15 @@ SHAPE = (4, 8)
     ],
 )
 def test_wrong_arguments_are_refused(
-    no_externals: RunExternal, chain_program: Program, argument: Any, message: str
+    no_externals: RunExternal,
+    chain_program: Program,
+    argument: Any,
+    message: str,
+    called_before: bool,
 ) -> None:
     loaded = LoadedProgram(chain_program, no_externals)
+    if called_before:
+        loaded([torch.zeros(SHAPE)])
     with pytest.raises(InputMismatchError, match=message) as caught:
         loaded([argument])
     assert caught.value.index == 0
@@ -109,6 +116,55 @@ def test_the_callers_modes_are_out_of_the_way(matmul_program: Program) -> None:
     torch.testing.assert_close(result, expected)
     assert result.dtype is torch.float32
     assert not result.requires_grad
+
+
+def test_a_program_of_kernels_is_not_seen_by_modes_or_subclasses(
+    no_externals: RunExternal, chain_program: Program
+) -> None:
+    loaded = LoadedProgram(chain_program, no_externals)
+    x = torch.randn(SHAPE)
+    (expected,) = loaded([x])
+    recorder, dispatch_recorder = _Recorder(), _DispatchRecorder()
+    with torch.device("meta"), recorder, dispatch_recorder:
+        recorder.calls.clear()
+        (inside,) = loaded([x])
+        assert (recorder.calls, dispatch_recorder.calls) == ([], [])
+    _Watching.calls.clear()
+    (watched,) = loaded([x.as_subclass(_Watching)])
+    assert _Watching.calls == []
+    (trained,) = loaded([x.clone().requires_grad_()])
+    with torch.inference_mode():
+        (inferred,) = loaded([x])
+    assert inferred.is_inference()
+    for result in (inside, watched, trained, inferred):
+        assert type(result) is Tensor
+        assert not result.requires_grad
+        assert torch.equal(result, expected)
+
+
+class _Watching(Tensor):
+    calls: ClassVar[list[Any]] = []
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        cls.calls.append(func)
+        return super().__torch_function__(func, types, args, kwargs)
+
+
+def test_a_parameter_that_changes_its_memory_is_followed_or_refused(
+    no_externals: RunExternal, chain_program: Program
+) -> None:
+    loaded = LoadedProgram(chain_program, no_externals)
+    x = torch.nn.Parameter(torch.zeros(SHAPE))
+    loaded([x])
+    x.data = torch.ones(SHAPE)
+    (result,) = loaded([x])
+    assert torch.equal(result, torch.full(SHAPE, 10.0))
+    x.data = torch.ones(8, 4).t()
+    with pytest.raises(InputMismatchError, match="strides"):
+        loaded([x])
 
 
 def test_modes_come_back_after_an_exception(matmul_program: Program) -> None:

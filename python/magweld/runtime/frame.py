@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -39,7 +39,7 @@ class Frame:
         arena: Its memory.
         constants: The constants of the program and of its parts.
         tensors: Tensor of every value id, None while it has none.
-        table: Address of every value id, int64; kernels read it.
+        table: Address of every value id; kernels read it.
         table_address: Address of `table`.
     """
 
@@ -55,8 +55,8 @@ class Frame:
             tuple(_View(i, layout.signatures[i].shape, i in needed) for i in views)
             for views in layout.aliases
         )
-        self.table = np.zeros(max(count, 1), dtype=np.int64)
-        self.table_address = int(self.table.ctypes.data)
+        self.table = (ctypes.c_int64 * max(count, 1))()
+        self.table_address = ctypes.addressof(self.table)
         # Kept alive by the views, too, but a program may have no arena values.
         self.arena = Block(layout.program.arena_bytes) if arena is None else arena
         self.constants = constants
@@ -67,11 +67,16 @@ class Frame:
             self.place(value_id, view)
         for value_id, tensor in constants.of(layout).items():
             self.place(value_id, tensor)
-        self._input_ids = np.array(layout.inputs, dtype=np.int64)
         signatures = ((i, layout.signatures[i]) for i in layout.values_in(Place.OUTPUT))
         self._outputs = tuple(
             (i, tuple(s.shape), s.stride, s.dtype) for i, s in signatures
         )
+        # Ids of arguments most often follow each other, as arguments do.
+        first, inputs = min(layout.inputs, default=0), layout.inputs
+        one_run = inputs == tuple(range(first, first + len(inputs)))
+        self._input_run = slice(first, first + len(inputs)) if one_run else None
+        results = layout.program.results
+        self._moving = None if any(map(self.is_static, results)) else results
         self._dynamic = tuple(
             i for i in range(count) if layout.root_value(i).place not in _STATIC
         )
@@ -97,8 +102,11 @@ class Frame:
 
     def begin(self, arguments: Sequence[Tensor], addresses: list[int]) -> None:
         """Set the arguments and allocate the outputs of a call."""
-        if addresses:
-            self.table[self._input_ids] = addresses
+        if self._input_run is not None:
+            self.table[self._input_run] = addresses  # type: ignore[assignment]
+        else:
+            for value_id, address in zip(self.layout.inputs, addresses, strict=True):
+                self.table[value_id] = address
         for position, value_id in self._viewed_inputs:
             self.place(value_id, arguments[position])
         for value_id, shape, stride, dtype in self._outputs:
@@ -140,6 +148,8 @@ class Frame:
 
     def results(self) -> list[Tensor]:
         """Return the results of a call; none shares memory with this frame."""
+        if self._moving is not None:
+            return list(map(self.tensor, self._moving))
         copies: dict[int, Tensor] = {}
         found = []
         for value_id in self.layout.program.results:

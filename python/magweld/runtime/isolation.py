@@ -44,3 +44,9 @@ class TorchIsolation:
             torch._C._set_grad_enabled(True)
         self._dispatch.__exit__(None, None, None)
         self._function.__exit__(None, None, None)
+
+
+def modes_are_active() -> bool:
+    """Whether a mode of the caller's would see what is done with tensors."""
+    functions: int = torch._C._len_torch_function_stack()
+    return functions > 0 or torch._C._len_torch_dispatch_stack() > 0
