@@ -104,6 +104,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
     ),
     ("place-shared-memory", "magweld.passes.gpu.place_shared_memory:PlaceSharedMemory"),
     ("protect-inputs", "magweld.passes.cpu.protect_inputs:ProtectInputs"),
+    ("separate-fills", "magweld.passes.cpu.separate_fills:SeparateFills"),
     ("serialize-to-binary", "magweld.passes.gpu.serialize_to_binary:SerializeToBinary"),
     (
         "stage-in-shared-memory",

@@ -16,6 +16,7 @@ from magweld.passes.cpu.place_scratch import PlaceScratch
 from magweld.passes.cpu.protect_inputs import ProtectInputs
 from magweld.passes.cpu.register_tile import VectorUnit
 from magweld.passes.cpu.repeat_cheap_producers import RepeatCheapProducers
+from magweld.passes.cpu.separate_fills import SeparateFills
 from magweld.passes.cpu.tile_for_registers import TileForRegisters
 from magweld.passes.cpu.vectorize import Vectorize
 from magweld.passes.pipeline import Pipeline, Step, Upstream
@@ -47,6 +48,8 @@ def cpu_steps(unit: VectorUnit = DEFAULT_UNIT) -> tuple[Step, ...]:
         Upstream("canonicalize,cse"),
         # Tensors become buffers; results are written where they belong.
         ProtectInputs(),
+        # No cse from here to the buffers: it would undo this.
+        SeparateFills(),
         Upstream("eliminate-empty-tensors"),
         Upstream(_BUFFERIZE),
         Upstream("canonicalize,cse"),
