@@ -101,10 +101,12 @@ def lower_kernels(
     """Lower tiled kernels to the LLVM dialect, in place, and return what they take.
 
     Args:
-        module: The tiled kernels.
+        module: The tiled kernels; what else is in it, such as what calls them, is
+            erased.
         target: The CPU whose registers they use.
         options: How the passes are run.
     """
+    _keep(module, set(_functions(module)))
     unit = VectorUnit(target.vector_bits, target.vector_registers)
     run_pipeline(cpu_pipeline(unit), module, options)
     return {found.symbol: found for found in kernel_signatures(module)}
