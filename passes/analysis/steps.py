@@ -7,11 +7,12 @@ is one block of the rows and of the columns of a tile, however long the reductio
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from magweld.passes.analysis.regions import (
     ZERO,
     Interval,
+    LinearIndex,
     OperatorKind,
     OperatorModel,
 )
@@ -70,6 +71,18 @@ def few_channels(
     return tuple(loops)
 
 
+def is_alone(loop: int, indices: Iterable[LinearIndex | None]) -> bool:
+    """Return whether a loop is an index of its own wherever it is a part of one.
+
+    The loops of a window are not: they move the image together with its rows.
+    """
+    return all(
+        index is not None
+        and (index.single_loop == loop or all(term[0] != loop for term in index.terms))
+        for index in indices
+    )
+
+
 # Asked for every node of every tile that is tried.
 @functools.lru_cache(maxsize=4096)
 def _blocked_loop(node: OperatorModel) -> int | None:
@@ -77,6 +90,10 @@ def _blocked_loop(node: OperatorModel) -> int | None:
     if node.kind not in _PRODUCTS or node.winograd or not wide or not node.reduction:
         return None
     longest = max(node.reduction, key=lambda loop: node.extents[loop])
-    # A window's own loops move the image together with its rows and columns.
-    is_alone = node.kind is OperatorKind.CONTRACTION or longest == node.reduction[0]
-    return longest if is_alone else None
+    # Tiles begin where they read: what is added to an index is no part of their code.
+    indices = [
+        index and index._replace(constant=0)
+        for read in node.reads
+        for index in read.index
+    ]
+    return longest if is_alone(longest, indices) else None

@@ -7,7 +7,8 @@ from math import prod
 from typing import Annotated, ClassVar
 
 from magweld.bindings import ir, memref, scf
-from magweld.passes.analysis.steps import REDUCTION_BLOCK
+from magweld.passes.analysis.index_maps import linear_index
+from magweld.passes.analysis.steps import REDUCTION_BLOCK, is_alone
 from magweld.passes.base import Pass
 from magweld.passes.cpu.emit_index import index_constant
 from magweld.passes.cpu.generic_forms import maps_of
@@ -62,7 +63,8 @@ def _long_reduction(op: ir.Operation, step: int) -> tuple[int, int] | None:
     if str(op.operands[2].type.element_type) not in _WIDE:
         return None
     loop = max(nest.reductions, key=lambda d: nest.extents[d])
-    if nest.extents[loop] < 2 * step or not _alone(op, loop):
+    indices = [linear_index(expr) for map_ in maps_of(op) for expr in map_.results]
+    if nest.extents[loop] < 2 * step or not is_alone(loop, indices):
         return None
     return loop, nest.extents[loop]
 
@@ -74,15 +76,6 @@ def _reads(nest: LoopNest, access: Access) -> int:
         for d, extent in enumerate(nest.extents)
         if nest.parallel[d] and not access.strides[d]
     )
-
-
-def _alone(op: ir.Operation, loop: int) -> bool:
-    """Whether a loop is an index of its own wherever it moves an operand."""
-    for attribute in op.attributes["indexing_maps"]:
-        for expr in attribute.value.results:
-            if _dimension(expr) != loop and f"d{loop}" in str(expr):
-                return False
-    return True
 
 
 def _dimension(expr: ir.AffineExpr) -> int | None:

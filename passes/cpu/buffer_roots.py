@@ -70,3 +70,26 @@ def users_of_buffer(root: ir.Value) -> set[ir.Operation]:
             else:
                 found.add(op)
     return found
+
+
+def last_use_before(op: ir.Operation, buffer: ir.Value) -> ir.Operation | None:
+    """Return what uses a buffer last before `op` in its block, in whichever way.
+
+    None where there is nothing, or where it is not known what shares its memory.
+    """
+    root = root_of(buffer)
+    users = set() if root is None else users_of_buffer(root)
+    if any(isinstance(r.type, ir.MemRefType) for user in users for r in user.results):
+        return None
+    around = {_around(user, op.block) for user in users}
+    block = [other.operation for other in op.block.operations]
+    before = reversed(block[: block.index(op)])
+    return next((other for other in before if other in around), None)
+
+
+def _around(op: ir.Operation, block: ir.Block) -> ir.Operation | None:
+    """Return what has an operation in it, or is that, among those of a block."""
+    found: ir.Operation | None = op
+    while found is not None and found.block != block:
+        found = None if found.parent is None else found.parent.operation
+    return found

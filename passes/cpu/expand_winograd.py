@@ -35,7 +35,7 @@ from magweld.passes.cpu.emit_views import (
 )
 from magweld.passes.cpu.emit_weights import emit_in_parts
 from magweld.passes.cpu.emit_window_check import emit_check
-from magweld.passes.cpu.generic_forms import fill_value
+from magweld.passes.cpu.generic_forms import fill_before, fill_value
 from magweld.passes.cpu.kernels import add_remark, kernels_of
 from magweld.passes.ir_utils import operations_of
 from magweld.passes.linalg_builder import build_generic
@@ -76,7 +76,7 @@ def _expand(function: func.FuncOp, op: ir.Operation) -> None:
     has_border = BORDER in op.attributes
     for name in {TILE, WEIGHTS, BORDER} & set(op.attributes):
         del op.attributes[name]
-    fill = _fill_before(op)
+    fill = _zeros_before(op)
     if fill is None:
         add_remark(function, "no Winograd: the result does not start at zero")
         return
@@ -91,16 +91,10 @@ def _expand(function: func.FuncOp, op: ir.Operation) -> None:
     op.erase()
 
 
-def _fill_before(op: ir.Operation) -> ir.Operation | None:
-    """Return the fill with zero of the result of `op` before it in its block."""
-    result, found = op.operands[2], None
-    for other in op.block.operations:
-        if other.operation == op:
-            break
-        if result in list(other.operation.operands):
-            found = other.operation
-    start = None if found is None else fill_value(found)
-    return found if start is not None and constant_number(start) == 0 else None
+def _zeros_before(op: ir.Operation) -> ir.Operation | None:
+    fill = fill_before(op)
+    value = None if fill is None else fill_value(fill)
+    return fill if value is not None and constant_number(value) == 0 else None
 
 
 def _rows_of(transformed: ir.Value, weights: ir.Value) -> ir.Value:

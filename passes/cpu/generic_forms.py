@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from magweld.bindings import ir
+from magweld.passes.cpu.buffer_roots import last_use_before
 
 
 def maps_of(op: ir.Operation) -> list[ir.AffineMap]:
@@ -28,3 +29,15 @@ def fill_value(op: ir.Operation) -> ir.Value | None:
     if others or value.owner == body or not maps_of(op)[0].is_permutation:
         return None
     return value
+
+
+def fill_before(op: ir.Operation) -> ir.Operation | None:
+    """Return what gives all of the last operand of `op` the value it begins from.
+
+    Nothing in between reads or writes that buffer.
+    """
+    result = op.operands[len(op.operands) - 1]
+    found = last_use_before(op, result)
+    if found is None or fill_value(found) is None or found.operands[0] != result:
+        return None
+    return found

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from magweld.bindings import func, ir, linalg
 from magweld.passes.cpu.buffer_roots import is_pure, root_of, roots_of, roots_read
-from magweld.passes.cpu.generic_forms import fill_value, has_reduction, maps_of
+from magweld.passes.cpu.generic_forms import fill_before, has_reduction, maps_of
 from magweld.passes.cpu.kernels import kernels_of
 from magweld.passes.cpu.loop_nest import NotALoopNest
 from magweld.passes.cpu.register_policy import choose_register_tile
@@ -107,22 +107,9 @@ def _finish_is_vectors(sweep: Sweep, unit: VectorUnit) -> bool:
 
 
 def _fill_before(root: ir.Operation) -> ir.Operation | None:
-    """Return what gives the whole result of `root` one value, right before it."""
-    result = Sweep(root).result
-    buffer = root_of(result)
-    if buffer is None or buffer in roots_read(root):
-        return None
-    block = [op.operation for op in root.block.operations]
-    for op in reversed(block[: block.index(root)]):
-        if is_pure(op):
-            continue
-        if op.name != "linalg.generic":
-            return None
-        if fill_value(op) is not None and op.operands[0] == result:
-            return op
-        if {buffer, None} & (roots_read(op) | roots_of(list(op.operands))):
-            return None
-    return None
+    """Return what gives the whole result of `root`, which it reads not, one value."""
+    buffer = root_of(Sweep(root).result)
+    return None if buffer in roots_read(root) else fill_before(root)
 
 
 # ---- what is behind ----------------------------------------------------------------

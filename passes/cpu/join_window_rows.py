@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from magweld.bindings import ir, memref
-from magweld.passes.cpu.generic_forms import fill_value, has_reduction, maps_of
+from magweld.passes.cpu.generic_forms import fill_before, has_reduction, maps_of
 from magweld.passes.cpu.kernels import generics_of
 from magweld.passes.cpu.loop_nest import (
     LoopNest,
@@ -62,22 +62,11 @@ def _join(op: ir.Operation, unit: VectorUnit) -> None:
     except NotALoopNest:
         return
     rows = find_rows(op, nest) if nest.product and len(op.operands) == 3 else None
-    fill = _fill_before(op)
+    fill = fill_before(op)
     if rows is None or fill is None or not _pays(nest, rows, unit):
         return
     with op.location:
         _Joiner(op, nest, rows).rewrite(fill)
-
-
-def _fill_before(op: ir.Operation) -> ir.Operation | None:
-    """Return the operation that fills the result of `op` with a constant before it."""
-    block = list(op.block.operations)
-    before = [other.operation for other in block[: block.index(op.opview)]]
-    linear = [other for other in before if other.name == "linalg.generic"]
-    if not linear or fill_value(linear[-1]) is None:
-        return None
-    result = op.operands[len(op.operands) - 1]
-    return linear[-1] if linear[-1].operands[0] == result else None
 
 
 def _pays(nest: LoopNest, rows: WindowRows, unit: VectorUnit) -> bool:
