@@ -89,7 +89,9 @@ def last_use_before(op: ir.Operation, buffer: ir.Value) -> ir.Operation | None:
 
 def _around(op: ir.Operation, block: ir.Block) -> ir.Operation | None:
     """Return what has an operation in it, or is that, among those of a block."""
-    found: ir.Operation | None = op
-    while found is not None and found.block != block:
-        found = None if found.parent is None else found.parent.operation
-    return found
+    # A module is in no block: asking it for one ends the process.
+    while op.name != "func.func":
+        if op.block == block:
+            return op
+        op = op.parent.operation
+    return None

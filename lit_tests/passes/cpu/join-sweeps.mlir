@@ -126,3 +126,43 @@ func.func @apart(%a: memref<16x16xf32>, %y: memref<16x16xf32>, %z: memref<16x16x
   }
   return
 }
+
+// The fill is outside of the loop that the sums are in, or something between the two
+// writes a part of what was filled.
+//
+// CHECK-LABEL: func.func @filled_elsewhere(
+// CHECK-NOT:     magweld.sweep
+// CHECK:         return
+func.func @filled_elsewhere(%a: memref<16x16xf32>, %y: memref<16x16xf32>, %z: memref<16x16xf32>) attributes {tile_graph.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  linalg.generic {indexing_maps = [#all], iterator_types = ["parallel", "parallel"]} outs(%y : memref<16x16xf32>) {
+  ^bb0(%u: f32):
+    linalg.yield %zero : f32
+  }
+  scf.for %i = %c0 to %c2 step %c1 {
+    linalg.generic {indexing_maps = [#a, #b, #y], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %a : memref<16x16xf32>, memref<16x16xf32>) outs(%y : memref<16x16xf32>) {
+    ^bb0(%p: f32, %q: f32, %u: f32):
+      %0 = arith.mulf %p, %q : f32
+      %1 = arith.addf %u, %0 : f32
+      linalg.yield %1 : f32
+    }
+  }
+  linalg.generic {indexing_maps = [#all], iterator_types = ["parallel", "parallel"]} outs(%z : memref<16x16xf32>) {
+  ^bb0(%u: f32):
+    linalg.yield %zero : f32
+  }
+  scf.for %i = %c0 to %c2 step %c1 {
+    memref.store %one, %z[%i, %i] : memref<16x16xf32>
+  }
+  linalg.generic {indexing_maps = [#a, #b, #y], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %a : memref<16x16xf32>, memref<16x16xf32>) outs(%z : memref<16x16xf32>) {
+  ^bb0(%p: f32, %q: f32, %u: f32):
+    %0 = arith.mulf %p, %q : f32
+    %1 = arith.addf %u, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
