@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
 
 import torch
 from torch._C._dynamo.guards import GlobalStateGuard, TensorGuards
@@ -13,19 +14,37 @@ from magweld.frontend.operators.overlap import neighbours
 from magweld.frontend.operators.watch import storage_of
 
 
+def _is_not_traced() -> bool:
+    return torch._C._get_tracing_state() is None
+
+
+# Each mode, and whether a `GlobalStateGuard` knows it: those that a program can switch,
+# and the others that decide about operators.
+_SWITCHED: Final[tuple[tuple[Callable[[], Any], bool], ...]] = (
+    (torch.is_grad_enabled, True),
+    (torch.is_inference_mode_enabled, False),
+    (torch.get_default_dtype, True),
+    (partial(torch.is_autocast_enabled, "cpu"), True),
+    (partial(torch.is_autocast_enabled, "cuda"), True),
+    (partial(torch.get_autocast_dtype, "cpu"), False),
+    (partial(torch.get_autocast_dtype, "cuda"), False),
+    (torch.are_deterministic_algorithms_enabled, True),
+    (torch.is_anomaly_enabled, False),
+)
+_AROUND: Final[tuple[tuple[Callable[[], Any], bool], ...]] = (
+    (torch._C._len_torch_function_stack, False),
+    (torch._C._len_torch_dispatch_stack, False),
+    (torch._C._is_torch_function_enabled, True),
+    (_is_not_traced, False),
+)
+_UNKNOWN_TO_GUARD: Final = tuple(
+    mode for mode, is_known in (*_SWITCHED, *_AROUND) if not is_known
+)
+
+
 def operator_state() -> tuple[Any, ...]:
     """Return the modes of torch that a program can switch."""
-    return (
-        torch.is_grad_enabled(),
-        torch.is_inference_mode_enabled(),
-        torch.get_default_dtype(),
-        torch.is_autocast_enabled("cpu"),
-        torch.is_autocast_enabled("cuda"),
-        torch.get_autocast_dtype("cpu"),
-        torch.get_autocast_dtype("cuda"),
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_anomaly_enabled(),
-    )
+    return tuple([mode() for mode, _ in _SWITCHED])
 
 
 def autocast_of(state: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -40,13 +59,7 @@ def without_autocast(state: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def torch_state() -> tuple[Any, ...]:
     """Return the modes of torch that decide about operators and their results."""
-    return (
-        *operator_state(),
-        torch._C._len_torch_function_stack(),
-        torch._C._len_torch_dispatch_stack(),
-        torch._C._is_torch_function_enabled(),
-        torch._C._get_tracing_state() is None,
-    )
+    return (*operator_state(), *[mode() for mode, _ in _AROUND])
 
 
 class StateCheck:
@@ -58,7 +71,7 @@ class StateCheck:
     def __init__(self, state: tuple[Any, ...]) -> None:
         """Take the modes as `torch_state` gave them at that moment."""
         self._state = state
-        self._known: tuple[GlobalStateGuard, tuple[Any, ...]] | None = None
+        self._known: tuple[GlobalStateGuard, list[Any]] | None = None
 
     def holds(self) -> bool:
         """Return whether they are."""
@@ -71,17 +84,9 @@ class StateCheck:
         return held
 
 
-def _beside_global_state() -> tuple[Any, ...]:
+def _beside_global_state() -> list[Any]:
     """Return the modes of `torch_state` that a `GlobalStateGuard` does not know."""
-    return (
-        torch.is_inference_mode_enabled(),
-        torch.get_autocast_dtype("cpu"),
-        torch.get_autocast_dtype("cuda"),
-        torch.is_anomaly_enabled(),
-        torch._C._len_torch_function_stack(),
-        torch._C._len_torch_dispatch_stack(),
-        torch._C._get_tracing_state() is None,
-    )
+    return [mode() for mode in _UNKNOWN_TO_GUARD]
 
 
 class TensorCheck:

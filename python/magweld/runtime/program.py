@@ -80,7 +80,8 @@ class LoadedProgram:
         self._constants = Constants(program.constants)
         self._idle: deque[_BoundFrame] = deque(maxlen=_IDLE_FRAMES)
         self.results_are_fresh = _makes_each(self._layout)
-        self._isolated = self.results_are_fresh and _runs_kernels_alone(self._layout)
+        # Whether a call must be shielded from nothing but modes of the caller's.
+        self._is_plain = self.results_are_fresh and _runs_kernels_alone(self._layout)
 
     def __call__(self, arguments: Sequence[Tensor]) -> list[Tensor]:
         """Run the program once.
@@ -89,7 +90,7 @@ class LoadedProgram:
             InputMismatchError: Arguments of other number, shape, dtype or layout.
             ProgramError: A step returned something else than the program says.
         """
-        if self._isolated and not modes_are_active():
+        if self._is_plain and not modes_are_active():
             addresses = self._admission.known(arguments)
             if addresses is not None:
                 return self._run(arguments, addresses)
