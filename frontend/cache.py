@@ -50,11 +50,16 @@ class RecordCache:
         self.records = [record, *self.records[: MAX_RECORDS - 1]]
 
     def promote(self, record: Record) -> None:
-        """Put a record first."""
+        """Put a record first, unless another thread has dropped it meanwhile."""
         records = self.records
-        if records[0] is not record:
-            self.records = [record, *(r for r in records if r is not record)]
+        others = [other for other in records if other is not record]
+        if len(others) < len(records):
+            self.records = [record, *others]
         self.failures.clear()
+
+    def drop(self) -> None:
+        """Forget every record: calls run unmonitored from here on."""
+        self.records = []
 
     def refuse(self, signature: Signature, refusal: Break) -> None:
         """Count a refused run; after some, such calls are no longer monitored."""

@@ -43,7 +43,8 @@ class Notes:
             self.counts["calls"] += calls
             self.counts["hits"] += 1
             record.hits += 1
-            if cache.failures or cache.records[0] is not record:
+            records = cache.records
+            if cache.failures or not records or records[0] is not record:
                 cache.promote(record)
 
     def add(self, refusal: Break) -> None:
