@@ -10,22 +10,17 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterator
 
 from magweld.passes.analysis.group import Group
 from magweld.passes.analysis.needs import Needs
 from magweld.passes.analysis.placement import STAGED_KINDS
 from magweld.passes.analysis.preference import preference
 from magweld.passes.analysis.propagation import Propagation, Refusal, Tiles
+from magweld.passes.analysis.refinement import refined
 from magweld.passes.analysis.regions import OperatorKind
 from magweld.passes.analysis.stream import Blocks
 from magweld.passes.analysis.stream_choices import candidate_blocks, with_reason
-from magweld.passes.analysis.tile_sizes import (
-    MAX_CANDIDATES,
-    candidate_tiles,
-    divisors,
-    root_sizes,
-)
+from magweld.passes.analysis.tile_sizes import candidate_tiles, divisors, root_sizes
 from magweld.passes.analysis.trials import Plan, Trials, may_be_ragged
 from magweld.targets.device import Device, Level
 
@@ -223,7 +218,7 @@ def rank(
     root = trials.group.root
     if plans and root.tileable:
         fastest = min(plans, key=lambda plan: plan.cost.seconds)
-        plans += _refined(fastest, trials)
+        plans += refined(fastest, trials, MODEL_ACCURACY)
     least = min((plan.cost.seconds for plan in plans), default=0.0)
 
     def order(plan: Plan) -> tuple[float, ...]:
@@ -267,33 +262,3 @@ def _tried(
         elif isinstance(found, Refusal):
             refusals.append(found)
     return plans, refusals
-
-
-def _refined(plan: Plan, trials: Trials) -> Iterator[Plan]:
-    """Walk to neighbours that candidates were thinned by, yield each that pays."""
-    ragged = may_be_ragged(trials.device)
-    choices = root_sizes(trials.group.root, ragged=ragged)
-    if math.prod(map(len, choices)) <= MAX_CANDIDATES:
-        return
-    while True:
-        limit = plan.cost.seconds * (1 - MODEL_ACCURACY)
-        found = (
-            trials.plan_within(_with_size(plan.tile, i, size), plan.tiles.blocks, limit)
-            for i, sizes in enumerate(choices)
-            for size in _neighbours(sizes, plan.tile[i])
-        )
-        plans = [neighbour for neighbour in found if isinstance(neighbour, Plan)]
-        best = min(plans, key=lambda neighbour: neighbour.cost.seconds, default=plan)
-        if best.cost.seconds >= limit:
-            return
-        plan = best
-        yield plan
-
-
-def _with_size(tile: tuple[int, ...], loop: int, size: int) -> tuple[int, ...]:
-    return (*tile[:loop], size, *tile[loop + 1 :])
-
-
-def _neighbours(sizes: tuple[int, ...], size: int) -> tuple[int, ...]:
-    at = sizes.index(size)
-    return sizes[max(0, at - 1) : at] + sizes[at + 1 : at + 2]
