@@ -58,7 +58,7 @@ class RecordCache:
         self.failures.clear()
 
     def drop(self) -> None:
-        """Forget every record: calls run unmonitored from here on."""
+        """Forget every record."""
         self.records = []
 
     def refuse(self, signature: Signature, refusal: Break) -> None:

@@ -292,7 +292,8 @@ class Traced:
             record.ends = self._segments.intern(found.ends)
         if record.ends is not None and self._segments.tally(record.operators):
             self._notes.add(Break(CATALOGUE["many-breaks"], "", record.ends.where))
-            self._cache.drop()
+            with self._notes.lock:
+                self._cache.drop()
             return
         with self._notes.lock:
             cache.add(record)

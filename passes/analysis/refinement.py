@@ -70,8 +70,6 @@ def across(tile: Tile, choices: Sequence[Tile]) -> Iterator[Tile]:
     for up, down in itertools.permutations(range(len(tile)), 2):
         if at[up] + 1 < len(choices[up]) and at[down]:
             moved = list(tile)
-            moved[up], moved[down] = (
-                choices[up][at[up] + 1],
-                choices[down][at[down] - 1],
-            )
+            moved[up] = choices[up][at[up] + 1]
+            moved[down] = choices[down][at[down] - 1]
             yield tuple(moved)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from operator_models import access, loops
+from operator_models import access, chain, loops
 
-from magweld.passes.analysis.group import Group, Source
+from magweld.passes.analysis.group import Group
 from magweld.passes.analysis.policy import MODEL_ACCURACY, Scheduler
 from magweld.passes.analysis.refinement import across, along
 from magweld.passes.analysis.regions import LinearIndex, OperatorKind, OperatorModel
@@ -28,24 +28,24 @@ def test_across_loops_one_goes_up_and_another_down() -> None:
     assert not set(across((4, 3, 5), CHOICES))
 
 
-def convolution(sizes: tuple[int, int, int, int], depth: int) -> Group:
-    """A window of 3 x 3 over images, channels first."""
-    images, rows, high, wide = sizes
-    down, across_ = (LinearIndex(((at, 1), (at + 3, 1))) for at in (2, 3))
-    image = (images, depth, high + 2, wide + 2)
+def convolution(sizes: tuple[int, int, int, int]) -> Group:
+    """A window of 3 x 3 over images, channels first, that keeps their sizes."""
+    images, channels, high, wide = sizes
+    rows, columns = (LinearIndex(((at, 1), (at + 3, 1))) for at in (2, 3))
+    image = (images, channels, high + 2, wide + 2)
     node = OperatorModel(
         name="conv",
         kind=OperatorKind.CONVOLUTION,
-        extents=(*sizes, depth, 3, 3),
+        extents=(*sizes, channels, 3, 3),
         parallel=(0, 1, 2, 3),
         reads=(
-            access(0, image, (*loops(0, 4), down, across_)),
-            access(1, (rows, depth, 3, 3), loops(1, 4, 5, 6)),
+            access(0, image, (*loops(0, 4), rows, columns)),
+            access(1, (channels, channels, 3, 3), loops(1, 4, 5, 6)),
         ),
         writes=(access(0, sizes, loops(0, 1, 2, 3)),),
         flops=2,
     )
-    return Group((node,), ((Source(None, 0), Source(None, 1)),))
+    return chain(node)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_walk_ends_close_to_the_best_of_all_tiles(
     device: str, sizes: tuple[int, int, int, int]
 ) -> None:
     scheduler = Scheduler(named_device(device))
-    group = convolution(sizes, sizes[1])
+    group = convolution(sizes)
     chosen = scheduler.plan(group)
     assert isinstance(chosen, Plan)
     tiles = itertools.product(*map(divisors, sizes))
