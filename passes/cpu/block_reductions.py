@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from magweld.bindings import ir, memref, scf
 from magweld.passes.analysis.index_maps import linear_index
-from magweld.passes.analysis.steps import REDUCTION_BLOCK, is_alone
+from magweld.passes.analysis.steps import REDUCTION_BLOCK, block_of, is_alone
 from magweld.passes.base import Pass
 from magweld.passes.cpu.emit_index import index_constant
 from magweld.passes.cpu.generic_forms import maps_of
@@ -33,9 +33,9 @@ class BlockReductions(Pass):
     Sums wait in the result between two blocks. Every block is an operation of its own,
     with a register tile and a packed panel of its own.
 
-        y[m, n] += a[m, k] * b[k, n], k < 4096
-            =>   for kk = 0 to 4096 step 256:
-                     y[m, n] += a[m, kk + k] * b[kk + k, n], k < 256
+        y[m, n] += a[m, k] * b[k, n], k < 1536
+            =>   for kk = 0 to 1536 step 192:
+                     y[m, n] += a[m, kk + k] * b[kk + k, n], k < 192
     """
 
     name: ClassVar[str] = "block-reductions"
@@ -47,8 +47,9 @@ class BlockReductions(Pass):
         for _, op in generics_of(module):
             loop = _long_reduction(op, self.step)
             if loop is not None:
+                number, extent = loop
                 with op.location:
-                    _split(op, *loop, self.step)
+                    _split(op, number, extent, block_of(extent, self.step))
 
 
 def _long_reduction(op: ir.Operation, step: int) -> tuple[int, int] | None:

@@ -23,7 +23,7 @@ from magweld.passes.analysis.group import Group, Source
 from magweld.passes.analysis.placement import footprint_bytes
 from magweld.passes.analysis.propagation import Tiles, propagate
 from magweld.passes.analysis.regions import LinearIndex, OperatorKind
-from magweld.passes.analysis.steps import REDUCTION_BLOCK, block_count
+from magweld.passes.analysis.steps import REDUCTION_BLOCK, block_count, block_of
 from magweld.targets.device import Device, Level, LevelKind
 
 # q k^T of the Welder paper (section 2): 98304 rows, 64 long, 128 columns, in f32.
@@ -169,6 +169,17 @@ def test_a_cache_holds_one_block_of_a_long_reduction() -> None:
         assert isinstance(tiles, Tiles)
         found = footprint_bytes(chain(product), tiles, target.levels[1], step=4)
         assert found == (8 * held + 16 * held + 8 * 16) * 4
+
+
+@pytest.mark.parametrize(
+    ("extent", "block"), [(383, 383), (384, 192), (512, 176), (600, 160), (768, 192)]
+)
+def test_blocks_of_a_long_reduction_are_about_equal(extent: int, block: int) -> None:
+    assert block_of(extent, 192) == block
+
+
+def test_a_block_is_never_longer_than_asked_for() -> None:
+    assert all(block_of(extent, 8) <= 8 for extent in range(16, 200))
 
 
 @pytest.mark.parametrize("window", [1, 3])

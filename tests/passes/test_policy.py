@@ -30,7 +30,7 @@ from magweld.passes.analysis.policy import (
 from magweld.passes.analysis.preference import LONG_RUN
 from magweld.passes.analysis.propagation import Refusal
 from magweld.passes.analysis.regions import OperatorKind, OperatorModel
-from magweld.passes.analysis.steps import REDUCTION_BLOCK
+from magweld.passes.analysis.steps import block_of
 from magweld.passes.analysis.tile_sizes import (
     MAX_CANDIDATES,
     MOST_SHAPES,
@@ -153,9 +153,9 @@ def test_a_plan_fits_its_level() -> None:
 
 def test_what_fits_nowhere_is_refused_with_the_least_it_needs() -> None:
     # A block of one row and of one column of operands, and the element that they make.
-    needed = 2 * REDUCTION_BLOCK * 4 + 64
-    found = schedule(chain(matmul("mm", 64, 64, 1024)), device(tile_bytes=4096))
-    assert found == Refusal("footprint", f"{needed} bytes needed in l1, 2048 there")
+    needed = 2 * block_of(1024) * 4 + 64
+    found = schedule(chain(matmul("mm", 64, 64, 1024)), device(tile_bytes=2048))
+    assert found == Refusal("footprint", f"{needed} bytes needed in l1, 1024 there")
 
 
 def test_the_reason_is_that_of_the_tile_closest_to_a_plan() -> None:
