@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from types import FrameType, FunctionType
 from typing import TYPE_CHECKING
 
@@ -71,7 +72,7 @@ def run_on_trial(
     undo = Rollback(recorder.watch)
     try:
         with undo, recorder:
-            session.run_aside(function.run)
+            next(_with_own_handlers(session, function.run), None)
         arm.failure = "the function returned"
     except ArmEndedError:
         pass
@@ -84,6 +85,17 @@ def run_on_trial(
     if arm.state is not None and arm.modes != before:
         arm.state, arm.failure = None, "a mode of torch was changed"
     return Piece(recorder.since(mark))
+
+
+def _with_own_handlers(session: Session, run: Callable[[], object]) -> Iterator[None]:
+    """Run a way with a stack of handled exceptions of its own, that of a generator.
+
+    A way may end between two instructions at the end of a handler, where the
+    interpreter does not take off what was handled: the program would see it as
+    `sys.exc_info()` and as the context of what it raises.
+    """
+    session.run_aside(run)
+    yield
 
 
 def enter_arm(session: Session, arm: Arm, frame: FrameType, flow: Flow) -> Observe:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import torch
 
 from magweld.frontend import trace
@@ -68,3 +70,26 @@ def test_random_numbers_are_not_drawn_for_a_check():
             results.append(call(torch.ones(4)))
         assert torch.equal(*results)
     assert [item.id for item in traced.breaks] == ["tensor-value"]
+
+
+def is_false(value):
+    try:
+        return not value
+    except Exception:
+        return True
+
+
+def test_a_way_that_ends_in_a_handler_leaves_no_exception_behind():
+    # The check of what is caught is the last that is observed of the other way.
+    def function(x, y):
+        x.add_(1.0)
+        positive = (x + y).sum() > 0
+        if not positive:
+            raise ValueError(is_false(positive))
+        return x * 2.0
+
+    traced = trace(function, backend="eager")
+    for _ in range(3):
+        x = torch.ones(4)
+        assert torch.equal(traced(x, x[:]), torch.full((4,), 4.0))
+        assert sys.exc_info() == (None, None, None)
