@@ -108,9 +108,11 @@ def test_operation_becomes_its_instruction(name, target, compile_text) -> None:
 @pytest.fixture
 def compile_kernel(build):
     """Lower a kernel template to `gpu.binary` and return the operation."""
+    modules = []  # an operation does not keep its module
 
     def compile_template(name: str, target: str) -> gpu.BinaryOp:
         module = build(name, KERNELS[name], steps=gpu_steps(parse_target(target)))
+        modules.append(module)
         (binary,) = operations_of(module.operation, gpu.BinaryOp)
         return binary
 
