@@ -47,13 +47,12 @@ class BlockReductions(Pass):
         for _, op in generics_of(module):
             loop = _long_reduction(op, self.step)
             if loop is not None:
-                number, extent = loop
                 with op.location:
-                    _split(op, number, extent, block_of(extent, self.step))
+                    _split(op, *loop)
 
 
-def _long_reduction(op: ir.Operation, step: int) -> tuple[int, int] | None:
-    """Return the number and extent of the loop to split, None to leave `op` alone."""
+def _long_reduction(op: ir.Operation, step: int) -> tuple[int, int, int] | None:
+    """Return the loop to split, its extent and that of a block; None for not at all."""
     try:
         nest = read_loop_nest(op)
     except NotALoopNest:
@@ -65,9 +64,11 @@ def _long_reduction(op: ir.Operation, step: int) -> tuple[int, int] | None:
         return None
     loop = max(nest.reductions, key=lambda d: nest.extents[d])
     indices = [linear_index(expr) for map_ in maps_of(op) for expr in map_.results]
-    if nest.extents[loop] < 2 * step or not is_alone(loop, indices):
+    extent = nest.extents[loop]
+    block = block_of(extent, step)
+    if block == extent or not is_alone(loop, indices):
         return None
-    return loop, nest.extents[loop]
+    return loop, extent, block
 
 
 def _reads(nest: LoopNest, access: Access) -> int:
