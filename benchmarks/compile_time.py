@@ -130,8 +130,7 @@ def main() -> None:
         torch.set_num_threads(int(threads))
         print(json.dumps(first_call(case, int(rounds))))
         return
-    output = "benchmarks/results/compile_time.json"
-    options = benchmark_options(__doc__, CASES, 10, output)
+    options = benchmark_options(__doc__, CASES, 10, __file__)
     results = [
         run_case(case, options.rounds, options.threads) for case in options.cases
     ]

@@ -9,8 +9,6 @@ Results are compared with eager on every call. It prints a table and writes JSON
 from __future__ import annotations
 
 import argparse
-import json
-import platform
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from reporting import report_file, write_report
 from rich.console import Console
 from rich.table import Table
 from torch import nn
@@ -230,9 +229,7 @@ def measure(make: Callable[[], nn.Module], stream: Stream) -> dict[str, Any]:
 def main() -> None:
     """Measure and report."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "-o", type=Path, default=Path("benchmarks/results/dynamic.json")
-    )
+    parser.add_argument("-o", type=Path, default=report_file(__file__))
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -247,10 +244,11 @@ def main() -> None:
         "torch.compile us",
         "eager us",
     )
-    report: dict[str, Any] = {}
+    results: list[dict[str, Any]] = []
     with torch.no_grad():
         for name, (make, stream) in PROGRAMS.items():
-            result = report[name] = measure(make, stream())
+            result = {"program": name, **measure(make, stream())}
+            results.append(result)
             first, call = result["first_pass_s"], result["call_us"]
             table.add_row(
                 name,
@@ -264,9 +262,7 @@ def main() -> None:
                 f"{result['eager_us']:.0f}",
             )
     Console(width=160).print(table)
-    machine = {"machine": platform.machine(), "torch": torch.__version__}
-    options.o.parent.mkdir(parents=True, exist_ok=True)
-    options.o.write_text(json.dumps({**machine, "programs": report}, indent=2))
+    write_report(options.o, options.threads, results)
 
 
 if __name__ == "__main__":

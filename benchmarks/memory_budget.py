@@ -23,7 +23,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from reporting import write_report
+from reporting import report_file, write_report
 from timing import seconds_of
 from torch import Tensor, fx, nn
 
@@ -290,7 +290,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", nargs="*", choices=list(CASES), default=list(CASES))
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("-o", type=Path, default=Path("build/memory_budget.json"))
+    parser.add_argument("-o", type=Path, default=report_file(__file__))
     parser.add_argument("--run", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.run is not None:

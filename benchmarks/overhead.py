@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
-import platform
 import statistics
 import sys
 from collections.abc import Callable
@@ -21,6 +19,7 @@ from types import FrameType
 from typing import Any
 
 import torch
+from reporting import report_file, write_report
 from rich.console import Console
 from rich.table import Table
 from timing import seconds_of
@@ -174,9 +173,7 @@ def main() -> None:
     """Measure and report."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=200)
-    parser.add_argument(
-        "-o", type=Path, default=Path("benchmarks/results/overhead.json")
-    )
+    parser.add_argument("-o", type=Path, default=report_file(__file__))
     options = parser.parse_args()
     with torch.no_grad():
         result = measure(options.rounds)
@@ -192,9 +189,7 @@ def main() -> None:
     )
     each = result["recording_s"] / result["instructions"] * 1e6
     print(f"{result['instructions']} instructions of Python, {each:.1f} us for each")
-    report = {"machine": platform.machine(), "torch": torch.__version__, **result}
-    options.o.parent.mkdir(parents=True, exist_ok=True)
-    options.o.write_text(json.dumps(report, indent=2))
+    write_report(options.o, torch.get_num_threads(), [result])
 
 
 if __name__ == "__main__":

@@ -66,8 +66,7 @@ def show(results: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     """Measure the chosen cases."""
-    output = "benchmarks/results/predictions.json"
-    options = benchmark_options(__doc__, NAMES, 30, output)
+    options = benchmark_options(__doc__, NAMES, 30, __file__)
     with torch.no_grad():
         results = [
             result

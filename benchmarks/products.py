@@ -93,8 +93,7 @@ def show(results: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     """Run the chosen sizes."""
-    output = "benchmarks/results/products.json"
-    options = benchmark_options(__doc__, CASES, 15, output)
+    options = benchmark_options(__doc__, CASES, 15, __file__)
     with torch.no_grad():
         results = [run_case(name, options.rounds) for name in options.cases]
     show(results)

@@ -14,7 +14,7 @@ import torch
 
 
 def benchmark_options(
-    description: str | None, cases: Iterable[str], rounds: int, output: str
+    description: str | None, cases: Iterable[str], rounds: int, script: str
 ) -> argparse.Namespace:
     """Parse the command line and set the number of threads.
 
@@ -22,7 +22,7 @@ def benchmark_options(
         description: Text of the help.
         cases: Names that may be chosen; all are taken by default.
         rounds: Default of `--rounds`.
-        output: Default path of the report.
+        script: File of the benchmark, after which its report is named.
     """
     names = list(cases)
     parser = argparse.ArgumentParser(description=description)
@@ -30,10 +30,15 @@ def benchmark_options(
     parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--no-torch-compile", action="store_true")
-    parser.add_argument("-o", type=Path, default=Path(output))
+    parser.add_argument("-o", type=Path, default=report_file(script))
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     return options
+
+
+def report_file(script: str) -> Path:
+    """Return where a benchmark writes its report, from wherever it is started."""
+    return Path(__file__).with_name("results") / f"{Path(script).stem}.json"
 
 
 def write_report(

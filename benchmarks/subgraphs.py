@@ -118,8 +118,7 @@ def _ours(result: dict[str, Any]) -> float:
 def main() -> None:
     """Run the chosen cases."""
     by_name = {case.name: case for case in CASES}
-    output = "benchmarks/results/subgraphs.json"
-    options = benchmark_options(__doc__, by_name, 30, output)
+    options = benchmark_options(__doc__, by_name, 30, __file__)
     chosen = [] if options.no_torch_compile else ["torch.compile"]
     with torch.no_grad():
         results = []

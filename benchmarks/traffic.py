@@ -209,7 +209,7 @@ def show(results: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     """Count the chosen cases."""
-    options = benchmark_options(__doc__, NAMES, 1, "benchmarks/results/traffic.json")
+    options = benchmark_options(__doc__, NAMES, 1, __file__)
     require_tools()
     host = HostTarget.detect()
     target = HostTarget(host.triple, CPU, FEATURES)

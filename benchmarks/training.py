@@ -173,8 +173,7 @@ def show(results: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     """Run the chosen cases."""
-    output = "benchmarks/results/training.json"
-    options = benchmark_options(__doc__, CASES, 10, output)
+    options = benchmark_options(__doc__, CASES, 10, __file__)
     names = ["eager", "magweld"]
     names += [] if options.no_torch_compile else ["torch.compile"]
     results = [run_case(name, options.rounds, names) for name in options.cases]

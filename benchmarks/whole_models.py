@@ -30,7 +30,7 @@ import torch
 from model_cases import CASES
 from model_peers import PEERS
 from model_tables import show
-from reporting import write_report
+from reporting import report_file, write_report
 from timing import interleaved, seconds_of
 
 TOLERANCE = 1e-3
@@ -129,9 +129,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--peers", nargs="+", choices=names, default=default)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--compile-times", action="store_true")
-    parser.add_argument(
-        "-o", type=Path, default=Path("benchmarks/results/whole_models.json")
-    )
+    parser.add_argument("-o", type=Path, default=report_file(__file__))
     parsed = parser.parse_args()
     if "all" in parsed.peers:
         parsed.peers = list(PEERS)

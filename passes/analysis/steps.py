@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Sequence
 
+from magweld.passes.analysis.first_cache import LINE_BYTES
 from magweld.passes.analysis.regions import (
     ZERO,
     Interval,
@@ -24,9 +25,7 @@ from magweld.passes.analysis.winograd import CHANNELS, ROWS
 # so meet in the same sets: 1024 x 3072 x 768 runs at 41 GMAC/s with blocks of 256, at
 # 44 with 192 and 128; 1024 x 768 x 3072 at 40, 40 and 38 (one core of Zen 3).
 REDUCTION_BLOCK = 192
-# Numbers in a cache line.
-LINE_ELEMENTS = 16
-# Narrower sums would be rounded between two blocks.
+# Bytes of an element of the sums. Narrower ones would be rounded between two blocks.
 BLOCKED_BYTES = 4
 _PRODUCTS = (OperatorKind.CONTRACTION, OperatorKind.CONVOLUTION)
 
@@ -43,7 +42,9 @@ def block_of(extent: int, most: int = REDUCTION_BLOCK) -> int:
     """
     if extent < 2 * most:
         return extent
-    return min(most, _rounded_up(-(-extent // -(-extent // most)), LINE_ELEMENTS))
+    blocks = -(-extent // most)
+    equal = -(-extent // blocks)
+    return min(most, _rounded_up(equal, LINE_BYTES // BLOCKED_BYTES))
 
 
 def _rounded_up(number: int, unit: int) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import ceil, gcd, log2, prod
 
+from magweld.passes.analysis.first_cache import LINE_BYTES, SETS, WAYS
 from magweld.passes.analysis.vectors import TURN_CYCLES, copy_cycles
 from magweld.passes.cpu.loop_nest import Access, LoopNest
 from magweld.passes.cpu.product_costs import (
@@ -21,7 +22,6 @@ from magweld.passes.cpu.product_costs import (
     power_below,
 )
 from magweld.passes.cpu.register_tile import (
-    LINE_BYTES,
     NONE,
     RegisterTile,
     VectorUnit,
@@ -36,9 +36,9 @@ COLUMN_SHARE = 8
 # Distance between rows of a panel, in elements, from which walking down the rows
 # costs more address translations than copying the panel, and what it costs then.
 FAR_ROWS, FAR_CYCLES = 1024, 0.6
-# The first cache, and cycles to bring an element of a panel back into it for each row
-# of blocks where the panel's rows meet in a few sets (2.6 for a line; Zen 3).
-SETS, WAYS, COLLISION_CYCLES = 64, 8, 0.15
+# Cycles to bring an element of a panel back into the first cache for each row of blocks
+# where the panel's rows meet in a few sets (2.6 for a line; Zen 3).
+COLLISION_CYCLES = 0.15
 
 
 def choose_product_tile(

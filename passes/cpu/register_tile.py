@@ -10,8 +10,6 @@ ATTRIBUTE = "magweld.registers"
 NONE = -1
 # Distances between the elements of a vector that is loaded and not gathered.
 READ_ALONG = (1, 2)
-# Of the caches of the processors in devices.toml.
-LINE_BYTES = 64
 
 
 @dataclass(frozen=True)
