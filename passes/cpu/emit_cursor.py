@@ -32,13 +32,22 @@ class Cursor:
     def __init__(self, nest: LoopNest, tile: RegisterTile) -> None:
         self.nest = nest
         self.tile = tile
+        self.parallel = [d for d in tile.order if nest.parallel[d]]
+        self.reductions = [d for d in tile.order if not nest.parallel[d]]
         self.pieces: dict[int, Piece] = {}
         self.positions: dict[int, Index] = {}
 
     def split(self, dim: int, extent: int) -> tuple[Piece, ...]:
         """Cut a loop of the nest into pieces of its register tile."""
         lanes = self.tile.lanes if dim == self.tile.vector_dim else 1
-        return split_extent(extent, self.tile.unroll[dim], lanes)
+        rest = extent % lanes if self.tile.rest is not None else 0
+        pieces = split_extent(extent - rest, self.tile.unroll[dim], lanes)
+        return (*pieces, Piece(extent - rest, extent, rest, 1)) if rest else pieces
+
+    def is_rest(self, dim: int) -> bool:
+        """Whether a loop is where it has a register tile of its own."""
+        own = self.tile.rest is not None and dim == self.tile.vector_dim
+        return own and self.pieces[dim].lanes < self.tile.lanes
 
     def points(self, dims: Sequence[int]) -> Iterator[Point]:
         """Yield the points of the register tile in some loops."""

@@ -8,6 +8,7 @@ rows are single elements of the other operand, equal in all lanes.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import ceil, gcd, log2, prod
 
 from magweld.passes.analysis.first_cache import LINE_BYTES, SETS, WAYS
@@ -107,11 +108,20 @@ def _column_candidate(
     ]
     depth = _extent(nest, nest.reductions)
     blocks = _extent(nest, outer) * _extent(nest, [d for d in rows if d != row])
-    cycles = blocks * depth * _block_cycles(row_extent, column_extent, lanes, block)
     # Reading and writing the output, lane by lane where it is not contiguous.
     contiguous = nest.outputs[0].strides[columns] == 1
     access = OUTPUT_CYCLES * (1 if contiguous else lanes)
-    cycles += blocks * row_extent * ceil(column_extent / lanes) * access
+
+    def cycles_of(extent: int) -> float:
+        products = depth * _block_cycles(row_extent, extent, lanes, block)
+        return blocks * (products + row_extent * ceil(extent / lanes) * access)
+
+    cycles, rest = cycles_of(column_extent), None
+    dots = _rest_dots(nest, unit, (row, columns), lanes, other) if packed else None
+    if dots is not None:
+        whole = cycles_of(column_extent - column_extent % lanes)
+        if whole + blocks * dots.cycles < cycles:
+            cycles, rest = whole + blocks * dots.cycles, dots.tile
     elements = _extent(nest, outer) * depth * column_extent
     far = any(abs(panel.strides[d]) >= FAR_ROWS for d in nest.reductions)
     if packed:
@@ -126,16 +136,45 @@ def _column_candidate(
     if rows:
         unroll[row] = block[0]
     # A panel of columns stays in the cache while all rows pass by.
-    rest = [d for d in rows if d != row] + ([row] if rows else [])
+    inner = [d for d in rows if d != row] + ([row] if rows else [])
+    order = (*outer, columns, *inner, *nest.reductions)
     tile = RegisterTile(
         dims=(),
-        order=(*outer, columns, *rest, *nest.reductions),
+        order=order,
         unroll=tuple(unroll.values()),
         vector_dim=columns,
         lanes=lanes,
         packed_input=number if packed else NONE,
+        rest=replace(rest, order=order) if rest is not None else None,
     )
     return Candidate(cycles, tile)
+
+
+def _rest_dots(
+    nest: LoopNest, unit: VectorUnit, loops: tuple[int, int], lanes: int, other: Access
+) -> Candidate | None:
+    """Return dot products for the columns that fill no vector, None if there are none.
+
+    Their panel is copied so that it is contiguous along the reduction.
+
+    Args:
+        nest: A product.
+        unit: The registers.
+        loops: The rows, or NONE, and the columns.
+        lanes: Elements of a vector.
+        other: The operand that is not a panel.
+    """
+    row, columns = loops
+    rest = nest.extents[columns] % lanes
+    if not rest or len(nest.reductions) != 1:
+        return None
+    (depth,) = nest.reductions
+    if other.strides[depth] != 1 or nest.extents[depth] < lanes:
+        return None
+    rows = nest.extents[row] if row != NONE else 1
+    dots = _dots(nest, unit, loops, (rows, rest), depth, lanes)
+    turned = rest * nest.extents[depth] * TURN_CYCLES
+    return replace(dots, cycles=dots.cycles + turned)
 
 
 def _collides(nest: LoopNest, panel: Access, columns: int) -> bool:
@@ -157,29 +196,46 @@ def _along_depth(nest: LoopNest, unit: VectorUnit, lanes: int) -> Iterator[Candi
         contiguous = all(access.strides[depth] == 1 for access in nest.inputs)
         if not contiguous or nest.extents[depth] < lanes // 2:
             continue
-        loops = [_longest(nest, 0), _longest(nest, 1)]
+        loops = (_longest(nest, 0), _longest(nest, 1))
         rows, columns = (nest.extents[d] if d != NONE else 1 for d in loops)
-        block = _best_block(rows, columns, 1, unit)
-        unroll = dict.fromkeys(range(len(nest.extents)), 1)
-        for loop, count in zip(loops, block, strict=True):
-            if loop != NONE:
-                unroll[loop] = count
+        dots = _dots(nest, unit, loops, (rows, columns), depth, lanes)
         parallel = [d for d, p in enumerate(nest.parallel) if p]
-        outputs = _extent(nest, parallel)
-        steps = _extent(nest, nest.reductions) / lanes
-        blocks = outputs // (rows * columns)
-        cycles = blocks * steps * _block_cycles(rows, columns, 1, block)
-        # A tree over the lanes of every result: two shuffles and a sum each level.
-        cycles += outputs * 3 * log2(lanes)
+        blocks = _extent(nest, parallel) // (rows * columns)
         others = tuple(d for d in nest.reductions if d != depth)
-        tile = RegisterTile(
-            dims=(),
-            order=(*parallel, *others, depth),
-            unroll=tuple(unroll.values()),
-            vector_dim=depth,
-            lanes=lanes,
-        )
-        yield Candidate(cycles, tile)
+        tile = replace(dots.tile, order=(*parallel, *others, depth))
+        yield Candidate(blocks * dots.cycles, tile)
+
+
+def _dots(
+    nest: LoopNest,
+    unit: VectorUnit,
+    loops: tuple[int, int],
+    extents: tuple[int, int],
+    depth: int,
+    lanes: int,
+) -> Candidate:
+    """Return blocks of dot products along a loop, without an order of the loops.
+
+    Args:
+        nest: A product.
+        unit: The registers.
+        loops: The rows and the columns; NONE for one of either.
+        extents: How many rows and columns there are.
+        depth: The loop along which vectors run.
+        lanes: Elements of a vector.
+    """
+    block = _best_block(*extents, 1, unit)
+    unroll = dict.fromkeys(range(len(nest.extents)), 1)
+    for loop, count in zip(loops, block, strict=True):
+        if loop != NONE:
+            unroll[loop] = count
+    steps = _extent(nest, nest.reductions) / lanes
+    cycles = steps * _block_cycles(*extents, 1, block)
+    # A tree over the lanes of every result: two shuffles and a sum each level. What is
+    # left of the reduction has trees of its own.
+    trees = 1 + (nest.extents[depth] % lanes).bit_count()
+    cycles += trees * prod(extents) * 3 * log2(lanes)
+    return Candidate(cycles, RegisterTile((), (), tuple(unroll.values()), depth, lanes))
 
 
 def _longest(nest: LoopNest, number: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from magweld.passes.cpu.loop_nest import Access, LoopNest, collapsible_dims
 from magweld.passes.cpu.product_policy import choose_product_tile
@@ -40,14 +41,7 @@ def choose_register_tile(
     for chooser in _CHOOSERS:
         tile = chooser(collapsed, unit)
         if tile is not None:
-            return RegisterTile(
-                dims,
-                tile.order,
-                tile.unroll,
-                tile.vector_dim,
-                tile.lanes,
-                tile.packed_input,
-            )
+            return replace(tile, dims=dims)
     raise AssertionError("scalar code is always possible")
 
 

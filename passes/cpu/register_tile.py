@@ -39,6 +39,8 @@ class RegisterTile:
         lanes: Elements of a vector, a power of two; 1 for scalar code.
         packed_input: Input that is copied panel by panel into contiguous scratch
             memory before it is used, or NONE.
+        rest: The tile of the last iterations of the vectorised group, those that
+            fill no vector; None where smaller vectors make them.
     """
 
     dims: tuple[tuple[int, ...], ...]
@@ -47,12 +49,15 @@ class RegisterTile:
     vector_dim: int = NONE
     lanes: int = 1
     packed_input: int = NONE
+    rest: RegisterTile | None = None
 
     def to_attribute(self) -> ir.DictAttr:
         """Return the tile as the attribute that `vectorize` reads."""
         number = ir.IntegerType.get_signless(64)
+        rest = {} if self.rest is None else {"rest": self.rest.to_attribute()}
         return ir.DictAttr.get(
             {
+                **rest,
                 "dims": ir.ArrayAttr.get(
                     [ir.DenseI64ArrayAttr.get(group) for group in self.dims]
                 ),
@@ -74,6 +79,9 @@ class RegisterTile:
             vector_dim=attribute["vector_dim"].value,
             lanes=attribute["lanes"].value,
             packed_input=attribute["packed_input"].value,
+            rest=RegisterTile.from_attribute(attribute["rest"])
+            if "rest" in attribute
+            else None,
         )
 
 

@@ -18,6 +18,7 @@ from magweld.passes.cpu.emit_buffer import (
 )
 from magweld.passes.cpu.emit_finish import Finish
 from magweld.passes.cpu.emit_nest import NestEmitter
+from magweld.passes.cpu.emit_tile import Work
 from magweld.passes.cpu.kernels import kernels_of
 from magweld.passes.cpu.loop_nest import COMBINERS, Access, LoopNest
 from magweld.passes.cpu.register_tile import ATTRIBUTE, RegisterTile, VectorUnit
@@ -55,16 +56,13 @@ def _vectorize(sweep: Sweep, unit: VectorUnit) -> None:
     with ir.InsertionPoint(sweep.last), op.location:
         block = op.regions[0].blocks[0]
         operands = flatten_together(list(op.operands), nest.accesses, nest)
-        NestEmitter(
-            nest,
-            tile,
-            operands,
+        work = Work(
             partial(emit_body, block),
-            unit,
             _combiners(block, nest),
             _first(sweep),
             _finish(sweep, nest),
-        ).emit()
+        )
+        NestEmitter(nest, tile, operands, work, unit).emit()
     for member in sweep.operations:
         member.erase()
     _drop_unused(operands[-1])

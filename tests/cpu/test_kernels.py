@@ -168,6 +168,8 @@ CASES = [
     _attention(2, 7, 3, 7),
     *_products(512, 384, 1536, 128, 256),
     *_products(49, 197, 97, 49, 97),
+    *_products(64, 192, 49, 64, 49),
+    *_products(37, 100, 117, 37, 117),
     *_products(7, 5, 3, 7, 3),
     *_products(1, 64, 48, 1, 48),
     _batch_norm(64, 56, 2),

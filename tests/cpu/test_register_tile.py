@@ -1,5 +1,6 @@
 """Checks the cutting of loops and the choice of register tiles without any IR."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -116,6 +117,26 @@ def test_transposed_operand_is_packed_when_rows_repay_it() -> None:
     assert (many.packed_input, many.vector_dim) == (1, 1)
 
 
+@pytest.mark.parametrize("unit", [AVX512, AVX2])
+def test_columns_that_fill_no_vector_are_dot_products(unit: VectorUnit) -> None:
+    tile = choose_register_tile(matmul(64, 49, 192), unit)
+    assert (tile.packed_input, tile.vector_dim) == (1, 1)
+    assert tile.rest is not None
+    assert (tile.rest.vector_dim, tile.rest.lanes) == (2, tile.lanes)
+    assert tile.rest.unroll[0] > 1
+
+
+def test_columns_are_no_dot_products_without_something_to_gain() -> None:
+    whole = choose_register_tile(matmul(64, 48, 192), AVX2)
+    assert whole.rest is None
+    # A tree over the lanes of each result takes as long as the products.
+    short = choose_register_tile(matmul(64, 49, 12), AVX2)
+    assert short.rest is None
+    # The elements of a row lie apart along the reduction.
+    apart = nest((64, 49, 192), {2}, [(1, 0, 64), (0, 1, 49)], (49, 1, 0), product=True)
+    assert choose_register_tile(apart, AVX2).rest is None
+
+
 def test_few_rows_make_blocks_of_dot_products() -> None:
     few = choose_register_tile(matmul(4, 64, 512, transposed=True), AVX512)
     assert (few.packed_input, few.vector_dim) == (NONE, 2)
@@ -178,7 +199,9 @@ def test_empty_and_single_points_are_scalar(extents: tuple[int, ...]) -> None:
 
 
 def test_attribute_round_trip() -> None:
+    rest = RegisterTile((), (1, 0), (12, 1), 0, 16)
     tile = RegisterTile(((0, 1), (3,)), (1, 0), (12, 2), 1, 16, 0)
-    with ir.Context():
-        attribute = ir.Attribute.parse(str(tile.to_attribute()))
-        assert RegisterTile.from_attribute(attribute) == tile
+    for written in (tile, replace(tile, rest=rest)):
+        with ir.Context():
+            attribute = ir.Attribute.parse(str(written.to_attribute()))
+            assert RegisterTile.from_attribute(attribute) == written

@@ -87,6 +87,21 @@ func.func @matmul_transposed(%x: memref<48x64xf32>, %y: memref<64x64xf32>, %z: m
   return
 }
 
+// 49 columns are three or six vectors and one column: that is made of dot products.
+// CHECK-LABEL: func.func @one_column_more(
+// CHECK:         packed_input = 1 : i64, rest = {dims = [], lanes = 16 : i64, order = array<i64: 1, 0, 2>, packed_input = -1 : i64, unroll = array<i64: {{[0-9]+}}, 1, 1>, vector_dim = 2 : i64}, {{.*}}vector_dim = 1 : i64
+// AVX2-LABEL:  func.func @one_column_more(
+// AVX2:          rest = {dims = [], lanes = 8 : i64
+func.func @one_column_more(%x: memref<64x192xf32>, %y: memref<192x49xf32>, %z: memref<64x49xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %y : memref<64x192xf32>, memref<192x49xf32>) outs(%z : memref<64x49xf32>) {
+  ^bb0(%p: f32, %q: f32, %acc: f32):
+    %0 = arith.mulf %p, %q : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
 // Rows that values tell are vectors along the row, whatever else walks contiguously.
 // CHECK-LABEL: func.func @rows(
 // CHECK-NOT:     magweld.remarks

@@ -156,6 +156,30 @@ func.func @transpose_of_even(%x: memref<16x16xf32, strided<[64, 2]>>, %y: memref
   return
 }
 
+// Column 48 is copied so that vectors run along the reduction, of its panel and of the
+// rows; the sums over the lanes join what the result holds.
+// CHECK-LABEL: func.func @one_column_more(
+// CHECK-SAME:      %[[X:.+]]: memref<64x192xf32>, %[[Y:.+]]: memref<192x49xf32>, %[[Z:.+]]: memref<64x49xf32>)
+// NARROW-LABEL: func.func @one_column_more(
+// NARROW:        memref.alloc() {{.*}}: memref<3072xf32>
+// NARROW:        vector.store
+// NARROW:        %[[PANEL:.+]] = memref.alloc() {{.*}}: memref<192xf32>
+// NARROW:        scf.for
+// NARROW:          %[[DOTS:.+]]:11 = scf.for {{.+}} -> (vector<8xf32>
+// NARROW:            %[[COLUMN:.+]] = vector.load %[[PANEL]]
+// NARROW-COUNT-11:   arith.addf %{{.+}}, %{{.+}} : vector<8xf32>
+// NARROW:            scf.yield
+// NARROW:          vector.shuffle %[[DOTS]]#0, {{.+}} [4, 5, 6, 7]
+func.func @one_column_more(%x: memref<64x192xf32>, %y: memref<192x49xf32>, %z: memref<64x49xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %y : memref<64x192xf32>, memref<192x49xf32>) outs(%z : memref<64x49xf32>) {
+  ^bb0(%p: f32, %q: f32, %acc: f32):
+    %0 = arith.mulf %p, %q : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
 // A boolean is a byte in memory: vectors of them are moved as bytes.
 // CHECK-LABEL: func.func @booleans(
 // CHECK:         llvm.load %{{.+}} : !llvm.ptr -> vector<16xi8>
