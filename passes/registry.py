@@ -23,6 +23,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
     ("expand-winograd", "magweld.passes.cpu.expand_winograd:ExpandWinograd"),
     ("expand-math", "magweld.passes.cpu.expand_math:ExpandMath"),
     ("extract-subgraphs", "magweld.passes.tile.extract_subgraphs:ExtractSubgraphs"),
+    ("fill-borders-once", "magweld.passes.cpu.fill_borders_once:FillBordersOnce"),
     ("fit-memory", "magweld.passes.memory.fit_memory:FitMemory"),
     ("fold-transpose", "magweld.passes.graph.fold_transpose:FoldTranspose"),
     ("form-tile-graph", "magweld.passes.graph.form_tile_graph:FormTileGraph"),

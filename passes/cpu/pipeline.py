@@ -6,6 +6,7 @@ from magweld.passes.cpu.annotate_kernels import AnnotateKernels
 from magweld.passes.cpu.block_reductions import BlockReductions
 from magweld.passes.cpu.expand_math import ExpandMath
 from magweld.passes.cpu.expand_winograd import ExpandWinograd
+from magweld.passes.cpu.fill_borders_once import FillBordersOnce
 from magweld.passes.cpu.generalize_copies import GeneralizeCopies
 from magweld.passes.cpu.generalize_operations import GeneralizeOperations
 from magweld.passes.cpu.join_sweeps import JoinSweeps
@@ -61,6 +62,7 @@ def cpu_steps(unit: VectorUnit = DEFAULT_UNIT) -> tuple[Step, ...]:
         JoinWindowRows(unit.bits, unit.registers),
         BlockReductions(),
         GeneralizeCopies(),
+        FillBordersOnce(),
         # Registers.
         JoinSweeps(unit.bits, unit.registers),
         TileForRegisters(unit.bits, unit.registers),

@@ -206,6 +206,19 @@ def test_tiles_may_run_in_any_ranges(build_template) -> None:
     torch.testing.assert_close(out, torch.relu(x + b))
 
 
+@pytest.mark.parametrize("ranges", [[(0, 6)], [(4, 6), (0, 1), (1, 4)]])
+def test_borders_hold_in_any_ranges_of_tiles(
+    ranges: list[tuple[int, int]], build_template
+) -> None:
+    kernel = build_template("padded_window", C=3, W=60, T=10, R=12, B=14)
+    assert kernel.signature.tiles == 6
+    x, out = torch.randn(3, 60), torch.full((3, 60), torch.nan)
+    for low, high in ranges:
+        kernel.run_tiles(low, high, x, out)
+    expected = F.conv1d(x[:, None], torch.ones(1, 1, 3), padding=1)[:, 0]
+    torch.testing.assert_close(out, expected)
+
+
 def test_a_range_writes_only_its_own_tiles(build_template) -> None:
     kernel = build_template("bias_relu", M=12, N=33, T=2)
     x, b, out = torch.randn(12, 33), torch.randn(33), torch.full((12, 33), torch.nan)
