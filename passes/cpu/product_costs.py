@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from math import ceil, prod
 
-from magweld.passes.cpu.register_tile import RegisterTile
+from magweld.passes.cpu.loop_nest import LoopNest
+from magweld.passes.cpu.register_tile import RegisterTile, VectorUnit, split_extent
 
 # Multiply-adds in flight that hide the latency of one.
 VECTORS_IN_FLIGHT = 4
@@ -15,6 +18,10 @@ OPERAND_SHARE = 4
 LOAD_CYCLES = 0.5
 # Cycles to read and write a vector of the output.
 OUTPUT_CYCLES = 2.0
+# Part of the registers that the vectors of columns of a block are at most. Measured
+# for 512 x 768 x 768: 6x4 blocks of 32 registers are faster than 12x2 ones (Zen 4), 6x2
+# of 16 registers than 4x3, whose panels fill the first cache (Zen 3, 41 and 36 GMAC/s).
+COLUMN_SHARE = 8
 
 
 @dataclass(frozen=True)
@@ -28,3 +35,40 @@ class Candidate:
 def power_below(extent: int) -> int:
     """Return the largest power of two that is not greater."""
     return 1 << (extent.bit_length() - 1)
+
+
+def points_of(nest: LoopNest, loops: Iterable[int]) -> int:
+    """Return how many points some loops of a nest have."""
+    return prod(nest.extents[d] for d in loops)
+
+
+def best_block(
+    rows: int, columns: int, lanes: int, unit: VectorUnit
+) -> tuple[int, int]:
+    """Return rows and vectors of columns of the block that costs the fewest cycles."""
+    accumulators = unit.registers - unit.registers // OPERAND_SHARE
+    most = unit.registers // COLUMN_SHARE
+    blocks = [
+        (r, c)
+        for c in range(1, min(most, ceil(columns / lanes)) + 1)
+        for r in range(1, min(rows, accumulators // c) + 1)
+    ]
+    return min(
+        blocks,
+        key=lambda block: (block_cycles(rows, columns, lanes, block), -block[1]),
+    )
+
+
+def block_cycles(rows: int, columns: int, lanes: int, block: tuple[int, int]) -> float:
+    """Return the cycles of one step of the reduction for all rows and columns.
+
+    A block costs as many cycles as it has multiply-adds, at least as many as one of
+    them takes, and something for its loads.
+    """
+    total = 0.0
+    for r in split_extent(rows, block[0], 1):
+        for c in split_extent(columns, block[1], lanes):
+            steps = (r.stop - r.start) // r.step * ((c.stop - c.start) // c.step)
+            products = max(r.count * c.count, VECTORS_IN_FLIGHT)
+            total += steps * (products + LOAD_CYCLES * (r.count + c.count))
+    return total

@@ -1,0 +1,191 @@
+"""Owns matrix products whose vectors run along columns; knows nothing of MLIR.
+
+The columns of a block are vectors of one operand, the panel; its rows are single
+elements of the other operand, equal in all lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import ceil, gcd
+
+from magweld.passes.analysis.first_cache import LINE_BYTES, SETS, WAYS
+from magweld.passes.analysis.vectors import TURN_CYCLES, copy_cycles
+from magweld.passes.cpu.dot_products import rest_dots
+from magweld.passes.cpu.loop_nest import Access, LoopNest
+from magweld.passes.cpu.product_costs import (
+    OUTPUT_CYCLES,
+    Candidate,
+    best_block,
+    block_cycles,
+    points_of,
+    power_below,
+)
+from magweld.passes.cpu.register_tile import NONE, RegisterTile, VectorUnit
+
+# Distance between rows of a panel, in elements, from which walking down the rows
+# costs more address translations than copying the panel, and what it costs then.
+FAR_ROWS, FAR_CYCLES = 1024, 0.6
+# Cycles to bring an element of a panel back into the first cache for each row of blocks
+# where the panel's rows meet in a few sets (2.6 for a line; Zen 3).
+COLLISION_CYCLES = 0.15
+
+
+def panel_candidates(
+    nest: LoopNest, unit: VectorUnit, lanes: int
+) -> Iterator[Candidate]:
+    """Yield tiles whose vectors run along a loop of the output."""
+    for columns, parallel in enumerate(nest.parallel):
+        for number, panel in enumerate(nest.inputs):
+            other = nest.inputs[1 - number]
+            moves = panel.strides[columns] != 0 and other.strides[columns] == 0
+            if not parallel or not moves or nest.extents[columns] < 2:
+                continue
+            width = min(lanes, power_below(nest.extents[columns]))
+            product = _PanelProduct(nest, unit, columns, number, width)
+            if panel.strides[columns] == 1:
+                yield product.in_place()
+            yield product.packed()
+
+
+@dataclass(frozen=True)
+class _PanelProduct:
+    """A product with vectors along one loop.
+
+    Attributes:
+        nest: The product.
+        unit: The registers.
+        columns: The loop.
+        number: Which operand is the panel.
+        lanes: Elements of a vector.
+    """
+
+    nest: LoopNest
+    unit: VectorUnit
+    columns: int
+    number: int
+    lanes: int
+
+    @property
+    def panel(self) -> Access:
+        """The operand that is read as vectors."""
+        return self.nest.inputs[self.number]
+
+    @property
+    def other(self) -> Access:
+        """The operand that is read element by element."""
+        return self.nest.inputs[1 - self.number]
+
+    @cached_property
+    def rows(self) -> list[int]:
+        """The loops that move the other operand alone; the longest one is last."""
+        loops = [
+            d
+            for d, parallel in enumerate(self.nest.parallel)
+            if parallel
+            and d != self.columns
+            and self.panel.strides[d] == 0
+            and self.other.strides[d]
+        ]
+        row = max(loops, key=lambda d: self.nest.extents[d], default=NONE)
+        return [d for d in loops if d != row] + ([row] if loops else [])
+
+    @property
+    def row(self) -> int:
+        """The loop whose iterations are the rows of a block, or NONE."""
+        return self.rows[-1] if self.rows else NONE
+
+    @cached_property
+    def outer(self) -> list[int]:
+        """The other parallel loops."""
+        inner = {self.columns, *self.rows}
+        return [d for d, p in enumerate(self.nest.parallel) if p and d not in inner]
+
+    @cached_property
+    def extents(self) -> tuple[int, int]:
+        """How many rows and columns there are."""
+        rows = self.nest.extents[self.row] if self.rows else 1
+        return rows, self.nest.extents[self.columns]
+
+    @cached_property
+    def block(self) -> tuple[int, int]:
+        """Rows and vectors of columns of a block."""
+        return best_block(*self.extents, self.lanes, self.unit)
+
+    @property
+    def elements(self) -> int:
+        """How often an element of a panel is copied, or read for the first time."""
+        loops = (*self.outer, *self.nest.reductions, self.columns)
+        return points_of(self.nest, loops)
+
+    def in_place(self) -> Candidate:
+        """Return the tile that reads the panel where it is."""
+        cycles = self._cycles(self.extents[1])
+        rows = [abs(self.panel.strides[d]) for d in self.nest.reductions]
+        if any(distance >= FAR_ROWS for distance in rows):
+            cycles += self.elements * FAR_CYCLES
+        elif _collides(self.nest, self.panel, self.block[1] * self.lanes):
+            strips = ceil(self.extents[0] / self.block[0])
+            cycles += self.elements * COLLISION_CYCLES * strips
+        return Candidate(cycles, self._tile())
+
+    def packed(self) -> Candidate:
+        """Return the tile that copies the panel into contiguous memory."""
+        turned = self.panel.strides[self.columns] != 1
+        copied = TURN_CYCLES if turned else copy_cycles(self.unit.bits)
+        copied *= self.elements
+        tile = replace(self._tile(), packed_input=self.number)
+        whole = Candidate(self._cycles(self.extents[1]) + copied, tile)
+        loops = (self.row, self.columns)
+        dots = rest_dots(self.nest, self.unit, loops, self.lanes, self.other)
+        if dots is None:
+            return whole
+        vectors = self._cycles(self.extents[1] // self.lanes * self.lanes)
+        cycles = vectors + self._times * dots.cycles + copied
+        rest = replace(dots.tile, order=tile.order)
+        parted = Candidate(cycles, replace(tile, rest=rest))
+        return min(whole, parted, key=lambda candidate: candidate.cycles)
+
+    @property
+    def _times(self) -> int:
+        """How often all rows and columns of the blocks are walked."""
+        return points_of(self.nest, (*self.outer, *self.rows[:-1]))
+
+    def _cycles(self, columns: int) -> float:
+        """Return the cycles of some columns, with what is read and written of them."""
+        rows, _ = self.extents
+        depth = points_of(self.nest, self.nest.reductions)
+        products = depth * block_cycles(rows, columns, self.lanes, self.block)
+        # Lane by lane where the output is not contiguous.
+        contiguous = self.nest.outputs[0].strides[self.columns] == 1
+        access = OUTPUT_CYCLES * (1 if contiguous else self.lanes)
+        return self._times * (products + rows * ceil(columns / self.lanes) * access)
+
+    def _tile(self) -> RegisterTile:
+        unroll = dict.fromkeys(range(len(self.nest.extents)), 1)
+        unroll[self.columns] = self.block[1]
+        if self.rows:
+            unroll[self.row] = self.block[0]
+        return RegisterTile(
+            dims=(),
+            # A panel of columns stays in the cache while all rows pass by.
+            order=(*self.outer, self.columns, *self.rows, *self.nest.reductions),
+            unroll=tuple(unroll.values()),
+            vector_dim=self.columns,
+            lanes=self.lanes,
+        )
+
+
+def _collides(nest: LoopNest, panel: Access, columns: int) -> bool:
+    """Whether the rows of a panel in its place evict each other, and copied do not."""
+    if len(nest.reductions) != 1:
+        return False
+    (depth,) = nest.reductions
+    line = LINE_BYTES * 8
+    pitch, rest = divmod(abs(panel.strides[depth]) * panel.bits, line)
+    lines = ceil(columns * panel.bits / line)
+    if nest.extents[depth] * lines > SETS * WAYS or rest or not pitch:
+        return False
+    return nest.extents[depth] > SETS // gcd(pitch, SETS) * WAYS
