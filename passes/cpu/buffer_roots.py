@@ -51,6 +51,12 @@ def roots_read(op: ir.Operation) -> set[ir.Value | None]:
     return roots_of(values)
 
 
+def roots_written(op: ir.Operation) -> set[ir.Value | None]:
+    """Return the roots of what a `linalg.generic` writes."""
+    inputs = int(op.attributes["operandSegmentSizes"][0])
+    return roots_of(list(op.operands)[inputs:])
+
+
 def is_pure(op: ir.Operation) -> bool:
     """Whether an operation neither reads nor writes buffers."""
     return op.name in _PURE or op.name.startswith(("arith.", "affine."))

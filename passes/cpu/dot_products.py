@@ -12,6 +12,8 @@ from magweld.passes.cpu.product_costs import (
     Candidate,
     best_block,
     block_cycles,
+    longest_of,
+    own_loops,
     points_of,
 )
 from magweld.passes.cpu.register_tile import NONE, RegisterTile, VectorUnit
@@ -23,7 +25,8 @@ def dot_candidates(nest: LoopNest, unit: VectorUnit, lanes: int) -> Iterator[Can
         contiguous = all(access.strides[depth] == 1 for access in nest.inputs)
         if not contiguous or nest.extents[depth] < lanes // 2:
             continue
-        loops = (_longest(nest, 0), _longest(nest, 1))
+        row, column = (longest_of(nest, own_loops(nest, n)) for n in (0, 1))
+        loops = (row, column)
         rows, columns = (nest.extents[d] if d != NONE else 1 for d in loops)
         dots = _dots(nest, unit, loops, (rows, columns), depth, lanes)
         parallel = [d for d, p in enumerate(nest.parallel) if p]
@@ -63,17 +66,6 @@ def _dots(
     trees = 1 + (nest.extents[depth] % lanes).bit_count()
     cycles += trees * prod(extents) * 3 * log2(lanes)
     return Candidate(cycles, RegisterTile((), (), tuple(unroll.values()), depth, lanes))
-
-
-def _longest(nest: LoopNest, number: int) -> int:
-    """Return the longest loop of the output that moves one input alone, or NONE."""
-    own, other = nest.inputs[number], nest.inputs[1 - number]
-    loops = [
-        d
-        for d, parallel in enumerate(nest.parallel)
-        if parallel and own.strides[d] and not other.strides[d]
-    ]
-    return max(loops, key=lambda d: nest.extents[d], default=NONE)
 
 
 def rest_dots(

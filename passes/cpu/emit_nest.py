@@ -75,12 +75,12 @@ class NestEmitter:
 
     def _emit_rest(self, opened: Sequence[int]) -> None:
         """Emit the last columns with a register tile of their own."""
-        assert self.tile.rest is not None, "the cursor has found one"
+        rest = self.tile.rest
+        assert rest is not None, "the cursor has found one"
         part = {
             dim: (self.cursor.positions[dim], self.cursor.pieces[dim].step)
             for dim in opened
         }
-        rest = self.tile.rest
         NestEmitter(self.nest, rest, self.operands, self.work, self.unit).emit(part)
 
     def _pack(self, opened: Sequence[int]) -> None:

@@ -43,25 +43,25 @@ class Work:
     finish: Finish | None = None
 
 
+@dataclass(frozen=True)
 class TileEmitter:
     """Emits the register tile at the place of a cursor.
 
     Its accumulators are carried by the reduction loops as SSA values and so stay in
     registers. The state of a point of the tile is, for each output, one partial vector
     for each unrolled vector of a vectorised reduction, then the total.
+
+    Attributes:
+        cursor: Where the tile is.
+        operands: Inputs, then outputs.
+        work: What it computes.
+        next_panel: What is prefetched beside the products, None for nothing.
     """
 
-    def __init__(
-        self,
-        cursor: Cursor,
-        operands: Sequence[Operand],
-        work: Work,
-        next_panel: NextPanel | None,
-    ) -> None:
-        self.cursor = cursor
-        self.operands = operands
-        self.work = work
-        self.next_panel = next_panel
+    cursor: Cursor
+    operands: Sequence[Operand]
+    work: Work
+    next_panel: NextPanel | None
 
     @property
     def nest(self) -> LoopNest:

@@ -7,8 +7,13 @@ from typing import ClassVar
 
 from magweld.bindings import arith, func, ir, memref, scf
 from magweld.passes.base import Pass
-from magweld.passes.cpu.buffer_roots import roots_of, users_of_buffer
-from magweld.passes.cpu.generic_forms import fill_value, has_reduction, maps_of
+from magweld.passes.cpu.buffer_roots import roots_read, roots_written, users_of_buffer
+from magweld.passes.cpu.generic_forms import (
+    fill_value,
+    has_one_result,
+    has_reduction,
+    maps_of,
+)
 from magweld.passes.cpu.kernels import kernels_of
 from magweld.passes.ir_utils import operations_of
 
@@ -97,15 +102,12 @@ def _writes_a_fixed_part(op: ir.Operation, buffer: ir.Value) -> bool:
 
     The part lies where it does for every tile, and its old elements are not read.
     """
-    if op.name != "linalg.generic" or has_reduction(op):
+    if op.name != "linalg.generic" or has_reduction(op) or not has_one_result(op):
         return False
-    inputs = int(op.attributes["operandSegmentSizes"][0])
-    operands, results = list(op.operands)[:inputs], list(op.operands)[inputs:]
-    if len(results) != 1 or buffer in roots_of(operands):
-        return False
+    *_, result = op.operands
     *_, old = op.regions[0].blocks[0].arguments
-    whole = maps_of(op)[inputs].is_permutation and not list(old.uses)
-    return whole and _is_fixed(results[0], buffer)
+    whole = maps_of(op)[-1].is_permutation and not list(old.uses)
+    return whole and buffer not in roots_read(op) and _is_fixed(result, buffer)
 
 
 def _is_fixed(part: ir.Value, buffer: ir.Value) -> bool:
@@ -113,13 +115,11 @@ def _is_fixed(part: ir.Value, buffer: ir.Value) -> bool:
     if isinstance(owner, ir.Block) or not isinstance(owner.opview, memref.SubViewOp):
         return False
     dynamic = ir.ShapedType.get_dynamic_size()
-    numbers = (owner.opview.static_offsets, owner.opview.static_sizes)
+    view = owner.opview
+    numbers = (view.static_offsets, view.static_sizes, view.static_strides)
     fixed = all(dynamic not in list(attribute) for attribute in numbers)
-    return fixed and owner.opview.source == buffer
+    return fixed and view.source == buffer
 
 
 def _only_reads(op: ir.Operation, buffer: ir.Value) -> bool:
-    if op.name != "linalg.generic":
-        return False
-    inputs = int(op.attributes["operandSegmentSizes"][0])
-    return not {buffer, None} & roots_of(list(op.operands)[inputs:])
+    return op.name == "linalg.generic" and not {buffer, None} & roots_written(op)

@@ -16,6 +16,11 @@ def has_reduction(op: ir.Operation) -> bool:
     return any("reduction" in str(kind) for kind in op.attributes["iterator_types"])
 
 
+def has_one_result(op: ir.Operation) -> bool:
+    """Whether a `linalg.generic` writes one operand, its last."""
+    return len(op.operands) == int(op.attributes["operandSegmentSizes"][0]) + 1
+
+
 def fill_value(op: ir.Operation) -> ir.Value | None:
     """Return the value from outside that all elements of the only operand get.
 

@@ -6,8 +6,19 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from magweld.bindings import func, ir, linalg
-from magweld.passes.cpu.buffer_roots import is_pure, root_of, roots_of, roots_read
-from magweld.passes.cpu.generic_forms import fill_before, has_reduction, maps_of
+from magweld.passes.cpu.buffer_roots import (
+    is_pure,
+    root_of,
+    roots_of,
+    roots_read,
+    roots_written,
+)
+from magweld.passes.cpu.generic_forms import (
+    fill_before,
+    has_one_result,
+    has_reduction,
+    maps_of,
+)
 from magweld.passes.cpu.kernels import kernels_of
 from magweld.passes.cpu.loop_nest import NotALoopNest
 from magweld.passes.cpu.register_policy import choose_register_tile
@@ -52,7 +63,7 @@ class JoinSweeps(VectorUnitPass):
 def _mark(function: func.FuncOp, unit: VectorUnit) -> None:
     number = 0
     for op in operations_of(function, linalg.GenericOp):
-        if not has_reduction(op.operation) or not _has_one_result(op.operation):
+        if not has_reduction(op.operation) or not has_one_result(op.operation):
             continue
         sweep = _sweep(op.operation, unit)
         if len(sweep.operations) > 1:
@@ -60,10 +71,6 @@ def _mark(function: func.FuncOp, unit: VectorUnit) -> None:
             for member in sweep.operations:
                 member.attributes[SWEEP] = ir.IntegerAttr.get(kind, number)
             number += 1
-
-
-def _has_one_result(op: ir.Operation) -> bool:
-    return len(op.operands) == int(op.attributes["operandSegmentSizes"][0]) + 1
 
 
 def _sweep(root: ir.Operation, unit: VectorUnit) -> Sweep:
@@ -130,8 +137,7 @@ def _finish_behind(root: ir.Operation) -> ir.Operation | None:
             return None
         if result in list(op.operands):
             return op if _finishes(op, root, result, read) else None
-        inputs = int(op.attributes["operandSegmentSizes"][0])
-        written = roots_of(list(op.operands)[inputs:])
+        written = roots_written(op)
         # It runs before the sweep then.
         if written & {buffer, None, *read} or {buffer, None} & roots_read(op):
             return None

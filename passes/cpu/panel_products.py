@@ -20,6 +20,8 @@ from magweld.passes.cpu.product_costs import (
     Candidate,
     best_block,
     block_cycles,
+    longest_of,
+    own_loops,
     points_of,
     power_below,
 )
@@ -81,15 +83,8 @@ class _PanelProduct:
     @cached_property
     def rows(self) -> list[int]:
         """The loops that move the other operand alone; the longest one is last."""
-        loops = [
-            d
-            for d, parallel in enumerate(self.nest.parallel)
-            if parallel
-            and d != self.columns
-            and self.panel.strides[d] == 0
-            and self.other.strides[d]
-        ]
-        row = max(loops, key=lambda d: self.nest.extents[d], default=NONE)
+        loops = own_loops(self.nest, 1 - self.number)
+        row = longest_of(self.nest, loops)
         return [d for d in loops if d != row] + ([row] if loops else [])
 
     @property

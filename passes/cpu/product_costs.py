@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from math import ceil, prod
 
 from magweld.passes.cpu.loop_nest import LoopNest
-from magweld.passes.cpu.register_tile import RegisterTile, VectorUnit, split_extent
+from magweld.passes.cpu.register_tile import (
+    NONE,
+    RegisterTile,
+    VectorUnit,
+    split_extent,
+)
 
 # Multiply-adds in flight that hide the latency of one.
 VECTORS_IN_FLIGHT = 4
@@ -40,6 +45,21 @@ def power_below(extent: int) -> int:
 def points_of(nest: LoopNest, loops: Iterable[int]) -> int:
     """Return how many points some loops of a nest have."""
     return prod(nest.extents[d] for d in loops)
+
+
+def own_loops(nest: LoopNest, number: int) -> list[int]:
+    """Return the loops of the output of a product that move one input alone."""
+    own, other = nest.inputs[number], nest.inputs[1 - number]
+    return [
+        d
+        for d, parallel in enumerate(nest.parallel)
+        if parallel and own.strides[d] and not other.strides[d]
+    ]
+
+
+def longest_of(nest: LoopNest, loops: Iterable[int]) -> int:
+    """Return the longest of some loops, NONE if there is none."""
+    return max(loops, key=lambda d: nest.extents[d], default=NONE)
 
 
 def best_block(
