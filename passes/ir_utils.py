@@ -11,6 +11,8 @@ from magweld.diagnostics import Diagnostic, PassError, Severity, position_of
 
 OpT = TypeVar("OpT", bound=ir.OpView)
 
+REMARKS = "magweld.remarks"
+
 
 def operations_of(root: ir.Operation | ir.OpView, kind: type[OpT]) -> list[OpT]:
     """Return all operations of a class below and including `root`, pre-order.
@@ -90,3 +92,11 @@ def forall_grid(forall: scf.ForallOp) -> list[tuple[int, int, int]] | None:
         (low, step, max(0, -(-(high - low) // step)))
         for low, high, step in zip(*bounds, strict=True)
     ]
+
+
+def add_remark(function: func.FuncOp, text: str) -> None:
+    """Keep a remark about a decision on the function that it is about."""
+    known = list(function.attributes[REMARKS]) if REMARKS in function.attributes else []
+    remark = ir.StringAttr.get(text)
+    if remark not in known:
+        function.attributes[REMARKS] = ir.ArrayAttr.get([*known, remark])

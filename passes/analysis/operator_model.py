@@ -46,7 +46,8 @@ def is_rematerialised(value: Any) -> bool:
     constant = producer.operation.name == "arith.constant"
     if not constant or not isinstance(value.type, ir.RankedTensorType):
         return True
-    return bool(ir.DenseElementsAttr(producer.operation.attributes["value"]).is_splat)
+    elements = producer.operation.attributes["value"]
+    return isinstance(elements, ir.DenseElementsAttr) and bool(elements.is_splat)
 
 
 def inputs_of(operator: Any) -> list[Any]:
@@ -187,20 +188,22 @@ def _concatenation_model(operator: Any, name: str, root: Any) -> OperatorModel:
 def _hides_inputs(operator: Any, root: Any) -> bool:
     """Whether an input reaches the root through anything but a pad or slices."""
     inputs = set(inputs_of(operator))
+    known = dict.fromkeys(inputs, True)
     pads = [_pad_of(value, inputs) for value in root.operands]
     operands = [
         pad.source if pad else sliced_operand(value, inputs).source
         for pad, value in zip(pads, root.operands, strict=True)
     ]
-    return any(v not in inputs and _depends_on(v, inputs) for v in operands)
+    return any(v not in inputs and _depends_on(v, known) for v in operands)
 
 
-def _depends_on(value: Any, inputs: set[Any]) -> bool:
+def _depends_on(value: Any, known: dict[Any, bool]) -> bool:
+    """Whether a value is made of those that are known to be, which are added to."""
     producer = defining_op(value)
-    if value in inputs or producer is None:
-        return value in inputs
-    read = [*producer.operation.operands, *captured_values(producer)]
-    return any(_depends_on(operand, inputs) for operand in read)
+    if value not in known and producer is not None:
+        read = [*producer.operation.operands, *captured_values(producer)]
+        known[value] = any(_depends_on(operand, known) for operand in read)
+    return known.get(value, False)
 
 
 def _pad_of(value: Any, inputs: Collection[Any]) -> Pad | None:

@@ -36,8 +36,8 @@ from magweld.passes.cpu.emit_views import (
 from magweld.passes.cpu.emit_weights import emit_in_parts
 from magweld.passes.cpu.emit_window_check import emit_check
 from magweld.passes.cpu.generic_forms import fill_before, fill_value
-from magweld.passes.cpu.kernels import add_remark, kernels_of
-from magweld.passes.ir_utils import operations_of
+from magweld.passes.cpu.kernels import kernels_of
+from magweld.passes.ir_utils import add_remark, operations_of
 from magweld.passes.linalg_builder import build_generic
 
 

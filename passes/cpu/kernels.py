@@ -10,7 +10,6 @@ from magweld.passes.ir_utils import functions_of, operations_of
 
 TILES = "magweld.tiles"
 SCRATCH = "magweld.scratch_bytes"
-REMARKS = "magweld.remarks"
 
 
 def kernels_of(module: ir.Operation) -> Iterator[func.FuncOp]:
@@ -27,11 +26,3 @@ def generics_of(module: ir.Operation) -> list[tuple[func.FuncOp, ir.Operation]]:
         for function in kernels_of(module)
         for op in operations_of(function, linalg.GenericOp)
     ]
-
-
-def add_remark(function: func.FuncOp, text: str) -> None:
-    """Keep a remark about a decision on the kernel that it is about."""
-    known = list(function.attributes[REMARKS]) if REMARKS in function.attributes else []
-    remark = ir.StringAttr.get(text)
-    if remark not in known:
-        function.attributes[REMARKS] = ir.ArrayAttr.get([*known, remark])

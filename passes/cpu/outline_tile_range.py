@@ -10,8 +10,13 @@ from magweld.bindings import arith, func, ir, memref, scf
 from magweld.dialects.tile_graph import PARTS
 from magweld.passes.base import Pass
 from magweld.passes.cpu.emit_index import index_constant
-from magweld.passes.cpu.kernels import TILES, add_remark, kernels_of
-from magweld.passes.ir_utils import forall_grid, located_error, operations_of
+from magweld.passes.cpu.kernels import TILES, kernels_of
+from magweld.passes.ir_utils import (
+    add_remark,
+    forall_grid,
+    located_error,
+    operations_of,
+)
 
 # Operations on buffers that may stand beside the loop: repeated in every range,
 # they write nothing that another range could see.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from magweld.bindings import ir
 
@@ -44,23 +44,29 @@ def _row_loop(load: ir.Operation, strides: Sequence[tuple[int, ...]]) -> int | N
         return None
     loop = int(last.attributes["dim"].value)
     block = load.block
-    fixed = all(_is_fixed(index, loop, block, strides) for index in indices[:-1])
-    return loop if fixed else None
+    fixed = _fixed_values(loop, block, strides)
+    inside = {*block.arguments, *_results(block)}
+    return loop if all(v in fixed or v not in inside for v in indices[:-1]) else None
 
 
-def _is_fixed(
-    value: ir.Value, loop: int, block: ir.Block, strides: Sequence[tuple[int, ...]]
-) -> bool:
-    """Whether a value of a body stays the same along a loop."""
-    if isinstance(value.owner, ir.Block):
-        if value.owner != block:
-            return True
-        number = value.arg_number
-        return bool(number < len(strides) and strides[number][loop] == 0)
-    op = value.owner.operation
-    if op.block != block:
-        return True
-    if op.name == _INDEX:
-        return bool(op.attributes["dim"].value != loop)
-    known = op.name.startswith("arith.")
-    return bool(known) and all(_is_fixed(v, loop, block, strides) for v in op.operands)
+def _fixed_values(
+    loop: int, block: ir.Block, strides: Sequence[tuple[int, ...]]
+) -> set[ir.Value]:
+    """Return the values of a body that stay the same along a loop."""
+    arguments = zip(block.arguments, strides, strict=False)
+    fixed = {value for value, steps in arguments if steps[loop] == 0}
+    inside = {*block.arguments, *_results(block)}
+    for op in (op.operation for op in block.operations):
+        if op.name == _INDEX:
+            stays = op.attributes["dim"].value != loop
+        else:
+            known = op.name.startswith("arith.")
+            stays = known and all(v in fixed or v not in inside for v in op.operands)
+        if stays:
+            fixed.update(op.results)
+    return fixed
+
+
+def _results(block: ir.Block) -> Iterator[ir.Value]:
+    for op in block.operations:
+        yield from op.operation.results

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from magweld.bindings import func, ir
-from magweld.passes.cpu.kernels import add_remark, kernels_of
+from magweld.passes.cpu.kernels import kernels_of
 from magweld.passes.cpu.loop_nest import NotALoopNest
 from magweld.passes.cpu.register_policy import choose_register_tile
 from magweld.passes.cpu.register_tile import ATTRIBUTE, NONE, VectorUnit
 from magweld.passes.cpu.sweeps import Sweep, sweeps_of
 from magweld.passes.cpu.vector_unit_pass import VectorUnitPass
+from magweld.passes.ir_utils import add_remark
 
 
 @dataclass(frozen=True)

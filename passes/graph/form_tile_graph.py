@@ -173,6 +173,8 @@ class _Former:
             for value in [*user.operands, *captured_values(user)]:
                 producer = defining_op(value)
                 key = producer.operation if producer is not None else None
+                if key in prologue:
+                    continue
                 if key in self._prologue:
                     visit(key)
                     prologue[key] = None

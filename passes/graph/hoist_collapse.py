@@ -55,13 +55,15 @@ def _has_whole_groups(map_: Any, groups: Groups) -> bool:
 
 def _was_split(value: Any, groups: Groups) -> bool:
     """Whether some operand on the way was split in the same dimensions."""
-    maker = defining_op(value)
-    if maker is None:
-        return False
-    if isinstance(maker, tensor.ExpandShapeOp):
-        return groups_of(maker) == groups
-    inputs = maker.inputs if is_elementwise(maker) else ()
-    return any(_was_split(operand, groups) for operand in inputs)
+    waiting, seen = [value], {value}
+    while waiting:
+        maker: Any = defining_op(waiting.pop())
+        if isinstance(maker, tensor.ExpandShapeOp) and groups_of(maker) == groups:
+            return True
+        inputs = set(maker.inputs if is_elementwise(maker) else ()) - seen
+        seen |= inputs
+        waiting += inputs
+    return False
 
 
 def _on_joined_dimensions(op: tensor.CollapseShapeOp, groups: Groups) -> Any:

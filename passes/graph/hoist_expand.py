@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from magweld.bindings import ir, linalg, tensor
 from magweld.passes.analysis.cloning import defining_op
+from magweld.passes.analysis.constants import filled_with
 from magweld.passes.analysis.operator_model import is_rematerialised
 from magweld.passes.base import Pattern, PatternPass
 from magweld.passes.ir_utils import groups_of
@@ -60,7 +61,7 @@ def is_elementwise(op: Any) -> bool:
     """
     if not isinstance(op, linalg.GenericOp):
         return False
-    if len(op.results) != 1 or not is_rematerialised(op.outputs[0]):
+    if len(op.results) != 1 or not _has_plain_init(op):
         return False
     maps = [attr.value for attr in op.indexing_maps]
     dims = range(maps[-1].n_dims)
@@ -72,6 +73,18 @@ def is_elementwise(op: Any) -> bool:
     return all(
         isinstance(expr, ir.AffineDimExpr) for map_ in maps for expr in map_.results
     ) and all(_is_rising(map_) for map_ in maps)
+
+
+def _has_plain_init(op: linalg.GenericOp) -> bool:
+    """Whether what the result starts from can be made in another shape."""
+    if not is_rematerialised(op.outputs[0]):
+        return False
+    return not _reads_init(op) or filled_with(op.outputs[0]) is not None
+
+
+def _reads_init(op: linalg.GenericOp) -> bool:
+    *_, init = op.regions[0].blocks[0].arguments
+    return any(True for _ in init.uses)
 
 
 def _is_rising(map_: Any) -> bool:
@@ -100,9 +113,15 @@ def _expanded(value: Any, map_: Any, groups: Groups, shape: list[int]) -> Any:
 def rebuild(
     op: linalg.GenericOp, operands: list[Any], maps: list[Any], shape: list[int]
 ) -> Any:
-    """Return an elementwise operation on other operands, with a result of a shape."""
+    """Return an elementwise operation on other operands, with a result of a shape.
+
+    Its body gets the same from the new result as it did from the old one.
+    """
     element = ir.RankedTensorType(op.results[0].type).element_type
     destination = tensor.EmptyOp(shape, element).result
+    start = filled_with(op.outputs[0])
+    if start is not None and _reads_init(op):
+        destination = linalg.fill(start, outs=[destination])
     clone = op.operation.clone()
     for position, value in enumerate([*operands, destination]):
         clone.operands[position] = value
@@ -122,8 +141,9 @@ class HoistExpand(PatternPass):
     ```
     becomes the operation on `tensor<8x64x12x32xf32>` with its operands split. The
     operation can then be connected to what reads `%e`. Left alone: results that
-    others read too, operands read in another order than the result is written, and
-    operations that use `linalg.index`.
+    others read too, operands read in another order than the result is written,
+    operations that use `linalg.index`, and those whose body reads what the result
+    starts from where that is no fill.
     """
 
     name: ClassVar[str] = "hoist-expand"

@@ -30,8 +30,13 @@ def chain_of(reduction: Reduction) -> Chain:
     """Return a reduction with what is made in parts when it is."""
     found: dict[Any, None] = {}
     ends: set[Any] = set()
+    # A value that several read is followed once: ways through a graph are too many.
+    seen: set[tuple[Any, int]] = set()
 
     def visit(value: Any, dim: int) -> None:
+        if (value, dim) in seen:
+            return
+        seen.add((value, dim))
         producer = repeated(value)
         if producer is None:
             ends.add(value)

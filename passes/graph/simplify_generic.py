@@ -12,6 +12,12 @@ from magweld.passes.base import Pattern, PatternPass
 from magweld.passes.graph.generic_reads import loops_known
 from magweld.passes.linalg_builder import map_array
 
+# Formats whose numbers are all numbers of Python, and those that are rounded to.
+_EXACT = ir.F64Type | ir.F32Type
+_ROUNDED = ir.F32Type | ir.F16Type | ir.BF16Type
+# The least number of a format that has all its bits; one over it is in range, too.
+_LEAST_NORMAL = {ir.F32Type: 2.0**-126, ir.F64Type: 2.0**-1022}
+
 
 @dataclass(frozen=True)
 class _Plan:
@@ -56,7 +62,12 @@ def round_constant(op: arith.TruncFOp, rewriter: Any) -> bool:
     source = defining_op(op.in_)
     if not isinstance(source, arith.ConstantOp):
         return False
-    if not isinstance(source.value, ir.FloatAttr):
+    known = isinstance(source.value, ir.FloatAttr) and isinstance(op.in_.type, _EXACT)
+    if (
+        not known
+        or not isinstance(op.out.type, _ROUNDED)
+        or "roundingmode" in op.attributes
+    ):
         return False
     # A float attribute rounds to nearest, ties to even, as the operation does.
     rounded = ir.FloatAttr.get(op.out.type, ir.FloatAttr(source.value).value)
@@ -72,12 +83,28 @@ def multiply_in_erf(op: math.ErfOp, rewriter: Any) -> bool:
     divisor = defining_op(quotient.rhs)
     if not isinstance(divisor, arith.ConstantOp):
         return False
-    # The rounding of the argument is all that changes, and the function is smooth.
-    type_ = op.result.type
-    factor = ir.FloatAttr.get(type_, 1.0 / ir.FloatAttr(divisor.value).value)
-    scaled = arith.mulf(quotient.lhs, arith.ConstantOp(type_, factor).result)
+    factor = _reciprocal(divisor.value)
+    if factor is None:
+        return False
+    # The rounding of the argument is all that changes, and the relative error of the
+    # function is at most that of its argument.
+    scaled = arith.mulf(quotient.lhs, arith.ConstantOp(factor.type, factor).result)
     rewriter.replace_op(op.operation, [math.erf(scaled)])
     return True
+
+
+def _reciprocal(number: Any) -> Any | None:
+    """Return one over a number, None unless both are normal and no more is lost.
+
+    The reciprocal of zero, an infinity, NaN or a number near the ends of the range is
+    none: a product with it overflows, or loses bits, where the quotient does not.
+    """
+    if not isinstance(number, ir.FloatAttr):
+        return None
+    least = _LEAST_NORMAL.get(type(number.type))
+    if least is None or not least <= abs(number.value) <= 1.0 / least:
+        return None
+    return ir.FloatAttr.get(number.type, 1.0 / number.value)
 
 
 def _constant_inputs(op: linalg.GenericOp) -> dict[int, Any]:
@@ -173,7 +200,8 @@ class SimplifyGeneric(PatternPass):
     An output whose result nobody reads goes, such as the positions that come with a
     maximum; an input that has one constant everywhere becomes that constant in the
     body; a constant that the body rounds to a narrower type becomes the rounded one;
-    an error function of a quotient by a constant takes a product.
+    an error function of a quotient by a constant takes a product, if the constant and
+    its reciprocal are normal numbers.
 
     ```mlir
     %m:2 = linalg.generic {...} ins(%x, %splat : ...) outs(%max, %position : ...) {

@@ -99,3 +99,21 @@ func.func @two_readers(%p: tensor<196x24xf32>) -> (tensor<14x14x24xf32>, tensor<
   %c = tensor.collapse_shape %0 [[0, 1], [2]] : tensor<14x14x24xf32> into tensor<196x24xf32>
   return %0, %c : tensor<14x14x24xf32>, tensor<196x24xf32>
 }
+
+// What the body reads of the result before is the same in the other shape.
+// CHECK-LABEL: func.func @reads_fill(
+// CHECK:         %[[F:.+]] = linalg.fill ins(%{{.+}} : f32) outs(%{{.+}} : tensor<196x24xf32>)
+// CHECK:         linalg.generic {{.+}} outs(%[[F]] : tensor<196x24xf32>)
+func.func @reads_fill(%p: tensor<196x24xf32>) -> tensor<196x24xf32> {
+  %one = arith.constant 1.0 : f32
+  %e = tensor.expand_shape %p [[0, 1], [2]] output_shape [14, 14, 24] : tensor<196x24xf32> into tensor<14x14x24xf32>
+  %empty = tensor.empty() : tensor<14x14x24xf32>
+  %fill = linalg.fill ins(%one : f32) outs(%empty : tensor<14x14x24xf32>) -> tensor<14x14x24xf32>
+  %0 = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel"]} ins(%e : tensor<14x14x24xf32>) outs(%fill : tensor<14x14x24xf32>) {
+  ^bb0(%x: f32, %z: f32):
+    %1 = arith.addf %x, %z : f32
+    linalg.yield %1 : f32
+  } -> tensor<14x14x24xf32>
+  %c = tensor.collapse_shape %0 [[0, 1], [2]] : tensor<14x14x24xf32> into tensor<196x24xf32>
+  return %c : tensor<196x24xf32>
+}

@@ -86,3 +86,42 @@ func.func @loop_number(%x: tensor<64x24xi64>) -> tensor<64x3x8xi64> {
       : tensor<64x24xi64> into tensor<64x3x8xi64>
   return %e : tensor<64x3x8xi64>
 }
+
+// What the body reads of the result before is the same in the other shape.
+// CHECK-LABEL: func.func @reads_fill(
+// CHECK:         %[[ONE:.+]] = arith.constant 1.000000e+00 : f32
+// CHECK:         %[[F:.+]] = linalg.fill ins(%[[ONE]] : f32) outs(%{{.+}} : tensor<64x3x8xf32>)
+// CHECK:         linalg.generic {{.+}} outs(%[[F]] : tensor<64x3x8xf32>)
+func.func @reads_fill(%x: tensor<64x24xf32>) -> tensor<64x3x8xf32> {
+  %one = arith.constant 1.0 : f32
+  %empty = tensor.empty() : tensor<64x24xf32>
+  %fill = linalg.fill ins(%one : f32) outs(%empty : tensor<64x24xf32>) -> tensor<64x24xf32>
+  %0 = linalg.generic {indexing_maps = [#all, #all],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<64x24xf32>) outs(%fill : tensor<64x24xf32>) {
+  ^bb0(%p: f32, %r: f32):
+    %1 = arith.addf %p, %r : f32
+    linalg.yield %1 : f32
+  } -> tensor<64x24xf32>
+  %e = tensor.expand_shape %0 [[0], [1, 2]] output_shape [64, 3, 8]
+      : tensor<64x24xf32> into tensor<64x3x8xf32>
+  return %e : tensor<64x3x8xf32>
+}
+
+// A constant that the body reads is no fill.
+// CHECK-LABEL: func.func @reads_constant(
+// CHECK:         linalg.generic
+// CHECK:         tensor.expand_shape
+func.func @reads_constant(%x: tensor<64x24xf32>) -> tensor<64x3x8xf32> {
+  %ones = arith.constant dense<1.0> : tensor<64x24xf32>
+  %0 = linalg.generic {indexing_maps = [#all, #all],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<64x24xf32>) outs(%ones : tensor<64x24xf32>) {
+  ^bb0(%p: f32, %r: f32):
+    %1 = arith.addf %p, %r : f32
+    linalg.yield %1 : f32
+  } -> tensor<64x24xf32>
+  %e = tensor.expand_shape %0 [[0], [1, 2]] output_shape [64, 3, 8]
+      : tensor<64x24xf32> into tensor<64x3x8xf32>
+  return %e : tensor<64x3x8xf32>
+}

@@ -124,3 +124,47 @@ func.func @scaled_error_function(%x: f32) -> (f32, f32) {
   %1 = math.erf %0 : f32
   return %1, %0 : f32, f32
 }
+
+// -----
+
+// The reciprocals of these are no normal numbers: a product would overflow, or lose
+// bits, where the quotient does not.
+// CHECK-LABEL: func.func @no_reciprocal(
+// CHECK-COUNT-4: arith.divf
+// CHECK-NOT:     arith.mulf
+func.func @no_reciprocal(%x: f32) -> (f32, f32, f32, f32) {
+  %zero = arith.constant 0.0 : f32
+  %small = arith.constant 1.0e-39 : f32
+  %large = arith.constant 3.0e38 : f32
+  %infinite = arith.constant 0x7F800000 : f32
+  %0 = arith.divf %x, %zero : f32
+  %1 = math.erf %0 : f32
+  %2 = arith.divf %x, %small : f32
+  %3 = math.erf %2 : f32
+  %4 = arith.divf %x, %large : f32
+  %5 = math.erf %4 : f32
+  %6 = arith.divf %x, %infinite : f32
+  %7 = math.erf %6 : f32
+  return %1, %3, %5, %7 : f32, f32, f32, f32
+}
+
+// -----
+
+// CHECK-LABEL: func.func @constant_tensors(
+// CHECK:         arith.divf
+func.func @constant_tensors(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %two = arith.constant dense<2.0> : tensor<2xf32>
+  %0 = arith.divf %x, %two : tensor<2xf32>
+  %1 = math.erf %0 : tensor<2xf32>
+  return %1 : tensor<2xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @rounded_down(
+// CHECK:         arith.truncf
+func.func @rounded_down() -> f32 {
+  %tenth = arith.constant 0.1 : f64
+  %0 = arith.truncf %tenth downward : f64 to f32
+  return %0 : f32
+}
