@@ -35,7 +35,7 @@ from magweld.frontend.segments.store import Segments
 def trace(
     target_callable: Callable[..., Any],
     backend: str | CompileGraph = "magweld",
-    target: str = "cpu",
+    target: str = "auto",
     dynamic: Dynamic = "auto",
     check: bool | None = None,
     annotations: Iterable[UserAnnotation] = (),
@@ -48,7 +48,8 @@ def trace(
         target_callable: Function, bound method, `nn.Module` or other callable object.
         backend: "magweld", "eager" (the captured graph run by torch), or a callable
             `(gm, example_inputs) -> callable(*tensors) -> tuple of tensors`.
-        target: Device description for the "magweld" backend.
+        target: For the "magweld" backend: "auto" for the device of the tensors, "cpu",
+            or a GPU such as "nvvm:sm_90a" that they are on.
         dynamic: "auto" lifts numbers that keep changing out of the guards, False never
             does. A mapping lifts what it names from the first call on, e.g.
             `{"n": True, "self.step": True}`, and what keeps changing beside it.

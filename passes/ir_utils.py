@@ -56,6 +56,18 @@ def unused_name(symbols: ir.SymbolTable, prefix: str) -> str:
     return next(name for name in names if name not in symbols)
 
 
+def node_of(location: ir.Location) -> str:
+    """Return the first name in a location, "" if there is none."""
+    if hasattr(location, "name_str"):
+        return str(location.name_str)
+    parts = [
+        *(getattr(location, side, None) for side in ("callee", "caller")),
+        *getattr(location, "locations", ()),
+    ]
+    names = (node_of(part) for part in parts if part is not None)
+    return next((name for name in names if name), "")
+
+
 def users_of(value: ir.Value) -> list[ir.OpView]:
     """Return the operations that use a value, once per use."""
     return [use.owner for use in value.uses]

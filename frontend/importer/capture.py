@@ -16,6 +16,7 @@ from magweld.frontend.importer import refusals
 from magweld.frontend.importer.decompositions import DECOMPOSITIONS
 from magweld.frontend.importer.dtypes import LITERAL_TYPES
 from magweld.frontend.importer.observation import GraphRunner, undisturbed
+from magweld.frontend.importer.placing import CPU, tensors_without_data
 from magweld.frontend.importer.simplify import is_hidden_write
 from magweld.frontend.importer.substitutions import SUBSTITUTIONS
 
@@ -85,6 +86,7 @@ def to_aten(
     graph: fx.GraphModule,
     inputs: Sequence[torch.Tensor],
     decompositions: Decompositions = DECOMPOSITIONS,
+    device: torch.device = CPU,
 ) -> fx.GraphModule:
     """Trace a graph into functional ATen operators and decompose what is known.
 
@@ -98,7 +100,7 @@ def to_aten(
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     # Gradients are no matter of a compiled graph, and a leaf that requires them
     # would refuse to be written to.
-    fakes = [mode.from_tensor(tensor.detach(), static_shapes=True) for tensor in inputs]
+    fakes = tensors_without_data(mode, [t.detach() for t in inputs], device)
 
     with undisturbed(), preserve_node_meta():
         aten = _trace(graph, fakes, decompositions)

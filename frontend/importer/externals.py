@@ -107,7 +107,9 @@ def with_strides(tensor: torch.Tensor, stride: tuple[int, ...]) -> torch.Tensor:
     """Return a tensor, or a copy of it, that has the given strides."""
     if tensor.stride() == stride:
         return tensor
-    copy = torch.empty_strided(tensor.shape, stride, dtype=tensor.dtype)
+    copy = torch.empty_strided(
+        tensor.shape, stride, dtype=tensor.dtype, device=tensor.device
+    )
     return copy.copy_(tensor)
 
 

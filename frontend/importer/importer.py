@@ -22,6 +22,7 @@ from magweld.frontend.importer.externals import External, find_externals
 from magweld.frontend.importer.gathers import check_look_ups
 from magweld.frontend.importer.nodes import tensors_of
 from magweld.frontend.importer.observation import observe
+from magweld.frontend.importer.placing import CPU, made_on, placed_graph
 from magweld.frontend.importer.planning import plan_epilogue
 from magweld.frontend.importer.resizing import RESIZING
 from magweld.frontend.importer.simplify import (
@@ -145,6 +146,7 @@ def import_graph(
     *,
     look_ups: bool = False,
     tileable: bool = False,
+    device: torch.device = CPU,
 ) -> ImportedGraph:
     """Import a graph at torch level, e.g. one that the monitor has recorded.
 
@@ -157,17 +159,23 @@ def import_graph(
             are externals that have no name in torch.
         tileable: Whether operators that enlarge images are taken apart, so that parts
             of their results follow from parts of their operands.
+        device: Where the graph will run. Example inputs are all there, or all on the
+            CPU; what the graph makes on the CPU is then made there as well.
 
     Raises:
         UnsupportedError: The graph or an input is of a kind in `refusals`.
     """
+    source = example_inputs[0].device if example_inputs else device
     for position, tensor in enumerate(example_inputs):
-        _require_plain(tensor, f"input {position}")
-    lifted, constants = lift_constants(graph)
+        _require_plain(tensor, f"input {position}", source)
+    if source not in (CPU, device):
+        raise refusals.DEVICE.at("the graph's inputs", source)
+    lifted, constants = lift_constants(placed_graph(graph, source, device))
     inputs = [*example_inputs, *constants]
-    observation = observe(lifted, inputs)
     resizing = RESIZING if tileable else {}
-    aten = to_aten(lifted, inputs, {**DECOMPOSITIONS, **resizing})
+    with made_on(source, device):
+        observation = observe(lifted, inputs, device)
+        aten = to_aten(lifted, inputs, {**DECOMPOSITIONS, **resizing}, device)
     constants += lift_large_literals(aten)
     written = take_writes(aten.graph)
     simplify(aten.graph)
@@ -178,7 +186,7 @@ def import_graph(
     if look_ups:
         check_look_ups(aten.graph)
     for node in aten.graph.nodes:
-        _require_real(node)
+        _require_real(node, device)
     externals = find_externals(aten.graph, frozenset())
     text = to_torch_dialect(aten.graph, externals)
     every = [*example_inputs, *constants]
@@ -230,10 +238,10 @@ def _drop_unused_inputs(graph: fx.Graph) -> tuple[int, ...]:
     return tuple(used)
 
 
-def _require_plain(tensor: torch.Tensor, where: str) -> None:
+def _require_plain(tensor: torch.Tensor, where: str, device: torch.device) -> None:
     if type(tensor) not in _PLAIN_CLASSES:
         raise refusals.SUBCLASS.at(where, type(tensor).__name__)
-    if tensor.device.type != "cpu":
+    if tensor.device != device:
         raise refusals.DEVICE.at(where, tensor.device)
     if tensor.layout is not torch.strided:
         raise refusals.LAYOUT.at(where, tensor.layout)
@@ -243,12 +251,22 @@ def _require_plain(tensor: torch.Tensor, where: str) -> None:
         raise refusals.LAZY_BITS.at(where)
 
 
-def _require_real(node: fx.Node) -> None:
+def _require_real(node: fx.Node, device: torch.device) -> None:
     for value in tensors_of(node):
         where = refusals.describe(node)
-        if value.device.type != "cpu":
+        if value.device.type != device.type and not _is_operand_alone(node, value):
             raise refusals.DEVICE.at(where, value.device)
         if value.layout is not torch.strided:
             raise refusals.LAYOUT.at(where, value.layout)
         if value.dtype not in IMPORTED:
             raise refusals.DTYPE.at(where, value.dtype)
+
+
+def _is_operand_alone(node: fx.Node, value: torch.Tensor) -> bool:
+    """Whether a value may be on the CPU although all else is not.
+
+    Torch takes numbers without dimensions from there. Where it is not returned, nobody
+    can tell that the program has it elsewhere.
+    """
+    returned = any(user.op == "output" for user in node.users)
+    return value.device == CPU and value.dim() == 0 and not returned

@@ -23,6 +23,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from magweld.diagnostics import UnsupportedError
 from magweld.frontend.importer import refusals
+from magweld.frontend.importer.placing import CPU, tensors_without_data
 
 aten = torch.ops.aten
 
@@ -182,19 +183,24 @@ def undisturbed() -> Iterator[None]:
         yield
 
 
-def observe(graph: fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Observation:
+def observe(
+    graph: fx.GraphModule,
+    inputs: Sequence[torch.Tensor],
+    device: torch.device = CPU,
+) -> Observation:
     """Run a graph once on tensors without data that alias as the inputs do.
 
     Args:
         graph: A graph at torch level; it may write to its inputs.
         inputs: One real tensor per placeholder; they are not touched.
+        device: Where the graph will run.
 
     Raises:
         UnsupportedError: The graph cannot be run so, or changes more of an input
             than its elements.
     """
     mode = FakeTensorMode(allow_non_fake_inputs=True)
-    fakes = [mode.from_tensor(tensor, static_shapes=True) for tensor in inputs]
+    fakes = tensors_without_data(mode, inputs, device)
     before = tuple(_facts(fake) for fake in fakes)
     with undisturbed(), mode, _EagerStrides():  # type: ignore[no-untyped-call]
         output = _OverlapWatcher(graph).run(*fakes)

@@ -36,7 +36,7 @@ class Refusal:
 DEVICE = Refusal(
     "tensor-device",
     "a tensor lives on device {detail}",
-    "move the model and its inputs to the CPU",
+    "move the model and all its inputs to one device",
 )
 LAYOUT = Refusal(
     "tensor-layout",

@@ -16,7 +16,7 @@ from magweld.passes.cpu.emit_math import (
     LOG2_E,
     Lanes,
 )
-from magweld.passes.ir_utils import operations_of
+from magweld.passes.ir_utils import node_of, operations_of
 
 # log2(e) rounded to f32, and what that lost: two fmas then give the fraction of
 # x * log2(e) with an error of half a unit in the last place of 1/2.
@@ -111,6 +111,7 @@ def _intrinsic_of(op: Any) -> Callable[[], ir.Value]:
         "gpu-math-function",
         f"'{name}' of {type_} has no expansion for GPUs",
         where=str(op.location),
+        nodes=[node_of(op.location)],
         hint="compute it in f32, or let a library compute the operator",
     )
 

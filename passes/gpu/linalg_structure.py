@@ -7,7 +7,7 @@ from typing import Any
 
 from magweld.bindings import ir, linalg
 from magweld.diagnostics import UnsupportedError
-from magweld.passes.ir_utils import operations_of
+from magweld.passes.ir_utils import node_of, operations_of
 
 _DIALECT = "linalg."
 # In the region of another linalg operation.
@@ -127,6 +127,7 @@ def _loop_of(expression: ir.AffineExpr, op: Any) -> int | None:
             f"'{op.operation.name}' indexes a dimension by '{expression}', "
             "not by a single loop",
             where=str(op.location),
+            nodes=[node_of(op.location)],
             hint="such operators are computed by a library on GPUs for now",
         )
     return int(expression.position)

@@ -24,6 +24,7 @@ from magweld.passes.gpu.structure import (
     phases_in,
     workgroup_space,
 )
+from magweld.passes.ir_utils import node_of
 
 _PASSED_THROUGH = (
     "tensor.collapse_shape",
@@ -108,6 +109,7 @@ def _check_operations(loop: Any) -> None:
             "gpu-tile-operation",
             f"'{name}' in a tile has no GPU lowering",
             where=str(op.location),
+            nodes=[node_of(op.location)],
             hint="let a library compute this operator, or tile it on its own",
         )
 

@@ -15,7 +15,7 @@ from magweld.diagnostics import (
     position_of,
 )
 from magweld.passes.base import Pass
-from magweld.passes.ir_utils import operations_of
+from magweld.passes.ir_utils import node_of, operations_of
 
 # The stages of torch-mlir's own pipelines, less those that a functional graph of
 # static shapes does not need (inlining, shape and dtype refinement) and less its
@@ -112,18 +112,6 @@ class LowerTorchToLinalg(Pass):
         _require_lowered(module)
         _run(module, _FINALIZE)
         _require_static(module)
-
-
-def node_of(location: ir.Location) -> str:
-    """Return the first name in a location, "" if there is none."""
-    if hasattr(location, "name_str"):
-        return str(location.name_str)
-    parts = [
-        *(getattr(location, side, None) for side in ("callee", "caller")),
-        *getattr(location, "locations", ()),
-    ]
-    names = (node_of(part) for part in parts if part is not None)
-    return next((name for name in names if name), "")
 
 
 def _run(module: ir.Operation, pipeline: str) -> None:

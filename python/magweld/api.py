@@ -7,7 +7,7 @@ import logging
 import warnings
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, fx
 
 from magweld import env
-from magweld.artifact import Program
+from magweld.artifact import HOST_TARGET, Program
 from magweld.checking import run_checked
 from magweld.compiler_options import CompileOptions, parse_bytes
 from magweld.compiling import LARGE_TEXT, compile_in_parts
@@ -24,8 +24,11 @@ from magweld.diagnostics import MagweldError, UnsupportedError
 from magweld.frontend.importer.importer import ImportedGraph, import_graph
 from magweld.piecewise import PiecewiseGraph, has_control
 from magweld.runtime.container import encode_request
+from magweld.runtime.gpu.driver import DeviceError
+from magweld.runtime.gpu.machine import machine_for, target_of
+from magweld.runtime.machine import Machine
 from magweld.runtime.program import LoadedProgram
-from magweld.runtime.service import CompileService
+from magweld.runtime.service import CompileService, decode_answer
 from magweld.runtime.sharing import shares_memory
 from magweld.targets import Backend, device, parse_target
 from magweld.targets.catalog import HOST
@@ -35,6 +38,9 @@ from magweld.tuning.options import Tune, TuneOptions, tune_options
 _logger = logging.getLogger(__name__)
 
 _COMPILE_TASK = "magweld.compiler:compile_module"
+_DEVICE_TASK = "magweld.device_compiler:compile_for_device"
+# The target is that of the tensors.
+AUTO = "auto"
 _PRINT_TASK = "magweld.compiler:print_module"
 
 
@@ -196,17 +202,18 @@ class ControlledGraph(PiecewiseGraph):
 def compile_graph(
     graph: fx.GraphModule,
     example_inputs: Sequence[Tensor],
-    target: str = "cpu",
+    target: str = "auto",
     *,
     options: CompileOptions | None = None,
     tune: Tune | None = None,
 ) -> CompiledGraph | PiecewiseGraph:
-    """Compile a captured graph for this machine.
+    """Compile a captured graph for the machine that its tensors are on.
 
     Args:
         graph: Graph at torch level; placeholders are tensors.
         example_inputs: One tensor a placeholder; shapes, strides and dtypes count.
-        target: "cpu"; other targets compile ahead of time only.
+        target: "auto" for the device of the inputs, "cpu", or a GPU such as
+            "nvvm:sm_90a" that the inputs are on.
         options: What the compilation may decide; all by default.
         tune: Whether plans are chosen by measuring, True, a number of seconds or
             options; None asks the environment variable `MAGWELD_TUNE`.
@@ -215,30 +222,80 @@ def compile_graph(
         UnsupportedError: The graph or the target cannot be run from here.
         WorkerError: The compiler refused the graph or did not come back.
     """
-    options = options or CompileOptions()
-    if parse_target(target).backend is not Backend.CPU:
-        raise UnsupportedError(
-            "target-cannot-run",
-            f"code for {target} cannot be run in this process",
-            hint="use magweld.compile(..., target=...) to make a binary",
-        )
+    place = example_inputs[0].device if example_inputs else torch.device(HOST)
+    target, machine = _machine(target, place)
+    options = options_for(target, options or CompileOptions(), tune)
     if has_control(graph):
         compile_piece = partial(
             compile_graph, target=target, options=options, tune=tune
         )
         return ControlledGraph(graph, example_inputs, compile_piece)
     tileable = options.memory_budget > 0
-    imported = import_graph(graph, example_inputs, look_ups=True, tileable=tileable)
-    imported, program = compile_imported(imported, options, tune)
-    loaded = LoadedProgram(program, imported.run_external)
+    imported = import_graph(
+        graph,
+        example_inputs,
+        look_ups=target == HOST_TARGET,
+        tileable=tileable,
+        device=place,
+    )
+    imported, program = compile_imported(imported, options, tune, target)
+    loaded = LoadedProgram(program, imported.run_external, machine)
     reference = graph if env.CHECK.get() else None
     return CompiledGraph(imported, program, loaded, options, reference)
 
 
+def options_for(
+    target: str, options: CompileOptions, tune: Tune | None
+) -> CompileOptions:
+    """Return the options of a compilation for a target.
+
+    Raises:
+        UnsupportedError: `unknown-target`; or code for a GPU is to be tuned or to keep
+            within a memory budget.
+    """
+    chosen = parse_target(target)
+    if chosen.backend is Backend.CPU:
+        return options
+    if tune:
+        raise UnsupportedError(
+            "tune-target",
+            f"plans for {target} cannot be measured",
+            hint="leave out tune: the model of the device chooses plans",
+        )
+    if options.memory_budget:
+        raise UnsupportedError(
+            "memory-budget-target",
+            f"code for {target} is not made for a memory budget",
+            hint="leave memory_budget out, or compile for the CPU",
+        )
+    return replace(options, device=chosen.reference, library="never")
+
+
+def _machine(target: str, device: torch.device) -> tuple[str, Machine]:
+    """Return target and machine for tensors of a device.
+
+    Raises:
+        UnsupportedError: The device and the target do not fit.
+    """
+    try:
+        target = target_of(device) if target == AUTO else target
+        parse_target(target)
+        return target, machine_for(target, device)
+    except DeviceError as error:
+        raise UnsupportedError(
+            "target-cannot-run",
+            str(error),
+            hint="use magweld.compile(..., target=...) to make a binary",
+        ) from error
+
+
 def compile_imported(
-    imported: ImportedGraph, options: CompileOptions, tune: Tune | None = None
+    imported: ImportedGraph,
+    options: CompileOptions,
+    tune: Tune | None = None,
+    target: str = HOST_TARGET,
 ) -> tuple[ImportedGraph, Program]:
-    """Compile an imported graph, `tune` being as for `compile_graph`.
+    """Compile an imported graph, `tune` and `target` being as for `compile_graph`.
 
     Returns:
         The graph, in which nodes that have no lowering after all run through torch,
@@ -250,16 +307,33 @@ def compile_imported(
     wanted = tune_options(env.TUNE.get() if tune is None else tune)
     if options.memory_budget:
         wanted = None  # plans that were measured know no budget
+    refused: dict[str, str] = {}
     while True:
-        program = _compile_text(imported.text, options, wanted)
+        if target == HOST_TARGET:
+            program = _compile_text(imported.text, options, wanted)
+        else:
+            program = _compile_for_device(imported.text, target)
         if not program.unlowered:
-            return imported, program
+            report = {**program.report, "refused": refused} if refused else None
+            return imported, replace(program, report=report or program.report)
+        refused.update(program.report.get("refused", {}))
         if not set(program.unlowered) - set(imported.externals):
             nodes = ", ".join(program.unlowered)
             raise MagweldError(f"the compiler refuses externals: {nodes}")
         for node in program.unlowered:
             _logger.info("no lowering, runs through torch: %s", imported.where(node))
         imported = imported.with_externals(program.unlowered)
+
+
+def _compile_for_device(text: str, target: str) -> Program:
+    service = compile_service()
+
+    def make() -> tuple[Program, bool]:
+        answer = service.run(_DEVICE_TASK, encode_request(target, text))
+        return decode_answer(answer), True
+
+    # The numbers behind a name are those of a file, which may change.
+    return service.compile(text, target, make, str(parse_target(target).device))
 
 
 def _compile_text(

@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
+HOST_TARGET = "cpu"
 
 
 class Place(StrEnum):
@@ -49,7 +50,8 @@ class KernelStep:
     """Run generated code: `symbol(table)` of the object code.
 
     Attributes:
-        symbol: Launch function, `void symbol(int64_t* table)`.
+        symbol: Launch function, `void symbol(int64_t* table)`; on a GPU the name that
+            the launches of the step have in common.
         reads: Value ids read.
         writes: Value ids written.
     """
@@ -127,6 +129,32 @@ class TiledStep:
     scratch: int
 
 
+@dataclass(frozen=True)
+class DeviceLaunch:
+    """One launch of a kernel on a GPU.
+
+    Attributes:
+        step: `KernelStep.symbol` of the step that it is part of.
+        kernel: Name of the kernel in its code.
+        images: Positions of its code in `Program.objects`, the preferred one first:
+            machine code, then assembly that the driver compiles.
+        grid: Blocks in x, y and z.
+        block: Threads of a block in x, y and z.
+        shared_bytes: Dynamic shared memory of a block.
+        pointers: Value ids of the kernel's parameters, which are bare pointers.
+        sources: Names of the graph nodes that it computes, for messages.
+    """
+
+    step: str
+    kernel: str
+    images: tuple[int, ...]
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    shared_bytes: int
+    pointers: tuple[int, ...]
+    sources: tuple[str, ...] = ()
+
+
 Step = KernelStep | LibraryStep | ExternalStep | TiledStep
 _STEP_KINDS: dict[str, type[Step]] = {
     "kernel": KernelStep,
@@ -146,7 +174,8 @@ class Program:
         steps: In execution order.
         results: Value ids that the call returns, in order.
         arena_bytes: Size of the arena.
-        objects: Host object files, all symbols of the kernel steps defined.
+        objects: Object files of the host with all symbols of the kernel steps, or
+            code images for a GPU.
         constants: Raw bytes of `Place.CONSTANT` values.
         parts: Programs that make tiles; they have neither parts, objects nor constants
             but those of this program.
@@ -154,17 +183,21 @@ class Program:
         unlowered: Graph nodes that turned out to have no lowering. Such a program has
             no steps: it is the answer that the graph must be compiled again with
             these nodes as externals, and caches keep it like any other.
+        target: What the code is for: "cpu", "nvvm:sm_90a", ...
+        launches: On a GPU the launches of all kernel steps, those of a step in order.
     """
 
     values: tuple[Value, ...]
     steps: tuple[Step, ...]
     results: tuple[int, ...]
     arena_bytes: int
-    objects: tuple[bytes, ...] = ()
-    constants: tuple[bytes, ...] = ()
+    objects: tuple[bytes, ...] = field(default=(), repr=False)
+    constants: tuple[bytes, ...] = field(default=(), repr=False)
     parts: tuple[Program, ...] = ()
     report: dict[str, Any] = field(default_factory=dict)
     unlowered: tuple[str, ...] = ()
+    target: str = HOST_TARGET
+    launches: tuple[DeviceLaunch, ...] = ()
 
     def step_kinds(self) -> tuple[str, ...]:
         """Return how each step runs: "generated", "library", "tiled" or "external"."""
@@ -206,6 +239,8 @@ def _header(program: Program) -> dict[str, Any]:
         "parts": [_header(part) for part in program.parts],
         "report": program.report,
         "unlowered": list(program.unlowered),
+        "target": program.target,
+        "launches": [asdict(launch) for launch in program.launches],
     }
 
 
@@ -224,6 +259,8 @@ def _program(
         parts=tuple(_program(part) for part in data["parts"]),
         report=data["report"],
         unlowered=tuple(data["unlowered"]),
+        target=data["target"],
+        launches=tuple(_launch(launch) for launch in data["launches"]),
     )
 
 
@@ -248,3 +285,8 @@ def _tile(data: dict[str, Any]) -> TileRun:
         starts=tuple(tuple(start) for start in data["starts"]),
         position=tuple(data["position"]),
     )
+
+
+def _launch(data: dict[str, Any]) -> DeviceLaunch:
+    lists = ("images", "grid", "block", "pointers", "sources")
+    return DeviceLaunch(**{**data, **{name: tuple(data[name]) for name in lists}})

@@ -1,40 +1,41 @@
-"""Owns the compilation of a module in the torch dialect to code for a GPU.
+"""Owns the compilation of a module in the torch dialect to a program for a GPU.
 
 `compile_for_device` runs in a worker process that never imports torch.
 """
 
 from __future__ import annotations
 
-import base64
-import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
+from magweld.artifact import DeviceLaunch, ExternalStep, KernelStep, Program, Step
 from magweld.bindings import gpu, ir
 from magweld.compiler import lower_to_tiles
 from magweld.compiler_options import CompileOptions
 from magweld.context import make_context
 from magweld.diagnostics import MagweldError
-from magweld.host_function import HostCall, read_host_function
-from magweld.kernel_code import dump_options
+from magweld.host_function import HostCall, HostFunction, read_host_function
+from magweld.kernel_code import dump_options, launch_symbol
 from magweld.passes.execution import run_pipeline
 from magweld.passes.gpu.pipeline import gpu_pipeline
 from magweld.passes.gpu.serialize_to_binary import LAUNCH
 from magweld.passes.graph.lower_torch_to_linalg import UnloweredError
-from magweld.passes.ir_utils import operations_of
-from magweld.runtime.container import decode_request
+from magweld.passes.ir_utils import node_of, operations_of
+from magweld.runtime.container import decode_request, encode_program
 from magweld.targets import Target, parse_target
-
-_FORMATS = {int(gpu.CompilationTarget.Assembly): "assembly"}
 
 
 def compile_for_device(payload: bytes) -> bytes:
-    """Compile an encoded request, target name and module text, to JSON.
+    """Compile an encoded request, target name and module text, to an encoded program.
 
-    Kernels that the GPU pipeline does not take are listed with the reason. Bytes of
-    machine code are in base64.
+    If there are operators without a lowering or without code for the device, the
+    program names their nodes as `unlowered`, with the reasons as `refused` in its
+    report.
 
     Raises:
-        MagweldError: The module cannot be scheduled for the device.
+        MagweldError: The module cannot be scheduled for the device, or what is refused
+            is no operator of the graph.
     """
     name, text = decode_request(payload)
     target = parse_target(name)
@@ -46,70 +47,146 @@ def compile_for_device(payload: bytes) -> bytes:
         except UnloweredError as error:
             if not error.nodes:
                 raise
-            return json.dumps({"unlowered": error.nodes}).encode()
-        return json.dumps(_compile(module, target)).encode()
+            reasons = dict.fromkeys(error.nodes, "it has no lowering to linalg")
+            return encode_program(_unlowered(name, reasons))
+        return encode_program(_Kernels(module, target).program(name))
 
 
-def _compile(module: Any, target: Target) -> dict[str, Any]:
-    functions = {op.name.value: op for op in module.body.operations}
-    host = read_host_function(module)
-    calls = host.calls
-    reports = {c.callee: c.report for c in calls if c.kind == "kernel"}
-    kernels, refused = [], []
-    for name, report in reports.items():
+def _unlowered(target: str, reasons: dict[str, str]) -> Program:
+    return Program(
+        (),
+        (),
+        (),
+        arena_bytes=0,
+        unlowered=tuple(sorted(reasons)),
+        report={"refused": reasons},
+        target=target,
+    )
+
+
+@dataclass(frozen=True)
+class _Compiled:
+    """One launch of a kernel; `arguments` are positions of the kernel's operands."""
+
+    symbol: str
+    grid: list[int]
+    block: list[int]
+    shared_bytes: int
+    arguments: list[int]
+    images: tuple[int, ...]
+
+
+@dataclass
+class _Kernels:
+    """The kernels of a module as machine code.
+
+    Attributes:
+        module: The tiled module.
+        target: What code is made for.
+        images: Code, each piece once.
+        compiled: Launches of each kernel.
+        nodes: Names of the graph nodes that each kernel computes.
+        refused: Why the nodes of some kernels have no code.
+    """
+
+    module: Any
+    target: Target
+    images: list[bytes] = field(default_factory=list)
+    compiled: dict[str, list[_Compiled]] = field(default_factory=dict)
+    nodes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+
+    def program(self, name: str) -> Program:
+        """Return the program of a target, or what it would need."""
+        functions = {op.name.value: op for op in self.module.body.operations}
+        host = read_host_function(self.module)
+        for callee in dict.fromkeys(c.callee for c in host.calls if c.kind == "kernel"):
+            self._compile(callee, functions[callee])
+        if self.refused:
+            return _unlowered(name, self.refused)
+        return self._assembled(name, host)
+
+    def _compile(self, callee: str, function: Any) -> None:
+        """Compile one kernel in a module of its own: others may be refused."""
+        self.nodes[callee] = _nodes_in(function)
+        module = ir.Module.create()
+        with ir.InsertionPoint(module.body):
+            function.operation.clone()
         try:
-            kernel = _compile_kernel(functions[name], target)
-            kernels.append({"name": name, "report": report, **kernel})
+            run_pipeline(gpu_pipeline(self.target), module, dump_options("gpu"))
         except (MagweldError, ir.MLIRError) as error:
-            refused.append({"name": name, "reason": str(error)})
-    refused += [_not_generated(c) for c in calls if c.kind != "kernel"]
-    return {
-        "kernels": kernels,
-        "refused": refused,
-        "values": [[v.shape, v.dtype, v.place] for v in host.values],
-        "calls": [[_name(c), c.operands, c.results] for c in calls],
-    }
+            # An error that names no operator is about all of the kernel.
+            named = [node for node in getattr(error, "nodes", ()) if node]
+            nodes = named or self.nodes[callee]
+            if not nodes:
+                raise
+            self.refused.update(dict.fromkeys(nodes, str(error)))
+            return
+        binaries = operations_of(module.operation, gpu.BinaryOp)
+        self.compiled[callee] = [self._launch(binary) for binary in binaries]
+
+    def _launch(self, binary: Any) -> _Compiled:
+        attribute = binary.operation.attributes[LAUNCH]
+        entries = {entry.name: entry.attr for entry in ir.DictAttr(attribute)}
+        objects = [gpu.ObjectAttr(one) for one in binary.objects]
+        # Machine code first: assembly has to be compiled by the driver.
+        assembly = int(gpu.CompilationTarget.Assembly)
+        objects.sort(key=lambda one: int(one.format) == assembly)
+        return _Compiled(
+            symbol=entries["symbol"].value,
+            grid=list(entries["grid"]),
+            block=list(entries["block"]),
+            shared_bytes=entries["dynamic_shared_bytes"].value,
+            arguments=list(entries["arguments"]),
+            images=tuple(self._image(bytes(one.object)) for one in objects),
+        )
+
+    def _image(self, code: bytes) -> int:
+        if code not in self.images:
+            self.images.append(code)
+        return self.images.index(code)
+
+    def _assembled(self, name: str, host: HostFunction) -> Program:
+        steps: list[Step] = []
+        launches: list[DeviceLaunch] = []
+        for number, call in enumerate(host.calls):
+            if call.kind == "external":
+                steps.append(ExternalStep(call.node, call.operands, call.results))
+                continue
+            symbol = launch_symbol("main", number)
+            steps.append(KernelStep(symbol, call.operands, call.results))
+            launches += self._launches(symbol, call)
+        kernels = (call for call in host.calls if call.kind == "kernel")
+        return Program(
+            values=tuple(host.values),
+            steps=tuple(steps),
+            results=host.results,
+            arena_bytes=host.arena_bytes,
+            objects=tuple(self.images),
+            constants=tuple(host.constants),
+            report={"groups": [call.report for call in kernels], "graphs": []},
+            target=name,
+            launches=tuple(launches),
+        )
+
+    def _launches(self, symbol: str, call: HostCall) -> Iterator[DeviceLaunch]:
+        entries = (*call.operands, *call.results)
+        for made in self.compiled[call.callee]:
+            yield DeviceLaunch(
+                step=symbol,
+                kernel=made.symbol,
+                images=made.images,
+                grid=tuple(made.grid),
+                block=tuple(made.block),
+                shared_bytes=made.shared_bytes,
+                pointers=tuple(entries[position] for position in made.arguments),
+                sources=self.nodes[call.callee],
+            )
 
 
-def _not_generated(call: HostCall) -> dict[str, str]:
-    reason = "runs through torch" if call.kind == "external" else "runs in a library"
-    return {"name": _name(call), "reason": reason}
-
-
-def _name(call: HostCall) -> str:
-    return call.node or call.callee
-
-
-def _compile_kernel(function: Any, target: Target) -> dict[str, Any]:
-    """Compile one kernel in a module of its own: others may be refused."""
-    module = ir.Module.create()
-    with ir.InsertionPoint(module.body):
-        function.operation.clone()
-    run_pipeline(gpu_pipeline(target), module, dump_options("gpu"))
-    launches, codes = [], []
-    for binary in operations_of(module.operation, gpu.BinaryOp):
-        launches.append(_geometry(binary.operation.attributes[LAUNCH]))
-        codes.append({_format(o): _base64(o.object) for o in _objects(binary)})
-    return {"launches": launches, "codes": codes}
-
-
-def _objects(binary: Any) -> list[Any]:
-    return [gpu.ObjectAttr(attribute) for attribute in binary.objects]
-
-
-def _format(object_: Any) -> str:
-    return _FORMATS.get(int(object_.format), "binary")
-
-
-def _base64(data: bytes) -> str:
-    return base64.b64encode(data).decode("ascii")
-
-
-def _geometry(attribute: Any) -> dict[str, Any]:
-    entries = {entry.name: entry.attr for entry in ir.DictAttr(attribute)}
-    lists = ("arguments", "block", "grid")
-    return {
-        "symbol": entries["symbol"].value,
-        "dynamic_shared_bytes": entries["dynamic_shared_bytes"].value,
-        **{name: list(entries[name]) for name in lists},
-    }
+def _nodes_in(function: Any) -> tuple[str, ...]:
+    """Return the names of the graph nodes that a kernel computes, in order."""
+    operators = operations_of(function.operation, ir.OpView)
+    structured = (op for op in operators if op.operation.name.startswith("linalg."))
+    names = dict.fromkeys(node_of(op.location) for op in structured)
+    return tuple(name for name in names if name)

@@ -132,15 +132,25 @@ class UnsupportedError(MagweldError):
         reason: What is not supported here.
         where: The operation, node or source line that is refused.
         hint: What the user can do about it.
+        nodes: Names of the graph nodes that are refused, as far as they are known.
     """
 
-    def __init__(self, id: str, reason: str, *, where: str = "", hint: str) -> None:
+    def __init__(
+        self,
+        id: str,
+        reason: str,
+        *,
+        where: str = "",
+        hint: str,
+        nodes: Sequence[str] = (),
+    ) -> None:
         at = f" at {where}" if where else ""
         super().__init__(f"{reason}{at} [{id}]; hint: {hint}")
         self.id = id
         self.reason = reason
         self.where = where
         self.hint = hint
+        self.nodes = tuple(nodes)
 
 
 @contextmanager

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-import platformdirs
-
 T_co = TypeVar("T_co", covariant=True)
 
 DEBUG_LEVELS: tuple[str, ...] = (
@@ -109,6 +107,13 @@ def _paths(text: str) -> tuple[Path, ...]:
     return tuple(_path(part) for part in text.split(os.pathsep) if part)
 
 
+def _default_cache() -> Path:
+    # Programs are also run where nothing is compiled, hence nothing is kept.
+    import platformdirs
+
+    return platformdirs.user_cache_path("magweld")
+
+
 CACHE: Variable[bool] = Variable(
     "MAGWELD_CACHE",
     "0 or 1",
@@ -124,7 +129,7 @@ CACHE_DIR: Variable[Path] = Variable(
     "`magweld` in the user's cache directory",
     "Where compiled programs are kept.",
     _path,
-    lambda: platformdirs.user_cache_path("magweld"),
+    _default_cache,
 )
 
 CACHE_MAX_BYTES: Variable[int] = Variable(
@@ -173,6 +178,15 @@ DUMP_DIR: Variable[Path | None] = Variable(
     lambda: None,
 )
 
+SYNC_KERNELS: Variable[bool] = Variable(
+    "MAGWELD_SYNC_KERNELS",
+    "0 or 1",
+    "0",
+    "Whether each launch on a GPU is waited for, so that an error names the kernel.",
+    _boolean,
+    lambda: False,
+)
+
 TUNE: Variable[float] = Variable(
     "MAGWELD_TUNE",
     "a number of seconds",
@@ -199,6 +213,7 @@ VARIABLES: tuple[Variable[object], ...] = (
     DEBUG,
     DEVICES,
     DUMP_DIR,
+    SYNC_KERNELS,
     TUNE,
     WORKERS,
 )

@@ -14,14 +14,15 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 import magweld
 from magweld.aot.artifact import Artifact
-from magweld.aot.device import DeviceArtifact
 from magweld.aot.errors import ArtifactError
 from magweld.diagnostics import UnsupportedError
 from magweld.runtime.errors import InputMismatchError
+from magweld.runtime.gpu.driver import DeviceError
 
 LOAD = """
 import sys, torch, magweld
@@ -262,24 +263,48 @@ def test_truncated_files(tmp_path: Path) -> None:
 def test_gpus(target: str, tmp_path: Path) -> None:
     pytest.importorskip("ziglang")
     artifact = magweld.compile(layers(), [torch.randn(32, 6)], target=target)
-    assert isinstance(artifact, DeviceArtifact)
-    assert artifact.kernels
-    assert not artifact.refused
-    for kernel in artifact.kernels:
-        for launch, codes in zip(kernel.launches, kernel.codes, strict=True):
-            code = codes.get("assembly", codes.get("binary"))
-            assert code is not None
-            assert launch.symbol.encode() in code
-            assert min(*launch.grid, *launch.block) >= 1
-    assert saved_and_loaded(artifact, tmp_path) == artifact
-    with pytest.raises(ArtifactError, match="artifact-target"):
-        artifact(torch.randn(32, 6))
+    program = artifact.program
+    assert artifact.target == target
+    assert program.launches
+    assert "refused" not in artifact.report()
+    for launch in program.launches:
+        codes = [program.objects[image] for image in launch.images]
+        assert any(launch.kernel.encode() in code for code in codes)
+        assert min(*launch.grid, *launch.block) >= 1
+    loaded = saved_and_loaded(artifact, tmp_path)
+    assert loaded.program == program
+    same_state = zip(artifact.state.values(), loaded.state.values(), strict=True)
+    assert all(torch.equal(a, b) for a, b in same_state)
 
 
-def test_a_gpu_artifact_lists_what_has_no_code() -> None:
-    artifact = magweld.compile(through_torch, [torch.randn(32, 8)], "nvvm:sm_80")
-    assert isinstance(artifact, DeviceArtifact)
-    assert [reason for name, reason in artifact.refused.items() if "sort" in name]
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_artifact_says_that_there_is_no_gpu(tmp_path: Path) -> None:
+    artifact = magweld.compile(layers(), [torch.randn(32, 6)], "nvvm:sm_80")
+    for one in (artifact, saved_and_loaded(artifact, tmp_path)):
+        with pytest.raises(ArtifactError, match="torch sees none") as raised:
+            one(torch.randn(32, 6))
+        assert raised.value.id == "artifact-device"
+        with pytest.raises(DeviceError, match="device-missing"):
+            one.to("cuda:1")
+    with pytest.raises(DeviceError, match="device-missing"):
+        magweld.load(tmp_path / "a.mw", device="cuda:0")
+    on_host = magweld.compile(layers(), [torch.randn(32, 6)])
+    with pytest.raises(DeviceError, match="device-chip"):
+        on_host.to("cuda:0")
+
+
+def test_a_gpu_artifact_runs_through_torch_what_has_no_code() -> None:
+    def function(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+        values, order = F.conv2d(x, w).relu().sort(dim=1)
+        return values * 2, order
+
+    shapes = [torch.randn(2, 3, 8, 8), torch.randn(4, 3, 3, 3)]
+    artifact = magweld.compile(function, shapes, "nvvm:sm_80")
+    report = artifact.report()
+    assert report["externals"] == ["convolution", "sort"]
+    # One was known to have none, the other was tried.
+    assert "gpu-index-expression" in report["refused"]["convolution"]
+    assert artifact.program.step_kinds().count("external") == 2
 
 
 def test_an_unknown_target_is_refused_before_the_model_runs() -> None:
@@ -290,7 +315,7 @@ def test_an_unknown_target_is_refused_before_the_model_runs() -> None:
         magweld.compile(function, [torch.randn(3)], target="nvvm:sm_1")
 
 
-def test_the_types_are_told_apart() -> None:
+def test_an_artifact_reports_its_kernels() -> None:
     artifact = magweld.compile(layers(), [torch.randn(3, 6)])
     assert isinstance(artifact, Artifact)
     assert artifact.report()["groups"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from magweld.aot.device import DeviceArtifact
 from magweld.aot.entry import compile
 from magweld.targets import parse_target
 from magweld.tools.cli.program import (
@@ -29,8 +28,7 @@ def run(options: argparse.Namespace) -> None:
     artifact.save(options.output)
     report = artifact.report()
     print(f"{options.output}: for {options.target}, kernels: {len(report['groups'])}")
-    if isinstance(artifact, DeviceArtifact):
-        for name, reason in artifact.refused.items():
-            print(f"no code for {name}: {reason}")
-    elif report["externals"]:
+    if report["externals"]:
         print(f"through torch: {', '.join(report['externals'])}")
+    for name, reason in report.get("refused", {}).items():
+        print(f"no code for {name}: {reason}")

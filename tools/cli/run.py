@@ -24,12 +24,12 @@ _RANDOM = "random"
 def run(options: argparse.Namespace) -> None:
     """Call an artifact and write the tensors of its result as arrays."""
     artifact = load(options.file)
-    if not isinstance(artifact, Artifact):
-        message = f"'{options.file}' is for {artifact.target}, which cannot be run here"
-        raise CommandLineError(message)
+    if artifact.machine is None:
+        raise CommandLineError(f"'{options.file}': {artifact.unusable}")
+    device = artifact.machine.device
     tensors = _inputs(artifact, options.inputs)
     values = [
-        next(tensors) if isinstance(entry, TensorInput) else entry.value
+        next(tensors).to(device) if isinstance(entry, TensorInput) else entry.value
         for entry in artifact.signature.all
     ]
     count = len(artifact.signature.positional)
@@ -76,7 +76,7 @@ def _read(path: Path) -> list[Tensor]:
 
 def _array(tensor: Tensor) -> Any:
     # numpy has no bfloat16 and no 8-bit floats: their values are exact in f32.
-    exact = tensor.detach()
+    exact = tensor.detach().cpu()
     if tensor.dtype.is_floating_point and tensor.dtype.itemsize < 4:
         exact = exact.float()
     return exact.numpy()

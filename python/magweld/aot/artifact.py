@@ -1,10 +1,11 @@
-"""Owns the artifact of a program for this machine: saved, loaded and called."""
+"""Owns the artifact of a program: saved, loaded and called."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,15 @@ from magweld.aot.files import write_archive
 from magweld.aot.host_check import host_description, require_host
 from magweld.aot.signature import Signature
 from magweld.aot.template import Template, Tensors, template_from_json
-from magweld.artifact import Program
+from magweld.artifact import HOST_TARGET, Program
 from magweld.runtime.container import ContainerError, decode_program, encode_program
 from magweld.runtime.errors import InputMismatchError
+from magweld.runtime.gpu.driver import DeviceError
+from magweld.runtime.gpu.machine import machine_for
+from magweld.runtime.machine import HOST, Machine
 from magweld.runtime.program import LoadedProgram
 from magweld.runtime.sharing import shares_memory
 
-KIND = "cpu"
 _PROGRAM = "program.bin"
 _STATE = "state.safetensors"
 
@@ -35,7 +38,7 @@ class Artifact:
     """A compiled program with its parameters; call it as the model was called.
 
     Gradients do not flow through it. Tensors that the model updates in place are
-    updated here, in `state`.
+    updated here, in `state`. Code for a GPU that is not there can be saved, not called.
 
     Attributes:
         program: The compiled function.
@@ -44,35 +47,65 @@ class Artifact:
         template: How the result is put together.
         state: Parameters and other tensors of the model, by the expression that
             reached them.
+        machine: Where it runs, and its state is.
+        unusable: Why it cannot run here, if there is no such machine.
     """
 
     program: Program
     signature: Signature
     plan: CallPlan
     template: Template
-    state: dict[str, Tensor]
-    _loaded: LoadedProgram = field(init=False, repr=False, compare=False)
-    _held: tuple[Tensor, ...] = field(init=False, repr=False, compare=False)
+    state: dict[str, Tensor] = field(repr=False)
+    machine: Machine | None = field(default=HOST, repr=False, compare=False)
+    unusable: str = ""
 
-    def __post_init__(self) -> None:
-        loaded = LoadedProgram(self.program, self.plan.run_external)
-        object.__setattr__(self, "_loaded", loaded)
-        object.__setattr__(self, "_held", tuple(self.state.values()))
+    @property
+    def target(self) -> str:
+        """What the code is for."""
+        return self.program.target
+
+    def to(self, device: torch.device | str) -> Artifact:
+        """Return the same artifact with a copy of its state on another GPU.
+
+        Raises:
+            DeviceError: The code cannot run there.
+        """
+        machine = machine_for(self.program.target, device)
+        state = {
+            name: tensor.to(machine.device, copy=True)
+            for name, tensor in self.state.items()
+        }
+        return replace(self, state=state, machine=machine, unusable="")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program.
 
         Raises:
-            InputMismatchError: Arguments of other number, shape, dtype or strides.
+            InputMismatchError: Arguments of other number, shape, dtype, strides or
+                device.
+            ArtifactError: `artifact-device`: there is no GPU that takes the code.
+            DeviceError: The GPU or its driver fails.
         """
-        inputs = self.signature.tensors(args, kwargs)
+        loaded = self._loaded
+        inputs = self.signature.tensors(args, kwargs, loaded.machine.device)
         with torch.no_grad():
             every = self.plan.gather(inputs, self._held)
             if self.plan.epilogue.writes:
                 _require_private(every)
-            results = self._loaded(self.plan.prepare(every))
+            results = loaded(self.plan.prepare(every))
             outputs = self.plan.epilogue.finish(every, results)
             return self.template.build(Tensors(outputs, inputs, self._held))
+
+    @cached_property
+    def _held(self) -> tuple[Tensor, ...]:
+        return tuple(self.state.values())
+
+    @cached_property
+    def _loaded(self) -> LoadedProgram:
+        if self.machine is None:
+            raise ArtifactError("artifact-device", self.unusable)
+        run_external = partial(self.plan.run_external, self.machine.device)
+        return LoadedProgram(self.program, run_external, self.machine)
 
     def report(self) -> dict[str, Any]:
         """Return fused groups with their predicted traffic, and what runs in torch."""
@@ -85,8 +118,8 @@ class Artifact:
             OSError: It cannot be written.
         """
         manifest = {
-            "target": KIND,
-            "host": host_description(),
+            "target": self.target,
+            "host": host_description() if self.target == HOST_TARGET else {},
             "signature": self.signature.to_json(),
             "plan": self.plan.to_json(),
             "template": self.template.to_json(),
@@ -94,26 +127,33 @@ class Artifact:
         }
         members = {
             _PROGRAM: encode_program(self.program),
-            _STATE: safetensors.torch.save(self.state),
+            _STATE: safetensors.torch.save(
+                {name: tensor.cpu() for name, tensor in self.state.items()}
+            ),
         }
         write_archive(Path(path), manifest, members)
 
 
 def read_artifact(manifest: dict[str, Any], members: dict[str, bytes]) -> Artifact:
-    """Rebuild an artifact from the parts of its file.
+    """Rebuild an artifact from the parts of its file, without a machine to run on.
 
     Raises:
         ArtifactError: The parts are damaged, or the code needs another CPU.
     """
     try:
-        require_host(manifest["host"])
+        if manifest["target"] == HOST_TARGET:
+            require_host(manifest["host"])
         tensors = safetensors.torch.load(members[_STATE])
+        program = decode_program(members[_PROGRAM])
+        if program.target != manifest["target"]:
+            raise ValueError(f"code for {program.target} in the artifact")
         return Artifact(
-            program=decode_program(members[_PROGRAM]),
+            program=program,
             signature=Signature.from_json(manifest["signature"]),
             plan=CallPlan.from_json(manifest["plan"]),
             template=template_from_json(manifest["template"]),
             state={name: tensors[name] for name in manifest["state"]},
+            machine=None,
         )
     except (
         ContainerError,
@@ -125,6 +165,28 @@ def read_artifact(manifest: dict[str, Any], members: dict[str, bytes]) -> Artifa
     ) as error:
         message = f"the artifact is damaged: {type(error).__name__}: {error}"
         raise ArtifactError("artifact-damaged", message) from error
+
+
+def placed(artifact: Artifact, device: torch.device | str | None = None) -> Artifact:
+    """Return an artifact with its state where it runs.
+
+    Args:
+        artifact: An artifact whose state is nobody else's.
+        device: A GPU; by default the current one, and if that does not take the code,
+            the artifact cannot be called.
+
+    Raises:
+        DeviceError: The code cannot run on the device that is named.
+        ProgramError: The program contradicts itself.
+    """
+    try:
+        machine = machine_for(artifact.target, device)
+    except DeviceError as error:
+        if device is not None:
+            raise
+        return replace(artifact, machine=None, unusable=str(error))
+    state = {name: tensor.to(machine.device) for name, tensor in artifact.state.items()}
+    return replace(artifact, state=state, machine=machine)
 
 
 def _require_private(tensors: Sequence[Tensor]) -> None:

@@ -60,9 +60,11 @@ class CallPlan:
             arguments[number] = carried(arguments[number].contiguous())
         return arguments
 
-    def run_external(self, node: str, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """Run an operator through torch."""
-        return self.externals[node](tensors)
+    def run_external(
+        self, device: torch.device, node: str, tensors: Sequence[Tensor]
+    ) -> tuple[Tensor, ...]:
+        """Run an operator through torch on a device."""
+        return self.externals[node](tensors, device)
 
     def to_json(self) -> Any:
         """Return it as JSON data."""

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
-from magweld.aot.artifact import Artifact
+from magweld.aot.artifact import Artifact, placed
 from magweld.aot.call_plan import CallPlan
 from magweld.aot.errors import (
     CHANGES_STATE,
@@ -23,12 +23,14 @@ from magweld.aot.operator_call import OperatorCall
 from magweld.aot.signature import Signature
 from magweld.aot.template import Template, Tensors, template_of
 from magweld.api import compile_imported
+from magweld.artifact import HOST_TARGET
 from magweld.compiler_options import CompileOptions
 from magweld.frontend.guards.guard import Category
 from magweld.frontend.importer.importer import import_graph
 from magweld.frontend.mock.steps import Made, Make, Step
 from magweld.frontend.record import Record
 from magweld.frontend.traced import trace
+from magweld.runtime.gpu.machine import GPU
 from magweld.runtime.sharing import shares_memory
 from magweld.tuning.options import Tune
 
@@ -58,10 +60,13 @@ class CapturedCall:
     signature: Signature
 
 
-def compile_for_host(
-    call: CapturedCall, options: CompileOptions, tune: Tune | None = None
+def compile_call(
+    call: CapturedCall,
+    target: str,
+    options: CompileOptions,
+    tune: Tune | None = None,
 ) -> Artifact:
-    """Compile a captured call for this machine, `tune` being as for `compile_graph`.
+    """Compile a captured call for a target, `tune` being as for `compile_graph`.
 
     Raises:
         UnsupportedError: The graph, or the way it uses tensors, cannot be compiled.
@@ -72,10 +77,12 @@ def compile_for_host(
     held = list(state.values())
     sources = [(held if of_state else call.inputs)[i] for of_state, i in call.feeds]
     tileable = options.memory_budget > 0
-    imported = import_graph(call.graph, sources, tileable=tileable)
+    imported = import_graph(
+        call.graph, sources, tileable=tileable, device=_device(target, sources)
+    )
     if imported.epilogue.writes and shares_memory(call.example_inputs):
         raise SHARED_STATE.at("the captured graph")
-    imported, program = compile_imported(imported, options, tune)
+    imported, program = compile_imported(imported, options, tune, target)
     feeds = list(call.feeds)
     for number, constant in enumerate(imported.constants):
         feeds.append((True, len(state)))
@@ -87,7 +94,23 @@ def compile_for_host(
         imported.epilogue,
         {name: OperatorCall.of(x) for name, x in imported.externals.items()},
     )
-    return Artifact(program, call.signature, plan, call.template, state)
+    device = held[0].device if held and held[0].device.type != HOST_TARGET else None
+    return placed(
+        Artifact(program, call.signature, plan, call.template, state, machine=None),
+        device,
+    )
+
+
+def _device(target: str, tensors: Sequence[Tensor]) -> torch.device:
+    """Return where the graph is traced: where its tensors are, or on no device.
+
+    Operators of a GPU cannot be traced without one in builds of torch for the CPU, and
+    those of the CPU may be nowhere else: operators of no device are everywhere.
+    """
+    if target == HOST_TARGET:
+        return torch.device(HOST_TARGET)
+    found = {tensor.device for tensor in tensors if tensor.device.type == GPU}
+    return min(found, key=str, default=torch.device("meta"))
 
 
 def capture_call(
@@ -102,7 +125,7 @@ def capture_call(
             returns what an artifact cannot hold.
     """
     signature = Signature.of(args, kwargs)
-    inputs = signature.tensors(args, kwargs)
+    inputs = [x for x in (*args, *kwargs.values()) if isinstance(x, Tensor)]
     if len(set(map(id, inputs))) < len(inputs):
         raise REPEATED_INPUT.at("the example inputs")
     traced = trace(model, backend=_as_it_is)

@@ -5,25 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from magweld.aot.artifact import Artifact
-from magweld.aot.compile import capture_call, compile_for_host
-from magweld.aot.compile_device import compile_for_gpu
-from magweld.aot.device import DeviceArtifact
+from magweld.aot.compile import capture_call, compile_call
+from magweld.api import AUTO, options_for
+from magweld.artifact import HOST_TARGET
 from magweld.compiler_options import CompileOptions, parse_bytes
-from magweld.diagnostics import UnsupportedError
-from magweld.frontend.importer.importer import import_graph
-from magweld.targets import Backend, parse_target
+from magweld.runtime.gpu.machine import target_of
 from magweld.tuning.options import Tune
 
 
 def compile(
     model: Callable[..., Any],
     inputs: Sequence[Any] | Mapping[str, Any],
-    target: str = "cpu",
+    target: str = AUTO,
     *,
     tune: Tune | None = None,
     memory_budget: int | str | None = None,
-) -> Artifact | DeviceArtifact:
+) -> Artifact:
     """Compile a model ahead of time, without gradients.
 
     The model runs once, which is a real run. What it reads beside its inputs, such as
@@ -33,7 +34,8 @@ def compile(
         model: Module or function.
         inputs: Positional arguments, or keyword arguments by name: tensors and plain
             constants. Shapes, strides, dtypes and constants become fixed.
-        target: "cpu" for this machine, or a GPU such as "nvvm:sm_80".
+        target: "auto" for what the inputs are on, "cpu" for this machine, or a GPU
+            such as "nvvm:sm_80", which need not be there.
         tune: Whether plans are chosen by measuring: True, a number of seconds, or
             options; None asks the environment variable `MAGWELD_TUNE`.
         memory_budget: Bytes, e.g. "2GiB", that a call of the artifact may take beside
@@ -41,32 +43,25 @@ def compile(
             by tile. Only for this machine.
 
     Returns:
-        What can be called and saved, for a GPU only saved.
+        What can be saved, and called where there is a machine that takes the code.
 
     Raises:
         UnsupportedError: Unknown target, or the model cannot become an artifact.
+        DeviceError: The inputs are on a GPU that no code is generated for.
         ValueError: The budget is no size.
         WorkerError: The compiler refused the graph or did not come back.
     """
-    chosen = parse_target(target)
-    if tune and chosen.backend is not Backend.CPU:
-        raise UnsupportedError(
-            "tune-target",
-            f"plans for {target} cannot be measured on this machine",
-            hint="leave out tune: the model of the device chooses plans",
-        )
-    options = CompileOptions(memory_budget=parse_bytes(memory_budget))
-    if options.memory_budget and chosen.backend is not Backend.CPU:
-        raise UnsupportedError(
-            "memory-budget-target",
-            f"code for {target} is not made for a memory budget",
-            hint="leave memory_budget out, or compile for the CPU",
-        )
     args, kwargs = _arguments(inputs)
-    call = capture_call(model, args, kwargs)
-    if chosen.backend is Backend.CPU:
-        return compile_for_host(call, options, tune)
-    return compile_for_gpu(import_graph(call.graph, call.example_inputs), target)
+    if target == AUTO:
+        target = _target_of([*args, *kwargs.values()])
+    budget = CompileOptions(memory_budget=parse_bytes(memory_budget))
+    options = options_for(target, budget, tune)
+    return compile_call(capture_call(model, args, kwargs), target, options, tune)
+
+
+def _target_of(inputs: Sequence[Any]) -> str:
+    places = (value.device for value in inputs if isinstance(value, Tensor))
+    return target_of(next(places, torch.device(HOST_TARGET)))
 
 
 def _arguments(

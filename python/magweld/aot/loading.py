@@ -5,19 +5,25 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from magweld.aot.artifact import KIND, Artifact, read_artifact
-from magweld.aot.device import DeviceArtifact, read_device_artifact
+import torch
+
+from magweld.aot.artifact import Artifact, placed, read_artifact
 from magweld.aot.files import read_archive
 
 
-def load(path: str | os.PathLike[str]) -> Artifact | DeviceArtifact:
-    """Load what `Artifact.save` or `DeviceArtifact.save` wrote.
+def load(
+    path: str | os.PathLike[str], device: torch.device | str | None = None
+) -> Artifact:
+    """Load what `Artifact.save` wrote.
+
+    Args:
+        path: The file.
+        device: The GPU for code that is for one, by default the current one; without
+            one the artifact can be looked at, not called.
 
     Raises:
         ArtifactError: It is no intact artifact, or its code needs another CPU.
+        DeviceError: The code cannot run on the device.
         OSError: The file cannot be read.
     """
-    manifest, members = read_archive(Path(path))
-    if manifest["target"] == KIND:
-        return read_artifact(manifest, members)
-    return read_device_artifact(manifest, members)
+    return placed(read_artifact(*read_archive(Path(path))), device)

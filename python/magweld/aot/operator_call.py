@@ -52,8 +52,14 @@ class OperatorCall:
             external.strides,
         )
 
-    def __call__(self, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    def __call__(
+        self, tensors: Sequence[Tensor], device: torch.device
+    ) -> tuple[Tensor, ...]:
         """Run the operator on real operands.
+
+        Args:
+            tensors: The operands.
+            device: Where they are; what the operator makes is made there.
 
         Raises:
             Exception: What torch raises, e.g. for an index out of range.
@@ -63,7 +69,7 @@ class OperatorCall:
             tensors = [with_strides(tensor, stride) for tensor, stride in pairs]
         typed = zip(tensors, self.dtypes, strict=True)
         operands = [tensor.view(getattr(torch, dtype)) for tensor, dtype in typed]
-        leaves = pytree.tree_leaves(_run(self.call, operands))
+        leaves = pytree.tree_leaves(_run(self.call, operands, device))
         return tuple(carried(leaf) for leaf in leaves if isinstance(leaf, Tensor))
 
     def to_json(self) -> Any:
@@ -104,7 +110,8 @@ def _encode(value: Any, node: fx.Node, operands: Sequence[fx.Node]) -> Any:
             return {"tensor": operands.index(value)}
         return {"call": _encode_call(value, operands)}
     if isinstance(value, torch.device):
-        return {"device": str(value)}
+        # All tensors of a program are on one device, that of the call.
+        return {"device": None}
     if type(value) in _NAMED:
         return {"torch": _name(value)}
     raise EXTERNAL_CALL.at(f"node '{node.name}', a {type(value).__name__}")
@@ -114,26 +121,26 @@ def _name(value: object) -> str:
     return str(value).removeprefix("torch.")
 
 
-def _run(call: Any, operands: Sequence[Tensor]) -> Any:
-    args = [_decode(x, operands) for x in call["args"]]
-    kwargs = {name: _decode(x, operands) for name, x in call["kwargs"].items()}
+def _run(call: Any, operands: Sequence[Tensor], device: torch.device) -> Any:
+    args = [_decode(x, operands, device) for x in call["args"]]
+    kwargs = {k: _decode(x, operands, device) for k, x in call["kwargs"].items()}
     return _operator(call["operator"])(*args, **kwargs)
 
 
-def _decode(data: Any, operands: Sequence[Tensor]) -> Any:
+def _decode(data: Any, operands: Sequence[Tensor], device: torch.device) -> Any:
     if isinstance(data, list):
-        return [_decode(item, operands) for item in data]
+        return [_decode(item, operands, device) for item in data]
     if not isinstance(data, dict):
         return data
     ((kind, value),) = data.items()
-    return _DECODERS[kind](value, operands)
+    return _DECODERS[kind](value, operands, device)
 
 
-_DECODERS: dict[str, Callable[[Any, Sequence[Tensor]], Any]] = {
-    "tensor": lambda index, operands: operands[index],
+_DECODERS: dict[str, Callable[[Any, Sequence[Tensor], torch.device], Any]] = {
+    "tensor": lambda index, operands, device: operands[index],
     "call": _run,
-    "device": lambda name, operands: torch.device(name),
-    "torch": lambda name, operands: getattr(torch, name),
+    "device": lambda _, operands, device: device,
+    "torch": lambda name, operands, device: getattr(torch, name),
 }
 
 

@@ -27,16 +27,22 @@ class TensorInput:
         """Describe a tensor."""
         return TensorInput(tuple(tensor.shape), tensor.stride(), tensor.dtype)
 
-    def difference(self, value: object) -> str:
-        """Say how a value differs from what is expected; "" if it does not."""
+    def difference(self, value: object, device: torch.device) -> str:
+        """Say how a value differs from what is expected; "" if it does not.
+
+        Args:
+            value: The argument.
+            device: Where it has to be.
+        """
         if not isinstance(value, Tensor):
             return f"is a {type(value).__name__}, not a tensor"
         if tuple(value.shape) != self.shape:
             return f"has shape {list(value.shape)}, expected {list(self.shape)}"
         if value.dtype != self.dtype:
             return f"has dtype {value.dtype}, expected {self.dtype}"
-        if not value.is_cpu or value.layout is not torch.strided:
-            return f"is on {value.device} with layout {value.layout}"
+        if value.device != device or value.layout is not torch.strided:
+            found = f"is on {value.device} with layout {value.layout}"
+            return f"{found}, expected {device} and {torch.strided}"
         if value.is_conj() or value.is_neg():
             return "is a lazily negated or conjugated view"
         if self._visible(value.stride()) != self._visible(self.stride):
@@ -66,7 +72,7 @@ class ConstantInput:
 
     value: Any
 
-    def difference(self, value: object) -> str:
+    def difference(self, value: object, device: torch.device) -> str:
         """Say how a value differs from the constant; "" if it does not."""
         same = type(value) is type(self.value) and value == self.value
         return "" if same else f"is {value!r}, compiled for {self.value!r}"
@@ -102,8 +108,15 @@ class Signature:
         keywords = tuple((name, _input(name, x)) for name, x in kwargs.items())
         return Signature(positional, keywords)
 
-    def tensors(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Tensor]:
+    def tensors(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], device: torch.device
+    ) -> list[Tensor]:
         """Return the tensors of a call in the order of the signature.
+
+        Args:
+            args: Positional arguments.
+            kwargs: Keyword arguments.
+            device: Where tensors have to be.
 
         Raises:
             InputMismatchError: The arguments are not those that were compiled for.
@@ -117,7 +130,7 @@ class Signature:
             )
         values = [*args, *(kwargs[name] for name in names)]
         for index, (value, expected) in enumerate(zip(values, self.all, strict=True)):
-            problem = expected.difference(value)
+            problem = expected.difference(value, device)
             if problem:
                 raise InputMismatchError(index, f"argument {index} {problem}")
         return [value for value in values if isinstance(value, Tensor)]

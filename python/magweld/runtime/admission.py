@@ -10,6 +10,7 @@ from torch._C._dynamo.guards import TensorGuards
 
 from magweld.runtime.errors import InputMismatchError
 from magweld.runtime.layout import Signature
+from magweld.runtime.memory import HOST_DEVICE
 
 
 class Admission:
@@ -22,8 +23,11 @@ class Admission:
     # No code of somebody else runs when their memory is asked for.
     _PLAIN = (Tensor, torch.nn.Parameter)
 
-    def __init__(self, expected: Sequence[Signature]) -> None:
+    def __init__(
+        self, expected: Sequence[Signature], device: torch.device = HOST_DEVICE
+    ) -> None:
         self._expected = tuple(expected)
+        self._device = device
         self._pairs = tuple((s.shape, s.dtype) for s in expected)
         self._complex = [i for i, s in enumerate(expected) if s.dtype.is_complex]
         self._alike: Callable[..., bool] | None = None
@@ -39,7 +43,7 @@ class Admission:
         return [tensor.data_ptr() for tensor in arguments]
 
     def addresses(self, arguments: Sequence[Tensor]) -> list[int]:
-        """Return the data pointers of contiguous CPU tensors, in order.
+        """Return the data pointers of contiguous tensors of the device, in order.
 
         Raises:
             InputMismatchError: An argument is not what the program expects.
@@ -55,7 +59,7 @@ class Admission:
                     tensor.shape != shape
                     or tensor.dtype is not dtype
                     or not tensor.is_contiguous()
-                    or not tensor.is_cpu
+                    or tensor.device != self._device
                     or tensor.is_neg()
                 ):
                     raise self._mismatch(arguments)
@@ -75,20 +79,22 @@ class Admission:
     def _mismatch(self, arguments: Sequence[Tensor]) -> InputMismatchError:
         pairs = zip(arguments, self._expected, strict=True)
         for index, (argument, expected) in enumerate(pairs):
-            problem = describe_difference(argument, expected)
+            problem = describe_difference(argument, expected, self._device)
             if problem:
                 return InputMismatchError(index, f"argument {index} {problem}")
         return InputMismatchError(-1, "an argument has no memory of its own")
 
 
-def describe_difference(argument: object, expected: Signature) -> str:
-    """Say how an object differs from a plain contiguous CPU tensor; "" if not."""
+def describe_difference(
+    argument: object, expected: Signature, device: torch.device = HOST_DEVICE
+) -> str:
+    """Say how an object differs from a plain contiguous tensor; "" if not."""
     if not isinstance(argument, Tensor):
         return f"is a {type(argument).__name__}, not a tensor"
     if argument.layout is not torch.strided:
         return f"has layout {argument.layout}"
-    if not argument.is_cpu:
-        return f"is on {argument.device}, expected cpu"
+    if argument.device != device:
+        return f"is on {argument.device}, expected {device}"
     if argument.shape != expected.shape:
         return f"has shape {list(argument.shape)}, expected {list(expected.shape)}"
     if argument.dtype != expected.dtype:

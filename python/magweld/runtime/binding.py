@@ -15,7 +15,6 @@ from magweld.artifact import (
     KernelStep,
     LibraryStep,
     Place,
-    Program,
     Step,
     TiledStep,
 )
@@ -23,7 +22,7 @@ from magweld.runtime.errors import ProgramError
 from magweld.runtime.frame import Frame
 from magweld.runtime.layout import Layout
 from magweld.runtime.library import LibraryOperation, make_operation
-from magweld.runtime.loader import Kernels
+from magweld.runtime.machine import LoadedKernels
 from magweld.runtime.tiling import Action, BoundPart, bind_tiles
 
 RunExternal = Callable[[str, Sequence[Tensor]], Sequence[Tensor]]
@@ -72,7 +71,7 @@ class Code:
         run_external: Runs one operator of the captured graph.
     """
 
-    kernels: Kernels
+    kernels: LoadedKernels
     operations: Mapping[int, LibraryOperation]
     parts: tuple[tuple[Layout, Mapping[int, LibraryOperation]], ...]
     run_external: RunExternal
@@ -120,7 +119,7 @@ def _bind_part(frame: Frame, code: Code, number: int, scratch: int) -> BoundPart
     """Bind a part to the arena of the program that it is part of."""
     layout, operations = code.parts[number]
     arena = frame.arena.part(scratch, layout.program.arena_bytes)
-    part = Frame(layout, frame.constants, arena)
+    part = Frame(layout, frame.constants, arena, frame.machine)
     actions = bind_steps(part, replace(code, operations=operations, parts=()))
     return BoundPart(part, actions)
 
@@ -135,7 +134,9 @@ def _groups(steps: Sequence[Step]) -> Iterator[list[int]]:
         yield [number for number, _ in group]
 
 
-def _bind_kernels(frame: Frame, numbers: Sequence[int], kernels: Kernels) -> Action:
+def _bind_kernels(
+    frame: Frame, numbers: Sequence[int], kernels: LoadedKernels
+) -> Action:
     steps = (frame.layout.program.steps[number] for number in numbers)
     symbols = [step.symbol for step in steps if isinstance(step, KernelStep)]
     return kernels.launcher(symbols, frame.table_address)
@@ -205,14 +206,3 @@ def _released_after(layout: Layout, numbers: Sequence[int]) -> tuple[int, ...]:
 def _release(tensors: list[Tensor | None], value_ids: tuple[int, ...]) -> None:
     for value_id in value_ids:
         tensors[value_id] = None
-
-
-def kernel_symbols(program: Program) -> tuple[str, ...]:
-    """Return the launch functions that a program calls, each once, in order."""
-    steps = (
-        step.symbol
-        for one in (program, *program.parts)
-        for step in one.steps
-        if isinstance(step, KernelStep)
-    )
-    return tuple(dict.fromkeys(steps))

@@ -9,13 +9,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-# A third of the time of `torch.empty`: nothing is dispatched. The stubs lack it.
-from torch._C._dynamo.guards import _empty_strided_cpu  # type: ignore[attr-defined]
-
 from magweld.artifact import KernelStep, Place
 from magweld.runtime.admission import describe_difference
 from magweld.runtime.errors import ProgramError
 from magweld.runtime.layout import Layout
+from magweld.runtime.machine import HOST, Machine
 from magweld.runtime.memory import Block, Constants
 
 _STATIC = (Place.ARENA, Place.CONSTANT)
@@ -36,6 +34,7 @@ class Frame:
 
     Attributes:
         layout: The checked program.
+        machine: Where it runs.
         arena: Its memory.
         constants: The constants of the program and of its parts.
         tensors: Tensor of every value id, None while it has none.
@@ -44,12 +43,18 @@ class Frame:
     """
 
     def __init__(
-        self, layout: Layout, constants: Constants, arena: Block | None = None
+        self,
+        layout: Layout,
+        constants: Constants,
+        arena: Block | None = None,
+        machine: Machine = HOST,
     ) -> None:
         """Bind a program to an arena, of its own by default."""
         count = len(layout.program.values)
         needed = _ids_needed_as_tensors(layout)
         self.layout = layout
+        self.machine = machine
+        self._empty = machine.empty
         self.tensors: list[Tensor | None] = [None] * count
         self._views = tuple(
             tuple(_View(i, layout.signatures[i].shape, i in needed) for i in views)
@@ -58,7 +63,9 @@ class Frame:
         self.table = (ctypes.c_int64 * max(count, 1))()
         self.table_address = ctypes.addressof(self.table)
         # Kept alive by the views, too, but a program may have no arena values.
-        self.arena = Block(layout.program.arena_bytes) if arena is None else arena
+        if arena is None:
+            arena = Block(layout.program.arena_bytes, machine.device)
+        self.arena = arena
         self.constants = constants
         self._owned = {b.storage_address for b in (self.arena, constants.block)}
         for value_id in layout.values_in(Place.ARENA):
@@ -110,7 +117,7 @@ class Frame:
         for position, value_id in self._viewed_inputs:
             self.place(value_id, arguments[position])
         for value_id, shape, stride, dtype in self._outputs:
-            self.place(value_id, _empty_strided_cpu(shape, stride, dtype))
+            self.place(value_id, self._empty(shape, stride, dtype))
 
     def adopt(self, value_id: int, tensor: Tensor, source: str) -> None:
         """Make a tensor that a step returned the value.
@@ -133,7 +140,8 @@ class Frame:
         """
         if isinstance(tensor, Tensor) and tensor.layout is torch.strided:
             tensor = tensor.resolve_conj().resolve_neg().contiguous()
-        problem = describe_difference(tensor, self.layout.signatures[value_id])
+        signature = self.layout.signatures[value_id]
+        problem = describe_difference(tensor, signature, self.machine.device)
         if problem:
             raise ProgramError(
                 "bad-result", f"the result of {source} for value {value_id} {problem}"

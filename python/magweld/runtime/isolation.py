@@ -12,13 +12,19 @@ class TorchIsolation:
 
     Inside, `TorchFunctionMode`s (among them `torch.device` contexts), subclasses'
     `__torch_function__` and `TorchDispatchMode`s are not consulted, autocast on the
-    CPU is off and nothing is recorded for autograd. Inference mode is left alone,
-    since it decides which kind of tensor the caller gets back.
+    program's kind of device is off and nothing is recorded for autograd. Inference
+    mode is left alone, since it decides which kind of tensor the caller gets back.
 
     One instance serves one `with`; all the state is of the calling thread.
+
+    Args:
+        device_type: Kind of device, as torch spells it.
     """
 
-    __slots__ = ("_autocast", "_dispatch", "_function", "_grad")
+    __slots__ = ("_autocast", "_device_type", "_dispatch", "_function", "_grad")
+
+    def __init__(self, device_type: str = "cpu") -> None:
+        self._device_type = device_type
 
     def __enter__(self) -> None:
         self._function = torch._C.DisableTorchFunction()
@@ -28,9 +34,9 @@ class TorchIsolation:
         self._grad = torch.is_grad_enabled()
         if self._grad:
             torch._C._set_grad_enabled(False)
-        self._autocast = torch.is_autocast_enabled("cpu")
+        self._autocast = torch.is_autocast_enabled(self._device_type)
         if self._autocast:
-            torch.set_autocast_enabled("cpu", False)
+            torch.set_autocast_enabled(self._device_type, False)
 
     def __exit__(
         self,
@@ -39,7 +45,7 @@ class TorchIsolation:
         trace: TracebackType | None,
     ) -> None:
         if self._autocast:
-            torch.set_autocast_enabled("cpu", True)
+            torch.set_autocast_enabled(self._device_type, True)
         if self._grad:
             torch._C._set_grad_enabled(True)
         self._dispatch.__exit__(None, None, None)

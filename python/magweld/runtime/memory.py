@@ -12,6 +12,7 @@ from magweld.artifact import Place
 from magweld.runtime.layout import Layout, Signature
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector register
+HOST_DEVICE = torch.device("cpu")
 
 
 class Block:
@@ -21,11 +22,11 @@ class Block:
     tensor could not be written by a later call in another mode.
     """
 
-    def __init__(self, nbytes: int) -> None:
+    def __init__(self, nbytes: int, device: torch.device = HOST_DEVICE) -> None:
         with torch.inference_mode(False):
             # Operators of torch may view all of a storage as elements of some type.
             whole = -(-nbytes // ALIGNMENT) * ALIGNMENT + ALIGNMENT
-            spare = torch.empty(whole, dtype=torch.uint8, device="cpu")
+            spare = torch.empty(whole, dtype=torch.uint8, device=device)
             start = -spare.data_ptr() % ALIGNMENT
             self._bytes = spare[start : start + nbytes]
         self.storage_address = spare.untyped_storage().data_ptr()
@@ -51,15 +52,19 @@ class Constants:
         block: The block.
     """
 
-    def __init__(self, constants: Sequence[bytes]) -> None:
+    def __init__(
+        self, constants: Sequence[bytes], device: torch.device = HOST_DEVICE
+    ) -> None:
         self._offsets, end = [], 0
         for data in constants:
             self._offsets.append(end)
             end += -(-len(data) // ALIGNMENT) * ALIGNMENT
-        self.block = Block(end)
-        whole = self.block.view(0, Signature(torch.Size([end]), torch.uint8)).numpy()
+        self.block = Block(end, device)
+        whole = np.zeros(end, dtype=np.uint8)
         for offset, data in zip(self._offsets, constants, strict=True):
             whole[offset : offset + len(data)] = np.frombuffer(data, dtype=np.uint8)
+        everything = Signature(torch.Size([end]), torch.uint8)
+        self.block.view(0, everything).copy_(torch.from_numpy(whole))
 
     def of(self, layout: Layout) -> dict[int, Tensor]:
         """Return views by value id of a program that was checked with these."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
-from collections.abc import Sequence
+from collections import defaultdict, deque
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from time import perf_counter
 
@@ -19,12 +20,11 @@ from magweld.runtime.binding import (
     RunExternal,
     bind_steps,
     check_library_steps,
-    kernel_symbols,
 )
 from magweld.runtime.frame import Frame
 from magweld.runtime.isolation import TorchIsolation, modes_are_active
 from magweld.runtime.layout import Layout
-from magweld.runtime.loader import Kernels
+from magweld.runtime.machine import HOST, Machine
 from magweld.runtime.memory import Constants
 from magweld.runtime.tiling import Action
 from magweld.runtime.validation import check_part, check_program
@@ -45,43 +45,56 @@ class _BoundFrame:
 class LoadedProgram:
     """A program in memory, callable from any number of threads at once.
 
-    A call takes contiguous CPU tensors, one for each `Place.INPUT` value in order,
-    and returns the results in order. Results are fresh tensors, arguments that the
-    program returns as they are, or views of those; they never show memory that the
-    next call uses. Two concurrent or nested calls have an arena each.
+    A call takes contiguous tensors of the machine, one for each `Place.INPUT` value in
+    order, and returns the results in order. Results are fresh tensors, arguments that
+    the program returns as they are, or views of those; they never show memory that the
+    next call uses. Two concurrent or nested calls have an arena each, and so have two
+    streams of a GPU.
 
     Args:
         program: What to load; it is checked as a whole.
         run_external: Runs one operator of the captured graph by its node's name on
             the tensors that the step reads; returns its tensor results.
+        machine: Where the program runs, by default the CPU of this process.
 
     Attributes:
         program: What was loaded.
+        machine: Where it runs.
         results_are_fresh: Whether no result is ever an argument, a view of one, or
             memory of another result.
 
     Raises:
         ProgramError: The program contradicts itself or its object code.
+        DeviceError: The code is none for this machine.
     """
 
-    def __init__(self, program: Program, run_external: RunExternal) -> None:
+    def __init__(
+        self, program: Program, run_external: RunExternal, machine: Machine = HOST
+    ) -> None:
         self.program = program
+        self.machine = machine
         self._layout = check_program(program)
         self._admission = Admission(
-            [self._layout.signatures[i] for i in self._layout.inputs]
+            [self._layout.signatures[i] for i in self._layout.inputs], machine.device
         )
         parts = [check_part(program, part) for part in program.parts]
         self._code = Code(
-            kernels=Kernels(program.objects, kernel_symbols(program)),
+            kernels=machine.load(program),
             operations=check_library_steps(self._layout),
             parts=tuple((part, check_library_steps(part)) for part in parts),
             run_external=run_external,
         )
-        self._constants = Constants(program.constants)
-        self._idle: deque[_BoundFrame] = deque(maxlen=_IDLE_FRAMES)
+        self._constants = Constants(program.constants, machine.device)
+        self._idle: dict[Hashable, deque[_BoundFrame]] = defaultdict(
+            partial(deque, maxlen=_IDLE_FRAMES)
+        )
         self.results_are_fresh = _makes_each(self._layout)
         # Whether a call must be shielded from nothing but modes of the caller's.
-        self._is_plain = self.results_are_fresh and _runs_kernels_alone(self._layout)
+        self._is_plain = (
+            machine is HOST
+            and self.results_are_fresh
+            and _runs_kernels_alone(self._layout)
+        )
 
     def __call__(self, arguments: Sequence[Tensor]) -> list[Tensor]:
         """Run the program once.
@@ -94,11 +107,12 @@ class LoadedProgram:
             addresses = self._admission.known(arguments)
             if addresses is not None:
                 return self._run(arguments, addresses)
-        with TorchIsolation():
+        with self.machine.activate(), TorchIsolation(self.machine.device.type):
             return self._run(arguments, self._admission.addresses(arguments))
 
     def _run(self, arguments: Sequence[Tensor], addresses: list[int]) -> list[Tensor]:
-        bound = self._take_frame()
+        queue = self.machine.queue()
+        bound = self._take_frame(queue)
         try:
             bound.frame.begin(arguments, addresses)
             for action in bound.actions:
@@ -106,7 +120,8 @@ class LoadedProgram:
             return bound.frame.results()
         finally:
             bound.frame.end()
-            self._idle.append(bound)
+            if queue is not None:
+                self._idle[queue].append(bound)
 
     def measure(self, arguments: Sequence[Tensor], rounds: int) -> list[float]:
         """Return the least seconds that each step took in some runs of them all.
@@ -123,7 +138,7 @@ class LoadedProgram:
         count = len(self.program.steps)
         steps = [tuple(binder.actions([number])) for number in range(count)]
         least = [inf] * count
-        with TorchIsolation():
+        with self.machine.activate(), TorchIsolation(self.machine.device.type):
             addresses = self._admission.addresses(arguments)
             for timed in (False, *[True] * rounds):
                 frame.begin(arguments, addresses)
@@ -131,6 +146,7 @@ class LoadedProgram:
                     start = perf_counter()
                     for action in actions:
                         action()
+                    self.machine.wait()
                     seconds = perf_counter() - start
                     if timed:
                         least[number] = min(least[number], seconds)
@@ -138,12 +154,12 @@ class LoadedProgram:
         return least
 
     def _new_frame(self) -> Frame:
-        return Frame(self._layout, self._constants)
+        return Frame(self._layout, self._constants, machine=self.machine)
 
-    def _take_frame(self) -> _BoundFrame:
+    def _take_frame(self, queue: Hashable | None) -> _BoundFrame:
         try:
             # Popping the latest keeps one arena warm in the caches.
-            return self._idle.pop()
+            return self._idle[queue].pop()
         except IndexError:
             return self._make_frame()
 

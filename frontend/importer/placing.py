@@ -1,0 +1,61 @@
+"""Owns the import of a graph for another device than that of its example inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Final
+
+import torch
+from torch import fx
+from torch._subclasses import FakeTensor, FakeTensorMode
+from torch._subclasses.meta_utils import MetaConverter
+from torch.utils import _pytree as pytree
+
+CPU: Final = torch.device("cpu")
+
+
+def tensors_without_data(
+    mode: FakeTensorMode, tensors: Sequence[torch.Tensor], device: torch.device
+) -> list[torch.Tensor]:
+    """Return tensors on a device that share memory as the given ones do.
+
+    Args:
+        mode: What they are made in.
+        tensors: Tensors of the device, or of the CPU.
+        device: Where they are to be; it need not be there.
+    """
+    if all(tensor.device == device for tensor in tensors):
+        return [mode.from_tensor(tensor, static_shapes=True) for tensor in tensors]
+    convert: Any = MetaConverter()
+    metas = [convert(tensor.detach()) for tensor in tensors]
+    return [FakeTensor(mode, meta, device) for meta in metas]
+
+
+def placed_graph(
+    graph: fx.GraphModule, source: torch.device, device: torch.device
+) -> fx.GraphModule:
+    """Return a graph whose operators name one device where they named another."""
+    if source == device:
+        return graph
+
+    def moved(value: Any) -> Any:
+        named = isinstance(value, torch.device) and value.type == source.type
+        return device if named else value
+
+    copy = fx.Graph()
+    copies: dict[fx.Node, fx.Node] = {}
+    for node in graph.graph.nodes:
+        copies[node] = copy.node_copy(node, copies.__getitem__)
+        arguments = pytree.tree_map(moved, (copies[node].args, copies[node].kwargs))
+        copies[node].args, copies[node].kwargs = arguments
+        if copies[node].kwargs.get("device") == source.type:
+            copies[node].update_kwarg("device", device)
+    return fx.GraphModule(graph, copy)
+
+
+def made_on(
+    source: torch.device, device: torch.device
+) -> AbstractContextManager[object]:
+    """Return a context in which tensors are made on another device by default."""
+    return nullcontext() if source == device else device

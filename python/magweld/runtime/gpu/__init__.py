@@ -1,0 +1,1 @@
+"""Programs on GPUs: the vendors' drivers, kernels and streams."""

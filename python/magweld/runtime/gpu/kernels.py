@@ -1,0 +1,130 @@
+"""Owns the kernels of a program on a GPU: loaded once, launched on a stream."""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from magweld.artifact import DeviceLaunch, Program
+from magweld.runtime.errors import ProgramError
+from magweld.runtime.gpu.driver import DeviceError, Driver, Geometry
+from magweld.runtime.machine import kernel_symbols
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    function: Any
+    geometry: Geometry
+    launch: DeviceLaunch
+
+
+class GpuKernels:
+    """The kernels of a program, in the memory of one GPU as long as this value.
+
+    Args:
+        program: A checked program.
+        driver: The driver; the GPU is its current device.
+        stream: Returns the stream to launch on.
+        synchronous: Whether each launch is waited for, so that a failure names the
+            kernel that failed.
+
+    Raises:
+        ProgramError: A step has no launch, or a launch no code.
+        DeviceError: The driver does not take the code.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        driver: Driver,
+        stream: Callable[[], int],
+        *,
+        synchronous: bool = False,
+    ) -> None:
+        self._driver = driver
+        self._stream = stream
+        self._synchronous = synchronous
+        self._count = len(program.values)
+        modules: dict[tuple[int, ...], Any] = {}
+        self._steps: dict[str, list[_Kernel]] = {s: [] for s in kernel_symbols(program)}
+        for launch in program.launches:
+            _check_launch(program, launch)
+            if launch.images not in modules:
+                modules[launch.images] = _load(program, launch, driver)
+                weakref.finalize(self, driver.unload, modules[launch.images])
+            kernel = _kernel(launch, modules[launch.images], driver)
+            self._steps.setdefault(launch.step, []).append(kernel)
+        missing = [symbol for symbol, kernels in self._steps.items() if not kernels]
+        if missing:
+            raise ProgramError("no-launch", f"no launches for {', '.join(missing)}")
+
+    def launcher(
+        self, symbols: Sequence[str], table_address: int
+    ) -> Callable[[], object]:
+        """Return a function that launches the kernels of some steps in order.
+
+        Args:
+            symbols: The steps.
+            table_address: Addresses of all values.
+        """
+        kernels = [kernel for symbol in symbols for kernel in self._steps[symbol]]
+        table = (ctypes.c_int64 * self._count).from_address(table_address)
+
+        def launch() -> None:
+            stream = self._stream()
+            for kernel in kernels:
+                self._launch(kernel, stream, table)
+
+        return launch
+
+    def _launch(
+        self, kernel: _Kernel, stream: int, table: ctypes.Array[ctypes.c_int64]
+    ) -> None:
+        pointers = [table[value] for value in kernel.launch.pointers]
+        try:
+            self._driver.launch(kernel.function, kernel.geometry, stream, pointers)
+            if self._synchronous:
+                self._driver.synchronize(stream)
+        except DeviceError as error:
+            raise _named(error, kernel.launch) from error
+
+
+def _check_launch(program: Program, launch: DeviceLaunch) -> None:
+    known = all(0 <= value < len(program.values) for value in launch.pointers)
+    coded = all(0 <= image < len(program.objects) for image in launch.images)
+    extents = (*launch.grid, *launch.block)
+    sized = min(extents) > 0 and len(extents) == 6 and launch.shared_bytes >= 0
+    if not (known and coded and sized and launch.images):
+        message = f"the launch of '{launch.kernel}' names no value, code or threads"
+        raise ProgramError("bad-launch", message)
+
+
+def _load(program: Program, launch: DeviceLaunch, driver: Driver) -> Any:
+    """Load the first image that the driver takes."""
+    refused = []
+    for image in launch.images:
+        try:
+            return driver.load(program.objects[image])
+        except DeviceError as error:
+            refused.append(error)
+    raise _named(refused[-1], launch) from refused[-1]
+
+
+def _kernel(launch: DeviceLaunch, module: Any, driver: Driver) -> _Kernel:
+    geometry = Geometry(launch.grid, launch.block, launch.shared_bytes)
+    try:
+        function = driver.function(module, launch.kernel, launch.shared_bytes)
+    except DeviceError as error:
+        raise _named(error, launch) from error
+    return _Kernel(function, geometry, launch)
+
+
+def _named(error: DeviceError, launch: DeviceLaunch) -> DeviceError:
+    """Say which kernel an error is about, and what that computes."""
+    text = str(error).removesuffix(f" [{error.id}]")
+    sources = ", ".join(launch.sources)
+    of = f" ({sources})" if sources else ""
+    return DeviceError(error.id, f"kernel '{launch.kernel}'{of}: {text}")

@@ -1,0 +1,110 @@
+"""Owns what a loaded program asks of the machine that it runs on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Final, Protocol
+
+import torch
+from torch import Tensor
+
+# A third of the time of `torch.empty`: nothing is dispatched. The stubs lack it.
+from torch._C._dynamo.guards import _empty_strided_cpu  # type: ignore[attr-defined]
+
+from magweld.artifact import KernelStep, Program
+from magweld.runtime.memory import HOST_DEVICE
+
+
+class LoadedKernels(Protocol):
+    """The kernels of a program, ready to be launched."""
+
+    def launcher(
+        self, symbols: Sequence[str], table_address: int
+    ) -> Callable[[], object]:
+        """Return a function that launches the kernels of some steps in order.
+
+        Args:
+            symbols: `KernelStep.symbol` of the steps.
+            table_address: Where the addresses of all values are, as 64-bit integers.
+        """
+
+
+class Machine(Protocol):
+    """Where a program runs.
+
+    Attributes:
+        device: Where its tensors are.
+    """
+
+    @property
+    def device(self) -> torch.device:
+        """Where the tensors of a program are."""
+
+    def load(self, program: Program) -> LoadedKernels:
+        """Load the kernels of a program.
+
+        Raises:
+            MagweldError: The code is none for this machine.
+        """
+
+    def activate(self) -> AbstractContextManager[object]:
+        """Return what a call happens in."""
+
+    def wait(self) -> None:
+        """Wait until all work of calls has ended."""
+
+    def queue(self) -> Hashable | None:
+        """Return what orders the work of calls: two of one queue never overlap.
+
+        None if memory of this call must not be used by another one.
+        """
+
+    def empty(
+        self, shape: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype
+    ) -> Tensor:
+        """Return a new tensor."""
+
+
+class HostMachine:
+    """The CPU of this process. A call is over when it returns."""
+
+    device = HOST_DEVICE
+    empty = staticmethod(_empty_strided_cpu)
+    _unchanged = nullcontext()
+
+    def load(self, program: Program) -> LoadedKernels:
+        """Load the kernels of a program.
+
+        Raises:
+            ProgramError: Not object code of this machine, or a symbol is missing.
+        """
+        # LLVM links object files; code for GPUs is loaded without it.
+        from magweld.runtime.loader import Kernels
+
+        return Kernels(program.objects, kernel_symbols(program))
+
+    def activate(self) -> AbstractContextManager[object]:
+        """Return a context that changes nothing."""
+        return self._unchanged
+
+    def wait(self) -> None:
+        """Do nothing: work has ended when a call returns."""
+
+    def queue(self) -> Hashable:
+        """Return the one queue of this machine."""
+        return ""
+
+
+HOST: Final = HostMachine()
+
+
+def kernel_symbols(program: Program) -> tuple[str, ...]:
+    """Return the launch functions that a program calls, each once, in order."""
+    steps = (
+        step.symbol
+        for one in (program, *program.parts)
+        for step in one.steps
+        if isinstance(step, KernelStep)
+    )
+    return tuple(dict.fromkeys(steps))

@@ -1,0 +1,172 @@
+"""A GPU in the memory of the host: a mock driver launches, the interpreter computes."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+import torch
+from gpu_interpreter import launch
+from torch import Tensor
+
+from magweld.api import compile_imported
+from magweld.artifact import Program
+from magweld.bindings import gpu, ir, memref
+from magweld.compiler import lower_to_tiles
+from magweld.compiler_options import CompileOptions
+from magweld.context import make_context
+from magweld.frontend.importer.importer import ImportedGraph
+from magweld.host_function import read_host_function
+from magweld.passes.execution import run_pipeline
+from magweld.passes.gpu.pipeline import BlockShape, block_steps
+from magweld.passes.ir_utils import operations_of
+from magweld.passes.pipeline import Pipeline
+from magweld.runtime.gpu.driver import LibraryDriver
+from magweld.runtime.gpu.kernels import GpuKernels
+from magweld.targets import parse_target
+
+STREAM = 0x5EED
+_CALLBACK = ctypes.CFUNCTYPE(
+    None,
+    ctypes.c_char_p,
+    ctypes.POINTER(ctypes.c_uint),
+    ctypes.c_uint,
+    ctypes.c_void_p,
+    ctypes.POINTER(ctypes.c_void_p),
+)
+
+
+@dataclass(frozen=True)
+class Launched:
+    """One launch as the driver saw it."""
+
+    kernel: str
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    shared_bytes: int
+    stream: int
+
+
+class MockDriver:
+    """The mock library, and what was launched through it."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.library = ctypes.CDLL(path)
+        self.launched: list[Launched] = []
+        self.kernels: dict[str, Callable[[Any], None]] = {}
+        self._callback = _CALLBACK(self._on_launch)
+        gc.collect()  # programs of earlier tests
+        self.library.mock_reset(self._callback)
+
+    def fail(self, function: str, code: int) -> None:
+        """Make a function fail from now on."""
+        self.library.mock_fail(function.encode(), code)
+
+    def _on_launch(
+        self, kernel: bytes, extents: Any, shared: int, stream: int, parameters: Any
+    ) -> None:
+        name = kernel.decode()
+        grid, block = tuple(extents[0:3]), tuple(extents[3:6])
+        self.launched.append(Launched(name, grid, block, shared, stream))
+        if name in self.kernels:
+            self.kernels[name](parameters)
+
+
+@dataclass
+class HostedGpu:
+    """A machine whose kernels are launched by a driver on memory of the host.
+
+    Attributes:
+        stream: The current stream, None while one is captured.
+    """
+
+    driver: LibraryDriver
+    synchronous: bool = False
+    stream: int | None = STREAM
+    device = torch.device("cpu")
+
+    def load(self, program: Program) -> GpuKernels:
+        return GpuKernels(
+            program, self.driver, self._current, synchronous=self.synchronous
+        )
+
+    def activate(self) -> AbstractContextManager[object]:
+        return nullcontext()
+
+    def wait(self) -> None:
+        self.driver.synchronize(STREAM)
+
+    def queue(self) -> Hashable | None:
+        return self.stream
+
+    def _current(self) -> int:
+        return STREAM if self.stream is None else self.stream
+
+    def empty(
+        self, shape: Sequence[int], stride: Sequence[int], dtype: torch.dtype
+    ) -> Tensor:
+        return torch.empty_strided(shape, stride, dtype=dtype)
+
+
+def compile_interpreted(
+    imported: ImportedGraph, target: str, driver: MockDriver
+) -> tuple[ImportedGraph, Program]:
+    """Compile a graph, and let the interpreter compute what the driver launches."""
+    imported, program = compile_imported(imported, CompileOptions(), target=target)
+    chosen = parse_target(target)
+    options = CompileOptions(device=chosen.reference, library="never")
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(imported.text)
+        lower_to_tiles(module, options)
+        functions = {op.name.value: op for op in module.body.operations}
+        calls = read_host_function(module).calls
+        for callee in {call.callee for call in calls if call.kind == "kernel"}:
+            kernel = ir.Module.create()
+            with ir.InsertionPoint(kernel.body):
+                functions[callee].operation.clone()
+            run_pipeline(Pipeline(block_steps(BlockShape.of(chosen))), kernel)
+            for name, run in _interpreted(kernel):
+                driver.kernels[name] = run
+    return imported, program
+
+
+def _interpreted(module: ir.Module) -> list[tuple[str, Callable[[Any], None]]]:
+    """Return the kernels of a module by name, as functions of their parameters."""
+    launches = operations_of(module.operation, gpu.LaunchFuncOp)
+    assert len(launches) == 1
+    (host,) = (op for op in module.body if "tile_graph.kernel" in op.attributes)
+    types = [ir.MemRefType(argument.type) for argument in host.entry_block.arguments]
+    numbers = [operand.arg_number for operand in launches[0].kernelOperands]
+    text = str(module)
+
+    def run(parameters: Any) -> None:
+        arrays: list[Any] = [None] * len(types)
+        for place, number in enumerate(numbers):
+            cell = ctypes.c_uint64.from_address(parameters[place])
+            arrays[number] = shapes[number](cell.value)
+        with make_context(), ir.Location.unknown():
+            launch(ir.Module.parse(text), arrays)
+
+    shapes = [_array_at(type_) for type_ in types]
+    return [(ir.SymbolRefAttr(launches[0].kernel).value[-1], run)]
+
+
+_NUMPY = {"f32": np.float32, "f64": np.float64, "i64": np.int64, "i1": np.bool_}
+
+
+def _array_at(type_: memref.MemRefType) -> Callable[[int], np.ndarray]:
+    shape, dtype = tuple(type_.shape), np.dtype(_NUMPY[str(type_.element_type)])
+    nbytes = prod(shape) * dtype.itemsize
+
+    def at(address: int) -> np.ndarray:
+        raw = (ctypes.c_uint8 * nbytes).from_address(address)
+        return np.frombuffer(raw, dtype).reshape(shape)
+
+    return at

@@ -1,0 +1,275 @@
+"""Programs for GPUs on a mock driver: what is loaded, launched, computed and said."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hosted_gpu import STREAM, HostedGpu, MockDriver, compile_interpreted
+from torch import Tensor, fx
+
+from magweld.artifact import Place, Program
+from magweld.frontend.importer.importer import ImportedGraph, import_graph
+from magweld.runtime.errors import InputMismatchError, ProgramError
+from magweld.runtime.gpu.driver import CUDA, HIP, DeviceError, LibraryDriver
+from magweld.runtime.program import LoadedProgram
+
+CUDA_DEVICE = torch.device("cuda", 0)
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The mock driver as a shared library."""
+    pytest.importorskip("ziglang")
+    made = tmp_path_factory.mktemp("driver") / "libmock.so"
+    source = Path(__file__).with_name("mock_driver.c")
+    compiler = [sys.executable, "-m", "ziglang", "cc"]
+    options = ["-shared", "-fPIC", "-O1", "-o", str(made), str(source)]
+    subprocess.run([*compiler, *options], check=True, timeout=300)
+    return made
+
+
+@pytest.fixture
+def mock(library: Path) -> MockDriver:
+    return MockDriver(str(library))
+
+
+@pytest.fixture
+def hosted(mock: MockDriver) -> HostedGpu:
+    return HostedGpu(LibraryDriver(CUDA, mock.path))
+
+
+def linear_softmax(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+    return F.softmax(F.linear(x, w, b).relu(), -1)
+
+
+def chained(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+    """Two kernels and a value between them."""
+    y = (x @ w).cumsum(0)
+    return y.relu().sum(1), (y * 2).view(-1)
+
+
+def convolved(x: Tensor, w: Tensor) -> Tensor:
+    """An operator that has no code for GPUs, between two that have."""
+    return F.conv2d(x + 1, w, padding=1).relu().sum((2, 3))
+
+
+def counted(x: Tensor) -> Tensor:
+    """An external that makes its result on the device of the graph."""
+    return x + torch.arange(x.shape[1], device=x.device).cumsum(0)
+
+
+def updated(x: Tensor) -> Tensor:
+    return x.mul_(2) + 1
+
+
+CASES: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
+    "linear-softmax": (linear_softmax, [(8, 12), (10, 12), (10,)]),
+    "chained": (chained, [(6, 8), (8, 5)]),
+    "convolved": (convolved, [(1, 2, 6, 6), (3, 2, 3, 3)]),
+    "counted": (counted, [(4, 7)]),
+    "updated": (updated, [(4, 7)]),
+}
+
+
+def imported(function: Callable[..., Any], inputs: list[Tensor]) -> ImportedGraph:
+    graph = fx.symbolic_trace(function)
+    return import_graph(graph, inputs, device=CUDA_DEVICE)
+
+
+def loaded(
+    name: str, mock: MockDriver, hosted: HostedGpu, target: str = "nvvm:sm_80"
+) -> tuple[ImportedGraph, Program, LoadedProgram, list[Tensor]]:
+    function, shapes = CASES[name]
+    inputs = [torch.randn(shape) for shape in shapes]
+    graph, program = compile_interpreted(imported(function, inputs), target, mock)
+
+    def run_external(node: str, tensors: Any) -> Any:
+        # The graph names a GPU, and there is none.
+        external = graph.externals[node]
+        if "device" in external.node.kwargs:
+            external.node.update_kwarg("device", torch.device("cpu"))
+        return external(tensors)
+
+    return graph, program, LoadedProgram(program, run_external, hosted), inputs
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_programs_compute_what_eager_does(
+    name: str, mock: MockDriver, hosted: HostedGpu
+) -> None:
+    graph, program, call, inputs = loaded(name, mock, hosted)
+    for _ in range(2):
+        mine = [torch.randn_like(tensor) for tensor in inputs]
+        theirs = [tensor.clone() for tensor in mine]
+        found = graph.finish(mine, call(graph.prepare(mine)))
+        expected = CASES[name][0](*theirs)
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(mine, theirs)
+    assert len(mock.launched) == 2 * len(program.launches)
+
+
+def test_launches_are_those_of_the_program(mock: MockDriver, hosted: HostedGpu) -> None:
+    _, program, call, inputs = loaded("linear-softmax", mock, hosted)
+    call(inputs)
+    for launch, seen in zip(program.launches, mock.launched, strict=True):
+        assert seen.kernel == launch.kernel
+        assert seen.grid == launch.grid
+        assert seen.block == launch.block
+        assert seen.shared_bytes == launch.shared_bytes
+        assert seen.stream == STREAM
+
+
+def test_hip_has_the_same_functions(mock: MockDriver) -> None:
+    hosted = HostedGpu(LibraryDriver(HIP, mock.path))
+    graph, _, call, inputs = loaded("linear-softmax", mock, hosted)
+    found = graph.finish(inputs, call(inputs))
+    torch.testing.assert_close(found, linear_softmax(*inputs))
+
+
+def test_much_shared_memory_is_asked_for(mock: MockDriver, hosted: HostedGpu) -> None:
+    _, program, _, inputs = loaded("linear-softmax", mock, hosted)
+    wanted = tuple(replace(one, shared_bytes=100_000) for one in program.launches)
+    LoadedProgram(replace(program, launches=wanted), no_external, hosted)(inputs)
+    assert {seen.shared_bytes for seen in mock.launched} == {100_000}
+
+
+def test_the_driver_compiles_where_it_takes_no_machine_code(
+    mock: MockDriver, hosted: HostedGpu
+) -> None:
+    _, program, _, inputs = loaded("linear-softmax", mock, hosted)
+    (text,) = (code for code in program.objects if not code.startswith(b"\x7fELF"))
+    both = replace(
+        program,
+        objects=(b"\x7fELF machine code", text),
+        launches=tuple(replace(one, images=(0, 1)) for one in program.launches),
+    )
+    mock.fail("load_binary", 209)
+    LoadedProgram(both, no_external, hosted)(inputs)
+    assert mock.launched
+    alone = replace(
+        both, launches=tuple(replace(one, images=(0,)) for one in both.launches)
+    )
+    with pytest.raises(DeviceError, match=r"'kernel_0_kernel'.*CUDA_ERROR_OTHER"):
+        LoadedProgram(alone, no_external, hosted)
+
+
+def test_modules_are_unloaded_with_the_program(
+    mock: MockDriver, hosted: HostedGpu
+) -> None:
+    _, program, call, inputs = loaded("chained", mock, hosted)
+    call(inputs)
+    assert mock.library.mock_loaded() == len({x.images for x in program.launches})
+    del call
+    gc.collect()
+    assert mock.library.mock_unloaded() == mock.library.mock_loaded()
+
+
+def no_external(node: str, tensors: Any) -> Any:
+    raise AssertionError(node)
+
+
+@pytest.mark.parametrize(
+    ("function", "identity", "text"),
+    [
+        ("load", "device-code", "line 7: syntax error"),
+        ("function", "device-code", "CUDA_ERROR_OTHER"),
+        ("launch", "device-launch", "CUDA_ERROR_OTHER: another error"),
+        ("synchronize", "device-failed", "CUDA_ERROR_ILLEGAL_ADDRESS"),
+    ],
+)
+def test_errors_name_the_kernel_and_its_operators(
+    function: str, identity: str, text: str, mock: MockDriver
+) -> None:
+    hosted = HostedGpu(LibraryDriver(CUDA, mock.path), synchronous=True)
+    _, program, _, inputs = loaded("linear-softmax", mock, hosted)
+    mock.fail(function, 700 if function == "synchronize" else 1)
+    with pytest.raises(DeviceError, match=text) as raised:
+        LoadedProgram(program, no_external, hosted)(inputs)
+    assert raised.value.id == identity
+    assert "kernel 'kernel_0_kernel' (" in str(raised.value)
+    assert "relu" in str(raised.value)
+    assert str(raised.value).count(identity) == 1
+
+
+def test_a_failed_call_leaves_the_program_usable(
+    mock: MockDriver, hosted: HostedGpu
+) -> None:
+    graph, _, call, inputs = loaded("linear-softmax", mock, hosted)
+    mock.fail("launch", 1)
+    with pytest.raises(DeviceError):
+        call(inputs)
+    mock.fail("", 0)
+    found = graph.finish(inputs, call(inputs))
+    torch.testing.assert_close(found, linear_softmax(*inputs))
+
+
+def test_a_missing_driver_is_one_error(tmp_path: Path) -> None:
+    with pytest.raises(DeviceError, match="device-driver"):
+        LibraryDriver(CUDA, str(tmp_path / "libnone.so"))
+    with pytest.raises(DeviceError, match="device-driver"):
+        LibraryDriver(CUDA, "libm.so.6")
+
+
+def test_tensors_of_another_device_are_refused(
+    mock: MockDriver, hosted: HostedGpu
+) -> None:
+    _, _, call, inputs = loaded("updated", mock, hosted)
+    with pytest.raises(InputMismatchError, match="is on meta, expected cpu"):
+        call([inputs[0].to("meta")])
+    assert not mock.launched
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"pointers": (0, 99)},
+        {"images": (7,)},
+        {"images": ()},
+        {"grid": (0, 1, 1)},
+        {"block": (1, 1)},
+        {"shared_bytes": -1},
+    ],
+)
+def test_contradictions_are_found_at_loading(
+    broken: dict[str, Any], mock: MockDriver, hosted: HostedGpu
+) -> None:
+    _, program, _, _ = loaded("updated", mock, hosted)
+    launches = (replace(program.launches[0], **broken),)
+    with pytest.raises(ProgramError, match="bad-launch"):
+        LoadedProgram(replace(program, launches=launches), no_external, hosted)
+    with pytest.raises(ProgramError, match="no-launch"):
+        LoadedProgram(replace(program, launches=()), no_external, hosted)
+
+
+def test_arenas_are_not_shared_between_streams(
+    mock: MockDriver, hosted: HostedGpu
+) -> None:
+    _, program, call, inputs = loaded("chained", mock, hosted)
+    places = [program.values[value].place for value in program.launches[0].pointers]
+    position = places.index(Place.ARENA)
+    seen = []
+    first = program.launches[0].kernel
+    compute = mock.kernels[first]
+
+    def note(parameters: Any) -> None:
+        seen.append(ctypes.c_uint64.from_address(parameters[position]).value)
+        compute(parameters)
+
+    mock.kernels[first] = note
+    for hosted.stream in (1, 1, 2, 1, None, None):
+        kept = call(inputs)
+    assert seen[0] == seen[1] == seen[3] != seen[2]
+    assert {launch.stream for launch in mock.launched} == {1, 2, STREAM}
+    # What a graph has captured is used by nobody else, also in later calls.
+    assert not {seen[0], seen[2]} & set(seen[4:])
+    assert kept
