@@ -139,7 +139,8 @@ class Buffer:
 
     def make(self, results: Sequence[Tensor]) -> Tensor:
         """Return the filled memory as a tensor of one dimension."""
-        memory = torch.empty(self.count, dtype=self.dtype)
+        devices = [results[number].device for number, _ in self.fills]
+        memory = torch.empty(self.count, dtype=self.dtype, device=devices[0])
         for result, window in self.fills:
             window.fill(memory, results[result])
         return memory

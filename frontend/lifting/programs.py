@@ -37,24 +37,24 @@ class Example:
     """Inputs of a graph with lifted values, as they were in the recorded run.
 
     Attributes:
-        forms: Shape, strides and type of the tensors.
+        forms: Shape, strides, type and device of the tensors.
         numbers: The numbers.
     """
 
-    forms: tuple[tuple[Any, Any, torch.dtype], ...]
+    forms: tuple[tuple[Any, Any, torch.dtype, torch.device], ...]
     numbers: tuple[Any, ...]
 
     @staticmethod
     def of(tensors: Sequence[torch.Tensor], numbers: Sequence[Any]) -> Example:
         """Return the forms of some tensors, which are not kept."""
-        forms = ((t.shape, t.stride(), t.dtype) for t in tensors)
+        forms = ((t.shape, t.stride(), t.dtype, t.device) for t in tensors)
         return Example(tuple(forms), tuple(numbers))
 
     def tensors(self) -> list[torch.Tensor]:
         """Return tensors of these forms."""
         return [
-            torch.empty_strided(shape, stride, dtype=dtype).zero_()
-            for shape, stride, dtype in self.forms
+            torch.empty_strided(shape, stride, dtype=dtype, device=device).zero_()
+            for shape, stride, dtype, device in self.forms
         ]
 
 

@@ -197,4 +197,6 @@ def _copy(half: fx.GraphModule, node: fx.Node) -> fx.Node:
 
 
 def _empty(value: torch.Tensor) -> torch.Tensor:
-    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)
+    return torch.empty_strided(
+        value.shape, value.stride(), dtype=value.dtype, device=value.device
+    )

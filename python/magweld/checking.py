@@ -60,7 +60,7 @@ def copy_tensors(tensors: Sequence[Tensor]) -> list[Tensor]:
         address = storage.data_ptr()
         if address not in memories:
             memories[address] = storage.clone()  # type: ignore[no-untyped-call]
-        copy = torch.empty(0, dtype=tensor.dtype)
+        copy = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
         offset, shape = tensor.storage_offset(), tensor.shape
         copies.append(copy.set_(memories[address], offset, shape, tensor.stride()))
     return copies

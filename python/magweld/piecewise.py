@@ -40,7 +40,7 @@ class Part:
     ) -> None:
         self.graph = graph
         self._pattern = _sharing(examples)
-        self._forms = [(t.shape, t.stride(), t.dtype) for t in examples]
+        self._forms = [(t.shape, t.stride(), t.dtype, t.device) for t in examples]
         self.compiled: Callable[..., Any] | None = None
         if has_control(graph):
             self.compiled = PiecewiseGraph(graph, examples, compile_)
@@ -57,8 +57,8 @@ class Part:
     def examples(self) -> list[Tensor]:
         """Return tensors of the form of the inputs."""
         return [
-            torch.empty_strided(shape, stride, dtype=dtype)
-            for shape, stride, dtype in self._forms
+            torch.empty_strided(shape, stride, dtype=dtype, device=device)
+            for shape, stride, dtype, device in self._forms
         ]
 
     def __call__(self, *inputs: Tensor) -> Any:

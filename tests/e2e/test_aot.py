@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import random
 import subprocess
 import sys
 import zipfile
@@ -20,6 +21,7 @@ from torch import Tensor, nn
 import magweld
 from magweld.aot.artifact import Artifact
 from magweld.aot.errors import ArtifactError
+from magweld.aot.files import DIGEST, digest_of
 from magweld.diagnostics import UnsupportedError
 from magweld.runtime.errors import InputMismatchError
 from magweld.runtime.gpu.driver import DeviceError
@@ -203,10 +205,14 @@ def test_inputs_that_share_memory_are_refused_where_it_matters() -> None:
         artifact(memory[:4], memory[2:])
 
 
-def rewrite(path: Path, change: Callable[[dict[str, bytes]], None]) -> None:
+def rewrite(
+    path: Path, change: Callable[[dict[str, bytes]], None], *, sealed: bool = True
+) -> None:
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     change(members)
+    if sealed:
+        members[DIGEST] = digest_of(members)
     with zipfile.ZipFile(path, "w") as archive:
         for name, data in members.items():
             archive.writestr(name, data)
@@ -247,6 +253,77 @@ def test_damaged_files(change: Any, identity: str, tmp_path: Path) -> None:
     with pytest.raises(ArtifactError) as raised:
         magweld.load(path)
     assert raised.value.id == identity
+
+
+def change_plan(key: str, value: Any) -> Callable[[dict[str, bytes]], None]:
+    def change(members: dict[str, bytes]) -> None:
+        manifest = json.loads(members["manifest.json"])
+        manifest["plan"][key] = value
+        members["manifest.json"] = json.dumps(manifest).encode()
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        change_plan("feeds", [[False, 3]]),
+        change_plan("arguments", [0, 9, 1]),
+        change_plan("arguments", [0]),
+        change_plan("converted", [7]),
+        change_plan("writes", [[0, 5]]),
+        change_plan("outputs", [["ResultOutput", {"result": 4, "window": None}]]),
+        change_plan("externals", {"f": {"call": {"operator": "aten.no.such"}}}),
+        change_manifest("template", ["tensor", "outputs", 5]),
+        change_manifest("template", ["tensor", "nowhere", 0]),
+        change_manifest("target", "nvvm:sm_80"),
+        change_manifest("state", ["no such tensor"]),
+    ],
+)
+def test_parts_that_do_not_fit_are_found_at_loading(
+    change: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.mw"
+    magweld.compile(layers(), [torch.randn(3, 6)]).save(path)
+    rewrite(path, change)
+    with pytest.raises(ArtifactError) as raised:
+        magweld.load(path)
+    assert raised.value.id in ("artifact-damaged", "artifact-operator")
+
+
+def test_a_changed_member_is_found_by_the_digest(tmp_path: Path) -> None:
+    path = tmp_path / "a.mw"
+    magweld.compile(layers(), [torch.randn(3, 6)]).save(path)
+    rewrite(path, change_manifest("host", {}), sealed=False)
+    with pytest.raises(ArtifactError, match="digest"):
+        magweld.load(path)
+
+
+def test_no_bytes_raise_anything_else(tmp_path: Path) -> None:
+    path = tmp_path / "a.mw"
+    magweld.compile(layers(), [torch.randn(3, 6)]).save(path)
+    data = path.read_bytes()
+    generator = random.Random(3)
+    refused = 0
+    for _ in range(200):
+        changed = bytearray(data)
+        for _ in range(generator.choice((1, 1, 4))):
+            # Headers of the archive are at both ends and between the members.
+            changed[generator.randrange(len(data))] = generator.randrange(256)
+        path.write_bytes(changed)
+        try:
+            magweld.load(path)
+        except ArtifactError:
+            refused += 1
+    assert refused > 150
+
+
+def test_what_is_compressed_is_not_inflated(tmp_path: Path) -> None:
+    path = tmp_path / "a.mw"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("manifest.json", "[" * (1 << 24))
+    with pytest.raises(ArtifactError, match="is compressed"):
+        magweld.load(path)
 
 
 def test_truncated_files(tmp_path: Path) -> None:

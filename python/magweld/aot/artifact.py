@@ -18,16 +18,18 @@ from magweld.aot.call_plan import CallPlan
 from magweld.aot.errors import ArtifactError
 from magweld.aot.files import write_archive
 from magweld.aot.host_check import host_description, require_host
-from magweld.aot.signature import Signature
+from magweld.aot.signature import Signature, TensorInput
 from magweld.aot.template import Template, Tensors, template_from_json
-from magweld.artifact import HOST_TARGET, Program
-from magweld.runtime.container import ContainerError, decode_program, encode_program
+from magweld.artifact import HOST_TARGET, ExternalStep, Program
+from magweld.runtime.container import decode_program, encode_program
 from magweld.runtime.errors import InputMismatchError
 from magweld.runtime.gpu.driver import DeviceError
 from magweld.runtime.gpu.machine import machine_for
+from magweld.runtime.layout import Signature as TensorForm
 from magweld.runtime.machine import HOST, Machine
 from magweld.runtime.program import LoadedProgram
 from magweld.runtime.sharing import shares_memory
+from magweld.runtime.validation import check_program
 
 _PROGRAM = "program.bin"
 _STATE = "state.safetensors"
@@ -141,30 +143,63 @@ def read_artifact(manifest: dict[str, Any], members: dict[str, bytes]) -> Artifa
         ArtifactError: The parts are damaged, or the code needs another CPU.
     """
     try:
-        if manifest["target"] == HOST_TARGET:
+        target = manifest["target"]
+        if target == HOST_TARGET:
             require_host(manifest["host"])
         tensors = safetensors.torch.load(members[_STATE])
-        program = decode_program(members[_PROGRAM])
-        if program.target != manifest["target"]:
-            raise ValueError(f"code for {program.target} in the artifact")
-        return Artifact(
-            program=program,
+        artifact = Artifact(
+            program=decode_program(members[_PROGRAM]),
             signature=Signature.from_json(manifest["signature"]),
             plan=CallPlan.from_json(manifest["plan"]),
             template=template_from_json(manifest["template"]),
             state={name: tensors[name] for name in manifest["state"]},
             machine=None,
         )
-    except (
-        ContainerError,
-        safetensors.SafetensorError,
-        KeyError,
-        TypeError,
-        ValueError,
-        AttributeError,
-    ) as error:
+        if artifact.target != target:
+            raise ValueError(f"it holds code for {artifact.target}, not for {target}")
+        _rehearse(artifact)
+    except ArtifactError:
+        raise
+    except Exception as error:
+        # The parts are data from a file: reading them raises whatever it likes.
         message = f"the artifact is damaged: {type(error).__name__}: {error}"
         raise ArtifactError("artifact-damaged", message) from error
+    return artifact
+
+
+def _rehearse(artifact: Artifact) -> None:
+    """Go through a call on tensors without data: its parts must fit each other.
+
+    Raises:
+        Exception: They do not.
+    """
+    layout = check_program(artifact.program)
+    nowhere = torch.device("meta")
+    inputs = [
+        torch.empty_strided(one.shape, one.stride, dtype=one.dtype, device=nowhere)
+        for one in artifact.signature.all
+        if isinstance(one, TensorInput)
+    ]
+    held = [tensor.to(nowhere) for tensor in artifact.state.values()]
+    every = artifact.plan.gather(inputs, held)
+    expected = [layout.signatures[i] for i in layout.inputs]
+    arguments = [TensorForm(t.shape, t.dtype) for t in artifact.plan.prepare(every)]
+    if arguments != expected:
+        raise ValueError("the inputs are not those of the program")
+    results = [
+        torch.empty(
+            layout.signatures[i].shape,
+            dtype=layout.signatures[i].dtype,
+            device=nowhere,
+        )
+        for i in artifact.program.results
+    ]
+    steps = artifact.program.steps
+    nodes = {step.node for step in steps if isinstance(step, ExternalStep)}
+    if nodes != set(artifact.plan.externals):
+        raise ValueError("the externals are not those of the program")
+    outputs = artifact.plan.epilogue.finish(every, results)
+    artifact.template.build(Tensors(outputs, inputs, held))
 
 
 def placed(artifact: Artifact, device: torch.device | str | None = None) -> Artifact:
@@ -177,7 +212,6 @@ def placed(artifact: Artifact, device: torch.device | str | None = None) -> Arti
 
     Raises:
         DeviceError: The code cannot run on the device that is named.
-        ProgramError: The program contradicts itself.
     """
     try:
         machine = machine_for(artifact.target, device)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from uuid import uuid4
 
 from magweld.aot.errors import ArtifactError
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
+DIGEST = "sha256"
 _KIND = "magweld-artifact"
 
 
@@ -28,9 +30,9 @@ def write_archive(
     """
     buffer = io.BytesIO()
     header = {"kind": _KIND, "version": FORMAT_VERSION, **manifest}
+    whole = {MANIFEST: json.dumps(header, indent=1).encode(), **members}
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(MANIFEST, json.dumps(header, indent=1))
-        for name, data in members.items():
+        for name, data in {**whole, DIGEST: digest_of(whole)}.items():
             archive.writestr(name, data)
     part = path.with_name(f".{path.name}.{uuid4().hex}.part")
     try:
@@ -43,28 +45,64 @@ def write_archive(
         part.unlink(missing_ok=True)
 
 
+def digest_of(members: Mapping[str, bytes]) -> bytes:
+    """Return what tells that no member was changed, as text."""
+    digest = hashlib.sha256()
+    for name in sorted(members.keys() - {DIGEST}):
+        digest.update(f"{name}\n{len(members[name])}\n".encode())
+        digest.update(members[name])
+    return digest.hexdigest().encode()
+
+
 def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Return the manifest and the other members of an artifact file.
 
-    The checksums of all members are verified.
+    The digest of all members is verified. It finds damage and is no signature.
 
     Raises:
         ArtifactError: It is no intact artifact of this format version.
         OSError: It cannot be read.
     """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = {name: archive.read(name) for name in archive.namelist()}
-        manifest: dict[str, Any] = json.loads(members.pop(MANIFEST))
-        if manifest["kind"] != _KIND:
-            raise KeyError("kind")
-    except (zipfile.BadZipFile, KeyError, TypeError, ValueError, EOFError) as error:
-        message = f"'{path}' is no intact artifact: {error}"
-        raise ArtifactError("artifact-damaged", message) from error
-    if manifest["version"] != FORMAT_VERSION:
+    with path.open("rb") as file:
+        try:
+            members = _members(file)
+            manifest: dict[str, Any] = json.loads(members[MANIFEST])
+            kind, version = manifest["kind"], manifest["version"]
+        except Exception as error:
+            # A reader of archives and of text raises whatever it likes for bytes that
+            # are neither.
+            raise _damaged(path, error) from error
+    if kind != _KIND:
+        raise _damaged(path, f"it is a {kind!r}")
+    if version != FORMAT_VERSION:
         raise ArtifactError(
             "artifact-version",
-            f"'{path}' has format version {manifest['version']}, "
+            f"'{path}' has format version {version}, "
             f"expected {FORMAT_VERSION}: compile it again",
         )
+    if members.pop(DIGEST, b"") != digest_of(members):
+        raise _damaged(path, "the digest does not match")
+    del members[MANIFEST]
     return manifest, members
+
+
+def _members(file: BinaryIO) -> dict[str, bytes]:
+    """Return the members of an archive that is as `write_archive` makes it.
+
+    Raises:
+        Exception: It is none.
+    """
+    with zipfile.ZipFile(file) as archive:
+        for info in archive.infolist():
+            # What is compressed could fill the memory.
+            if info.compress_type != zipfile.ZIP_STORED:
+                raise ValueError(f"'{info.filename}' is compressed")
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def _damaged(path: Path, reason: object) -> ArtifactError:
+    if isinstance(reason, Exception):
+        reason = f"{type(reason).__name__}: {reason}"
+    return ArtifactError(
+        "artifact-damaged", f"'{path}' is no intact artifact: {reason}"
+    )
