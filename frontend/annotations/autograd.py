@@ -90,8 +90,9 @@ def _record_operator(observer: Observer, call: NativeCall) -> None:
     session.graph.choices.sealed = _written(session.graph)
     before = _effects(session)
     target = CustomFunction(cls)
-    session.operators.open(target, tuple(args), call.kwargs, watched=True)
+    # Numbers among the arguments are aligned with what the instruction takes.
     observer.awaits_operator = call.name
+    session.operators.open(target, tuple(args), call.kwargs, watched=True)
 
     def close(observer: Observer, stack: list[Any]) -> None:
         observer.constructing = None
@@ -135,7 +136,7 @@ AUTOGRAD: Final[tuple[tuple[Any, Entry], ...]] = (
     *((getattr(FunctionCtx, name), _KEEPS) for name in _CONTEXT),
     (
         torch._functorch.utils.unwrap_dead_wrappers,
-        Annotation(rest=Use.KEEP, result=Result.FRESH),
+        Annotation(rest=Use.CONTENT, result=Result.FRESH),
     ),
     (
         torch._C._are_functorch_transforms_active,

@@ -75,7 +75,6 @@ _FROM_TORCH: tuple[OpOverload, ...] = (
     aten.silu.default,
     aten.smooth_l1_loss.default,
     aten.softplus.default,
-    aten.softshrink.default,
     aten.stack.default,
     aten.threshold.default,
     aten.trace.default,

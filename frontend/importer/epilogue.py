@@ -84,8 +84,12 @@ class InputViewOutput:
     window: Window
 
     def make(self, call: Call) -> Any:
-        """Return a new view."""
-        return self.window.of(call.inputs[self.input])
+        """Return a new view, which needs no gradient, as nothing here does.
+
+        A window on an input that needs one would be a leaf that needs one.
+        """
+        source = call.inputs[self.input]
+        return self.window.of(source.detach() if source.requires_grad else source)
 
 
 @dataclass(frozen=True)

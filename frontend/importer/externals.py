@@ -9,10 +9,9 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch.utils import _pytree as pytree
 
 from magweld.frontend.importer.dtypes import carried
-from magweld.frontend.importer.nodes import tensors_of, values_of
+from magweld.frontend.importer.nodes import positions_read, tensors_of, values_of
 from magweld.frontend.importer.operators import is_generated
 from magweld.frontend.importer.simplify import (
     OPERAND_STRIDES,
@@ -28,16 +27,20 @@ class External:
         node: The node, with its scalars and options.
         operands: Its tensor operands in order of first appearance.
         strides: Strides to give each operand, where the operator depends on them.
+        positions: Which parts of its result are read, None if it has no parts.
     """
 
     node: fx.Node
     operands: tuple[fx.Node, ...]
     strides: tuple[tuple[int, ...], ...] | None = None
+    positions: tuple[int, ...] | None = None
 
     @property
     def results(self) -> list[torch.Tensor]:
-        """The tensors it results in, without data."""
-        return tensors_of(self.node)
+        """The tensors that are read of its result, without data."""
+        if self.positions is None:
+            return tensors_of(self.node)
+        return [values_of(self.node)[position] for position in self.positions]
 
     def __call__(self, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
         """Run the operator on real operands.
@@ -57,9 +60,18 @@ class External:
 
         arguments = fx.map_arg((self.node.args, self.node.kwargs), value)
         target: Callable[..., Any] = self.node.target  # type: ignore[assignment]
-        result = target(*arguments[0], **arguments[1])
-        leaves = pytree.tree_leaves(result)
-        return tuple(carried(leaf) for leaf in leaves if isinstance(leaf, torch.Tensor))
+        return tensors_read(target(*arguments[0], **arguments[1]), self.positions)
+
+
+def tensors_read(
+    result: Any, positions: tuple[int, ...] | None
+) -> tuple[torch.Tensor, ...]:
+    """Return what is read of an operator's result, as compiled code has it."""
+    if positions is None:
+        parts = [] if result is None else [result]
+    else:
+        parts = [result[position] for position in positions]
+    return tuple(map(carried, parts))
 
 
 def find_externals(graph: fx.Graph, forced: frozenset[str]) -> Mapping[str, External]:
@@ -95,7 +107,7 @@ def _external(node: fx.Node, absorbed: set[fx.Node]) -> External:
     if strides is not None:
         pairs = zip(node.all_input_nodes, strides, strict=True)
         strides = tuple(stride for n, stride in pairs if n not in absorbed)
-    return External(node, tuple(operands), strides)
+    return External(node, tuple(operands), strides, positions_read(node))
 
 
 def _dtype(node: fx.Node) -> torch.dtype:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import torch
@@ -19,13 +20,27 @@ def operand(node: fx.Node, position: int = 0) -> fx.Node:
 
 def values_of(node: fx.Node) -> Any:
     """Return the tensors without data that a node stands for, as it returns them."""
-    return node.meta["val"]
+    return node.meta.get("val")
 
 
 def tensors_of(node: fx.Node) -> list[torch.Tensor]:
     """Return the tensors without data that a node results in, in order."""
     leaves = pytree.tree_leaves(node.meta.get("val"))
     return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+
+
+def positions_read(node: fx.Node) -> tuple[int, ...] | None:
+    """Return which parts of a node's result are read, None if it has no parts.
+
+    What nobody reads may be a tensor in a run without data and None in a real one.
+    """
+    if not isinstance(values_of(node), tuple | list):
+        return None
+    read: set[Any] = set()
+    for user in node.users:
+        assert user.target is operator.getitem, f"{user} reads no part of {node}"
+        read.add(user.args[1])
+    return tuple(sorted(read))
 
 
 def argument(node: fx.Node, name: str) -> Any:

@@ -76,6 +76,11 @@ def _integers(node: fx.Node) -> bool:
     return all(value.dtype is torch.int64 for value in tensors_of(node))
 
 
+def _same_numbers(node: fx.Node) -> bool:
+    (result,) = tensors_of(node)
+    return result.dtype is not torch.bool and _operands(node)[0].dtype is result.dtype
+
+
 def _same_branches(node: fx.Node) -> bool:
     _, left, right = (values_of(operand(node, position)) for position in range(3))
     return bool(left.dtype == right.dtype)
@@ -132,6 +137,7 @@ RULES: dict[OpOverload, Rule] = {
             aten.mean.default,
             aten.mean.dim,
             aten.mm.default,
+            aten.neg.default,
             aten.pow.Scalar,
             aten.round.default,
             aten.rsqrt.default,
@@ -139,7 +145,6 @@ RULES: dict[OpOverload, Rule] = {
             aten.sin.default,
             aten.sqrt.default,
             aten.tanh.default,
-            aten.trunc.default,
         ],
     ),
     aten._adaptive_avg_pool2d.default: _divisible_pool,
@@ -157,12 +162,10 @@ RULES: dict[OpOverload, Rule] = {
             aten.add.Tensor,
             aten.amax.default,
             aten.amin.default,
-            aten.clamp.default,
             aten.maximum.default,
             aten.minimum.default,
             aten.mul.Scalar,
             aten.mul.Tensor,
-            aten.neg.default,
             aten.relu.default,
             aten.sign.default,
             aten.sub.Scalar,
@@ -174,6 +177,7 @@ RULES: dict[OpOverload, Rule] = {
     **_table(
         _integers, [aten.arange.default, aten.arange.start, aten.arange.start_step]
     ),
+    aten.clamp.default: _same_numbers,
     aten.where.self: _same_branches,
     **_table(_bools, [aten.all.default, aten.any.default]),
     **_table(_bools, [aten.all.dim, aten.any.dim]),

@@ -82,6 +82,8 @@ def _clamp(x: Tensor, low: Any = None, high: Any = None) -> Any:
         dtype = torch.promote_types(dtype, torch.result_type(x, low))
     if not dtype.is_floating_point:
         return NotImplemented
+    if any(isinstance(bound, float) and math.isnan(bound) for bound in (low, high)):
+        return torch.full_like(x, math.nan, dtype=dtype)
     x = x.to(dtype)
     if low is not None:
         bound = _number(low, dtype)
@@ -119,8 +121,11 @@ def _gelu(x: Tensor, *, approximate: str = "none") -> Any:
     return x * torch.sigmoid(doubled)
 
 
-def _multiply(x: Tensor, y: Tensor) -> Any:
-    if x.dtype is torch.bool and y.dtype is torch.bool:
+def _multiply(x: Tensor, y: Any) -> Any:
+    # A number comes as it is.
+    kinds = {x.dtype, y.dtype if isinstance(y, Tensor) else type(y)}
+    if kinds <= {torch.bool, bool}:
+        y = y if isinstance(y, Tensor) else _number(y, torch.bool)
         return torch.logical_and(x, y)
     return NotImplemented
 
@@ -141,6 +146,28 @@ def _by_squaring(x: Tensor, exponent: int) -> Tensor:
         return x
     half = _by_squaring(x, exponent // 2)
     return half * half if exponent % 2 == 0 else half * half * x
+
+
+def _negative(x: Tensor) -> Any:
+    # The lowering of integers goes through f32.
+    return NotImplemented if x.is_floating_point() else x * -1
+
+
+def _trunc(x: Tensor) -> Any:
+    if not x.is_floating_point():
+        return NotImplemented
+    # Either keeps the sign of what becomes zero.
+    below = aten.lt.Tensor(x, _number(0.0, x.dtype))
+    return torch.where(below, torch.ceil(x), torch.floor(x))
+
+
+def _softshrink(x: Tensor, lambd: Any = 0.5) -> Any:
+    if not x.is_floating_point():
+        return NotImplemented
+    width = _number(lambd, x.dtype)
+    inside = torch.where(aten.ne.Tensor(x, x), x, _number(0.0, x.dtype))
+    shrunk = torch.where(aten.lt.Tensor(x, -width), x + width, inside)
+    return torch.where(aten.gt.Tensor(x, width), x - width, shrunk)
 
 
 def _reciprocal(x: Tensor) -> Any:
@@ -182,8 +209,11 @@ _OURS: dict[OpOverload, Callable[..., Any]] = {
     aten.minimum.default: _extreme(aten.lt.Tensor),
     aten.mul.Tensor: _multiply,
     aten.ne.Scalar: _compared(aten.ne.Tensor),
+    aten.neg.default: _negative,
     aten.pow.Tensor_Scalar: _power,
     aten.reciprocal.default: _reciprocal,
+    aten.softshrink.default: _softshrink,
+    aten.trunc.default: _trunc,
 }
 
 POINTWISE: dict[OpOverload, Callable[..., Any]] = {

@@ -89,7 +89,7 @@ class _NodeImporter(GraphNodeImporter):  # type: ignore[misc]
         callee = self.fx_importer.declare(external)
         operands = [self.resolve_node_value(operand) for operand in external.operands]
         call = func.CallOp(callee, operands, loc=loc)
-        self._bind_results(node, list(call.results))
+        self._bind_results(external, list(call.results))
 
     def _is_read(self, node: fx.Node) -> bool:
         """Tell whether the text needs a node: externals make some operands anew."""
@@ -99,15 +99,14 @@ class _NodeImporter(GraphNodeImporter):  # type: ignore[misc]
             for user in node.users
         )
 
-    def _bind_results(self, node: fx.Node, results: list[ir.Value]) -> None:
-        value = node.meta["val"]
-        if isinstance(value, torch.Tensor):
-            self.bind_node_value(node, results[0])
+    def _bind_results(self, external: External, results: list[ir.Value]) -> None:
+        if external.positions is None:
+            for result in results:
+                self.bind_node_value(external.node, result)
             return
-        self._multi_result_nodes.add(node)
-        for index, part in enumerate(value):
-            if isinstance(part, torch.Tensor):
-                self.bind_node_value(node, results.pop(0), index)
+        self._multi_result_nodes.add(external.node)
+        for position, result in zip(external.positions, results, strict=True):
+            self.bind_node_value(external.node, result, position)
 
 
 class _Importer(FxImporter):  # type: ignore[misc]

@@ -20,7 +20,7 @@ from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.lifting.tensors import LiftedTensors
 from magweld.frontend.lifting.values_only import TOTAL, is_value_only
 from magweld.frontend.monitor.session import Session
-from magweld.frontend.operators.kinds import name_of
+from magweld.frontend.operators.kinds import CallKind, name_of
 from magweld.frontend.operators.predicates import (
     Predicate,
     is_liftable,
@@ -146,6 +146,15 @@ class LiftingRecorder(OperatorRecorder):
         if self.is_symbolic and name not in _FORMLESS and self.lifting is not None:
             Queries(self, self.lifting, session).note(func, name, args, kwargs, result)
 
+    def _keep(self, node: fx.Node, kind: CallKind, name: str, result: Any) -> None:
+        taken = [self._numbers.tensor(source) for source in node.all_input_nodes]
+        returned = [tensor for tensor in taken if tensor is result]
+        if self.lifting is not None and returned and not self.watch.written:
+            # Numbers have decided that an operand comes back in place of a result.
+            for source in node.all_input_nodes:
+                self.lifting.pin(self.scalars.get(source))
+        super()._keep(node, kind, name, result)
+
     def _arguments(
         self, func: Any, args: Any, kwargs: Any
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -217,10 +226,14 @@ class LiftingRecorder(OperatorRecorder):
         if not observer.awaits_operator and not opaque:
             return nothing
         lifted_kwargs = {} if link is None else link.lifted_kwargs
-        for values, lifted in _layouts(step, 2 if opaque else 0):
+        for values, lifted in _layouts(step, len(args)):
             if any(found is not None for found in (*lifted, *lifted_kwargs)):
                 if _same(values, args) and lifted_kwargs.keys() <= kwargs.keys():
                     return self._align(step, lifted, lifted_kwargs)
+        if link is not None and self.lifting is not None:
+            # The operator takes them in a way that is not known.
+            for expression in (*link.lifted, *lifted_kwargs.values()):
+                self.lifting.pin(expression)
         return nothing
 
     def _align(
@@ -235,10 +248,15 @@ class LiftingRecorder(OperatorRecorder):
         return lifted, lifted_kwargs
 
 
-def _layouts(step: Step, skipped: int) -> Iterator[tuple[tuple[Any, ...], Lifted]]:
-    """Yield in which order an operator may take the operands of an instruction."""
+def _layouts(step: Step, count: int) -> Iterator[tuple[tuple[Any, ...], Lifted]]:
+    """Yield in which order an operator may take the operands of an instruction.
+
+    A call may have a receiver, or what else decides about the operator, in front of
+    what that takes.
+    """
     link = step.link
     if link is not None and step.row.opname in ("CALL", "CALL_FUNCTION_EX"):
+        skipped = max(len(link.args) - count, 0)
         yield link.args[skipped:], link.lifted[skipped:]
         return
     orders = {

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from magweld.frontend.operators.infallible import raises_for_no_values
+
 
 class _Traits(NamedTuple):
     """What the schema of an operator says."""
@@ -19,8 +21,8 @@ class _Traits(NamedTuple):
     written_names: tuple[str, ...]
     normalizes: bool  # keeps running statistics
     listed: bool  # returns a list of tensors
-    fallible: bool  # raises for some values of tensors
-    divides: bool  # raises for zeros among integers
+    fallible: bool  # may raise for some values of tensors
+    floating: bool  # is known not to raise for floats alone
 
 
 # Training updates the running statistics, arguments 3 and 4; the schema does not tell
@@ -32,30 +34,6 @@ _STATISTICS = (3, 4)
 _TRAINING = 5
 
 
-# Operators that raise for some values of indices, matrices or probabilities; those in
-# place as well.
-_FALLIBLE = frozenset(
-    f"aten::{name}"
-    for name in (
-        "index index_select index_add index_copy index_fill index_put gather scatter"
-        " scatter_add scatter_reduce take embedding embedding_bag _embedding_bag"
-        " nll_loss_forward nll_loss2d_forward multinomial bernoulli binomial normal"
-        " linalg_cholesky_ex linalg_inv_ex linalg_solve_ex _linalg_solve_ex"
-        " _linalg_check_errors linalg_ldl_factor_ex linalg_lu_factor_ex cholesky"
-        " _linalg_eigh _linalg_svd linalg_eig _ctc_loss grid_sampler_2d one_hot"
-        " bincount histc _assert_async _unsafe_index _unsafe_index_put"
-        " _index_put_impl index_reduce put masked_scatter repeat_interleave poisson"
-        " _standard_gamma _sample_dirichlet max_unpool2d max_unpool3d lu_unpack"
-        " linalg_lstsq linalg_qr geqrf ormqr _cholesky_solve_helper"
-        " embedding_renorm gather_backward nll_loss_backward nll_loss2d_backward"
-        " embedding_dense_backward multi_margin_loss multilabel_margin_loss_forward"
-    ).split()
-)
-_DIVISIONS = frozenset(
-    f"aten::{name}" for name in ("div", "floor_divide", "remainder", "fmod")
-)
-# Other operators are somebody's own: they may raise for any reason.
-_NAMESPACES = ("aten::", "prims::")
 # Operators of dynamic shape without the tag.
 _DYNAMIC = frozenset(
     {
@@ -67,7 +45,7 @@ _DYNAMIC = frozenset(
 )
 
 
-def _divides_integers(args: Any) -> bool:
+def _are_integers(args: Any) -> bool:
     return not any(
         arg.is_floating_point() or arg.is_complex()
         for arg in args
@@ -91,7 +69,7 @@ def _traits(func: Any) -> _Traits:
         if argument.alias_info is not None and argument.alias_info.is_write
     ]
     names = tuple(schema.arguments[index].name for index in written)
-    plain = schema.name.removesuffix("_")
+    harmless, floating = raises_for_no_values(func)
     return _Traits(
         dynamic=torch.Tag.dynamic_output_shape in func.tags or schema.name in _DYNAMIC,
         reads=torch.Tag.data_dependent_output in func.tags,
@@ -100,8 +78,8 @@ def _traits(func: Any) -> _Traits:
         written_names=names,
         normalizes=schema.name in _BATCH_NORMS,
         listed=any("List" in item.type.kind() for item in schema.returns),
-        fallible=plain in _FALLIBLE or not plain.startswith(_NAMESPACES),
-        divides=plain in _DIVISIONS,
+        fallible=not harmless,
+        floating=floating,
     )
 
 
@@ -117,7 +95,7 @@ class OperatorWatch(_Mode):  # type: ignore[misc]
         reads: Whether one of them made a Python value of a tensor.
         random: Whether one of them consumed random numbers.
         listed: Whether one of them had a list of tensors as a result.
-        fallible: Whether one of them raises for some values.
+        fallible: Whether one of them may raise for some values.
         written: Storages that they wrote, by address.
         before_write: Called with a tensor that is about to be written, and with the
             arguments of the operator.
@@ -156,7 +134,7 @@ class OperatorWatch(_Mode):  # type: ignore[misc]
         self.reads |= traits.reads
         self.random |= traits.random
         self.listed |= traits.listed
-        self.fallible |= traits.fallible or (traits.divides and _divides_integers(args))
+        self.fallible |= traits.fallible or (traits.floating and _are_integers(args))
         kwargs = kwargs or {}
         for index in traits.written:
             if index < len(args):

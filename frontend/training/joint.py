@@ -66,6 +66,14 @@ _FILLS: Final = frozenset(
 )
 
 
+def _refuse(*args: Any, **kwargs: Any) -> Any:
+    raise refusals.DECOMPOSITION.at("the graph", "multilabel_margin_loss")
+
+
+# Above autograd torch takes it apart, and takes labels behind the first -1 as well.
+_REFUSED: Final = {F.multilabel_margin_loss: _refuse}
+
+
 @dataclass(frozen=True)
 class Halves:
     """A graph as two functional ATen graphs.
@@ -118,7 +126,7 @@ def _trace_joint(
         values = list(arguments)
         for number in facts.written:
             values[number] = values[number].clone()
-        results = AtenRunner(graph, _RANDOM_ONLY).run(*values)
+        results = AtenRunner(graph, {**_RANDOM_ONLY, **_REFUSED}).run(*values)
         # Tracing takes no views for results; copies that are not needed go later.
         computed = [results[position].clone() for position in positions]
         return (*computed, *(values[number] for number in facts.written))

@@ -36,6 +36,11 @@ JOINT: Final = Refusal(
     "torch cannot trace forward and backward together: {detail}",
     "wrap the call in torch.no_grad() if no gradients are needed",
 )
+DECOMPOSITION: Final = Refusal(
+    "training-decomposition",
+    "torch's decomposition of {detail} gives other values than the operator",
+    "the captured graph runs through torch, gradients included",
+)
 AUTOCAST: Final = Refusal(
     "training-autocast",
     "autocast is on",

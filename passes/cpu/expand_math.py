@@ -8,25 +8,31 @@ from typing import ClassVar
 
 from magweld.bindings import arith, func, ir, math, vector
 from magweld.passes.base import Pass
+from magweld.passes.cpu.emit_double_math import DOUBLE_EXPANSIONS
 from magweld.passes.cpu.emit_math import EXPANSIONS
 from magweld.passes.cpu.emit_trigonometry import TRIGONOMETRY
 from magweld.passes.cpu.emit_vectors import element_type, lanes_of
 from magweld.passes.cpu.kernels import kernels_of
 from magweld.passes.ir_utils import operations_of
 
-_EMITTERS = EXPANSIONS | TRIGONOMETRY
+Emit = Callable[[ir.Value], ir.Value]
+_EMITTERS: dict[str, dict[str, Emit]] = {
+    "f32": EXPANSIONS | TRIGONOMETRY,
+    "f64": DOUBLE_EXPANSIONS,
+}
 
 
 @dataclass(frozen=True)
 class ExpandMath(Pass):
-    """Replace math functions of f32 and of its vectors by straight arithmetic.
+    """Replace math functions and those of vectors by straight arithmetic.
 
         math.exp %v : vector<16xf32>   =>   call @exp_16xf32(%v)
 
     The private functions are made once for each number of lanes and are inlined by
     LLVM. exp, exp2, expm1, log, log2, log1p, erf, tanh, rsqrt, sin, cos and small
-    constant powers have an expansion (`passes/cpu/emit_math.py` and
-    `emit_trigonometry.py` state the errors). The other functions, and f64, stay: they
+    constant powers of f32 have an expansion (`passes/cpu/emit_math.py` and
+    `emit_trigonometry.py` state the errors), and expm1 and log1p of f64, which would
+    lose accuracy near zero (`emit_double_math.py`). The other functions stay: they
     become calls into the C library, lane by lane.
     """
 
@@ -39,32 +45,34 @@ class ExpandMath(Pass):
             for op in operations_of(function, math.PowFOp):
                 _expand_power(op)
             for op in operations_of(function, ir.OpView):
-                if op.operation.name in _EMITTERS:
+                if op.operation.name.startswith("math."):
                     _expand(op.operation, module, made)
 
 
 def _expand(
     op: ir.Operation, module: ir.Operation, made: dict[str, func.FuncOp]
 ) -> None:
-    (x,) = op.operands
-    if not isinstance(element_type(x.type), ir.F32Type):
+    x, *others = op.operands
+    kind = str(element_type(x.type))
+    emit = _EMITTERS.get(kind, {}).get(op.name)
+    if emit is None or others:
         return
-    name = f"{op.name.removeprefix('math.')}_{lanes_of(x)}xf32"
+    name = f"{op.name.removeprefix('math.')}_{lanes_of(x)}x{kind}"
     if name not in made:
-        made[name] = _make(name, op, module)
+        made[name] = _make(name, op, module, emit)
     with ir.InsertionPoint(op), op.location:
         call = func.CallOp(made[name], [x])
     op.results[0].replace_all_uses_with(call.results[0])
     op.erase()
 
 
-def _make(name: str, op: ir.Operation, module: ir.Operation) -> func.FuncOp:
+def _make(name: str, op: ir.Operation, module: ir.Operation, emit: Emit) -> func.FuncOp:
     kind = op.operands[0].type
     with ir.InsertionPoint(module.regions[0].blocks[0]), ir.Location.unknown():
         function = func.FuncOp(name, ([kind], [kind]), visibility="private")
         block = function.add_entry_block()
         with ir.InsertionPoint(block):
-            func.ReturnOp([_EMITTERS[op.name](block.arguments[0])])
+            func.ReturnOp([emit(block.arguments[0])])
     function.attributes["llvm.linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
     function.attributes["passthrough"] = ir.ArrayAttr.get(
         [ir.StringAttr.get("alwaysinline")]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from magweld.bindings import ir, passmanager
+from magweld.bindings import arith, ir, passmanager
 from magweld.diagnostics import (
     Diagnostic,
     PassError,
@@ -15,7 +15,7 @@ from magweld.diagnostics import (
     position_of,
 )
 from magweld.passes.base import Pass
-from magweld.passes.ir_utils import node_of, operations_of
+from magweld.passes.ir_utils import node_of, operations_of, users_of
 
 # The stages of torch-mlir's own pipelines, less those that a functional graph of
 # static shapes does not need (inlining, shape and dtype refinement) and less its
@@ -111,7 +111,39 @@ class LowerTorchToLinalg(Pass):
         _run(module, _CONVERT)
         _require_lowered(module)
         _run(module, _FINALIZE)
+        _keep_signed_zeros(module)
         _require_static(module)
+
+
+def _keep_signed_zeros(module: ir.Operation) -> None:
+    """Let rectifiers return a zero as it comes, as torch does.
+
+    `x ugt 0 ? x : 0`, the lowering of relu, makes 0.0 of -0.0; `x olt 0 ? 0 : x` is the
+    same for all other values, nan included.
+    """
+    for select in operations_of(module, arith.SelectOp):
+        compared = getattr(select.operands[0].owner, "opview", None)
+        if not isinstance(compared, arith.CmpFOp) or not _is_zero(select.operands[2]):
+            continue
+        greater = int(compared.predicate) == int(arith.CmpFPredicate.UGT)
+        same = (*compared.operands,) == (*select.operands[1:],)
+        if not (greater and same):
+            continue
+        value, zero = compared.operands
+        with ir.InsertionPoint(select), select.location:
+            below = arith.cmpf(arith.CmpFPredicate.OLT, value, zero)
+            kept = arith.select(below, zero, value)
+        select.result.replace_all_uses_with(kept)
+        select.operation.erase()
+        if not users_of(compared.result):
+            compared.operation.erase()
+
+
+def _is_zero(value: ir.Value) -> bool:
+    constant = getattr(value.owner, "opview", None)
+    if not isinstance(constant, arith.ConstantOp):
+        return False
+    return isinstance(value.type, ir.FloatType) and constant.literal_value == 0.0
 
 
 def _run(module: ir.Operation, pipeline: str) -> None:

@@ -158,3 +158,85 @@ def test_a_lifted_number_that_an_operator_refuses() -> None:
     (told,) = traced.breaks
     assert told.detail.startswith("RuntimeError: Integers to negative")
     assert torch.is_grad_enabled()
+
+
+def entropy(x: Tensor, y: Tensor) -> Tensor:
+    return torch.nn.functional.binary_cross_entropy(x, y)
+
+
+def searches(x: Tensor, order: Tensor) -> Tensor:
+    return torch.searchsorted(x[0], x[0], sorter=order)
+
+
+def segments(x: Tensor, lengths: Tensor) -> Tensor:
+    return torch.segment_reduce(x, "sum", lengths=lengths)
+
+
+def histogram(x: Tensor, y: Tensor) -> Tensor:
+    return torch.histogram(x, bins=4)[0]
+
+
+def inverse(x: Tensor, y: Tensor) -> Tensor:
+    return torch.cholesky_inverse(x @ x.T + torch.eye(3))
+
+
+def pseudo(x: Tensor, y: Tensor) -> Tensor:
+    return torch.linalg.pinv(x)
+
+
+def bags(x: Tensor, i: Tensor) -> Tensor:
+    return torch.nn.functional.embedding_bag(i[None], x)
+
+
+def powers(x: Tensor, n: Tensor) -> Tensor:
+    return torch.gcd(n, n) // n
+
+
+NAN = torch.full((3, 3), float("nan"))
+WHOLE = torch.arange(3)
+# What raises, values that it takes, and values that it does not.
+RAISING: dict[str, tuple[Callable[..., Tensor], tuple[Any, ...], tuple[Any, ...]]] = {
+    "entropy": (entropy, (torch.full((3, 3), 0.5), torch.ones(3, 3)), (NAN - 9, NAN)),
+    "searches": (searches, (torch.eye(3), WHOLE), (torch.eye(3), WHOLE + 5)),
+    "segments": (segments, (torch.eye(3), WHOLE), (torch.eye(3), WHOLE - 9)),
+    "histogram": (histogram, (torch.eye(3), WHOLE), (NAN, WHOLE)),
+    "pseudo": (pseudo, (torch.eye(3), WHOLE), (NAN, WHOLE)),
+    "bags": (bags, (torch.eye(3), WHOLE), (torch.eye(3), WHOLE + 5)),
+    "powers": (powers, (torch.eye(3), WHOLE + 1), (torch.eye(3), WHOLE)),
+}
+
+
+@pytest.mark.parametrize("name", RAISING)
+def test_the_program_catches_what_an_operator_raises(name: str) -> None:
+    function, right, wrong = RAISING[name]
+
+    def program(x: Tensor, y: Tensor, log: list[str]) -> Any:
+        log.append("before")
+        x.add_(0)
+        try:
+            result = function(x, y)
+        except (RuntimeError, IndexError):
+            log.append("caught")
+            return None
+        log.append("behind")
+        return result
+
+    fast = frontend.trace(program, backend="eager")
+    for values in (right, right, right, wrong, right):
+        mine, theirs = ([], []), ([], [])
+        for log, run in ((mine, fast), (theirs, program)):
+            log[0].append(run(values[0].clone(), values[1].clone(), log[1]))
+        assert mine[1] == theirs[1]
+        torch.testing.assert_close(mine[0], theirs[0], equal_nan=True)
+    assert fast.stats()["hits"] >= 2
+
+
+def test_operators_that_raise_for_no_values_are_operators() -> None:
+    from magweld.frontend.operators import infallible
+
+    names = {
+        schema.name.removeprefix("aten::").rstrip("_")
+        for schema in torch._C._jit_get_all_schemas()
+    }
+    assert infallible._OTHERS | infallible._ON_INTEGERS <= names
+    assert not infallible._OTHERS & {"index", "gather", "embedding", "multinomial"}

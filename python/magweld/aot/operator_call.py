@@ -9,12 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 from torch._ops import OpOverload
-from torch.utils import _pytree as pytree
 
 from magweld.aot.errors import EXTERNAL_CALL, ArtifactError
 from magweld.aot.template import PLAIN
-from magweld.frontend.importer.dtypes import carried
-from magweld.frontend.importer.externals import External, with_strides
+from magweld.frontend.importer.externals import External, tensors_read, with_strides
 
 # Kind of object -> how it is named in torch's namespace.
 _NAMED: dict[type, str] = {
@@ -32,11 +30,13 @@ class OperatorCall:
         call: Operator name and arguments as JSON data; a tensor is its position.
         dtypes: torch's dtype of each tensor operand.
         strides: Strides to give each operand, where the operator depends on them.
+        positions: Which parts of its result are read, None if it has no parts.
     """
 
     call: Any
     dtypes: tuple[str, ...]
     strides: tuple[tuple[int, ...], ...] | None
+    positions: tuple[int, ...] | None
 
     @staticmethod
     def of(external: External) -> OperatorCall:
@@ -50,6 +50,7 @@ class OperatorCall:
             _encode_call(external.node, operands),
             tuple(_name(node.meta["val"].dtype) for node in operands),
             external.strides,
+            external.positions,
         )
 
     def __call__(
@@ -69,12 +70,16 @@ class OperatorCall:
             tensors = [with_strides(tensor, stride) for tensor, stride in pairs]
         typed = zip(tensors, self.dtypes, strict=True)
         operands = [tensor.view(getattr(torch, dtype)) for tensor, dtype in typed]
-        leaves = pytree.tree_leaves(_run(self.call, operands, device))
-        return tuple(carried(leaf) for leaf in leaves if isinstance(leaf, Tensor))
+        return tensors_read(_run(self.call, operands, device), self.positions)
 
     def to_json(self) -> Any:
         """Return it as JSON data."""
-        return {"call": self.call, "dtypes": self.dtypes, "strides": self.strides}
+        return {
+            "call": self.call,
+            "dtypes": self.dtypes,
+            "strides": self.strides,
+            "positions": self.positions,
+        }
 
     @staticmethod
     def from_json(data: Any) -> OperatorCall:
@@ -87,7 +92,13 @@ class OperatorCall:
         strides = data["strides"]
         if strides is not None:
             strides = tuple(map(tuple, strides))
-        return OperatorCall(data["call"], tuple(data["dtypes"]), strides)
+        positions = data["positions"]
+        return OperatorCall(
+            data["call"],
+            tuple(data["dtypes"]),
+            strides,
+            None if positions is None else tuple(positions),
+        )
 
 
 def _encode_call(node: fx.Node, operands: Sequence[fx.Node]) -> Any:
