@@ -13,9 +13,9 @@ SCRATCH = "magweld.scratch_bytes"
 
 
 def kernels_of(module: ir.Operation) -> Iterator[func.FuncOp]:
-    """Yield the kernel functions of a module."""
+    """Yield the kernel functions of a module that have a body."""
     for function in functions_of(module):
-        if is_kernel(function):
+        if is_kernel(function) and not function.is_external:
             yield function
 
 

@@ -8,9 +8,9 @@ from typing import Annotated, Any, ClassVar
 from magweld.bindings import arith, func, gpu, gpu_transform, ir
 from magweld.passes.base import Pass
 from magweld.passes.gpu.place_shared_memory import SHARED_BYTES
-from magweld.passes.gpu.structure import kernels_of
+from magweld.passes.gpu.structure import block_loop_of, kernels_of
 from magweld.passes.gpu.transform_script import apply_script
-from magweld.passes.ir_utils import operations_of
+from magweld.passes.ir_utils import located_error, operations_of
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,7 @@ class FormGpuLaunch(Pass):
         """Form the launch of all kernels."""
         for number in range(len(kernels_of(module))):
             kernel = kernels_of(module)[number]
+            block_loop_of(kernel)  # or it is an error at the kernel
             with kernel.location:
                 apply_script(kernel, self._map_loops)
             _set_shared_bytes(kernels_of(module)[number])
@@ -46,6 +47,8 @@ class FormGpuLaunch(Pass):
 
 
 def _set_shared_bytes(kernel: func.FuncOp) -> None:
+    if SHARED_BYTES not in kernel.attributes:
+        raise located_error(kernel, f"expected the attribute {SHARED_BYTES}")
     size = ir.IntegerAttr(kernel.attributes[SHARED_BYTES]).value
     for launch in operations_of(kernel, gpu.LaunchOp) if size else []:
         with ir.InsertionPoint(launch), launch.location:

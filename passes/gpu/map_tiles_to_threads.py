@@ -66,6 +66,7 @@ class MapTilesToThreads(Pass):
             _check_allocations(loop)
             mapping = _Mapping(self)
             operations = linalg_operations_in(loop)
+            _check_buffers(operations)
             mapping.fix_accumulators(operations)
             for op in operations:
                 mapping.share(op)
@@ -89,6 +90,13 @@ def _check_allocations(loop: Any) -> None:
                 "is a temporary in global memory: the tile it holds is still read "
                 "after its own buffer is overwritten",
             )
+
+
+def _check_buffers(operations: list[Any]) -> None:
+    for op in operations:
+        for value in op.operands:
+            if isinstance(value.type, ir.RankedTensorType):
+                raise located_error(op, f"expected buffers, got {value.type}")
 
 
 class _Mapping:

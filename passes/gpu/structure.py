@@ -74,8 +74,16 @@ def private_space() -> ir.Attribute:
 
 
 def is_in_space(value: ir.Value, space: ir.Attribute) -> bool:
-    """Tell whether a memref lies in a memory space."""
-    found = ir.MemRefType(value.type).memory_space
+    """Tell whether a memref lies in a memory space.
+
+    Raises:
+        PassError: It is none; located at what makes it.
+    """
+    if not isinstance(value.type, ir.MemRefType):
+        owner = value.owner
+        maker = owner.owner if isinstance(owner, ir.Block) else owner
+        raise located_error(maker, f"expected a buffer, got {value.type}")
+    found = value.type.memory_space
     # The bindings cannot compare an attribute with None.
     return found is not None and bool(found == space)
 

@@ -11,6 +11,7 @@ from magweld.bindings import (
     transform,
     transform_interpreter,
 )
+from magweld.passes.ir_utils import located_error
 
 Build = Callable[[ir.Value], None]
 """Builds the body of a script; gets the handle of the payload root."""
@@ -22,7 +23,7 @@ def apply_script(payload: Any, build: Build) -> None:
     Python objects of operations below the payload are invalid afterwards.
 
     Raises:
-        MLIRError: A transform failed; its diagnostics say where.
+        PassError: A transform failed; located at the payload.
     """
     script = ir.Module.create()
     script.operation.attributes["transform.with_named_sequence"] = ir.UnitAttr.get()
@@ -32,9 +33,13 @@ def apply_script(payload: Any, build: Build) -> None:
     with ir.InsertionPoint(sequence.body):
         build(sequence.bodyTarget)
         transform.YieldOp()
-    transform_interpreter.apply_named_sequence(
-        payload.operation, sequence.operation, script.operation
-    )
+    try:
+        transform_interpreter.apply_named_sequence(
+            payload.operation, sequence.operation, script.operation
+        )
+    except ValueError as error:
+        reason = " ".join(str(error).split())
+        raise located_error(payload, f"cannot be transformed: {reason}") from error
 
 
 def match_tagged(root: ir.Value, name: str, value: ir.Attribute) -> ir.Value:

@@ -82,6 +82,8 @@ class _Former:
         self._function.attributes["tile_graph.device"] = attribute
 
     def _convert(self, op: Any) -> None:
+        if op.name.startswith("linalg.") and not op.results:
+            raise located_error(op, "cannot be part of a tile graph: it has no result")
         is_helper = op.name in REMATERIALISED and is_rematerialised(op.results[0])
         if is_helper or self._is_private_pad(op) or _is_private_slice(op):
             self._prologue[op] = op

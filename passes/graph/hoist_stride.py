@@ -18,6 +18,8 @@ def hoist(op: linalg.Conv2DNchwFchwOp, rewriter: Any) -> bool:
     if not op.results or not all(kind.has_static_shape for kind in kinds):
         return False
     shapes = [list(kind.shape) for kind in kinds]
+    if "strides" not in op.attributes:
+        return False  # they are one
     strides = list(ir.DenseIntElementsAttr(op.attributes["strides"]))
     if shapes[1][2:] != [1, 1] or strides == [1, 1]:
         return False

@@ -81,6 +81,8 @@ class _Planner:
         placed: set[Any] = set()
         transient = 0
         for position, op in enumerate(self._operations):
+            if op.name == "func.call":
+                _require_sizes(op)
             for destination in self._destinations(op):
                 if destination in placed:
                     raise located_error(op, "expected a destination of its own")
@@ -210,6 +212,13 @@ def _tile_bytes(function: Any) -> int:
 
 def _integer(value: int) -> Any:
     return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
+
+
+def _require_sizes(call: Any) -> None:
+    for value in (*call.operands, *call.results):
+        is_tensor = isinstance(value.type, ir.RankedTensorType)
+        if not is_tensor or not value.type.has_static_shape:
+            raise located_error(call, f"expected tensors, got {value.type}")
 
 
 def _callee(call: Any) -> str:

@@ -92,7 +92,7 @@ def _marked(kernel: Any, in_tiles: int) -> list[tuple[Any, int]]:
     transforms: Counter[int] = Counter()
     for view in operations_of(kernel, linalg.Conv2DNchwFchwOp):
         op = view.operation
-        if not winograd_tile(op):
+        if not (op.results and winograd_tile(op)):
             continue
         argument = _weights_of(op)
         if argument is None:
