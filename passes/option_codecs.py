@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -37,15 +36,6 @@ class Codec:
     decode: Callable[[str], Any]
     encode: Callable[[Any], str]
     bare_value: str | None = None
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a clause that offers the nearest known name, or lists a few names."""
-    names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1)
-    if close:
-        return f"; did you mean '{close[0]}'?"
-    return f"; known: {', '.join(names)}" if names else "; there are none"
 
 
 def codec_of(annotation: Any) -> Codec:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar, get_type_hints
 
-from magweld.diagnostics import PipelineSyntaxError, Span
-from magweld.passes.option_codecs import Codec, codec_of, did_you_mean
+from magweld.diagnostics import PipelineSyntaxError, Span, did_you_mean
+from magweld.passes.option_codecs import Codec, codec_of
 
 T = TypeVar("T")
 

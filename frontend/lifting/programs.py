@@ -193,4 +193,4 @@ def with_numbers(module: fx.GraphModule, numbers: Sequence[Any]) -> fx.GraphModu
             graph.output(fx.map_arg(node.args[0], values.__getitem__))
         elif node not in values:
             values[node] = graph.node_copy(node, values.__getitem__)
-    return fx.GraphModule({}, graph)
+    return fx.GraphModule(module, graph)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import logging
-import warnings
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,7 @@ from torch import Tensor, fx
 from magweld import env
 from magweld.artifact import HOST_TARGET, Program
 from magweld.checking import run_checked
-from magweld.compiler_options import CompileOptions, parse_bytes
+from magweld.compiler_options import CompileOptions
 from magweld.compiling import LARGE_TEXT, compile_in_parts
 from magweld.control_text import control_module
 from magweld.diagnostics import MagweldError, UnsupportedError
@@ -29,7 +28,6 @@ from magweld.runtime.gpu.machine import machine_for, target_of
 from magweld.runtime.machine import Machine
 from magweld.runtime.program import LoadedProgram
 from magweld.runtime.service import CompileService, decode_answer
-from magweld.runtime.sharing import shares_memory
 from magweld.targets import Backend, device, parse_target
 from magweld.targets.catalog import HOST
 from magweld.tuning.entry import tuned
@@ -361,48 +359,28 @@ def dynamo_backend(
     graph: fx.GraphModule,
     example_inputs: Sequence[Any],
     *,
+    mode: str | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Callable[..., Any]:
     """Compile a graph of TorchDynamo's, as `torch.compile(backend="magweld")` does.
 
-    A graph that needs gradients, has symbolic sizes or is refused runs through torch
-    as it is; a warning says why.
+    A graph that is refused runs through torch as it is; a warning says why.
 
     Args:
         graph: The graph.
         example_inputs: Its inputs, without data.
-        options: What `torch.compile(options=...)` got: fields of `CompileOptions`,
-            `memory_budget` as `parse_bytes` takes it.
+        mode: As of `torch.compile`: "default", "max-autotune" or
+            "max-autotune-no-cudagraphs", which choose plans by measuring, or
+            "reduce-overhead", which is as the default.
+        options: Fields of `CompileOptions`, `memory_budget` as `parse_bytes` takes
+            it, and `tune` as of `compile_graph`.
 
     Raises:
-        ValueError: A size that is none.
-        TypeError: There is no such option.
+        ValueError: An unknown mode, option or value.
+        TypeError: A value of the wrong type.
     """
-    chosen = dict(options or {})
-    budget = parse_bytes(chosen.pop("memory_budget", None))
-    compile_options = CompileOptions(**chosen, memory_budget=budget)
-    tensors = [x for x in example_inputs if isinstance(x, Tensor)]
-    if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
-        return _through_torch(graph, "it needs gradients")
-    if len(tensors) != len(example_inputs):
-        return _through_torch(graph, "it has symbolic sizes")
-    try:
-        compiled = compile_graph(graph, tensors, options=compile_options)
-    except (MagweldError, env.EnvironmentVariableError) as error:
-        return _through_torch(graph, str(error))
-    if isinstance(compiled, PiecewiseGraph) or not compiled.imported.epilogue.writes:
-        return compiled
-    # TorchDynamo guards neither against inputs that begin to share memory.
-    return partial(_call_unless_shared, compiled, graph.forward)
+    # It builds on this module.
+    from magweld.dynamo import Settings, compile_dynamo_graph
 
-
-def _through_torch(graph: fx.GraphModule, reason: str) -> Callable[..., Any]:
-    message = f"a graph is not compiled, {reason}; it runs through torch"
-    warnings.warn(message, stacklevel=2)
-    return graph.forward
-
-
-def _call_unless_shared(
-    compiled: CompiledGraph, eager: Callable[..., Any], *inputs: Tensor
-) -> Any:
-    return eager(*inputs) if shares_memory(inputs) else compiled(*inputs)
+    settings = Settings.of(mode, options)
+    return compile_dynamo_graph(graph, example_inputs, settings)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -238,3 +239,12 @@ def _source_lines(
     # Tabs before the caret are kept so that it stays under its character.
     indent = "".join("\t" if c == "\t" else " " for c in line[: position.column - 1])
     return [line, indent + "^" * width]
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a clause that offers the nearest known name, or lists a few names."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1)
+    if close:
+        return f"; did you mean '{close[0]}'?"
+    return f"; known: {', '.join(names)}" if names else "; there are none"
