@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 import sys
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import BinaryIO
 
 import magweld
 from magweld import env
@@ -32,6 +35,9 @@ from magweld.tools.native_stderr import captured_stderr
 from magweld.tools.opt_options import OptOptions, UsageError, parse_arguments
 from magweld.tools.output import write_output
 from magweld.tools.verify_diagnostics import check_diagnostics, find_expectations
+
+# Bytes that are read of what is no regular file.
+MOST_STREAMED = 256 * 1024 * 1024
 
 _MARKER = re.compile(r"^[ \t]*// -----[ \t]*$")
 # What MLIR calls a text that it did not read from a file itself.
@@ -253,7 +259,11 @@ def list_passes(registry: PassRegistry) -> str:
 
 def _read(name: str) -> str:
     try:
-        data = _read_stdin() if name == "-" else Path(name).read_bytes()
+        if name == "-":
+            data = _read_stdin()
+        else:
+            with Path(name).open("rb") as stream:
+                data = _read_stream(stream)
     except OSError as error:
         shown = "<stdin>" if name == "-" else name
         reason = error.strerror or str(error)
@@ -264,7 +274,17 @@ def _read(name: str) -> str:
 def _read_stdin() -> bytes:
     if sys.stdin is None:
         raise OSError("it is closed")
-    return sys.stdin.buffer.read()
+    return _read_stream(sys.stdin.buffer)
+
+
+def _read_stream(stream: BinaryIO) -> bytes:
+    """Read all of a regular file; of anything else, which may never end, some."""
+    if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+        return stream.read()
+    data = stream.read(MOST_STREAMED + 1)
+    if len(data) > MOST_STREAMED:
+        raise OSError(f"it has more than {MOST_STREAMED} bytes and is no regular file")
+    return data
 
 
 def _complain(text: str) -> int:

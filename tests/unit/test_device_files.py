@@ -277,3 +277,10 @@ def test_an_entry_without_the_device_says_which_there_are(mine: Path) -> None:
 
 def test_sources_are_empty_unless_stated() -> None:
     assert DeviceEntry(device("a100")).sources == {}
+
+
+def test_a_pipe_is_no_device_file(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.toml"
+    os.mkfifo(pipe)
+    with pytest.raises(UnsupportedError, match="no regular file"):
+        read_devices(pipe)

@@ -239,3 +239,23 @@ assert "torch" not in sys.modules
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_an_endless_input_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("magweld.tools.driver.MOST_STREAMED", 1000)
+    assert OptDriver(REGISTRY).main(["/dev/zero"]) == 1
+    assert (
+        "cannot read /dev/zero: it has more than 1000 bytes" in capsys.readouterr().err
+    )
+
+
+def test_a_large_regular_file_is_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("magweld.tools.driver.MOST_STREAMED", 8)
+    source, result = tmp_path / "in.mlir", tmp_path / "out.mlir"
+    source.write_text(GOOD)
+    assert OptDriver(REGISTRY).main([str(source), "-o", str(result)]) == 0
+    assert "return %arg0" in result.read_text()

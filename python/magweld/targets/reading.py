@@ -105,6 +105,9 @@ def read_devices(path: Path) -> dict[str, DeviceEntry]:
         UnsupportedError: `invalid-device-file`; the reason has a line for each field
             that is wrong, with the file, the key and what was expected.
     """
+    if path.exists() and not path.is_file():
+        # Reading a pipe that nobody writes to would never end.
+        raise _invalid([f"{path}: expected a TOML file: it is no regular file"])
     try:
         text = path.read_text("utf-8")
         tables = tomllib.loads(text)
