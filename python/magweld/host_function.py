@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,9 +13,14 @@ from magweld.artifact import Place, Value
 from magweld.bindings import ir
 from magweld.diagnostics import MagweldError
 from magweld.dialects.tile_graph import OPERATORS, element_bytes
+from magweld.passes.ir_utils import located_error
 from magweld.passes.memory.tile_list import TILES, Tile, tiles_of
 
 _VIEWS = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})
+# The only resource of a printed module, in hexadecimal: four bytes of its alignment
+# come first.
+_RESOURCE = re.compile(r': "0x(?P<data>[0-9A-Fa-f]*)"\s*\}\s*\}\s*#-\}\s*$')
+_RESOURCE_ALIGNMENT = 4
 _REPORTED = (
     "tile",
     "level",
@@ -178,13 +184,34 @@ class _Reader:
 
 def _constant_bytes(op: Any) -> bytes:
     type_ = ir.RankedTensorType(op.results[0].type)
-    attribute = ir.DenseElementsAttr(op.attributes["value"])
+    attribute = op.attributes["value"]
+    if not isinstance(attribute, ir.DenseElementsAttr):
+        return _resource_bytes(op)
     if attribute.is_splat:
         attribute = ir.DenseElementsAttr.get(
             [attribute.get_splat_value()] * math.prod(type_.shape), type_
         )
     # The buffer protocol of the bindings: one byte an element for i1 as well.
     return bytes(numpy.ascontiguousarray(numpy.array(attribute)).tobytes())
+
+
+def _resource_bytes(op: Any) -> bytes:
+    """Return the data of a constant that is kept beside the module.
+
+    Raises:
+        PassError: There is no data, or not one number of whole bytes an element.
+    """
+    type_ = ir.RankedTensorType(op.results[0].type)
+    # The bindings read resources in no other way than a printed module has them.
+    alone = ir.Module.create(op.location)
+    alone.body.append(op.clone())
+    found = _RESOURCE.search(alone.operation.get_asm())
+    data = bytes.fromhex(found["data"])[_RESOURCE_ALIGNMENT:] if found else b""
+    whole = isinstance(type_.element_type, ir.FloatType | ir.IntegerType)
+    bits = type_.element_type.width if whole else 0
+    if bits % 8 or not bits or len(data) * 8 != math.prod(type_.shape) * bits:
+        raise located_error(op, f"has no data for {type_}")
+    return data
 
 
 def _plain(attribute: Any) -> dict[str, Any]:

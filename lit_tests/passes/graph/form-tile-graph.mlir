@@ -234,3 +234,24 @@ func.func @slices(%a: tensor<4x8xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
     : tensor<4x8xf32> to tensor<4x4xf32>
   return %0, %given : tensor<4x4xf32>, tensor<4x4xf32>
 }
+
+// Weights that are kept beside the module are data, as importers write them.
+// CHECK-LABEL: func.func @resource
+// CHECK:      %[[W:.+]] = arith.constant dense_resource<weight>
+// CHECK:      "tile_graph.operator"()
+// CHECK:        linalg.add ins(%{{.+}}, %[[W]]
+func.func @resource(%a: tensor<2xf32>) -> tensor<2xf32> {
+  %w = arith.constant dense_resource<weight> : tensor<2xf32>
+  %e = tensor.empty() : tensor<2xf32>
+  %0 = linalg.add ins(%a, %w : tensor<2xf32>, tensor<2xf32>)
+    outs(%e : tensor<2xf32>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
+
+{-#
+  dialect_resources: {
+    builtin: {
+      weight: "0x040000000000803F00000040"
+    }
+  }
+#-}
