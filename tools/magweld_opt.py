@@ -9,9 +9,16 @@ from magweld.tools.supervision import run_supervised
 
 def _work() -> int:
     # Imported in the child alone: the parent has to start at once.
+    from magweld.diagnostics import MagweldError
     from magweld.tools.driver import OptDriver
+    from magweld.tools.installed_passes import installed_passes
 
-    return OptDriver().main(sys.argv[1:])
+    try:
+        registry = installed_passes()
+    except MagweldError as error:
+        print(f"magweld-opt: error: {error}", file=sys.stderr)
+        return 1
+    return OptDriver(registry).main(sys.argv[1:])
 
 
 def main() -> int:
