@@ -102,7 +102,7 @@ def _read_pairs(observer: Observer, source: Any, target: Any = None) -> None:
 
 
 def _make_dict(observer: Observer, call: NativeCall) -> None:
-    observer.after = attributes.adopt_top
+    observer.after = attributes.bear_top
     for source in call.args:
         _read_pairs(observer, source)
 

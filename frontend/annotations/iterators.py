@@ -29,14 +29,14 @@ def _iterate_all(observer: Observer, arguments: tuple[Any, ...]) -> None:
 def _iterables(observer: Observer, call: NativeCall) -> None:
     """A class of iterators whose arguments are iterables or scalars."""
     _iterate_all(observer, (*call.args, *call.kwargs.values()))
-    observer.after = attributes.adopt_top
+    observer.after = attributes.bear_top
 
 
 def _nested(observer: Observer, call: NativeCall) -> None:
     """`chain.from_iterable`: elements of the argument are iterated over, unobserved."""
     *_, source = call.args
     _iterate_elements(observer, source)
-    observer.after = attributes.adopt_top
+    observer.after = attributes.bear_top
 
 
 def _iterate_elements(observer: Observer, source: Any) -> None:
@@ -57,7 +57,7 @@ def _callback(function: int, *iterables: int, keyword: str = "") -> Rule:
         callback = call.kwargs.get(keyword, given)
         if callback is None or natives.prepare_callback(observer, callback):
             natives.read_for_callbacks(observer, sources)
-        observer.after = attributes.adopt_top
+        observer.after = attributes.bear_top
 
     return rule
 
@@ -67,7 +67,7 @@ def _starmap(observer: Observer, call: NativeCall) -> None:
     _iterate_elements(observer, source)
     if natives.prepare_callback(observer, function):
         natives.read_for_callbacks(observer, (source,))
-    observer.after = attributes.adopt_top
+    observer.after = attributes.bear_top
 
 
 def _mapped(observer: Observer, call: NativeCall) -> None:
@@ -76,17 +76,17 @@ def _mapped(observer: Observer, call: NativeCall) -> None:
     _iterate_all(observer, tuple(sources))
     if function is None or natives.prepare_callback(observer, function):
         natives.read_for_callbacks(observer, tuple(sources))
-    observer.after = attributes.adopt_top
+    observer.after = attributes.bear_top
 
 
 def _compress(observer: Observer, call: NativeCall) -> None:
     _iterate_all(observer, call.args)
     natives.read_for_callbacks(observer, call.args[1:])
-    observer.after = attributes.adopt_top
+    observer.after = attributes.bear_top
 
 
 def _keep(observer: Observer, call: NativeCall) -> None:
-    observer.after = attributes.adopt_top
+    observer.after = attributes.bear_top
 
 
 def _reduce(observer: Observer, call: NativeCall) -> None:

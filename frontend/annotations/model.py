@@ -36,6 +36,7 @@ class Result(Enum):
 
     VALUE = auto()  # a scalar or identity that follows from what was read
     FRESH = auto()  # a new object, or one that a read has made known
+    NEW = auto()  # an object that nobody else has
 
 
 class Write(Enum):

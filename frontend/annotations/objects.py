@@ -33,7 +33,7 @@ from magweld.frontend.state.nodes import Kind
 if TYPE_CHECKING:
     from magweld.frontend.monitor.observer import Observer
 
-_MAKE: Final = Annotation(rest=Use.KEEP, result=Result.FRESH)
+_MAKE: Final = Annotation(rest=Use.KEEP, result=Result.NEW)
 _MAKE_OF_VALUES: Final = Annotation(rest=Use.VALUE, result=Result.FRESH)
 _HEAP: Final = Annotation(
     (Use.VALUE,), rest=Use.VALUE, result=Result.FRESH, write=Write.WHOLE
@@ -68,7 +68,7 @@ def _count(observer: Observer, call: NativeCall) -> None:
 def _make_dict(observer: Observer, call: NativeCall) -> None:
     for source in call.args[1:]:
         read_value(observer, source)
-    observer.after = attributes.adopt_top
+    observer.after = attributes.bear_top
 
 
 def _through_proxy(method: Any) -> Callable[[Observer, NativeCall], None]:
@@ -154,7 +154,7 @@ OBJECTS: Final[tuple[tuple[Any, Entry], ...]] = (
     (types.MethodType, _MAKE),
     (types.SimpleNamespace, _MAKE),
     (types.MappingProxyType, _MAKE),
-    (weakref.ref, _MAKE),
+    (weakref.ref, Annotation(rest=Use.KEEP, result=Result.FRESH)),
     (bytearray, _MAKE_OF_VALUES),
     (array.array, _MAKE_OF_VALUES),
     (collections.defaultdict, _make_dict),

@@ -15,8 +15,9 @@ from typing import Any, Final
 from magweld.frontend.annotations.model import Annotation, Entry, Result, Use, Write
 
 PURE: Final = Annotation()  # reads values, returns a value
-_MAKE: Final = Annotation(rest=Use.KEEP, result=Result.FRESH)
+_MAKE: Final = Annotation(rest=Use.KEEP, result=Result.NEW)
 _CONTENT: Final = Annotation((Use.CONTENT,), result=Result.FRESH)
+_COPY: Final = Annotation((Use.CONTENT,), result=Result.NEW)
 _READ: Final = Annotation((Use.CONTENT,), rest=Use.KEEP, result=Result.FRESH)
 _CHANGE: Final = Annotation(
     (Use.KEEP,), rest=Use.KEEP, result=Result.FRESH, write=Write.WHOLE
@@ -45,17 +46,17 @@ TYPES: Final[tuple[tuple[Any, Entry], ...]] = (
     (complex, PURE),
     (slice, Annotation(result=Result.FRESH)),
     (range, Annotation(result=Result.FRESH)),
-    (list, _CONTENT),
+    (list, _COPY),
     (tuple, _CONTENT),
-    (set, Annotation((Use.VALUE,), result=Result.FRESH)),
+    (set, Annotation((Use.VALUE,), result=Result.NEW)),
     (frozenset, Annotation((Use.VALUE,), result=Result.FRESH)),
-    (reversed, Annotation((Use.CONTENT,), result=Result.FRESH)),
-    (super, _MAKE),
+    (reversed, _COPY),
+    (super, Annotation(rest=Use.KEEP, result=Result.FRESH)),
     (object, _MAKE),
     (property, _MAKE),
     (staticmethod, _MAKE),
     (classmethod, _MAKE),
-    (collections.deque, _CONTENT),
+    (collections.deque, _COPY),
 )
 
 # Constructors that store their arguments or ignore them.
@@ -99,7 +100,8 @@ _LIST: Final = {
     _SORT: "sort",
     _SEARCH: "index count",
     _REMOVE: "remove",
-    _READ: "copy __getitem__ __iter__",
+    _READ: "__getitem__",
+    _COPY: "copy __iter__",
     Annotation((Use.LENGTH,)): "__len__",
 }
 _SET: Final = {

@@ -189,9 +189,21 @@ class Branches(Trials):
             StopRecordingError: It happens in a way on trial, or in a branch that has
                 no guard.
         """
+        born = -1 if node.external else self.session.graph.births.get(id(node.obj), -1)
+        self._check_age(born)
+
+    def resumed(self, observer: Observer) -> None:
+        """Take note that a suspended frame goes on, whose state changes by that.
+
+        Raises:
+            StopRecordingError: See `check_write`.
+        """
+        self._check_age(observer.began)
+
+    def _check_age(self, born: int) -> None:
         while self.scopes:
             scope = self.scopes[-1]
-            if not node.external and id(node.obj) not in scope.known:
+            if born >= scope.start:
                 return
             if isinstance(scope, Arm):
                 raise StopRecordingError("tensor-value", "state is written in a branch")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from functools import partial
 
 import torch
 
@@ -62,7 +63,7 @@ def open_branch(
         row=row,
         condition=condition,
         outcome=outcome,
-        known=arm.known,
+        start=arm.start,
         mark=trials.recorder.mark(),
         other=piece,
         arm=arm,
@@ -98,7 +99,7 @@ def _pairs(trials: Trials, branch: Branch, state: FrameState, row: Row) -> Pairs
         slots += [(i, state.slots[i], other.slots[i]) for i in sorted(live)]
     tensors = trials.recorder.tensors
     pairs = Pairs(
-        branch.known,
+        partial(trials.session.graph.older, branch.start),
         lambda tensor: (tensors.node(tensor), branch.arm.node(tensors, tensor)),
     )
     for _, mine, theirs in slots:

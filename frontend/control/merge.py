@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -25,13 +25,13 @@ class Pairs:
     """Tensors that differ between two ways, and what is the same.
 
     Attributes:
-        known: Ids of the objects from before the branch.
+        older: Returns those of some ids whose objects are from before the branch.
         nodes: Gives the nodes of a tensor after the taken way and after the other.
         pairs: The tensor of the taken way and that of the other, by the first's id.
         same: Objects that both ways have left where they were.
     """
 
-    known: frozenset[int]
+    older: Callable[[Iterable[int]], frozenset[int]]
     nodes: Callable[[torch.Tensor], tuple[fx.Node, fx.Node]]
     pairs: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
     same: list[Any] = field(default_factory=list)
@@ -72,7 +72,7 @@ class Pairs:
         # Only containers that the ways themselves have made may be two objects.
         if type(mine) is not type(other) or len(mine) != len(other):
             return False
-        return id(mine) not in self.known and id(other) not in self.known
+        return not self.older((id(mine), id(other)))
 
     def _add_tensors(self, mine: torch.Tensor, other: torch.Tensor) -> None:
         if form_of(mine) != form_of(other):
@@ -83,7 +83,7 @@ class Pairs:
 
     def passed_through(self) -> frozenset[int]:
         """Return the ids of tensors from before that stand for a result."""
-        return frozenset(self.pairs.keys() & self.known)
+        return self.older(self.pairs)
 
 
 def _name(mine: Any, other: Any) -> str:

@@ -31,7 +31,7 @@ class Arm:
     Attributes:
         join: Where it ends.
         row: The jump that leads into it.
-        known: Ids of the objects that the run knew before.
+        start: Moment of the run at which it began.
         observer: Observer of its outermost frame.
         state: The values at its end; None until it got there.
         failure: Why it did not get there.
@@ -43,7 +43,7 @@ class Arm:
 
     join: Join
     row: Row
-    known: frozenset[int]
+    start: int
     code: CodeType | None = None
     shift: int = 0
     observer: Observer | None = None
@@ -72,7 +72,7 @@ class Branch:
         row: The jump.
         condition: Node of the tensor that decided.
         outcome: Whether it was true.
-        known: Ids of the objects that the run knew before the jump.
+        start: Moment of the run at the jump.
         mark: Last operator before the taken way.
         other: Operators of the other way.
         arm: The other way.
@@ -86,7 +86,7 @@ class Branch:
     row: Row
     condition: fx.Node
     outcome: bool
-    known: frozenset[int]
+    start: int
     mark: fx.Node
     other: Piece
     arm: Arm
@@ -105,7 +105,7 @@ class Loop:
         tests: Offsets of the jumps that end an iteration.
         while_true: Whether an iteration follows when the tensor is true.
         condition: Node of the first tensor that was tested.
-        known: Ids of the objects that the run knew before the loop.
+        start: Moment of the run before the loop.
         slots: Slots that matter in it or behind it.
         step: One iteration.
         snapshots: The values before the first iteration, and after each.
@@ -122,7 +122,7 @@ class Loop:
     tests: frozenset[int]
     while_true: bool
     condition: fx.Node
-    known: frozenset[int]
+    start: int
     slots: frozenset[int]
     step: Step
     snapshots: list[Snapshot]

@@ -105,6 +105,7 @@ def enter_arm(session: Session, arm: Arm, frame: FrameType, flow: Flow) -> Obser
     table = session.tables.table(flow.code)
     observer = parent.beside(frame, table.rows)
     observer.code = flow.code
+    observer.began = parent.began
     observer.anchor = parent.anchor
     arm.observer = observer
     shift = arm.shift

@@ -59,7 +59,7 @@ class Trials:
 
     def new_arm(self, row: Row, join: Join) -> Arm:
         """Return a way that begins at a jump, before it runs."""
-        return Arm(join, row, frozenset(self.session.graph.nodes))
+        return Arm(join, row, self.session.graph.next_moment())
 
     def run(
         self, arm: Arm, flow: Flow, start: int, state: FrameState, observer: Observer

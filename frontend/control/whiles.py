@@ -57,7 +57,7 @@ def open_loop(
     if reason:
         raise DifferenceError(reason)
     start = snapshot(recorder, read_state(trials.session, observer, row.depth - 1))
-    known = frozenset(trials.session.graph.nodes)
+    moment = trials.session.graph.next_moment()
     condition = recorder.tensors.node(tensor)
     modes = operator_state()
     slots = flow.live(flow.real_offset(form.stay)).union(
@@ -71,7 +71,7 @@ def open_loop(
         tests=form.tests,
         while_true=form.while_true,
         condition=condition,
-        known=known,
+        start=moment,
         slots=slots,
         step=iterations.step(slots),
         snapshots=[start],
@@ -106,7 +106,7 @@ class _Iterations:
         self._form = form
         self._observer = observer
         self._start = start
-        self._known = frozenset(trials.session.graph.nodes)
+        self._moment = trials.session.graph.next_moment()
         self.notes: list[Any] = []
 
     def step(self, slots: frozenset[int]) -> Step:
@@ -161,7 +161,7 @@ class _Iterations:
         if len(wanted) < len(tensors):
             raise DifferenceError("one tensor in the place of two")
         session, callers = self._trials.session, self._trials.callers()
-        older = wanted & self._known
+        older = session.graph.older(self._moment, wanted)
         if is_reachable(session, older, [*rest, *state.stack], callers):
             raise DifferenceError("a tensor that is still in use elsewhere")
         for node in stand_ins.values():
@@ -216,7 +216,8 @@ def close_loop(trials: Trials, loop: Loop, state: FrameState, row: Row) -> None:
     if len(wanted) < len(finals):
         raise DifferenceError("one tensor in the place of two")
     held = [*(state.slots[slot] for slot in loop.slots - set(carried)), *state.stack]
-    if is_reachable(trials.session, wanted & loop.known, held, trials.callers()):
+    older = trials.session.graph.older(loop.start, wanted)
+    if is_reachable(trials.session, older, held, trials.callers()):
         raise DifferenceError("a tensor that is still in use elsewhere")
     held_by = [(slot, state.slots[slot], state.slots[slot]) for slot in loop.slots]
     for noted in loop.notes:

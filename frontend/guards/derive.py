@@ -26,6 +26,7 @@ from magweld.frontend.operators.predicates import (
     text_of_predicate,
 )
 from magweld.frontend.operators.recorder import OperatorRecorder
+from magweld.frontend.state.draws import Draw
 from magweld.frontend.state.nodes import Kind, Node
 from magweld.frontend.state.paths import path_of
 from magweld.frontend.state.refgraph import RefGraph
@@ -99,7 +100,8 @@ def derive_guards(
         builder.expressions.condition(condition)
     for draw in graph.draws:
         expected = f"gives {shown(draw.value)} again"
-        builder.listing.guard(Category.PREDICATE, "random number", expected, draw.where)
+        kind = "random number" if isinstance(draw, Draw) else "cached answer"
+        builder.listing.guard(Category.PREDICATE, kind, expected, draw.where)
     return builder.finish(fetched)
 
 

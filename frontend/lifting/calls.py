@@ -9,8 +9,6 @@ from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any, Final
 
-import torch
-
 from magweld.frontend.annotations.model import unbind
 from magweld.frontend.lifting.expressions import NUMBERS, Expression, Literal
 from magweld.frontend.lifting.moves import (
@@ -253,7 +251,7 @@ _PURE: Final = (
 _FUNCTIONS: Final = {id(function): function for function in _PURE}
 _RULES: Final[tuple[tuple[NativeRule, tuple[Any, ...]], ...]] = (
     (_compute, tuple(f for f in _PURE if is_class(f) or is_static_builtin(f))),
-    (_copy, (tuple, list, torch._functorch.utils.unwrap_dead_wrappers)),
+    (_copy, (tuple, list)),
     (_copy_dict, (dict, dict.copy)),
     (_keep, (isinstance, type, callable)),
     (_fields, (range, slice)),

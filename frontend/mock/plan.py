@@ -14,14 +14,14 @@ from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.lifting.expressions import Expression
 from magweld.frontend.lifting.mock import Lifted, lift_fill, lift_recipe
 from magweld.frontend.mock import steps
-from magweld.frontend.mock.rebuild import namespace_fills, recipe_for
+from magweld.frontend.mock.rebuild import extend_dict, namespace_fills, recipe_for
 from magweld.frontend.mock.recipe import Recipe
 from magweld.frontend.mock.steps import Call, Constant, Fetched, Made, Mock, Output
 from magweld.frontend.rules.names import cell_value
-from magweld.frontend.state.contents import builtin_base, keys_of
+from magweld.frontend.state.contents import builtin_base, elements, keys_of
 from magweld.frontend.state.iterators import advance
 from magweld.frontend.state.lookup import instance_dict
-from magweld.frontend.state.mro import ABSENT, find_own, is_class
+from magweld.frontend.state.mro import ABSENT, find_in_mro, find_own, is_class
 from magweld.frontend.state.nodes import Kind, Node
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_identity, is_scalar
@@ -141,6 +141,8 @@ class Planner:
             parts = tuple(self.source(part) for part in recipe.parts)
         if recipe.early and any(isinstance(part, Made) for part in parts):
             raise StopRecordingError("result-object", type(obj).__qualname__)
+        if recipe.make is frozenset and any(map(self._has_content, recipe.parts)):
+            raise StopRecordingError("result-object", "a frozenset of new objects")
         index = self._made[id(obj)] = len(self._made)
         self._makes.append(steps.Make(index, recipe.make, parts, recipe.packed))
         made = Made(index)
@@ -149,15 +151,60 @@ class Planner:
         return made
 
     def _fill(self) -> None:
+        hashing: list[steps.Step] = []
         finals: list[steps.Step] = []
+        keys: list[Any] = []
+        filled: list[Any] = []
         while self._pending or self._last:
             late = not self._pending
             queue = self._last if late else self._pending
             target, function, contents = queue.pop(0)
             sources = tuple(self.source(part) for part in contents)
             step = Call(function, target, sources, packed=True)
-            (finals if late else self._fills).append(step)
-        self._fills += finals
+            made = self._hashed_by_content(function, contents)
+            if made:
+                keys += made
+                filled.append(target)
+            (finals if late else hashing if made else self._fills).append(step)
+        self._check_keys(keys, filled)
+        # What decides about a hash has to be there before it is asked for.
+        self._fills += hashing + finals
+
+    def _hashed_by_content(
+        self, function: Callable[..., Any], contents: Sequence[Any]
+    ) -> list[Any]:
+        """Return the new objects that a step takes for keys, hashed by content."""
+        if function is extend_dict:
+            contents = contents[::2]
+        elif function is not steps.replace_set:
+            return []
+        return [key for key in contents if self._has_own_hash(key)]
+
+    def _has_own_hash(self, obj: Any) -> bool:
+        by_identity = find_in_mro(type(obj), "__hash__") is object.__hash__
+        return self.makes(obj) and not by_identity
+
+    def _has_content(self, obj: Any) -> bool:
+        """Return whether the hash of a new object follows from what fills it."""
+        if type(obj) is tuple:
+            return any(map(self._has_content, obj))
+        return self._has_own_hash(obj) and type(obj) is not frozenset
+
+    def _check_keys(self, keys: list[Any], filled: list[Any]) -> None:
+        """Refuse keys whose hash may depend on a container that is filled as late."""
+        late = {target.index for target in filled if isinstance(target, Made)}
+        seen: set[int] = set()
+        while keys:
+            obj = keys.pop()
+            if id(obj) in seen or is_scalar(obj):
+                continue
+            seen.add(id(obj))
+            if self._made.get(id(obj)) in late:
+                kind = type(obj).__qualname__
+                raise StopRecordingError("result-object", f"a key that holds a {kind}")
+            keys += elements(obj) if builtin_base(obj) is not None else ()
+            namespace = instance_dict(obj)
+            keys += () if namespace is None else namespace.values()
 
     def _constants(self, recipe: Recipe) -> tuple[steps.Source, ...]:
         return tuple(Constant(part) for part in recipe.parts)

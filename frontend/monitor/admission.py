@@ -12,7 +12,7 @@ from magweld.frontend.monitor.entry import call_entry
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.monitor.stack import NULL
 from magweld.frontend.rules.functions import admit_special, register_function
-from magweld.frontend.state.mro import is_class
+from magweld.frontend.state.mro import find_in_mro, is_class
 from magweld.frontend.state.refgraph import RefGraph
 
 if TYPE_CHECKING:
@@ -92,8 +92,11 @@ def _adopt_delivered(session: Session, frame: FrameType, parent: Observer) -> No
 def _adopt_made(graph: RefGraph, obj: Any) -> None:
     if is_class(obj):
         graph.own_class(obj)
-    else:
+    elif type(find_in_mro(type(obj), "__new__")) is staticmethod:
+        # A function of Python may have kept it.
         graph.adopt(obj)
+    elif graph.find(obj) is None:
+        graph.bear(obj)
 
 
 def _first_argument(session: Session, frame: FrameType) -> Any:

@@ -32,6 +32,13 @@ class Control(Protocol):
     def leave(self, observer: Observer) -> None:
         """Take note that a frame is left."""
 
+    def resumed(self, observer: Observer) -> None:
+        """Take note that a suspended frame goes on.
+
+        Raises:
+            StopRecordingError: It must not.
+        """
+
     def release(self) -> None:
         """Forget the run, which is over."""
 

@@ -31,6 +31,7 @@ class Observer:
         code: Code of the frame.
         previous: Instruction of the last event.
         after: What to do with the result of the last instruction.
+        began: Moment of the run when the frame began.
         awaits_operator: Name of the native call whose result must come from a tensor
             operator, "" if there is none.
         calls_native: Whether the current instruction runs native code, which may
@@ -49,6 +50,7 @@ class Observer:
         "after",
         "anchor",
         "awaits_operator",
+        "began",
         "callee",
         "calls_native",
         "code",
@@ -68,6 +70,7 @@ class Observer:
         self, session: Session, frame: FrameType, rows: list[Row | None]
     ) -> None:
         self.session = session
+        self.began = session.graph.moment
         self.frame: Any = frame
         self.code: CodeType = frame.f_code
         self.rows = rows

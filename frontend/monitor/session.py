@@ -240,6 +240,8 @@ class Session:
                 observer = self._admit(frame)
             else:
                 observer.resume(frame.f_lasti)
+                if self.control is not None and self.control.scopes:
+                    self.control.resumed(observer)
         except StopRecordingError as stop:
             self.stop(stop)
             return None

@@ -243,7 +243,7 @@ class TensorMap:
         known = self.session.graph.find(tensor)
         if known is not None and known.external:
             return
-        self.session.graph.adopt(tensor)
+        self.session.graph.bear(tensor)
         self._nodes[id(tensor)] = node
         self._tensors[node] = tensor
         self._storages.setdefault(storage_of(tensor), False)

@@ -72,7 +72,9 @@ def write_attribute(observer: Observer, obj: Any, name: str, hook: str) -> None:
 def write_class(observer: Observer, cls: Any, name: str, deletes: bool) -> None:
     """Record a write as `type.__setattr__` and `type.__delattr__` do it."""
     graph = observer.session.graph
-    if not graph.require(cls).external:
+    node = graph.require(cls)
+    if not node.external:
+        graph.changes(node)
         return  # the run has made the class
     if _has_setter(note_class(graph, type(cls), name)):
         raise StopRecordingError("class-write", f"{cls.__qualname__}.{name}")

@@ -210,6 +210,12 @@ def adopt_top(observer: Observer, stack: list[Any]) -> None:
     observer.session.graph.adopt(stack[-1])
 
 
+def bear_top(observer: Observer, stack: list[Any]) -> None:
+    """Register the result of the last instruction, which that has just made."""
+    observer.constructing = None
+    observer.session.graph.bear(stack[-1])
+
+
 def _bind_method(observer: Observer, obj: Any, name: str, found: Found) -> None:
     observer.after = _adopt_method
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from magweld.frontend.annotations.model import Annotation, NativeCall, unbind
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
-from magweld.frontend.rules.attributes import adopt_top, read_slot
+from magweld.frontend.rules.attributes import adopt_top, bear_top, read_slot
 from magweld.frontend.rules.functions import note_class, register_function
 from magweld.frontend.rules.natives import (
     apply,
@@ -22,6 +22,7 @@ from magweld.frontend.rules.natives import (
 from magweld.frontend.rules.operators import is_plain
 from magweld.frontend.rules.protocols import iterate, read_value
 from magweld.frontend.state.contents import builtin_base, read_all
+from magweld.frontend.state.draws import CachedAnswer
 from magweld.frontend.state.mro import ABSENT, find_in_mro, is_class
 from magweld.frontend.state.values import is_identity, is_scalar
 
@@ -149,7 +150,7 @@ def _call_function(
     register_function(session, function)
     observer.callee = function
     if function.__code__.co_flags & _GENERATOR:
-        observer.after = adopt_top
+        observer.after = bear_top
 
 
 def _call_method(
@@ -170,18 +171,28 @@ def _call_partial(
 def _call_cached(
     observer: Observer, function: Any, args: Arguments, kwargs: Keywords
 ) -> None:
-    # By its decorator such a function is a function of its arguments.
-    observer.session.graph.require(function)
+    """Record the call of a function with a cache, whose content nobody can look at.
+
+    A hit calls it again, as the program would: that finds what is cached by then, or
+    computes it, and keeps the order in which entries are dropped.
+    """
+    session, graph = observer.session, observer.session.graph
+    control = session.control
+    if (control is not None and control.scopes) or session.operators.within:
+        raise StopRecordingError("native-call", "cached function in a branch")
+    graph.hold(function)
     for argument in (*args, *kwargs.values()):
         _read_cache_key(observer, argument)
-    observer.session.quiet = observer
+    session.quiet = observer
+    where = graph.locate()
 
-    def check(observer: Observer, stack: list[Any]) -> None:
+    def note(observer: Observer, stack: list[Any]) -> None:
         result = stack[-1]
         if not is_scalar(result) and not is_identity(result):
             raise StopRecordingError("native-call", "cached function with objects")
+        graph.draws.append(CachedAnswer(function, args, dict(kwargs), result, where))
 
-    observer.after = check
+    observer.after = note
 
 
 def _read_cache_key(observer: Observer, argument: Any) -> None:
@@ -230,7 +241,8 @@ def construct(observer: Observer, cls: type, args: Arguments, kwargs: Keywords) 
     else:
         _initialise_native(observer, cls, starter, args, kwargs)
     observer.constructing = cls
-    observer.after = adopt_top
+    # A function of Python may return an instance that it has kept.
+    observer.after = adopt_top if type(maker) is staticmethod else bear_top
 
 
 def _initialise_native(
@@ -289,4 +301,4 @@ _BY_TYPE: Final = {
 
 def make_function(observer: Observer, row: Row, stack: list[Any]) -> None:
     """MAKE_FUNCTION."""
-    observer.after = adopt_top
+    observer.after = bear_top

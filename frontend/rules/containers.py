@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
-from magweld.frontend.rules.attributes import adopt_top, expect_operator, read_slot
+from magweld.frontend.rules.attributes import (
+    adopt_top,
+    bear_top,
+    expect_operator,
+    read_slot,
+)
 from magweld.frontend.rules.calls import call_object
 from magweld.frontend.rules.iterators import check_iterator
 from magweld.frontend.rules.operators import is_plain, is_python, special_method
@@ -55,7 +60,13 @@ def read_mapping(observer: Observer, source: Any) -> None:
 def get_iter(observer: Observer, row: Row, stack: list[Any]) -> None:
     """GET_ITER, GET_YIELD_FROM_ITER."""
     iterate(observer, stack[-1])
-    observer.after = adopt_top
+    source = stack[-1]
+
+    def take(observer: Observer, stack: list[Any]) -> None:
+        # An iterator gives itself.
+        (adopt_top if stack[-1] is source else bear_top)(observer, stack)
+
+    observer.after = take
 
 
 def for_iter(observer: Observer, row: Row, stack: list[Any]) -> None:

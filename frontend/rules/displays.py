@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from magweld.frontend.monitor.code_table import Row
-from magweld.frontend.rules.attributes import adopt_top
+from magweld.frontend.rules.attributes import bear_top
 from magweld.frontend.rules.containers import read_mapping
 from magweld.frontend.rules.hashing import read_keys_among, take_keys
 from magweld.frontend.rules.protocols import iterate
@@ -23,31 +23,38 @@ if TYPE_CHECKING:
 
 def build(observer: Observer, row: Row, stack: list[Any]) -> None:
     """BUILD_LIST and its kin: the result is made by the run."""
-    observer.after = adopt_top
+    observer.after = bear_top
 
 
 def build_set(observer: Observer, row: Row, stack: list[Any]) -> None:
     """BUILD_SET: the elements."""
     read_keys_among(observer, stack[len(stack) - row.arg :])
-    observer.after = adopt_top
+    observer.after = bear_top
 
 
 def build_map(observer: Observer, row: Row, stack: list[Any]) -> None:
     """BUILD_MAP: keys and values in turn."""
     read_keys_among(observer, stack[len(stack) - 2 * row.arg :: 2])
-    observer.after = adopt_top
+    observer.after = bear_top
 
 
 def list_to_tuple(observer: Observer, row: Row, stack: list[Any]) -> None:
     """LIST_TO_TUPLE: the display of positional arguments is complete."""
     if observer.session.graph.require(stack[-1]).external:
         read_all(observer.session.graph, stack[-1])
-    observer.after = adopt_top
+    observer.after = bear_top
 
 
 def load_variadic(observer: Observer, row: Row, stack: list[Any]) -> None:
-    """LOAD_FAST of `*args` or `**kwargs`."""
-    observer.after = adopt_top
+    """LOAD_FAST of `*args` or `**kwargs`, which the call has made."""
+    began = observer.began
+
+    def bear(observer: Observer, stack: list[Any]) -> None:
+        graph = observer.session.graph
+        if graph.find(stack[-1]) is None:
+            graph.bear(stack[-1], began)
+
+    observer.after = bear
 
 
 def load_constant(observer: Observer, row: Row, stack: list[Any]) -> None:

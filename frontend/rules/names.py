@@ -52,11 +52,10 @@ def cell_node(observer: Observer, row: Row) -> Node:
     if cell is NULL or type(cell) is not CellType:
         raise StopRecordingError("unknown-object", f"cell of {row.argval}")
     graph = observer.session.graph
-    return graph.find(cell) or _adopted(observer, cell)
-
-
-def _adopted(observer: Observer, cell: CellType) -> Node:
-    node = observer.session.graph.adopt(cell)
+    if graph.find(cell) is None and row.argval in observer.code.co_cellvars:
+        # The frame has made it when it began.
+        graph.bear(cell, observer.began)
+    node = graph.adopt(cell)
     assert node is not None, "a cell is no scalar"
     return node
 

@@ -18,7 +18,12 @@ from magweld.frontend.annotations.model import (
 )
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
-from magweld.frontend.rules.attributes import adopt_top, expect_operator, read_slot
+from magweld.frontend.rules.attributes import (
+    adopt_top,
+    bear_top,
+    expect_operator,
+    read_slot,
+)
 from magweld.frontend.rules.functions import note_class, register_function
 from magweld.frontend.rules.protocols import (
     is_native_iterator,
@@ -112,6 +117,8 @@ def apply(observer: Observer, annotation: Annotation, call: NativeCall) -> None:
         before_write(graph, call.args[0], Extent.WHOLE)
     if annotation.result is Result.FRESH:
         observer.after = adopt_top
+    elif annotation.result is Result.NEW:
+        observer.after = bear_top
 
 
 def _use(observer: Observer, use: Use, argument: Any) -> list[bool]:
@@ -214,7 +221,13 @@ def _is_method_of_container(observer: Observer, method: Any) -> bool:
     if method.__name__ in _READING_METHODS:
         read_value(observer, receiver)
         return True
-    return not observer.session.graph.require(receiver).external
+    graph = observer.session.graph
+    node = graph.require(receiver)
+    if node.external:
+        return False
+    # It may be called any number of times, and change the container each time.
+    graph.changes(node)
+    return True
 
 
 def hand_over(observer: Observer, row: Row, stack: list[Any]) -> None:

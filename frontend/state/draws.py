@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from magweld.frontend.state.values import float_bits
+from magweld.frontend.state.values import float_bits, is_scalar
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,38 @@ class Draw:
 
 
 @dataclass(frozen=True)
+class CachedAnswer:
+    """One call of a function that keeps its answers.
+
+    Attributes:
+        function: The function with its cache.
+        args: Arguments; their values, or their identities, are guarded.
+        kwargs: Keyword arguments.
+        value: What it returned: a scalar, or an object that is guarded by identity.
+        where: The user's instruction.
+    """
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    value: Any
+    where: Any
+
+    def repeats(self) -> bool:
+        """Call it again; return whether it returns the same.
+
+        What it raises the program will raise, which runs then.
+        """
+        try:
+            value = self.function(*self.args, **self.kwargs)
+        except Exception:
+            return False
+        if is_scalar(value):
+            return _same(value, self.value)
+        return value is self.value
+
+
+@dataclass(frozen=True)
 class Holding:
     """The places of a frame that hold a drawn number, as far as it was followed.
 
@@ -110,17 +142,19 @@ def _same(left: Any, right: Any) -> bool:
 
 @dataclass
 class Draws:
-    """The draws of a run, in order.
+    """The draws of a run and the answers of its functions with a cache, in order.
 
-    A later call draws again: the generators are left as the program would leave them.
-    Other numbers than those of the run put them back, and the call is recorded anew.
+    A later call draws and asks again: the generators are left as the program would
+    leave them. Other numbers than those of the run put them back, and the call is
+    recorded anew.
     """
 
-    items: list[Draw] = field(default_factory=list)
+    items: list[Draw | CachedAnswer] = field(default_factory=list)
     _before: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._generators = list(dict.fromkeys(item.generator for item in self.items))
+        drawn = (item for item in self.items if isinstance(item, Draw))
+        self._generators = list(dict.fromkeys(item.generator for item in drawn))
 
     def repeat(self) -> bool:
         """Draw all numbers again; return whether they are those of the run."""

@@ -15,4 +15,5 @@ def namespace_of(graph: RefGraph, obj: Any) -> Node | None:
         return None
     owner = graph.require(obj)
     graph.read(owner, Kind.INSTANCE_DICT, None, namespace)
+    graph.bear_part(namespace, obj)
     return graph.require(namespace)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.state.choices import Choices
-from magweld.frontend.state.draws import Draw
+from magweld.frontend.state.draws import CachedAnswer, Draw
 from magweld.frontend.state.mro import ABSENT, find_in_mro
 from magweld.frontend.state.nodes import Edge, Kind, Node, Where, is_fixed, slot_of
 from magweld.frontend.state.plans import Plans
@@ -41,11 +41,14 @@ class RefGraph:
         finalizers: Whether classes have a method that runs when an instance goes.
         checks: Run when the recording is complete; each may refuse it.
         locate: Tells the user's instruction that is running.
-        draws: Numbers drawn from the generators of the process.
+        draws: Numbers drawn from the generators of the process, and what functions
+            with a cache have answered.
         lifting: Told about reads and writes in a run with lifted values.
         lent: Whether arrays whose memory tensors share were read since, by id.
         choices: What branches on tensors forbid.
         plans: How attributes are found.
+        moment: Counts what divides the run, such as the beginnings of branches.
+        births: Moment at which an object was seen to be made, by id.
     """
 
     nodes: dict[int, Node] = field(default_factory=dict)
@@ -62,11 +65,13 @@ class RefGraph:
     advances: list[Node] = field(default_factory=list)
     steps: Counter[int] = field(default_factory=Counter)
     locate: Callable[[], Where | None] = lambda: None
-    draws: list[Draw] = field(default_factory=list)
+    draws: list[Draw | CachedAnswer] = field(default_factory=list)
     lifting: Lifting | None = None
     lent: dict[int, bool] = field(default_factory=dict)
     choices: Choices = field(default_factory=Choices)
     plans: Plans = field(default_factory=Plans)
+    moment: int = 0
+    births: dict[int, int] = field(default_factory=dict)
 
     def find(self, obj: Any) -> Node | None:
         """Return the node of an object, None if the run has not met it."""
@@ -103,6 +108,40 @@ class RefGraph:
         """Register a class that the run has made; another run makes another one."""
         if id(cls) not in self.nodes:
             self._node(cls, external=False)
+            self.births[id(cls)] = self.moment
+
+    def bear(self, obj: Any, moment: int | None = None) -> None:
+        """Register an object that was seen to be made, by default just now."""
+        node = self.adopt(obj)
+        if node is not None and not node.external:
+            self.births[id(obj)] = self.moment if moment is None else moment
+
+    def next_moment(self) -> int:
+        """Return a moment; what is made from now on is made since then."""
+        self.moment += 1
+        return self.moment
+
+    def is_made_since(self, moment: int, number: int) -> bool:
+        """Return whether an object was seen to be made since a moment.
+
+        One that was met, but not seen to be made, is older: it may be held by somebody
+        who was not looked at.
+
+        Args:
+            moment: What `next_moment` has returned.
+            number: The id of the object.
+        """
+        return self.births.get(number, -1) >= moment
+
+    def older(self, moment: int, numbers: Iterable[int]) -> frozenset[int]:
+        """Return the objects, by their ids, that are from before a moment."""
+        return frozenset(n for n in numbers if not self.is_made_since(moment, n))
+
+    def bear_part(self, part: Any, whole: Any) -> None:
+        """Register an object that came into being with another one, of which it is."""
+        moment = self.births.get(id(whole))
+        if moment is not None:
+            self.births.setdefault(id(part), moment)
 
     def constant(self, obj: Any) -> Node:
         """Register an object whose identity is fixed by other means."""
@@ -199,6 +238,7 @@ class RefGraph:
             more.clear()
         self.advances.clear()
         self.steps.clear()
+        self.births.clear()
         self.plans.clear()
 
     def _node(self, obj: Any, external: bool) -> Node:
@@ -229,6 +269,7 @@ class RefGraph:
         node = self.nodes.get(number)
         if node is not None and node.obj is reference:
             del self.nodes[number]
+            self.births.pop(number, None)
 
     def pin(self, left: Any, right: Any) -> None:
         """Record that the identity of two scalars was compared."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque, namedtuple
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from magweld.frontend.traced import trace
 
@@ -447,3 +450,61 @@ def test_a_variable_of_a_closure_that_is_emptied_is_empty():
             value = 3
         traced(torch.ones(2))
         assert is_empty()
+
+
+@dataclass(frozen=True)
+class Key:
+    name: str
+    parts: Any = ()
+
+
+class ByValue:
+    v = 0
+
+    def __init__(self, v: int) -> None:
+        self.v = v
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ByValue) and self.v == other.v
+
+    def __hash__(self) -> int:
+        return hash(self.v)
+
+
+class ByTable(ByValue):
+    def __init__(self, table: dict[Any, int]) -> None:
+        self.table = table
+
+    def __hash__(self) -> int:
+        return hash(tuple(sorted(self.table.values())))
+
+
+KEYED: dict[str, Callable[[Tensor], Any]] = {
+    "frozen dataclass": lambda x: {Key("a"): x * 2, Key("b"): x},
+    "in a set": lambda x: (x, {Key("a")}),
+    "by value": lambda x: {ByValue(1): x * 2, ByValue(0): x},
+    "in a tuple": lambda x: {(Key("a"), 1): x},
+    "in a frozenset": lambda x: (x, frozenset([Key("a")])),
+    "nested": lambda x: {Key("a", (Key("b"), frozenset([1]))): {Key("c"): x}},
+    "by a table": lambda x: {ByTable({1: 2}): x},
+    "by a table of keys": lambda x: {ByTable({Key("a"): 2}): x},
+    "ordered": lambda x: OrderedDict([(Key("a"), x), (Key("b"), x)]),
+}
+
+
+@pytest.mark.parametrize("name", KEYED)
+def test_keys_are_hashed_when_they_have_their_attributes(name: str) -> None:
+    function = KEYED[name]
+    fast = trace(function, backend="eager")
+    for _ in range(3):
+        found, expected = fast(torch.ones(2)), function(torch.ones(2))
+        mine, theirs = (
+            next(part for part in parts if not isinstance(part, Tensor))
+            for parts in (
+                found if isinstance(found, tuple) else (found,),
+                expected if isinstance(expected, tuple) else (expected,),
+            )
+        )
+        assert list(map(hash, mine)) == list(map(hash, theirs))
+        assert all(key in mine for key in theirs) or "table" in name
+        assert type(mine) is type(theirs)

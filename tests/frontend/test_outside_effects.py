@@ -158,3 +158,67 @@ def test_an_effect_in_one_way_of_a_branch(way, capsys, caplog):
     for sign in (1.0, -1.0, 1.0, -1.0, 1.0):
         x = torch.full((2,), sign)
         assert told(traced, x) == told(function, x), traced.explain()
+
+
+FACTOR = 2.0
+
+
+@functools.lru_cache(maxsize=2)
+def scaled(n: int) -> float:
+    CALLED.append(n)
+    return n * FACTOR
+
+
+CALLED: list[int] = []
+
+
+def test_functions_with_a_cache_are_asked_as_the_program_asks() -> None:
+    """What they have forgotten they compute again, and they forget in eager's order."""
+    orders = []
+    for _ in range(2):
+        CALLED.clear()
+        scaled.cache_clear()
+        call = trace(lambda x, n: x * scaled(n), backend="eager") if _ else None
+        values = []
+        for n in (1, 2, 1, 3, 1, 2, 2, 3, 1):
+            x = torch.ones(1)
+            values.append((x * scaled(n) if call is None else call(x, n)).item())
+        orders.append((values, list(CALLED)))
+    # A record whose number differs asks nothing.
+    assert orders[0] == orders[1]
+
+
+def test_a_cache_that_is_cleared(monkeypatch: pytest.MonkeyPatch) -> None:
+    def program(x: Any, n: int) -> Any:
+        return x * scaled(n)
+
+    scaled.cache_clear()
+    step = trace(program, backend="eager")
+    for factor in (2.0, 5.0):
+        monkeypatch.setattr(sys.modules[__name__], "FACTOR", factor)
+        scaled.cache_clear()
+        for _ in range(3):
+            torch.testing.assert_close(
+                step(torch.ones(1), 1), program(torch.ones(1), 1)
+            )
+    assert step.stats()["hits"] == 4
+
+
+def test_what_a_function_with_a_cache_raises_comes_from_the_program() -> None:
+    failing = False
+
+    @functools.cache
+    def answer() -> int:
+        if failing:
+            raise KeyError("no answer")
+        return 3
+
+    step = trace(lambda x: x + answer(), backend="eager")
+    for _ in range(2):
+        assert step(torch.zeros(1)).item() == 3
+    failing = True
+    answer.cache_clear()
+    with pytest.raises(KeyError, match="no answer"):
+        step(torch.zeros(1))
+    failing = False
+    assert step(torch.zeros(1)).item() == 3
