@@ -92,6 +92,9 @@ def apply_patterns(
 ) -> None:
     """Apply patterns below an operation greedily until nothing changes.
 
+    What a pattern builds is looked at in the next round: something may move past one
+    operation in each. So there are as many rounds as operations, and a few more.
+
     Raises:
         Exception: Whatever a pattern raised; the IR is then half rewritten.
     """
@@ -99,8 +102,11 @@ def apply_patterns(
     pattern_set = rewrite.RewritePatternSet(root.context)
     for operation_class, pattern in patterns:
         pattern_set.add(operation_class, _to_native(pattern, raised))
+    config = rewrite.GreedyRewriteConfig()
+    for region in root.regions:
+        config.max_iterations += sum(len(block.operations) for block in region.blocks)
     try:
-        rewrite.apply_patterns_and_fold_greedily(root, pattern_set.freeze())
+        rewrite.apply_patterns_and_fold_greedily(root, pattern_set.freeze(), config)
     finally:
         if raised:
             raise raised[0]

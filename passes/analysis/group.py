@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from magweld.passes.analysis.regions import Access, OperatorKind, OperatorModel
+from magweld.passes.analysis.regions import (
+    Access,
+    LinearIndex,
+    OperatorKind,
+    OperatorModel,
+)
 
 
 @dataclass(frozen=True)
@@ -126,6 +132,24 @@ class Group:
         )
         return Group((self.nodes[position],), (sources,))
 
+    def with_slices_moved(self) -> Group:
+        """Return the group with what it reads of sliced tensors moved to their front.
+
+        Groups that differ in nothing but where their slices begin become equal. Slices
+        of one tensor keep their distances.
+        """
+        reads_of: dict[int, list[tuple[int, int]]] = {}
+        for position, number, tensor in self.outer_reads:
+            reads_of.setdefault(tensor, []).append((position, number))
+        nodes = list(self.nodes)
+        for places in reads_of.values():
+            reads = [self.nodes[node].reads[number] for node, number in places]
+            for (node, number), read in zip(places, _moved(reads), strict=True):
+                changed = list(nodes[node].reads)
+                changed[number] = read
+                nodes[node] = replace(nodes[node], reads=tuple(changed))
+        return replace(self, nodes=tuple(nodes))
+
     def stays_in_registers(self, position: int) -> bool:
         """Whether a node melts into its only consumer, element by element."""
         return self._melting[position]
@@ -142,3 +166,25 @@ class Group:
             return False
         consumer = self.nodes[consumers[0]]
         return consumer.kind in (OperatorKind.ELEMENTWISE, OperatorKind.REDUCTION)
+
+
+def _moved(reads: Sequence[Access]) -> list[Access]:
+    """Return reads of one tensor with the least constant of each dimension removed."""
+    indices = [[expr for expr in read.index if expr is not None] for read in reads]
+    # A border and a dimension without a known index have a place of their own.
+    if any(
+        read.part is None or read.padded or len(known) < len(read.index)
+        for read, known in zip(reads, indices, strict=True)
+    ):
+        return list(reads)
+    least = [min(e.constant for e in dim) for dim in zip(*indices, strict=True)]
+    return [
+        replace(
+            read,
+            index=tuple(
+                LinearIndex(expr.terms, expr.constant - first)
+                for expr, first in zip(known, least, strict=True)
+            ),
+        )
+        for read, known in zip(reads, indices, strict=True)
+    ]

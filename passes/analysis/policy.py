@@ -63,15 +63,33 @@ class Scheduler:
         self._plans: dict[Group, Plan | Refusal] = {}
         self._fitting: dict[tuple[Group, int], bool] = {}
         self._needs: dict[int, Needs] = {}
+        self._isomorphic: dict[Group, Plan | Refusal] = {}
 
     def plan(self, group: Group) -> Plan | Refusal:
         """Return the plan with the least predicted time, or why there is none."""
         if group not in self._plans:
             kept = _kept_plan(group, self.device)
             if not kept:
-                kept.append(_fastest(self._trials(group)))
+                kept.append(self._planned(group))
             self._plans[group] = kept[0]
         return self._plans[group]
+
+    def _planned(self, group: Group) -> Plan | Refusal:
+        """Return the plan of a group, with the tile of one that was planned before.
+
+        Where slices begin makes no difference to what tiles cost.
+        """
+        moved = group.with_slices_moved()
+        known = self._isomorphic.get(moved)
+        if isinstance(known, Refusal):
+            return known
+        if known is not None and known.tiles.blocks is None:
+            found = self._trials(group).plan(known.tile, None)
+            if isinstance(found, Plan):
+                return found
+        plan = _fastest(self._trials(group))
+        self._isomorphic.setdefault(moved, plan)
+        return plan
 
     def fits(self, group: Group, traffic: int) -> bool:
         """Whether some tile has a plan that moves no more than so many bytes."""

@@ -11,6 +11,11 @@ from magweld.passes.base import Pass
 from magweld.passes.cpu.kernels import SCRATCH, kernels_of
 from magweld.passes.ir_utils import located_error, operations_of
 
+# Kernels run in threads of the caller, whose stacks are as small as 128 KiB on some
+# systems; other frames want most of that.
+STACK_BYTES = 16 * 1024
+_ALIGNMENT = 64
+
 
 @dataclass(frozen=True)
 class PlaceScratch(Pass):
@@ -27,7 +32,7 @@ class PlaceScratch(Pass):
 
     name: ClassVar[str] = "place-scratch"
 
-    stack_bytes: int = 512 * 1024
+    stack_bytes: int = STACK_BYTES
 
     def run(self, module: ir.Operation) -> None:
         """Move the buffers of all kernels of the module."""
@@ -41,7 +46,7 @@ class PlaceScratch(Pass):
         left, allocated = self.stack_bytes, 0
         for op in sorted(allocations, key=_bytes):
             _require_local(op)
-            left -= _bytes(op)
+            left -= -(-_bytes(op) // _ALIGNMENT) * _ALIGNMENT
             if left >= 0:
                 _to_stack(function, op)
             else:
@@ -67,7 +72,7 @@ def _require_local(op: memref.AllocOp) -> None:
 
 def _to_stack(function: func.FuncOp, op: memref.AllocOp) -> None:
     with ir.InsertionPoint.at_block_begin(function.entry_block), op.location:
-        alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 64)
+        alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _ALIGNMENT)
         stack = memref.AllocaOp(op.memref.type, [], [], alignment=alignment)
     op.memref.replace_all_uses_with(stack.memref)
     op.operation.erase()

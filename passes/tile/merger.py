@@ -28,6 +28,11 @@ STREAM_MARGIN = 0.1
 # What an operator counts for that has no plan and fits nowhere: more than any other.
 UNKNOWN_SECONDS = 1e3
 
+# Operators of one group. Planning one takes time in proportion to its members, and is
+# done again for each that joins: without a bound a loop that is unrolled 64 times takes
+# minutes. The largest group of the models in benchmarks/ has 21.
+MOST_MEMBERS = 64
+
 Members = tuple[int, ...]
 
 
@@ -89,7 +94,11 @@ class Merger:
         library = [self.body.models[i].name for i in parts if i in self.library]
         if library:
             return Refusal("library", f"{library[0]} is a library call")
-        refusal = self._refuse_outputs(grouping, grouping.merged(parts))
+        together = grouping.merged(parts)
+        if len(together) > MOST_MEMBERS:
+            detail = f"{len(together)} operators of a group, {MOST_MEMBERS} allowed"
+            return Refusal("members", detail)
+        refusal = self._refuse_outputs(grouping, together)
         if refusal is not None:
             return refusal
         melts = self.melts(grouping, parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import pytest
@@ -17,7 +18,7 @@ from magweld.passes.ir_utils import find_function
 from magweld.passes.pipeline import Pipeline
 from magweld.passes.tile.group_search import GroupSearch
 from magweld.passes.tile.grouping import Cluster, Grouping
-from magweld.passes.tile.merger import Merger
+from magweld.passes.tile.merger import MOST_MEMBERS, Merger
 from magweld.targets import device
 
 # Three results are one too many: a small tensor is taken before a large one
@@ -110,3 +111,76 @@ def test_a_part_of_a_part_is_given_back() -> None:
     left = whole.without(first)
     assert left.members == (1, 2, 3, 4)
     assert [part.members for part in left.parts()] == [(1, 2), (3,)]
+
+
+def chain_of_exponentials(links: int) -> str:
+    kind = "tensor<64x16xf32>"
+    names = [f"%v{number}" for number in range(links + 1)]
+    lines = [
+        f"  {new} = linalg.exp ins({old} : {kind}) outs(%e : {kind}) -> {kind}\n"
+        for old, new in itertools.pairwise(names)
+    ]
+    return (
+        f"func.func @main(%v0: {kind}) -> {kind} {{\n  %e = tensor.empty() : {kind}\n"
+        f"{''.join(lines)}  return {names[-1]} : {kind}\n}}\n"
+    )
+
+
+@pytest.mark.usefixtures("context")
+def test_a_group_has_a_bounded_number_of_members() -> None:
+    _module, body = body_of(chain_of_exponentials(2 * MOST_MEMBERS + 1))
+    found, _ = search(body, width=4)
+    assert [len(members) for members in groups(found)] == [MOST_MEMBERS] * 2 + [1]
+    rules = {refusal.rule for refusal in found.refusals.values()}
+    assert rules == {"members"}
+
+
+# The same work on two slices of a tensor, which begin elsewhere.
+SLICES = """
+#all = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+func.func @main(%x: tensor<64x512xf32>) -> (tensor<64xf32>, tensor<64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+"""
+SLICE = """  %s{0} = tensor.extract_slice %x[0, {0}] [64, 128] [1, 1]
+      : tensor<64x512xf32> to tensor<64x128xf32>
+  %t{0} = tensor.extract_slice %x[0, {1}] [64, 128] [1, 1]
+      : tensor<64x512xf32> to tensor<64x128xf32>
+  %r{0} = linalg.generic {{indexing_maps = [#all, #all, #row],
+      iterator_types = ["parallel", "reduction"]}}
+      ins(%s{0}, %t{0} : tensor<64x128xf32>, tensor<64x128xf32>)
+      outs(%zeros : tensor<64xf32>) {{
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %a = arith.mulf %p, %q : f32
+    %b = arith.addf %o, %a : f32
+    linalg.yield %b : f32
+  }} -> tensor<64xf32>
+"""
+
+
+@pytest.mark.usefixtures("context")
+@pytest.mark.parametrize("apart", [0, 64, 128])
+def test_slices_elsewhere_have_the_plan_that_they_have_alone(apart: int) -> None:
+    text = SLICES + SLICE.format(0, 128) + SLICE.format(256 - apart, 384 - apart)
+    end = f"  return %r0, %r{256 - apart} : tensor<64xf32>, tensor<64xf32>\n}}\n"
+    _module, body = body_of(text + end)
+    first, second = (body.group([number]) for number in (0, 1))
+    assert first != second
+    assert first.with_slices_moved() == second.with_slices_moved()
+    shared = Scheduler(device("cpu"))
+    plans = [shared.plan(first), shared.plan(second)]
+    assert shared.ranking(second, 0.03)[0] == plans[1]
+    assert plans[0].tile == plans[1].tile
+    assert plans[1].tiles.parts[0].model is second.root
+
+
+@pytest.mark.usefixtures("context")
+def test_slices_of_one_tensor_keep_their_distance() -> None:
+    text = SLICES + SLICE.format(0, 128) + SLICE.format(64, 128)
+    _module, body = body_of(
+        text + "  return %r0, %r64 : tensor<64xf32>, tensor<64xf32>\n}\n"
+    )
+    near, far = body.group([1]), body.group([0])
+    assert near.with_slices_moved() != far.with_slices_moved()
