@@ -118,6 +118,12 @@ def _describe(record: Record) -> list[str]:
     if record.ends is not None:
         lines.append(f"  ends before {record.ends.where}, which runs by itself")
     lines += [f"  {item}" for item in record.breaks]
+    if record.evictions:
+        lines.append(
+            f"  {record.evictions} of {record.compilations} compiled forms were"
+            " dropped: sizes or numbers keep changing beyond MAGWELD_FORMS_BYTES;"
+            f" {record.torch_hits} hits went through torch"
+        )
     if record.inspectable is not None:
         lines += _describe_report(record.inspectable.report())
     return lines

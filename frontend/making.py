@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import time
 import warnings
 
 from magweld.frontend.backends import (
@@ -53,12 +54,15 @@ class RecordMaker:
             record.breaks.append(Break(CATALOGUE[captured.graph.torch_only], "", ""))
             return record
         failed = functools.partial(self._failed, record)
+        start = time.perf_counter()
         try:
             record.compiled = compile_captured(captured.graph, self._backend, failed)
+            record.is_compiled = self._backend.name != "eager"
         except LeftToTorchError as left:
             record.breaks.append(Break(CATALOGUE[left.id], str(left), ""))
         except Exception as error:
             failed(error)
+        record.seconds = time.perf_counter() - start
         return record
 
     def _failed(self, record: Record, error: Exception) -> None:

@@ -48,6 +48,8 @@ class Record:
         breaks: Why the backend was not used, if so.
         hits: Calls answered.
         number: Its place in the order in which records were made.
+        is_compiled: Whether the backend has made something of the graph.
+        seconds: Time that this took.
         ends: Form of the state in which it leaves the program, which its mock gives as
             the result; None when it leads to the end of the program.
     """
@@ -62,6 +64,8 @@ class Record:
     breaks: list[Break] = field(default_factory=list)
     hits: int = 0
     number: int = 0
+    is_compiled: bool = False
+    seconds: float = 0.0
     ends: Form | None = None
 
     def __post_init__(self) -> None:
@@ -86,6 +90,33 @@ class Record:
         if inspectable is None:
             raise ValueError("the graph runs through torch, it has no MLIR stages")
         return inspectable.mlir(stage)
+
+    @property
+    def compilations(self) -> int:
+        """How many forms of the graph were compiled."""
+        if isinstance(self.compiled, LiftedGraph):
+            return self.compiled.forms.made
+        return int(self.is_compiled)
+
+    @property
+    def compile_seconds(self) -> float:
+        """Time spent compiling forms of the graph."""
+        lifted = self.compiled.seconds if isinstance(self.compiled, LiftedGraph) else 0
+        return self.seconds + lifted
+
+    @property
+    def evictions(self) -> int:
+        """How many of these were dropped for want of memory."""
+        if isinstance(self.compiled, LiftedGraph):
+            return self.compiled.forms.dropped
+        return 0
+
+    @property
+    def torch_hits(self) -> int:
+        """How many hits torch has answered."""
+        if isinstance(self.compiled, LiftedGraph):
+            return self.compiled.through_torch
+        return 0 if self.is_compiled else self.hits
 
     @property
     def inspectable(self) -> Inspectable | None:

@@ -165,9 +165,22 @@ class Traced:
         """Why calls were not captured, in order of appearance."""
         return list(self._notes.breaks)
 
-    def stats(self) -> dict[str, int]:
-        """Return counts: calls, hits, misses, records, graphs, breaks."""
-        return {**self._notes.counts, "records": len(self.records)}
+    def stats(self) -> dict[str, Any]:
+        """Return counts: calls, hits, misses, records, graphs, breaks.
+
+        Of the records that there are now: `compilations` and `compile_seconds`, forms
+        that were dropped (`evictions`), and of the hits those that torch has answered
+        (`torch_hits`).
+        """
+        records = self.records
+        return {
+            **self._notes.counts,
+            "records": len(records),
+            "compilations": sum(record.compilations for record in records),
+            "compile_seconds": sum(record.compile_seconds for record in records),
+            "evictions": sum(record.evictions for record in records),
+            "torch_hits": sum(record.torch_hits for record in records),
+        }
 
     def explain(self, recompiles: bool = False) -> str:
         """Return what was captured, under which conditions, and what was refused.

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import torch
 from torch import fx
 
+from magweld import env
 from magweld.diagnostics import MagweldError
 from magweld.frontend.control.loop_tensors import with_counted_loops
 from magweld.frontend.control.pieces import without_numbers
@@ -20,14 +21,10 @@ from magweld.frontend.control.unroll import (
     iterations_in,
     unroll,
 )
+from magweld.frontend.lifting.forms import Forms
 from magweld.frontend.operators.autocast import graph_runner
 from magweld.frontend.reports import joined_reports
 from magweld.frontend.state.values import float_bits
-
-# Uses of one set of sizes and numbers before the graph is compiled for it.
-COMPILE_AFTER: Final = 3
-# Compiled forms that a record holds.
-MAX_COMPILED: Final = 8
 
 Compile = Callable[[fx.GraphModule, list[torch.Tensor]], Callable[..., Any]]
 
@@ -64,6 +61,9 @@ class LiftedGraph:
     Attributes:
         module: The graph; takes tensors, then numbers.
         compiled: How many sets of values have a compiled form.
+        forms: These.
+        seconds: Time spent compiling.
+        through_torch: How many calls torch has answered.
     """
 
     def __init__(
@@ -87,13 +87,14 @@ class LiftedGraph:
         self._numbers = numbers
         self._compile = compile_graph
         self._lock = threading.Lock()
-        self._uses: OrderedDict[Any, int] = OrderedDict()
-        self._programs: OrderedDict[Any, Callable[..., Any]] = OrderedDict()
+        self.forms = Forms(env.FORMS_BYTES.get())
+        self.seconds = 0.0
+        self.through_torch = 0
 
     @property
     def compiled(self) -> int:
         """How many sets of values have a compiled form."""
-        return len(self._programs)
+        return len(self.forms)
 
     def mlir(self, stage: str) -> str:
         """Return the module for the values of the recorded run at a stage.
@@ -120,12 +121,13 @@ class LiftedGraph:
         `lifted` tells that `mlir` is of other values than these.
         """
         with self._lock:
-            programs = list(self._programs.values())
+            programs = self.forms.values()
         return {**joined_reports(programs), "lifted": True}
 
     def __call__(self, *inputs: Any) -> Any:
         """Run the graph."""
         if self._compile is None:
+            self.through_torch += 1
             return self._run(*inputs)
         return self._specialised(self._compile, inputs)
 
@@ -134,17 +136,12 @@ class LiftedGraph:
         tensors, numbers = list(inputs[:count]), inputs[count:]
         key = (*(t.shape for t in tensors), *map(_exact, numbers))
         with self._lock:
-            program = self._programs.get(key)
-            if program is not None:
-                self._programs.move_to_end(key)
-            uses = self._uses[key] = self._uses.pop(key, 0) + 1
-            if len(self._uses) > 4 * MAX_COMPILED:
-                self._uses.popitem(last=False)
-        if program is None:
-            if uses < COMPILE_AFTER:
-                return self._run(*inputs)
+            program = self.forms.find(key)
+            wanted = program is None and self.forms.is_wanted(key)
+            self.through_torch += program is None and not wanted
+        if wanted:
             program = self._make(compile_graph, key, tensors, numbers)
-        return program(*tensors)
+        return self._run(*inputs) if program is None else program(*tensors)
 
     def _make(
         self,
@@ -154,15 +151,15 @@ class LiftedGraph:
         numbers: Sequence[Any],
     ) -> Callable[..., Any]:
         module = with_numbers(self.module, numbers)
+        start = time.perf_counter()
         try:
             program = _compiled(compile_graph, module, tensors)
         except Exception:
             # A backend costs speed at most: these values stay with torch.
             program = graph_runner(module)
         with self._lock:
-            self._programs[key] = program
-            if len(self._programs) > MAX_COMPILED:
-                self._programs.popitem(last=False)
+            self.seconds += time.perf_counter() - start
+            self.forms.add(key, program)
         return program
 
 

@@ -104,6 +104,11 @@ class CompiledGraph:
         fresh = self.loaded.results_are_fresh
         return self.imported.finish(inputs, results, fresh=fresh)
 
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of code, constants and arena."""
+        return self.program.held_bytes
+
     def mlir(self, stage: str) -> str:
         """Return the module at a stage: "torch", "linalg", "tile-graph", ...
 

@@ -199,6 +199,11 @@ class Program:
     target: str = HOST_TARGET
     launches: tuple[DeviceLaunch, ...] = ()
 
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that a loaded program holds: code, constants and one arena."""
+        return self.arena_bytes + sum(map(len, (*self.objects, *self.constants)))
+
     def step_kinds(self) -> tuple[str, ...]:
         """Return how each step runs: "generated", "library", "tiled" or "external"."""
         words = {

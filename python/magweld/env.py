@@ -178,6 +178,16 @@ DUMP_DIR: Variable[Path | None] = Variable(
     lambda: None,
 )
 
+FORMS_BYTES: Variable[int] = Variable(
+    "MAGWELD_FORMS_BYTES",
+    "a number of bytes",
+    "1073741824",
+    "Memory of the forms that a record with changing sizes or numbers has compiled:"
+    " code, constants and arena of each. Above it the least recently used ones go.",
+    _natural,
+    lambda: 1 << 30,
+)
+
 SYNC_KERNELS: Variable[bool] = Variable(
     "MAGWELD_SYNC_KERNELS",
     "0 or 1",
@@ -213,6 +223,7 @@ VARIABLES: tuple[Variable[object], ...] = (
     DEBUG,
     DEVICES,
     DUMP_DIR,
+    FORMS_BYTES,
     SYNC_KERNELS,
     TUNE,
     WORKERS,

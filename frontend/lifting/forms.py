@@ -1,0 +1,88 @@
+"""Owns which compiled forms of one graph are kept: so many bytes, and none in vain."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any, Final
+
+# Uses of one set of sizes and numbers before the graph is compiled for it.
+COMPILE_AFTER: Final = 3
+# What a form takes that does not tell.
+_UNKNOWN_BYTES: Final = 1 << 20
+# Sets of sizes and numbers whose uses are counted; a count is some hundred bytes.
+_COUNTED: Final = 4096
+
+Form = Callable[..., Any]
+
+
+@dataclass
+class _Uses:
+    """Uses since a form was made or dropped, and how often it was dropped."""
+
+    count: int = 0
+    dropped: int = 0
+
+
+class Forms:
+    """The compiled forms of one graph by sizes and numbers; not for several threads.
+
+    A form is made at the third use. Above the limit the least recently used one goes;
+    each time it went, it has to be used twice as often before it is made again. So a
+    rotation that does not fit is answered by torch and not compiled for ever.
+
+    Args:
+        limit: Bytes that all forms may take. One is kept however large it is.
+
+    Attributes:
+        made: How many forms were made.
+        dropped: How many of them have gone.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._forms: OrderedDict[Hashable, tuple[Form, int]] = OrderedDict()
+        self._uses: OrderedDict[Hashable, _Uses] = OrderedDict()
+        self._bytes = 0
+        self.made = 0
+        self.dropped = 0
+
+    def __len__(self) -> int:
+        return len(self._forms)
+
+    def values(self) -> list[Form]:
+        """Return the forms, the most recently used last."""
+        return [form for form, _ in self._forms.values()]
+
+    def find(self, key: Hashable) -> Form | None:
+        """Return the form for a key, None if there is none now."""
+        found = self._forms.get(key)
+        if found is None:
+            return None
+        self._forms.move_to_end(key)
+        return found[0]
+
+    def is_wanted(self, key: Hashable) -> bool:
+        """Count a use of a key without a form; return whether one should be made."""
+        uses = self._uses.get(key)
+        if uses is None:
+            uses = self._uses[key] = _Uses()
+            if len(self._uses) > _COUNTED:
+                self._uses.popitem(last=False)
+        self._uses.move_to_end(key)
+        uses.count += 1
+        return uses.count >= COMPILE_AFTER << uses.dropped
+
+    def add(self, key: Hashable, form: Form) -> None:
+        """Keep a form; others may go."""
+        size = getattr(form, "held_bytes", _UNKNOWN_BYTES)
+        self.made += 1
+        self._bytes += size - self._forms.pop(key, (form, 0))[1]
+        self._forms[key] = (form, size)
+        while self._bytes > self._limit and len(self._forms) > 1:
+            gone, (_, taken) = self._forms.popitem(last=False)
+            self._bytes -= taken
+            self.dropped += 1
+            uses = self._uses.setdefault(gone, _Uses())
+            uses.count, uses.dropped = 0, uses.dropped + 1

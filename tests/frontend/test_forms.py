@@ -1,0 +1,120 @@
+"""Compiled forms of one record: bounded by bytes, and no rotation compiles for ever."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, fx
+
+from magweld.frontend import trace
+from magweld.frontend.lifting.forms import Forms
+
+
+class Form:
+    def __init__(self, held_bytes: int) -> None:
+        self.held_bytes = held_bytes
+
+
+def rotate(forms: Forms, keys: int, rounds: int, size: int) -> list[int]:
+    """Return how many forms each round of a rotation makes."""
+    made = []
+    for _ in range(rounds):
+        before = forms.made
+        for key in range(keys):
+            if forms.find(key) is None and forms.is_wanted(key):
+                forms.add(key, Form(size))  # type: ignore[arg-type]
+        made.append(forms.made - before)
+    return made
+
+
+def test_what_fits_is_made_once() -> None:
+    forms = Forms(limit=1000)
+    assert rotate(forms, keys=50, rounds=10, size=20) == [0, 0, 50, *[0] * 7]
+    assert (len(forms), forms.dropped) == (50, 0)
+
+
+def test_what_does_not_fit_is_made_less_and_less() -> None:
+    forms = Forms(limit=1000)
+    made = rotate(forms, keys=60, rounds=400, size=20)
+    assert sum(made[:50]) < 600
+    # Each key has to be used twice as often each time it was dropped.
+    assert sum(made[200:]) < 200
+    assert len(forms) == 50
+
+
+def test_what_is_used_often_stays() -> None:
+    forms = Forms(limit=100)
+    for key in ("often", "b", "c", "d", "e"):
+        for _ in range(6):
+            for one in ("often", key):
+                if forms.find(one) is None and forms.is_wanted(one):
+                    forms.add(one, Form(40))  # type: ignore[arg-type]
+    assert forms.find("often") is not None
+    assert forms.dropped == 3
+
+
+def test_one_form_is_kept_however_large_it_is() -> None:
+    forms = Forms(limit=10)
+    for key in "ab":
+        while forms.find(key) is None:
+            if forms.is_wanted(key):
+                forms.add(key, Form(1000))  # type: ignore[arg-type]
+    assert forms.find("a") is None
+    assert forms.find("b") is not None
+
+
+def layers(x: Tensor) -> Tensor:
+    return torch.relu(x @ torch.ones(4, 4)).softmax(-1) * x.shape[0]
+
+
+def counting(compiled: list[int]) -> Any:
+    def compile_(graph: fx.GraphModule, inputs: list[Tensor]) -> Any:
+        compiled.append(inputs[0].shape[0])
+        return graph.forward
+
+    return compile_
+
+
+def test_many_sizes_in_turn_are_compiled_once_each() -> None:
+    compiled: list[int] = []
+    fast = trace(layers, backend=counting(compiled))
+    sizes = range(20, 52)
+    for _ in range(8):
+        for size in sizes:
+            x = torch.randn(size, 4)
+            torch.testing.assert_close(fast(x), layers(x))
+    assert len(compiled) <= len(sizes) + 2
+    stats = fast.stats()
+    assert stats["compilations"] == len(compiled)
+    assert stats["evictions"] == 0
+    assert 0 < stats["torch_hits"] < stats["hits"]
+
+
+def test_sizes_that_do_not_fit_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAGWELD_FORMS_BYTES", str(4 << 20))
+    compiled: list[int] = []
+    fast = trace(layers, backend=counting(compiled))
+    for _ in range(60):
+        for size in range(20, 28):
+            x = torch.randn(size, 4)
+            torch.testing.assert_close(fast(x), layers(x))
+    stats = fast.stats()
+    assert stats["evictions"] > 0
+    assert len(compiled) < 80
+    assert "MAGWELD_FORMS_BYTES" in fast.explain()
+
+
+def test_records_without_changing_sizes_are_counted() -> None:
+    compiled: list[int] = []
+    fast = trace(layers, backend=counting(compiled), dynamic=False)
+    for _ in range(3):
+        fast(torch.ones(2, 4))
+    stats = fast.stats()
+    assert (stats["compilations"], stats["torch_hits"]) == (1, 0)
+    assert stats["compile_seconds"] > 0
+    through_torch = trace(layers, backend="eager")
+    for _ in range(3):
+        through_torch(torch.ones(2, 4))
+    assert through_torch.stats()["torch_hits"] == through_torch.stats()["hits"] == 2
