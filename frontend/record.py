@@ -33,7 +33,7 @@ class GraphFailedError(Exception):
     """A graph raised and its effects are undone; never leaves the front end."""
 
 
-@dataclass
+@dataclass(repr=False)
 class Record:
     """What one monitored run has left for later calls.
 
@@ -67,6 +67,10 @@ class Record:
     is_compiled: bool = False
     seconds: float = 0.0
     ends: Form | None = None
+
+    def __repr__(self) -> str:
+        counts = f"{self.operators} operators, {self._inputs} inputs, {self.hits} hits"
+        return f"<record {self.number}: {counts}>"
 
     def __post_init__(self) -> None:
         self._inputs = len(self.input_paths)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
 import threading
 from collections.abc import Callable, Iterable
+from types import FunctionType, MethodType
 from typing import Any
 
 import torch
@@ -30,10 +33,11 @@ from magweld.frontend.record import GraphFailedError, Record
 from magweld.frontend.segments.form import Suspended
 from magweld.frontend.segments.program import Call, Program
 from magweld.frontend.segments.store import Segments
+from magweld.frontend.traced_module import traced_module
 
 
 def trace(
-    target_callable: Callable[..., Any],
+    target_callable: Any,
     backend: str | CompileGraph = "magweld",
     target: str = "auto",
     dynamic: Dynamic = "auto",
@@ -41,7 +45,7 @@ def trace(
     annotations: Iterable[UserAnnotation] = (),
     tune: object = None,
     memory_budget: int | str | None = None,
-) -> Traced:
+) -> Any:
     """Wrap a callable or module: calls are captured once and then answered by graphs.
 
     Args:
@@ -65,24 +69,48 @@ def trace(
             that is monitored is an ordinary run and takes what that takes.
 
     Returns:
-        A callable of the same signature.
+        A callable of the same signature; for a module a module of the same class that
+        shares all it holds with the original; for a class method or a static method
+        one of these.
 
     Raises:
         ValueError: Unknown backend or value of `dynamic`, or no size.
         TypeError: The target is not callable, or something is no annotation.
     """
+    options: dict[str, Any] = {
+        "backend": backend,
+        "target": target,
+        "dynamic": dynamic,
+        "check": check,
+        "annotations": tuple(annotations),
+        "tune": tune,
+        "memory_budget": memory_budget,
+    }
+    for wrapper in (classmethod, staticmethod):
+        if isinstance(target_callable, wrapper):
+            return wrapper(trace_with(target_callable.__func__, options))
     if not callable(target_callable):
         raise TypeError(f"expected a callable, got {type(target_callable).__name__}")
     lifting = lifting_policy(target_callable, dynamic)
     budget = parse_bytes(memory_budget)
     backend_used = resolve_backend(backend, target, tune, budget)
-    items = in_force(annotations)
+    items = in_force(options["annotations"])
+    kind: type[Traced] = Traced
     if env.CHECK.get() if check is None else check:
         # Only this mode needs it, and it builds on this module.
         from magweld.frontend.differential.traced import CheckedTraced
 
-        return CheckedTraced(target_callable, backend_used, lifting, items)
-    return Traced(target_callable, backend_used, lifting, items)
+        kind = CheckedTraced
+    made = kind(target_callable, backend_used, lifting, items)
+    made.options = options
+    if isinstance(target_callable, torch.nn.Module):
+        return traced_module(target_callable, made)
+    return made
+
+
+def trace_with(target_callable: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """Trace a callable with options that are given as a dict, as pickles do."""
+    return trace(target_callable, **options)
 
 
 def below_modes() -> bool:
@@ -104,6 +132,7 @@ class Traced:
         "_maker",
         "_notes",
         "_segments",
+        "options",
     )
 
     def __init__(
@@ -122,11 +151,41 @@ class Traced:
         self._notes = Notes()
         self._maker = RecordMaker(backend)
         self._segments = Segments(lifting.fresh)
+        self.options: dict[str, Any] = {}
 
     def __getattr__(self, name: str) -> Any:
         if name in Traced.__slots__:
             raise AttributeError(name)
         return getattr(self._magweld_target, name)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """Bind to an instance, as the function does that this stands for."""
+        if instance is None or not isinstance(self._magweld_target, FunctionType):
+            return self
+        return MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        target = self._magweld_target
+        name = getattr(target, "__qualname__", type(target).__qualname__)
+        return f"<traced {name}, {len(self.records)} records>"
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self._magweld_target)
+
+    def again(self, target_callable: Callable[..., Any]) -> Any:
+        """Trace another callable with the same options."""
+        return trace(target_callable, **self.options)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        # Records stay behind: guards hold objects of this process.
+        return trace_with, (self._magweld_target, self.options)
+
+    def __copy__(self) -> Any:
+        return self.again(self._magweld_target)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self.again(copy.deepcopy(self._magweld_target, memo))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Answer from a record whose guards hold; otherwise run, observed."""

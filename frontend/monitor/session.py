@@ -138,7 +138,10 @@ class Session:
     ) -> None:
         """End the recording before an instruction."""
         within = self.control and (self.control.scopes or self.control.unguarded)
-        if self.stopped is not None or within or stop.refusal.id not in SPLITTING:
+        # In front of the call of the program itself there is nothing to keep.
+        outside = observer.code is call_entry.__code__
+        splits = stop.refusal.id in SPLITTING and not within and not outside
+        if self.stopped is not None or not splits:
             self.stop(stop)
             return
         if self.control is not None:
