@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import sys
-from collections.abc import Iterator
+import threading
 from dataclasses import dataclass
 from typing import Any
 
@@ -201,11 +200,35 @@ def _observers(
     return session, recorder
 
 
-@contextlib.contextmanager
-def _no_other_compiler() -> Iterator[None]:
-    # Code compiled by torch.compile would not show its operators.
-    if "torch._dynamo" not in sys.modules:
-        yield
-        return
-    with torch.compiler.set_stance("force_eager"):
-        yield
+class _Stance:
+    """Keeps torch.compile from running code while any thread is monitored.
+
+    Its stance is one for the process: the first run that begins sets it, and the last
+    one that ends puts back what was before.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runs = 0
+        self._stance: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._runs == 0 and "torch._dynamo" in sys.modules:
+                # Code compiled by torch.compile would not show its operators.
+                self._stance = torch.compiler.set_stance("force_eager")
+                self._stance.__enter__()
+            self._runs += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._runs -= 1
+            if self._runs == 0 and self._stance is not None:
+                self._stance.__exit__(None, None, None)
+                self._stance = None
+
+
+@functools.cache
+def _no_other_compiler() -> _Stance:
+    """Return the stance of this process."""
+    return _Stance()

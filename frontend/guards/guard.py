@@ -126,14 +126,9 @@ class GuardProgram:
             return self._decide(shortcut, args, kwargs) if verdict is None else verdict
         except Exception as error:
             # A guard that cannot be evaluated does not hold: the path ends early.
-            trace = error.__traceback__
-            while trace is not None and trace.tb_next is not None:
-                if trace.tb_frame.f_code.co_filename == FILENAME:
-                    break
-                trace = trace.tb_next
-            line = trace.tb_lineno if trace is not None else line_of(0)
+            line, is_last = _place_of(error)
             number = min(_number_at(line), len(self.guards) - 1)
-            if type(error) is not AssertionError or trace is None or trace.tb_next:
+            if type(error) is not AssertionError or not is_last:
                 return failure(number)
             return failure(number, *error.args)
 
@@ -190,6 +185,20 @@ class DrawingProgram(GuardProgram):
 
 
 FILENAME: Final = "<magweld guards>"
+
+
+def _place_of(error: Exception) -> tuple[int, bool]:
+    """Return the line of the guard that raised, and whether it raised by itself.
+
+    No variable of the caller's may hold a traceback: with the frame that would be a
+    cycle, which keeps the arguments of the call.
+    """
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        if trace.tb_frame.f_code.co_filename == FILENAME:
+            return trace.tb_lineno, False
+        trace = trace.tb_next
+    return (line_of(0), False) if trace is None else (trace.tb_lineno, True)
 
 
 def line_of(number: int) -> int:

@@ -256,4 +256,7 @@ class Shortcut:
         variables = self._collect(args, kwargs)
         watched = [(item.value(variables), how) for item, how in self._watched]
         versions = Versions(watched, [item.value(variables) for item in self._typed])
-        self.run = self._compile_rest({**variables, UNCHANGED: versions.unchanged})
+        # What another thread has written before the versions were taken is in them.
+        again = self._collect(args, kwargs)
+        if all(again[name] is value for name, value in variables.items()):
+            self.run = self._compile_rest({**variables, UNCHANGED: versions.unchanged})
