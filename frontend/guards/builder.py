@@ -31,7 +31,7 @@ from magweld.frontend.lifting.sources import (
     ValueSource,
 )
 from magweld.frontend.state.draws import Draws
-from magweld.frontend.state.mro import ABSENT
+from magweld.frontend.state.mro import ABSENT, is_class, is_immutable
 from magweld.frontend.state.nodes import Edge, Kind, Node, Where, slot_of
 from magweld.frontend.state.paths import Paths
 from magweld.frontend.state.refgraph import RefGraph
@@ -94,6 +94,17 @@ class Builder:
         first = target is not None and id(value) not in self._variables
         self._outcome(Category.ARGUMENT, path, source, value, target, first, None)
 
+    def constant(self, node: Node) -> None:
+        """Guard the class of an object that the record holds, e.g. of the program."""
+        kind = type(node.obj)
+        if is_immutable(kind) or is_class(node.obj):
+            return
+        self._stability.note_class(node)
+        self.listing.covered.add(self._read_begins())
+        test = Test(emit.type_is(self._names, self.variable(node), kind))
+        path, expected = self._paths.of(node), f"has type {kind.__qualname__}"
+        self.listing.guard(Category.TYPE, path, expected, None, test=test)
+
     def _any(self, leaf: Any, source: str, path: str, where: Where | None) -> None:
         """Guard a lifted read by type only."""
         variable = self._leaves[leaf] = f"n{len(self._leaves)}"
@@ -107,9 +118,7 @@ class Builder:
         """Guard one read."""
         if edge.kind is Kind.CLASS_ATTRIBUTE:
             return
-        begin = len(self.listing.guards)
-        if self.listing.reads_begin is None:
-            self.listing.reads_begin = begin
+        begin = self._read_begins()
         if self._lifted:
             slot = slot_of(edge.container.obj, edge.kind, edge.key)
             if EdgeSource(slot) in self._lifted:
@@ -120,6 +129,13 @@ class Builder:
         self._read(edge)
         if self._stability.covers(edge):
             self.listing.covered.update(range(begin, len(self.listing.guards)))
+
+    def _read_begins(self) -> int:
+        """Return the number of the guard that comes next, which is about a read."""
+        number = len(self.listing.guards)
+        if self.listing.reads_begin is None:
+            self.listing.reads_begin = number
+        return number
 
     def _read(self, edge: Edge) -> None:
         base = self.variable(edge.container)

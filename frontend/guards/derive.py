@@ -90,6 +90,9 @@ def derive_guards(
         StateCheck(state).holds,
     )
     _guard_classes(builder, graph)
+    for node in graph.nodes.values():
+        if node.constant:
+            builder.constant(node)
     for edge in graph.edges.values():
         builder.edge(edge)
     _guard_identities(builder, graph)

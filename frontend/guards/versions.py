@@ -55,14 +55,15 @@ class Stability:
             return True
         if edge.first:
             self._stable.add(id(target.obj))
-            self._note_class(target)
+            self.note_class(target)
         return self.is_stable(target)
 
     def is_stable(self, node: Node) -> bool:
         """Return whether the node is the same object while the versions stay."""
         return node.constant or id(node.obj) in self._stable
 
-    def _note_class(self, node: Node) -> None:
+    def note_class(self, node: Node) -> None:
+        """Watch which class an object is of that stays the same."""
         kind = type(node.obj)
         if not is_immutable(kind):
             self.typed.append(node)

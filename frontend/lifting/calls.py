@@ -21,7 +21,7 @@ from magweld.frontend.lifting.moves import (
 from magweld.frontend.lifting.observer import LiftingObserver, Link, Step, hold
 from magweld.frontend.lifting.values import evaluate, packed
 from magweld.frontend.state.contents import builtin_base
-from magweld.frontend.state.mro import find_in_mro, is_class
+from magweld.frontend.state.mro import find_in_mro, is_class, target_slot
 from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.values import is_static_builtin
 
@@ -120,7 +120,9 @@ def load_attribute(observer: LiftingObserver, step: Step, stack: list[Any]) -> N
 
 def begin_store(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
     """STORE_ATTR: a class may have a setter of its own."""
-    setter = find_in_mro(type(stack[-1]), "__setattr__")
+    slot = target_slot(type(stack[-1]))
+    obj = stack[-1] if slot is None else slot.__get__(stack[-1])
+    setter = find_in_mro(type(obj), "__setattr__")
     if type(setter) is FunctionType:
         lifted = (None, None, step.peek(1))
         step.link = Link(id(setter), (), {}, lifted, {}, returns=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from magweld.frontend.annotations.model import NativeCall
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
-from magweld.frontend.rules.attributes import expect_operator
+from magweld.frontend.rules.attributes import expect_operator, see_through
 from magweld.frontend.rules.functions import note_class, register_function
 from magweld.frontend.state.class_writes import (
     before_class_write,
@@ -57,6 +57,7 @@ _CLASS_SETTERS: Final = (type.__setattr__, type.__delattr__)
 def write_attribute(observer: Observer, obj: Any, name: str, hook: str) -> None:
     """Record what `obj.name = value` or `del obj.name` goes through."""
     graph = observer.session.graph
+    obj = see_through(graph, obj)
     kind = type(obj)
     setter = note_class(graph, kind, hook)
     if type(setter) is types.FunctionType:

@@ -12,7 +12,7 @@ from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.rules.functions import note_class, register_function
 from magweld.frontend.state.contents import read_all, read_item
 from magweld.frontend.state.lookup import Found, Lookup, instance_dict
-from magweld.frontend.state.mro import ABSENT, is_class, is_immutable
+from magweld.frontend.state.mro import ABSENT, is_class, is_immutable, target_slot
 from magweld.frontend.state.namespaces import namespace_of
 from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.refgraph import RefGraph
@@ -138,6 +138,15 @@ def _read_instance(observer: Observer, obj: Any, name: str, found: Found) -> Non
     namespace = namespace_of(graph, obj)
     assert namespace is not None, "the value was found in an instance dict"
     read_item(graph, namespace.obj, name)
+
+
+def see_through(graph: RefGraph, obj: Any) -> Any:
+    """Record which program a traced one stands for; return it, or `obj` itself."""
+    slot = target_slot(type(obj))
+    if slot is None:
+        return obj
+    read_slot(graph, obj, slot)
+    return see_through(graph, slot.__get__(obj))
 
 
 def read_slot(graph: RefGraph, obj: Any, descriptor: Any) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from magweld.frontend.annotations.model import Annotation, NativeCall, unbind
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
-from magweld.frontend.rules.attributes import adopt_top, bear_top, read_slot
+from magweld.frontend.rules.attributes import adopt_top, bear_top, see_through
 from magweld.frontend.rules.functions import note_class, register_function
 from magweld.frontend.rules.natives import (
     apply,
@@ -23,7 +23,7 @@ from magweld.frontend.rules.operators import is_plain
 from magweld.frontend.rules.protocols import iterate, read_value
 from magweld.frontend.state.contents import builtin_base, read_all
 from magweld.frontend.state.draws import CachedAnswer
-from magweld.frontend.state.mro import ABSENT, find_in_mro, is_class
+from magweld.frontend.state.mro import ABSENT, find_in_mro, is_class, target_slot
 from magweld.frontend.state.values import is_identity, is_scalar
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _runs_observed(observer: Observer, function: Any) -> bool:
         return observer.session.annotations.find(function) is None
     if kind in _BY_TYPE or is_class(function):
         return False
-    if find_in_mro(kind, "_magweld_target") is not ABSENT:
+    if target_slot(kind) is not None:
         return False
     return type(find_in_mro(kind, "__call__")) is types.FunctionType
 
@@ -260,11 +260,9 @@ def _call_instance(
     observer: Observer, obj: Any, args: Arguments, kwargs: Keywords
 ) -> None:
     session = observer.session
-    target = find_in_mro(type(obj), "_magweld_target")
-    if type(target) is types.MemberDescriptorType:
-        inner = target.__get__(obj)
-        read_slot(session.graph, obj, target)
-        call_object(observer, inner, args, kwargs)
+    original = see_through(session.graph, obj)
+    if original is not obj:
+        call_object(observer, original, args, kwargs)
         return
     entry = session.annotations.find(obj)
     if entry is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from magweld.frontend.annotations.model import NativeCall
 from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.rules.attributes import see_through
 from magweld.frontend.rules.functions import note_class, register_function
 from magweld.frontend.state.contents import read_all
 from magweld.frontend.state.mro import is_immutable, mro
@@ -29,6 +30,11 @@ def is_instance(observer: Observer, call: NativeCall) -> None:
     if not is_scalar(obj):
         graph = observer.session.graph
         graph.require(obj)
+        original = see_through(graph, obj)
+        if original is not obj:
+            # It is an instance of its own class and of that of the original.
+            _read_order(graph, type(obj))
+            obj = original
         if note_class(graph, type(obj), "__class__") is not _CLASS_GETTER:
             raise StopRecordingError("native-attribute", "__class__")
         _read_order(graph, type(obj))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MemberDescriptorType
 from typing import Any, Final
 
 _MRO: Final = type.__dict__["__mro__"]
@@ -47,6 +48,12 @@ def find_in_mro(cls: type, name: str) -> Any:
         if name in namespace:
             return namespace[name]
     return ABSENT
+
+
+def target_slot(cls: type) -> MemberDescriptorType | None:
+    """Return where a traced program keeps what it stands for; None for other types."""
+    slot = find_in_mro(cls, "_magweld_target")
+    return slot if type(slot) is MemberDescriptorType else None
 
 
 def find_own(cls: type, name: str) -> Any:

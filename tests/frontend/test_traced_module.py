@@ -197,8 +197,8 @@ def test_copies_are_traced_and_leave_records_behind(copied: Any) -> None:
         other = copied(fast)
         assert type(other) is type(fast)
         assert not other.records
-        assert other._magweld_engine.options["backend"] == "eager"
-        assert other._magweld_engine.options["dynamic"] is False
+        assert other._magweld_options["backend"] == "eager"
+        assert other._magweld_options["dynamic"] is False
         torch.testing.assert_close(other(x), net(x))
     shares = other.first.weight is net.first.weight
     assert shares is (copied is copy.copy)

@@ -1,4 +1,4 @@
-"""Owns the traced callable of the differential mode."""
+"""Owns the engine of the differential mode."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from magweld.frontend.differential.check import (
     Ending,
     run_checked,
 )
+from magweld.frontend.engine import Engine, watched
 from magweld.frontend.lifting.policy import LiftingPolicy
 from magweld.frontend.record import Record
 from magweld.frontend.segments.form import Form, Suspended
 from magweld.frontend.segments.program import Call, Program
-from magweld.frontend.traced import Traced, below_modes
 
 
-class CheckedTraced(Traced):
-    """A traced callable that compares each of its hits with an eager run.
+class CheckedEngine(Engine):
+    """An engine that compares each of its hits with an eager run.
 
     The eager run comes first; its effects are undone before the record answers.
     """
@@ -46,21 +46,21 @@ class CheckedTraced(Traced):
         self._running = threading.local()
         self._unstoppable: list[Record] = []
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Answer a call; a hit is compared with eager.
 
         Raises:
             CheckError: They differ.
         """
         if self._due(self._cache, args, kwargs) is None:
-            return super().__call__(*args, **kwargs)
+            return super().call(args, kwargs)
         self._notes.count("calls")
-        call = Call(self._magweld_target, args, kwargs)
+        call = Call(self.target, args, kwargs)
         result = self._answer(self._cache, call, args, kwargs)
         return self._go_on(result) if type(result) is Suspended else result
 
     def stats(self) -> dict[str, int]:
-        """Return the counts of `Traced.stats`, with those of compared hits."""
+        """Return the counts of `Engine.stats`, with those of compared hits."""
         return {**super().stats(), **self._checks}
 
     def _answer(
@@ -84,7 +84,7 @@ class CheckedTraced(Traced):
         self, cache: RecordCache, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Record | None:
         """Return the record that will answer and has to be compared, if any."""
-        if getattr(self._running, "flag", False) or below_modes():
+        if getattr(self._running, "flag", False) or watched():
             return None
         holding = (r for r in cache.records if r.program.holds(args, kwargs))
         record = next(holding, None)
@@ -93,7 +93,7 @@ class CheckedTraced(Traced):
     def _compared(
         self, program: Program, record: Record, answer: Callable[[], Any]
     ) -> Any:
-        target = self._magweld_target
+        target = self.target
         known = program.arguments
         args, kwargs, names = known.args, known.kwargs, known.names
 

@@ -1,0 +1,290 @@
+"""Owns the engine, which answers calls from records, or runs and records."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import torch
+from torch._C import (
+    _is_tracing,
+    _len_torch_dispatch_stack,
+    _len_torch_function_stack,
+)
+from torch.compiler import is_dynamo_compiling
+from torch.fx import _symbolic_trace
+
+from magweld.frontend.annotations.user import UserAnnotation
+from magweld.frontend.backends import Backend
+from magweld.frontend.cache import RecordCache, Signature, signature_of
+from magweld.frontend.capture import Outcome, capture
+from magweld.frontend.catalogue import CATALOGUE, Break
+from magweld.frontend.explain import Part, explain
+from magweld.frontend.guards.guard import Category
+from magweld.frontend.lifting.policy import LiftingPolicy
+from magweld.frontend.making import RecordMaker
+from magweld.frontend.notes import Notes
+from magweld.frontend.operators.recorder import OperatorRecorder
+from magweld.frontend.record import GraphFailedError, Record
+from magweld.frontend.segments.form import Suspended
+from magweld.frontend.segments.program import Call, Program
+from magweld.frontend.segments.store import Segments
+
+
+def watched() -> bool:
+    """Return whether something else follows operators: a mode, a tracer, Dynamo.
+
+    A hit would show it the operators of a graph, or none, in place of the program.
+    """
+    # In this order: a monitored run has a mode, and Dynamo knows no later question.
+    return (
+        _len_torch_function_stack() > 0
+        or is_dynamo_compiling()
+        or _len_torch_dispatch_stack() > 0
+        or _is_tracing()
+        or _symbolic_trace._is_fx_tracing_flag
+    )
+
+
+class Held(Protocol):
+    """What users hold of a program."""
+
+    def _magweld_run(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the program, unobserved."""
+
+
+class Engine:
+    """What answers the calls of one traced program.
+
+    Attributes:
+        target: The callable that is traced.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_annotations",
+        "_backend",
+        "_cache",
+        "_lock",
+        "_maker",
+        "_notes",
+        "_segments",
+        "target",
+    )
+
+    def __init__(
+        self,
+        target_callable: Callable[..., Any],
+        backend: Backend,
+        lifting: LiftingPolicy,
+        annotations: tuple[UserAnnotation, ...] = (),
+    ) -> None:
+        self.target = target_callable
+        self._annotations = annotations
+        self._backend = backend
+        self._cache = RecordCache(lifting)
+        # One thread is monitored at a time.
+        self._lock = threading.RLock()
+        self._notes = Notes()
+        self._maker = RecordMaker(backend)
+        self._segments = Segments(lifting.fresh)
+
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Answer from a record whose guards hold; otherwise run, observed.
+
+        Nothing else follows the operators, see `watched`.
+        """
+        failures = []
+        for record in self._cache.records:
+            verdict = record.program.check(args, kwargs)
+            if type(verdict) is list:
+                self._notes.hit(self._cache, record, calls=1)
+                try:
+                    result = record.run(verdict)
+                    if record.ends is None:
+                        return result
+                    return self._go_on(Suspended(record.ends, result))
+                except GraphFailedError as error:
+                    reason = str(error)
+                call = Call(self.target, args, kwargs)
+                return self._run_instead(call, reason)
+            failures.append((record, verdict))
+        self._notes.count("calls")
+        call = Call(self.target, args, kwargs)
+        result = self._miss(self._cache, call, failures)
+        return self._go_on(result) if type(result) is Suspended else result
+
+    @property
+    def records(self) -> list[Record]:
+        """Records, the most recently used first; those behind breaks at the end."""
+        result = list(self._cache.records)
+        for segment in self._segments.all:
+            result += segment.cache.records
+        return result
+
+    @property
+    def breaks(self) -> list[Break]:
+        """Why calls were not captured, in order of appearance."""
+        return list(self._notes.breaks)
+
+    def stats(self) -> dict[str, Any]:
+        """Return counts: calls, hits, misses, records, graphs, breaks.
+
+        Of the records that there are now: `compilations` and `compile_seconds`, forms
+        that were dropped (`evictions`), and of the hits those that torch has answered
+        (`torch_hits`).
+        """
+        records = self.records
+        return {
+            **self._notes.counts,
+            "records": len(records),
+            "compilations": sum(record.compilations for record in records),
+            "compile_seconds": sum(record.compile_seconds for record in records),
+            "evictions": sum(record.evictions for record in records),
+            "torch_hits": sum(record.torch_hits for record in records),
+        }
+
+    def explain(self, recompiles: bool = False) -> str:
+        """Return what was captured, under which conditions, and what was refused.
+
+        Args:
+            recompiles: Also list the last calls that no record answered, with the guard
+                of each record that failed: path, old and new value, file and line.
+        """
+        parts = [Part("", self._cache.records)]
+        for segment in self._segments.all:
+            parts.append(Part(segment.form.where, segment.cache.records))
+        return explain(parts, self._notes.breaks, self._notes.recompiles, recompiles)
+
+    def call_watched(
+        self, held: Held, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Run the program where something else follows the operators.
+
+        Args:
+            held: What the caller knows of the program.
+            args: Arguments by position.
+            kwargs: Arguments by name.
+        """
+        # Inside of a monitored run this call is a part of that run.
+        depth = _len_torch_function_stack()
+        mode = torch._C._get_function_stack_at(depth - 1) if depth else None
+        if isinstance(mode, OperatorRecorder):
+            return self.target(*args, **kwargs)
+        if is_dynamo_compiling():
+            return held._magweld_run(*args, **kwargs)
+        self._notes.count("calls", "misses")
+        self._notes.add(Break(CATALOGUE["torch-mode"], "", ""))
+        return held._magweld_run(*args, **kwargs)
+
+    def _run_instead(self, program: Program, reason: str) -> Any:
+        # An operator raises for the values of now: eager tells how, and when.
+        result = program.run()
+        self._notes.add(Break(CATALOGUE["backend-failed"], reason, ""))
+        return result
+
+    def _go_on(self, program: Suspended) -> Any:
+        """Run a program from where a recording ended; return its result."""
+        while True:
+            behind = self._segments.step(program)
+            if type(behind) is not Suspended:
+                return behind
+            segment = self._segments.at(behind.form)
+            rest = self._segments.rest(behind)
+            if segment is None or watched():
+                return rest.run()
+            answer = self._answer(segment.cache, rest, behind.values, {})
+            if type(answer) is not Suspended:
+                return answer
+            program = answer
+
+    def _answer(
+        self,
+        cache: RecordCache,
+        program: Program,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Suspended | Any:
+        """Return where a program has got to, or its result when it has ended."""
+        failures = []
+        for record in cache.records:
+            verdict = record.program.check(args, kwargs)
+            if type(verdict) is not list:
+                failures.append((record, verdict))
+                continue
+            self._notes.hit(cache, record)
+            try:
+                result = record.run(verdict)
+            except GraphFailedError as error:
+                return self._run_instead(program, str(error))
+            return result if record.ends is None else Suspended(record.ends, result)
+        return self._miss(cache, program, failures)
+
+    def _miss(self, cache: RecordCache, program: Program, failures: list[Any]) -> Any:
+        self._notes.count("misses")
+        if torch._C._are_functorch_transforms_active():
+            # Its tensors have no memory; their class alone makes every record miss.
+            self._notes.add(
+                Break(CATALOGUE["torch-mode"], "a transform of torch.func", "")
+            )
+            return program.run()
+        signature = signature_of(program.arguments.args, program.arguments.kwargs)
+        if failures:
+            self._notes.failures(cache, signature, failures)
+        if self._segments.worthless or cache.has_given_up(signature):
+            return program.run()
+        if not self._lock.acquire(blocking=False):
+            self._notes.add(Break(CATALOGUE["monitor-busy"], "", ""))
+            return program.run()
+        try:
+            known, wanted = self._segments, cache.lifting.wanted
+            # A value that differs from one recorded before is a branch, no condition.
+            branched = any(
+                record.guards[failure.number].category is Category.PREDICATE
+                for record, failure in failures
+            )
+            outcome = capture(
+                program,
+                known.sources,
+                known.places,
+                wanted,
+                self._annotations,
+                branched,
+            )
+            self._keep(cache, signature, outcome, wanted)
+        finally:
+            self._lock.release()
+        if outcome.error is not None:
+            raise outcome.error
+        return outcome.result
+
+    def _keep(
+        self,
+        cache: RecordCache,
+        signature: Signature,
+        found: Outcome,
+        wanted: frozenset[str],
+    ) -> None:
+        """Keep what a run has given that was to lift some numbers."""
+        if found.refusal is not None:
+            self._notes.add(found.refusal)
+        if found.capture is None:
+            if found.refusal is not None and wanted:
+                # Without lifting, more programs can be captured.
+                cache.lifting.retreat(wanted)
+            elif found.refusal is not None and not found.learned:
+                cache.refuse(signature, found.refusal)
+            return
+        record = self._maker.make(found.capture)
+        if found.ends is not None:
+            record.ends = self._segments.intern(found.ends)
+        if record.ends is not None and self._segments.tally(record.operators):
+            self._notes.add(Break(CATALOGUE["many-breaks"], "", record.ends.where))
+            with self._notes.lock:
+                self._cache.drop()
+            return
+        with self._notes.lock:
+            cache.add(record)
+            cache.lifting.note_pinned(found.capture.pinned)
+        self._notes.count("graphs")
