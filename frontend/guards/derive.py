@@ -165,6 +165,7 @@ def _guard_tensors(
     names = ", ".join(path_of(node) for node in nodes[:3])
     more = f" and {len(nodes) - 3} more" if len(nodes) > 3 else ""
     lifted = [dims.get(node, frozenset()) for node in nodes]
+    builder.not_nested(nodes)
     check = TensorCheck(tensors, [path_of(node) for node in nodes], lifted)
     builder.external(
         Category.TENSOR,

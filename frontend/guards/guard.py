@@ -12,6 +12,7 @@ from magweld.frontend.guards.versions import Shortcut
 from magweld.frontend.state.draws import Draws
 from magweld.frontend.state.mro import ABSENT, Absent, is_class
 from magweld.frontend.state.values import is_scalar
+from magweld.short_repr import short_repr
 
 
 class Category(enum.StrEnum):
@@ -111,6 +112,8 @@ class GuardProgram:
             returns a `Failure`.
         shortcut: A part of the conditions that decides most calls.
     """
+
+    __repr__ = short_repr
 
     guards: tuple[Guard, ...]
     run: Callable[[tuple[Any, ...], dict[str, Any]], Any]

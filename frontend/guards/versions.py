@@ -19,6 +19,7 @@ import numpy as np
 
 from magweld.frontend.state.mro import is_immutable
 from magweld.frontend.state.nodes import Edge, Kind, Node
+from magweld.short_repr import short_repr
 
 # Reads that follow from the version of a dict; the order of an OrderedDict does not.
 _DICT_READS: Final = {
@@ -204,6 +205,8 @@ class Source:
         variable: Variable of the guard function, "" for a constant.
         constant: The constant.
     """
+
+    __repr__ = short_repr
 
     variable: str
     constant: Any = None

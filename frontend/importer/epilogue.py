@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from magweld.short_repr import short_repr
+
 _SEQUENCES = (list, tuple)
 
 
@@ -161,6 +163,8 @@ class Epilogue:
         structure: How the leaves make up the output.
         carried: Results that have another dtype in compiled code, and torch's dtype.
     """
+
+    __repr__ = short_repr
 
     writes: tuple[tuple[int, int], ...]
     buffers: tuple[Buffer, ...]

@@ -32,6 +32,7 @@ from magweld.frontend.importer.simplify import (
 )
 from magweld.frontend.importer.torch_dialect import to_torch_dialect
 from magweld.frontend.importer.uniform import evaluate_uniform
+from magweld.short_repr import short_repr
 
 _PLAIN_CLASSES = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
@@ -55,6 +56,8 @@ class ImportedGraph:
         epilogue: What happens after the compiled function.
         converted: Arguments that the compiled function cannot take as they are.
     """
+
+    __repr__ = short_repr
 
     text: str
     aten: fx.GraphModule

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import FunctionType
 from typing import Any, Final, Literal
 
+from magweld.diagnostics import did_you_mean
 from magweld.frontend.guards.guard import Category, Failure, Guard
 
 # Failures of the guard of one number before it is lifted: the third value is.
@@ -78,28 +82,81 @@ def lifting_policy(target: Callable[..., Any], dynamic: Dynamic) -> LiftingPolic
             for numbers, or to the dimensions of a tensor.
 
     Raises:
-        ValueError: It is none of these.
+        ValueError: It is none of these, or it names what the program does not have.
     """
     if dynamic is False or dynamic == "auto":
         return LiftingPolicy(automatic=dynamic == "auto")
     if not isinstance(dynamic, Mapping):
         raise ValueError(f"dynamic is {dynamic!r}, expected False, 'auto' or a mapping")
-    positions = _positions(target)
+    known = _Names(target)
     marked: set[str] = set()
     for name, what in dynamic.items():
-        for path in {name, positions.get(name, name)}:
+        for path in {name, known.path(name)}:
             if what is True:
                 marked.add(path)
             elif what is not False:
-                dims = (what,) if isinstance(what, int) else what
-                marked.update(f"{path}.shape[{dim}]" for dim in dims)
+                marked.update(f"{path}.shape[{dim}]" for dim in _dims(name, what))
     return LiftingPolicy(automatic=True, marked=marked)
 
 
-def _positions(target: Callable[..., Any]) -> dict[str, str]:
-    """Return the paths of the parameters of a callable that are passed by position."""
-    try:
-        parameters = inspect.signature(getattr(target, "forward", target)).parameters
-    except (TypeError, ValueError):
-        return {}
-    return {name: f"args[{index}]" for index, name in enumerate(parameters)}
+def _dims(name: str, what: object) -> tuple[int, ...]:
+    dims = (what,) if isinstance(what, int) else what
+    if isinstance(dims, Sequence) and all(isinstance(dim, int) for dim in dims):
+        return tuple(dims)
+    raise ValueError(f"dynamic[{name!r}] is {what!r}, expected a bool or dimensions")
+
+
+class _Names:
+    """The names by which numbers of a program can be marked."""
+
+    def __init__(self, target: Callable[..., Any]) -> None:
+        self._target = target
+        self._parameters: Mapping[str, inspect.Parameter] | None = None
+        with contextlib.suppress(TypeError, ValueError):
+            called = getattr(target, "forward", target)
+            self._parameters = inspect.signature(called).parameters
+
+    def path(self, name: str) -> str:
+        """Return the path of what is marked by a name or a path.
+
+        Raises:
+            ValueError: There is nothing of this name.
+        """
+        if not isinstance(name, str):
+            raise ValueError(f"dynamic names {name!r}, expected a name or a path")
+        found = _FIRST_NAME.match(name)
+        if found is None or self._parameters is None:
+            return name
+        first, rest = found[1], name[found.end() :]
+        if first in self._parameters:
+            index = list(self._parameters).index(first)
+            return f"{name[: found.start(1)]}args[{index}]{rest}"
+        if rest[:1] not in (".", "["):
+            self._check(name, first, self._parameters, self._takes_any())
+        elif first == "self" and (attribute := _ATTRIBUTE.match(rest)):
+            self._check(name, attribute[1], _attributes(self._target), False)
+        return name
+
+    def _takes_any(self) -> bool:
+        parameters = (self._parameters or {}).values()
+        return any(item.kind is item.VAR_KEYWORD for item in parameters)
+
+    def _check(self, name: str, part: str, known: Iterable[str], anyway: bool) -> None:
+        if not anyway and part not in known:
+            hint = did_you_mean(part, known)
+            raise ValueError(f"dynamic names {name!r}, but there is no '{part}'{hint}")
+
+
+# The first name of a path, also of what is computed from it: "item(args[0])".
+_FIRST_NAME: Final = re.compile(r"(?:\w+\()?([^\W\d]\w*)")
+_ATTRIBUTE: Final = re.compile(r"\.(\w+)")
+
+
+def _attributes(target: object) -> set[str]:
+    """Return the attributes that an object has, or that its methods may give it."""
+    names = set(dir(target))
+    for cls in type(target).__mro__:
+        for method in vars(cls).values():
+            if isinstance(method, FunctionType):
+                names.update(method.__code__.co_names)
+    return names

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from magweld.frontend.state.mro import ABSENT, find_own
+from magweld.short_repr import short_repr
 
 
 @dataclass
@@ -87,6 +88,8 @@ class Make:
         packed: Whether the parts are one sequence argument.
     """
 
+    __repr__ = short_repr
+
     index: int
     function: Callable[..., Any]
     parts: tuple[Source, ...] = ()
@@ -103,6 +106,8 @@ class Make:
 @dataclass(frozen=True)
 class Call:
     """Calls `function(target, *parts)` for its effect."""
+
+    __repr__ = short_repr
 
     function: Callable[..., Any]
     target: Source
@@ -131,6 +136,8 @@ class Mock:
         result: What the call returns.
         made: Number of new objects.
     """
+
+    __repr__ = short_repr
 
     steps: tuple[Step, ...]
     result: Source

@@ -288,6 +288,8 @@ class TensorMap:
             raise StopRecordingError("tensor-subclass", type(tensor).__qualname__)
         if storage_of(tensor) < 0:
             raise StopRecordingError("operator-argument", f"a {tensor.layout} tensor")
+        if tensor.is_nested:
+            raise StopRecordingError("operator-argument", "a nested tensor")
         known = self.session.graph.find(tensor)
         if known is None or not known.external:
             raise StopRecordingError("unknown-tensor", type(tensor).__qualname__)

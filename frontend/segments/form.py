@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from magweld.frontend.segments.liveness import Slot, slot_names
 from magweld.frontend.segments.shape import Shape
+from magweld.short_repr import short_repr
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,6 +22,8 @@ class FrameForm:
         shape: Form of its state; for a frame that waits for the result of a call,
             that of the state before the call without the operands.
     """
+
+    __repr__ = short_repr
 
     code: CodeType
     namespace: dict[str, Any]
@@ -42,6 +45,8 @@ class FrameForm:
 @dataclass(frozen=True, eq=False)
 class Form:
     """Form of the state of a program: its frames, the outermost first."""
+
+    __repr__ = short_repr
 
     frames: tuple[FrameForm, ...]
 

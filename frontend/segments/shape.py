@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from magweld.frontend.segments.liveness import Slot, slot_names
 from magweld.frontend.state.mro import ABSENT, find_in_mro
+from magweld.short_repr import short_repr
 
 
 class _Mark:
@@ -84,6 +85,8 @@ class Continuation:
         stops: Forms of the state where it stops instead of going on.
         bound: For each stop, the slots that certainly hold a value there.
     """
+
+    __repr__ = short_repr
 
     code: CodeType
     origin: CodeType

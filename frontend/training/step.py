@@ -23,6 +23,7 @@ from magweld.frontend.training.observation import (
     TrainingFacts,
     Value,
 )
+from magweld.short_repr import short_repr
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class TrainingGraph:
         forward: The compiled forward half.
         backward: The backward half, compiled when it first runs.
     """
+
+    __repr__ = short_repr
 
     reference: fx.GraphModule
     facts: TrainingFacts

@@ -21,6 +21,7 @@ from magweld.compiling import LARGE_TEXT, compile_in_parts
 from magweld.control_text import control_module
 from magweld.diagnostics import MagweldError, UnsupportedError
 from magweld.frontend.importer.importer import ImportedGraph, import_graph
+from magweld.passes.phases import Phase
 from magweld.piecewise import PiecewiseGraph, has_control
 from magweld.runtime.container import encode_request
 from magweld.runtime.gpu.driver import DeviceError
@@ -28,6 +29,7 @@ from magweld.runtime.gpu.machine import machine_for, target_of
 from magweld.runtime.machine import Machine
 from magweld.runtime.program import LoadedProgram
 from magweld.runtime.service import CompileService, decode_answer
+from magweld.short_repr import short_repr
 from magweld.targets import Backend, device, parse_target
 from magweld.targets.catalog import HOST
 from magweld.tuning.entry import tuned
@@ -71,6 +73,8 @@ class CompiledGraph:
         reference: The captured graph if each call is to be compared with it.
         measured: Seconds of each step of the program, once `measure` has been called.
     """
+
+    __repr__ = short_repr
 
     imported: ImportedGraph
     program: Program
@@ -117,8 +121,7 @@ class CompiledGraph:
         """
         if stage == "torch":
             return self.imported.text
-        payload = encode_request(self.options.text(), f"{stage}\n{self.imported.text}")
-        return compile_service().run(_PRINT_TASK, payload).decode()
+        return _lowered(self.imported.text, stage, self.options)
 
     def measure(self, inputs: Sequence[Tensor], rounds: int) -> None:
         """Time each step of the program some times; the report then tells of it.
@@ -198,8 +201,17 @@ class ControlledGraph(PiecewiseGraph):
             return super().mlir(stage)
         if stage == "torch":
             return text
-        payload = encode_request(CompileOptions().text(), f"{stage}\n{text}")
-        return compile_service().run(_PRINT_TASK, payload).decode()
+        return _lowered(text, stage, CompileOptions())
+
+
+def _lowered(text: str, stage: str, options: CompileOptions) -> str:
+    # What comes behind the tiled kernels is made kernel by kernel.
+    stages = [phase for phase in Phase if not Phase.TILED.is_before(phase)]
+    if stage not in stages:
+        names = ", ".join(stages)
+        raise ValueError(f"no stage of a module is called '{stage}'; known: {names}")
+    payload = encode_request(options.text(), f"{stage}\n{text}")
+    return compile_service().run(_PRINT_TASK, payload).decode()
 
 
 def compile_graph(

@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from magweld.short_repr import short_repr
+
 FORMAT_VERSION = 4
 HOST_TARGET = "cpu"
 
@@ -186,6 +188,8 @@ class Program:
         target: What the code is for: "cpu", "nvvm:sm_90a", ...
         launches: On a GPU the launches of all kernel steps, those of a step in order.
     """
+
+    __repr__ = short_repr
 
     values: tuple[Value, ...]
     steps: tuple[Step, ...]

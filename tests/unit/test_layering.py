@@ -33,13 +33,15 @@ DESCRIPTIONS = (
     "magweld.dialects",
     "magweld.env",
     "magweld.reproducer",
+    "magweld.short_repr",
     "magweld.targets",
 )
 LAYERS: dict[str, tuple[str, ...]] = {
-    "magweld.artifact": (),
+    "magweld.artifact": ("magweld.short_repr",),
     "magweld.bindings": (),
     "magweld.diagnostics": (),
     "magweld.env": (),
+    "magweld.short_repr": (),
     "magweld.codegen": DESCRIPTIONS,
     "magweld.compiler_options": DESCRIPTIONS,
     "magweld.context": DESCRIPTIONS,

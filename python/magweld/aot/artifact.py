@@ -30,6 +30,7 @@ from magweld.runtime.machine import HOST, Machine
 from magweld.runtime.program import LoadedProgram
 from magweld.runtime.sharing import shares_memory
 from magweld.runtime.validation import check_program
+from magweld.short_repr import short_repr
 
 _PROGRAM = "program.bin"
 _STATE = "state.safetensors"
@@ -52,6 +53,8 @@ class Artifact:
         machine: Where it runs, and its state is.
         unusable: Why it cannot run here, if there is no such machine.
     """
+
+    __repr__ = short_repr
 
     program: Program
     signature: Signature

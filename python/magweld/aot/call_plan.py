@@ -24,6 +24,7 @@ from magweld.frontend.importer.epilogue import (
     SameOutput,
     Window,
 )
+from magweld.short_repr import short_repr
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class CallPlan:
         epilogue: What happens after the function.
         externals: Operators that run through torch, by node name.
     """
+
+    __repr__ = short_repr
 
     feeds: tuple[tuple[bool, int], ...]
     arguments: tuple[int, ...]

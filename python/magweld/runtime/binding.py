@@ -24,6 +24,7 @@ from magweld.runtime.layout import Layout
 from magweld.runtime.library import LibraryOperation, make_operation
 from magweld.runtime.machine import LoadedKernels
 from magweld.runtime.tiling import Action, BoundPart, bind_tiles
+from magweld.short_repr import short_repr
 
 RunExternal = Callable[[str, Sequence[Tensor]], Sequence[Tensor]]
 
@@ -70,6 +71,8 @@ class Code:
         parts: For each part its layout and the operations of its library steps.
         run_external: Runs one operator of the captured graph.
     """
+
+    __repr__ = short_repr
 
     kernels: LoadedKernels
     operations: Mapping[int, LibraryOperation]

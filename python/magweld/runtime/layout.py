@@ -12,6 +12,7 @@ import torch
 from magweld.artifact import Place, Program, Value
 from magweld.runtime.dtypes import torch_dtype
 from magweld.runtime.errors import ProgramError
+from magweld.short_repr import short_repr
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ class Layout:
     it shows. Construct only from checked programs (`validation.check_program`) or
     for checking one.
     """
+
+    __repr__ = short_repr
 
     program: Program
 
