@@ -16,7 +16,6 @@ from magweld.frontend.segments.shape import (
     outlives,
 )
 from magweld.frontend.segments.sources import Sources
-from magweld.short_repr import short_repr
 
 
 class _Stop(NamedTuple):
@@ -45,8 +44,6 @@ class _Layer(NamedTuple):
         stops: What is known about its stops.
     """
 
-    __repr__ = short_repr
-
     frame: FrameForm
     continuation: Continuation
     function: FunctionType | None
@@ -57,8 +54,6 @@ class _Layer(NamedTuple):
 
 class _Behind(NamedTuple):
     """A form behind the instruction; which values of each frame belong to it."""
-
-    __repr__ = short_repr
 
     form: Form
     kept: tuple[tuple[int, ...], ...]

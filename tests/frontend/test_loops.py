@@ -435,7 +435,7 @@ def test_unchanging_loop_stays_written_out(x):
             x = x + i
         return x
 
-    run(program, [(x,), (x,)], records=1, loops=0)
+    run(program, [(x,), (x,)], records=1, dynamic="auto", loops=0)
 
 
 def test_generator_over_a_range(x):
