@@ -11,7 +11,7 @@ import torch
 from torch import fx
 
 from magweld.compiler_options import CompileOptions
-from magweld.diagnostics import UnsupportedError
+from magweld.diagnostics import UnsupportedError, did_you_mean
 from magweld.frontend.control.operators import all_nodes, bodies_of
 from magweld.frontend.operators.autocast import graph_runner
 from magweld.frontend.operators.graph import OperatorGraph
@@ -53,7 +53,8 @@ def resolve_backend(
     """Return the backend for a name or a callable.
 
     Args:
-        backend: "eager", a name of `BACKENDS`, or a callable
+        backend: "eager", a name of `BACKENDS`, one that `torch.compile` knows (it gets
+            forward and backward graphs of their own), or a callable
             `(gm, example_inputs) -> callable(*tensors) -> tuple of tensors`. What it
             returns must write to its inputs as the graph does. Gradients must flow
             through it as well, unless the callable has an attribute `differentiates`
@@ -77,8 +78,7 @@ def resolve_backend(
     if backend == "eager":
         return Backend("eager", run_eagerly, True)
     if backend not in BACKENDS:
-        known = ", ".join(["eager", *BACKENDS])
-        raise ValueError(f"unknown backend {backend!r}, expected one of {known}")
+        return Backend(backend, _dynamo_compiler(backend), False)
 
     def compile_graph(
         gm: fx.GraphModule, example_inputs: list[torch.Tensor]
@@ -92,6 +92,31 @@ def resolve_backend(
         return compiled
 
     return Backend(backend, compile_graph, False)
+
+
+def _dynamo_compiler(name: str) -> CompileGraph:
+    """Return what compiles graphs for a backend of `torch.compile`.
+
+    Raises:
+        ValueError: No backend has this name.
+    """
+    # They take long to import.
+    from torch._dynamo.backends.registry import list_backends, lookup_backend
+    from torch._inductor import config
+
+    every = ("eager", *BACKENDS, *list_backends(exclude_tags=None))
+    if name not in every:
+        raise ValueError(f"unknown backend {name!r}{did_you_mean(name, every)}")
+
+    def compile_graph(
+        gm: fx.GraphModule, example_inputs: list[torch.Tensor]
+    ) -> Compiled:
+        # Random numbers are drawn from torch's generators, as eager torch does.
+        with config.patch(fallback_random=True):
+            compiled: Compiled = lookup_backend(name)(gm, example_inputs)
+        return compiled
+
+    return compile_graph
 
 
 class LeftToTorchError(Exception):

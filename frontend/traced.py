@@ -36,7 +36,8 @@ def trace(
 
     Args:
         target_callable: Function, bound method, `nn.Module` or other callable object.
-        backend: "magweld", "eager" (the captured graph run by torch), or a callable
+        backend: "magweld", "eager" (the captured graph run by torch), a name that
+            `torch.compiler.list_backends()` has, such as "inductor", or a callable
             `(gm, example_inputs) -> callable(*tensors) -> tuple of tensors`.
         target: For the "magweld" backend: "auto" for the device of the tensors, "cpu",
             or a GPU such as "nvvm:sm_90a" that they are on.
