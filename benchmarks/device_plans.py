@@ -30,8 +30,8 @@ from magweld.compiler import lower_to_tiles
 from magweld.compiler_options import CompileOptions
 from magweld.context import make_context
 from magweld.frontend.columns import bytes_text, seconds_text
-from magweld.frontend.importer.importer import import_graph
 from magweld.frontend.tile_graphs import operators_of
+from magweld.importer.importer import import_graph
 from magweld.passes.analysis.summary import summarize
 from magweld.passes.execution import run_pipeline
 from magweld.passes.ir_utils import find_function

@@ -29,7 +29,7 @@ import models
 from reporting import benchmark_options, write_report
 
 from magweld import frontend
-from magweld.frontend.training.step import TrainingGraph
+from magweld.training.step import TrainingGraph
 
 SENTENCE = "The quick brown fox jumps over the lazy dog near the river bank. "
 

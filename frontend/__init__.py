@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         Output,
         annotate,
     )
-    from magweld.frontend.record import Record
+    from magweld.frontend.records.record import Record
     from magweld.frontend.traced import Traced, trace
 
 __all__ = [
@@ -42,7 +42,7 @@ _HOMES = {
     "Output": "magweld.frontend.annotations.user",
     "annotate": "magweld.frontend.annotations.user",
     "annotated": "magweld.frontend.annotations.scope",
-    "Record": "magweld.frontend.record",
+    "Record": "magweld.frontend.records.record",
     "Traced": "magweld.frontend.traced",
     "trace": "magweld.frontend.traced",
 }

@@ -16,20 +16,20 @@ from torch.compiler import is_dynamo_compiling
 from torch.fx import _symbolic_trace
 
 from magweld.frontend.annotations.user import UserAnnotation
-from magweld.frontend.backends import Backend
-from magweld.frontend.cache import RecordCache, Signature, signature_of
-from magweld.frontend.capture import Outcome, capture
+from magweld.frontend.capture.capture import Outcome, capture
 from magweld.frontend.catalogue import CATALOGUE, Break
 from magweld.frontend.explain import Part, explain
 from magweld.frontend.guards.guard import Category
-from magweld.frontend.lifting.policy import LiftingPolicy
-from magweld.frontend.making import RecordMaker
 from magweld.frontend.notes import Notes
 from magweld.frontend.operators.recorder import OperatorRecorder
-from magweld.frontend.record import GraphFailedError, Record
+from magweld.frontend.records.backends import Backend
+from magweld.frontend.records.cache import RecordCache, Signature, signature_of
+from magweld.frontend.records.making import RecordMaker
+from magweld.frontend.records.policy import LiftingPolicy
+from magweld.frontend.records.record import GraphFailedError, Record
+from magweld.frontend.segment_store import Segments
 from magweld.frontend.segments.form import Suspended
 from magweld.frontend.segments.program import Call, Program
-from magweld.frontend.segments.store import Segments
 
 
 def watched() -> bool:

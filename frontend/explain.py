@@ -10,7 +10,7 @@ from typing import Any
 from magweld.frontend.catalogue import Break
 from magweld.frontend.columns import shorten
 from magweld.frontend.guards.guard import Failure
-from magweld.frontend.record import Record
+from magweld.frontend.records.record import Record
 from magweld.frontend.tile_graphs import describe_graph
 
 _SHOWN_GUARDS = 12

@@ -6,10 +6,10 @@ import threading
 from collections import deque
 from typing import Any, Final
 
-from magweld.frontend.cache import RecordCache, Signature
 from magweld.frontend.catalogue import CATALOGUE, Break
 from magweld.frontend.explain import Miss, Recompile
-from magweld.frontend.record import Record
+from magweld.frontend.records.cache import RecordCache, Signature
+from magweld.frontend.records.record import Record
 
 # Calls without a fitting record that `explain(recompiles=True)` remembers.
 MAX_RECOMPILES: Final = 32

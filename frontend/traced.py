@@ -17,9 +17,9 @@ from magweld import env
 from magweld.compiler_options import parse_bytes
 from magweld.frontend.annotations.scope import in_force, of_libraries
 from magweld.frontend.annotations.user import UserAnnotation
-from magweld.frontend.backends import CompileGraph, resolve_backend
 from magweld.frontend.engine import Engine, watched
-from magweld.frontend.lifting.policy import Dynamic, lifting_policy
+from magweld.frontend.records.backends import CompileGraph, resolve_backend
+from magweld.frontend.records.policy import Dynamic, lifting_policy
 
 
 def trace(
@@ -89,7 +89,7 @@ def trace(
     kind: type[Engine] = Engine
     if env.CHECK.get() if check is None else check:
         # Only this mode needs it, and it builds on the engine.
-        from magweld.frontend.differential.engine import CheckedEngine
+        from magweld.frontend.checked_engine import CheckedEngine
 
         kind = CheckedEngine
     engine = kind(target_callable, backend_used, lifting, items)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from magweld.frontend.annotations.model import Entry, NativeCall, PureRule
 from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.annotation import Entry, NativeCall, PureRule
 from magweld.frontend.rules.attributes import adopt_top
 from magweld.frontend.rules.protocols import read_value
 from magweld.frontend.state.natives import check_buffer_write, is_array

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 import torch.overrides
 
-from magweld.frontend.annotations.model import (
+from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.annotation import (
     Annotation,
     Entry,
     NativeCall,
@@ -19,7 +20,6 @@ from magweld.frontend.annotations.model import (
     Rule,
     Use,
 )
-from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.operators.autocast import leave_autocast
 from magweld.frontend.rules.annotated import record_operator
 from magweld.frontend.state.values import is_scalar

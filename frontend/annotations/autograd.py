@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 from torch.autograd.function import FunctionCtx
 
-from magweld.frontend.annotations.model import (
+from magweld.frontend.annotations.torch_functions import query
+from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.annotation import (
     Annotation,
     Entry,
     NativeCall,
     Result,
     Use,
 )
-from magweld.frontend.annotations.torch_functions import query
-from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.operators.targets import CustomFunction
 from magweld.frontend.rules.functions import note_class, register_function
 from magweld.frontend.state.mro import class_dict
@@ -25,7 +25,7 @@ from magweld.frontend.state.refgraph import RefGraph
 
 if TYPE_CHECKING:
     from magweld.frontend.monitor.observer import Observer
-    from magweld.frontend.monitor.session import Session
+    from magweld.frontend.session.session import Session
 
 
 def _apply(observer: Observer, call: NativeCall) -> None:

@@ -6,8 +6,8 @@ import copyreg
 from types import FunctionType, MemberDescriptorType
 from typing import TYPE_CHECKING, Any, Final
 
-from magweld.frontend.annotations.model import Entry, NativeCall
 from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.annotation import Entry, NativeCall
 from magweld.frontend.rules import attributes
 from magweld.frontend.rules.functions import note_class, register_function
 from magweld.frontend.state.contents import builtin_base, read_all

@@ -10,7 +10,6 @@ from magweld.frontend.annotations.effects import EFFECTS
 from magweld.frontend.annotations.introspection import INTROSPECTION
 from magweld.frontend.annotations.iterators import ITERATOR_RULES
 from magweld.frontend.annotations.library import LIBRARY_RULES
-from magweld.frontend.annotations.model import Entry
 from magweld.frontend.annotations.objects import OBJECTS
 from magweld.frontend.annotations.operators import OPERATORS
 from magweld.frontend.annotations.python import (
@@ -22,6 +21,7 @@ from magweld.frontend.annotations.python import (
 )
 from magweld.frontend.annotations.regular import REGULAR
 from magweld.frontend.annotations.special import SPECIAL
+from magweld.frontend.monitor.annotation import Entry
 
 # Later entries take the place of earlier ones.
 CORE: Final[tuple[tuple[Any, Entry], ...]] = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 from typing import TYPE_CHECKING, Any, Final
 
-from magweld.frontend.annotations.model import Entry, NativeCall, Rule
+from magweld.frontend.monitor.annotation import Entry, NativeCall, Rule
 from magweld.frontend.rules import attributes, comparisons, containers
 from magweld.frontend.rules.hashing import take_pairs
 from magweld.frontend.rules.protocols import iterate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any, Final
 
-from magweld.frontend.annotations.model import Annotation, Entry, Use
+from magweld.frontend.monitor.annotation import Annotation, Entry, Use
 
 DYNAMO_MODULE: Final = "torch._dynamo.mutation_guard"
 

@@ -14,13 +14,13 @@ import types
 import warnings
 from typing import TYPE_CHECKING, Any, Final
 
-from magweld.frontend.annotations.model import Entry, NativeCall
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.mock.steps import Call, Constant
+from magweld.frontend.monitor.annotation import Entry, NativeCall
 from magweld.frontend.rules.functions import note_class
 from magweld.frontend.rules.protocols import read_value
 from magweld.frontend.state.contents import builtin_base
 from magweld.frontend.state.mro import is_class, is_immutable
+from magweld.frontend.state.steps import Call, Constant
 from magweld.frontend.state.values import is_identity, is_scalar
 
 if TYPE_CHECKING:

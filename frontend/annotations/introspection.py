@@ -15,7 +15,8 @@ import sys
 import types
 from typing import TYPE_CHECKING, Any, Final
 
-from magweld.frontend.annotations.model import (
+from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.annotation import (
     Annotation,
     Entry,
     NativeCall,
@@ -23,7 +24,6 @@ from magweld.frontend.annotations.model import (
     Rule,
     Use,
 )
-from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.rules import attributes, class_statements
 from magweld.frontend.rules.functions import note_class
 from magweld.frontend.rules.protocols import read_value

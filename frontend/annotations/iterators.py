@@ -9,8 +9,8 @@ import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from magweld.frontend.annotations.model import Entry, NativeCall, Rule
 from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.annotation import Entry, NativeCall, Rule
 from magweld.frontend.rules import attributes, natives
 from magweld.frontend.rules.protocols import iterate, read_through
 from magweld.frontend.state.contents import builtin_base, elements

@@ -10,8 +10,8 @@ import weakref
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final
 
-from magweld.frontend.annotations.model import Entry, NativeCall
 from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.annotation import Entry, NativeCall
 from magweld.frontend.rules import attributes, operators
 from magweld.frontend.rules.functions import register_function
 from magweld.frontend.state.contents import read_item

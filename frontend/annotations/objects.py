@@ -14,7 +14,8 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from magweld.frontend.annotations.model import (
+from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.annotation import (
     Annotation,
     Entry,
     NativeCall,
@@ -22,7 +23,6 @@ from magweld.frontend.annotations.model import (
     Use,
     Write,
 )
-from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.rules import attributes, natives
 from magweld.frontend.rules.hashing import take_keys
 from magweld.frontend.rules.protocols import iterate, read_referent, read_value

@@ -6,7 +6,8 @@ import builtins
 import operator
 from typing import TYPE_CHECKING, Any, Final
 
-from magweld.frontend.annotations.model import (
+from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.annotation import (
     Annotation,
     Entry,
     NativeCall,
@@ -15,7 +16,6 @@ from magweld.frontend.annotations.model import (
     Rule,
     Use,
 )
-from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.rules import (
     attributes,
     comparisons,

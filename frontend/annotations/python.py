@@ -12,7 +12,7 @@ import operator
 import typing
 from typing import Any, Final
 
-from magweld.frontend.annotations.model import Annotation, Entry, Result, Use, Write
+from magweld.frontend.monitor.annotation import Annotation, Entry, Result, Use, Write
 
 PURE: Final = Annotation()  # reads values, returns a value
 _MAKE: Final = Annotation(rest=Use.KEEP, result=Result.NEW)

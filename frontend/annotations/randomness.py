@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import torch
 
-from magweld.frontend.annotations.model import Entry, NativeCall, Rule
 from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.annotation import Entry, NativeCall, Rule
 from magweld.frontend.rules.protocols import read_value
 from magweld.frontend.state.draws import Draw, Generator, Holding
 from magweld.frontend.state.mro import class_dict, find_in_mro

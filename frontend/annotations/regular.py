@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from magweld.frontend.annotations.model import (
+from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.annotation import (
     Annotation,
     Entry,
     NativeCall,
     Result,
     Use,
 )
-from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.rules import attributes
 from magweld.frontend.rules.protocols import read_value
 from magweld.frontend.state.values import is_scalar

@@ -7,8 +7,8 @@ import math
 import string
 from typing import TYPE_CHECKING, Any, Final
 
-from magweld.frontend.annotations.model import Entry, NativeCall, PureRule, Rule
 from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.annotation import Entry, NativeCall, PureRule, Rule
 from magweld.frontend.rules import (
     attributes,
     calls,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
-from magweld.frontend.annotations.model import Entry, NativeCall, Rule
+from magweld.frontend.monitor.annotation import Entry, NativeCall, Rule
 from magweld.frontend.rules.annotated import record_operator
 from magweld.frontend.state.mro import class_dict
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 import torch.overrides
 
-from magweld.frontend.annotations.model import (
+from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.annotation import (
     Annotation,
     Entry,
     NativeCall,
     Result,
     Use,
 )
-from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.values import is_scalar
 

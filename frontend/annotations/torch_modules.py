@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
-from magweld.frontend.annotations.model import Entry, NativeCall
+from magweld.frontend.monitor.annotation import Entry, NativeCall
 from magweld.frontend.rules.attributes import read_found
 from magweld.frontend.rules.functions import register_function
 from magweld.frontend.state.contents import read_item

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 import torch.utils.checkpoint
 
-from magweld.frontend.annotations.model import Entry, NativeCall, Rule
 from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.annotation import Entry, NativeCall, Rule
 
 if TYPE_CHECKING:
     from magweld.frontend.monitor.observer import Observer

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from magweld.frontend.annotations.model import unbind
+from magweld.frontend.monitor.annotation import unbind
 from magweld.frontend.state.mro import is_class
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
-from magweld.frontend.annotations.model import Entry, NativeCall
 from magweld.frontend.annotations.user import (
     AliasOf,
     AttributeOf,
@@ -18,6 +17,7 @@ from magweld.frontend.annotations.user import (
     UserAnnotation,
 )
 from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.annotation import Entry, NativeCall
 from magweld.frontend.rules.annotated import record_operator
 from magweld.frontend.rules.protocols import read_value
 from magweld.frontend.state.contents import (

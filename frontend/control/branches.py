@@ -21,15 +21,15 @@ from magweld.frontend.control.scopes import Arm, ArmEndedError, Branch, Loop
 from magweld.frontend.control.trial import read_state, state_at_end
 from magweld.frontend.control.trials import Trials
 from magweld.frontend.control.whiles import close_loop, open_loop, snapshot
-from magweld.frontend.guards.torch_state import operator_state
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.operators.predicates import Predicate
 from magweld.frontend.operators.recorder import OperatorRecorder
+from magweld.frontend.operators.torch_state import operator_state
 from magweld.frontend.state.nodes import Node
 
 if TYPE_CHECKING:
-    from magweld.frontend.monitor.session import Session
+    from magweld.frontend.session.session import Session
 
 # Ways within ways multiply; ways beside each other only add up.
 MAX_NESTING: Final = 4

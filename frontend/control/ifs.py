@@ -17,9 +17,9 @@ from magweld.frontend.control.regions import ways_of, why_not
 from magweld.frontend.control.scopes import Branch
 from magweld.frontend.control.trial import read_state
 from magweld.frontend.control.trials import Trials
-from magweld.frontend.guards.torch_state import operator_state
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import Observer
+from magweld.frontend.operators.torch_state import operator_state
 
 
 def open_branch(

@@ -15,7 +15,7 @@ from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_identity, is_scalar
 
 if TYPE_CHECKING:
-    from magweld.frontend.monitor.session import Session
+    from magweld.frontend.session.session import Session
 
 # A program that holds more objects than this beside its tensors is not searched.
 MAX_OBJECTS: Final = 4000

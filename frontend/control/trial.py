@@ -11,15 +11,15 @@ from magweld.frontend.control.flow import Flow, Join
 from magweld.frontend.control.pieces import Piece
 from magweld.frontend.control.rollback import Rollback
 from magweld.frontend.control.scopes import Arm, ArmEndedError
-from magweld.frontend.guards.torch_state import operator_state
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.events import Observe
 from magweld.frontend.monitor.observer import Observer
+from magweld.frontend.operators.torch_state import operator_state
 from magweld.frontend.segments.liveness import slot_count
 
 if TYPE_CHECKING:
-    from magweld.frontend.monitor.session import Session
     from magweld.frontend.operators.recorder import OperatorRecorder
+    from magweld.frontend.session.session import Session
 
 
 def read_state(session: Session, observer: Observer, depth: int) -> FrameState:

@@ -17,7 +17,7 @@ from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.operators.recorder import OperatorRecorder
 
 if TYPE_CHECKING:
-    from magweld.frontend.monitor.session import Session
+    from magweld.frontend.session.session import Session
 
 
 class Trials:

@@ -26,10 +26,10 @@ from magweld.frontend.control.steps import (
 )
 from magweld.frontend.control.trial import read_state
 from magweld.frontend.control.trials import Trials
-from magweld.frontend.guards.torch_state import operator_state
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.operators.recorder import OperatorRecorder
+from magweld.frontend.operators.torch_state import operator_state
 
 
 def snapshot(recorder: OperatorRecorder, state: FrameState) -> Snapshot:

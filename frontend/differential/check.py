@@ -17,7 +17,7 @@ from magweld.frontend.differential.snapshot import (
     CannotRestoreError,
     Snapshot,
 )
-from magweld.frontend.guards.torch_state import torch_state
+from magweld.frontend.operators.torch_state import torch_state
 
 Call = Callable[[], Any]
 

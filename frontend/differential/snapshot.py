@@ -21,13 +21,13 @@ from magweld.frontend.differential.structure import (
     slots_of,
 )
 from magweld.frontend.differential.tensors import history, is_strided
-from magweld.frontend.guards.torch_state import torch_state
-from magweld.frontend.mock.steps import discard_attribute
 from magweld.frontend.operators.put_back import save_generators
+from magweld.frontend.operators.torch_state import torch_state
 from magweld.frontend.operators.watch import storage_of
 from magweld.frontend.state.contents import builtin_base, elements, keys_of
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import ABSENT, class_dict, is_class, is_immutable
+from magweld.frontend.state.steps import discard_attribute
 
 Restore = Callable[[], None]
 

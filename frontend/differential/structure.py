@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import torch
 
-from magweld.frontend.monitor.admission import OWN_CODE
+from magweld.frontend.session.admission import OWN_CODE
 from magweld.frontend.state.contents import builtin_base, keys_of
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import ABSENT, class_dict, is_class, is_immutable, mro

@@ -5,6 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from magweld.frontend.expressions.expressions import NUMBERS, Expression
+from magweld.frontend.expressions.sources import (
+    ArgumentSource,
+    EdgeSource,
+    SizeSource,
+    StridesSource,
+    ValueSource,
+)
 from magweld.frontend.guards import emit
 from magweld.frontend.guards.classes import ClassGuards
 from magweld.frontend.guards.guard import (
@@ -14,21 +22,13 @@ from magweld.frontend.guards.guard import (
     GuardProgram,
     shown,
 )
+from magweld.frontend.guards.lifted_values import ExpressionWriter
 from magweld.frontend.guards.listing import Listing, Test
 from magweld.frontend.guards.versions import (
     Shortcut,
     Source,
     Stability,
     versions_work,
-)
-from magweld.frontend.lifting.emission import ExpressionWriter
-from magweld.frontend.lifting.expressions import NUMBERS, Expression
-from magweld.frontend.lifting.sources import (
-    ArgumentSource,
-    EdgeSource,
-    SizeSource,
-    StridesSource,
-    ValueSource,
 )
 from magweld.frontend.state.draws import Draws
 from magweld.frontend.state.mro import ABSENT, is_class, is_immutable

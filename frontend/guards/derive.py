@@ -9,16 +9,12 @@ from typing import Any, Final
 
 import torch
 
+from magweld.frontend.expressions.expressions import Expression
+from magweld.frontend.expressions.sources import Condition
 from magweld.frontend.guards.builder import Builder
 from magweld.frontend.guards.classes import ClassGuards, ClassLookup
 from magweld.frontend.guards.guard import Category, GuardProgram, shown
-from magweld.frontend.guards.torch_state import (
-    OverlapCheck,
-    StateCheck,
-    TensorCheck,
-)
-from magweld.frontend.lifting.expressions import Expression
-from magweld.frontend.lifting.sources import Condition
+from magweld.frontend.guards.tensor_checks import OverlapCheck, StateCheck, TensorCheck
 from magweld.frontend.operators.predicates import (
     Predicate,
     is_liftable,

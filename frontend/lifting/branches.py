@@ -13,8 +13,8 @@ from magweld.frontend.control.scopes import Arm
 from magweld.frontend.lifting.recorder import LiftingRecorder
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import Observer
-from magweld.frontend.monitor.session import Session
 from magweld.frontend.operators.predicates import Predicate
+from magweld.frontend.session.session import Session
 from magweld.frontend.state.nodes import Node
 
 

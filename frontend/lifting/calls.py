@@ -9,8 +9,7 @@ from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any, Final
 
-from magweld.frontend.annotations.model import unbind
-from magweld.frontend.lifting.expressions import NUMBERS, Expression, Literal
+from magweld.frontend.expressions.expressions import NUMBERS, Expression, Literal
 from magweld.frontend.lifting.moves import (
     claim,
     move_entries,
@@ -20,6 +19,7 @@ from magweld.frontend.lifting.moves import (
 )
 from magweld.frontend.lifting.observer import LiftingObserver, Link, Step, hold
 from magweld.frontend.lifting.values import evaluate, packed
+from magweld.frontend.monitor.annotation import unbind
 from magweld.frontend.state.contents import builtin_base
 from magweld.frontend.state.mro import find_in_mro, is_class, target_slot
 from magweld.frontend.state.nodes import Kind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from magweld.frontend.lifting.expressions import Expression, Leaf
+from magweld.frontend.expressions.expressions import Expression, Leaf
 from magweld.frontend.state.nodes import Node
 
 if TYPE_CHECKING:

@@ -9,16 +9,16 @@ from torch import fx
 
 from magweld.frontend.control.alike import alike
 from magweld.frontend.control.merge import DifferenceError
-from magweld.frontend.lifting.expressions import (
+from magweld.frontend.expressions.expressions import (
     Expression,
     Leaf,
     Literal,
     Operation,
     topological,
 )
+from magweld.frontend.expressions.sources import InductionSource, SizeSource
 from magweld.frontend.lifting.loop_state import Path
 from magweld.frontend.lifting.loops import Head, Loop
-from magweld.frontend.lifting.sources import InductionSource, SizeSource
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.operators.autocast import SWITCHES
 

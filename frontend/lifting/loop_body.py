@@ -10,9 +10,14 @@ from torch import fx
 
 from magweld.frontend.control.merge import DifferenceError
 from magweld.frontend.control.operators import NUMBER_FUNCTIONS
-from magweld.frontend.lifting.expressions import Expression, Leaf, Literal, topological
+from magweld.frontend.expressions.expressions import (
+    Expression,
+    Leaf,
+    Literal,
+    topological,
+)
+from magweld.frontend.expressions.sources import InductionSource, SizeSource
 from magweld.frontend.lifting.iterations import Iterations
-from magweld.frontend.lifting.sources import InductionSource, SizeSource
 from magweld.frontend.lifting.values_only import NEUTRAL, VALUES
 from magweld.frontend.operators.kinds import name_of
 

@@ -11,7 +11,7 @@ from torch import fx
 
 from magweld.frontend.control.arm_code import FrameState
 from magweld.frontend.control.merge import DifferenceError, form_of
-from magweld.frontend.lifting.expressions import Expression
+from magweld.frontend.expressions.expressions import Expression
 from magweld.frontend.monitor.stack import NULL
 from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.values import is_identity, is_scalar, same_scalar

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from magweld.frontend.lifting.expressions import Expression
+from magweld.frontend.expressions.expressions import Expression
 from magweld.frontend.monitor.observer import Held
 from magweld.frontend.state.nodes import Kind, slot_of
 

@@ -10,14 +10,14 @@ import torch
 from torch._dynamo.source import ConstantSource
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
-from magweld.frontend.lifting.expressions import (
+from magweld.frontend.expressions.expressions import (
     Expression,
     Leaf,
     Literal,
     Operation,
     topological,
 )
-from magweld.frontend.lifting.sources import SizeSource
+from magweld.frontend.expressions.sources import SizeSource
 from magweld.frontend.lifting.state import Lifting
 
 # Functions of integers that torch evaluates on symbolic sizes as Python does.

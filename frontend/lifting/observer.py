@@ -8,11 +8,11 @@ from types import FrameType
 from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.lifting.expressions import Expression
+from magweld.frontend.expressions.expressions import Expression
+from magweld.frontend.expressions.sources import Slot
 from magweld.frontend.lifting.meeting import Meeting, Noted
-from magweld.frontend.lifting.mock import Lifted
-from magweld.frontend.lifting.sources import Slot
 from magweld.frontend.lifting.state import Lifting
+from magweld.frontend.mock.lifted_parts import Lifted
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.drawn import followed
 from magweld.frontend.monitor.observer import Held, Observer

@@ -13,7 +13,7 @@ from torch import fx
 from magweld.frontend.control.merge import DifferenceError
 from magweld.frontend.control.operators import ForOperator, joined
 from magweld.frontend.control.pieces import effects_of
-from magweld.frontend.lifting.expressions import (
+from magweld.frontend.expressions.expressions import (
     Expression,
     Literal,
     topological,

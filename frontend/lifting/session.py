@@ -5,17 +5,17 @@ from __future__ import annotations
 from types import CellType, CodeType, FrameType, FunctionType
 from typing import Any
 
-from magweld.frontend.lifting.expressions import NUMBERS, Expression
+from magweld.frontend.expressions.expressions import NUMBERS, Expression
+from magweld.frontend.expressions.sources import ArgumentSource
 from magweld.frontend.lifting.observer import LiftingObserver, Link
-from magweld.frontend.lifting.sources import ArgumentSource
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.lifting.table import INSTRUCTIONS
-from magweld.frontend.monitor.admission import ENTRY
 from magweld.frontend.monitor.code_table import variadic_names
 from magweld.frontend.monitor.events import EventSource
 from magweld.frontend.monitor.hooks import Resumed
 from magweld.frontend.monitor.observer import Observer
-from magweld.frontend.monitor.session import Session
+from magweld.frontend.session.admission import ENTRY
+from magweld.frontend.session.session import Session
 from magweld.frontend.state.nodes import Kind
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from torch import fx
 
-from magweld.frontend.lifting.expressions import Expression, Leaf, Literal
+from magweld.frontend.expressions.expressions import Expression, Leaf, Literal
+from magweld.frontend.expressions.sources import Condition, SizeSource, StridesSource
 from magweld.frontend.lifting.recorder import LiftingRecorder
 from magweld.frontend.lifting.simplifier import Simplifier
-from magweld.frontend.lifting.sources import Condition, SizeSource, StridesSource
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.operators.effects import has_effects
 from magweld.frontend.state.nodes import Node

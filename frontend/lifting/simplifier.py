@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from magweld.frontend.lifting.expressions import (
+from magweld.frontend.expressions.expressions import (
     Expression,
     Leaf,
     Literal,
     Operation,
     topological,
 )
-from magweld.frontend.lifting.sources import (
+from magweld.frontend.expressions.sources import (
     ArgumentSource,
     EdgeSource,
     InductionSource,

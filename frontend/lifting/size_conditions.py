@@ -8,7 +8,7 @@ from typing import Any
 
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from magweld.frontend.lifting.expressions import Expression, Literal, pack
+from magweld.frontend.expressions.expressions import Expression, Literal, pack
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.lifting.symbols import Translator
 from magweld.frontend.state.nodes import Node

@@ -5,16 +5,14 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from magweld.frontend.lifting.expressions import (
+from magweld.frontend.expressions.expressions import (
     NUMBERS,
     Expression,
     Expressions,
     Leaf,
     Literal,
 )
-from magweld.frontend.lifting.following import LoopFollower
-from magweld.frontend.lifting.simplifier import Resolve, Simplifier
-from magweld.frontend.lifting.sources import (
+from magweld.frontend.expressions.sources import (
     Condition,
     EdgeSource,
     InductionSource,
@@ -22,6 +20,8 @@ from magweld.frontend.lifting.sources import (
     Slot,
     StridesSource,
 )
+from magweld.frontend.lifting.following import LoopFollower
+from magweld.frontend.lifting.simplifier import Resolve, Simplifier
 from magweld.frontend.state.contents import Extent, size_of
 from magweld.frontend.state.nodes import Kind, Node, Where, slot_of
 from magweld.frontend.state.paths import describe, path_of

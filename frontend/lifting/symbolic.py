@@ -21,13 +21,14 @@ from torch.fx.experimental.symbolic_shapes import (
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.control.operators import ForOperator
-from magweld.frontend.lifting.branch_shapes import BranchShapes, is_branch
-from magweld.frontend.lifting.expressions import (
+from magweld.frontend.expressions.expressions import (
     Expression,
     Leaf,
     Literal,
     topological,
 )
+from magweld.frontend.expressions.sources import SizeSource
+from magweld.frontend.lifting.branch_shapes import BranchShapes, is_branch
 from magweld.frontend.lifting.loop_shapes import (
     LoopShapes,
     is_list_operator,
@@ -37,7 +38,6 @@ from magweld.frontend.lifting.numbers import SymbolicNumbers
 from magweld.frontend.lifting.recorder import LiftingRecorder
 from magweld.frontend.lifting.recurrent import RECURRENT
 from magweld.frontend.lifting.size_conditions import bounds, strides_hold
-from magweld.frontend.lifting.sources import SizeSource
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.lifting.symbols import NotSymbolicError, Translator
 from magweld.frontend.lifting.values_only import is_value_only

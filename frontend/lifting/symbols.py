@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from magweld.frontend.lifting.expressions import Expression, Expressions, Literal
+from magweld.frontend.expressions.expressions import Expression, Expressions, Literal
 
 
 class NotSymbolicError(Exception):

@@ -8,7 +8,7 @@ from typing import Any, Final
 import torch
 from torch import fx
 
-from magweld.frontend.lifting.expressions import Expression, Literal
+from magweld.frontend.expressions.expressions import Expression, Literal
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.operators.tensors import TensorMap
 from magweld.frontend.state.contents import elements, read_all

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, Final
 
-from magweld.frontend.lifting.expressions import (
+from magweld.frontend.expressions.expressions import (
     NUMBERS,
     Expression,
     Literal,

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.mock.recipe import Recipe
-from magweld.frontend.mock.steps import fill_namespace
 from magweld.frontend.state.natives import is_array
+from magweld.frontend.state.steps import fill_namespace
 
 
 def native_recipe(obj: Any) -> Recipe | None:

@@ -11,19 +11,19 @@ from itertools import pairwise
 from typing import Any
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.lifting.expressions import Expression
-from magweld.frontend.lifting.mock import Lifted, lift_fill, lift_recipe
-from magweld.frontend.mock import steps
+from magweld.frontend.expressions.expressions import Expression
+from magweld.frontend.mock.lifted_parts import Lifted, lift_fill, lift_recipe
 from magweld.frontend.mock.rebuild import extend_dict, namespace_fills, recipe_for
 from magweld.frontend.mock.recipe import Recipe
-from magweld.frontend.mock.steps import Call, Constant, Fetched, Made, Mock, Output
 from magweld.frontend.rules.names import cell_value
+from magweld.frontend.state import steps
 from magweld.frontend.state.contents import builtin_base, elements, keys_of
 from magweld.frontend.state.iterators import advance
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import ABSENT, find_in_mro, find_own, is_class
 from magweld.frontend.state.nodes import Kind, Node
 from magweld.frontend.state.refgraph import RefGraph
+from magweld.frontend.state.steps import Call, Constant, Fetched, Made, Mock, Output
 from magweld.frontend.state.values import is_identity, is_scalar
 
 

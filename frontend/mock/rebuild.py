@@ -11,7 +11,13 @@ from typing import Any, Final
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.mock.native_recipes import native_recipe
 from magweld.frontend.mock.recipe import Fill, Recipe
-from magweld.frontend.mock.steps import (
+from magweld.frontend.rules.names import cell_value
+from magweld.frontend.state.contents import keys_of
+from magweld.frontend.state.iterators import REBUILDABLE, remake
+from magweld.frontend.state.lookup import instance_dict
+from magweld.frontend.state.mro import ABSENT, class_dict, is_immutable, mro
+from magweld.frontend.state.natives import base_value
+from magweld.frontend.state.steps import (
     FUNCTION_FIELDS,
     fill_function,
     fill_namespace,
@@ -21,12 +27,6 @@ from magweld.frontend.mock.steps import (
     replace_set,
     set_cell,
 )
-from magweld.frontend.rules.names import cell_value
-from magweld.frontend.state.contents import keys_of
-from magweld.frontend.state.iterators import REBUILDABLE, remake
-from magweld.frontend.state.lookup import instance_dict
-from magweld.frontend.state.mro import ABSENT, class_dict, is_immutable, mro
-from magweld.frontend.state.natives import base_value
 
 
 def recipe_for(obj: Any) -> Recipe:

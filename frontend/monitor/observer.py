@@ -15,7 +15,7 @@ from magweld.frontend.state.draws import Holding
 from magweld.frontend.state.nodes import Where
 
 if TYPE_CHECKING:
-    from magweld.frontend.monitor.session import Session
+    from magweld.frontend.session.session import Session
 
 After = Callable[["Observer", list[Any]], None]
 # Slots, -1 on the stack, and what they hold after one way and after another.

@@ -11,7 +11,6 @@ from torch import fx
 from torch.overrides import TorchFunctionMode
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.monitor.session import Session
 from magweld.frontend.operators.arguments import of_size
 from magweld.frontend.operators.kinds import (
     REFUSALS,
@@ -31,6 +30,7 @@ from magweld.frontend.operators.recording import Recording
 from magweld.frontend.operators.targets import create_node
 from magweld.frontend.operators.watch import OperatorWatch, is_alias, storage_of
 from magweld.frontend.operators.within import adopt_deep, holds_tensor, run_within
+from magweld.frontend.session.session import Session
 
 # Calls that tell where in its storage a tensor begins.
 OFFSET_READERS: Final = frozenset({"storage_offset"})

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import fx
 
-from magweld.frontend.monitor.session import Session
 from magweld.frontend.operators.predicates import Memory, Predicate
 from magweld.frontend.operators.tensors import GraphInput, TensorMap
 from magweld.frontend.operators.watch import OperatorWatch
+from magweld.frontend.session.session import Session
 from magweld.frontend.state.nodes import Node
 
 

@@ -11,7 +11,6 @@ import torch
 from torch import fx
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.monitor.session import Session
 from magweld.frontend.operators.arguments import FORMS, convert_sequence
 from magweld.frontend.operators.arrays import Arrays, python_number
 from magweld.frontend.operators.kinds import RESIZES
@@ -19,6 +18,7 @@ from magweld.frontend.operators.replaced import Replacements
 from magweld.frontend.operators.shapes import Shapes
 from magweld.frontend.operators.watch import storage_of
 from magweld.frontend.rules.protocols import read_base
+from magweld.frontend.session.session import Session
 from magweld.frontend.state.natives import base_value, is_array, scalar_base
 from magweld.frontend.state.nodes import Node
 from magweld.frontend.state.paths import identifier_of

@@ -9,9 +9,9 @@ import torch
 from torch.utils import _pytree as pytree
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.monitor.session import Session
 from magweld.frontend.operators.kinds import CallKind, kind_of
 from magweld.frontend.operators.tensors import TensorMap
+from magweld.frontend.session.session import Session
 
 # What such code may do with tensors.
 _REPEATABLE: Final = frozenset({CallKind.OPERATOR, CallKind.METADATA, CallKind.STATE})

@@ -6,8 +6,8 @@ import types
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
-from magweld.frontend.annotations.model import NativeCall
 from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.annotation import NativeCall
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.rules.functions import note_class, register_function
 from magweld.frontend.state.contents import read_all, read_item

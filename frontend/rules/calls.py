@@ -6,8 +6,8 @@ import functools
 import types
 from typing import TYPE_CHECKING, Any, Final
 
-from magweld.frontend.annotations.model import Annotation, NativeCall, unbind
 from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.annotation import Annotation, NativeCall, unbind
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.rules.attributes import adopt_top, bear_top, see_through
 from magweld.frontend.rules.functions import note_class, register_function

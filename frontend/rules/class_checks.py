@@ -6,8 +6,8 @@ import abc
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
-from magweld.frontend.annotations.model import NativeCall
 from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.annotation import NativeCall
 from magweld.frontend.rules.attributes import see_through
 from magweld.frontend.rules.functions import note_class, register_function
 from magweld.frontend.state.contents import read_all

@@ -11,8 +11,8 @@ import abc
 import types
 from typing import TYPE_CHECKING, Any, Final
 
-from magweld.frontend.annotations.model import NativeCall
 from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.annotation import NativeCall
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.rules.attributes import adopt_top
 from magweld.frontend.rules.functions import note_class, register_function

@@ -22,7 +22,7 @@ from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_scalar
 
 if TYPE_CHECKING:
-    from magweld.frontend.monitor.session import Session
+    from magweld.frontend.session.session import Session
 
 _ASYNC = 0x80 | 0x100 | 0x200  # CO_COROUTINE, CO_ITERABLE_COROUTINE, CO_ASYNC_GENERATOR
 

@@ -6,7 +6,8 @@ import functools
 import types
 from typing import TYPE_CHECKING, Any, Final
 
-from magweld.frontend.annotations.model import (
+from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.annotation import (
     Annotation,
     Entry,
     NativeCall,
@@ -16,7 +17,6 @@ from magweld.frontend.annotations.model import (
     Write,
     unbind,
 )
-from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.rules.attributes import (
     adopt_top,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from magweld.frontend.annotations.model import NativeCall
 from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.annotation import NativeCall
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.rules import class_checks
 from magweld.frontend.rules.attributes import adopt_top, read_attribute

@@ -5,8 +5,8 @@ from __future__ import annotations
 import types
 from typing import TYPE_CHECKING, Any, Final
 
-from magweld.frontend.annotations.model import NativeCall
 from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.annotation import NativeCall
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.rules.calls import call_class, call_object
 from magweld.frontend.rules.displays import list_to_tuple

@@ -9,10 +9,10 @@ from typing import Any, Protocol
 from magweld.frontend.guards.derive import Arguments
 from magweld.frontend.monitor.events import EventSource
 from magweld.frontend.monitor.hooks import Resumed
-from magweld.frontend.monitor.session import Session
 from magweld.frontend.segments.form import Suspended
 from magweld.frontend.segments.resume import resumption
 from magweld.frontend.segments.sources import Sources
+from magweld.frontend.session.session import Session
 
 
 class Program(Protocol):

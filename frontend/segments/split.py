@@ -10,7 +10,6 @@ from magweld.frontend.catalogue import Break, StopRecordingError
 from magweld.frontend.monitor.code_table import Handler, Row
 from magweld.frontend.monitor.hooks import Rows, SessionHooks, Site
 from magweld.frontend.monitor.observer import Observer
-from magweld.frontend.monitor.session import Session
 from magweld.frontend.segments.form import Form, Suspended
 from magweld.frontend.segments.sources import Sources
 from magweld.frontend.segments.suspend import (
@@ -19,6 +18,7 @@ from magweld.frontend.segments.suspend import (
     may_be_left,
     suspend,
 )
+from magweld.frontend.session.session import Session
 
 # Instructions of one traced callable before which a recording may end.
 MAX_PLACES = 64

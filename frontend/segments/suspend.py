@@ -9,12 +9,12 @@ import torch
 
 from magweld.frontend.monitor.code_table import Row, variadic_names
 from magweld.frontend.monitor.observer import Observer
-from magweld.frontend.monitor.session import Session
 from magweld.frontend.monitor.stack import NULL
 from magweld.frontend.segments.form import Form, FrameForm, Suspended
 from magweld.frontend.segments.liveness import Slot, slot_count, slot_names
 from magweld.frontend.segments.shape import Shape, outlives
 from magweld.frontend.segments.sources import Sources
+from magweld.frontend.session.session import Session
 
 
 class CannotSuspendError(Exception):

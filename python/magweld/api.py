@@ -20,7 +20,7 @@ from magweld.compiler_options import CompileOptions
 from magweld.compiling import LARGE_TEXT, compile_in_parts
 from magweld.control_text import control_module
 from magweld.diagnostics import MagweldError, UnsupportedError
-from magweld.frontend.importer.importer import ImportedGraph, import_graph
+from magweld.importer.importer import ImportedGraph, import_graph
 from magweld.passes.phases import Phase
 from magweld.piecewise import PiecewiseGraph, has_control
 from magweld.runtime.container import encode_request

@@ -16,8 +16,8 @@ from magweld.frontend.control.operators import (
     IfOperator,
     WhileOperator,
 )
-from magweld.frontend.importer.importer import import_values
-from magweld.frontend.importer.torch_dialect import vtensor_type
+from magweld.importer.importer import import_values
+from magweld.importer.torch_dialect import vtensor_type
 from magweld.piecewise import Decision, Part, PiecewiseGraph, Straight
 
 _SIGNATURE: Final = re.compile(

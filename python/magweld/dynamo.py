@@ -17,10 +17,10 @@ from torch._ops import HigherOrderOperator
 from magweld import api
 from magweld.compiler_options import CompileOptions, parse_bytes
 from magweld.diagnostics import MagweldError, UnsupportedError, did_you_mean
-from magweld.frontend.lifting.programs import Example, LiftedGraph
-from magweld.frontend.operators.graph import OperatorGraph
-from magweld.frontend.training.compile import plan_training
+from magweld.frontend.capture.operator_graph import OperatorGraph
+from magweld.frontend.records.programs import Example, LiftedGraph
 from magweld.runtime.sharing import shares_memory
+from magweld.training.compile import plan_training
 from magweld.tuning.options import TuneOptions, tune_options
 
 Call = Callable[..., Any]

@@ -13,7 +13,7 @@ from magweld.checking import copy_tensors
 from magweld.diagnostics import MagweldError
 from magweld.frontend.control.operators import ControlOperator, bodies_of
 from magweld.frontend.operators.overlap import neighbours
-from magweld.frontend.reports import joined_reports, joined_texts
+from magweld.reports import joined_reports, joined_texts
 
 # Fewer operators run as fast through torch.
 MIN_OPERATORS: Final = 3

@@ -17,7 +17,7 @@ from torch import Tensor, fx
 
 from magweld.api import compile_graph
 from magweld.diagnostics import UnsupportedError
-from magweld.frontend.importer.importer import import_graph
+from magweld.importer.importer import import_graph
 
 DTYPES = (torch.float32, torch.float64, torch.int32, torch.int64, torch.bool)
 Function = Callable[[Tensor, Tensor], Tensor]

@@ -14,7 +14,7 @@ from magweld import api
 from magweld.api import CompiledGraph
 from magweld.compiler_options import CompileOptions
 from magweld.compiling import compile_in_parts
-from magweld.frontend.importer.importer import import_graph
+from magweld.importer.importer import import_graph
 from magweld.runtime.container import encode_request
 from magweld.runtime.program import LoadedProgram
 from magweld.runtime.service import decode_answer

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from magweld.api import compile_graph, compile_service
 from magweld.compiler_options import CompileOptions
-from magweld.frontend.importer import operators
+from magweld.importer import operators
 from magweld.runtime.service import ServiceStatistics
 from magweld.targets import device_entry
 from magweld.targets.writing import device_text

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from magweld import api
 from magweld.frontend import trace
-from magweld.frontend.training.step import TrainingGraph
+from magweld.training.step import TrainingGraph
 
 
 class Normalized(nn.Module):

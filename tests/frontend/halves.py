@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, fx, nn
 
 from magweld.frontend.traced import Traced, trace
-from magweld.frontend.training.step import TrainingGraph
+from magweld.training.step import TrainingGraph
 
 
 @dataclass

@@ -195,11 +195,11 @@ def make_long_jumps():
 
 def make_session():
     from magweld.frontend.annotations.core import CORE
-    from magweld.frontend.annotations.model import AnnotationTable
+    from magweld.frontend.monitor.annotation import AnnotationTable
     from magweld.frontend.monitor.code_table import CodeTables
-    from magweld.frontend.monitor.session import Session
     from magweld.frontend.monitor.stack import FrameReader
     from magweld.frontend.rules.table import RULES
+    from magweld.frontend.session.session import Session
 
     return Session(CodeTables(RULES), FrameReader(), AnnotationTable(CORE))
 
@@ -318,7 +318,7 @@ def lifted(derived, n, m):
 
 def check_lifting():
     """Expressions of lifted numbers give what the program gives for other numbers."""
-    from magweld.frontend.lifting.expressions import topological
+    from magweld.frontend.expressions.expressions import topological
     from magweld.frontend.lifting.session import LiftingSession
     from magweld.frontend.monitor.events import event_source
     from magweld.frontend.state.nodes import Kind

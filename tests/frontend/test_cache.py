@@ -1,8 +1,8 @@
 """Tests of the records of one callable, which several threads use at once."""
 
-from magweld.frontend.cache import RecordCache
-from magweld.frontend.lifting.policy import LiftingPolicy
 from magweld.frontend.notes import Notes
+from magweld.frontend.records.cache import RecordCache
+from magweld.frontend.records.policy import LiftingPolicy
 
 
 class Answering:

@@ -16,7 +16,7 @@ from magweld.frontend.differential.check import CheckError
 from magweld.frontend.differential.compare import compare
 from magweld.frontend.differential.describe import Walk
 from magweld.frontend.differential.snapshot import Snapshot
-from magweld.frontend.mock.steps import Constant
+from magweld.frontend.state.steps import Constant
 
 X = torch.tensor([1.0, 2.0, 3.0])
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from magweld.frontend.capture import frame_reader
+from magweld.frontend.capture.capture import frame_reader
 from magweld.frontend.monitor.stack import FrameReader
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,7 +72,7 @@ def test_stack_readers_agree():
 
 def test_torch_is_not_needed_to_import_the_package():
     code = (
-        "import sys, magweld.frontend, magweld.frontend.monitor.session\n"
+        "import sys, magweld.frontend, magweld.frontend.session.session\n"
         "print('torch' in sys.modules)"
     )
     done = subprocess.run(

@@ -21,8 +21,8 @@ from magweld.bindings import gpu, ir, memref
 from magweld.compiler import lower_to_tiles
 from magweld.compiler_options import CompileOptions
 from magweld.context import make_context
-from magweld.frontend.importer.importer import ImportedGraph
 from magweld.host_function import read_host_function
+from magweld.importer.importer import ImportedGraph
 from magweld.passes.execution import run_pipeline
 from magweld.passes.gpu.pipeline import BlockShape, block_steps
 from magweld.passes.ir_utils import operations_of

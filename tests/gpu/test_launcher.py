@@ -18,7 +18,7 @@ from hosted_gpu import STREAM, HostedGpu, MockDriver, compile_interpreted
 from torch import Tensor, fx
 
 from magweld.artifact import Place, Program
-from magweld.frontend.importer.importer import ImportedGraph, import_graph
+from magweld.importer.importer import ImportedGraph, import_graph
 from magweld.runtime.errors import InputMismatchError, ProgramError
 from magweld.runtime.gpu.driver import CUDA, HIP, DeviceError, LibraryDriver
 from magweld.runtime.program import LoadedProgram

@@ -13,8 +13,8 @@ import test_structure
 import torch
 from samples import X
 
-from magweld.frontend.importer import import_graph
-from magweld.frontend.importer.operators import RULES, is_generated
+from magweld.importer import import_graph
+from magweld.importer.operators import RULES, is_generated
 
 TABLES = [
     test_operators.BINARY,

@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from magweld.frontend.importer import import_graph
+from magweld.importer import import_graph
 
 TABLE = torch.arange(60.0).reshape(10, 6)
 IDS = torch.tensor([[1, 9, 0], [4, 4, 2]])

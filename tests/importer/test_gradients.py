@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch.testing import make_tensor
 
-from magweld.frontend.importer.gradients import GRADIENTS
-from magweld.frontend.importer.operators import RULES
+from magweld.importer.gradients import GRADIENTS
+from magweld.importer.operators import RULES
 
 aten = torch.ops.aten
 

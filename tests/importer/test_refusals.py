@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from magweld.diagnostics import UnsupportedError
-from magweld.frontend.importer import import_graph
+from magweld.importer import import_graph
 
 
 def tensor(*shape: int) -> torch.Tensor:

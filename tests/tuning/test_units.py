@@ -21,7 +21,7 @@ from magweld.compiler_options import CompileOptions
 from magweld.context import make_context
 from magweld.dialects.tile_graph import is_tile_graph
 from magweld.frontend import trace
-from magweld.frontend.importer.importer import import_graph
+from magweld.importer.importer import import_graph
 from magweld.passes.ir_utils import functions_of
 from magweld.passes.phases import Phase
 from magweld.passes.tile.units import mark_units

@@ -12,8 +12,8 @@ from torch.utils import _pytree as pytree
 
 from magweld.aot.errors import OUTPUT_KIND
 from magweld.aot.operator_call import OperatorCall
-from magweld.frontend.importer.dtypes import carried
-from magweld.frontend.importer.epilogue import (
+from magweld.importer.dtypes import carried
+from magweld.importer.epilogue import (
     Buffer,
     BufferOutput,
     Epilogue,

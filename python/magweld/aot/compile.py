@@ -26,10 +26,10 @@ from magweld.api import compile_imported
 from magweld.artifact import HOST_TARGET
 from magweld.compiler_options import CompileOptions
 from magweld.frontend.guards.guard import Category
-from magweld.frontend.importer.importer import import_graph
-from magweld.frontend.mock.steps import Made, Make, Step
-from magweld.frontend.record import Record
+from magweld.frontend.records.record import Record
+from magweld.frontend.state.steps import Made, Make, Step
 from magweld.frontend.traced import trace
+from magweld.importer.importer import import_graph
 from magweld.runtime.gpu.machine import GPU
 from magweld.runtime.sharing import shares_memory
 from magweld.tuning.options import Tune

@@ -12,7 +12,7 @@ from torch._ops import OpOverload
 
 from magweld.aot.errors import EXTERNAL_CALL, ArtifactError
 from magweld.aot.template import PLAIN
-from magweld.frontend.importer.externals import External, tensors_read, with_strides
+from magweld.importer.externals import External, tensors_read, with_strides
 
 # Kind of object -> how it is named in torch's namespace.
 _NAMED: dict[type, str] = {

@@ -15,11 +15,11 @@ import torch
 from torch import fx
 
 from magweld.frontend import trace
-from magweld.frontend.backends import run_eagerly
 from magweld.frontend.differential.check import CheckError, Ending, run
 from magweld.frontend.differential.compare import compare
 from magweld.frontend.differential.describe import Description, Walk
 from magweld.frontend.differential.process import generator_states
+from magweld.frontend.records.backends import run_eagerly
 from magweld.frontend.traced import Traced
 
 from .grammars import GRAMMARS

@@ -1,0 +1,222 @@
+"""Owns the end of a recording: what a record consists of."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import CellType
+from typing import Any
+
+import torch
+from torch import fx
+from torch.overrides import _pop_mode_temporarily
+from torch.utils._python_dispatch import _disable_current_modes
+
+from magweld.frontend.capture.operator_graph import OperatorGraph, build_graph
+from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.expressions.expressions import text_of
+from magweld.frontend.guards.derive import Arguments, derive_guards
+from magweld.frontend.guards.guard import GuardProgram
+from magweld.frontend.lifting.recorder import LiftingRecorder
+from magweld.frontend.lifting.rolling import roll_loops
+from magweld.frontend.lifting.session import LiftingSession
+from magweld.frontend.lifting.settle import Settled, settle
+from magweld.frontend.mock.lifted_parts import Lifted
+from magweld.frontend.mock.plan import Planner
+from magweld.frontend.operators.autocast import autocast_as
+from magweld.frontend.operators.recorder import OperatorRecorder
+from magweld.frontend.operators.torch_state import (
+    autocast_of,
+    torch_state,
+    without_autocast,
+)
+from magweld.frontend.session.session import Session
+from magweld.frontend.state.natives import check_buffers
+from magweld.frontend.state.paths import path_of
+from magweld.frontend.state.refgraph import RefGraph
+from magweld.frontend.state.steps import Call, Constant, Mock
+from magweld.frontend.state.values import is_identity, is_scalar
+
+
+@dataclass(frozen=True)
+class Capture:
+    """A captured run.
+
+    Attributes:
+        graph: Its operators.
+        program: Its guards; they fetch the graph inputs, then what the mock needs.
+        mock: Its effects and result.
+        input_paths: How the graph inputs are reached.
+        pinned: Paths that were to be lifted, but whose value decided about the run.
+        grad_enabled: Grad mode before the run.
+        dynamic: Whether the graph takes tensors of several sizes.
+        kept: Why numbers that keep changing were not lifted, "" if they were.
+        written_out: Loops that are no operators: why, and the user's file:line.
+    """
+
+    graph: OperatorGraph
+    program: GuardProgram
+    mock: Mock
+    input_paths: tuple[str, ...]
+    grad_enabled: bool
+    pinned: tuple[str, ...] = ()
+    dynamic: bool = False
+    kept: str = ""
+    written_out: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def example_inputs(self) -> list[torch.Tensor]:
+        """The tensors that the graph read in the run."""
+        return list(self.graph.examples)
+
+
+def _settle(
+    session: Session, recorder: OperatorRecorder, outputs: list[fx.Node]
+) -> Settled | None:
+    lifting = session.graph.lifting
+    if lifting is None or not isinstance(recorder, LiftingRecorder):
+        return None
+    recorder.results = outputs
+    return settle(recorder, lifting)
+
+
+def _roll_loops(session: Session, recorder: OperatorRecorder) -> None:
+    lifting = session.graph.lifting
+    if lifting is not None and isinstance(recorder, LiftingRecorder):
+        if lifting.loops.all:
+            roll_loops(recorder, lifting)
+
+
+def finish(
+    session: Session,
+    recorder: OperatorRecorder,
+    arguments: Arguments,
+    state: tuple[Any, ...],
+    result: Any,
+    unfinished: bool = False,
+) -> Capture:
+    """Turn a recording into what a record consists of.
+
+    Args:
+        session: The monitored run.
+        recorder: Its operators.
+        arguments: What its guards begin with.
+        state: Modes of torch before the run.
+        result: What the run gives.
+        unfinished: Whether the program goes on.
+
+    Raises:
+        StopRecordingError: Something cannot be guarded or repeated.
+    """
+    _roll_loops(session, recorder)
+    recorder.tensors.replacements.check()
+    check_buffers(session.graph, bool(recorder.written))
+    outputs: list[fx.Node] = []
+
+    def output_of(obj: Any) -> int | None:
+        node = recorder.output_node(obj)
+        if node is None:
+            return None
+        if node not in outputs:
+            outputs.append(node)
+        return outputs.index(node)
+
+    planner = Planner(session.graph, output_of, session.effects)
+    root = session.root.result if isinstance(session, LiftingSession) else None
+    mock = planner.plan(result, None if unfinished else root)
+    left = [recorder.tensors.storage(node) for node in outputs]
+    recorder.tensors.arrays.check(recorder.tensors.touched, left, planner.makes)
+    now = torch_state()
+    if unfinished and now != state:
+        mock = _switch_modes(mock, state, now)
+    settled = _settle(session, recorder, outputs)
+    scalars = {} if settled is None else settled.scalars
+    graph = build_graph(recorder, outputs, state[0], scalars)
+    fetched = [
+        *(item.node for item in graph.inputs),
+        *graph.scalars,
+        *(item if settled is None else settled.final(item) for item in planner.fetched),
+    ]
+    conditions = [] if settled is None else settled.conditions
+    dims = {} if settled is None else settled.dims
+    # The steps of the graph switch autocast; the guards are for the entry.
+    with autocast_as(autocast_of(state)):
+        program = derive_guards(
+            session.graph, recorder, arguments, state, fetched, conditions, dims
+        )
+    known = session.graph
+    writes = known.snapshots or known.slot_snapshots or known.advances or known.draws
+    if not writes and not recorder.written and now == state:
+        verdict = program.check(arguments.args, arguments.kwargs)
+        if type(verdict) is not list:
+            raise StopRecordingError(
+                "guard-failed", program.guards[verdict.number].path
+            )
+    paths = [path_of(item.node) for item in graph.inputs]
+    paths += map(text_of, graph.scalars)
+    pinned = () if settled is None else settled.pinned
+    kept = "" if settled is None else settled.kept
+    return Capture(
+        graph,
+        program,
+        mock,
+        tuple(paths),
+        state[0],
+        pinned,
+        bool(dims),
+        kept,
+        written_out=_written_out(session),
+    )
+
+
+def _written_out(session: Session) -> tuple[tuple[str, str], ...]:
+    lifting = session.graph.lifting
+    loops = [] if lifting is None else lifting.loops.all
+    failed = ((loop.failure, loop.where) for loop in loops if loop.failure)
+    return tuple(dict.fromkeys(failed))
+
+
+def _switch_modes(mock: Mock, before: tuple[Any, ...], now: tuple[Any, ...]) -> Mock:
+    """Return a mock that leaves the program in the modes of torch that it is in."""
+    if without_autocast(before)[1:] != without_autocast(now)[1:]:
+        raise StopRecordingError("result-object", "a mode of torch that is open")
+    # A backend may have no use for the switches of the gradient mode in the graph.
+    switch = Call(torch._C._set_grad_enabled, Constant(now[0]))
+    return dataclasses.replace(mock, steps=(*mock.steps, switch))
+
+
+def finish_early(
+    session: Session,
+    recorder: OperatorRecorder,
+    arguments: Arguments,
+    state: tuple[Any, ...],
+    values: tuple[Any, ...],
+) -> Capture:
+    """Do the same within the run; what it gives is the state of the program.
+
+    Raises:
+        StopRecordingError: Something cannot be guarded or repeated.
+    """
+    with _outside_of_modes():
+        _check_origins(session.graph, recorder, values)
+        return finish(session, recorder, arguments, state, values, unfinished=True)
+
+
+def _check_origins(
+    graph: RefGraph, recorder: OperatorRecorder, values: tuple[Any, ...]
+) -> None:
+    for value in values:
+        known = is_scalar(value) or is_identity(value)
+        if known or type(value) in (CellType, Lifted):
+            continue
+        if graph.find(value) is None and recorder.output_node(value) is None:
+            raise StopRecordingError("unknown-object", type(value).__qualname__)
+
+
+@contextlib.contextmanager
+def _outside_of_modes() -> Iterator[None]:
+    """Take away the modes that watch the run, as they are in the way of guards."""
+    with _pop_mode_temporarily(), _disable_current_modes():
+        yield

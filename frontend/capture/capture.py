@@ -1,0 +1,234 @@
+"""Owns capturing: one monitored run of a program, turned into a record."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from magweld.frontend.annotations.arrays import ARRAYS
+from magweld.frontend.annotations.autocast import AUTOCAST
+from magweld.frontend.annotations.autograd import AUTOGRAD
+from magweld.frontend.annotations.core import CORE
+from magweld.frontend.annotations.dynamo import DYNAMO_MODULE, dynamo_entries
+from magweld.frontend.annotations.randomness import RANDOMNESS
+from magweld.frontend.annotations.torch_classes import TORCH_CLASSES
+from magweld.frontend.annotations.torch_functions import TORCH
+from magweld.frontend.annotations.torch_modules import TORCH_MODULES
+from magweld.frontend.annotations.training import TRAINING
+from magweld.frontend.annotations.user import UserAnnotation
+from magweld.frontend.annotations.user_rules import user_entries
+from magweld.frontend.capture.build_record import Capture, finish, finish_early
+from magweld.frontend.catalogue import CATALOGUE, Break, StopRecordingError
+from magweld.frontend.control.branches import Branches
+from magweld.frontend.guards.derive import Arguments
+from magweld.frontend.lifting.branches import LiftedBranches
+from magweld.frontend.lifting.recorder import LiftingRecorder
+from magweld.frontend.lifting.session import LiftingSession
+from magweld.frontend.monitor.annotation import AnnotationTable
+from magweld.frontend.monitor.code_table import CodeTables
+from magweld.frontend.monitor.events import collector_paused, event_source
+from magweld.frontend.monitor.stack import FrameReader, StackReader, is_supported
+from magweld.frontend.operators.recorder import OperatorRecorder
+from magweld.frontend.operators.torch_state import torch_state
+from magweld.frontend.operators.watch import OperatorWatch
+from magweld.frontend.rules.table import RULES
+from magweld.frontend.segments.form import Form
+from magweld.frontend.segments.program import Program
+from magweld.frontend.segments.sources import Sources
+from magweld.frontend.segments.split import Places, Split
+from magweld.frontend.segments.suspend import ProgramLeftError
+from magweld.frontend.session.session import Session
+
+
+def shipped_annotations() -> AnnotationTable:
+    """Return the table of all annotations that ship with the front end."""
+    return _annotations(DYNAMO_MODULE in sys.modules)
+
+
+@functools.cache
+def _annotations(beside_dynamo: bool) -> AnnotationTable:
+    dynamo = (dynamo_entries(),) if beside_dynamo else ()
+    classes = (*TORCH_CLASSES, *TORCH_MODULES)
+    torch_entries = (TORCH, RANDOMNESS, classes, AUTOGRAD, AUTOCAST, TRAINING)
+    return AnnotationTable(CORE, ARRAYS, *torch_entries, *dynamo)
+
+
+@functools.cache
+def code_tables() -> CodeTables:
+    """Return the tables of code objects; they depend on nothing but the code."""
+    return CodeTables(RULES)
+
+
+@functools.cache
+def can_read_frames() -> bool:
+    """Return whether the monitor works on this interpreter."""
+    return is_supported()
+
+
+def frame_reader() -> FrameReader:
+    """Return a reader of frames, with torch's native stack reader where it exists."""
+    module = torch._C._dynamo.eval_frame
+    read: StackReader | None = getattr(
+        module, "_get_frame_value_stack_with_depth", None
+    )
+    return FrameReader(read, getattr(module, "NULL_STACK_VALUE", None))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a monitored run gave.
+
+    Attributes:
+        result: What the program returned; always right. The suspended program, when
+            its frames were left at the end of the capture.
+        capture: The capture, None if the run was refused.
+        refusal: Why it was refused, or ended early.
+        ends: Form of the state of the program at the end of the capture; None when
+            that is the end of the program.
+        learned: Whether the next run of the program will be split where this one was
+            refused.
+        error: The exception that the program raised behind the capture.
+    """
+
+    result: Any
+    capture: Capture | None
+    refusal: Break | None
+    ends: Form | None = None
+    learned: bool = False
+    error: BaseException | None = None
+
+
+def capture(
+    program: Program,
+    sources: Sources,
+    places: Places,
+    wanted: frozenset[str] = frozenset(),
+    annotations: tuple[UserAnnotation, ...] = (),
+    preferred: bool = False,
+) -> Outcome:
+    """Run a program once under observation.
+
+    Exceptions of the program propagate when they are raised before a break; nothing
+    is captured then.
+
+    Args:
+        program: What to run.
+        sources: Makes continuations.
+        places: Where the recording has to end before an instruction.
+        wanted: Paths of numbers to lift.
+        annotations: What users have annotated, beside what ships.
+        preferred: Whether a branch on a tensor becomes an operator of the graph
+            rather than a guard, where both are possible.
+    """
+    if not can_read_frames():
+        refusal = Break(CATALOGUE["interpreter"], sys.version.split()[0], "")
+        return Outcome(program.run(), None, refusal)
+    watch = OperatorWatch()
+    table = shipped_annotations()
+    if annotations:
+        table = table.extended(user_entries(annotations))
+    session, recorder = _observers(watch, table, wanted, preferred)
+    known = (session, recorder, program.arguments, torch_state())
+    split = Split(session, sources, places, functools.partial(finish_early, *known))
+    try:
+        return _observed(program, known, watch, split)
+    finally:
+        session.close()
+
+
+def _observed(
+    program: Program,
+    known: tuple[Session, OperatorRecorder, Arguments, tuple[Any, ...]],
+    watch: OperatorWatch,
+    split: Split,
+) -> Outcome:
+    session, recorder, *_ = known
+    try:
+        with _no_other_compiler(), watch, recorder:
+            result = program.observe(session, event_source())
+    except StopRecordingError as stop:
+        # Raised before the program began: another tool holds the events.
+        refusal = Break(stop.refusal, stop.detail, "")
+        return Outcome(program.run(), None, refusal)
+    except ProgramLeftError:
+        return Outcome(split.left, split.part, session.stopped, split.form)
+    except BaseException as error:
+        if split.form is None:
+            raise
+        return Outcome(None, split.part, session.stopped, split.form, error=error)
+    if split.form is not None:
+        return Outcome(result, split.part, session.stopped, split.form)
+    if session.stopped is not None:
+        return Outcome(result, None, session.stopped, learned=split.learn())
+    try:
+        with collector_paused():
+            finished = finish(*known, result)
+    except StopRecordingError as stop:
+        return Outcome(result, None, Break(stop.refusal, stop.detail, ""))
+    except Exception as error:
+        # A fault of the monitor must not reach the program, which has run.
+        return Outcome(result, None, Break(CATALOGUE["monitor-error"], repr(error), ""))
+    return Outcome(result, finished, None)
+
+
+def _observers(
+    watch: OperatorWatch,
+    table: AnnotationTable,
+    wanted: frozenset[str],
+    preferred: bool,
+) -> tuple[Session, OperatorRecorder]:
+    recorder: OperatorRecorder
+    if wanted:
+        recorder = LiftingRecorder(watch)
+    else:
+        recorder = OperatorRecorder(watch)
+    tables, reader = code_tables(), frame_reader()
+    if isinstance(recorder, LiftingRecorder):
+        session: Session = LiftingSession(wanted, tables, reader, table, recorder)
+    else:
+        session = Session(tables, reader, table, recorder)
+    recorder.attach(session)
+    if isinstance(recorder, LiftingRecorder):
+        LiftedBranches(session, recorder, preferred)
+    else:
+        Branches(session, recorder, preferred)
+    return session, recorder
+
+
+class _Stance:
+    """Keeps torch.compile from running code while any thread is monitored.
+
+    Its stance is one for the process: the first run that begins sets it, and the last
+    one that ends puts back what was before.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runs = 0
+        self._stance: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._runs == 0 and "torch._dynamo" in sys.modules:
+                # Code compiled by torch.compile would not show its operators.
+                self._stance = torch.compiler.set_stance("force_eager")
+                self._stance.__enter__()
+            self._runs += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._runs -= 1
+            if self._runs == 0 and self._stance is not None:
+                self._stance.__exit__(None, None, None)
+                self._stance = None
+
+
+@functools.cache
+def _no_other_compiler() -> _Stance:
+    """Return the stance of this process."""
+    return _Stance()

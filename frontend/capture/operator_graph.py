@@ -1,0 +1,164 @@
+"""Owns the finished operator graph: what is needed, in the form a backend gets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+import torch
+from torch import fx
+
+from magweld.frontend.control.operators import all_nodes
+from magweld.frontend.control.pieces import without_numbers
+from magweld.frontend.control.unroll import has_loops, iterations_in, unroll
+from magweld.frontend.expressions.expressions import Expression, Literal
+from magweld.frontend.operators.autocast import switches_autocast
+from magweld.frontend.operators.effects import needed
+from magweld.frontend.operators.put_back import UNKNOWN, Failing, failing
+from magweld.frontend.operators.recorder import OperatorRecorder
+from magweld.frontend.operators.tensors import GraphInput
+
+_NO_SCALARS: Final[Mapping[fx.Node, Expression]] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class OperatorGraph:
+    """The graph of a run.
+
+    Attributes:
+        module: torch-level graph; takes the inputs, returns a tuple of tensors.
+        inputs: Tensors that it takes, in order.
+        trains: Whether a gradient may flow through it.
+        torch_only: Why no backend may have it, an id of the catalogue; "" if one may.
+        grad_enabled: Grad mode when the run began.
+        scalars: Numbers that it takes behind the tensors.
+        examples: The tensors that it read in the run.
+        failing: What becomes of it when one of its operators raises.
+    """
+
+    module: fx.GraphModule
+    inputs: tuple[GraphInput, ...]
+    trains: bool
+    torch_only: str
+    grad_enabled: bool
+    scalars: tuple[Expression, ...] = ()
+    examples: tuple[torch.Tensor, ...] = ()
+    failing: Failing = UNKNOWN
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to compute."""
+        nodes = self.module.graph.nodes
+        return all(node.op in ("placeholder", "output") for node in nodes)
+
+
+def build_graph(
+    recorder: OperatorRecorder,
+    outputs: list[fx.Node],
+    grad_enabled: bool,
+    scalars: Mapping[fx.Node, Expression] = _NO_SCALARS,
+) -> OperatorGraph:
+    """Cut the recorded graph down to outputs and effects.
+
+    Args:
+        recorder: The recording.
+        outputs: Nodes whose tensors a hit needs.
+        grad_enabled: Grad mode when the run began.
+        scalars: Nodes of the recorded graph that stand for numbers.
+
+    Raises:
+        StopRecordingError: What it does to memory could not be put back.
+    """
+    nodes = list(recorder.graph.nodes)
+    trains = _trains(recorder, nodes, grad_enabled)
+    if not trains and _keeps_grad_mode(nodes, grad_enabled):
+        for node in nodes:
+            if _switches_grad(node):
+                node.meta["effect"] = False
+    kept = needed(reversed(nodes), outputs)
+    inputs = tuple(
+        item
+        for item in recorder.inputs
+        if item.placeholder in kept or item.placeholder in outputs
+    )
+    graph = fx.Graph()
+    mapping: dict[fx.Node, Any] = {}
+    for item in inputs:
+        assert item.placeholder is not None, "the graph reads this input"
+        mapping[item.placeholder] = graph.placeholder(item.placeholder.name)
+    numbers = []
+    for node, expression in scalars.items():
+        if isinstance(expression, Literal):
+            mapping[node] = expression.value
+        elif node in kept:
+            mapping[node] = graph.placeholder(node.name)
+            numbers.append(expression)
+    for node in nodes:
+        if node in kept and node not in mapping:
+            mapping[node] = graph.node_copy(node, mapping.__getitem__)
+    graph.output(tuple(mapping[node] for node in outputs))
+    graph.lint()
+    module = _without_fixed_loops(fx.GraphModule({}, graph))
+    module = without_numbers(module)
+    _forget_origins(module)
+    return OperatorGraph(
+        module,
+        inputs,
+        trains,
+        _torch_only(recorder, module.graph) or _keeps_loops(module, numbers),
+        grad_enabled,
+        tuple(numbers),
+        examples=tuple(item.node.obj for item in inputs),
+        failing=failing(nodes, inputs),
+    )
+
+
+def _forget_origins(module: fx.GraphModule) -> None:
+    """Let go of the recorded graph."""
+    for node in all_nodes(module):
+        for name in ("origin", "starts", "stands", "ways"):
+            node.meta.pop(name, None)
+
+
+def _without_fixed_loops(module: fx.GraphModule) -> fx.GraphModule:
+    """Write out loops whose numbers of iterations have turned out to be fixed."""
+    if not iterations_in(module):
+        return module
+    flat = unroll(module)
+    plain = flat.pattern == tuple(range(len(flat.pattern)))
+    return flat.module if plain else module
+
+
+def _keeps_loops(module: fx.GraphModule, numbers: Sequence[Expression]) -> str:
+    return "not-lifted" if has_loops(module) and not numbers else ""
+
+
+def _torch_only(recorder: OperatorRecorder, graph: fx.Graph) -> str:
+    if recorder.tensors.shapes:
+        return "dynamic-shape"  # a backend would bake in the shapes of the example
+    if switches_autocast(graph):
+        return "autocast-region"
+    if any(node.target is setattr for node in graph.nodes):
+        return "tensor-write"  # memory that changes hands is not to be seen by ATen
+    return ""
+
+
+def _switches_grad(node: fx.Node) -> bool:
+    return node.target is torch._C._set_grad_enabled
+
+
+def _trains(
+    recorder: OperatorRecorder, nodes: list[fx.Node], grad_enabled: bool
+) -> bool:
+    if not recorder.differentiates:
+        return False
+    return grad_enabled or any(
+        _switches_grad(node) and node.args[0] is True for node in nodes
+    )
+
+
+def _keeps_grad_mode(nodes: list[fx.Node], grad_enabled: bool) -> bool:
+    switches = [node.args[0] for node in nodes if _switches_grad(node)]
+    return not switches or switches[-1] is grad_enabled

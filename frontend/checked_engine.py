@@ -1,0 +1,142 @@
+"""Owns the engine of the differential mode."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from magweld.frontend.annotations.user import UserAnnotation
+from magweld.frontend.capture.capture import capture
+from magweld.frontend.catalogue import CATALOGUE, Break
+from magweld.frontend.differential.check import (
+    CheckError,
+    ElsewhereError,
+    EndedError,
+    Ending,
+    run_checked,
+)
+from magweld.frontend.engine import Engine, watched
+from magweld.frontend.records.backends import Backend
+from magweld.frontend.records.cache import RecordCache
+from magweld.frontend.records.policy import LiftingPolicy
+from magweld.frontend.records.record import Record
+from magweld.frontend.segments.form import Form, Suspended
+from magweld.frontend.segments.program import Call, Program
+
+
+class CheckedEngine(Engine):
+    """An engine that compares each of its hits with an eager run.
+
+    The eager run comes first; its effects are undone before the record answers.
+    """
+
+    __slots__ = ("_checks", "_running", "_unstoppable")
+
+    def __init__(
+        self,
+        target_callable: Callable[..., Any],
+        backend: Backend,
+        lifting: LiftingPolicy,
+        annotations: tuple[UserAnnotation, ...] = (),
+    ) -> None:
+        super().__init__(target_callable, backend, lifting, annotations)
+        self._checks = {"checked": 0, "skipped": 0}
+        self._running = threading.local()
+        self._unstoppable: list[Record] = []
+
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Answer a call; a hit is compared with eager.
+
+        Raises:
+            CheckError: They differ.
+        """
+        if self._due(self._cache, args, kwargs) is None:
+            return super().call(args, kwargs)
+        self._notes.count("calls")
+        call = Call(self.target, args, kwargs)
+        result = self._answer(self._cache, call, args, kwargs)
+        return self._go_on(result) if type(result) is Suspended else result
+
+    def stats(self) -> dict[str, int]:
+        """Return the counts of `Engine.stats`, with those of compared hits."""
+        return {**super().stats(), **self._checks}
+
+    def _answer(
+        self,
+        cache: RecordCache,
+        program: Program,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Suspended | Any:
+        answer = functools.partial(super()._answer, cache, program, args, kwargs)
+        record = self._due(cache, args, kwargs)
+        if record is None:
+            return answer()
+        self._running.flag = True
+        try:
+            return self._compared(program, record, answer)
+        finally:
+            self._running.flag = False
+
+    def _due(
+        self, cache: RecordCache, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Record | None:
+        """Return the record that will answer and has to be compared, if any."""
+        if getattr(self._running, "flag", False) or watched():
+            return None
+        holding = (r for r in cache.records if r.program.holds(args, kwargs))
+        record = next(holding, None)
+        return None if any(r is record for r in self._unstoppable) else record
+
+    def _compared(
+        self, program: Program, record: Record, answer: Callable[[], Any]
+    ) -> Any:
+        target = self.target
+        known = program.arguments
+        args, kwargs, names = known.args, known.kwargs, known.names
+
+        def roots() -> list[tuple[str, Any]]:
+            texts = names or [f"args[{index}]" for index in range(len(args))]
+            named = list(zip(texts, args, strict=True))
+            return [*named, *kwargs.items(), ("callable", target)]
+
+        eager = program.run
+        if record.ends is not None:
+            # What runs at the break may not run twice.
+            eager = functools.partial(self._run_to, record, record.ends, program)
+        exact = self._backend.name == "eager"
+        outcome = run_checked(eager, answer, roots, exact, _state)
+        if outcome.skipped:
+            self._checks["skipped"] += 1
+            self._notes.add(Break(CATALOGUE["check-skipped"], outcome.skipped, ""))
+            return outcome.ending.give()
+        self._checks["checked"] += 1
+        if outcome.difference is not None:
+            guards = [str(guard) for guard in record.guards]
+            raise CheckError(outcome.difference, guards)
+        return outcome.ending.give()
+
+    def _run_to(self, record: Record, ends: Form, program: Program) -> Suspended:
+        """Run a program up to a break, observed, as only that shows where this is.
+
+        Raises:
+            EndedError: It went on behind the break, to its end.
+            ElsewhereError: It came to another break.
+        """
+        known = self._segments
+        with self._lock:
+            outcome = capture(program, known.sources, known.places)
+        result = outcome.result
+        if type(result) is not Suspended:
+            # What lies behind can be compared when the record answers from now on.
+            self._unstoppable.append(record)
+            raise EndedError(Ending(result, outcome.error))
+        if result.form.key != ends.key:
+            raise ElsewhereError(result.form.where)
+        return result
+
+
+def _state(result: Any) -> Any:
+    return result.values if type(result) is Suspended else result

@@ -1,0 +1,1 @@
+"""Lifted numbers as expressions of what a call brings, with their leaves."""

@@ -1,0 +1,1 @@
+"""Records: guards, graph and side effects of one captured run, and which are kept."""

@@ -1,0 +1,171 @@
+"""Owns the table of backends and their resolution by name."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from torch import fx
+
+from magweld.compiler_options import CompileOptions
+from magweld.diagnostics import UnsupportedError, did_you_mean
+from magweld.frontend.capture.operator_graph import OperatorGraph
+from magweld.frontend.control.operators import all_nodes, bodies_of
+from magweld.frontend.operators.autocast import graph_runner
+from magweld.frontend.operators.targets import ConstantTensor, CustomFunction
+
+Compiled = Callable[..., Sequence[torch.Tensor]]
+CompileGraph = Callable[[fx.GraphModule, list[torch.Tensor]], Compiled]
+
+# Name -> "module:function"; the function takes (gm, example_inputs, target=, tune=).
+BACKENDS: Final = {"magweld": "magweld.api:compile_graph"}
+
+
+@dataclass(frozen=True)
+class Backend:
+    """A way to run captured graphs.
+
+    Attributes:
+        name: For messages.
+        compile: Turns a graph and example inputs into a callable on tensors.
+        differentiates: Whether gradients flow through what it returns.
+    """
+
+    name: str
+    compile: CompileGraph
+    differentiates: bool
+
+
+def run_eagerly(gm: fx.GraphModule, example_inputs: list[torch.Tensor]) -> Compiled:
+    """Return the graph itself, run by torch."""
+    return graph_runner(gm)
+
+
+def resolve_backend(
+    backend: str | CompileGraph,
+    target: str,
+    tune: object = None,
+    memory_budget: int = 0,
+) -> Backend:
+    """Return the backend for a name or a callable.
+
+    Args:
+        backend: "eager", a name of `BACKENDS`, one that `torch.compile` knows (it gets
+            forward and backward graphs of their own), or a callable
+            `(gm, example_inputs) -> callable(*tensors) -> tuple of tensors`. What it
+            returns must write to its inputs as the graph does. Gradients must flow
+            through it as well, unless the callable has an attribute `differentiates`
+            that is False: then it gets forward and backward graphs of their own.
+        target: Handed on to a named backend.
+        tune: Handed on to a named backend.
+        memory_budget: Bytes that a call may take, handed on likewise; 0 is no limit.
+
+    Raises:
+        ValueError: No backend has this name, or the chosen one does not tune or knows
+            no memory budget.
+    """
+    if tune and backend not in BACKENDS:
+        raise ValueError(f"tune={tune!r} is for the backends {', '.join(BACKENDS)}")
+    if memory_budget and backend not in BACKENDS:
+        known = ", ".join(BACKENDS)
+        raise ValueError(f"memory_budget is for the backends {known}, not {backend!r}")
+    if not isinstance(backend, str):
+        name = getattr(backend, "__name__", "callable")
+        return Backend(name, backend, getattr(backend, "differentiates", True))
+    if backend == "eager":
+        return Backend("eager", run_eagerly, True)
+    if backend not in BACKENDS:
+        return Backend(backend, _dynamo_compiler(backend), False)
+
+    def compile_graph(
+        gm: fx.GraphModule, example_inputs: list[torch.Tensor]
+    ) -> Compiled:
+        module, _, name = BACKENDS[backend].partition(":")
+        function: Any = getattr(importlib.import_module(module), name)
+        options = CompileOptions(memory_budget=memory_budget)
+        compiled: Compiled = function(
+            gm, example_inputs, target=target, tune=tune, options=options
+        )
+        return compiled
+
+    return Backend(backend, compile_graph, False)
+
+
+def _dynamo_compiler(name: str) -> CompileGraph:
+    """Return what compiles graphs for a backend of `torch.compile`.
+
+    Raises:
+        ValueError: No backend has this name.
+    """
+    # They take long to import.
+    from torch._dynamo.backends.registry import list_backends, lookup_backend
+    from torch._inductor import config
+
+    every = ("eager", *BACKENDS, *list_backends(exclude_tags=None))
+    if name not in every:
+        raise ValueError(f"unknown backend {name!r}{did_you_mean(name, every)}")
+
+    def compile_graph(
+        gm: fx.GraphModule, example_inputs: list[torch.Tensor]
+    ) -> Compiled:
+        # Random numbers are drawn from torch's generators, as eager torch does.
+        with config.patch(fallback_random=True):
+            compiled: Compiled = lookup_backend(name)(gm, example_inputs)
+        return compiled
+
+    return compile_graph
+
+
+class LeftToTorchError(Exception):
+    """A graph is left to torch as a whole.
+
+    Attributes:
+        id: Of the reason, in the catalogue.
+    """
+
+    def __init__(self, id: str, detail: str) -> None:
+        super().__init__(detail)
+        self.id = id
+
+
+_LEFT_TO_TORCH: Final = {
+    ConstantTensor: "operator-argument",
+    CustomFunction: "custom-function",
+}
+
+
+def compile_captured(
+    graph: OperatorGraph, backend: Backend, report: Callable[[Exception], None]
+) -> Compiled:
+    """Compile a captured graph; gradients flow through the result where they must.
+
+    Args:
+        graph: The graph.
+        backend: Compiles the whole graph, or its forward and backward halves if it
+            does not differentiate.
+        report: Gets what the backend raises later, for a backward half.
+
+    Raises:
+        LeftToTorchError: The graph must run through torch.
+        Exception: What the backend raises.
+    """
+    if not backend.differentiates:
+        for node in all_nodes(graph.module):
+            for kind, reason in _LEFT_TO_TORCH.items():
+                if isinstance(node.target, kind):
+                    raise LeftToTorchError(reason, node.target.__name__)
+    if not graph.trains or backend.differentiates:
+        return backend.compile(graph.module, list(graph.examples))
+    if any(bodies_of(node) for node in graph.module.graph.nodes):
+        raise LeftToTorchError("training-graph", "a branch on the value of a tensor")
+    # Torch's tracing of gradients takes long to import.
+    from magweld.training.compile import plan_training
+
+    try:
+        plan = plan_training(graph)
+    except UnsupportedError as error:
+        raise LeftToTorchError("training-graph", str(error)) from error
+    return plan.compile(backend.compile, report)

@@ -1,0 +1,81 @@
+"""Owns the records of one traced callable: order, limit, and giving up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from magweld.frontend.catalogue import Break
+from magweld.frontend.records.policy import LiftingPolicy
+from magweld.frontend.records.record import Record
+
+MAX_RECORDS = 32
+# Runs refused for one reason before calls with such arguments are left alone.
+MAX_REFUSALS = 2
+# Records in a row that failed by one guard before it is taken for unstable.
+MAX_FAILURES = 8
+
+Signature = tuple[Any, ...]
+
+
+def signature_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Signature:
+    """Return the types of the arguments, which tell kinds of calls apart."""
+    return (
+        tuple(type(value) for value in args),
+        tuple((name, type(value)) for name, value in kwargs.items()),
+    )
+
+
+class RecordCache:
+    """Records, the most recently used first.
+
+    Attributes:
+        records: Replaced as a whole, so that readers need no lock.
+        lifting: Which numbers later runs lift.
+        failures: How often the guard at a path has failed since the last hit.
+    """
+
+    def __init__(self, lifting: LiftingPolicy) -> None:
+        self.records: list[Record] = []
+        self._added = 0
+        self.lifting = lifting
+        self._refusals: Counter[tuple[Signature, str]] = Counter()
+        self.failures: Counter[str] = Counter()
+        self._given_up: dict[Signature, str] = {}
+
+    def add(self, record: Record) -> None:
+        """Put a new record first; the least recently used one may go."""
+        record.number = self._added
+        self._added += 1
+        self.records = [record, *self.records[: MAX_RECORDS - 1]]
+
+    def promote(self, record: Record) -> None:
+        """Put a record first, unless another thread has dropped it meanwhile."""
+        records = self.records
+        others = [other for other in records if other is not record]
+        if len(others) < len(records):
+            self.records = [record, *others]
+        self.failures.clear()
+
+    def drop(self) -> None:
+        """Forget every record."""
+        self.records = []
+
+    def refuse(self, signature: Signature, refusal: Break) -> None:
+        """Count a refused run; after some, such calls are no longer monitored."""
+        key = (signature, refusal.id)
+        self._refusals[key] += 1
+        if self._refusals[key] >= MAX_REFUSALS:
+            self._given_up[signature] = refusal.id
+
+    def fail(self, signature: Signature, path: str) -> bool:
+        """Count a failed guard; True when it fails on call after call."""
+        self.failures[path] += 1
+        if self.failures[path] < MAX_FAILURES:
+            return False
+        self._given_up[signature] = path
+        return True
+
+    def has_given_up(self, signature: Signature) -> bool:
+        """Return whether calls with such arguments run unmonitored."""
+        return signature in self._given_up

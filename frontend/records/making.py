@@ -1,0 +1,96 @@
+"""Owns making records: captured graphs handed to the backend."""
+
+from __future__ import annotations
+
+import functools
+import time
+import warnings
+
+from magweld.frontend.capture.build_record import Capture
+from magweld.frontend.catalogue import CATALOGUE, Break
+from magweld.frontend.records.backends import (
+    Backend,
+    LeftToTorchError,
+    compile_captured,
+    run_eagerly,
+)
+from magweld.frontend.records.programs import Example, LiftedGraph
+from magweld.frontend.records.record import Record
+
+
+class RecordMaker:
+    """Makes the records of one traced callable.
+
+    Args:
+        backend: Compiles the graphs.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._warned = False
+
+    def make(self, captured: Capture) -> Record:
+        """Return the record of a captured run."""
+        module = captured.graph.module
+        record = Record(
+            graph=module,
+            program=captured.program,
+            mock=captured.mock,
+            input_paths=captured.input_paths,
+            compiled=run_eagerly(module, []),
+            failing=captured.graph.failing,
+            grad_enabled=captured.grad_enabled,
+        )
+        for reason, where in captured.written_out:
+            record.breaks.append(Break(CATALOGUE["loop-written-out"], reason, where))
+        if captured.graph.is_empty:
+            return record
+        if captured.kept:
+            record.breaks.append(Break(CATALOGUE["not-lifted"], captured.kept, ""))
+        if captured.graph.scalars or captured.dynamic:
+            record.compiled = self._lifted(captured)
+            return record
+        if captured.graph.torch_only and self._backend.name != "eager":
+            record.breaks.append(Break(CATALOGUE[captured.graph.torch_only], "", ""))
+            return record
+        failed = functools.partial(self._failed, record)
+        start = time.perf_counter()
+        try:
+            record.compiled = compile_captured(captured.graph, self._backend, failed)
+            record.is_compiled = self._backend.name != "eager"
+        except LeftToTorchError as left:
+            record.breaks.append(Break(CATALOGUE[left.id], str(left), ""))
+        except Exception as error:
+            failed(error)
+        record.seconds = time.perf_counter() - start
+        return record
+
+    def _failed(self, record: Record, error: Exception) -> None:
+        # A backend costs speed at most: the graph itself is right.
+        reason = f"{type(error).__name__}: {error}"
+        record.breaks.append(Break(CATALOGUE["backend-failed"], reason, ""))
+        self._warn(reason)
+
+    def _lifted(self, captured: Capture) -> LiftedGraph:
+        graph, backend = captured.graph, self._backend
+        by_torch = (
+            backend.name == "eager"
+            or bool(graph.torch_only)
+            or (graph.trains and not backend.differentiates)
+        )
+        return LiftedGraph(
+            graph.module,
+            len(graph.scalars),
+            None if by_torch else backend.compile,
+            example=Example.of(graph.examples, [e.value for e in graph.scalars]),
+        )
+
+    def _warn(self, reason: str) -> None:
+        if not self._warned:
+            self._warned = True
+            name = self._backend.name
+            warnings.warn(
+                f"backend-failed: {name} raised {reason}; running the captured graph"
+                " through torch",
+                stacklevel=4,
+            )

@@ -1,0 +1,193 @@
+"""Owns how a graph with lifted values runs: by torch, or compiled for its values."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx
+
+from magweld import env
+from magweld.diagnostics import MagweldError
+from magweld.frontend.control.loop_tensors import with_counted_loops
+from magweld.frontend.control.pieces import without_numbers
+from magweld.frontend.control.unroll import (
+    MAX_ITERATIONS,
+    has_loops,
+    iterations_in,
+    unroll,
+)
+from magweld.frontend.lifting.forms import Forms
+from magweld.frontend.operators.autocast import graph_runner
+from magweld.frontend.state.values import float_bits
+from magweld.reports import joined_reports
+
+Compile = Callable[[fx.GraphModule, list[torch.Tensor]], Callable[..., Any]]
+
+
+@dataclass(frozen=True)
+class Example:
+    """Inputs of a graph with lifted values, as they were in the recorded run.
+
+    Attributes:
+        forms: Shape, strides, type and device of the tensors.
+        numbers: The numbers.
+    """
+
+    forms: tuple[tuple[Any, Any, torch.dtype, torch.device], ...]
+    numbers: tuple[Any, ...]
+
+    @staticmethod
+    def of(tensors: Sequence[torch.Tensor], numbers: Sequence[Any]) -> Example:
+        """Return the forms of some tensors, which are not kept."""
+        forms = ((t.shape, t.stride(), t.dtype, t.device) for t in tensors)
+        return Example(tuple(forms), tuple(numbers))
+
+    def tensors(self) -> list[torch.Tensor]:
+        """Return tensors of these forms."""
+        return [
+            torch.empty_strided(shape, stride, dtype=dtype, device=device).zero_()
+            for shape, stride, dtype, device in self.forms
+        ]
+
+
+class LiftedGraph:
+    """Runs the graph of a record with lifted values.
+
+    Attributes:
+        module: The graph; takes tensors, then numbers.
+        compiled: How many sets of values have a compiled form.
+        forms: These.
+        seconds: Time spent compiling.
+        through_torch: How many calls torch has answered.
+    """
+
+    def __init__(
+        self,
+        module: fx.GraphModule,
+        numbers: int,
+        compile_graph: Compile | None,
+        example: Example,
+    ) -> None:
+        """Prepare a graph.
+
+        Args:
+            module: The graph.
+            numbers: How many of its last inputs are numbers.
+            compile_graph: Compiles a graph for example inputs; None leaves it to torch.
+            example: Its inputs in the recorded run.
+        """
+        self._example = example
+        self.module = module
+        self._run = graph_runner(module)
+        self._numbers = numbers
+        self._compile = compile_graph
+        self._lock = threading.Lock()
+        self.forms = Forms(env.FORMS_BYTES.get())
+        self.seconds = 0.0
+        self.through_torch = 0
+
+    @property
+    def compiled(self) -> int:
+        """How many sets of values have a compiled form."""
+        return len(self.forms)
+
+    def mlir(self, stage: str) -> str:
+        """Return the module for the values of the recorded run at a stage.
+
+        Raises:
+            ValueError: There is none: the graph runs through torch.
+        """
+        if self._compile is None:
+            raise ValueError("the graph runs through torch, it has no MLIR stages")
+        tensors = self._example.tensors()
+        module = with_numbers(self.module, self._example.numbers)
+        try:
+            if has_loops(module):
+                module = with_counted_loops(module, tensors)
+            compiled: Any = self._compile(without_numbers(module), tensors)
+        except MagweldError as error:
+            raise ValueError(str(error)) from error
+        text: str = compiled.mlir(stage)
+        return text
+
+    def report(self) -> dict[str, Any]:
+        """Return what was decided for the values that have a compiled form, joined.
+
+        `lifted` tells that `mlir` is of other values than these.
+        """
+        with self._lock:
+            programs = self.forms.values()
+        return {**joined_reports(programs), "lifted": True}
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Run the graph."""
+        if self._compile is None:
+            self.through_torch += 1
+            return self._run(*inputs)
+        return self._specialised(self._compile, inputs)
+
+    def _specialised(self, compile_graph: Compile, inputs: Sequence[Any]) -> Any:
+        count = len(inputs) - self._numbers
+        tensors, numbers = list(inputs[:count]), inputs[count:]
+        key = (*(t.shape for t in tensors), *map(_exact, numbers))
+        with self._lock:
+            program = self.forms.find(key)
+            wanted = program is None and self.forms.is_wanted(key)
+            self.through_torch += program is None and not wanted
+        if wanted:
+            program = self._make(compile_graph, key, tensors, numbers)
+        return self._run(*inputs) if program is None else program(*tensors)
+
+    def _make(
+        self,
+        compile_graph: Compile,
+        key: Any,
+        tensors: list[torch.Tensor],
+        numbers: Sequence[Any],
+    ) -> Callable[..., Any]:
+        module = with_numbers(self.module, numbers)
+        start = time.perf_counter()
+        try:
+            program = _compiled(compile_graph, module, tensors)
+        except Exception:
+            # A backend costs speed at most: these values stay with torch.
+            program = graph_runner(module)
+        with self._lock:
+            self.seconds += time.perf_counter() - start
+            self.forms.add(key, program)
+        return program
+
+
+def _compiled(
+    compile_graph: Compile, module: fx.GraphModule, tensors: list[torch.Tensor]
+) -> Callable[..., Any]:
+    if not has_loops(module):
+        return compile_graph(without_numbers(module), tensors)
+    count = iterations_in(module)
+    if count is None or count > MAX_ITERATIONS:
+        return graph_runner(module)
+    flat = unroll(module)
+    return flat.wrap(compile_graph(without_numbers(flat.module), tensors))
+
+
+def _exact(number: Any) -> Any:
+    return float_bits(number) if type(number) is float else (type(number), number)
+
+
+def with_numbers(module: fx.GraphModule, numbers: Sequence[Any]) -> fx.GraphModule:
+    """Return a graph whose last inputs are replaced by numbers."""
+    graph = fx.Graph()
+    holders = [node for node in module.graph.nodes if node.op == "placeholder"]
+    first = len(holders) - len(numbers)
+    values: dict[fx.Node, Any] = dict(zip(holders[first:], numbers, strict=True))
+    for node in module.graph.nodes:
+        if node.op == "output":
+            graph.output(fx.map_arg(node.args[0], values.__getitem__))
+        elif node not in values:
+            values[node] = graph.node_copy(node, values.__getitem__)
+    return fx.GraphModule(module, graph)

@@ -1,0 +1,179 @@
+"""Owns the record: a graph with the conditions and effects of the run behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from torch import fx
+
+from magweld.diagnostics import MagweldError
+from magweld.frontend.catalogue import Break
+from magweld.frontend.guards.guard import Guard, GuardProgram
+from magweld.frontend.operators.put_back import UNKNOWN, Failing
+from magweld.frontend.records.programs import LiftedGraph
+from magweld.frontend.segments.form import Form
+from magweld.frontend.state.steps import Mock, Output
+
+
+@runtime_checkable
+class Inspectable(Protocol):
+    """What a compiling backend may return beside being callable."""
+
+    def mlir(self, stage: str) -> str:
+        """Return the module at a stage."""
+
+    def report(self) -> dict[str, Any]:
+        """Return what was decided, for `explain()`."""
+
+
+class GraphFailedError(Exception):
+    """A graph raised and its effects are undone; never leaves the front end."""
+
+
+@dataclass(repr=False)
+class Record:
+    """What one monitored run has left for later calls.
+
+    Attributes:
+        graph: Operator graph at the level of torch calls.
+        program: Guards in executable form.
+        mock: Effects and result after the graph.
+        input_paths: How each graph input is reached, as expressions.
+        compiled: What the backend returned.
+        failing: What becomes of the graph when one of its operators raises.
+        grad_enabled: Grad mode in which the record is valid.
+        breaks: Why the backend was not used, if so.
+        hits: Calls answered.
+        number: Its place in the order in which records were made.
+        is_compiled: Whether the backend has made something of the graph.
+        seconds: Time that this took.
+        ends: Form of the state in which it leaves the program, which its mock gives as
+            the result; None when it leads to the end of the program.
+    """
+
+    graph: fx.GraphModule
+    program: GuardProgram
+    mock: Mock
+    input_paths: tuple[str, ...]
+    compiled: Callable[..., Any]
+    failing: Failing = UNKNOWN
+    grad_enabled: bool = True
+    breaks: list[Break] = field(default_factory=list)
+    hits: int = 0
+    number: int = 0
+    is_compiled: bool = False
+    seconds: float = 0.0
+    ends: Form | None = None
+
+    def __repr__(self) -> str:
+        counts = f"{self.operators} operators, {self._inputs} inputs, {self.hits} hits"
+        return f"<record {self.number}: {counts}>"
+
+    def __post_init__(self) -> None:
+        self._inputs = len(self.input_paths)
+        self._harmless = self.failing.harmless
+        self._acts = bool(self.mock.steps)
+        self._plain = (
+            self.mock.result.index
+            if not self.mock.steps and isinstance(self.mock.result, Output)
+            else None
+        )
+
+    def mlir(self, stage: str) -> str:
+        """Return the compiled module at a stage: "torch", "linalg", "tile-graph", ...
+
+        Raises:
+            ValueError: The graph runs through torch, or there is no such stage.
+        """
+        if isinstance(self.compiled, LiftedGraph):
+            return self.compiled.mlir(stage)
+        inspectable = self.inspectable
+        if inspectable is None:
+            raise ValueError("the graph runs through torch, it has no MLIR stages")
+        return inspectable.mlir(stage)
+
+    @property
+    def compilations(self) -> int:
+        """How many forms of the graph were compiled."""
+        if isinstance(self.compiled, LiftedGraph):
+            return self.compiled.forms.made
+        return int(self.is_compiled)
+
+    @property
+    def compile_seconds(self) -> float:
+        """Time spent compiling forms of the graph."""
+        lifted = self.compiled.seconds if isinstance(self.compiled, LiftedGraph) else 0
+        return self.seconds + lifted
+
+    @property
+    def evictions(self) -> int:
+        """How many of these were dropped for want of memory."""
+        if isinstance(self.compiled, LiftedGraph):
+            return self.compiled.forms.dropped
+        return 0
+
+    @property
+    def torch_hits(self) -> int:
+        """How many hits torch has answered."""
+        if isinstance(self.compiled, LiftedGraph):
+            return self.compiled.through_torch
+        return 0 if self.is_compiled else self.hits
+
+    @property
+    def inspectable(self) -> Inspectable | None:
+        """What the backend returned, if it tells about itself."""
+        compiled: object = self.compiled
+        return compiled if isinstance(compiled, Inspectable) else None
+
+    @property
+    def operators(self) -> int:
+        """Number of operators in the graph."""
+        return sum(node.op.startswith("call") for node in self.graph.graph.nodes)
+
+    @property
+    def guards(self) -> tuple[Guard, ...]:
+        """Conditions under which the record is valid."""
+        return self.program.guards
+
+    def run(self, fetched: list[Any]) -> Any:
+        """Run the graph and repeat the effects.
+
+        Args:
+            fetched: What the guard program returned on success.
+
+        Returns:
+            What the program would return.
+
+        Raises:
+            GraphFailedError: An operator raised and what it and those before it did is
+                undone; an ordinary run shows the exception, and the effects before it.
+        """
+        if self._acts and _hooks_on_saved_tensors():
+            self.program.undo()
+            raise GraphFailedError("hooks on saved tensors may end it half way")
+        count = self._inputs
+        put_back = None if self._harmless else self.failing.save(fetched)
+        try:
+            outputs = self.compiled(*fetched[:count])
+        except MagweldError:
+            self.program.undo()
+            raise
+        except Exception as error:
+            torch._C._set_grad_enabled(self.grad_enabled)
+            if not self.failing.repeats or _hooks_on_saved_tensors():
+                raise
+            if put_back is not None:
+                put_back()
+            self.program.undo()
+            raise GraphFailedError(f"{type(error).__name__}: {error}") from None
+        if self._plain is not None:
+            return outputs[self._plain]
+        return self.mock.replay(fetched[count:], outputs)
+
+
+def _hooks_on_saved_tensors() -> bool:
+    """Whether Python of somebody else runs within operators, and must not run twice."""
+    return torch._C._autograd._top_saved_tensors_default_hooks(True) is not None

@@ -1,0 +1,1 @@
+"""One monitored run: events, rules, annotations and operators joined."""

@@ -1,0 +1,109 @@
+"""Owns what explains a frame that begins: its function, its arguments, its caller."""
+
+from __future__ import annotations
+
+import os
+from types import CellType, CodeType, FrameType
+from typing import TYPE_CHECKING, Any, Final
+
+from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.annotation import Annotation, Use
+from magweld.frontend.monitor.entry import call_entry
+from magweld.frontend.monitor.observer import Observer
+from magweld.frontend.monitor.stack import NULL
+from magweld.frontend.rules.functions import admit_special, register_function
+from magweld.frontend.state.mro import find_in_mro, is_class
+from magweld.frontend.state.refgraph import RefGraph
+
+if TYPE_CHECKING:
+    from magweld.frontend.session.session import Session
+
+# Code of the front end itself is not part of the program, but for the call of it.
+OWN_CODE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+ENTRY: Final = call_entry.__code__
+_READS_NOTHING: Final = Annotation(rest=Use.KEEP)
+_STDLIB: Final = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+
+
+def is_own(code: CodeType) -> bool:
+    """Return whether code belongs to the front end."""
+    return code.co_filename.startswith(OWN_CODE) and code is not ENTRY
+
+
+def is_opaque(session: Session, frame: FrameType) -> bool:
+    """Return whether a frame runs an annotated function that reads nothing.
+
+    Native code may call one that the program does not name, e.g. a hash.
+    """
+    function = session.reader.function(frame)
+    return session.annotations.find(function) == _READS_NOTHING
+
+
+def explain_frame(session: Session, frame: FrameType, function: Any) -> None:
+    """Register the function of a frame, and an instance that it is the first to see.
+
+    Raises:
+        StopRecordingError: Nothing that was observed has called it.
+    """
+    parent = session.current
+    if parent is not None and parent.constructing is not None:
+        # `C(...)` makes the instance in native code; `__init__` gets it.
+        instance = _first_argument(session, frame)
+        if type(instance) is parent.constructing:
+            _adopt_made(session.graph, instance)
+    if id(function) not in session.registered:
+        if parent is not None and parent.awaits_operator:
+            # A native function runs Python code, but is no operator.
+            raise StopRecordingError("native-call", parent.awaits_operator)
+        if session.graph.find(function) is None:
+            admit_special(session, function, _first_argument(session, frame))
+        register_function(session, function)
+
+
+def connect(session: Session, observer: Observer, frame: FrameType) -> None:
+    """Tell the observer of a frame that begins about its caller."""
+    parent = session.current
+    if parent is None:
+        return
+    if parent.calls_native:
+        observer.native_caller = True
+        _adopt_delivered(session, frame, parent)
+    if _is_library(session, frame.f_code.co_filename):
+        observer.anchor = parent.where()
+
+
+def _is_library(session: Session, filename: str) -> bool:
+    if filename.startswith(session.operators.library):
+        return True
+    return filename.startswith(_STDLIB) and "site-packages" not in filename
+
+
+def _adopt_delivered(session: Session, frame: FrameType, parent: Observer) -> None:
+    # Pairs that an iterator has made for a callback; their elements were read.
+    for index in range(frame.f_code.co_argcount):
+        value = session.reader.slot(frame, index)
+        if type(value) is tuple:
+            session.graph.adopt(value)
+        elif parent.constructing is not None and type(value) is parent.constructing:
+            # `__set_name__` gets the class as well
+            _adopt_made(session.graph, value)
+
+
+def _adopt_made(graph: RefGraph, obj: Any) -> None:
+    if is_class(obj):
+        graph.own_class(obj)
+    elif type(find_in_mro(type(obj), "__new__")) is staticmethod:
+        # A function of Python may have kept it.
+        graph.adopt(obj)
+    elif graph.find(obj) is None:
+        graph.bear(obj)
+
+
+def _first_argument(session: Session, frame: FrameType) -> Any:
+    code = frame.f_code
+    if code.co_argcount == 0:
+        return NULL
+    value = session.reader.slot(frame, 0)
+    if type(value) is CellType and code.co_varnames[0] in code.co_cellvars:
+        return value.cell_contents
+    return value

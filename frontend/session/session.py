@@ -1,0 +1,299 @@
+"""Owns one monitored run: the observers, the RefGraph and the reason to stop."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import CodeType, FrameType, FunctionType
+from typing import Any
+
+from magweld.frontend.catalogue import SPLITTING, Break, StopRecordingError
+from magweld.frontend.monitor.annotation import AnnotationTable, Entry, NativeCall
+from magweld.frontend.monitor.code_table import CodeTables, Row
+from magweld.frontend.monitor.control import Control
+from magweld.frontend.monitor.entry import call_entry
+from magweld.frontend.monitor.events import EventSource, Observe
+from magweld.frontend.monitor.hooks import (
+    NoOperators,
+    OperatorLayer,
+    Resumed,
+    Rows,
+    SessionHooks,
+    Site,
+    sites_of,
+)
+from magweld.frontend.monitor.observer import Observer
+from magweld.frontend.monitor.stack import FrameReader
+from magweld.frontend.rules.natives import apply_entry
+from magweld.frontend.session.admission import (
+    connect,
+    explain_frame,
+    is_opaque,
+    is_own,
+)
+from magweld.frontend.session.roots import begin_call, begin_rest
+from magweld.frontend.state.nodes import Where
+from magweld.frontend.state.refgraph import RefGraph
+from magweld.frontend.state.steps import Call
+
+
+class Session:
+    """One monitored run; receives the events of its thread.
+
+    Attributes:
+        graph: What the run has met and read.
+        stopped: Why the recording ended early; None while it goes on.
+        effects: Steps that repeat what the run does outside of the program.
+        quiet: Observer whose current instruction runs unobserved code.
+        trail: Where the recording ended: the observed frames from the outermost.
+        hooks: What else takes part in the run.
+    """
+
+    def __init__(
+        self,
+        tables: CodeTables,
+        reader: FrameReader,
+        annotations: AnnotationTable,
+        operators: OperatorLayer | None = None,
+    ) -> None:
+        self.tables = tables
+        self.reader = reader
+        self.annotations = annotations
+        self.operators: OperatorLayer = operators or NoOperators()
+        self.graph = RefGraph(locate=self.where)
+        self.stopped: Break | None = None
+        self.effects: list[Call] = []
+        self.quiet: Observer | None = None
+        self.registered: set[int] = set()
+        self.control: Control | None = None
+        self._events: EventSource | None = None
+        self.trail: tuple[Site, ...] = ()
+        self.hooks = SessionHooks()
+        self._active: list[Observer] = []
+        self._observers: dict[FrameType, Observer] = {}
+
+    def run(
+        self,
+        events: EventSource,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        """Return what a call returns, observed.
+
+        Raises:
+            StopRecordingError: Another tool holds the events; nothing has run.
+        """
+        begin_call(self, function, args, kwargs)
+        return self._observe(events, function, args, kwargs)
+
+    def go_on(
+        self, events: EventSource, function: FunctionType, resumed: Resumed
+    ) -> Any:
+        """Return what the rest of a program returns, observed.
+
+        Args:
+            events: Who tells about frames and instructions.
+            function: Continuation of the outermost frame.
+            resumed: The state of the program.
+
+        Raises:
+            StopRecordingError: Another tool holds the interpreter's events.
+        """
+        begin_rest(self, function, resumed)
+        kwargs: dict[str, Any] = {}
+        self.graph.adopt(kwargs)
+        return self._observe(events, function, resumed.args, kwargs)
+
+    def _observe(
+        self,
+        events: EventSource,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        self.graph.constant(call_entry)
+        call = functools.partial(call_entry, function, args, kwargs)
+        self._events = events
+        try:
+            result = events.run(self, call)
+        finally:
+            if self.control is not None:
+                self.control.release()
+        if not events.is_intact() and self.stopped is None:
+            self.stop(StopRecordingError("tracer-replaced"))
+        return result
+
+    def stop(self, stop: StopRecordingError) -> None:
+        """End the recording; the program goes on unobserved."""
+        if self.stopped is None:
+            if self.control is not None:
+                self.control.stopping(str(stop))
+            self.stopped = Break(stop.refusal, stop.detail, str(self.where() or ""))
+            self.trail = sites_of(self._active, self.control)
+            self.release()
+
+    def split(
+        self, observer: Observer, row: Row, stack: list[Any], stop: StopRecordingError
+    ) -> None:
+        """End the recording before an instruction."""
+        within = self.control and (self.control.scopes or self.control.unguarded)
+        # In front of the call of the program itself there is nothing to keep.
+        outside = observer.code is call_entry.__code__
+        splits = stop.refusal.id in SPLITTING and not within and not outside
+        if self.stopped is not None or not splits:
+            self.stop(stop)
+            return
+        if self.control is not None:
+            self.control.stopping(str(stop))
+        self.stopped = Break(stop.refusal, stop.detail, str(self.where() or ""))
+        self.trail = sites_of(self._active, self.control)
+        try:
+            self.hooks.split(observer, row, stack)
+        finally:
+            self.release()
+
+    def release(self) -> None:
+        """Let go of everything: what the program drops from now on must go at once."""
+        for observer in self._observers.values():
+            observer.release()
+        self._observers.clear()
+        self._active.clear()
+        self.graph.release()
+        self.pause_events()
+        # What splits the run knows the session: a cycle that would keep values.
+        self.hooks = SessionHooks()
+
+    def close(self) -> None:
+        """Do the same at the end of a run, also with its operators and tensors."""
+        self.release()
+        self.operators = NoOperators()
+
+    def where(self) -> Where | None:
+        """Return the user's instruction that is running."""
+        observer = self.current
+        return None if observer is None else observer.where()
+
+    @property
+    def current(self) -> Observer | None:
+        """Observer of the innermost observed frame."""
+        return self._active[-1] if self._active else None
+
+    def apply(self, observer: Observer, entry: Entry, call: NativeCall) -> None:
+        """Record reads and writes of a native call as an annotation tells them."""
+        apply_entry(observer, entry, call)
+
+    def active(self) -> list[Observer]:
+        """Return the observers of the observed frames, the innermost last."""
+        return list(self._active)
+
+    def run_aside(self, call: Callable[[], Any]) -> None:
+        """Call a function whose frames may end unobserved, and forget them."""
+        active, quiet = list(self._active), self.quiet
+        for observer in active:
+            # Variables are read behind its back.
+            observer.drawn = ()
+        try:
+            call()
+        finally:
+            for observer in self._active[len(active) :]:
+                self._forget(observer)
+            self._active[:] = active
+            self.quiet = quiet
+
+    def pause_events(self) -> bool:
+        """Look at no frame for a while; return whether there is something to resume."""
+        return self._events is not None and self._events.pause()
+
+    def resume_events(self) -> None:
+        """Go on observing after a pause, or an exception that came out of an event."""
+        if self._events is not None and self.stopped is None:
+            self._events.resume()
+
+    def call_observed(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Call a function within a pause whose frames are to be observed."""
+        self.resume_events()
+        try:
+            return function(*args)
+        finally:
+            self.pause_events()
+
+    def admit(self, frame: FrameType, observer: Observer) -> None:
+        """Take an observer for a frame that is about to run, observed."""
+        self._observers[frame] = observer
+        self._active.append(observer)
+        self.quiet = None
+
+    def enter(self, frame: FrameType) -> Observe | None:
+        """See `Sink.enter`."""
+        if self.control is not None:
+            observe = self.control.enter(frame)
+            if observe is not None:
+                return observe
+        if self.stopped is not None or self.quiet is not None:
+            return None
+        if is_own(frame.f_code):
+            return None
+        try:
+            observer = self._observers.get(frame)
+            if observer is None:
+                if is_opaque(self, frame):
+                    self.quiet = self.current
+                    return None
+                observer = self._admit(frame)
+            else:
+                observer.resume(frame.f_lasti)
+                if self.control is not None and self.control.scopes:
+                    self.control.resumed(observer)
+        except StopRecordingError as stop:
+            self.stop(stop)
+            return None
+        except Exception as error:
+            # A fault of the monitor must not reach the program that it watches.
+            self.stop(StopRecordingError("monitor-error", repr(error)))
+            return None
+        self._active.append(observer)
+        return observer.observe
+
+    def leave(self, frame: FrameType) -> None:
+        """See `Sink.leave`."""
+        observer = self._observers.get(frame)
+        if observer is None or observer not in self._active:
+            return
+        while self._active.pop() is not observer:
+            pass
+        if self.stopped is None:
+            self._check_end(observer)
+        if not observer.is_suspended:
+            observer.end()
+            self._forget(observer)
+
+    def _forget(self, observer: Observer) -> None:
+        # A frame that is kept would keep the local variables.
+        if observer.frame is not None:
+            del self._observers[observer.frame]
+            observer.release()
+
+    def _check_end(self, observer: Observer) -> None:
+        if observer.awaits_operator:
+            self.stop(StopRecordingError("operator-raised", observer.awaits_operator))
+        elif self.control is not None and self.control.scopes:
+            try:
+                self.control.leave(observer)
+            except StopRecordingError as stop:
+                self.stop(stop)
+
+    def _admit(self, frame: FrameType) -> Observer:
+        function = self.reader.function(frame)
+        explain_frame(self, frame, function)
+        observer = self._observer(frame, frame.f_code)
+        observer.function = function
+        connect(self, observer, frame)
+        self._observers[frame] = observer
+        return observer
+
+    def _observer(self, frame: FrameType, code: CodeType) -> Observer:
+        return Observer(self, frame, self._rows(code))
+
+    def _rows(self, code: CodeType) -> Rows:
+        return self.hooks.rows(code, self.tables.table(code).rows)

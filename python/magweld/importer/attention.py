@@ -1,0 +1,113 @@
+"""Owns scaled dot-product attention as products, a masked softmax and views."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from magweld.importer.randomness import bernoulli
+
+
+@dataclass(frozen=True)
+class AttentionOptions:
+    """What varies between calls of attention beside its tensors.
+
+    Attributes:
+        mask: Broadcasts to the scores; False or minus infinity hides a key.
+        is_causal: Query i sees the keys 0..i.
+        scale: Factor of the scores; 1/sqrt(head size) where None.
+        dropout: Probability to drop a weight.
+    """
+
+    mask: Tensor | None = None
+    is_causal: bool = False
+    scale: float | None = None
+    dropout: float = 0.0
+
+
+def attention(
+    query: Tensor, key: Tensor, value: Tensor, options: AttentionOptions
+) -> tuple[Tensor, Tensor]:
+    """Return attention and the logarithm of the sum of exponentials of its scores.
+
+    Rows of which every key is hidden give zeros, as torch's kernels do.
+
+    Args:
+        query: [*batch, queries, size].
+        key: [*batch, keys, size]; the last batch dim, the heads, may be a divisor of
+            the queries'.
+        value: [*batch, keys, value size], likewise.
+        options: Mask, scale and dropout.
+
+    Returns:
+        [*batch, queries, value size] and [*batch, queries].
+    """
+    key, value = _repeat_heads(key, query), _repeat_heads(value, query)
+    size = query.shape[-1]
+    scale = 1.0 / math.sqrt(size) if options.scale is None else options.scale
+    scores = _batched(query, key.transpose(-2, -1))
+    if scale != 1.0:
+        scores = scores * scale
+    scores = _hide(scores, options)
+    weights, log_sum = _softmax(scores, may_hide_rows=options.mask is not None)
+    if options.dropout:
+        kept = 1 - options.dropout
+        weights = weights * (bernoulli(weights, kept) / kept)
+    return _batched(weights, value), log_sum
+
+
+def _repeat_heads(x: Tensor, query: Tensor) -> Tensor:
+    """Return keys or values once for each of the queries that share them."""
+    if x.dim() < 3 or x.shape[-3] == query.shape[-3]:
+        return x
+    *batch, heads, length, size = x.shape
+    shared = x.unsqueeze(-3)
+    groups = query.shape[-3] // heads
+    return shared.expand(*batch, heads, groups, length, size).reshape(
+        *batch, query.shape[-3], length, size
+    )
+
+
+def _batched(left: Tensor, right: Tensor) -> Tensor:
+    """Return the product over the last two dims with all others as one batch."""
+    batch = left.shape[:-2]
+    count = math.prod(batch)
+    product = torch.bmm(
+        left.reshape(count, *left.shape[-2:]), right.reshape(count, *right.shape[-2:])
+    )
+    return product.view(*batch, *product.shape[-2:])
+
+
+def _hide(scores: Tensor, options: AttentionOptions) -> Tensor:
+    mask = options.mask
+    if options.is_causal:
+        queries, keys = scores.shape[-2:]
+        rows = torch.arange(queries).unsqueeze(1)
+        mask = rows >= torch.arange(keys).unsqueeze(0)
+    if mask is None:
+        return scores
+    if mask.dtype is torch.bool:
+        hidden = torch.scalar_tensor(-math.inf, dtype=scores.dtype)
+        return torch.where(mask, scores, hidden)
+    return scores + mask
+
+
+def _softmax(scores: Tensor, *, may_hide_rows: bool) -> tuple[Tensor, Tensor]:
+    # Row values lack the reduced axis: they are computed as they are stored.
+    highest = scores.amax(-1)
+    if may_hide_rows:
+        # A hidden row has no highest score: its exponentials become 0, not nan.
+        lowest = torch.scalar_tensor(-math.inf, dtype=scores.dtype)
+        zero = torch.scalar_tensor(0.0, dtype=scores.dtype)
+        highest = torch.where(highest == lowest, zero, highest)
+    exponentials = torch.exp(scores - highest.unsqueeze(-1))
+    total = exponentials.sum(-1)
+    log_sum = highest + torch.log(total)
+    if may_hide_rows:
+        zero = torch.scalar_tensor(0.0, dtype=scores.dtype)
+        one = torch.scalar_tensor(1.0, dtype=scores.dtype)
+        total = torch.where(total == zero, one, total)
+    return exponentials * torch.reciprocal(total).unsqueeze(-1), log_sum

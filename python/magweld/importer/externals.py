@@ -1,0 +1,131 @@
+"""Owns the operators of a graph that run through torch: which, and how they run."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx
+
+from magweld.importer.dtypes import carried
+from magweld.importer.nodes import positions_read, tensors_of, values_of
+from magweld.importer.operators import is_generated
+from magweld.importer.simplify import (
+    OPERAND_STRIDES,
+    WITHOUT_VALUES,
+)
+
+
+@dataclass(frozen=True)
+class External:
+    """One operator of a functional ATen graph that runs through torch.
+
+    Attributes:
+        node: The node, with its scalars and options.
+        operands: Its tensor operands in order of first appearance.
+        strides: Strides to give each operand, where the operator depends on them.
+        positions: Which parts of its result are read, None if it has no parts.
+    """
+
+    node: fx.Node
+    operands: tuple[fx.Node, ...]
+    strides: tuple[tuple[int, ...], ...] | None = None
+    positions: tuple[int, ...] | None = None
+
+    @property
+    def results(self) -> list[torch.Tensor]:
+        """The tensors that are read of its result, without data."""
+        if self.positions is None:
+            return tensors_of(self.node)
+        return [values_of(self.node)[position] for position in self.positions]
+
+    def __call__(self, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+        """Run the operator on real operands.
+
+        Raises:
+            Exception: What torch raises, e.g. for an index out of range.
+        """
+        if self.strides is not None:
+            strided = zip(tensors, self.strides, strict=True)
+            tensors = [with_strides(tensor, stride) for tensor, stride in strided]
+        pairs = zip(self.operands, tensors, strict=True)
+        # Unsigned elements come as signed ones.
+        values = {node: tensor.view(_dtype(node)) for node, tensor in pairs}
+
+        def value(node: fx.Node) -> Any:
+            return values[node] if node in values else _run_empty(node)
+
+        arguments = fx.map_arg((self.node.args, self.node.kwargs), value)
+        target: Callable[..., Any] = self.node.target  # type: ignore[assignment]
+        return tensors_read(target(*arguments[0], **arguments[1]), self.positions)
+
+
+def tensors_read(
+    result: Any, positions: tuple[int, ...] | None
+) -> tuple[torch.Tensor, ...]:
+    """Return what is read of an operator's result, as compiled code has it."""
+    if positions is None:
+        parts = [] if result is None else [result]
+    else:
+        parts = [result[position] for position in positions]
+    return tuple(map(carried, parts))
+
+
+def find_externals(graph: fx.Graph, forced: frozenset[str]) -> Mapping[str, External]:
+    """Return the external operators of a graph by node name, in their order.
+
+    Tensors without values that only external operators take are made by those.
+
+    Args:
+        graph: A functional ATen graph.
+        forced: Names of nodes that are external whatever the table says.
+    """
+    chosen = [
+        node
+        for node in graph.nodes
+        if node.op == "call_function"
+        and node.target is not operator.getitem
+        and (node.name in forced or not is_generated(node))
+    ]
+    among = set(chosen)
+    absorbed = {
+        node
+        for node in chosen
+        if node.target in WITHOUT_VALUES and node.users and among.issuperset(node.users)
+    }
+    return {
+        node.name: _external(node, absorbed) for node in chosen if node not in absorbed
+    }
+
+
+def _external(node: fx.Node, absorbed: set[fx.Node]) -> External:
+    strides = node.meta.get(OPERAND_STRIDES)
+    operands = [n for n in node.all_input_nodes if n not in absorbed]
+    if strides is not None:
+        pairs = zip(node.all_input_nodes, strides, strict=True)
+        strides = tuple(stride for n, stride in pairs if n not in absorbed)
+    return External(node, tuple(operands), strides, positions_read(node))
+
+
+def _dtype(node: fx.Node) -> torch.dtype:
+    dtype: torch.dtype = values_of(node).dtype
+    return dtype
+
+
+def with_strides(tensor: torch.Tensor, stride: tuple[int, ...]) -> torch.Tensor:
+    """Return a tensor, or a copy of it, that has the given strides."""
+    if tensor.stride() == stride:
+        return tensor
+    copy = torch.empty_strided(
+        tensor.shape, stride, dtype=tensor.dtype, device=tensor.device
+    )
+    return copy.copy_(tensor)
+
+
+def _run_empty(node: fx.Node) -> torch.Tensor:
+    target: Callable[..., Any] = node.target  # type: ignore[assignment]
+    result: torch.Tensor = target(*node.args, **node.kwargs)
+    return result

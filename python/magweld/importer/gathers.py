@@ -1,0 +1,154 @@
+"""Owns look-ups of rows: indices are checked through torch, rows read by kernels.
+
+A kernel reads wherever an index points to. So before it, in every call, one pass over
+the indices looks for one that is out of range; there is then the operator as the user
+called it, which raises torch's error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+from torch._ops import OpOverload
+from torch.library import Library
+
+from magweld.importer.dtypes import GENERATED
+from magweld.importer.nodes import values_of
+
+aten = torch.ops.aten
+
+# Of a node's meta what says where it comes from.
+_PLACES = frozenset({"original_aten", "from_node", "stack_trace", "seq_nr"})
+_INDICES = frozenset({torch.int32, torch.int64})
+_ROWS = GENERATED - {torch.bool}
+
+
+def _embedding(table: Tensor, indices: Tensor) -> Tensor:
+    return _checked(table, indices, 0, lambda: aten.embedding(table, indices))
+
+
+def _index(table: Tensor, indices: Tensor) -> Tensor:
+    lowest = -table.shape[0]  # negative indices count from the end
+    return _checked(table, indices, lowest, lambda: aten.index(table, [indices]))
+
+
+def _index_select(table: Tensor, indices: Tensor) -> Tensor:
+    return _checked(table, indices, 0, lambda: aten.index_select(table, 0, indices))
+
+
+def _checked(
+    table: Tensor, indices: Tensor, lowest: int, look_up: Callable[[], Tensor]
+) -> Tensor:
+    # A copy, as other threads may write to the user's tensor before kernels read it.
+    private = indices.clone()
+    least, most = torch.aminmax(private)
+    if int(least) < lowest or int(most) >= table.shape[0]:
+        look_up()
+        raise IndexError("index out of range in self")
+    return private
+
+
+def _register(check: Callable[[Tensor, Tensor], Tensor]) -> OpOverload:
+    """Make a check an operator: graphs and artifacts hold operators."""
+    name = f"checked{check.__name__}"
+    schema = f"{name}(Tensor table, Tensor indices) -> Tensor"
+    _LIBRARY.define(schema)  # type: ignore[no-untyped-call]
+    _LIBRARY.impl(name, check, "CPU")  # type: ignore[no-untyped-call]
+    operator: OpOverload = getattr(torch.ops.magweld, name).default
+    return operator
+
+
+_LIBRARY = Library("magweld", "DEF")  # type: ignore[no-untyped-call]
+
+
+@dataclass(frozen=True)
+class _LookUp:
+    """One operator that looks up rows.
+
+    Attributes:
+        check: Operator that returns its indices, or raises what it would raise.
+        indices_of: Where a node has them; None where it does something else.
+    """
+
+    check: OpOverload
+    indices_of: Callable[[fx.Node], Any]
+
+
+def _second(node: fx.Node) -> Any:
+    return node.args[1]
+
+
+def _only_index(node: fx.Node) -> Any:
+    indices: Any = node.args[1]
+    single = isinstance(indices, (list, tuple)) and len(indices) == 1
+    return indices[0] if single else None
+
+
+def _along_first(node: fx.Node) -> Any:
+    return node.args[2] if node.args[1] == 0 else None
+
+
+_LOOK_UPS: Mapping[object, _LookUp] = {
+    aten.embedding.default: _LookUp(_register(_embedding), _second),
+    aten.index.Tensor: _LookUp(_register(_index), _only_index),
+    aten.index_select.default: _LookUp(_register(_index_select), _along_first),
+}
+_CHECKS = frozenset(look_up.check for look_up in _LOOK_UPS.values())
+
+
+def check_look_ups(graph: fx.Graph) -> None:
+    """Split look-ups of rows into a check of the indices and the look-up itself.
+
+    The check runs as an external; what it returns is the only way to the indices.
+    """
+    for node in list(graph.nodes):
+        look_up = _LOOK_UPS.get(node.target)
+        indices = look_up.indices_of(node) if look_up is not None else None
+        if look_up is None or not _finds_rows(node.args[0], indices):
+            continue
+        checked = _checked_node(node, look_up.check, indices)
+        node.target = aten.index.Tensor
+        node.args = (node.args[0], [checked])
+        node.kwargs = {}
+
+
+def _checked_node(node: fx.Node, check: OpOverload, indices: Any) -> fx.Node:
+    """Insert the check of a look-up; return its indices, of 64 bits."""
+    values = values_of(indices)
+    with node.graph.inserting_before(node):
+        checked = node.graph.call_function(check, (node.args[0], indices))
+        checked.meta = {k: v for k, v in node.meta.items() if k in _PLACES}
+        checked.meta["val"] = values
+        if values.dtype == torch.int64:
+            return checked
+        wide = node.graph.call_function(
+            aten._to_copy.default, (checked,), {"dtype": torch.int64}
+        )
+        wide.meta["val"] = values.to(torch.int64)
+        return wide
+
+
+def is_checked(node: fx.Node) -> bool:
+    """Tell whether a node looks up rows by indices that were checked before."""
+    index = _only_index(node)
+    if isinstance(index, fx.Node) and index.target is aten._to_copy.default:
+        index = index.args[0]
+    return isinstance(index, fx.Node) and index.target in _CHECKS
+
+
+def _finds_rows(table: Any, indices: Any) -> bool:
+    if not isinstance(table, fx.Node) or not isinstance(indices, fx.Node):
+        return False
+    rows, places = values_of(table), values_of(indices)
+    return bool(
+        rows.dtype in _ROWS
+        and places.dtype in _INDICES
+        and rows.dim() > 1
+        and places.dim() > 0
+        and rows.numel() > 0
+        and places.numel() > 0
+    )

@@ -1,0 +1,275 @@
+"""Owns the import of a recorded graph: its torch-dialect text and all around a call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import fx
+
+from magweld.importer import refusals
+from magweld.importer.capture import (
+    lift_constants,
+    lift_large_literals,
+    to_aten,
+)
+from magweld.importer.decompositions import DECOMPOSITIONS
+from magweld.importer.dtypes import IMPORTED, carried, is_carried
+from magweld.importer.epilogue import Epilogue
+from magweld.importer.externals import External, find_externals
+from magweld.importer.gathers import check_look_ups
+from magweld.importer.nodes import tensors_of
+from magweld.importer.observation import observe
+from magweld.importer.placing import CPU, made_on, placed_graph
+from magweld.importer.planning import plan_epilogue
+from magweld.importer.resizing import RESIZING
+from magweld.importer.simplify import (
+    remove_dead,
+    simplify,
+    take_writes,
+)
+from magweld.importer.torch_dialect import to_torch_dialect
+from magweld.importer.uniform import evaluate_uniform
+from magweld.short_repr import short_repr
+
+_PLAIN_CLASSES = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+
+
+@dataclass(frozen=True)
+class ImportedGraph:
+    """A graph ready to be compiled, and what a call does around the compiled function.
+
+    A call of the compiled function `program` is
+
+        graph.finish(inputs, program(graph.prepare(inputs)))
+
+    Attributes:
+        text: Module in the torch dialect; `@main` takes what `prepare` returns. Equal
+            graphs have equal text; no parameter's data is in it.
+        aten: The functional ATen graph of `@main`; location names are its nodes.
+        arguments: For each argument of `@main` its position among the inputs followed
+            by the constants.
+        constants: Tensors that the recorded graph holds.
+        externals: Operators that run through torch, by node name, in order.
+        epilogue: What happens after the compiled function.
+        converted: Arguments that the compiled function cannot take as they are.
+    """
+
+    __repr__ = short_repr
+
+    text: str
+    aten: fx.GraphModule
+    arguments: tuple[int, ...]
+    constants: tuple[torch.Tensor, ...]
+    externals: Mapping[str, External]
+    epilogue: Epilogue
+    converted: tuple[int, ...]
+
+    def prepare(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Return the arguments of the compiled function: used inputs, contiguous."""
+        every = [*inputs, *self.constants]
+        arguments = [every[position] for position in self.arguments]
+        for number in self.converted:
+            arguments[number] = carried(arguments[number].contiguous())
+        return arguments
+
+    @property
+    def direct(self) -> type[list[torch.Tensor] | tuple[torch.Tensor, ...]] | None:
+        """List or tuple, if that of the results is what a call returns; or None.
+
+        The arguments are then the first inputs in order, as they are. The results must
+        be no inputs, and not share memory.
+        """
+        in_order = self.arguments == tuple(range(len(self.arguments)))
+        as_they_are = in_order and not self.constants and not self.converted
+        return self.epilogue.sequence_of_results if as_they_are else None
+
+    def finish(
+        self,
+        inputs: Sequence[torch.Tensor],
+        results: Sequence[torch.Tensor],
+        *,
+        fresh: bool = False,
+    ) -> Any:
+        """Write to the inputs and return what the recorded graph would return.
+
+        Args:
+            inputs: The call's own inputs.
+            results: Of the compiled function.
+            fresh: Whether none of these is known to be an input or another result.
+        """
+        every = [*inputs, *self.constants]
+        return self.epilogue.finish(every, results, fresh=fresh)
+
+    def run_external(
+        self, node: str, tensors: Sequence[torch.Tensor]
+    ) -> tuple[torch.Tensor, ...]:
+        """Run an external operator on real tensors.
+
+        Raises:
+            KeyError: There is no such external operator.
+            Exception: What torch raises for these operands.
+        """
+        return self.externals[node](tensors)
+
+    def with_externals(self, nodes: Sequence[str]) -> ImportedGraph:
+        """Return the same graph with more nodes running through torch.
+
+        Raises:
+            KeyError: A name is none of a node.
+        """
+        known = {node.name for node in self.aten.graph.nodes}
+        unknown = sorted(set(nodes) - known)
+        if unknown:
+            raise KeyError(f"no nodes of the graph: {', '.join(unknown)}")
+        forced = frozenset([*nodes, *self.externals])
+        externals = find_externals(self.aten.graph, forced)
+        text = to_torch_dialect(self.aten.graph, externals)
+        return replace(self, text=text, externals=externals)
+
+    def where(self, node: str) -> str:
+        """Return a node's name with the user's file and line where it is known."""
+        found = [n for n in self.aten.graph.nodes if n.name == node]
+        return refusals.describe(found[0]) if found else f"node '{node}'"
+
+    def sources(self) -> dict[str, list[str]]:
+        """Return the places in the user's files that nodes come from, by name.
+
+        Each is "file:line"; callers come before what they call.
+        """
+        places = {n.name: refusals.places(n) for n in self.aten.graph.nodes}
+        return {name: found for name, found in places.items() if found}
+
+
+def import_graph(
+    graph: fx.GraphModule,
+    example_inputs: Sequence[torch.Tensor],
+    *,
+    look_ups: bool = False,
+    tileable: bool = False,
+    device: torch.device = CPU,
+) -> ImportedGraph:
+    """Import a graph at torch level, e.g. one that the monitor has recorded.
+
+    Args:
+        graph: Calls of torch functions and tensor methods on placeholders; it may
+            write to inputs, return views and draw random numbers.
+        example_inputs: One tensor per placeholder. Shapes, strides, dtypes and shared
+            memory are taken from them; they are neither read nor written.
+        look_ups: Whether kernels may look up rows of tables; the checks of the indices
+            are externals that have no name in torch.
+        tileable: Whether operators that enlarge images are taken apart, so that parts
+            of their results follow from parts of their operands.
+        device: Where the graph will run. Example inputs are all there, or all on the
+            CPU; what the graph makes on the CPU is then made there as well.
+
+    Raises:
+        UnsupportedError: The graph or an input is of a kind in `refusals`.
+    """
+    source = example_inputs[0].device if example_inputs else device
+    for position, tensor in enumerate(example_inputs):
+        _require_plain(tensor, f"input {position}", source)
+    if source not in (CPU, device):
+        raise refusals.DEVICE.at("the graph's inputs", source)
+    lifted, constants = lift_constants(placed_graph(graph, source, device))
+    inputs = [*example_inputs, *constants]
+    resizing = RESIZING if tileable else {}
+    with made_on(source, device):
+        observation = observe(lifted, inputs, device)
+        aten = to_aten(lifted, inputs, {**DECOMPOSITIONS, **resizing}, device)
+    constants += lift_large_literals(aten)
+    written = take_writes(aten.graph)
+    simplify(aten.graph)
+    evaluate_uniform(aten.graph)
+    epilogue = plan_epilogue(aten.graph, written, observation)
+    remove_dead(aten.graph)
+    arguments = _drop_unused_inputs(aten.graph)
+    if look_ups:
+        check_look_ups(aten.graph)
+    for node in aten.graph.nodes:
+        _require_real(node, device)
+    externals = find_externals(aten.graph, frozenset())
+    text = to_torch_dialect(aten.graph, externals)
+    every = [*example_inputs, *constants]
+    return ImportedGraph(
+        text=text,
+        aten=aten,
+        arguments=arguments,
+        constants=tuple(constants),
+        externals=externals,
+        epilogue=epilogue,
+        converted=tuple(
+            number
+            for number, position in enumerate(arguments)
+            if not every[position].is_contiguous() or is_carried(every[position].dtype)
+        ),
+    )
+
+
+def import_values(graph: fx.GraphModule, example_inputs: Sequence[torch.Tensor]) -> str:
+    """Return the torch-dialect text of a graph as a function of values alone.
+
+    Args:
+        graph: A graph as `import_graph` takes it, without tensors of its own.
+        example_inputs: One tensor per placeholder.
+
+    Raises:
+        UnsupportedError: See `import_graph`; or the graph writes to its inputs.
+    """
+    lifted, constants = lift_constants(graph)
+    if constants:
+        raise refusals.NODE_KIND.at("the graph", "a tensor of its own")
+    aten = to_aten(lifted, example_inputs)
+    if take_writes(aten.graph):
+        raise refusals.HIDDEN_MUTATION.at("the graph", "an operator")
+    simplify(aten.graph)
+    evaluate_uniform(aten.graph)
+    remove_dead(aten.graph)
+    return to_torch_dialect(aten.graph, find_externals(aten.graph, frozenset()))
+
+
+def _drop_unused_inputs(graph: fx.Graph) -> tuple[int, ...]:
+    used = []
+    placeholders = [node for node in graph.nodes if node.op == "placeholder"]
+    for position, node in enumerate(placeholders):
+        if node.users:
+            used.append(position)
+        else:
+            graph.erase_node(node)
+    return tuple(used)
+
+
+def _require_plain(tensor: torch.Tensor, where: str, device: torch.device) -> None:
+    if type(tensor) not in _PLAIN_CLASSES:
+        raise refusals.SUBCLASS.at(where, type(tensor).__name__)
+    if tensor.device != device:
+        raise refusals.DEVICE.at(where, tensor.device)
+    if tensor.layout is not torch.strided:
+        raise refusals.LAYOUT.at(where, tensor.layout)
+    if tensor.dtype not in IMPORTED:
+        raise refusals.DTYPE.at(where, tensor.dtype)
+    if tensor.is_conj() or tensor.is_neg():
+        raise refusals.LAZY_BITS.at(where)
+
+
+def _require_real(node: fx.Node, device: torch.device) -> None:
+    for value in tensors_of(node):
+        where = refusals.describe(node)
+        if value.device.type != device.type and not _is_operand_alone(node, value):
+            raise refusals.DEVICE.at(where, value.device)
+        if value.layout is not torch.strided:
+            raise refusals.LAYOUT.at(where, value.layout)
+        if value.dtype not in IMPORTED:
+            raise refusals.DTYPE.at(where, value.dtype)
+
+
+def _is_operand_alone(node: fx.Node, value: torch.Tensor) -> bool:
+    """Whether a value may be on the CPU although all else is not.
+
+    Torch takes numbers without dimensions from there. Where it is not returned, nobody
+    can tell that the program has it elsewhere.
+    """
+    returned = any(user.op == "output" for user in node.users)
+    return value.device == CPU and value.dim() == 0 and not returned

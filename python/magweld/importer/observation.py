@@ -1,0 +1,226 @@
+"""Owns what eager torch promises about a graph: outputs, aliases, written inputs.
+
+The graph is run once on tensors without data. That tells for each output its dtype,
+shape and strides, whether it is an input, and which tensors share memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx
+from torch._subclasses import FakeTensorMode
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+)
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from magweld.diagnostics import UnsupportedError
+from magweld.importer import refusals
+from magweld.importer.placing import CPU, tensors_without_data
+
+aten = torch.ops.aten
+
+_BATCH_NORMS = frozenset(
+    {
+        aten.native_batch_norm.default,
+        aten._native_batch_norm_legit.default,
+        aten._native_batch_norm_legit.no_stats,
+        aten._native_batch_norm_legit_no_training.default,
+    }
+)
+
+
+@dataclass(frozen=True)
+class TensorFacts:
+    """What can be known of a tensor without its data.
+
+    Attributes:
+        identity: Equal for two outputs or inputs that are one tensor object.
+        storage: Equal for tensors that share memory.
+        storage_bytes: Size of that memory.
+    """
+
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int
+    identity: int
+    storage: int
+    storage_bytes: int
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One run of a graph without data.
+
+    Attributes:
+        inputs: Facts of each input before the run.
+        outputs: Leaves of the output in order; what is no tensor stands for itself.
+        structure: How the leaves make up the output.
+    """
+
+    inputs: tuple[TensorFacts, ...]
+    outputs: tuple[TensorFacts | object, ...]
+    structure: Any
+
+
+class GraphRunner(fx.Interpreter):
+    """Runs a graph node by node and names the node that cannot be run."""
+
+    def run_node(self, n: fx.Node) -> Any:
+        """Run one node.
+
+        Raises:
+            UnsupportedError: The node cannot run on tensors without data.
+        """
+        try:
+            return super().run_node(n)
+        except UnsupportedError:
+            raise
+        except (DataDependentOutputException, DynamicOutputShapeException) as error:
+            detail = str(error.func)
+            raise refusals.DATA_DEPENDENT.at(refusals.describe(n), detail) from error
+        except Exception as error:
+            detail = f"{type(error).__name__}: {error}"
+            raise refusals.GRAPH_RUN.at(refusals.describe(n), detail) from error
+
+
+class _OverlapWatcher(GraphRunner):
+    """Refuses writes to tensors several elements of which are at one place.
+
+    What such a write does depends on the order of elements, and torch takes for
+    granted that there is none where it turns writes into values.
+    """
+
+    def __init__(self, graph: fx.GraphModule) -> None:
+        super().__init__(graph)
+        # By the tensor's address; it is kept so that no other gets that address.
+        self._overlapping: dict[int, torch.Tensor] = {}
+
+    def run_node(self, n: fx.Node) -> Any:
+        """Run one node.
+
+        Raises:
+            UnsupportedError: It cannot run, or writes to an overlapping tensor.
+        """
+        args, kwargs = self.fetch_args_kwargs_from_env(n)
+        operands = _tensors((args, kwargs))
+        overlapping = [t for t in operands if id(t) in self._overlapping]
+        versions = [_version(t) for t in overlapping]
+        result = super().run_node(n)
+        if versions != [_version(t) for t in overlapping]:
+            raise refusals.OVERLAPPING_MUTATION.at(refusals.describe(n))
+        storages = {t.untyped_storage()._cdata for t in overlapping}
+        for tensor in _tensors(result):
+            derived = tensor.untyped_storage()._cdata in storages
+            if derived or _may_overlap(tensor):
+                self._overlapping[id(tensor)] = tensor
+        return result
+
+
+def _version(tensor: torch.Tensor) -> int:
+    # Inference tensors have none, and cannot be written to here.
+    return 0 if tensor.is_inference() else tensor._version
+
+
+def _may_overlap(tensor: torch.Tensor) -> bool:
+    """Tell whether two elements of a tensor may be at one place in memory."""
+    if not tensor.numel():
+        return False
+    reach = 0
+    pairs = zip(tensor.stride(), tensor.shape, strict=True)
+    for stride, extent in sorted(pair for pair in pairs if pair[1] > 1):
+        if stride <= reach:
+            return True
+        reach += stride * (extent - 1)
+    return False
+
+
+def _tensors(tree: Any) -> list[torch.Tensor]:
+    """Return the leaves that are tensors with memory."""
+    leaves = pytree.tree_leaves(tree)
+    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    return [tensor for tensor in tensors if tensor.layout is torch.strided]
+
+
+class _EagerStrides(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Gives results the strides of the CPU's operators where those without data differ.
+
+    Normalisation of batches keeps the order of an image whose channels come last, and
+    no other.
+    """
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if func not in _BATCH_NORMS:
+            return result
+        return (_in_known_order(result[0]), *result[1:])
+
+
+def _in_known_order(tensor: torch.Tensor) -> torch.Tensor:
+    orders = {4: torch.channels_last, 5: torch.channels_last_3d}
+    order = orders.get(tensor.dim(), torch.contiguous_format)
+    return tensor if tensor.is_contiguous(memory_format=order) else tensor.contiguous()
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Run graphs without data and leave grad mode and random state as they were."""
+    with (
+        torch.random.fork_rng(devices=[]),
+        torch.inference_mode(False),
+        torch.no_grad(),
+    ):
+        yield
+
+
+def observe(
+    graph: fx.GraphModule,
+    inputs: Sequence[torch.Tensor],
+    device: torch.device = CPU,
+) -> Observation:
+    """Run a graph once on tensors without data that alias as the inputs do.
+
+    Args:
+        graph: A graph at torch level; it may write to its inputs.
+        inputs: One real tensor per placeholder; they are not touched.
+        device: Where the graph will run.
+
+    Raises:
+        UnsupportedError: The graph cannot be run so, or changes more of an input
+            than its elements.
+    """
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    fakes = tensors_without_data(mode, inputs, device)
+    before = tuple(_facts(fake) for fake in fakes)
+    with undisturbed(), mode, _EagerStrides():  # type: ignore[no-untyped-call]
+        output = _OverlapWatcher(graph).run(*fakes)
+    if before != tuple(_facts(fake) for fake in fakes):
+        raise refusals.INPUT_METADATA.at("the graph's inputs")
+    leaves, structure = pytree.tree_flatten(output)
+    outputs = tuple(
+        _facts(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves
+    )
+    return Observation(before, outputs, structure)
+
+
+def _facts(tensor: torch.Tensor) -> TensorFacts:
+    storage = tensor.untyped_storage()
+    return TensorFacts(
+        dtype=tensor.dtype,
+        shape=tuple(tensor.shape),
+        stride=tuple(tensor.stride()),
+        offset=int(tensor.storage_offset()),
+        identity=id(tensor),
+        storage=storage._cdata,
+        storage_bytes=storage.nbytes(),
+    )

@@ -1,0 +1,257 @@
+"""Owns the clean-up of a functional ATen graph before it is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import fx
+from torch._ops import OpOverload
+
+from magweld.importer import refusals
+from magweld.importer.nodes import (
+    argument,
+    is_check,
+    is_random,
+    operand,
+    output_of,
+    replace_by,
+    results_of,
+    values_of,
+)
+
+aten = torch.ops.aten
+
+OPERAND_STRIDES = "operand_strides"
+"""Key of `node.meta`: strides of the operands in eager torch, where they matter."""
+
+# Without mutation a copy, an alias and the tensor itself are the same value.
+_IDENTITIES: frozenset[object] = frozenset(
+    {
+        aten._unsafe_view.default,
+        aten.alias.default,
+        aten.clone.default,
+        aten.detach.default,
+        aten.expand.default,
+        aten.lift_fresh.default,
+        aten.lift_fresh_copy.default,
+        aten.permute.default,
+        aten.slice.Tensor,
+        aten._to_copy.default,
+        aten.view.default,
+    }
+)
+WITHOUT_VALUES: frozenset[object] = frozenset(
+    {aten.empty.memory_format, aten.empty_like.default, aten.empty_strided.default}
+)
+"""Operators whose result has a shape and strides but no values."""
+
+# Random operators that read no element of their operand.
+_SHAPE_READERS = (
+    aten.bernoulli.p,
+    aten.cauchy.default,
+    aten.exponential.default,
+    aten.geometric.default,
+    aten.log_normal.default,
+    aten.normal_functional.default,
+    aten.rand_like.default,
+    aten.randint_like.default,
+    aten.randint_like.low_dtype,
+    aten.randn_like.default,
+    aten.random.default,
+    getattr(aten.random, "from"),
+    aten.random.to,
+    aten.uniform.default,
+)
+
+
+def take_writes(graph: fx.Graph) -> list[int]:
+    """Turn the final writes to placeholders into leading results of a graph.
+
+    Returns:
+        Positions of the placeholders that are written to. The graph's output becomes a
+        flat tuple: the value for each of them, then the leaves it had.
+
+    Raises:
+        UnsupportedError: Another write is left, or one that is not visible.
+    """
+    positions = {
+        node: position
+        for position, node in enumerate(n for n in graph.nodes if n.op == "placeholder")
+    }
+    written: dict[int, fx.Node] = {}
+    for node in list(graph.nodes):
+        if node.target is aten.copy_.default and operand(node) in positions:
+            value = operand(node, 1)
+            written[positions[operand(node)]] = value
+            replace_by(node, value)
+        elif _keeps_elements(node):
+            replace_by(node, operand(node))
+        elif is_hidden_write(node):
+            name = str(node.target)
+            raise refusals.HIDDEN_MUTATION.at(refusals.describe(node), name)
+    output_of(graph).args = ((*written.values(), *results_of(graph)),)
+    return list(written)
+
+
+def is_hidden_write(node: fx.Node) -> bool:
+    """Tell whether a node writes to a tensor that is no placeholder, or unseen."""
+    if not isinstance(node.target, OpOverload) or _keeps_elements(node):
+        return False
+    if node.target is aten.native_batch_norm.default:
+        # Its schema does not say that it updates the running statistics.
+        return bool(node.args[5]) and node.args[3] is not None
+    if node.target is aten.copy_.default and operand(node).op == "placeholder":
+        return False
+    return bool(node.target._schema.is_mutable)
+
+
+def simplify(graph: fx.Graph) -> None:
+    """Drop what computes nothing, in place; the order of random operators stays."""
+    note_strides(graph)
+    for node in list(graph.nodes):
+        rewrite = _REWRITES.get(node.target)
+        if node.target in _IDENTITIES and _is_identity(node):
+            replace_by(node, operand(node))
+        elif rewrite is not None:
+            rewrite(node)
+    remove_dead(graph)
+
+
+def _without_values(node: fx.Node) -> None:
+    """Give an operator that reads but the shape of its operand one without values."""
+    with node.graph.inserting_before(node):
+        empty = node.graph.call_function(aten.empty_strided.default)
+    empty.meta["val"] = values_of(operand(node))
+    _make_empty(empty)
+    node.args = (empty, *node.args[1:])
+
+
+def note_strides(graph: fx.Graph) -> None:
+    """Keep the operands' strides of the operators whose result depends on them."""
+    for node in graph.nodes:
+        if is_random(node):
+            values = map(values_of, node.all_input_nodes)
+            node.meta[OPERAND_STRIDES] = tuple(value.stride() for value in values)
+        elif node.target is aten.as_strided.default:
+            value = values_of(operand(node))
+            used = value.numel() * value.element_size()
+            if not value.is_contiguous() or used != value.untyped_storage().nbytes():
+                name = str(node.target)
+                raise refusals.STORAGE_READ.at(refusals.describe(node), name)
+
+
+def remove_dead(graph: fx.Graph) -> None:
+    """Remove nodes without users and effect, last first."""
+    for node in reversed(graph.nodes):
+        kept = node.op in {"placeholder", "output"} or is_random(node)
+        if not (kept or node.users or is_check(node)):
+            graph.erase_node(node)
+
+
+def _keeps_elements(node: fx.Node) -> bool:
+    """Tell whether a node only gives other strides to axes of one element."""
+    if node.target not in {aten.as_strided_.default, aten.as_strided.default}:
+        return False
+    before, after = values_of(operand(node)), values_of(node)
+    if before.shape != after.shape or before.storage_offset() != after.storage_offset():
+        return False
+    strides = zip(before.shape, before.stride(), after.stride(), strict=True)
+    return all(extent == 1 or mine == theirs for extent, mine, theirs in strides)
+
+
+def _is_identity(node: fx.Node) -> bool:
+    source = node.args[0]
+    if not isinstance(source, fx.Node) or "val" not in source.meta:
+        return False
+    before, after = values_of(source), values_of(node)
+    same = before.shape == after.shape and before.dtype == after.dtype
+    return same and (node.target is not aten.permute.default or _in_order(node))
+
+
+def _in_order(node: fx.Node) -> bool:
+    dims = argument(node, "dims")
+    order = [axis % len(dims) for axis in dims]
+    return order == sorted(order)
+
+
+def _as_view(node: fx.Node) -> None:
+    """Make any change of shape alone one view of what was not reshaped yet."""
+    source = operand(node)
+    if source.target is aten.view.default:
+        source = operand(source)
+    node.target = aten.view.default
+    node.args = (source, list(values_of(node).shape))
+    node.kwargs = {}
+    if _is_identity(node):
+        replace_by(node, source)
+    else:
+        _as_empty(node)
+
+
+def _as_empty(node: fx.Node) -> None:
+    """Make a reshaped tensor without values one that was made in that shape."""
+    if operand(node).target in WITHOUT_VALUES:
+        _make_empty(node)
+
+
+def _make_empty(node: fx.Node) -> None:
+    value = values_of(node)
+    node.target = aten.empty_strided.default
+    node.args = (list(value.shape), list(value.stride()))
+    node.kwargs = {"dtype": value.dtype}
+
+
+def _without_choice(node: fx.Node) -> None:
+    """Make a choice between a tensor and itself that tensor, in the result's shape."""
+    _, chosen, other = node.args
+    if chosen is not other or not isinstance(chosen, fx.Node):
+        return
+    node.target = aten.expand.default
+    node.args = (chosen, list(values_of(node).shape))
+    if _is_identity(node):
+        replace_by(node, chosen)
+
+
+def _without_indices(node: fx.Node) -> None:
+    """Use the pooling that returns no indices where nobody reads them."""
+    if _only_first_result(node):
+        node.target = aten.max_pool2d.default
+
+
+def _without_positions(node: fx.Node) -> None:
+    """Use the reduction that returns no positions where nobody reads them."""
+    is_max = node.target is aten.max.dim
+    dim, keepdim = argument(node, "dim"), argument(node, "keepdim")
+    if _only_first_result(node):
+        node.target = aten.amax.default if is_max else aten.amin.default
+        node.args = (operand(node), [dim], keepdim)
+        node.kwargs = {}
+
+
+def _only_first_result(node: fx.Node) -> bool:
+    """Make a node's first result its only one, if nobody reads another."""
+    uses = list(node.users)
+    if any(use.args[1] != 0 and use.users for use in uses):
+        return False
+    node.meta["val"] = values_of(node)[0]
+    for use in uses:
+        replace_by(use, node)
+    return True
+
+
+_REWRITES: dict[object, Callable[[fx.Node], None]] = {
+    aten._unsafe_view.default: _as_view,
+    aten.empty_like.default: _make_empty,
+    aten.expand.default: _as_empty,
+    aten.max.dim: _without_positions,
+    aten.max_pool2d_with_indices.default: _without_indices,
+    aten.min.dim: _without_positions,
+    aten.squeeze.default: _as_view,
+    aten.squeeze.dim: _as_view,
+    aten.squeeze.dims: _as_view,
+    aten.unsqueeze.default: _as_view,
+    aten.view.default: _as_view,
+    aten.where.self: _without_choice,
+    **dict.fromkeys(_SHAPE_READERS, _without_values),
+}

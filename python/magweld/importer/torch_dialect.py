@@ -1,0 +1,170 @@
+"""Owns the text of a functional ATen graph in the torch dialect of MLIR."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import fx
+from torch_mlir.extras.fx_importer import (
+    ContextCache,
+    FxImporter,
+    GraphNodeImporter,
+)
+
+from magweld.bindings import func, ir
+from magweld.context import make_context
+from magweld.importer.dtypes import LITERAL_TYPES
+from magweld.importer.externals import External
+
+EXTERNAL_ATTRIBUTE = "magweld.external"
+
+
+def to_torch_dialect(graph: fx.Graph, externals: Mapping[str, External]) -> str:
+    """Return a module with one function `@main` over value tensors.
+
+    Placeholders are its arguments, each operation has its node's name for location,
+    and externals are calls of private functions.
+
+    Args:
+        graph: A functional ATen graph with a tensor without data in each `meta["val"]`.
+        externals: External operators by node name.
+    """
+    importer = _Importer(externals)
+    importer.import_function(graph)
+    module = importer.module
+    # Local scope keeps locations beside their operations; they name nodes only, so
+    # equal graphs have equal text.
+    return str(module.operation.get_asm(enable_debug_info=True, use_local_scope=True))
+
+
+def vtensor_type(tensor: torch.Tensor) -> str:
+    """Return the type of value tensors like this one."""
+    return str(ContextCache(make_context()).tensor_to_vtensor_type(tensor))
+
+
+class _NodeNames(ContextCache):  # type: ignore[misc]
+    """Gives each operation the name of its node as location."""
+
+    def get_node_location(self, node: fx.Node) -> ir.Location:
+        return ir.Location.name(node.name, context=self._c)
+
+
+class _NodeImporter(GraphNodeImporter):  # type: ignore[misc]
+    """Imports external operators as calls and leaves the others to torch-mlir."""
+
+    fx_importer: _Importer
+
+    def import_literal(self, node: fx.Node) -> None:
+        """Import a constant of the graph with its data."""
+        assert node.graph.owning_module is not None, "a constant needs its module"
+        tensor = getattr(node.graph.owning_module, str(node.target))
+        element = ir.Type.parse(_SIGNLESS[tensor.dtype], context=self._c)
+        values = np.array(tensor.tolist(), dtype=LITERAL_TYPES[tensor.dtype])
+        with ir.Location.name(node.name, context=self._c), ir.InsertionPoint(self._b):
+            op = ir.Operation.create(
+                "torch.vtensor.literal",
+                results=[self._cc.tensor_to_vtensor_type(tensor)],
+                attributes={"value": _elements(values, element)},
+            )
+        self.bind_node_value(node, op.result)
+
+    def _import_argument(
+        self, loc: ir.Location, arg: Any, expected_jit_type: Any = None
+    ) -> Any:
+        if isinstance(arg, fx.Node) and arg.op == "get_attr":
+            return self.resolve_node_value(arg)
+        return super()._import_argument(loc, arg, expected_jit_type)
+
+    def _import_torch_op_overload(
+        self, loc: ir.Location, node: fx.Node, concrete_target: Any = None
+    ) -> None:
+        external = self.fx_importer.externals.get(node.name)
+        if external is None:
+            if self._is_read(node):
+                super()._import_torch_op_overload(loc, node, concrete_target)
+            return
+        callee = self.fx_importer.declare(external)
+        operands = [self.resolve_node_value(operand) for operand in external.operands]
+        call = func.CallOp(callee, operands, loc=loc)
+        self._bind_results(external, list(call.results))
+
+    def _is_read(self, node: fx.Node) -> bool:
+        """Tell whether the text needs a node: externals make some operands anew."""
+        externals = self.fx_importer.externals
+        return any(
+            user.name not in externals or node in externals[user.name].operands
+            for user in node.users
+        )
+
+    def _bind_results(self, external: External, results: list[ir.Value]) -> None:
+        if external.positions is None:
+            for result in results:
+                self.bind_node_value(external.node, result)
+            return
+        self._multi_result_nodes.add(external.node)
+        for position, result in zip(external.positions, results, strict=True):
+            self.bind_node_value(external.node, result, position)
+
+
+class _Importer(FxImporter):  # type: ignore[misc]
+    """Imports one graph with its external operators."""
+
+    def __init__(self, externals: Mapping[str, External]) -> None:
+        super().__init__(
+            context=make_context(),
+            config_check=False,
+            graph_node_importer_cls=_NodeImporter,
+        )
+        self._cc = _NodeNames(self._c, py_attr_tracker=self._py_attr_tracker)
+        self.externals = externals
+        self._declared = 0
+
+    def import_function(self, graph: fx.Graph) -> None:
+        """Import the graph as `@main`."""
+        kind, location = self._graph_to_function_meta(graph)
+        with location:
+            function = func.FuncOp("main", kind, ip=self._m_ip)
+            self._declarations = ir.InsertionPoint(function)
+            entry = ir.Block.create_at_start(function.body, kind.inputs)
+        importer = _NodeImporter(self, self._c, self._cc, entry)
+        for node in graph.nodes:
+            if node.op == "get_attr":
+                importer.import_literal(node)
+        importer.import_nodes(graph.nodes)
+
+    def declare(self, external: External) -> func.FuncOp:
+        """Declare the function that stands for an external operator."""
+        operands = [self._cc.node_val_to_type(operand) for operand in external.operands]
+        results = [self._cc.value_info_to_type(value) for value in external.results]
+        with ir.Location.name(external.node.name, context=self._c):
+            function = func.FuncOp(
+                f"external_{self._declared}",
+                (operands, results),
+                visibility="private",
+                ip=self._declarations,
+            )
+            name = ir.StringAttr.get(external.node.name)
+        function.operation.attributes[EXTERNAL_ATTRIBUTE] = name
+        self._declared += 1
+        return function
+
+
+def _elements(values: np.ndarray[Any, Any], element: ir.Type) -> ir.Attribute:
+    if values.dtype != np.bool_:
+        return ir.DenseElementsAttr.get(values, type=element, shape=list(values.shape))
+    # Bits are packed in the attribute.
+    bits = [ir.IntegerAttr.get(element, bool(value)) for value in values.flat]
+    kind = ir.RankedTensorType.get(list(values.shape), element)
+    return ir.DenseElementsAttr.get(bits, kind)
+
+
+_SIGNLESS = {
+    torch.float32: "f32",
+    torch.float64: "f64",
+    torch.int64: "si64",
+    torch.int32: "si32",
+    torch.bool: "i1",
+}

@@ -1,0 +1,181 @@
+"""Owns the tracing of forward and backward together, and their cut into two halves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+import torch.nn.functional as F
+from torch import fx
+from torch._functorch.aot_autograd import aot_export_joint_simple
+from torch._subclasses import FakeTensorMode
+
+from magweld.diagnostics import UnsupportedError
+from magweld.importer.capture import AtenRunner
+from magweld.importer.nodes import (
+    is_random,
+    results_of,
+    values_of,
+)
+from magweld.importer.observation import (
+    undisturbed,
+)
+from magweld.importer.substitutions import SUBSTITUTIONS
+from magweld.training import refusals
+from magweld.training.cut import cut
+from magweld.training.observation import (
+    Form,
+    TrainingFacts,
+    elements_of,
+    stand_ins,
+)
+
+aten = torch.ops.aten
+
+# What keeps the order of random numbers. The other replacements serve inference:
+# torch's own backward of these functions takes fewer passes.
+_RANDOM_ONLY: Final = {
+    key: function
+    for key, function in SUBSTITUTIONS.items()
+    if key
+    not in (
+        F.batch_norm,
+        F.scaled_dot_product_attention,
+        torch.batch_norm,
+        aten.batch_norm.default,
+        aten.scaled_dot_product_attention.default,
+    )
+}
+
+# They draw in the order of elements; eager torch writes in the order of memory.
+_FILLS: Final = frozenset(
+    {
+        aten.bernoulli.p,
+        aten.cauchy.default,
+        aten.exponential.default,
+        aten.geometric.default,
+        aten.log_normal.default,
+        aten.normal_functional.default,
+        aten.random.default,
+        getattr(aten.random, "from"),
+        aten.random.to,
+        aten.uniform.default,
+    }
+)
+
+
+def _refuse(*args: Any, **kwargs: Any) -> Any:
+    raise refusals.DECOMPOSITION.at("the graph", "multilabel_margin_loss")
+
+
+# Above autograd torch takes it apart, and takes labels behind the first -1 as well.
+_REFUSED: Final = {F.multilabel_margin_loss: _refuse}
+
+
+@dataclass(frozen=True)
+class Halves:
+    """A graph as two functional ATen graphs.
+
+    Attributes:
+        forward: Takes the inputs; returns the computed outputs, the values to write
+            to inputs, and whatever else the backward half needs.
+        backward: Takes what `saved` names, then one tangent for each differentiable
+            computed output; returns a gradient or None for each input.
+        saved: What the backward half takes first: ("input", position) or
+            ("result", number of a result of the forward half).
+        tangents: Names of the backward half's placeholders for tangents.
+    """
+
+    forward: fx.GraphModule
+    backward: fx.GraphModule
+    saved: tuple[tuple[str, int], ...]
+    tangents: tuple[str, ...]
+
+
+def trace_halves(
+    graph: fx.GraphModule, inputs: Sequence[torch.Tensor], facts: TrainingFacts
+) -> Halves:
+    """Trace a graph with its gradients and cut it where least must be kept.
+
+    Args:
+        graph: A graph at torch level that returns a tuple of tensors.
+        inputs: One real tensor per placeholder; they are not touched.
+        facts: What eager torch does with it.
+
+    Raises:
+        UnsupportedError: There are no halves that do the same.
+    """
+    joint = _trace_joint(graph, inputs, facts)
+    draws = [node.name for node in joint.graph.nodes if is_random(node)]
+    forward, backward, saved, tangents = cut(
+        joint, len(facts.values) + len(facts.written), len(facts.values)
+    )
+    _check_forms(forward, facts.values)
+    _check_draws(forward, backward, draws, facts)
+    return Halves(forward, backward, saved, tangents)
+
+
+def _trace_joint(
+    graph: fx.GraphModule, inputs: Sequence[torch.Tensor], facts: TrainingFacts
+) -> fx.GraphModule:
+    positions = [form.position for form in facts.values]
+
+    def run(*arguments: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        values = list(arguments)
+        for number in facts.written:
+            values[number] = values[number].clone()
+        results = AtenRunner(graph, {**_RANDOM_ONLY, **_REFUSED}).run(*values)
+        # Tracing takes no views for results; copies that are not needed go later.
+        computed = [results[position].clone() for position in positions]
+        return (*computed, *(values[number] for number in facts.written))
+
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    fakes = tuple(stand_ins(mode, inputs))
+    try:
+        with undisturbed(), torch.enable_grad():
+            joint: Any = aot_export_joint_simple(
+                run, fakes, trace_joint=True, decompositions={}
+            )
+    except UnsupportedError:
+        raise
+    except Exception as error:
+        detail = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        raise refusals.JOINT.at("the graph", detail) from error
+    return _plain(joint)
+
+
+def _plain(joint: fx.GraphModule) -> fx.GraphModule:
+    """Take away the conventions of a call in Python: arguments are a flat list."""
+    joint.graph.set_codegen(fx.graph.CodeGen())
+    joint.recompile()
+    return joint
+
+
+def _check_forms(forward: fx.GraphModule, forms: Sequence[Form]) -> None:
+    for node, form in zip(results_of(forward.graph), forms, strict=False):
+        value = values_of(node)
+        found = (value.dtype, tuple(value.shape), tuple(value.stride()))
+        if found != (form.dtype, form.shape, form.stride):
+            raise refusals.OTHER_FORM.at(f"output {form.position}", found)
+
+
+def _check_draws(
+    forward: fx.GraphModule,
+    backward: fx.GraphModule,
+    names: Sequence[str],
+    facts: TrainingFacts,
+) -> None:
+    drawn = [node for node in forward.graph.nodes if is_random(node)]
+    if [node.name for node in drawn] != list(names):
+        raise refusals.RANDOM_NUMBERS.at("the graph", "another order")
+    if any(map(is_random, backward.graph.nodes)):
+        raise refusals.RANDOM_NUMBERS.at("the graph", "draws in the backward half")
+    counts = tuple(elements_of(values_of(node)) for node in drawn)
+    if counts != facts.draws:
+        raise refusals.RANDOM_NUMBERS.at("the graph", "other counts")
+    for node in drawn:
+        values = map(values_of, node.all_input_nodes)
+        if node.target in _FILLS and not all(value.is_contiguous() for value in values):
+            raise refusals.RANDOM_NUMBERS.at(node.name, "another order of memory")

@@ -1,0 +1,220 @@
+"""Owns what eager torch promises about a graph that needs gradients.
+
+The graph is run once, gradients included, on tensors without data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx
+from torch._subclasses import FakeTensorMode
+
+from magweld.frontend.operators.watch import OperatorWatch, storage_of
+from magweld.importer.epilogue import Window
+from magweld.importer.observation import GraphRunner
+from magweld.training import refusals
+
+
+@dataclass(frozen=True)
+class InputItself:
+    """An output that is an input."""
+
+    input: int
+
+
+@dataclass(frozen=True)
+class InputView:
+    """An output without gradient that shares memory with an input.
+
+    Attributes:
+        input: Its position.
+        window: The part of its memory.
+        detached: Whether the output is out of the input's autograd graph.
+    """
+
+    input: int
+    window: Window
+    detached: bool
+
+
+@dataclass(frozen=True)
+class Value:
+    """An output that the forward half computes.
+
+    Attributes:
+        number: Which of the computed ones; equal for outputs that are one tensor.
+    """
+
+    number: int
+
+
+Output = InputItself | InputView | Value
+
+
+@dataclass(frozen=True)
+class Form:
+    """Type and layout of a computed output.
+
+    Attributes:
+        position: Of the first output that is this tensor.
+        differentiable: Whether a gradient may come back for it.
+    """
+
+    position: int
+    differentiable: bool
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class TrainingFacts:
+    """One run of a graph without data.
+
+    Attributes:
+        outputs: How each output comes about.
+        values: The computed outputs.
+        written: Inputs that are written to.
+        silently: Those of them that are written without their version being counted.
+        draws: Number of elements of each draw of random numbers, in order.
+    """
+
+    outputs: tuple[Output, ...]
+    values: tuple[Form, ...]
+    written: tuple[int, ...]
+    silently: frozenset[int]
+    draws: tuple[int, ...]
+
+
+class _Watch(OperatorWatch):
+    """Collects writes and draws of a whole run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.draws: list[int] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        self.random = False
+        result = super().__torch_dispatch__(func, types, args, kwargs)
+        if self.random:
+            self.draws.append(elements_of(result))
+        return result
+
+
+def elements_of(result: Any) -> int:
+    """Return the number of elements of the (first) tensor of a result."""
+    first = result[0] if isinstance(result, (tuple, list)) else result
+    return int(first.numel())
+
+
+def stand_ins(
+    mode: FakeTensorMode, inputs: Sequence[torch.Tensor]
+) -> list[torch.Tensor]:
+    """Return leaves without data that need gradients where the inputs do."""
+    return [
+        mode.from_tensor(tensor.detach(), static_shapes=True).requires_grad_(
+            tensor.requires_grad
+        )
+        for tensor in inputs
+    ]
+
+
+def observe_training(
+    graph: fx.GraphModule, inputs: Sequence[torch.Tensor]
+) -> TrainingFacts:
+    """Run a graph once on tensors without data, gradients included.
+
+    Args:
+        graph: A graph at torch level that returns a tuple of tensors.
+        inputs: One real tensor per placeholder; they are not touched.
+
+    Raises:
+        UnsupportedError: The graph must be left to torch.
+    """
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    fakes = stand_ins(mode, inputs)
+    versions = [fake._version for fake in fakes]
+    watch = _Watch()
+    with torch.random.fork_rng(devices=[]), torch.enable_grad():
+        with mode, watch:
+            results = GraphRunner(graph).run(*fakes)
+        if not torch.is_grad_enabled():
+            raise refusals.GRAD_MODE.at("the graph")
+    written = _written(inputs, fakes, watch)
+    outputs, forms = _outputs(fakes, results)
+    return TrainingFacts(
+        outputs,
+        forms,
+        written,
+        frozenset(i for i in written if fakes[i]._version == versions[i]),
+        tuple(watch.draws),
+    )
+
+
+def _written(
+    inputs: Sequence[torch.Tensor], fakes: Sequence[torch.Tensor], watch: _Watch
+) -> tuple[int, ...]:
+    written = tuple(
+        number for number, fake in enumerate(fakes) if storage_of(fake) in watch.written
+    )
+    storages = [storage_of(tensor) for tensor in inputs]
+    for number in written:
+        if fakes[number].requires_grad:
+            raise refusals.WRITTEN_INPUT.at(f"input {number}", "a tensor")
+        if storages.count(storages[number]) > 1:
+            raise refusals.WRITTEN_INPUT.at(f"input {number}", "shared memory")
+    return written
+
+
+def _outputs(
+    fakes: Sequence[torch.Tensor], results: Sequence[torch.Tensor]
+) -> tuple[tuple[Output, ...], tuple[Form, ...]]:
+    by_storage = {storage_of(fake): number for number, fake in enumerate(fakes)}
+    numbers: dict[int, int] = {}
+    outputs: list[Output] = []
+    forms: list[Form] = []
+    for position, tensor in enumerate(results):
+        itself = [n for n, fake in enumerate(fakes) if fake is tensor]
+        source = by_storage.get(storage_of(tensor))
+        if itself:
+            outputs.append(InputItself(itself[0]))
+            continue
+        if source is not None:
+            outputs.append(_view(source, fakes[source], tensor))
+            continue
+        if id(tensor) not in numbers:
+            numbers[id(tensor)] = len(forms)
+            forms.append(_form(position, tensor))
+        outputs.append(Value(numbers[id(tensor)]))
+    _require_apart([results[form.position] for form in forms])
+    return tuple(outputs), tuple(forms)
+
+
+def _view(number: int, source: torch.Tensor, tensor: torch.Tensor) -> Output:
+    if tensor.requires_grad or tensor.dtype != source.dtype:
+        raise refusals.OUTPUT_VIEW.at("the graph's outputs", "an input")
+    offset = int(tensor.storage_offset()) - int(source.storage_offset())
+    window = Window(tuple(tensor.shape), tuple(tensor.stride()), offset)
+    return InputView(number, window, source.requires_grad)
+
+
+def _form(position: int, tensor: torch.Tensor) -> Form:
+    return Form(
+        position,
+        tensor.requires_grad,
+        tensor.dtype,
+        tuple(tensor.shape),
+        tuple(tensor.stride()),
+    )
+
+
+def _require_apart(results: Sequence[torch.Tensor]) -> None:
+    storages = [storage_of(tensor) for tensor in results]
+    if len(set(storages)) < len(storages):
+        raise refusals.OUTPUT_VIEW.at("the graph's outputs", "another output")
