@@ -59,7 +59,7 @@ def first_call(case: str, rounds: int) -> dict[str, Any]:
     from magweld.api import compile_service
 
     model, tokens = encoder(CASES[case])
-    traced = frontend.trace(model)
+    traced = frontend.trace(model, compile="now")
     with torch.no_grad():
         eager = model(tokens)
         compile_service()

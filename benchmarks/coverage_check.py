@@ -50,7 +50,7 @@ class Magweld:
     """The front end of this project."""
 
     def __init__(self, model: torch.nn.Module, backend: str) -> None:
-        self.traced = trace(model, backend=backend)
+        self.traced = trace(model, backend=backend, compile="now")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the model."""

@@ -102,7 +102,7 @@ def run_model(
 ) -> tuple[Any, tuple[str, ...]]:
     """Trace a model, check two calls against eager, and time it."""
     console.rule(name)
-    traced = frontend.trace(model)
+    traced = frontend.trace(model, compile="now")
     with Step("first call: monitor, compile, run"):
         traced(**first)
     with Step("second call, new values of the same shapes"):

@@ -133,7 +133,8 @@ class Engine:
 
         Of the records that there are now: `compilations` and `compile_seconds`, forms
         that were dropped (`evictions`), and of the hits those that torch has answered
-        (`torch_hits`).
+        (`torch_hits`): as long as no code is compiled, and where torch is faster.
+        `pending` is how many graphs are being compiled behind the calls.
         """
         records = self.records
         return {
@@ -143,7 +144,19 @@ class Engine:
             "compile_seconds": sum(record.compile_seconds for record in records),
             "evictions": sum(record.evictions for record in records),
             "torch_hits": sum(record.torch_hits for record in records),
+            "pending": self._backend.tiers.pending,
         }
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait for what is being compiled behind the calls.
+
+        Args:
+            seconds: How long at most; None waits until all is compiled.
+
+        Returns:
+            Whether nothing is being compiled any more.
+        """
+        return self._backend.tiers.wait(seconds)
 
     def explain(self, recompiles: bool = False) -> str:
         """Return what was captured, under which conditions, and what was refused.

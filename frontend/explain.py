@@ -118,6 +118,8 @@ def _describe(record: Record) -> list[str]:
     if record.ends is not None:
         lines.append(f"  ends before {record.ends.where}, which runs by itself")
     lines += [f"  {item}" for item in record.breaks]
+    if record.tiered is not None:
+        lines.append(f"  {record.tiered.describe()}")
     if record.evictions:
         lines.append(
             f"  {record.evictions} of {record.compilations} compiled forms were"

@@ -31,6 +31,7 @@ def trace(
     annotations: Iterable[UserAnnotation] = (),
     tune: object = None,
     memory_budget: int | str | None = None,
+    compile: str | None = None,
 ) -> Any:
     """Wrap a callable or module: calls are captured once and then answered by graphs.
 
@@ -54,6 +55,10 @@ def trace(
         memory_budget: Bytes, e.g. "2GiB", that a compiled call may take beside its
             arguments and results; what does not fit is made tile by tile. The call
             that is monitored is an ordinary run and takes what that takes.
+        compile: When the "magweld" backend compiles a graph: "background", behind the
+            calls, which torch answers with the graph until the code is there
+            (`wait()` waits for it); or "now", within the call that needs the code.
+            None asks the environment variable `MAGWELD_COMPILE`.
 
     Returns:
         A callable of the same signature; for a module a module of the same class that
@@ -61,7 +66,7 @@ def trace(
         one of these.
 
     Raises:
-        ValueError: Unknown backend or value of `dynamic`, or no size.
+        ValueError: Unknown backend or value of `dynamic` or `compile`, or no size.
         TypeError: The target is not callable, or something is no annotation.
     """
     options: dict[str, Any] = {
@@ -72,6 +77,7 @@ def trace(
         "annotations": tuple(annotations),
         "tune": tune,
         "memory_budget": memory_budget,
+        "compile": compile,
     }
     for wrapper in (classmethod, staticmethod):
         if isinstance(target_callable, wrapper):
@@ -82,7 +88,7 @@ def trace(
         target_callable = target_callable._magweld_target
     lifting = lifting_policy(target_callable, dynamic)
     budget = parse_bytes(memory_budget)
-    backend_used = resolve_backend(backend, target, tune, budget)
+    backend_used = resolve_backend(backend, target, tune, budget, compile)
     items = in_force(options["annotations"])
     # Those of libraries are found again where the options are used again.
     options["annotations"] = items[len(of_libraries()) :]
@@ -104,8 +110,8 @@ def trace_with(target_callable: Callable[..., Any], options: dict[str, Any]) -> 
 class Traced:
     """A traced program: calls go through records, all else reaches the original.
 
-    `records`, `breaks`, `stats()` and `explain()` are those of `Engine`, unless the
-    original has attributes of these names.
+    `records`, `breaks`, `stats()`, `explain()` and `wait()` are those of `Engine`,
+    unless the original has attributes of these names.
     """
 
     __slots__ = ("_magweld_engine", "_magweld_options", "_magweld_target")
@@ -237,7 +243,7 @@ class TracedModule(Traced):
         return self._magweld_target
 
 
-_OF_ENGINE: Final = ("breaks", "explain", "records", "stats")
+_OF_ENGINE: Final = ("breaks", "explain", "records", "stats", "wait")
 _CLASS: Final[Any] = object.__dict__["__class__"]
 
 

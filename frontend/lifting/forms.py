@@ -76,8 +76,16 @@ class Forms:
 
     def add(self, key: Hashable, form: Form) -> None:
         """Keep a form; others may go."""
-        size = getattr(form, "held_bytes", _UNKNOWN_BYTES)
         self.made += 1
+        self._keep(key, form)
+
+    def resize(self, key: Hashable) -> None:
+        """Take note that a form has another size now; others may go."""
+        if key in self._forms:
+            self._keep(key, self._forms[key][0])
+
+    def _keep(self, key: Hashable, form: Form) -> None:
+        size = getattr(form, "held_bytes", _UNKNOWN_BYTES)
         self._bytes += size - self._forms.pop(key, (form, 0))[1]
         self._forms[key] = (form, size)
         while self._bytes > self._limit and len(self._forms) > 1:

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import torch
 from torch import fx
 
+from magweld import env
 from magweld.compiler_options import CompileOptions
 from magweld.diagnostics import UnsupportedError, did_you_mean
 from magweld.frontend.capture.operator_graph import OperatorGraph
 from magweld.frontend.control.operators import all_nodes, bodies_of
 from magweld.frontend.operators.autocast import graph_runner
 from magweld.frontend.operators.targets import ConstantTensor, CustomFunction
+from magweld.tiers import Tiers
 
 Compiled = Callable[..., Sequence[torch.Tensor]]
 CompileGraph = Callable[[fx.GraphModule, list[torch.Tensor]], Compiled]
 
-# Name -> "module:function"; the function takes (gm, example_inputs, target=, tune=).
+# Name -> "module:function"; the function takes (gm, example_inputs) and by name what
+# `magweld.api.compile_graph` does.
 BACKENDS: Final = {"magweld": "magweld.api:compile_graph"}
 
 
@@ -32,11 +35,13 @@ class Backend:
         name: For messages.
         compile: Turns a graph and example inputs into a callable on tensors.
         differentiates: Whether gradients flow through what it returns.
+        tiers: How its graphs get from torch to compiled code.
     """
 
     name: str
     compile: CompileGraph
     differentiates: bool
+    tiers: Tiers = field(default_factory=lambda: Tiers(False, False))
 
 
 def run_eagerly(gm: fx.GraphModule, example_inputs: list[torch.Tensor]) -> Compiled:
@@ -49,6 +54,7 @@ def resolve_backend(
     target: str,
     tune: object = None,
     memory_budget: int = 0,
+    moment: str | None = None,
 ) -> Backend:
     """Return the backend for a name or a callable.
 
@@ -62,11 +68,20 @@ def resolve_backend(
         target: Handed on to a named backend.
         tune: Handed on to a named backend.
         memory_budget: Bytes that a call may take, handed on likewise; 0 is no limit.
+        moment: When a named backend compiles, one of `COMPILE_MOMENTS`; None asks the
+            environment variable `MAGWELD_COMPILE`.
 
     Raises:
-        ValueError: No backend has this name, or the chosen one does not tune or knows
-            no memory budget.
+        ValueError: No backend has this name, no moment has it, or the chosen backend
+            does not tune, knows no memory budget or compiles in the call only.
     """
+    if moment is not None and moment not in env.COMPILE_MOMENTS:
+        known = " or ".join(map(repr, env.COMPILE_MOMENTS))
+        raise ValueError(f"compile={moment!r}: expected {known}")
+    if moment == "background" and backend not in BACKENDS:
+        raise ValueError(
+            f"compile={moment!r} is for the backends {', '.join(BACKENDS)}"
+        )
     if tune and backend not in BACKENDS:
         raise ValueError(f"tune={tune!r} is for the backends {', '.join(BACKENDS)}")
     if memory_budget and backend not in BACKENDS:
@@ -79,6 +94,7 @@ def resolve_backend(
         return Backend("eager", run_eagerly, True)
     if backend not in BACKENDS:
         return Backend(backend, _dynamo_compiler(backend), False)
+    tiers = Tiers((moment or env.COMPILE.get()) == "background", env.RACE.get())
 
     def compile_graph(
         gm: fx.GraphModule, example_inputs: list[torch.Tensor]
@@ -87,11 +103,16 @@ def resolve_backend(
         function: Any = getattr(importlib.import_module(module), name)
         options = CompileOptions(memory_budget=memory_budget)
         compiled: Compiled = function(
-            gm, example_inputs, target=target, tune=tune, options=options
+            gm,
+            example_inputs,
+            target=target,
+            tune=tune,
+            options=options,
+            tiers=tiers if tiers.in_background or tiers.races else None,
         )
         return compiled
 
-    return Backend(backend, compile_graph, False)
+    return Backend(backend, compile_graph, False, tiers)
 
 
 def _dynamo_compiler(name: str) -> CompileGraph:

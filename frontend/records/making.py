@@ -56,7 +56,8 @@ class RecordMaker:
         failed = functools.partial(self._failed, record)
         start = time.perf_counter()
         try:
-            record.compiled = compile_captured(captured.graph, self._backend, failed)
+            compiled = compile_captured(captured.graph, self._backend, failed)
+            record.adopt(compiled, failed)
             record.is_compiled = self._backend.name != "eager"
         except LeftToTorchError as left:
             record.breaks.append(Break(CATALOGUE[left.id], str(left), ""))

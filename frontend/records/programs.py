@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -25,6 +26,7 @@ from magweld.frontend.lifting.forms import Forms
 from magweld.frontend.operators.autocast import graph_runner
 from magweld.frontend.state.values import float_bits
 from magweld.reports import joined_reports
+from magweld.tiers import TieredGraph, tier_of
 
 Compile = Callable[[fx.GraphModule, list[torch.Tensor]], Callable[..., Any]]
 
@@ -138,7 +140,7 @@ class LiftedGraph:
         with self._lock:
             program = self.forms.find(key)
             wanted = program is None and self.forms.is_wanted(key)
-            self.through_torch += program is None and not wanted
+            self.through_torch += not wanted and _runs_through_torch(program)
         if wanted:
             program = self._make(compile_graph, key, tensors, numbers)
         return self._run(*inputs) if program is None else program(*tensors)
@@ -160,7 +162,16 @@ class LiftedGraph:
         with self._lock:
             self.seconds += time.perf_counter() - start
             self.forms.add(key, program)
+        tier = tier_of(program)
+        if tier is not None and tier.is_pending:
+            tier.on_ready = partial(self._ready, key, tier)
         return program
+
+    def _ready(self, key: Any, tier: TieredGraph) -> None:
+        """Take note of a form that was compiled behind the calls."""
+        with self._lock:
+            self.seconds += tier.seconds_behind
+            self.forms.resize(key)
 
 
 def _compiled(
@@ -173,6 +184,11 @@ def _compiled(
         return graph_runner(module)
     flat = unroll(module)
     return flat.wrap(compile_graph(without_numbers(flat.module), tensors))
+
+
+def _runs_through_torch(form: Callable[..., Any] | None) -> bool:
+    tier = tier_of(form)
+    return form is None if tier is None else tier.compiled is None
 
 
 def _exact(number: Any) -> Any:

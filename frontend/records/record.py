@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -16,6 +17,7 @@ from magweld.frontend.operators.put_back import UNKNOWN, Failing
 from magweld.frontend.records.programs import LiftedGraph
 from magweld.frontend.segments.form import Form
 from magweld.frontend.state.steps import Mock, Output
+from magweld.tiers import TieredGraph, tier_of
 
 
 @runtime_checkable
@@ -52,6 +54,7 @@ class Record:
         seconds: Time that this took.
         ends: Form of the state in which it leaves the program, which its mock gives as
             the result; None when it leads to the end of the program.
+        tiered: The graph as torch and compiled code run it, None if it has one tier.
     """
 
     graph: fx.GraphModule
@@ -67,6 +70,7 @@ class Record:
     is_compiled: bool = False
     seconds: float = 0.0
     ends: Form | None = None
+    tiered: TieredGraph | None = None
 
     def __repr__(self) -> str:
         counts = f"{self.operators} operators, {self._inputs} inputs, {self.hits} hits"
@@ -74,6 +78,7 @@ class Record:
 
     def __post_init__(self) -> None:
         self._inputs = len(self.input_paths)
+        self._returned: Callable[..., Any] | None = None
         self._harmless = self.failing.harmless
         self._acts = bool(self.mock.steps)
         self._plain = (
@@ -81,6 +86,25 @@ class Record:
             if not self.mock.steps and isinstance(self.mock.result, Output)
             else None
         )
+
+    def adopt(
+        self, compiled: Callable[..., Any], failed: Callable[[Exception], None]
+    ) -> None:
+        """Have the graph run by what a backend returned.
+
+        Args:
+            compiled: What the backend returned.
+            failed: Gets what the backend raises later.
+        """
+        self.compiled = self._returned = compiled
+        self.tiered = tier_of(compiled)
+        if self.tiered is None:
+            return
+        self.tiered.on_failure = failed
+        if self.tiered is compiled:
+            # Hits then call the code without anything between.
+            self.compiled = self.tiered.taken or compiled
+            self.tiered.on_taken = partial(setattr, self, "compiled")
 
     def mlir(self, stage: str) -> str:
         """Return the compiled module at a stage: "torch", "linalg", "tile-graph", ...
@@ -100,13 +124,14 @@ class Record:
         """How many forms of the graph were compiled."""
         if isinstance(self.compiled, LiftedGraph):
             return self.compiled.forms.made
-        return int(self.is_compiled)
+        return int(self.is_compiled) if self.tiered is None else self.tiered.made
 
     @property
     def compile_seconds(self) -> float:
-        """Time spent compiling forms of the graph."""
+        """Time spent compiling forms of the graph, in calls and behind them."""
         lifted = self.compiled.seconds if isinstance(self.compiled, LiftedGraph) else 0
-        return self.seconds + lifted
+        behind = 0.0 if self.tiered is None else self.tiered.seconds_behind
+        return self.seconds + lifted + behind
 
     @property
     def evictions(self) -> int:
@@ -120,12 +145,14 @@ class Record:
         """How many hits torch has answered."""
         if isinstance(self.compiled, LiftedGraph):
             return self.compiled.through_torch
+        if self.tiered is not None:
+            return self.tiered.torch_calls
         return 0 if self.is_compiled else self.hits
 
     @property
     def inspectable(self) -> Inspectable | None:
         """What the backend returned, if it tells about itself."""
-        compiled: object = self.compiled
+        compiled: object = self._returned or self.compiled
         return compiled if isinstance(compiled, Inspectable) else None
 
     @property

@@ -20,10 +20,12 @@ from magweld.compiler_options import CompileOptions
 from magweld.compiling import LARGE_TEXT, compile_in_parts
 from magweld.control_text import control_module
 from magweld.diagnostics import MagweldError, UnsupportedError
+from magweld.frontend.operators.autocast import graph_runner
 from magweld.importer.importer import ImportedGraph, import_graph
 from magweld.passes.phases import Phase
 from magweld.piecewise import PiecewiseGraph, has_control
 from magweld.runtime.container import encode_request
+from magweld.runtime.fingerprint import compiler_identity, program_key
 from magweld.runtime.gpu.driver import DeviceError
 from magweld.runtime.gpu.machine import machine_for, target_of
 from magweld.runtime.machine import Machine
@@ -32,8 +34,10 @@ from magweld.runtime.service import CompileService, decode_answer
 from magweld.short_repr import short_repr
 from magweld.targets import Backend, device, parse_target
 from magweld.targets.catalog import HOST
+from magweld.tiers import Race, TieredGraph, Tiers, exit_gate
 from magweld.tuning.entry import tuned
 from magweld.tuning.options import Tune, TuneOptions, tune_options
+from magweld.verdicts import verdict_cache
 
 _logger = logging.getLogger(__name__)
 
@@ -41,6 +45,8 @@ _COMPILE_TASK = "magweld.compiler:compile_module"
 _DEVICE_TASK = "magweld.device_compiler:compile_for_device"
 # The target is that of the tensors.
 AUTO = "auto"
+# Of workers behind the calls: a third of the weight of the program, see nice(2).
+_NICE = 5
 _PRINT_TASK = "magweld.compiler:print_module"
 
 
@@ -49,6 +55,16 @@ def compile_service() -> CompileService:
     """Return the compile service of this process: workers, memory and disk cache."""
     _show_log(env.DEBUG.get())
     return CompileService.from_environment(_COMPILE_TASK)
+
+
+@functools.cache
+def background_service() -> CompileService:
+    """Return the service for compilations behind the calls.
+
+    Its workers give way to the program that goes on meanwhile.
+    """
+    _show_log(env.DEBUG.get())
+    return CompileService.from_environment(_COMPILE_TASK, nice=_NICE)
 
 
 @functools.cache
@@ -221,7 +237,8 @@ def compile_graph(
     *,
     options: CompileOptions | None = None,
     tune: Tune | None = None,
-) -> CompiledGraph | PiecewiseGraph:
+    tiers: Tiers | None = None,
+) -> CompiledGraph | PiecewiseGraph | TieredGraph:
     """Compile a captured graph for the machine that its tensors are on.
 
     Args:
@@ -232,17 +249,20 @@ def compile_graph(
         options: What the compilation may decide; all by default.
         tune: Whether plans are chosen by measuring, True, a number of seconds or
             options; None asks the environment variable `MAGWELD_TUNE`.
+        tiers: How the graph gets from torch to compiled code; None compiles it now,
+            and uses the code also where torch is faster.
 
     Raises:
         UnsupportedError: The graph or the target cannot be run from here.
-        WorkerError: The compiler refused the graph or did not come back.
+        WorkerError: The compiler refused the graph or did not come back; what is
+            compiled behind the calls raises nothing.
     """
     place = example_inputs[0].device if example_inputs else torch.device(HOST)
     target, machine = _machine(target, place)
     options = options_for(target, options or CompileOptions(), tune)
     if has_control(graph):
         compile_piece = partial(
-            compile_graph, target=target, options=options, tune=tune
+            compile_graph, target=target, options=options, tune=tune, tiers=tiers
         )
         return ControlledGraph(graph, example_inputs, compile_piece)
     tileable = options.memory_budget > 0
@@ -253,10 +273,66 @@ def compile_graph(
         tileable=tileable,
         device=place,
     )
-    imported, program = compile_imported(imported, options, tune, target)
-    loaded = LoadedProgram(program, imported.run_external, machine)
-    reference = graph if env.CHECK.get() else None
-    return CompiledGraph(imported, program, loaded, options, reference)
+    making = _Making(graph, imported, options, tune, target, machine)
+    if tiers is None:
+        return making.compiled()
+    race = making.race() if tiers.races else None
+    work = partial(making.compiled, in_background=tiers.in_background)
+    return tiers.graph(graph_runner(graph), work, race)
+
+
+@dataclass(frozen=True)
+class _Making:
+    """An imported graph that is to be compiled.
+
+    Attributes:
+        graph: The captured graph.
+        imported: The same, imported.
+        options: What the compilation may decide.
+        tune: Whether plans are measured.
+        target: What is compiled for.
+        machine: Where the code runs.
+    """
+
+    graph: fx.GraphModule
+    imported: ImportedGraph
+    options: CompileOptions
+    tune: Tune | None
+    target: str
+    machine: Machine
+
+    def compiled(self, in_background: bool = False) -> CompiledGraph:
+        """Return the compiled graph."""
+        service = background_service() if in_background else compile_service()
+        imported, program = compile_imported(
+            self.imported, self.options, self.tune, self.target, service
+        )
+        with exit_gate().native_code():
+            loaded = LoadedProgram(program, imported.run_external, self.machine)
+        reference = self.graph if env.CHECK.get() else None
+        return CompiledGraph(imported, program, loaded, self.options, reference)
+
+    def race(self) -> Race | None:
+        """Return how compiled code is compared with torch; None if it is not.
+
+        Results must not depend on times where torch is to be deterministic, checked
+        calls run both tiers, and a call on a GPU returns before its work is done.
+        """
+        fixed = torch.are_deterministic_algorithms_enabled() or env.CHECK.get()
+        if fixed or self.target != HOST_TARGET:
+            return None
+        verdicts = verdict_cache()
+        if verdicts is None:
+            return Race()
+        settings = (
+            self.options.text(),
+            f"tune {tune_options(env.TUNE.get() if self.tune is None else self.tune)}",
+            f"{torch.get_num_threads()} threads of torch {torch.__version__}",
+            torch.backends.cpu.get_cpu_capability(),
+        )
+        identity = compiler_identity()
+        key = program_key(identity, "\n".join(settings), self.imported.text)
+        return Race(verdicts.get(key), partial(verdicts.put, key))
 
 
 def options_for(
@@ -309,8 +385,16 @@ def compile_imported(
     options: CompileOptions,
     tune: Tune | None = None,
     target: str = HOST_TARGET,
+    service: CompileService | None = None,
 ) -> tuple[ImportedGraph, Program]:
     """Compile an imported graph, `tune` and `target` being as for `compile_graph`.
+
+    Args:
+        imported: The graph.
+        options: What the compilation may decide.
+        tune: Whether plans are chosen by measuring.
+        target: What is compiled for.
+        service: What compiles; that of this process by default.
 
     Returns:
         The graph, in which nodes that have no lowering after all run through torch,
@@ -323,11 +407,12 @@ def compile_imported(
     if options.memory_budget:
         wanted = None  # plans that were measured know no budget
     refused: dict[str, str] = {}
+    service = service or compile_service()
     while True:
         if target == HOST_TARGET:
-            program = _compile_text(imported.text, options, wanted)
+            program = _compile_text(imported.text, options, wanted, service)
         else:
-            program = _compile_for_device(imported.text, target)
+            program = _compile_for_device(imported.text, target, service)
         if not program.unlowered:
             report = {**program.report, "refused": refused} if refused else None
             return imported, replace(program, report=report or program.report)
@@ -337,12 +422,11 @@ def compile_imported(
             raise MagweldError(f"the compiler refuses externals: {nodes}")
         for node in program.unlowered:
             _logger.info("no lowering, runs through torch: %s", imported.where(node))
-        imported = imported.with_externals(program.unlowered)
+        with exit_gate().native_code():
+            imported = imported.with_externals(program.unlowered)
 
 
-def _compile_for_device(text: str, target: str) -> Program:
-    service = compile_service()
-
+def _compile_for_device(text: str, target: str, service: CompileService) -> Program:
     def make() -> tuple[Program, bool]:
         answer = service.run(_DEVICE_TASK, encode_request(target, text))
         return decode_answer(answer), True
@@ -352,9 +436,12 @@ def _compile_for_device(text: str, target: str) -> Program:
 
 
 def _compile_text(
-    text: str, options: CompileOptions, tune: TuneOptions | None
+    text: str,
+    options: CompileOptions,
+    tune: TuneOptions | None,
+    service: CompileService,
 ) -> Program:
-    service, settings = compile_service(), options.text()
+    settings = options.text()
     # The numbers behind a name are those of a file, which may change.
     facts = "" if options.device == HOST else str(device(options.device))
     if tune is None:

@@ -22,6 +22,9 @@ DEBUG_LEVELS: tuple[str, ...] = (
 )
 """What each level of `DEBUG` adds to the one before it."""
 
+COMPILE_MOMENTS = ("background", "now")
+"""When `trace` compiles a graph."""
+
 _BOOLEANS = {"0": False, "false": False, "1": True, "true": True}
 
 
@@ -92,6 +95,12 @@ def _boolean(text: str) -> bool:
     return _BOOLEANS[text.lower()]
 
 
+def _moment(text: str) -> str:
+    if text not in COMPILE_MOMENTS:
+        raise ValueError(text)
+    return text
+
+
 def _path(text: str) -> Path:
     return Path(text).expanduser()
 
@@ -151,6 +160,16 @@ CHECK: Variable[bool] = Variable(
     lambda: False,
 )
 
+COMPILE: Variable[str] = Variable(
+    "MAGWELD_COMPILE",
+    "background or now",
+    "background",
+    "Whether `trace` compiles behind the calls, which torch answers meanwhile, or"
+    " within the call that needs the code.",
+    _moment,
+    lambda: "background",
+)
+
 DEBUG: Variable[int] = Variable(
     "MAGWELD_DEBUG",
     "a level, 0 to 3",
@@ -188,6 +207,16 @@ FORMS_BYTES: Variable[int] = Variable(
     lambda: 1 << 30,
 )
 
+RACE: Variable[bool] = Variable(
+    "MAGWELD_RACE",
+    "0 or 1",
+    "1",
+    "Whether the first hits of `trace` run compiled code and torch in turn and are"
+    " timed, and the faster stays; 0 always takes the compiled code.",
+    _boolean,
+    lambda: True,
+)
+
 SYNC_KERNELS: Variable[bool] = Variable(
     "MAGWELD_SYNC_KERNELS",
     "0 or 1",
@@ -220,10 +249,12 @@ VARIABLES: tuple[Variable[object], ...] = (
     CACHE_DIR,
     CACHE_MAX_BYTES,
     CHECK,
+    COMPILE,
     DEBUG,
     DEVICES,
     DUMP_DIR,
     FORMS_BYTES,
+    RACE,
     SYNC_KERNELS,
     TUNE,
     WORKERS,

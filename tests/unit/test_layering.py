@@ -42,7 +42,9 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "magweld.bindings": (),
     "magweld.diagnostics": (),
     "magweld.env": (),
+    "magweld.progress": (),
     "magweld.reports": (),
+    "magweld.tiers": ("magweld.progress",),
     "magweld.short_repr": (),
     "magweld.codegen": DESCRIPTIONS,
     "magweld.compiler_options": DESCRIPTIONS,
@@ -51,7 +53,12 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "magweld.reproducer": DESCRIPTIONS,
     "magweld.targets": DESCRIPTIONS,
     # A record of a run that needs gradients asks for both halves of its graph.
-    "magweld.frontend": (*DESCRIPTIONS, "magweld.reports", "magweld.training"),
+    "magweld.frontend": (
+        *DESCRIPTIONS,
+        "magweld.reports",
+        "magweld.tiers",
+        "magweld.training",
+    ),
     "magweld.importer": DESCRIPTIONS,
     "magweld.training": (
         *DESCRIPTIONS,
@@ -59,6 +66,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "magweld.frontend.operators",
         "magweld.importer",
         "magweld.reports",
+        "magweld.tiers",
     ),
     "magweld.passes": DESCRIPTIONS,
     "magweld.runtime": DESCRIPTIONS,
@@ -76,6 +84,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "magweld.piecewise": ("magweld",),
     "magweld.tools": ("magweld",),
     "magweld.tuning": ("magweld",),
+    "magweld.verdicts": ("magweld",),
 }
 
 TORCH_ALLOWED = (

@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> None:
     model = load_model(options.model)
     inputs = example_inputs(options.inputs)
     require_runs(model, inputs)
-    traced = trace(model, tune=options.tune)
+    traced = trace(model, tune=options.tune, compile="now")
     with torch.no_grad():
         start = time.perf_counter()
         traced(*inputs)

@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> None:
         compile_options = CompileOptions(memory_budget=budget or 0)
         traced = trace(model, backend=_watching(watched, compile_options))
     else:
-        traced = trace(model, memory_budget=budget)
+        traced = trace(model, memory_budget=budget, compile="now")
     with torch.no_grad():
         traced(*inputs)
         if options.measure:

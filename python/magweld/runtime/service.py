@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import operator
+import os
 import threading
 import time
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
@@ -86,20 +88,36 @@ class CompileService:
         self._cache = cache
         self._timeout_seconds = timeout_seconds
         self._identity = identity
-        self._lock = threading.Lock()
         self._programs: OrderedDict[str, Program] = OrderedDict()
-        self._pending: dict[str, Future[Program]] = {}
         self._statistics = ServiceStatistics()
+        self._reset()
+        reference = weakref.ref(self)
+
+        def reset_in_child() -> None:
+            service = reference()
+            if service is not None:
+                service._reset()
+
+        os.register_at_fork(after_in_child=reset_in_child)
+
+    def _reset(self) -> None:
+        # What other threads were compiling does not end in a forked process.
+        self._lock = threading.Lock()
+        self._pending: dict[str, Future[Program]] = {}
 
     @staticmethod
-    def from_environment(task: str) -> CompileService:
+    def from_environment(task: str, nice: int = 0) -> CompileService:
         """Return a service with workers and cache as the environment says.
+
+        Args:
+            task: The compiler, "module:function".
+            nice: By how much its workers give way to other processes, see nice(2).
 
         Raises:
             EnvironmentVariableError: An environment variable is ill-formed.
         """
         size = env.WORKERS.get() or host_device().units
-        runner = WorkerPool(size, preload=(task.partition(":")[0],))
+        runner = WorkerPool(size, preload=(task.partition(":")[0],), nice=nice)
         cache = None
         if env.CACHE.get():
             cache = DiskCache(env.CACHE_DIR.get(), env.CACHE_MAX_BYTES.get())

@@ -59,9 +59,11 @@ def main(arguments: Sequence[str]) -> int:
     """Serve requests until the parent closes its end of the socket.
 
     Args:
-        arguments: File descriptor of the socket and process id of the parent.
+        arguments: File descriptor of the socket, process id of the parent, and by how
+            much this process gives way to others.
     """
-    fd, parent = map(int, arguments)
+    fd, parent, nice = map(int, arguments)
+    os.nice(nice)
     _detach(fd)
     threading.Thread(target=_watch_parent, args=(parent,), daemon=True).start()
     with socket.socket(fileno=fd) as link, link.makefile("rb") as incoming:

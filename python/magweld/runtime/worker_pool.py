@@ -49,11 +49,15 @@ class WorkerPool:
     Args:
         size: Most processes at a time; further requests wait.
         preload: Modules that a worker imports before its first task.
+        nice: By how much workers give way to other processes, see nice(2).
     """
 
-    def __init__(self, size: int = 1, preload: Sequence[str] = ()) -> None:
+    def __init__(
+        self, size: int = 1, preload: Sequence[str] = (), nice: int = 0
+    ) -> None:
         self._size = size
         self._preload = tuple(preload)
+        self._nice = nice
         self._reset()
         reference = weakref.ref(self)
 
@@ -96,7 +100,7 @@ class WorkerPool:
             if not self._slots.acquire(blocking=False):
                 return
             try:
-                self._idle.append(WorkerProcess(self._preload))
+                self._idle.append(WorkerProcess(self._preload, self._nice))
             except WorkerStartError as error:
                 # The request that needs a worker tries again and reports it.
                 _logger.info("no worker was started ahead: %s", error.reason)
@@ -116,7 +120,7 @@ class WorkerPool:
             if worker.is_usable:
                 return worker
             worker.kill()
-        return WorkerProcess(self._preload)
+        return WorkerProcess(self._preload, self._nice)
 
 
 def _kill_all(workers: deque[WorkerProcess]) -> None:

@@ -46,16 +46,17 @@ class WorkerProcess:
 
     Args:
         preload: Modules that the worker imports before its first task.
+        nice: By how much it gives way to other processes, see nice(2).
 
     Raises:
         WorkerStartError: The process cannot be started.
     """
 
-    def __init__(self, preload: Sequence[str] = ()) -> None:
+    def __init__(self, preload: Sequence[str] = (), nice: int = 0) -> None:
         self._owner = os.getpid()
         self._is_ready = False
         self._stderr_bytes: deque[bytes] = deque()
-        self._link, self._process = _start()
+        self._link, self._process = _start(nice)
         self._link.setblocking(False)
         os.set_blocking(self._stderr_fd, False)
         hello = pack_hello(Hello(tuple(sys.path), tuple(preload)))
@@ -243,14 +244,14 @@ class WorkerProcess:
         return WorkerDiedError(_describe(self._process.returncode), self._tail())
 
 
-def _start() -> tuple[socket.socket, subprocess.Popen[bytes]]:
+def _start(nice: int) -> tuple[socket.socket, subprocess.Popen[bytes]]:
     try:
         ours, theirs = socket.socketpair()
     except OSError as error:
         raise WorkerStartError(f"no socket for the worker: {error}") from error
     # -P: the current folder must not provide modules to the worker.
     command = [sys.executable, "-P", "-m", "magweld.runtime.worker"]
-    command += [str(theirs.fileno()), str(os.getpid())]
+    command += [str(theirs.fileno()), str(os.getpid()), str(nice)]
     try:
         process = subprocess.Popen(
             command,

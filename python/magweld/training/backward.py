@@ -11,6 +11,7 @@ from torch import Tensor, fx
 
 from magweld.importer.externals import with_strides
 from magweld.importer.nodes import values_of
+from magweld.tiers import tier_of
 from magweld.training.joint import Halves
 from magweld.training.missing import without_tangents
 
@@ -91,7 +92,11 @@ class BackwardHalf:
     ) -> Callable[..., Any]:
         try:
             with torch.no_grad():
-                return self._compile_half(half, arguments)
+                compiled = self._compile_half(half, arguments)
         except Exception as error:
             self._report(error)
             return half.forward
+        tier = tier_of(compiled)
+        if tier is not None:
+            tier.on_failure = self._report
+        return compiled

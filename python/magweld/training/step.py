@@ -14,6 +14,7 @@ from torch.autograd.grad_mode import _unsafe_preserve_version_counter
 
 from magweld.reports import joined_reports, joined_texts
 from magweld.short_repr import short_repr
+from magweld.tiers import TieredGraph, tier_of
 from magweld.training.again import check_not_shared, is_freed
 from magweld.training.backward import BackwardHalf
 from magweld.training.joint import Halves
@@ -53,8 +54,16 @@ class TrainingGraph:
         if top_hooks(True) is not None:
             # They are to see what eager torch keeps, in its order.
             return self.reference(*inputs)
+        if self.tiered is not None and self.tiered.runs_through_torch:
+            self.tiered.torch_calls += 1
+            return self.reference(*inputs)
         values = _apply(self, *inputs)
         return tuple(_make(output, inputs, values) for output in self.facts.outputs)
+
+    @property
+    def tiered(self) -> TieredGraph | None:
+        """The forward half if torch may run it."""
+        return tier_of(self.forward)
 
     def report(self) -> dict[str, Any]:
         """Return fused groups and what runs in torch, of the halves compiled so far."""

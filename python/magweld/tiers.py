@@ -1,0 +1,476 @@
+"""Owns graphs in two tiers: torch runs them until compiled code is there and faster."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import itertools
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from magweld.progress import progress
+
+# Threads that wait for compile workers, for each traced callable.
+_THREADS: Final = 2
+# Timed calls of each tier: so many at least, and so many at most.
+_FEWEST: Final = 2
+_MOST: Final = 4
+# Ratio of times that needs no further calls.
+_CLEAR: Final = 1.25
+# Compiled code may be slower by this much: the ratio of least times has such noise.
+_TOLERATED: Final = 1.03
+# Ratio from which a verdict is worth keeping for other processes.
+_LASTING: Final = 1.1
+
+Call = Callable[..., Any]
+Clock = Callable[[], float]
+
+
+class Compiled(Protocol):
+    """Compiled code of a graph."""
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of code, constants and arena."""
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Run the graph."""
+
+    def mlir(self, stage: str) -> str:
+        """Return the module at a stage."""
+
+    def report(self) -> dict[str, Any]:
+        """Return what was decided."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Which tier of a graph is faster.
+
+    Attributes:
+        compiled_seconds: Least time of a call of the compiled code.
+        torch_seconds: Least time of a call through torch.
+    """
+
+    compiled_seconds: float
+    torch_seconds: float
+
+    @property
+    def is_for_torch(self) -> bool:
+        """Whether torch is to run the graph."""
+        return self.compiled_seconds > self.torch_seconds * _TOLERATED
+
+    @property
+    def ratio(self) -> float:
+        """By how much one tier is faster than the other, at least 1."""
+        times = (self.compiled_seconds, self.torch_seconds)
+        return max(times) / max(min(times), 1e-9)
+
+    def __str__(self) -> str:
+        ours, theirs = self.compiled_seconds * 1e3, self.torch_seconds * 1e3
+        return f"compiled {ours:.3g} ms, through torch {theirs:.3g} ms"
+
+
+@dataclass(frozen=True)
+class Race:
+    """How the tiers of a graph are compared.
+
+    Attributes:
+        known: The verdict of an earlier process.
+        remember: Keeps a verdict for later processes.
+        clock: Seconds.
+    """
+
+    known: Verdict | None = None
+    remember: Callable[[Verdict], None] | None = None
+    clock: Clock = time.perf_counter
+
+
+class Job:
+    """Work that is done behind the calls."""
+
+    def __init__(self, work: Callable[[], Compiled]) -> None:
+        self._work = work
+        self._process = os.getpid()
+        self._ended = threading.Event()
+        # Set once. It is read without a lock, which a fork could leave locked.
+        self.outcome: Compiled | Exception | None = None
+
+    def run(self) -> None:
+        """Do the work and keep its outcome."""
+        try:
+            self.outcome = self._work()
+        except Exception as error:
+            self.outcome = error
+        except BaseException as error:
+            self.outcome = RuntimeError(f"compiling ended with {error!r}")
+        self._ended.set()
+
+    def wait(self, seconds: float | None) -> bool:
+        """Wait for the outcome; return whether it is there.
+
+        Work that was under way in the parent of a forked process never ends in it.
+        """
+        if self.outcome is None and os.getpid() == self._process:
+            self._ended.wait(seconds)
+        return self.outcome is not None
+
+
+class TieredGraph:
+    """A graph that torch runs until its compiled code is there and has won.
+
+    The first calls after that run one or the other in turn and are timed; no call runs
+    both. Without a race the compiled code is taken as soon as it is there.
+
+    Args:
+        reference: Runs the graph through torch.
+        work: Makes the compiled code.
+        race: How both are compared; None takes the compiled code.
+
+    Attributes:
+        compiled: The compiled code; None before it is there, and if torch is faster.
+        error: What compiling has raised.
+        verdict: Which tier is faster, once that is known.
+        torch_calls: How many calls torch has answered.
+        made: 1 once the compiled code has been made, 0 before.
+        seconds_behind: Time that compiling took, if it was not within a call.
+        on_failure: Gets what compiling has raised, in the thread of a caller.
+        on_ready: Called when compiled code or the failure is there, likewise.
+        on_taken: Gets the compiled code when it is to run all further calls.
+    """
+
+    def __init__(
+        self, reference: Call, work: Callable[[], Compiled], race: Race | None
+    ) -> None:
+        self.reference = reference
+        self.compiled: Compiled | None = None
+        self.error: Exception | None = None
+        self.verdict: Verdict | None = None
+        self.torch_calls = 0
+        self.made = 0
+        self.seconds_behind = 0.0
+        self.on_failure: Callable[[Exception], None] | None = None
+        self.on_ready: Callable[[], None] | None = None
+        self.on_taken: Callable[[Call], None] | None = None
+        self._race = race
+        self._work = work
+        self._job: Job | None = None
+        self._lock = threading.Lock()
+        self._turns = itertools.count()
+        self._times: tuple[list[float], list[float]] = ([], [])
+        self._report: dict[str, Any] = {}
+        self._run: Call = self._through_torch
+        if race is not None and race.known is not None and race.known.is_for_torch:
+            self.verdict = race.known
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Run the graph."""
+        return self._run(*inputs)
+
+    def __repr__(self) -> str:
+        tier = "torch" if self.compiled is None else "compiled"
+        return f"<tiered graph: {'pending' if self.is_pending else tier}>"
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether the compiled code is not there yet."""
+        return self._job is not None
+
+    @property
+    def runs_through_torch(self) -> bool:
+        """Whether torch runs the next call: the code is not there, or slower."""
+        if self._job is not None and self._job.outcome is not None:
+            self.settle()
+        return self.compiled is None
+
+    @property
+    def taken(self) -> Compiled | None:
+        """The compiled code if it runs all further calls."""
+        return self.compiled if self._run is self.compiled else None
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of the compiled code, as far as it is there."""
+        return 0 if self.compiled is None else self.compiled.held_bytes
+
+    def mlir(self, stage: str) -> str:
+        """Return the module at a stage; waits for the compiled code.
+
+        Raises:
+            ValueError: There is no such stage, or no compiled code.
+        """
+        self.wait(None)
+        if self.error is not None:
+            raise ValueError(f"the graph runs through torch: {self.error}")
+        return (self.compiled or self._work()).mlir(stage)
+
+    def describe(self) -> str:
+        """Return which tier runs the graph, and why."""
+        if self.is_pending:
+            return "being compiled; torch runs it meanwhile"
+        if self.error is not None:
+            return "torch runs it: it could not be compiled"
+        if self.verdict is None:
+            return "compiled" if self.taken else "compiled; being timed against torch"
+        faster = "torch" if self.verdict.is_for_torch else "the compiled code"
+        return f"{faster} runs it: {self.verdict}"
+
+    def report(self) -> dict[str, Any]:
+        """Return what was decided; nothing as long as the code is not there."""
+        return self._report if self.compiled is None else self.compiled.report()
+
+    def wait(self, seconds: float | None) -> bool:
+        """Wait for the compiled code or its failure; return whether it is there."""
+        job = self._job
+        if job is not None and job.wait(seconds):
+            self.settle()
+        return self._job is None
+
+    def settle(self) -> None:
+        """Take what the job has made, if it is there; once."""
+        # Another thread may be at it, or have been at it when the process was forked.
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            job = self._job
+            if job is None or job.outcome is None:
+                return
+            if isinstance(job.outcome, Exception):
+                self.error = job.outcome
+                self._run = self._through_torch
+            else:
+                self._begin(job.outcome)
+            self._job = None
+        finally:
+            self._lock.release()
+        ready, self.on_ready = self.on_ready, None
+        failed, self.on_failure = self.on_failure, None
+        if ready is not None:
+            ready()
+        if failed is not None and self.error is not None:
+            failed(self.error)
+
+    def compile(self) -> None:
+        """Make the compiled code now, unless torch is known to be faster.
+
+        Raises:
+            Exception: What the work raises.
+        """
+        if self.verdict is None:
+            self._begin(self._work())
+
+    def compile_later(self) -> Job | None:
+        """Return the job that makes the compiled code; None if torch is faster."""
+        if self.verdict is None:
+            self._job = Job(self._timed)
+            self._run = self._until_ready
+        return self._job
+
+    def _timed(self) -> Compiled:
+        start = time.perf_counter()
+        try:
+            return self._work()
+        finally:
+            self.seconds_behind = time.perf_counter() - start
+
+    def _begin(self, compiled: Compiled) -> None:
+        self.compiled = compiled
+        self.made = 1
+        race = self._race
+        if race is None:
+            self._take(compiled)
+        elif race.known is not None:
+            self._judge(race.known)
+        else:
+            self._run = functools.partial(self._in_turn, race, compiled)
+
+    def _through_torch(self, *inputs: Any) -> Any:
+        self.torch_calls += 1
+        return self.reference(*inputs)
+
+    def _until_ready(self, *inputs: Any) -> Any:
+        job = self._job
+        if job is None or job.outcome is not None:
+            self.settle()
+            if self._job is None:
+                return self._run(*inputs)
+        return self._through_torch(*inputs)
+
+    def _in_turn(self, race: Race, compiled: Compiled, *inputs: Any) -> Any:
+        turn = next(self._turns)
+        if turn == 0:
+            # It binds the code to an arena, which later calls do not.
+            return compiled(*inputs)
+        by_torch = turn % 2
+        run = self._through_torch if by_torch else compiled
+        start = race.clock()
+        result = run(*inputs)
+        self._times[by_torch].append(race.clock() - start)
+        if not by_torch:
+            self._compare(race)
+        return result
+
+    def _compare(self, race: Race) -> None:
+        ours, theirs = self._times
+        rounds = min(len(ours), len(theirs))
+        if rounds < _FEWEST:
+            return
+        verdict = Verdict(min(ours), min(theirs))
+        if rounds < _MOST and verdict.ratio < _CLEAR:
+            return
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            if self.verdict is not None:
+                return
+            self._judge(verdict)
+        finally:
+            self._lock.release()
+        if race.remember is not None and verdict.ratio >= _LASTING:
+            race.remember(verdict)
+
+    def _judge(self, verdict: Verdict) -> None:
+        compiled = self.compiled
+        assert compiled is not None, "there is nothing to compare"
+        self.verdict = verdict
+        if verdict.is_for_torch:
+            self._report = compiled.report()
+            self.compiled = None
+            self._run = self._through_torch
+        else:
+            self._take(compiled)
+
+    def _take(self, compiled: Compiled) -> None:
+        self._run = compiled
+        taken, self.on_taken = self.on_taken, None
+        if taken is not None:
+            taken(compiled)
+
+
+def tier_of(compiled: object) -> TieredGraph | None:
+    """Return what has two tiers in something that a backend returned, if anything."""
+    found = getattr(compiled, "tiered", compiled)
+    return found if isinstance(found, TieredGraph) else None
+
+
+class Tiers:
+    """How the graphs of one traced callable get from torch to compiled code.
+
+    Args:
+        in_background: Whether graphs are compiled behind the calls.
+        races: Whether compiled code must be faster than torch to be used.
+    """
+
+    def __init__(self, in_background: bool, races: bool) -> None:
+        self.in_background = in_background
+        self.races = races
+        self._reset()
+
+    def _reset(self) -> None:
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._queue: deque[Job] = deque()
+        self._running = 0
+        self._unsettled: list[TieredGraph] = []
+
+    @property
+    def pending(self) -> int:
+        """How many graphs are being compiled."""
+        return sum(graph.is_pending for graph in self._unsettled)
+
+    def graph(
+        self, reference: Call, work: Callable[[], Compiled], race: Race | None
+    ) -> TieredGraph:
+        """Return a graph with the compiled code that some work makes.
+
+        Args:
+            reference: Runs the graph through torch.
+            work: Returns the compiled code.
+            race: How both are compared; None takes the compiled code.
+
+        Raises:
+            Exception: What `work` raises, unless it is done behind the calls.
+        """
+        graph = TieredGraph(reference, work, race)
+        if not self.in_background:
+            with progress("compiling a graph"):
+                graph.compile()
+            return graph
+        job = graph.compile_later()
+        if job is None:
+            return graph
+        if os.getpid() != self._process:
+            self._reset()  # threads do not go on in a forked process
+        with self._lock:
+            self._unsettled = [g for g in self._unsettled if g.is_pending]
+            self._unsettled.append(graph)
+            self._queue.append(job)
+            starts = self._running < _THREADS
+            self._running += starts
+        if starts:
+            self._start()
+        return graph
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait for the graphs that are being compiled; return whether all are there.
+
+        Args:
+            seconds: How long at most; None waits until all are there.
+        """
+        end = None if seconds is None else time.monotonic() + seconds
+        with progress("waiting for compiled code"):
+            for graph in list(self._unsettled):
+                left = None if end is None else max(0.0, end - time.monotonic())
+                graph.wait(left)
+        return not self.pending
+
+    def _start(self) -> None:
+        # A daemon: the end of the process does not wait for a compilation.
+        name = "magweld-compile"
+        try:
+            threading.Thread(target=self._work, name=name, daemon=True).start()
+        except RuntimeError:
+            self._work()  # no thread can be had
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                if not self._queue:
+                    self._running -= 1
+                    return
+                job = self._queue.popleft()
+            job.run()
+
+
+class ExitGate:
+    """Keeps native code of background threads away from the end of the process.
+
+    Libraries take their state down then; a thread that is inside of them would crash.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        os.register_at_fork(after_in_child=self._reset)
+        # Never released: whoever comes later sleeps until the process is gone.
+        atexit.register(lambda: self._lock.acquire(timeout=5.0))
+
+    def _reset(self) -> None:
+        self._lock = threading.RLock()
+
+    @contextlib.contextmanager
+    def native_code(self) -> Iterator[None]:
+        """Run native code that must not be running when the process ends."""
+        with self._lock:
+            yield
+
+
+@functools.cache
+def exit_gate() -> ExitGate:
+    """Return the gate of this process."""
+    return ExitGate()

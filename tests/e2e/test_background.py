@@ -1,0 +1,215 @@
+"""Compilation behind the calls: torch answers until the code is there."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from magweld import api
+from magweld.frontend import trace
+
+
+class Compiler:
+    """The compiler, held up until it may go on."""
+
+    def __init__(self) -> None:
+        self.may_go_on = threading.Event()
+        self.error: Exception | None = None
+        self.calls = 0
+        self._compile = api.compile_imported
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self.calls += 1
+        assert self.may_go_on.wait(120)
+        if self.error is not None:
+            raise self.error
+        return self._compile(*args, **kwargs)
+
+
+@pytest.fixture
+def compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[Compiler]:
+    held = Compiler()
+    monkeypatch.setattr(api, "compile_imported", held)
+    yield held
+    held.may_go_on.set()
+
+
+def program(x: Tensor, bias: Tensor) -> Tensor:
+    return torch.softmax(x * 2 + bias, -1).sum(0)
+
+
+def test_hits_before_and_after(compiler: Compiler) -> None:
+    fast = trace(program, compile="background")
+    for number in range(8):
+        x, bias = torch.randn(5, 7), torch.randn(7)
+        torch.testing.assert_close(fast(x, bias), program(x, bias))
+        stats = fast.stats()
+        assert stats["pending"] == (number < 5)
+        assert stats["torch_hits"] == min(number, 5 - 1)
+        assert stats["compilations"] == (number >= 5)
+        if number == 3:
+            assert "torch runs it meanwhile" in fast.explain()
+            assert not fast.wait(0)
+        if number == 4:
+            compiler.may_go_on.set()
+            assert fast.wait()
+            assert fast.stats()["pending"] == 0
+            # What runs hits now has nothing around it.
+            assert isinstance(fast.records[0].compiled, api.CompiledGraph)
+            break
+    for _ in range(3):
+        x, bias = torch.randn(5, 7), torch.randn(7)
+        torch.testing.assert_close(fast(x, bias), program(x, bias))
+    assert fast.stats()["torch_hits"] == 4
+    assert fast.stats()["compile_seconds"] > 0
+    assert "linalg" in fast.records[0].mlir("linalg")
+
+
+def test_a_failure_is_told_at_the_next_call(compiler: Compiler) -> None:
+    fast = trace(program, compile="background")
+    x, bias = torch.randn(5, 7), torch.randn(7)
+    fast(x, bias)
+    compiler.error = RuntimeError("worker lost")
+    compiler.may_go_on.set()
+    with pytest.warns(UserWarning, match="backend-failed: magweld raised RuntimeError"):
+        fast.wait()
+    for _ in range(3):
+        torch.testing.assert_close(fast(x, bias), program(x, bias))
+    (record,) = fast.records
+    assert "worker lost" in str(record.breaks[0])
+    assert fast.stats()["torch_hits"] == 3
+    assert fast.stats()["compilations"] == 0
+
+
+def test_each_further_size(compiler: Compiler) -> None:
+    fast = trace(program, compile="background", dynamic={"x": True})
+    compiler.may_go_on.set()
+    sizes = (3, 4, 5)
+    for turn in range(8):
+        for size in sizes:
+            x, bias = torch.randn(size, 7), torch.randn(7)
+            torch.testing.assert_close(fast(x, bias), program(x, bias))
+        if turn == 5:
+            fast.wait()
+            before = fast.stats()["torch_hits"]
+    stats = fast.stats()
+    assert stats["pending"] == 0
+    assert stats["compilations"] >= len(sizes)
+    # Behind the wait compiled forms answer all.
+    assert stats["torch_hits"] == before
+
+
+@pytest.mark.parametrize("compiled_from", [1, 3])
+def test_training(compiler: Compiler, compiled_from: int) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(6, 8), nn.Dropout(0.5), nn.GELU(), nn.Linear(8, 2))
+    fast = trace(model, compile="background")
+    for number in range(6):
+        if number == compiled_from:
+            compiler.may_go_on.set()
+            fast.wait()
+        if number > compiled_from + 1:
+            fast.wait()  # for the backward half
+        x, found = torch.randn(3, 6), []
+        for run in (fast, model):
+            torch.manual_seed(number)
+            model.zero_grad()
+            loss = F.mse_loss(run(x), torch.ones(3, 2))
+            loss.backward()
+            grads = [p.grad.clone() for p in model.parameters()]
+            # Draws behind the call are those of eager, too.
+            found.append([loss, *grads, torch.rand(2)])
+        torch.testing.assert_close(*found)
+    assert fast.stats()["pending"] == 0
+    assert fast.stats()["torch_hits"] == compiled_from - 1
+
+
+def test_control_flow_is_compiled_in_pieces(compiler: Compiler) -> None:
+    def branch(x: Tensor) -> Tensor:
+        y = torch.softmax(x * 2, -1).exp() + 1
+        if y.sum() > 0:
+            y = torch.softmax(y * 3, -1).sin()
+        else:
+            y = (y - 1).cos().tanh()
+        return y
+
+    fast = trace(branch, compile="background")
+    for number in range(6):
+        if number == 3:
+            compiler.may_go_on.set()
+            fast.wait()
+        x = torch.randn(4, 5) * (-1) ** number
+        torch.testing.assert_close(fast(x), branch(x))
+    assert fast.stats()["hits"] == 5
+    assert fast.stats()["pending"] == 0
+
+
+def test_effects_happen_once_in_each_tier(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAGWELD_RACE", "1")
+    monkeypatch.setenv("MAGWELD_CACHE", "0")
+
+    def step(state: Tensor, log: list[int]) -> Tensor:
+        state.add_(1)
+        log.append(1)
+        return state * torch.rand(3)
+
+    fast = trace(step, compile="now")
+    mine, theirs = (torch.zeros(3), []), (torch.zeros(3), [])
+    for number in range(14):
+        torch.manual_seed(number)
+        got = fast(*mine)
+        torch.manual_seed(number)
+        torch.testing.assert_close(got, step(*theirs))
+        assert torch.equal(mine[0], theirs[0])
+        assert mine[1] == theirs[1]
+    assert fast.stats()["hits"] == 13
+    tiered = fast.records[0].tiered
+    assert tiered is not None
+    assert tiered.verdict is not None
+    assert fast.stats()["torch_hits"] >= 2
+
+
+def test_without_a_race_times_decide_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAGWELD_RACE", "1")
+    torch.use_deterministic_algorithms(True)
+    try:
+        fast = trace(program, compile="now")
+        fast(torch.ones(5, 7), torch.ones(7))
+        assert isinstance(fast.records[0].compiled, api.CompiledGraph)
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"compile": "later"}, "compile='later': expected 'background' or 'now'"),
+        ({"compile": "background", "backend": "eager"}, "is for the backends magweld"),
+    ],
+)
+def test_wrong_values_are_errors(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        trace(program, **options)
+
+
+def test_the_default_is_behind_the_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MAGWELD_COMPILE")
+    threads: list[Any] = []
+    compile_imported = api.compile_imported
+
+    def watched(*args: Any) -> Any:
+        threads.append(threading.current_thread())
+        return compile_imported(*args)
+
+    monkeypatch.setattr(api, "compile_imported", watched)
+    fast = trace(program)
+    fast(torch.ones(5, 7), torch.ones(7))
+    assert fast.wait()
+    assert threads
+    assert threading.current_thread() not in threads

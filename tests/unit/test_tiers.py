@@ -1,0 +1,273 @@
+"""Graphs in two tiers: which one answers a call, and when that changes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from magweld import progress as progress_module
+from magweld.progress import progress
+from magweld.runtime.container import ContainerError
+from magweld.tiers import Race, TieredGraph, Tiers, Verdict
+from magweld.verdicts import decode_verdict, encode_verdict
+
+
+class Code:
+    """Compiled code whose calls take a time of its own."""
+
+    held_bytes = 100
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self.calls = 0
+
+    def __call__(self, *inputs: Any) -> Any:
+        self.calls += 1
+        self._clock.now += self._seconds
+        return inputs
+
+    def mlir(self, stage: str) -> str:
+        return stage
+
+    def report(self) -> dict[str, Any]:
+        return {"groups": [1]}
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def raced(ours: float, theirs: float, **race: Any) -> tuple[TieredGraph, Code, Code]:
+    clock = Clock()
+    code, torch = Code(clock, ours), Code(clock, theirs)
+    tiers = Tiers(in_background=False, races=True)
+    graph = tiers.graph(torch, lambda: code, Race(clock=clock, **race))
+    return graph, code, torch
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "calls"),
+    [(1.0, 9.0, 5), (9.0, 1.0, 5), (1.0, 1.1, 9), (1.1, 1.0, 9), (1.02, 1.0, 9)],
+)
+def test_the_faster_tier_stays(ours: float, theirs: float, calls: int) -> None:
+    graph, code, torch = raced(ours, theirs)
+    torch_wins = ours > 1.03 * theirs
+    for number in range(20):
+        assert graph(number) == (number,)
+        # Each call runs one of both, once.
+        assert code.calls + torch.calls == number + 1
+        assert (graph.verdict is not None) == (number + 1 >= calls)
+    assert graph.verdict == Verdict(pytest.approx(ours), pytest.approx(theirs))
+    loser, winner = (code, torch) if torch_wins else (torch, code)
+    assert loser.calls <= 5 < winner.calls
+    assert graph.torch_calls == torch.calls
+    assert (graph.compiled is None) == torch_wins
+    assert graph.report() == {"groups": [1]}
+    assert ("torch runs it" in graph.describe()) == torch_wins
+
+
+@pytest.mark.parametrize(("theirs", "kept"), [(9.0, 1), (1.05, 0), (0.2, 1)])
+def test_a_clear_verdict_is_remembered(theirs: float, kept: int) -> None:
+    found: list[Verdict] = []
+    graph, _, _ = raced(1.0, theirs, remember=found.append)
+    for _ in range(12):
+        graph()
+    assert len(found) == kept
+
+
+def test_what_torch_is_known_to_win_is_not_compiled() -> None:
+    tiers = Tiers(in_background=True, races=True)
+    graph = tiers.graph(
+        lambda x: x, lambda: pytest.fail("compiled"), Race(known=Verdict(2.0, 1.0))
+    )
+    assert graph(3) == 3
+    assert not tiers.pending
+    assert "torch runs it" in graph.describe()
+
+
+def test_what_is_known_to_win_is_taken_at_once() -> None:
+    graph, code, torch = raced(9.0, 1.0, known=Verdict(1.0, 2.0))
+    graph(1)
+    assert (code.calls, torch.calls) == (1, 0)
+    assert graph.taken is code
+
+
+class Gate:
+    """Work that ends when it is told to."""
+
+    def __init__(self, outcome: Any) -> None:
+        self.open = threading.Event()
+        self.thread: threading.Thread | None = None
+        self._outcome = outcome
+
+    def __call__(self) -> Any:
+        self.thread = threading.current_thread()
+        assert self.open.wait(60)
+        if isinstance(self._outcome, Exception):
+            raise self._outcome
+        return self._outcome
+
+
+def test_torch_answers_until_the_code_is_there() -> None:
+    tiers = Tiers(in_background=True, races=False)
+    code = Code(Clock(), 1.0)
+    work = Gate(code)
+    graph = tiers.graph(lambda x: ("torch", x), work, None)
+    taken: list[Any] = []
+    graph.on_taken = taken.append
+    for _ in range(3):
+        assert graph(1) == ("torch", 1)
+    assert graph.is_pending
+    assert tiers.pending == 1
+    assert graph.report() == {}
+    assert not tiers.wait(0.0)
+    work.open.set()
+    assert tiers.wait()
+    assert taken == [code]
+    assert graph(1) == (1,)
+    assert graph.torch_calls == 3
+    assert graph.seconds_behind > 0
+    assert work.thread is not threading.current_thread()
+
+
+def test_a_call_takes_the_code_without_anybody_waiting() -> None:
+    tiers = Tiers(in_background=True, races=False)
+    work = Gate(Code(Clock(), 1.0))
+    graph = tiers.graph(lambda x: ("torch", x), work, None)
+    assert graph(1) == ("torch", 1)
+    work.open.set()
+    assert work.thread is None or work.thread.join(60) is None
+    while graph.is_pending:
+        graph(1)
+    assert graph(1) == (1,)
+
+
+def test_failures_are_reported_in_the_thread_of_a_call() -> None:
+    tiers = Tiers(in_background=True, races=True)
+    work = Gate(ValueError("no code"))
+    graph = tiers.graph(lambda x: ("torch", x), work, Race())
+    threads: list[Any] = []
+    graph.on_failure = lambda error: threads.append(
+        (str(error), threading.current_thread())
+    )
+    work.open.set()
+    assert tiers.wait()
+    for _ in range(2):
+        assert graph(1) == ("torch", 1)
+    assert threads == [("no code", threading.current_thread())]
+    with pytest.raises(ValueError, match="no code"):
+        graph.mlir("linalg")
+
+
+def test_in_the_call_failures_are_raised() -> None:
+    def fail() -> Any:
+        raise ValueError("no code")
+
+    with pytest.raises(ValueError, match="no code"):
+        Tiers(in_background=False, races=True).graph(print, fail, Race())
+
+
+def test_many_jobs_end_in_few_threads() -> None:
+    tiers = Tiers(in_background=True, races=False)
+    gates = [Gate(Code(Clock(), 1.0)) for _ in range(20)]
+    graphs = [tiers.graph(print, gate, None) for gate in gates]
+    assert tiers.pending == 20
+    for gate in gates:
+        gate.open.set()
+    assert tiers.wait()
+    assert not any(graph.is_pending for graph in graphs)
+    assert len({gate.thread for gate in gates}) <= 3
+
+
+SCRIPT = """
+import os, sys, threading
+from magweld.tiers import Tiers
+tiers = Tiers(in_background=True, races=False)
+begun = threading.Event()
+def work():
+    begun.set()
+    threading.Event().wait()
+graph = tiers.graph(lambda x: ("torch", x), work, None)
+assert begun.wait(60)
+"""
+
+
+def test_the_end_of_the_process_does_not_wait() -> None:
+    subprocess.run([sys.executable, "-c", SCRIPT], check=True, timeout=60)
+
+
+def test_a_forked_process_goes_on_through_torch() -> None:
+    fork = """
+child = os.fork()
+if child == 0:
+    assert graph(1) == ("torch", 1)
+    assert not tiers.wait(), "what was under way in the parent does not end"
+    code = type("Code", (), {"held_bytes": 1, "__call__": lambda self, x: x})()
+    other = tiers.graph(lambda x: ("torch", x), lambda: code, None)
+    other.wait(None)
+    assert other(1) == 1
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+    command = [sys.executable, "-W", "ignore", "-c", SCRIPT + fork]
+    subprocess.run(command, check=True, timeout=60)
+
+
+def test_verdicts_are_kept_as_files() -> None:
+    verdict = Verdict(0.5, 0.25)
+    data = encode_verdict(verdict, b"key")
+    assert decode_verdict(data, b"key") == verdict
+    for broken, key in [(data, b"other"), (data[:-1], b"key"), (b"", b"key")]:
+        with pytest.raises(ContainerError):
+            decode_verdict(broken, key)
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
+    def make(is_terminal: bool) -> None:
+        monkeypatch.setattr(progress_module, "SECONDS_BEFORE_LINE", 0.0)
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal, raising=False)
+
+    return make
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_long_wait_shows_a_line_on_terminals_alone(
+    is_terminal: bool, terminal: Callable[[bool], None], monkeypatch: Any
+) -> None:
+    shown: list[str] = []
+    begun = threading.Event()
+
+    class Line:
+        def __init__(self, text: str) -> None:
+            self.text = text
+
+        def start(self) -> None:
+            shown.append(self.text)
+            begun.set()
+
+        def stop(self) -> None:
+            shown.append("gone")
+
+    class Terminal:
+        def __init__(self, stderr: bool) -> None:
+            assert stderr
+
+        def status(self, text: str) -> Line:
+            return Line(text)
+
+    monkeypatch.setattr(progress_module, "Console", Terminal)
+    terminal(is_terminal)
+    with progress("compiling"):
+        assert begun.wait(60) if is_terminal else True
+    assert shown == (["magweld: compiling", "gone"] if is_terminal else [])
