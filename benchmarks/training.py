@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +120,7 @@ def run_case(name: str, rounds: int, names: list[str]) -> dict[str, Any]:
     model, inputs = CASES[name]()
     wraps: dict[str, Callable[[nn.Module], Any]] = {
         "eager": lambda m: m,
-        "magweld": frontend.trace,
+        "magweld": partial(frontend.trace, compile="now"),
         "torch.compile": torch.compile,
     }
     peers = {n: peer(model, wraps[n], inputs) for n in names}

@@ -22,6 +22,7 @@ from magweld.frontend.explain import Part, explain
 from magweld.frontend.guards.guard import Category
 from magweld.frontend.notes import Notes
 from magweld.frontend.operators.recorder import OperatorRecorder
+from magweld.frontend.profitability import Profitability, kind_of
 from magweld.frontend.records.backends import Backend
 from magweld.frontend.records.cache import RecordCache, Signature, signature_of
 from magweld.frontend.records.making import RecordMaker
@@ -69,6 +70,7 @@ class Engine:
         "_lock",
         "_maker",
         "_notes",
+        "_profit",
         "_segments",
         "target",
     )
@@ -89,31 +91,75 @@ class Engine:
         self._notes = Notes()
         self._maker = RecordMaker(backend)
         self._segments = Segments(lifting.fresh)
+        self._profit = Profitability(backend.tiers.races)
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Answer from a record whose guards hold; otherwise run, observed.
 
         Nothing else follows the operators, see `watched`.
         """
+        if self._profit.is_open:
+            return self._call_timed(args, kwargs)
         failures = []
         for record in self._cache.records:
             verdict = record.program.check(args, kwargs)
             if type(verdict) is list:
                 self._notes.hit(self._cache, record, calls=1)
-                try:
-                    result = record.run(verdict)
-                    if record.ends is None:
-                        return result
-                    return self._go_on(Suspended(record.ends, result))
-                except GraphFailedError as error:
-                    reason = str(error)
-                call = Call(self.target, args, kwargs)
-                return self._run_instead(call, reason)
+                return self._hit(record, verdict, args, kwargs)
             failures.append((record, verdict))
         self._notes.count("calls")
         call = Call(self.target, args, kwargs)
         result = self._miss(self._cache, call, failures)
         return self._go_on(result) if type(result) is Suspended else result
+
+    def _call_timed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Answer a call as `call` does, and find out whether that pays."""
+        profit, kind = self._profit, kind_of(args, kwargs)
+        if profit.runs_eagerly(kind):
+            self._notes.count("calls", "eager")
+            return self.target(*args, **kwargs)
+        start, failures = profit.clock(), []
+        for record in self._cache.records:
+            verdict = record.program.check(args, kwargs)
+            if type(verdict) is list:
+                break
+            failures.append((record, verdict))
+        else:
+            self._notes.count("calls")
+            call = Call(self.target, args, kwargs)
+            result = self._miss(self._cache, call, failures)
+            return self._go_on(result) if type(result) is Suspended else result
+        times = profit.comparison(record, kind)
+        if times is not None and times.is_eagers_turn:
+            record.program.undo()
+            self._notes.count("calls", "eager")
+            start = profit.clock()
+            result = self.target(*args, **kwargs)
+            times.eager.append(profit.clock() - start)
+            profit.judge(record, kind, times)
+            return result
+        self._notes.hit(self._cache, record, calls=1)
+        result = self._hit(record, verdict, args, kwargs)
+        if times is not None and record.was_final:
+            times.hits.append(profit.clock() - start)
+        return result
+
+    def _hit(
+        self,
+        record: Record,
+        fetched: list[Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        try:
+            result = record.run(fetched)
+        except GraphFailedError as error:
+            reason = str(error)
+        else:
+            if record.ends is None:
+                return result
+            return self._go_on(Suspended(record.ends, result))
+        return self._run_instead(Call(self.target, args, kwargs), reason)
 
     @property
     def records(self) -> list[Record]:
@@ -129,12 +175,13 @@ class Engine:
         return list(self._notes.breaks)
 
     def stats(self) -> dict[str, Any]:
-        """Return counts: calls, hits, misses, records, graphs, breaks.
+        """Return counts: calls, hits, misses, eager, records, graphs, breaks.
 
         Of the records that there are now: `compilations` and `compile_seconds`, forms
         that were dropped (`evictions`), and of the hits those that torch has answered
         (`torch_hits`): as long as no code is compiled, and where torch is faster.
-        `pending` is how many graphs are being compiled behind the calls.
+        `eager` counts calls that ran eagerly because a hit takes longer, `pending` is
+        how many graphs are being compiled behind the calls.
         """
         records = self.records
         return {
@@ -168,7 +215,8 @@ class Engine:
         parts = [Part("", self._cache.records)]
         for segment in self._segments.all:
             parts.append(Part(segment.form.where, segment.cache.records))
-        return explain(parts, self._notes.breaks, self._notes.recompiles, recompiles)
+        text = explain(parts, self._notes.breaks, self._notes.recompiles, recompiles)
+        return "\n".join([text, *self._profit.describe()])
 
     def call_watched(
         self, held: Held, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -300,4 +348,6 @@ class Engine:
         with self._notes.lock:
             cache.add(record)
             cache.lifting.note_pinned(found.capture.pinned)
+            if cache is self._cache:
+                self._profit.add(cache.records)
         self._notes.count("graphs")

@@ -13,6 +13,7 @@ from magweld.frontend.records.record import Record
 
 # Calls without a fitting record that `explain(recompiles=True)` remembers.
 MAX_RECOMPILES: Final = 32
+_COUNTS: Final = ("calls", "hits", "misses", "eager", "graphs", "breaks")
 
 
 class Notes:
@@ -27,7 +28,7 @@ class Notes:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.counts = {"calls": 0, "hits": 0, "misses": 0, "graphs": 0, "breaks": 0}
+        self.counts = dict.fromkeys(_COUNTS, 0)
         self.breaks: list[Break] = []
         self.recompiles: deque[Recompile] = deque(maxlen=MAX_RECOMPILES)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable, Iterator
@@ -73,6 +74,15 @@ def symbolic_sizes(recorder: LiftingRecorder, lifting: Lifting) -> Sizes:
     with _quietly(), replay.mode:
         replay.run()
     return replay.sizes()
+
+
+@functools.cache
+def import_what_symbols_need() -> None:
+    """Make a symbol: torch imports some hundred modules when it makes the first one."""
+    context: Any = StatelessSymbolicContext(dynamic_sizes=[DimDynamic.DYNAMIC])
+    mode = FakeTensorMode(shape_env=ShapeEnv())
+    source = ConstantSource("size")
+    mode.from_tensor(torch.empty(3), symbolic_context=context, source=source)
 
 
 @contextmanager

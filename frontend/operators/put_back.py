@@ -50,22 +50,32 @@ def _form_of(tensor: torch.Tensor) -> tuple[Any, ...]:
 
 
 def save_generators() -> PutBack:
-    """Save the states of the generators; the result makes them what they were."""
-    states: list[Any] = [torch.get_rng_state(), random.getstate(), None, None]
+    """Save the states of all generators; the result makes them what they were."""
+    of_torch, of_python, of_numpy = save_torch_generators(), random.getstate(), None
     if "numpy.random" in sys.modules:
-        states[2] = sys.modules["numpy.random"].get_state()
+        of_numpy = sys.modules["numpy.random"].get_state()
+
+    def restore() -> None:
+        of_torch()
+        random.setstate(of_python)
+        if of_numpy is not None:
+            sys.modules["numpy.random"].set_state(of_numpy)
+
+    return restore
+
+
+def save_torch_generators() -> PutBack:
+    """Save the states of the generators that operators draw from."""
+    of_cpu, of_gpus = torch.default_generator.get_state(), None
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        states[3] = torch.cuda.get_rng_state_all()
-    return lambda: _restore_generators(states)
+        of_gpus = torch.cuda.get_rng_state_all()
 
+    def restore() -> None:
+        torch.default_generator.set_state(of_cpu)
+        if of_gpus is not None:
+            torch.cuda.set_rng_state_all(of_gpus)
 
-def _restore_generators(states: list[Any]) -> None:
-    torch.set_rng_state(states[0])
-    random.setstate(states[1])
-    if states[2] is not None:
-        sys.modules["numpy.random"].set_state(states[2])
-    if states[3] is not None:
-        torch.cuda.set_rng_state_all(states[3])
+    return restore
 
 
 @dataclass(frozen=True)
@@ -99,7 +109,7 @@ class Failing:
         """
         written = [tensors[place] for place in self.inputs]
         memory = {storage_of(tensor): SavedMemory.of(tensor) for tensor in written}
-        put_back = save_generators() if self.draws else _nothing
+        put_back = save_torch_generators() if self.draws else _nothing
 
         def restore() -> None:
             for saved in memory.values():

@@ -40,11 +40,17 @@ class RecordMaker:
             compiled=run_eagerly(module, []),
             failing=captured.graph.failing,
             grad_enabled=captured.grad_enabled,
+            is_timed=not (captured.graph.trains and captured.grad_enabled)
+            and all(tensor.is_cpu for tensor in captured.graph.examples),
         )
         for reason, where in captured.written_out:
             record.breaks.append(Break(CATALOGUE["loop-written-out"], reason, where))
         if captured.graph.is_empty:
             return record
+        # A first call may wait; the next one may bring other sizes and should not.
+        from magweld.frontend.lifting.symbolic import import_what_symbols_need
+
+        import_what_symbols_need()
         if captured.kept:
             record.breaks.append(Break(CATALOGUE["not-lifted"], captured.kept, ""))
         if captured.graph.scalars or captured.dynamic:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import fx
@@ -26,7 +26,10 @@ from magweld.frontend.lifting.forms import Forms
 from magweld.frontend.operators.autocast import graph_runner
 from magweld.frontend.state.values import float_bits
 from magweld.reports import joined_reports
-from magweld.tiers import TieredGraph, tier_of
+from magweld.tiers import TieredGraph, Verdict, tier_of
+
+# Ratio of times from which forms for other values are taken to compare alike.
+_CLEAR: Final = 1.25
 
 Compile = Callable[[fx.GraphModule, list[torch.Tensor]], Callable[..., Any]]
 
@@ -66,6 +69,7 @@ class LiftedGraph:
         forms: These.
         seconds: Time spent compiling.
         through_torch: How many calls torch has answered.
+        was_final: Whether further calls with the values of the last one run as it did.
     """
 
     def __init__(
@@ -92,6 +96,7 @@ class LiftedGraph:
         self.forms = Forms(env.FORMS_BYTES.get())
         self.seconds = 0.0
         self.through_torch = 0
+        self.was_final = compile_graph is None
 
     @property
     def compiled(self) -> int:
@@ -141,6 +146,7 @@ class LiftedGraph:
             program = self.forms.find(key)
             wanted = program is None and self.forms.is_wanted(key)
             self.through_torch += not wanted and _runs_through_torch(program)
+        self.was_final = program is not None and _is_final(program)
         if wanted:
             program = self._make(compile_graph, key, tensors, numbers)
         return self._run(*inputs) if program is None else program(*tensors)
@@ -154,8 +160,12 @@ class LiftedGraph:
     ) -> Callable[..., Any]:
         module = with_numbers(self.module, numbers)
         start = time.perf_counter()
+        verdict = self._verdict()
         try:
-            program = _compiled(compile_graph, module, tensors)
+            if verdict is not None and verdict.is_for_torch:
+                program = graph_runner(module)
+            else:
+                program = _compiled(compile_graph, module, tensors)
         except Exception:
             # A backend costs speed at most: these values stay with torch.
             program = graph_runner(module)
@@ -163,9 +173,20 @@ class LiftedGraph:
             self.seconds += time.perf_counter() - start
             self.forms.add(key, program)
         tier = tier_of(program)
+        if tier is not None and verdict is not None:
+            tier.presume(verdict)
         if tier is not None and tier.is_pending:
             tier.on_ready = partial(self._ready, key, tier)
         return program
+
+    def _verdict(self) -> Verdict | None:
+        """Return what forms for other values have shown, if they agree clearly."""
+        with self._lock:
+            tiers = [tier_of(form) for form in self.forms.values()]
+        found = [tier.verdict for tier in tiers if tier and tier.verdict is not None]
+        clear = all(verdict.ratio >= _CLEAR for verdict in found)
+        agree = len({verdict.is_for_torch for verdict in found}) == 1
+        return found[-1] if clear and agree else None
 
     def _ready(self, key: Any, tier: TieredGraph) -> None:
         """Take note of a form that was compiled behind the calls."""
@@ -189,6 +210,11 @@ def _compiled(
 def _runs_through_torch(form: Callable[..., Any] | None) -> bool:
     tier = tier_of(form)
     return form is None if tier is None else tier.compiled is None
+
+
+def _is_final(form: Callable[..., Any]) -> bool:
+    tier = tier_of(form)
+    return tier is None or tier.is_decided
 
 
 def _exact(number: Any) -> Any:

@@ -55,6 +55,8 @@ class Record:
         ends: Form of the state in which it leaves the program, which its mock gives as
             the result; None when it leads to the end of the program.
         tiered: The graph as torch and compiled code run it, None if it has one tier.
+        is_timed: Whether the time of a call tells what the graph costs: not where its
+            results need gradients, nor on a GPU.
     """
 
     graph: fx.GraphModule
@@ -71,6 +73,7 @@ class Record:
     seconds: float = 0.0
     ends: Form | None = None
     tiered: TieredGraph | None = None
+    is_timed: bool = False
 
     def __repr__(self) -> str:
         counts = f"{self.operators} operators, {self._inputs} inputs, {self.hits} hits"
@@ -118,6 +121,17 @@ class Record:
         if inspectable is None:
             raise ValueError("the graph runs through torch, it has no MLIR stages")
         return inspectable.mlir(stage)
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it is not known yet what will run the graph."""
+        tiered = self.tiered
+        return tiered is not None and not tiered.is_decided
+
+    @property
+    def was_final(self) -> bool:
+        """Whether further hits with the sizes of the last one will run as it did."""
+        return not isinstance(self.compiled, LiftedGraph) or self.compiled.was_final
 
     @property
     def compilations(self) -> int:

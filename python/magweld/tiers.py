@@ -183,6 +183,13 @@ class TieredGraph:
         return self._job is not None
 
     @property
+    def is_decided(self) -> bool:
+        """Whether it is known which tier runs all further calls."""
+        if self.is_pending:
+            return False
+        return self.compiled is None or self.taken is not None
+
+    @property
     def runs_through_torch(self) -> bool:
         """Whether torch runs the next call: the code is not there, or slower."""
         if self._job is not None and self._job.outcome is not None:
@@ -255,6 +262,11 @@ class TieredGraph:
             ready()
         if failed is not None and self.error is not None:
             failed(self.error)
+
+    def presume(self, verdict: Verdict) -> None:
+        """Take a verdict of a graph like this one for that of this graph."""
+        if self._race is not None and self._race.known is None:
+            self._race = Race(known=verdict)
 
     def compile(self) -> None:
         """Make the compiled code now, unless torch is known to be faster.

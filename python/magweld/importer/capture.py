@@ -7,10 +7,7 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._ops import OpOverload
 from torch._subclasses import FakeTensorMode
-from torch.fx.experimental.proxy_tensor import make_fx
-from torch.fx.traceback import preserve_node_meta
 
 from magweld.importer import refusals
 from magweld.importer.decompositions import DECOMPOSITIONS
@@ -19,23 +16,33 @@ from magweld.importer.observation import GraphRunner, undisturbed
 from magweld.importer.placing import CPU, tensors_without_data
 from magweld.importer.simplify import is_hidden_write
 from magweld.importer.substitutions import SUBSTITUTIONS
+from magweld.importer.tracer import Decompositions, trace_aten
 
 # Larger ones are data: text is for programs, and the compiler must not fold them.
 MAX_LITERAL_ELEMENTS = 1
 
 
 Substitutions = Mapping[Any, Callable[..., Any]]
-Decompositions = Mapping[OpOverload, Callable[..., Any]]
 
 
 class AtenRunner(GraphRunner):
-    """Runs a graph for tracing, with the calls that must not reach ATen replaced."""
+    """Runs a graph for tracing, with the calls that must not reach ATen replaced.
+
+    Attributes:
+        current: The node that is being run.
+    """
 
     def __init__(
         self, graph: fx.GraphModule, substitutions: Substitutions = SUBSTITUTIONS
     ) -> None:
         super().__init__(graph)
         self._substitutions = substitutions
+        self.current: fx.Node | None = None
+
+    def run_node(self, n: fx.Node) -> Any:
+        """Run one node; see `GraphRunner.run_node`."""
+        self.current = n
+        return super().run_node(n)
 
     def call_function(
         self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -102,32 +109,26 @@ def to_aten(
     # would refuse to be written to.
     fakes = tensors_without_data(mode, [t.detach() for t in inputs], device)
 
-    with undisturbed(), preserve_node_meta():
-        aten = _trace(graph, fakes, decompositions)
+    with undisturbed():
+        aten = _trace(graph, mode, fakes, decompositions)
         if any(is_hidden_write(node) for node in aten.graph.nodes):
             # Torch's own composites write to their temporaries below the tracing of
             # writes; as nodes of a graph they are above it.
-            aten = _trace(aten, fakes, decompositions)
+            aten = _trace(aten, mode, fakes, decompositions)
     return aten
 
 
 def _trace(
     graph: fx.GraphModule,
+    mode: FakeTensorMode,
     fakes: Sequence[torch.Tensor],
     decompositions: Decompositions,
 ) -> fx.GraphModule:
-    def run(*arguments: torch.Tensor) -> Any:
-        return AtenRunner(graph).run(*arguments)
-
-    functional: Callable[..., Any] = torch.func.functionalize(run, remove="mutations")
-    tracer = make_fx(
-        functional,
-        decomposition_table=dict(decompositions),
-        tracing_mode="fake",
-        _allow_non_fake_inputs=True,
+    runner = AtenRunner(graph)
+    functional: Callable[..., Any] = torch.func.functionalize(
+        runner.run, remove="mutations"
     )
-    traced: fx.GraphModule = tracer(*fakes)
-    return traced
+    return trace_aten(functional, fakes, mode, decompositions, lambda: runner.current)
 
 
 def lift_large_literals(aten: fx.GraphModule) -> list[torch.Tensor]:

@@ -68,6 +68,16 @@ class BackwardHalf:
             gradients: Sequence[Tensor | None] = run(*arguments)
         return gradients
 
+    def compile_ahead(self) -> None:
+        """Compile the half for gradients of all outputs."""
+        placeholders = self._halves.backward.graph.find_nodes(op="placeholder")
+        values = map(values_of, placeholders)
+        examples = [
+            torch.empty_strided(v.shape, v.stride(), dtype=v.dtype, device=v.device)
+            for v in values
+        ]
+        self._prepare((True,) * len(self._halves.tangents), examples)
+
     def _prepare(self, pattern: Pattern, arguments: list[Tensor]) -> Callable[..., Any]:
         with self._lock:
             if pattern not in self.compiled:

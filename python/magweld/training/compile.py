@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, fx
 
 from magweld.frontend.capture.operator_graph import OperatorGraph
+from magweld.tiers import tier_of
 from magweld.training import refusals
 from magweld.training.backward import BackwardHalf, CompileHalf, Report
 from magweld.training.joint import Halves, trace_halves
@@ -49,6 +50,10 @@ class TrainingPlan:
                 return torch.no_grad()(compile_half(self.graph, self.inputs))
             forward = compile_half(self.halves.forward, self.inputs)
         backward = BackwardHalf(self.halves, compile_half, report)
+        tier = tier_of(forward)
+        if tier is not None and tier.is_pending:
+            # Imported now, as the first call may wait: backward() should not.
+            backward.compile_ahead()
         return TrainingGraph(self.graph, self.facts, self.halves, forward, backward)
 
 

@@ -1,0 +1,151 @@
+"""Owns whether hits pay: whether answering a call takes longer than running it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import torch
+
+from magweld.frontend.records.record import Record
+
+# Timed calls of each kind: so many at least, and so many at most.
+_FEWEST: Final = 3
+_MOST: Final = 5
+# Ratio of times that needs no further calls.
+_CLEAR: Final = 1.25
+# A hit may take longer than eager by this much.
+_TOLERATED: Final = 1.05
+# Kinds of calls that are remembered.
+_KINDS: Final = 256
+_VALUES: Final = (bool, int, float, str, type(None))
+
+Kind = tuple[Any, ...]
+
+
+def kind_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Kind:
+    """Return what calls have in common that should take the same time."""
+    found: list[Any] = [
+        (value.shape, value.dtype)
+        if type(value) is torch.Tensor
+        else (type(value), value)
+        if type(value) in _VALUES
+        else type(value)
+        for value in args
+    ]
+    if kwargs:
+        found += [(name, kind_of((value,), {})) for name, value in kwargs.items()]
+    return tuple(found)
+
+
+@dataclass
+class _Times:
+    """Seconds of hits and of eager runs of one kind of calls."""
+
+    hits: list[float] = field(default_factory=list)
+    eager: list[float] = field(default_factory=list)
+
+    @property
+    def is_eagers_turn(self) -> bool:
+        return len(self.eager) < len(self.hits)
+
+    @property
+    def ratio(self) -> float | None:
+        """Time of a hit over that of an eager run; None if that is not known yet."""
+        count = min(len(self.hits), len(self.eager))
+        if count < _FEWEST:
+            return None
+        ratio = min(self.hits) / max(min(self.eager), 1e-9)
+        clear = ratio >= _CLEAR or ratio * _CLEAR <= 1
+        return ratio if clear or count >= _MOST else None
+
+    def __str__(self) -> str:
+        hit, eager = min(self.hits) * 1e3, min(self.eager) * 1e3
+        return f"a hit takes {hit:.3g} ms, eager {eager:.3g} ms"
+
+
+class Profitability:
+    """Compares hits with eager runs, in turns; what does not pay runs eagerly.
+
+    A record is compared once its graph is compiled, on the first kind of calls that it
+    answers often enough. If its hits pay there, they are taken to pay for all calls.
+
+    Args:
+        compares: Whether anything is compared.
+        clock: Seconds.
+
+    Attributes:
+        is_open: Whether a call has to ask `runs_eagerly` and `comparison`.
+    """
+
+    def __init__(
+        self, compares: bool, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self.is_open = False
+        self.clock = clock
+        self._compares = compares
+        self._open: dict[int, Record] = {}
+        self._times: dict[tuple[int, Kind], _Times] = {}
+        self._eager: dict[Kind, _Times] = {}
+
+    def add(self, records: Sequence[Record]) -> None:
+        """Have the first of some records compared, unless times would tell nothing.
+
+        Args:
+            records: All that there are; others are forgotten.
+        """
+        kept = {id(record): record for record in records}
+        self._open = {key: kept[key] for key in self._open if key in kept}
+        new = records[0]
+        if self._compares and new.is_timed:
+            self._open[id(new)] = new
+        self.is_open = bool(self._open or self._eager)
+
+    def runs_eagerly(self, kind: Kind) -> bool:
+        """Return whether hits do not pay for a kind of calls."""
+        return kind in self._eager
+
+    def comparison(self, record: Record, kind: Kind) -> _Times | None:
+        """Return the times of a kind of calls if they are to be measured now."""
+        if id(record) not in self._open or record.is_pending:
+            return None
+        if torch.are_deterministic_algorithms_enabled():
+            return None  # results must not depend on times
+        if len(self._times) >= _KINDS:
+            # Hardly any call is like one before: nothing will ever be known.
+            self._times.clear()
+            self._open.clear()
+            self.is_open = bool(self._eager)
+        return self._times.setdefault((id(record), kind), _Times())
+
+    def judge(self, record: Record, kind: Kind, times: _Times) -> None:
+        """Decide, if the times are enough."""
+        ratio = times.ratio
+        if ratio is None:
+            return
+        if ratio > _TOLERATED and len(self._eager) < _KINDS:
+            self._eager[kind] = times
+        else:
+            self._open.pop(id(record), None)
+        self._times.pop((id(record), kind), None)
+        self.is_open = bool(self._open or self._eager)
+
+    def describe(self) -> list[str]:
+        """Return a line for each kind of calls that runs eagerly."""
+        return [
+            f"calls like ({', '.join([_text(part) for part in kind])}) run eagerly:"
+            f" {times}"
+            for kind, times in list(self._eager.items())
+        ]
+
+
+def _text(kind: Any) -> str:
+    if isinstance(kind, type):
+        return kind.__name__
+    first, second = kind
+    if isinstance(first, torch.Size):
+        dtype = str(second).removeprefix("torch.")
+        return f"{dtype}[{', '.join(map(str, first))}]"
+    return repr(second) if isinstance(first, type) else f"{first}={_text(second[0])}"

@@ -1,0 +1,177 @@
+"""Owns the tracing of torch calls into a graph of ATen operators.
+
+It does what `torch.fx.experimental.proxy_tensor.make_fx` does for tensors without data
+and constant sizes, and nothing to the process: no method of a class is replaced while
+it runs, so other threads may run modules, trace and compile meanwhile.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import torch
+from torch import Tensor, fx
+from torch._ops import OpOverload
+from torch._subclasses import FakeTensorMode
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+aten = torch.ops.aten
+
+# They tell the form of a tensor.
+_READS: Final = frozenset(
+    {aten.size.default, aten.stride.default, aten.storage_offset.default}
+)
+
+Decompositions = Mapping[OpOverload, Callable[..., Any]]
+# The recorded node whose operators are being traced, None for none.
+Source = Callable[[], fx.Node | None]
+
+
+def trace_aten(
+    run: Callable[..., Any],
+    inputs: Sequence[Tensor],
+    mode: FakeTensorMode,
+    decompositions: Decompositions,
+    source: Source,
+) -> fx.GraphModule:
+    """Return the ATen operators that a function calls.
+
+    Args:
+        run: The function; what it returns may be nested.
+        inputs: Its arguments, tensors without data.
+        mode: What they were made in.
+        decompositions: Operators that are taken apart, and how.
+        source: Tells which recorded node is being run.
+
+    Raises:
+        Exception: What `run` raises.
+    """
+    recorder = _Recorder(mode, decompositions, source)
+    for number, tensor in enumerate(inputs):
+        recorder.add_input(f"arg{number}_1", tensor)
+    # Casts that autocast keeps from earlier would be tensors that nobody has traced.
+    cached = torch.is_autocast_cache_enabled()
+    torch.set_autocast_cache_enabled(False)
+    try:
+        with mode, recorder:
+            result = run(*inputs)
+    finally:
+        torch.set_autocast_cache_enabled(cached)
+    return recorder.finish(result)
+
+
+class _Recorder(TorchDispatchMode):
+    """Records the operators that reach the level below autograd."""
+
+    def __init__(
+        self, mode: FakeTensorMode, decompositions: Decompositions, source: Source
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._mode = mode
+        self._decompositions = decompositions
+        self._source = source
+        self._root = torch.nn.Module()
+        self._graph = fx.Graph()
+        # By the tensor's address; it is kept so that no other gets that address.
+        self._nodes: dict[int, tuple[Tensor, fx.Node]] = {}
+        self._constants = 0
+
+    def add_input(self, name: str, tensor: Tensor) -> None:
+        """Add a placeholder for a tensor."""
+        self._is(tensor, self._graph.placeholder(name))
+
+    def finish(self, result: Any) -> fx.GraphModule:
+        """Return the graph, whose output is a result of what was traced."""
+        self._graph.output(pytree.tree_map_only(Tensor, self._node_of, result))
+        return fx.GraphModule(self._root, self._graph)
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func is torch.ops.prim.device.default:
+            return func(*args, **kwargs)
+        for parts in self._ways_apart(func, args):
+            with self:
+                result = parts(*args, **kwargs)
+            if result is not NotImplemented:
+                return result
+        return self._record(func, args, kwargs)
+
+    def _ways_apart(self, func: Any, args: Any) -> Iterator[Callable[..., Any]]:
+        if func in self._decompositions:
+            yield self._decompositions[func]
+        if func not in _READS and not _has_kernel(func, args):
+            yield func.decompose
+
+    def _record(self, func: Any, args: Any, kwargs: Any) -> Any:
+        result = func(*args, **kwargs)
+        leaves = pytree.tree_leaves(result)
+        if leaves and not any(isinstance(leaf, Tensor) for leaf in leaves):
+            # A number that is known without data; it is part of what follows.
+            return result
+        if func is aten.lift_fresh.default:
+            # What it gives may be written to, and a constant of the graph must not.
+            func = aten.lift_fresh_copy.default
+        positions, names = pytree.tree_map_only(Tensor, self._node_of, (args, kwargs))
+        name = self._graph._target_to_str(func.overloadpacket.__name__)
+        node = self._graph.create_node("call_function", func, positions, names, name)
+        self._note_source(node)
+        self._are(result, node)
+        return result
+
+    def _note_source(self, node: fx.Node) -> None:
+        source = self._source()
+        if source is not None and "stack_trace" in source.meta:
+            node.meta["stack_trace"] = source.meta["stack_trace"]
+
+    def _is(self, tensor: Tensor, node: fx.Node) -> None:
+        node.meta["val"] = tensor
+        self._nodes[id(tensor)] = (tensor, node)
+
+    def _are(self, result: Any, node: fx.Node) -> None:
+        """Take note that a node stands for a result, a tensor or several."""
+        if isinstance(result, Tensor):
+            self._is(result, node)
+            return
+        node.meta["val"] = result
+        if not isinstance(result, tuple | list):
+            return
+        for number, part in enumerate(result):
+            item = self._graph.call_function(operator.getitem, (node, number))
+            self._note_source(item)
+            self._are(part, item)
+
+    def _node_of(self, tensor: Tensor) -> fx.Node:
+        found = self._nodes.get(id(tensor))
+        if found is not None:
+            return found[1]
+        name = f"_tensor_constant{self._constants}"
+        self._constants += 1
+        setattr(self._root, name, tensor)
+        node = self._graph.get_attr(name)
+        self._nodes[id(tensor)] = (tensor, node)
+        node.meta["val"] = self._mode.from_tensor(tensor, static_shapes=True)
+        return node
+
+
+def _has_kernel(func: OpOverload, args: Any) -> bool:
+    """Whether a device has code of its own for an operator that torch can take apart.
+
+    Autograd takes an operator apart otherwise; in inference mode it does not see it.
+    """
+    if not _knows(func, "CompositeImplicitAutograd"):
+        return True
+    leaves = pytree.tree_leaves(args)
+    tensor = next((leaf for leaf in leaves if isinstance(leaf, Tensor)), None)
+    if tensor is None:
+        return False
+    return _knows(func, torch._C._dispatch_key_for_device(tensor.device.type))
+
+
+def _knows(func: OpOverload, key: str) -> bool:
+    name: str = func.name()  # type: ignore[no-untyped-call]
+    return torch._C._dispatch_has_kernel_for_dispatch_key(name, key)

@@ -1,0 +1,200 @@
+"""Hits that take longer than eager: found by timed turns, told, and run eagerly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from magweld.frontend import trace
+from magweld.frontend.profitability import Profitability, kind_of
+
+
+@dataclass
+class Clock:
+    """A clock that moves by a second when it is read: what it times takes one."""
+
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        self.now += 1
+        return self.now
+
+
+def compared(
+    program: Callable[..., Any], clock: Clock, **options: Any
+) -> tuple[Any, Profitability]:
+    """Trace a program whose hits are compared with eager runs on a clock."""
+    fast = trace(program, **options)
+    profit = Profitability(compares=True, clock=clock)
+    fast._magweld_engine._profit = profit
+    return fast, profit
+
+
+def slow_graph(clock: Clock, seconds: float) -> Callable[..., Any]:
+    """Return a backend whose programs take so much longer than eager runs."""
+
+    def compile_graph(module: Any, examples: list[Tensor]) -> Callable[..., Any]:
+        def run(*tensors: Tensor) -> Any:
+            clock.now += seconds
+            return module(*tensors)
+
+        return run
+
+    return compile_graph
+
+
+def program(x: Tensor, log: list[int]) -> Tensor:
+    log.append(0)
+    x.add_(1)
+    return torch.softmax(x * 2, -1)
+
+
+@pytest.mark.parametrize(
+    ("hit", "runs_eagerly"),
+    [(1.0, False), (0.5, False), (1.04, False), (1.06, True), (3.0, True)],
+)
+def test_the_faster_stays(hit: float, runs_eagerly: bool) -> None:
+    profit, record = Profitability(True), Timed()
+    profit.add([record])
+    kind = kind_of((torch.ones(3),), {})
+    while profit.comparison(record, kind) is not None:
+        times = profit.comparison(record, kind)
+        if profit.runs_eagerly(kind):
+            break
+        if times.is_eagers_turn:
+            times.eager.append(1.0)
+            profit.judge(record, kind, times)
+        else:
+            times.hits.append(hit)
+    assert profit.runs_eagerly(kind) == runs_eagerly
+    assert profit.is_open == runs_eagerly
+    assert not profit.runs_eagerly(kind_of((torch.ones(4),), {}))
+
+
+@dataclass
+class Timed:
+    """What is asked of a record."""
+
+    is_timed: bool = True
+    is_pending: bool = False
+
+
+def test_pending_records_are_not_compared() -> None:
+    profit, record = Profitability(True), Timed(is_pending=True)
+    profit.add([record])
+    assert profit.comparison(record, ()) is None
+    record.is_pending = False
+    assert profit.comparison(record, ()) is not None
+
+
+def test_records_that_are_gone_are_not_compared() -> None:
+    profit, old, new = Profitability(True), Timed(), Timed()
+    profit.add([old])
+    profit.add([new])
+    assert profit.comparison(old, ()) is None
+    assert profit.comparison(new, ()) is not None
+
+
+def test_calls_that_never_repeat_end_the_comparison() -> None:
+    profit, record = Profitability(True), Timed()
+    profit.add([record])
+    for number in range(1000):
+        if (times := profit.comparison(record, kind_of((number,), {}))) is not None:
+            times.hits.append(1.0)
+    assert not profit.is_open
+    assert profit.comparison(record, ()) is None
+
+
+def test_results_do_not_depend_on_times_where_they_must_not() -> None:
+    profit, record = Profitability(True), Timed()
+    profit.add([record])
+    torch.use_deterministic_algorithms(True)
+    try:
+        assert profit.comparison(record, ()) is None
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+def test_kinds_of_calls() -> None:
+    x = torch.ones(2, 3)
+    assert kind_of((x, 1), {"n": x}) == kind_of((x + 1, 1), {"n": x * 2})
+    for other in (
+        kind_of((x, 2), {"n": x}),
+        kind_of((x, 1.0), {"n": x}),
+        kind_of((x, True), {"n": x}),
+        kind_of((x.double(), 1), {"n": x}),
+        kind_of((x.T, 1), {"n": x}),
+        kind_of((x, 1), {"m": x}),
+        kind_of((x, 1), {}),
+    ):
+        assert other != kind_of((x, 1), {"n": x})
+
+
+def test_effects_happen_once_whoever_runs() -> None:
+    clock = Clock()
+    fast, _ = compared(program, clock, backend=slow_graph(clock, 1.0))
+    mine, theirs = (torch.zeros(4), []), (torch.zeros(4), [])
+    for _ in range(20):
+        torch.testing.assert_close(fast(*mine), program(*theirs))
+        assert torch.equal(mine[0], theirs[0])
+        assert mine[1] == theirs[1]
+    stats = fast.stats()
+    assert stats["calls"] == 20
+    assert stats["hits"] + stats["eager"] + stats["misses"] == 20
+    assert stats["eager"] > stats["hits"]
+    assert (
+        "calls like (float32[4], list) run eagerly: a hit takes 2e+03 ms,"
+        " eager 1e+03 ms"
+    ) in fast.explain()
+    # Calls of another kind are hits still.
+    before = fast.stats()["hits"]
+    fast(torch.zeros(5), [])
+    fast(torch.zeros(5), [])
+    assert fast.stats()["hits"] > before
+
+
+def test_hits_that_pay_are_not_looked_at_again() -> None:
+    clock = Clock()
+    fast, profit = compared(program, clock, backend=slow_graph(clock, -0.9))
+    for _ in range(12):
+        fast(torch.zeros(4), [])
+    stats = fast.stats()
+    assert not profit.is_open
+    assert 3 <= stats["eager"] <= 5
+    assert stats["hits"] == 12 - 1 - stats["eager"]
+    assert "run eagerly" not in fast.explain()
+
+
+def test_what_trains_is_not_timed() -> None:
+    clock = Clock()
+    weight = torch.ones(4, requires_grad=True)
+    fast, profit = compared(
+        lambda x: torch.softmax(x * weight, -1), clock, backend=slow_graph(clock, 5.0)
+    )
+    for _ in range(8):
+        fast(torch.zeros(4)).sum().backward()
+    assert not profit.is_open
+    assert fast.stats()["eager"] == 0
+
+
+def test_an_eager_run_that_raises() -> None:
+    clock = Clock()
+    fails: list[bool] = []
+
+    def raising(x: Tensor) -> Tensor:
+        if fails:
+            raise KeyError("x")
+        return torch.softmax(x * 2, -1)
+
+    fast, _ = compared(raising, clock, backend=slow_graph(clock, 2.0))
+    for _ in range(20):
+        fast(torch.zeros(4))
+    assert fast.stats()["eager"] > 3
+    fails.append(True)
+    with pytest.raises(KeyError):
+        fast(torch.zeros(4))
