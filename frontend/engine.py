@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -88,10 +89,10 @@ class Engine:
         self._cache = RecordCache(lifting)
         # One thread is monitored at a time.
         self._lock = threading.RLock()
-        self._notes = Notes()
-        self._maker = RecordMaker(backend)
+        self._notes = Notes(target_callable)
+        self._maker = RecordMaker(backend, self._notes.fell_back)
         self._segments = Segments(lifting.fresh)
-        self._profit = Profitability(backend.tiers.races)
+        self._profit = Profitability(backend.tiers.races, self._notes.fell_back)
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Answer from a record whose guards hold; otherwise run, observed.
@@ -292,7 +293,7 @@ class Engine:
             return program.run()
         signature = signature_of(program.arguments.args, program.arguments.kwargs)
         if failures:
-            self._notes.failures(cache, signature, failures)
+            self._notes.failures(cache, signature, failures, program.begins)
         if self._segments.worthless or cache.has_given_up(signature):
             return program.run()
         if not self._lock.acquire(blocking=False):
@@ -305,6 +306,7 @@ class Engine:
                 record.guards[failure.number].category is Category.PREDICATE
                 for record, failure in failures
             )
+            start = time.perf_counter()
             outcome = capture(
                 program,
                 known.sources,
@@ -313,9 +315,12 @@ class Engine:
                 self._annotations,
                 branched,
             )
-            self._keep(cache, signature, outcome, wanted)
+            seconds = time.perf_counter() - start
+            record = self._keep(cache, signature, outcome, wanted)
         finally:
             self._lock.release()
+        if record is not None:
+            self._notes.recorded(record, program.begins, seconds)
         if outcome.error is not None:
             raise outcome.error
         return outcome.result
@@ -326,8 +331,8 @@ class Engine:
         signature: Signature,
         found: Outcome,
         wanted: frozenset[str],
-    ) -> None:
-        """Keep what a run has given that was to lift some numbers."""
+    ) -> Record | None:
+        """Keep what a run has given that was to lift some numbers; return a record."""
         if found.refusal is not None:
             self._notes.add(found.refusal)
         if found.capture is None:
@@ -336,7 +341,7 @@ class Engine:
                 cache.lifting.retreat(wanted)
             elif found.refusal is not None and not found.learned:
                 cache.refuse(signature, found.refusal)
-            return
+            return None
         record = self._maker.make(found.capture)
         if found.ends is not None:
             record.ends = self._segments.intern(found.ends)
@@ -344,10 +349,11 @@ class Engine:
             self._notes.add(Break(CATALOGUE["many-breaks"], "", record.ends.where))
             with self._notes.lock:
                 self._cache.drop()
-            return
+            return None
         with self._notes.lock:
             cache.add(record)
             cache.lifting.note_pinned(found.capture.pinned)
             if cache is self._cache:
                 self._profit.add(cache.records)
         self._notes.count("graphs")
+        return record

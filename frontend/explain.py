@@ -9,7 +9,7 @@ from typing import Any
 
 from magweld.frontend.catalogue import Break
 from magweld.frontend.columns import shorten
-from magweld.frontend.guards.guard import Failure
+from magweld.frontend.guards.guard import Category, Failure
 from magweld.frontend.records.record import Record
 from magweld.frontend.tile_graphs import describe_graph
 
@@ -25,7 +25,7 @@ class Miss:
     Attributes:
         record: Number of the record, in the order of their making.
         path: The expression whose guard failed.
-        expected: What it had to give.
+        expected: What it had to give, "" when `actual` says all.
         actual: What it gave, "" when the path ended before.
         where: The user's file:line that read it.
     """
@@ -41,10 +41,15 @@ class Miss:
         """Return what a failed guard says."""
         guard = record.guards[failure.number]
         shown = failure.shown
-        return Miss(record.number, guard.path, guard.expected, shown, guard.where)
+        # Of all tensors of a record, the text tells the one that differs, and how.
+        told = guard.category is Category.TENSOR and shown
+        expected = "" if told else guard.expected
+        return Miss(record.number, guard.path, expected, shown, guard.where)
 
     def __str__(self) -> str:
         at = f"  [{self.where}]" if self.where else ""
+        if not self.expected:
+            return f"{self.actual}{at}"
         found = f", found {self.actual}" if self.actual else ""
         return f"{self.path}: expected {self.expected}{found}{at}"
 
@@ -56,14 +61,17 @@ class Recompile:
     Attributes:
         call: Its number, from 1.
         misses: Why, for each record; the most recently used record first.
+        begins: File and line behind a break, "" for the call itself.
     """
 
     call: int
     misses: tuple[Miss, ...]
+    begins: str = ""
 
     def __str__(self) -> str:
         lines = [f"  record {miss.record}: {miss}" for miss in self.misses]
-        return "\n".join([f"call {self.call} was recorded anew:", *lines])
+        place = f" from {self.begins} on" if self.begins else ""
+        return "\n".join([f"call {self.call} was recorded anew{place}:", *lines])
 
 
 @dataclass(frozen=True)

@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
+from types import FunctionType, MethodType
 from typing import Any, Final
 
 from magweld.frontend.catalogue import CATALOGUE, Break
+from magweld.frontend.columns import seconds_text
 from magweld.frontend.explain import Miss, Recompile
 from magweld.frontend.records.cache import RecordCache, Signature
 from magweld.frontend.records.record import Record
+from magweld.logs import topic
 
+_BREAKS: Final = topic("breaks")
+_FALLBACKS: Final = topic("fallbacks")
+_GUARDS: Final = topic("guards")
+_RECOMPILES: Final = topic("recompiles")
+_RECORDS: Final = topic("records")
 # Calls without a fitting record that `explain(recompiles=True)` remembers.
 MAX_RECOMPILES: Final = 32
 _COUNTS: Final = ("calls", "hits", "misses", "eager", "graphs", "breaks")
 
 
 class Notes:
-    """Counts, breaks, and why records did not answer.
+    """Counts, breaks, and why records did not answer; what happens is logged as well.
 
     Attributes:
+        name: Of the program, for the log.
         lock: Held, never for long, while one of these or a cache changes.
         counts: Calls, hits, misses, graphs and breaks.
         breaks: Why calls were not captured, in order of appearance.
         recompiles: The last calls without a fitting record.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, target: object = None) -> None:
+        self.name = _name_of(target)
         self.lock = threading.Lock()
         self.counts = dict.fromkeys(_COUNTS, 0)
         self.breaks: list[Break] = []
@@ -53,9 +64,48 @@ class Notes:
         if refusal not in self.breaks:
             self.count("breaks")
             self.breaks.append(refusal)
+            _BREAKS.info("%s: %s", self.name, refusal)
+
+    def fell_back(self, why: object) -> None:
+        """Log that something which was captured runs through torch or eagerly."""
+        _FALLBACKS.info("%s: %s", self.name, why)
+
+    def recorded(self, record: Record, begins: str, seconds: float) -> None:
+        """Log a new record.
+
+        Args:
+            record: The record.
+            begins: File and line behind a break, "" for the call itself.
+            seconds: Time of the observed run.
+        """
+        name = self._place(begins)
+        if _RECORDS.isEnabledFor(logging.INFO):
+            _RECORDS.info(
+                "%s: record %d: %d operators, %d inputs, %d guards, %d effects;"
+                " observed in %s, handed to the backend in %s%s",
+                name,
+                record.number,
+                record.operators,
+                len(record.input_paths),
+                len(record.guards),
+                len(record.mock.steps),
+                seconds_text(seconds),
+                seconds_text(record.seconds),
+                f"; ends before {record.ends.where}" if record.ends else "",
+            )
+        if _GUARDS.isEnabledFor(logging.DEBUG):
+            for guard in record.guards:
+                _GUARDS.debug("%s: record %d: %s", name, record.number, guard)
+
+    def _place(self, begins: str) -> str:
+        return f"{self.name} behind {begins}" if begins else self.name
 
     def failures(
-        self, cache: RecordCache, signature: Signature, failures: list[Any]
+        self,
+        cache: RecordCache,
+        signature: Signature,
+        failures: list[Any],
+        begins: str = "",
     ) -> None:
         """Take note that no record has answered.
 
@@ -63,11 +113,31 @@ class Notes:
             cache: The records.
             signature: Types of the arguments.
             failures: Each record with the guard that failed.
+            begins: File and line behind a break, "" for the call itself.
         """
         misses = tuple(Miss.of(*failure) for failure in failures)
-        self.recompiles.append(Recompile(self.counts["calls"], misses))
+        call = self.counts["calls"]
+        self.recompiles.append(Recompile(call, misses, begins))
+        if not cache.has_given_up(signature):
+            name = self._place(begins)
+            for miss in misses:
+                _RECOMPILES.info(
+                    "%s: call %d does not fit record %d: %s",
+                    name,
+                    call,
+                    miss.record,
+                    miss,
+                )
         guards = [(record.guards[f.number], f) for record, f in failures]
         with self.lock:
             cache.lifting.note_miss(guards)
         if cache.fail(signature, misses[0].path):
             self.add(Break(CATALOGUE["unstable-guard"], misses[0].path, ""))
+
+
+def _name_of(target: object) -> str:
+    """Return the name of a function or method, else that of a class."""
+    # Nothing else may be asked for a name: it could run code of the user's.
+    if isinstance(target, FunctionType | MethodType):
+        return target.__qualname__
+    return type(target).__qualname__

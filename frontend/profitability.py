@@ -74,6 +74,7 @@ class Profitability:
 
     Args:
         compares: Whether anything is compared.
+        tell: Gets a line when a kind of calls is to run eagerly.
         clock: Seconds.
 
     Attributes:
@@ -81,9 +82,13 @@ class Profitability:
     """
 
     def __init__(
-        self, compares: bool, clock: Callable[[], float] = time.perf_counter
+        self,
+        compares: bool,
+        tell: Callable[[str], None] = lambda line: None,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.is_open = False
+        self._tell = tell
         self.clock = clock
         self._compares = compares
         self._open: dict[int, Record] = {}
@@ -127,6 +132,7 @@ class Profitability:
             return
         if ratio > _TOLERATED and len(self._eager) < _KINDS:
             self._eager[kind] = times
+            self._tell(_describe(kind, times))
         else:
             self._open.pop(id(record), None)
         self._times.pop((id(record), kind), None)
@@ -134,11 +140,12 @@ class Profitability:
 
     def describe(self) -> list[str]:
         """Return a line for each kind of calls that runs eagerly."""
-        return [
-            f"calls like ({', '.join([_text(part) for part in kind])}) run eagerly:"
-            f" {times}"
-            for kind, times in list(self._eager.items())
-        ]
+        return [_describe(kind, times) for kind, times in list(self._eager.items())]
+
+
+def _describe(kind: Kind, times: _Times) -> str:
+    calls = ", ".join([_text(part) for part in kind])
+    return f"calls like ({calls}) run eagerly: {times}"
 
 
 def _text(kind: Any) -> str:

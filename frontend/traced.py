@@ -20,6 +20,7 @@ from magweld.frontend.annotations.user import UserAnnotation
 from magweld.frontend.engine import Engine, watched
 from magweld.frontend.records.backends import CompileGraph, resolve_backend
 from magweld.frontend.records.policy import Dynamic, lifting_policy
+from magweld.logs import show_logs
 
 
 def trace(
@@ -69,6 +70,7 @@ def trace(
         ValueError: Unknown backend or value of `dynamic` or `compile`, or no size.
         TypeError: The target is not callable, or something is no annotation.
     """
+    show_logs()
     options: dict[str, Any] = {
         "backend": backend,
         "target": target,

@@ -31,6 +31,7 @@ def env_vars_page() -> str:
         for v in env.VARIABLES
     ]
     levels = [f"- {n}: {text}" for n, text in enumerate(env.DEBUG_LEVELS)]
+    topics = [f"- `{name}`: {text}" for name, text in env.LOG_TOPICS.items()]
     table = ["| variable | value | default | meaning |", "|---|---|---|---|", *rows]
     return (
         "\n\n".join(
@@ -39,6 +40,8 @@ def env_vars_page() -> str:
                 _NOTICE,
                 "A variable is read at each use; an empty one counts as unset.",
                 "\n".join(table),
+                f"## Topics of `{env.LOGS.name}`",
+                "\n".join(topics),
                 f"## Levels of `{env.DEBUG.name}`",
                 "Each level shows what the one before it shows, and:",
                 "\n".join(levels),

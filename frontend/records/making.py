@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import time
 import warnings
+from collections.abc import Callable
 
 from magweld.frontend.capture.build_record import Capture
 from magweld.frontend.catalogue import CATALOGUE, Break
@@ -23,10 +24,12 @@ class RecordMaker:
 
     Args:
         backend: Compiles the graphs.
+        tell: Gets each reason why a record is not compiled, or not for all sizes.
     """
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, tell: Callable[[Break], None]) -> None:
         self._backend = backend
+        self._tell = tell
         self._warned = False
 
     def make(self, captured: Capture) -> Record:
@@ -44,7 +47,7 @@ class RecordMaker:
             and all(tensor.is_cpu for tensor in captured.graph.examples),
         )
         for reason, where in captured.written_out:
-            record.breaks.append(Break(CATALOGUE["loop-written-out"], reason, where))
+            self._note(record, "loop-written-out", reason, where)
         if captured.graph.is_empty:
             return record
         # A first call may wait; the next one may bring other sizes and should not.
@@ -52,12 +55,12 @@ class RecordMaker:
 
         import_what_symbols_need()
         if captured.kept:
-            record.breaks.append(Break(CATALOGUE["not-lifted"], captured.kept, ""))
+            self._note(record, "not-lifted", captured.kept)
         if captured.graph.scalars or captured.dynamic:
             record.compiled = self._lifted(captured)
             return record
         if captured.graph.torch_only and self._backend.name != "eager":
-            record.breaks.append(Break(CATALOGUE[captured.graph.torch_only], "", ""))
+            self._note(record, captured.graph.torch_only)
             return record
         failed = functools.partial(self._failed, record)
         start = time.perf_counter()
@@ -66,16 +69,21 @@ class RecordMaker:
             record.adopt(compiled, failed)
             record.is_compiled = self._backend.name != "eager"
         except LeftToTorchError as left:
-            record.breaks.append(Break(CATALOGUE[left.id], str(left), ""))
+            self._note(record, left.id, str(left))
         except Exception as error:
             failed(error)
         record.seconds = time.perf_counter() - start
         return record
 
+    def _note(self, record: Record, id: str, detail: str = "", where: str = "") -> None:
+        refusal = Break(CATALOGUE[id], detail, where)
+        record.breaks.append(refusal)
+        self._tell(refusal)
+
     def _failed(self, record: Record, error: Exception) -> None:
         # A backend costs speed at most: the graph itself is right.
         reason = f"{type(error).__name__}: {error}"
-        record.breaks.append(Break(CATALOGUE["backend-failed"], reason, ""))
+        self._note(record, "backend-failed", reason)
         self._warn(reason)
 
     def _lifted(self, captured: Capture) -> LiftedGraph:

@@ -25,9 +25,11 @@ from magweld.frontend.control.unroll import (
 from magweld.frontend.lifting.forms import Forms
 from magweld.frontend.operators.autocast import graph_runner
 from magweld.frontend.state.values import float_bits
+from magweld.logs import topic
 from magweld.reports import joined_reports
 from magweld.tiers import TieredGraph, Verdict, tier_of
 
+_FALLBACKS: Final = topic("fallbacks")
 # Ratio of times from which forms for other values are taken to compare alike.
 _CLEAR: Final = 1.25
 
@@ -166,8 +168,9 @@ class LiftedGraph:
                 program = graph_runner(module)
             else:
                 program = _compiled(compile_graph, module, tensors)
-        except Exception:
+        except Exception as error:
             # A backend costs speed at most: these values stay with torch.
+            _FALLBACKS.info("sizes or numbers stay with torch: %r", error)
             program = graph_runner(module)
         with self._lock:
             self.seconds += time.perf_counter() - start

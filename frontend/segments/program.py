@@ -22,6 +22,10 @@ class Program(Protocol):
     def arguments(self) -> Arguments:
         """What its guards begin with."""
 
+    @property
+    def begins(self) -> str:
+        """File and line behind a break, "" for a call."""
+
     def run(self) -> Any:
         """Run it to its end."""
 
@@ -46,6 +50,11 @@ class Call:
         """See `Program.arguments`."""
         return Arguments(self.args, self.kwargs)
 
+    @property
+    def begins(self) -> str:
+        """See `Program.begins`."""
+        return ""
+
     def run(self) -> Any:
         """See `Program.run`."""
         return self.function(*self.args, **self.kwargs)
@@ -67,6 +76,11 @@ class Rest:
         """See `Program.arguments`."""
         names = tuple(self.suspended.form.names())
         return Arguments(self.suspended.values, {}, names)
+
+    @property
+    def begins(self) -> str:
+        """See `Program.begins`."""
+        return self.suspended.form.where
 
     def run(self) -> Any:
         """See `Program.run`."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import logging
+import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import Tensor, fx
@@ -20,8 +21,11 @@ from magweld.compiler_options import CompileOptions
 from magweld.compiling import LARGE_TEXT, compile_in_parts
 from magweld.control_text import control_module
 from magweld.diagnostics import MagweldError, UnsupportedError
+from magweld.frontend.explain import describe_plan
 from magweld.frontend.operators.autocast import graph_runner
+from magweld.frontend.tile_graphs import describe_graph
 from magweld.importer.importer import ImportedGraph, import_graph
+from magweld.logs import show_logs, topic
 from magweld.passes.phases import Phase
 from magweld.piecewise import PiecewiseGraph, has_control
 from magweld.runtime.container import encode_request
@@ -39,7 +43,9 @@ from magweld.tuning.entry import tuned
 from magweld.tuning.options import Tune, TuneOptions, tune_options
 from magweld.verdicts import verdict_cache
 
-_logger = logging.getLogger(__name__)
+_COMPILES: Final = topic("compiles")
+_FALLBACKS: Final = topic("fallbacks")
+_PLANS: Final = topic("plans")
 
 _COMPILE_TASK = "magweld.compiler:compile_module"
 _DEVICE_TASK = "magweld.device_compiler:compile_for_device"
@@ -53,7 +59,7 @@ _PRINT_TASK = "magweld.compiler:print_module"
 @functools.cache
 def compile_service() -> CompileService:
     """Return the compile service of this process: workers, memory and disk cache."""
-    _show_log(env.DEBUG.get())
+    show_logs()
     return CompileService.from_environment(_COMPILE_TASK)
 
 
@@ -63,18 +69,8 @@ def background_service() -> CompileService:
 
     Its workers give way to the program that goes on meanwhile.
     """
-    _show_log(env.DEBUG.get())
+    show_logs()
     return CompileService.from_environment(_COMPILE_TASK, nice=_NICE)
-
-
-@functools.cache
-def _show_log(debug_level: int) -> None:
-    if debug_level > 0:
-        logger = logging.getLogger("magweld")
-        handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
-        logger.addHandler(handler)
-        logger.setLevel(logging.INFO if debug_level == 1 else logging.DEBUG)
 
 
 @dataclass(frozen=True)
@@ -278,7 +274,7 @@ def compile_graph(
         return making.compiled()
     race = making.race() if tiers.races else None
     work = partial(making.compiled, in_background=tiers.in_background)
-    return tiers.graph(graph_runner(graph), work, race)
+    return tiers.graph(graph_runner(graph), work, race, making.name)
 
 
 @dataclass(frozen=True)
@@ -304,13 +300,42 @@ class _Making:
     def compiled(self, in_background: bool = False) -> CompiledGraph:
         """Return the compiled graph."""
         service = background_service() if in_background else compile_service()
-        imported, program = compile_imported(
-            self.imported, self.options, self.tune, self.target, service
-        )
-        with exit_gate().native_code():
-            loaded = LoadedProgram(program, imported.run_external, self.machine)
+        where = "behind the calls" if in_background else "in the call"
+        _COMPILES.info("%s: compiling %s", self.name, where)
+        start = time.perf_counter()
+        try:
+            imported, program = compile_imported(
+                self.imported, self.options, self.tune, self.target, service
+            )
+            with exit_gate().native_code():
+                loaded = LoadedProgram(program, imported.run_external, self.machine)
+        except Exception as error:
+            seconds = time.perf_counter() - start
+            _COMPILES.info("%s: failed after %.3f s: %s", self.name, seconds, error)
+            raise
+        seconds = time.perf_counter() - start
+        _COMPILES.info("%s: ready after %.3f s", self.name, seconds)
         reference = self.graph if env.CHECK.get() else None
-        return CompiledGraph(imported, program, loaded, self.options, reference)
+        compiled = CompiledGraph(imported, program, loaded, self.options, reference)
+        self._log_plans(compiled)
+        return compiled
+
+    def _log_plans(self, compiled: CompiledGraph) -> None:
+        if not _PLANS.isEnabledFor(logging.INFO):
+            return
+        report = compiled.report()
+        lines = [line for graph in report["graphs"] for line in describe_graph(graph)]
+        lines += map(describe_plan, report.get("tuning", ()))
+        # A table, which a name before each line would tear apart.
+        _PLANS.info("%s:\n%s", self.name, "\n".join(lines))
+
+    @functools.cached_property
+    def name(self) -> str:
+        """How many operators the graph has, and where the first of them is from."""
+        count = sum(node.op.startswith("call") for node in self.graph.graph.nodes)
+        begins = self.imported.begins
+        begin = f", from {begins} on" if begins else ""
+        return f"graph of {count} operators{begin}"
 
     def race(self) -> Race | None:
         """Return how compiled code is compared with torch; None if it is not.
@@ -421,7 +446,8 @@ def compile_imported(
             nodes = ", ".join(program.unlowered)
             raise MagweldError(f"the compiler refuses externals: {nodes}")
         for node in program.unlowered:
-            _logger.info("no lowering, runs through torch: %s", imported.where(node))
+            where = imported.where(node)
+            _FALLBACKS.info("no lowering, runs through torch: %s", where)
         with exit_gate().native_code():
             imported = imported.with_externals(program.unlowered)
 

@@ -16,11 +16,22 @@ T_co = TypeVar("T_co", covariant=True)
 
 DEBUG_LEVELS: tuple[str, ...] = (
     "nothing but warnings",
-    "a line for each record, compilation, cache hit and fallback",
-    "the decisions and refusals with their reasons, the time of each phase",
-    "the IR at every phase, and tracebacks of internal errors",
+    "the topics of `MAGWELD_LOGS`, without guards and other details",
+    "all topics, and what else is logged",
+    "tracebacks of internal errors",
 )
 """What each level of `DEBUG` adds to the one before it."""
+
+LOG_TOPICS: dict[str, str] = {
+    "records": "each record: what was captured, how long that took, where it ends",
+    "recompiles": "each call that no record answers, with the guard that failed",
+    "breaks": "each reason why a call was not captured as a whole",
+    "fallbacks": "what runs through torch or eagerly although it was captured, and why",
+    "compiles": "each compilation: what, how long, from the disk cache or not",
+    "plans": "the kernels and library calls of each compiled graph, and tuning",
+    "guards": "each guard of each record",
+}
+"""What `LOGS` can show, a logger each."""
 
 COMPILE_MOMENTS = ("background", "now")
 """When `trace` compiles a graph."""
@@ -103,6 +114,11 @@ def _moment(text: str) -> str:
 
 def _path(text: str) -> Path:
     return Path(text).expanduser()
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = (name.strip() for name in text.split(","))
+    return tuple(dict.fromkeys(name for name in names if name))
 
 
 def _seconds(text: str) -> float:
@@ -207,6 +223,15 @@ FORMS_BYTES: Variable[int] = Variable(
     lambda: 1 << 30,
 )
 
+LOGS: Variable[tuple[str, ...]] = Variable(
+    "MAGWELD_LOGS",
+    "topics, separated by commas",
+    "none",
+    "What is logged to stderr: the topics below, `all`, or `help` for a list of them.",
+    _names,
+    tuple,
+)
+
 RACE: Variable[bool] = Variable(
     "MAGWELD_RACE",
     "0 or 1",
@@ -254,6 +279,7 @@ VARIABLES: tuple[Variable[object], ...] = (
     DEVICES,
     DUMP_DIR,
     FORMS_BYTES,
+    LOGS,
     RACE,
     SYNC_KERNELS,
     TUNE,

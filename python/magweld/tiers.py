@@ -14,8 +14,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from magweld.logs import topic
 from magweld.progress import progress
 
+_COMPILES: Final = topic("compiles")
+_FALLBACKS: Final = topic("fallbacks")
 # Threads that wait for compile workers, for each traced callable.
 _THREADS: Final = 2
 # Timed calls of each tier: so many at least, and so many at most.
@@ -132,6 +135,7 @@ class TieredGraph:
         reference: Runs the graph through torch.
         work: Makes the compiled code.
         race: How both are compared; None takes the compiled code.
+        name: For the log.
 
     Attributes:
         compiled: The compiled code; None before it is there, and if torch is faster.
@@ -146,9 +150,14 @@ class TieredGraph:
     """
 
     def __init__(
-        self, reference: Call, work: Callable[[], Compiled], race: Race | None
+        self,
+        reference: Call,
+        work: Callable[[], Compiled],
+        race: Race | None,
+        name: str = "a graph",
     ) -> None:
         self.reference = reference
+        self._name = name
         self.compiled: Compiled | None = None
         self.error: Exception | None = None
         self.verdict: Verdict | None = None
@@ -168,6 +177,7 @@ class TieredGraph:
         self._run: Call = self._through_torch
         if race is not None and race.known is not None and race.known.is_for_torch:
             self.verdict = race.known
+            self._log_verdict()
 
     def __call__(self, *inputs: Any) -> Any:
         """Run the graph."""
@@ -357,6 +367,12 @@ class TieredGraph:
             self._run = self._through_torch
         else:
             self._take(compiled)
+        self._log_verdict()
+
+    def _log_verdict(self) -> None:
+        by_torch = self.verdict is not None and self.verdict.is_for_torch
+        logger = _FALLBACKS if by_torch else _COMPILES
+        logger.info("%s: %s", self._name, self.describe())
 
     def _take(self, compiled: Compiled) -> None:
         self._run = compiled
@@ -397,7 +413,11 @@ class Tiers:
         return sum(graph.is_pending for graph in self._unsettled)
 
     def graph(
-        self, reference: Call, work: Callable[[], Compiled], race: Race | None
+        self,
+        reference: Call,
+        work: Callable[[], Compiled],
+        race: Race | None,
+        name: str = "a graph",
     ) -> TieredGraph:
         """Return a graph with the compiled code that some work makes.
 
@@ -405,13 +425,14 @@ class Tiers:
             reference: Runs the graph through torch.
             work: Returns the compiled code.
             race: How both are compared; None takes the compiled code.
+            name: For the log and the line that tells of a long wait.
 
         Raises:
             Exception: What `work` raises, unless it is done behind the calls.
         """
-        graph = TieredGraph(reference, work, race)
+        graph = TieredGraph(reference, work, race, name)
         if not self.in_background:
-            with progress("compiling a graph"):
+            with progress(f"compiling {name}"):
                 graph.compile()
             return graph
         job = graph.compile_later()

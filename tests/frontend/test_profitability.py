@@ -59,7 +59,8 @@ def program(x: Tensor, log: list[int]) -> Tensor:
     [(1.0, False), (0.5, False), (1.04, False), (1.06, True), (3.0, True)],
 )
 def test_the_faster_stays(hit: float, runs_eagerly: bool) -> None:
-    profit, record = Profitability(True), Timed()
+    told: list[str] = []
+    profit, record = Profitability(True, told.append), Timed()
     profit.add([record])
     kind = kind_of((torch.ones(3),), {})
     while profit.comparison(record, kind) is not None:
@@ -73,6 +74,8 @@ def test_the_faster_stays(hit: float, runs_eagerly: bool) -> None:
             times.hits.append(hit)
     assert profit.runs_eagerly(kind) == runs_eagerly
     assert profit.is_open == runs_eagerly
+    assert told == profit.describe()
+    assert len(told) == runs_eagerly
     assert not profit.runs_eagerly(kind_of((torch.ones(4),), {}))
 
 

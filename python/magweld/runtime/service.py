@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import operator
 import os
 import threading
@@ -13,9 +12,11 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 from dataclasses import astuple, dataclass
 from functools import partial
+from typing import Final
 
 from magweld import env
 from magweld.artifact import Program
+from magweld.logs import topic
 from magweld.runtime.cache import DiskCache
 from magweld.runtime.container import (
     ContainerError,
@@ -27,7 +28,7 @@ from magweld.runtime.fingerprint import compiler_identity, program_key
 from magweld.runtime.worker_pool import TaskRunner, WorkerPool
 from magweld.targets.host import host_device
 
-_logger = logging.getLogger(__name__)
+_logger: Final = topic("compiles")
 
 COMPILE_SECONDS = 600.0
 # Returns a program, and whether the disk cache may keep it.

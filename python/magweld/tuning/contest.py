@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from magweld.artifact import Program
+from magweld.logs import topic
 from magweld.runtime.errors import WorkerError, WorkerProtocolError
 from magweld.runtime.measuring import TASK, decode_times, encode_measurement
 from magweld.runtime.plans import MeasuredPlan
 from magweld.runtime.race import Least, winner
 from magweld.runtime.worker_pool import TaskRunner
 
-_logger = logging.getLogger(__name__)
+_logger: Final = topic("plans")
 
 # Of one unit: enough rounds for kernels of milliseconds.
 MOST_SECONDS = 2.0

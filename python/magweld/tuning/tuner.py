@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from magweld.artifact import Program
+from magweld.logs import topic
 from magweld.runtime.cache import FileCache
 from magweld.runtime.container import encode_parts, encode_request
 from magweld.runtime.errors import WorkerError
@@ -23,7 +24,7 @@ from magweld.tuning.options import TuneOptions
 from magweld.tuning.outcome import Outcome, summary
 from magweld.tuning.watching import Unwatched, Watcher
 
-_logger = logging.getLogger(__name__)
+_logger: Final = topic("plans")
 
 # Of the time for tuning, that for compiling what is to be measured.
 COMPILE_SHARE = 0.7
