@@ -11,10 +11,11 @@ from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.monitor.annotation import Entry, NativeCall
+from magweld.frontend.monitor.annotation import Annotation, Entry, NativeCall, Use
 from magweld.frontend.rules import attributes, operators
 from magweld.frontend.rules.functions import register_function
 from magweld.frontend.state.contents import read_item
+from magweld.frontend.state.ends import WATCHED
 from magweld.frontend.state.mro import ABSENT
 from magweld.frontend.state.namespaces import namespace_of
 from magweld.frontend.state.nodes import Kind
@@ -54,13 +55,38 @@ def _signature(observer: Observer, call: NativeCall) -> None:
 _OWN_REFERENCES: Final = 3
 
 
+def _refer(observer: Observer, call: NativeCall) -> None:
+    """`weakref.ref`; what the recording keeps has no callback until it is over."""
+    _check_callback(call.args[1:])
+    observer.after = attributes.adopt_top
+
+
+def _make_reference(observer: Observer, call: NativeCall) -> None:
+    """`weakref.ref.__new__`, which gets the class first."""
+    _check_callback(call.args[2:])
+    observer.after = attributes.adopt_top
+
+
+def _proxy(observer: Observer, call: NativeCall) -> None:
+    _check_callback(call.args[1:])
+    raise StopRecordingError("native-call", call.name)
+
+
+def _check_callback(callbacks: tuple[Any, ...]) -> None:
+    if any(callback is not None for callback in callbacks):
+        raise StopRecordingError("unknown-function", WATCHED)
+
+
 def _dereference(observer: Observer, call: NativeCall) -> None:
     graph = _graph(observer)
     reference = call.args[0]
     value = weakref.ref.__call__(reference)
     node = graph.find(value)
     if node is not None and not node.external:
-        held = sys.getrefcount(value) > _OWN_REFERENCES
+        # What else keeps tensors and lifted values is not counted.
+        counted = graph.lifting is None
+        counted &= not observer.session.operators.is_tensor(type(value))
+        held = counted and sys.getrefcount(value) > _OWN_REFERENCES
     else:
         held = not graph.snapshots and not graph.slot_snapshots
     if not held:
@@ -89,6 +115,7 @@ def _context_set(observer: Observer, call: NativeCall) -> None:
     node = graph.require(call.args[0])
     graph.changes(node)
     if node.external:
+        graph.check_dropped(node.obj.get(ABSENT))
         graph.slot_snapshots.setdefault((id(node.obj), None), node.obj.get(ABSENT))
         graph.read(node, Kind.CONTEXT, None, node.obj.get(ABSENT))
         node.owned = True
@@ -107,6 +134,10 @@ LIBRARY_RULES: Final[tuple[tuple[Any, Entry], ...]] = (
     (contextvars.ContextVar.get, _context_get),
     (contextvars.ContextVar.reset, _context_set),
     (contextvars.ContextVar.set, _context_set),
+    (weakref.ref, _refer),
+    (weakref.ref.__new__, _make_reference),
+    (weakref.ref.__init__, Annotation(rest=Use.KEEP)),
+    (weakref.proxy, _proxy),
     (vars(weakref.ref)["__call__"], _dereference),
     (builtins.pow, _power),
     (inspect.signature, _signature),

@@ -10,7 +10,6 @@ import functools
 import heapq
 import threading
 import types
-import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -154,7 +153,6 @@ OBJECTS: Final[tuple[tuple[Any, Entry], ...]] = (
     (types.MethodType, _MAKE),
     (types.SimpleNamespace, _MAKE),
     (types.MappingProxyType, _MAKE),
-    (weakref.ref, Annotation(rest=Use.KEEP, result=Result.FRESH)),
     (bytearray, _MAKE_OF_VALUES),
     (array.array, _MAKE_OF_VALUES),
     (collections.defaultdict, _make_dict),

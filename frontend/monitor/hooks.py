@@ -69,6 +69,9 @@ class OperatorLayer(Protocol):
     def read_form(self, tensor: Any) -> None:
         """Take note that type, dtype, device and shape of a tensor were used."""
 
+    def release(self) -> None:
+        """Let go of the tensors: nothing is recorded any more."""
+
     def take_alias(self, tensor: Any, others: list[Any]) -> None:
         """Record a tensor that native code has given out; a new one shows another.
 
@@ -105,6 +108,9 @@ class NoOperators:
 
     def read_form(self, tensor: Any) -> None:
         """See `OperatorLayer.read_form`."""
+
+    def release(self) -> None:
+        """See `OperatorLayer.release`."""
 
     def take_alias(self, tensor: Any, others: list[Any]) -> None:
         """See `OperatorLayer.take_alias`."""

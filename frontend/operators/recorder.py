@@ -167,6 +167,11 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         known = None if self._session is None else self._session.graph.find(tensor)
         return known is not None and known.external
 
+    def release(self) -> None:
+        """See `OperatorLayer.release`."""
+        self.tensors.release()
+        self._tested, self._opened = None, (None, (), {})
+
     def take_alias(self, tensor: Any, others: list[Any]) -> None:
         """See `OperatorLayer.take_alias`."""
         assert self._session is not None, "recording needs a session"

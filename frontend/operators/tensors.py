@@ -78,6 +78,12 @@ class TensorMap:
         self.session = session
         self.arrays = Arrays(session.graph)
 
+    def release(self) -> None:
+        """Forget the tensors, which end when the program lets go of them."""
+        self._nodes.clear()
+        self._tensors.clear()
+        self.inputs.clear()
+
     @property
     def differentiates(self) -> bool:
         """Whether a tensor of the run requires a gradient."""

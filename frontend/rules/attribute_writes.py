@@ -159,6 +159,6 @@ def _write_slot(graph: RefGraph, obj: Any, descriptor: Any) -> None:
         before = descriptor.__get__(obj)
     except AttributeError:
         before = ABSENT
-    graph.check_end(before)
+    graph.check_dropped(before)
     graph.slot_snapshots.setdefault((id(obj), descriptor), before)
     node.written.setdefault(descriptor, False)

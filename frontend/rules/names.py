@@ -88,7 +88,7 @@ def store_deref(observer: Observer, row: Row, stack: list[Any]) -> None:
     observer.session.graph.changes(node)
     if node.external:
         snapshots = observer.session.graph.slot_snapshots
-        observer.session.graph.check_end(cell_value(node.obj))
+        observer.session.graph.check_dropped(cell_value(node.obj))
         snapshots.setdefault((id(node.obj), None), cell_value(node.obj))
         node.owned = True
 

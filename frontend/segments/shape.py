@@ -8,7 +8,7 @@ from types import CellType, CodeType, FunctionType
 from typing import Any, Final
 
 from magweld.frontend.segments.liveness import Slot, slot_names
-from magweld.frontend.state.mro import ABSENT, find_in_mro
+from magweld.frontend.state.ends import code_at_end
 from magweld.short_repr import short_repr
 
 
@@ -55,7 +55,7 @@ def outlives(value: Any) -> bool:
 
     Its end, with that of the frame, runs code.
     """
-    return find_in_mro(type(value), "__del__") is not ABSENT
+    return bool(code_at_end(value))
 
 
 @dataclass(frozen=True)

@@ -160,6 +160,7 @@ class Session:
         self._observers.clear()
         self._active.clear()
         self.graph.release()
+        self.operators.release()
         self.pause_events()
         # What splits the run knows the session: a cycle that would keep values.
         self.hooks = SessionHooks()

@@ -24,7 +24,7 @@ def before_class_write(graph: RefGraph, cls: type, name: str) -> None:
         graph.lifting.note_store(slot_of(cls, Kind.CLASS_ATTRIBUTE, name))
     graph.changes(node)
     before = find_own(cls, name)
-    graph.check_end(before)
+    graph.check_dropped(before)
     graph.slot_snapshots.setdefault((id(cls), name), before)
     node.written.setdefault(name, False)
     graph.class_names.add(name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from enum import Enum, auto
-from types import GeneratorType
 from typing import Any
 
 from magweld.frontend.catalogue import StopRecordingError
@@ -240,6 +239,8 @@ def before_write(graph: RefGraph, obj: Any, extent: Extent, key: Any = None) -> 
     graph.changes(node)
     if not node.external:
         return
+    if extent is Extent.WHOLE:
+        _check_elements_dropped(graph, obj)
     graph.snapshots.setdefault(id(obj), copy_content(obj))
     if builtin_base(obj) in SETS:
         graph.set_states.setdefault(id(obj), []).append(elements(obj))
@@ -250,7 +251,7 @@ def before_write(graph: RefGraph, obj: Any, extent: Extent, key: Any = None) -> 
     if extent in (Extent.KEY, Extent.DELETION):
         if not is_plain_key(key):
             raise StopRecordingError("opaque-key", type(key).__qualname__)
-        _check_replaced(graph, dict.get(obj, key))
+        graph.check_dropped(dict.get(obj, key))
         _note_key(node, key, extent is Extent.DELETION)
     elif extent is Extent.TAIL:
         node.appended = True
@@ -258,10 +259,11 @@ def before_write(graph: RefGraph, obj: Any, extent: Extent, key: Any = None) -> 
         own(graph, node)
 
 
-def _check_replaced(graph: RefGraph, value: Any) -> None:
-    graph.check_end(value)
-    if type(value) is GeneratorType:
-        raise StopRecordingError("unknown-function", "the end of a generator")
+def _check_elements_dropped(graph: RefGraph, obj: Any) -> None:
+    if id(obj) not in graph.emptied:
+        graph.emptied.add(id(obj))
+        for value in elements(obj):
+            graph.check_dropped(value)
 
 
 def _note_key(node: Node, key: Any, deletes: bool) -> None:

@@ -7,13 +7,19 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from types import FunctionType, GeneratorType
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.state.choices import Choices
 from magweld.frontend.state.draws import CachedAnswer, Draw
-from magweld.frontend.state.mro import ABSENT, find_in_mro
+from magweld.frontend.state.ends import (
+    WATCHED,
+    code_at_end_of_all,
+    has_finalizer,
+    is_watched,
+)
+from magweld.frontend.state.mro import ABSENT, is_class
 from magweld.frontend.state.nodes import Edge, Kind, Node, Where, is_fixed, slot_of
 from magweld.frontend.state.plans import Plans
 from magweld.frontend.state.values import is_identity, is_scalar, same_scalar
@@ -32,6 +38,7 @@ class RefGraph:
         identities: Pairs of external objects compared with `is` and found different.
         members: External objects compared by identity in one container.
         snapshots: Content of external containers before the first write.
+        emptied: Those of which a write may have dropped any part.
         advances: Iterators from before the run, once for each time one was advanced.
         steps: How often each of them was asked for an item.
         slot_snapshots: Values in slots and of names in classes before the first write.
@@ -59,6 +66,7 @@ class RefGraph:
     slot_snapshots: dict[tuple[int, Any], Any] = field(default_factory=dict)
     class_names: set[str] = field(default_factory=set)
     set_states: dict[int, list[list[Any]]] = field(default_factory=dict)
+    emptied: set[int] = field(default_factory=set)
     pinned: dict[int, Any] = field(default_factory=dict)
     finalizers: dict[type, bool] = field(default_factory=dict)
     checks: list[Callable[[], None]] = field(default_factory=list)
@@ -236,6 +244,7 @@ class RefGraph:
             content.clear()
         for more in (self.identities, self.members, self.set_states, self.pinned):
             more.clear()
+        self.emptied.clear()
         self.advances.clear()
         self.steps.clear()
         self.births.clear()
@@ -247,23 +256,33 @@ class RefGraph:
             held = weakref.ref(obj, functools.partial(self._forget, id(obj)))
             node = self.nodes[id(obj)] = Node(held, external)
             return node
-        self.check_end(obj)
+        self._check_end(obj, external)
         node = self.nodes[id(obj)] = Node(obj, external)
         return node
 
-    def check_end(self, obj: Any) -> None:
-        """Refuse an object whose end runs code: what is kept here would delay it.
-
-        Raises:
-            StopRecordingError: It has a finalizer.
-        """
+    def _check_end(self, obj: Any, external: bool) -> None:
+        """Refuse an object whose end runs code: what is kept here would delay it."""
         kind = type(obj)
         known = self.finalizers.get(kind)
         if known is None:
-            known = type(find_in_mro(kind, "__del__")) is FunctionType
-            self.finalizers[kind] = known
+            known = self.finalizers[kind] = has_finalizer(kind)
         if known:
             raise StopRecordingError("unknown-function", f"{kind.__qualname__}.__del__")
+        if not external and is_watched(obj):
+            raise StopRecordingError("unknown-function", WATCHED)
+
+    def check_dropped(self, obj: Any) -> None:
+        """Refuse a write that drops an object from before the run if that runs code.
+
+        What the program has met of it would end when the recording does.
+
+        Raises:
+            StopRecordingError: It, or what hangs on it, has a finalizer or the like.
+        """
+        if obj is not ABSENT and not is_scalar(obj) and not is_class(obj):
+            reason = code_at_end_of_all(obj)
+            if reason:
+                raise StopRecordingError("unknown-function", reason)
 
     def _forget(self, number: int, reference: object) -> None:
         node = self.nodes.get(number)
