@@ -13,6 +13,7 @@ import typing
 from typing import Any, Final
 
 from magweld.frontend.monitor.annotation import Annotation, Entry, Result, Use, Write
+from magweld.frontend.rules import class_checks
 
 PURE: Final = Annotation()  # reads values, returns a value
 _MAKE: Final = Annotation(rest=Use.KEEP, result=Result.NEW)
@@ -142,8 +143,8 @@ LIBRARY: Final[tuple[tuple[Any, Entry], ...]] = (
     (type.mro, Annotation(result=Result.FRESH)),
     (type.__instancecheck__, Annotation(rest=Use.KEEP)),
     (type.__subclasscheck__, Annotation(rest=Use.KEEP)),
-    (abc.ABCMeta.__instancecheck__, Annotation(rest=Use.KEEP)),
-    (abc.ABCMeta.__subclasscheck__, Annotation(rest=Use.KEEP)),
+    (abc.ABCMeta.__instancecheck__, class_checks.abstract_instance_check),
+    (abc.ABCMeta.__subclasscheck__, class_checks.abstract_subclass_check),
     (typing.cast, Annotation(rest=Use.KEEP)),
     (dataclasses.is_dataclass, Annotation(rest=Use.KEEP)),
     (enum.EnumType.__call__, Annotation(result=Result.FRESH)),

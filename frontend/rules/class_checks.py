@@ -1,8 +1,13 @@
-"""Owns instance and subclass checks."""
+"""Owns instance and subclass checks, those of abstract base classes among them."""
 
 from __future__ import annotations
 
 import abc
+import collections.abc
+import contextlib
+import os
+import typing
+import weakref
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,8 +15,9 @@ from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import NativeCall
 from magweld.frontend.rules.attributes import see_through
 from magweld.frontend.rules.functions import note_class, register_function
+from magweld.frontend.rules.natives import apply_entry
 from magweld.frontend.state.contents import read_all
-from magweld.frontend.state.mro import is_immutable, mro
+from magweld.frontend.state.mro import find_in_mro, is_class, is_immutable, mro
 from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_scalar
@@ -23,7 +29,7 @@ if TYPE_CHECKING:
 def is_instance(observer: Observer, call: NativeCall) -> None:
     """`isinstance`."""
     obj, target = call.args
-    if not _check_class(observer, target, "__instancecheck__"):
+    if not _check_class(observer, obj, target, "__instancecheck__"):
         # Classes such as FloatTensor ask for more than the type.
         if observer.session.operators.is_tensor(type(obj)):
             observer.session.operators.read_form(obj)
@@ -45,9 +51,10 @@ _CLASS_GETTER: Final = object.__dict__["__class__"]
 
 def is_subclass(observer: Observer, call: NativeCall) -> None:
     """`issubclass`."""
-    _check_class(observer, call.args[1], "__subclasscheck__")
-    if isinstance(call.args[0], type):
-        _read_order(observer.session.graph, call.args[0])
+    subclass, target = call.args
+    _check_class(observer, subclass, target, "__subclasscheck__")
+    if isinstance(subclass, type):
+        _read_order(observer.session.graph, subclass)
 
 
 def _read_order(graph: RefGraph, cls: type) -> None:
@@ -57,23 +64,116 @@ def _read_order(graph: RefGraph, cls: type) -> None:
         graph.read(graph.constant(cls), Kind.FIELD, "__mro__", mro(cls))
 
 
-def _check_class(observer: Observer, target: Any, name: str) -> bool:
+def _check_class(observer: Observer, obj: Any, target: Any, name: str) -> bool:
     """Record what a class check reads; False if native code of a metaclass answers."""
     graph = observer.session.graph
     if type(target) is tuple:
         read_all(graph, target)
-        return all([_check_class(observer, part, name) for part in target])
+        return all([_check_class(observer, obj, part, name) for part in target])
     check = note_class(graph, type(target), name)
     if type(check) is not FunctionType:
         return check in _PLAIN_CHECKS
     register_function(observer.session, check)
-    if observer.session.annotations.find(check) is not None:
-        # Abstract base classes answer from their registries, unobserved; the token
-        # changes with each registration.
+    entry = observer.session.annotations.find(check)
+    if entry is not None:
+        asked = NativeCall(f"{target.__qualname__}.{name}", (target, obj), {})
+        apply_entry(observer, entry, asked)
         observer.session.quiet = observer
-        token = graph.constant(abc.get_cache_token)
-        graph.read(token, Kind.QUERY, (), abc.get_cache_token())
     return True
 
 
 _PLAIN_CHECKS: Final = (type.__instancecheck__, type.__subclasscheck__)
+
+
+def abstract_instance_check(observer: Observer, call: NativeCall) -> None:
+    """`ABCMeta.__instancecheck__`."""
+    _ask_abstract(observer, call.args[0], type(call.args[1]))
+
+
+def abstract_subclass_check(observer: Observer, call: NativeCall) -> None:
+    """`ABCMeta.__subclasscheck__`."""
+    if not is_class(call.args[1]):
+        raise StopRecordingError("native-call", call.name)
+    _ask_abstract(observer, *call.args)
+
+
+def read_registrations(graph: RefGraph) -> None:
+    """Record that it mattered which classes are registered with abstract ones."""
+    token = graph.constant(abc.get_cache_token)
+    graph.read(token, Kind.QUERY, (), abc.get_cache_token())
+
+
+def _ask_abstract(observer: Observer, cls: Any, subclass: type) -> None:
+    """Record what an abstract base class answers, from its caches, or unobserved.
+
+    A hook of the user's may ask for state and change it; so the class must have asked
+    it before, and a hit asks the class again.
+    """
+    graph = observer.session.graph
+    read_registrations(graph)
+    hook = note_class(graph, cls, "__subclasshook__")
+    answered = _has_answered(cls, subclass)
+    if _is_known_hook(hook) and (answered or _asks_known_hooks(cls)):
+        return
+    made = [known for known in map(graph.find, (cls, subclass)) if known is not None]
+    if not answered or not all(node.external for node in made):
+        raise StopRecordingError("native-call", f"{cls.__qualname__}.__subclasshook__")
+    answer = abc.ABCMeta.__subclasscheck__(cls, subclass)
+    question = graph.constant(abc.ABCMeta.__subclasscheck__)
+    graph.read(question, Kind.QUERY, (cls, subclass), answer)
+
+
+def _has_answered(cls: Any, subclass: type) -> bool:
+    """Return whether the answer lies in a cache, so that no hook is called."""
+    _, true, false, version = abc._get_dump(cls)  # type: ignore[attr-defined]
+    reference = weakref.ref(subclass)
+    return reference in true or (
+        version == abc.get_cache_token() and reference in false
+    )
+
+
+def _asks_known_hooks(cls: Any) -> bool:
+    """Return whether an abstract class asks no code of the user's about a new class."""
+    seen, work = {id(cls)}, [cls]
+    while work:
+        asked = work.pop()
+        check = find_in_mro(type(asked), "__subclasscheck__")
+        if check is type.__subclasscheck__:
+            continue  # looks at the order of the bases
+        if check is not abc.ABCMeta.__subclasscheck__:
+            return False
+        if not _is_known_hook(find_in_mro(asked, "__subclasshook__")):
+            return False
+        registered = abc._get_dump(asked)[0]  # type: ignore[attr-defined]
+        classes = (*type.__subclasses__(asked), *(ref() for ref in registered))
+        new = [part for part in classes if part is not None and id(part) not in seen]
+        seen.update(map(id, new))
+        work += new
+    return True
+
+
+def _is_known_hook(hook: Any) -> bool:
+    """Return whether a `__subclasshook__` looks at nothing but classes."""
+    function = hook.__func__ if type(hook) is classmethod else hook
+    if type(function) is not FunctionType:
+        return hook is _NO_HOOK
+    return function.__code__.co_filename in _LIBRARIES
+
+
+_NO_HOOK: Final = object.__dict__["__subclasshook__"]
+_HOOKED: Final = (
+    collections.abc.Sized,
+    contextlib.AbstractContextManager,
+    contextlib.AbstractAsyncContextManager,
+    os.PathLike,
+)
+# Files whose hooks look at the namespaces of classes only.
+_LIBRARIES: Final = frozenset(
+    {
+        typing.cast.__code__.co_filename,
+        *(
+            vars(cls)["__subclasshook__"].__func__.__code__.co_filename
+            for cls in _HOOKED
+        ),
+    }
+)

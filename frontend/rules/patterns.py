@@ -16,7 +16,7 @@ from magweld.frontend.rules.operators import (
 )
 from magweld.frontend.state.contents import builtin_base, read_item
 from magweld.frontend.state.lookup import Lookup
-from magweld.frontend.state.mro import find_in_mro, is_class, mro
+from magweld.frontend.state.mro import find_in_mro, is_class, is_immutable, mro
 
 if TYPE_CHECKING:
     from magweld.frontend.monitor.observer import Observer
@@ -27,6 +27,12 @@ _MATCHES_SELF: Final = 1 << 22  # Py_TPFLAGS of classes whose first pattern is i
 def get_length(observer: Observer, row: Row, stack: list[Any]) -> None:
     """GET_LEN: pushes the length of the sequence on top."""
     read_length_of(observer, stack[-1])
+
+
+def match_shape(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """MATCH_SEQUENCE and MATCH_MAPPING: a class can be registered as such."""
+    if not is_immutable(type(stack[-1])):
+        class_checks.read_registrations(observer.session.graph)
 
 
 def match_keys(observer: Observer, row: Row, stack: list[Any]) -> None:

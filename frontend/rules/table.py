@@ -40,8 +40,6 @@ _LOCAL: Final = (
     "LOAD_FAST_CHECK",
     "MAKE_CELL",
     # They test a flag of the class, which is guarded with the object.
-    "MATCH_MAPPING",
-    "MATCH_SEQUENCE",
     "NOP",
     "POP_EXCEPT",
     "POP_JUMP_BACKWARD_IF_NONE",
@@ -131,6 +129,8 @@ RULES: Final[dict[str, Handler | None]] = {
     "MAKE_FUNCTION": calls.make_function,
     "MATCH_CLASS": patterns.match_class,
     "MATCH_KEYS": patterns.match_keys,
+    "MATCH_MAPPING": patterns.match_shape,
+    "MATCH_SEQUENCE": patterns.match_shape,
     "MAP_ADD": displays.append,
     "PRECALL": calls.precall,
     "PUSH_EXC_INFO": statements.push_exc_info,
