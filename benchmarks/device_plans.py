@@ -30,13 +30,13 @@ from magweld.compiler import lower_to_tiles
 from magweld.compiler_options import CompileOptions
 from magweld.context import make_context
 from magweld.frontend.columns import bytes_text, seconds_text
-from magweld.frontend.tile_graphs import operators_of
 from magweld.importer.importer import import_graph
 from magweld.passes.analysis.summary import summarize
 from magweld.passes.execution import run_pipeline
 from magweld.passes.ir_utils import find_function
 from magweld.passes.phases import Phase
 from magweld.passes.pipeline import Pipeline
+from magweld.reports import operators_of
 
 ROOT = Path(__file__).parents[1]
 _NUMBER = re.compile(

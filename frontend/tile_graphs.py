@@ -9,17 +9,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
 from typing import Any, Final
 
 from magweld.frontend.columns import bytes_text, columns, seconds_text, shorten
+from magweld.reports import operators_of
 
 Graph = Mapping[str, Any]
 
 _SHOWN_OPERATORS: Final = 4
 _SHOWN_EDGES: Final = 12
 _HEADINGS: Final = ("", "step", "operators", "runs", "level", "tile", "footprint")
-_NUMBER: Final = re.compile(r"(_\d+)+$")
 _NUMBERS: Final = re.compile(r"(_\d+)+")
 
 
@@ -93,20 +92,6 @@ def _cells(group: Sequence[Graph], measured: bool) -> Iterator[str]:
         yield seconds_text(sum(times) / len(times)) if times else ""
     shares = plan.get("predicted_shares", {})
     yield max(shares, key=lambda name: shares[name], default="")
-
-
-def operators_of(step: Graph) -> list[str]:
-    """Return what a step computes: names of the captured graph without their numbers.
-
-    Operators that one call of torch became follow each other and count once.
-    """
-    names = [
-        _NUMBER.sub("", name)
-        for operator in step["operators"]
-        for name in operator["nodes"] or (operator["name"],)
-    ]
-    found = [name for name, _ in groupby(names)]
-    return found or [_NUMBER.sub("", step["name"])]
 
 
 def _refused(edges: Sequence[Graph]) -> Iterator[str]:

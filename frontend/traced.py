@@ -12,6 +12,7 @@ from types import MethodType
 from typing import Any, Final
 
 from torch import nn
+from torch.autograd import profiler
 
 from magweld import env
 from magweld.compiler_options import parse_bytes
@@ -126,6 +127,8 @@ class Traced:
         """Answer from a record whose guards hold; otherwise run, observed."""
         if watched():
             return self._magweld_engine.call_watched(self, args, kwargs)
+        if profiler._is_profiler_enabled:
+            return self._magweld_engine.call_profiled(args, kwargs)
         return self._magweld_engine.call(args, kwargs)
 
     def _magweld_run(self, *args: Any, **kwargs: Any) -> Any:

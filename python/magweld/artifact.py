@@ -63,6 +63,11 @@ class KernelStep:
     writes: tuple[int, ...]
 
 
+def range_symbol(launch: str) -> str:
+    """Return the name of what each thread runs of a parallel launch function."""
+    return f"{launch}_range"
+
+
 @dataclass(frozen=True)
 class LibraryStep:
     """Run a library candidate through torch, e.g. op="matmul".

@@ -232,6 +232,15 @@ LOGS: Variable[tuple[str, ...]] = Variable(
     tuple,
 )
 
+PERF: Variable[bool] = Variable(
+    "MAGWELD_PERF",
+    "0 or 1",
+    "0",
+    "Whether generated code is named for Linux `perf`, in `/tmp/perf-PID.map`.",
+    _boolean,
+    lambda: False,
+)
+
 RACE: Variable[bool] = Variable(
     "MAGWELD_RACE",
     "0 or 1",
@@ -280,6 +289,7 @@ VARIABLES: tuple[Variable[object], ...] = (
     DUMP_DIR,
     FORMS_BYTES,
     LOGS,
+    PERF,
     RACE,
     SYNC_KERNELS,
     TUNE,

@@ -1,11 +1,14 @@
-"""Owns the joining of what several compiled graphs tell about themselves."""
+"""Owns the reading and joining of what compiled graphs tell about themselves."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
+from itertools import groupby
 from typing import Any, Final
 
 _LISTS: Final = ("groups", "graphs", "externals", "tuning")
+_NUMBER: Final = re.compile(r"(_\d+)+$")
 
 
 def joined_reports(compiled: Iterable[Any]) -> dict[str, Any]:
@@ -30,3 +33,21 @@ def joined_texts(compiled: Iterable[Any], stage: str) -> str:
     if len(texts) == 1:
         return str(texts[0])
     return "\n".join(f"// piece {number}\n{text}" for number, text in enumerate(texts))
+
+
+def operators_of(step: Mapping[str, Any]) -> list[str]:
+    """Return what a step computes: names of the captured graph without their numbers.
+
+    Operators that one call of torch became follow each other and count once.
+    """
+    names = (
+        name
+        for operator in step["operators"]
+        for name in operator["nodes"] or (operator["name"],)
+    )
+    return plain_names(names) or plain_names([step["name"]])
+
+
+def plain_names(names: Iterable[str]) -> list[str]:
+    """Return names without their numbers, equal ones that follow each other once."""
+    return [name for name, _ in groupby(_NUMBER.sub("", name) for name in names)]

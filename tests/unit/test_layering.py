@@ -71,7 +71,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "magweld.tiers",
     ),
     "magweld.passes": DESCRIPTIONS,
-    "magweld.runtime": DESCRIPTIONS,
+    "magweld.runtime": (*DESCRIPTIONS, "magweld.reports"),
     "magweld": ("magweld",),
     "magweld.aot": ("magweld",),
     "magweld.api": ("magweld",),

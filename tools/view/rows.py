@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from magweld.frontend.columns import bytes_text, seconds_text
-from magweld.frontend.tile_graphs import operators_of
+from magweld.reports import operators_of
 from magweld.targets.device import ARITHMETIC
 from magweld.tools.view.parts import (
     EdgeRow,

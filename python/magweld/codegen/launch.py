@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
+from magweld.artifact import range_symbol
 from magweld.codegen.kernel_signature import KernelSignature
 
 _POINTER = ir.PointerType()
@@ -68,7 +69,7 @@ def _define_launch(module: ir.Module, launch: Launch, kernel: ir.Function) -> No
         function = ir.Function(module, kind, launch.symbol)
         _emit_call(function, launch, kernel, shared=False)
         return
-    region = ir.Function(module, kind, f"{launch.symbol}_range")
+    region = ir.Function(module, kind, range_symbol(launch.symbol))
     region.linkage = "internal"
     _emit_call(region, launch, kernel, shared=True)
     function = ir.Function(module, kind, launch.symbol)

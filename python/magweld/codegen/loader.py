@@ -77,7 +77,11 @@ class LoadedObjects:
             raise LoadError(f"cannot load kernels: {error}") from error
 
     def address(self, symbol: str) -> int:
-        """Return the address of one of the wanted functions."""
+        """Return the address of one of the wanted functions.
+
+        Raises:
+            KeyError: It is none of them.
+        """
         return int(self._code[symbol])
 
 

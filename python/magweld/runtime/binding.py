@@ -23,6 +23,7 @@ from magweld.runtime.frame import Frame
 from magweld.runtime.layout import Layout
 from magweld.runtime.library import LibraryOperation, make_operation
 from magweld.runtime.machine import LoadedKernels
+from magweld.runtime.names import in_range
 from magweld.runtime.tiling import Action, BoundPart, bind_tiles
 from magweld.short_repr import short_repr
 
@@ -80,22 +81,29 @@ class Code:
     run_external: RunExternal
 
 
-def bind_steps(frame: Frame, code: Code) -> tuple[Action, ...]:
+def bind_steps(
+    frame: Frame, code: Code, name_of: Callable[[Step], str] | None = None
+) -> tuple[Action, ...]:
     """Return calls that run all steps in order and free adopted tensors.
 
-    Consecutive kernels become one call.
+    Args:
+        frame: What they work on.
+        code: What they run.
+        name_of: Names each step for profilers of torch. Without it consecutive
+            kernels become one call.
     """
-    binder = Binder(frame, code)
-    groups = _groups(frame.layout.program.steps)
+    binder = Binder(frame, code, name_of)
+    groups = _groups(frame.layout.program.steps, alone=name_of is not None)
     return tuple(action for numbers in groups for action in binder.actions(numbers))
 
 
 @dataclass(frozen=True)
 class Binder:
-    """What the steps of a program are bound to."""
+    """What the steps of a program are bound to, and what names them, if anything."""
 
     frame: Frame
     code: Code
+    name_of: Callable[[Step], str] | None = None
 
     def actions(self, numbers: Sequence[int]) -> Iterator[Action]:
         """Yield calls that run some steps: kernels that follow another, or one step.
@@ -103,34 +111,42 @@ class Binder:
         The last of them frees adopted tensors.
         """
         frame = self.frame
-        step = frame.layout.program.steps[numbers[0]]
-        match step:
-            case KernelStep():
-                yield _bind_kernels(frame, numbers, self.code.kernels)
-            case LibraryStep():
-                yield _bind_library(frame, step, self.code.operations[numbers[0]])
-            case ExternalStep():
-                yield _bind_external(frame, step, self.code.run_external)
-            case TiledStep():
-                yield bind_tiles(frame, step, partial(_bind_part, frame, self.code))
+        action = self._action(numbers)
+        if self.name_of is not None:
+            step = frame.layout.program.steps[numbers[0]]
+            action = in_range(self.name_of(step), action)
+        yield action
         released = _released_after(frame.layout, numbers)
         if released:
             yield partial(_release, frame.tensors, released)
 
+    def _action(self, numbers: Sequence[int]) -> Action:
+        frame, code = self.frame, self.code
+        step = frame.layout.program.steps[numbers[0]]
+        match step:
+            case KernelStep():
+                return _bind_kernels(frame, numbers, code.kernels)
+            case LibraryStep():
+                return _bind_library(frame, step, code.operations[numbers[0]])
+            case ExternalStep():
+                return _bind_external(frame, step, code.run_external)
+            case TiledStep():
+                return bind_tiles(frame, step, self._bind_part)
 
-def _bind_part(frame: Frame, code: Code, number: int, scratch: int) -> BoundPart:
-    """Bind a part to the arena of the program that it is part of."""
-    layout, operations = code.parts[number]
-    arena = frame.arena.part(scratch, layout.program.arena_bytes)
-    part = Frame(layout, frame.constants, arena, frame.machine)
-    actions = bind_steps(part, replace(code, operations=operations, parts=()))
-    return BoundPart(part, actions)
+    def _bind_part(self, number: int, scratch: int) -> BoundPart:
+        """Bind a part to the arena of the program that it is part of."""
+        layout, operations = self.code.parts[number]
+        frame = self.frame
+        arena = frame.arena.part(scratch, layout.program.arena_bytes)
+        part = Frame(layout, frame.constants, arena, frame.machine)
+        code = replace(self.code, operations=operations, parts=())
+        return BoundPart(part, bind_steps(part, code, self.name_of))
 
 
-def _groups(steps: Sequence[Step]) -> Iterator[list[int]]:
-    """Yield the numbers of the steps: kernels as they follow, others alone."""
+def _groups(steps: Sequence[Step], alone: bool) -> Iterator[list[int]]:
+    """Yield the numbers of the steps: kernels as they follow, unless each is alone."""
     keys = (
-        -1 if isinstance(step, KernelStep) else number
+        -1 if isinstance(step, KernelStep) and not alone else number
         for number, step in enumerate(steps)
     )
     for _, group in groupby(enumerate(keys), key=itemgetter(1)):

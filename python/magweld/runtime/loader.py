@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from magweld.codegen.loader import LoadedObjects, LoadError
 from magweld.runtime.errors import ProgramError
+from magweld.runtime.perf_map import write_perf_map
 from magweld.runtime.sequence import SEQUENCE_SYMBOL, sequence_object
 
+_LOG = logging.getLogger(__name__)
 _SEQUENCE_TYPE = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p
 )
@@ -27,13 +30,23 @@ class Kernels:
     """
 
     def __init__(self, objects: Sequence[bytes], symbols: Sequence[str]) -> None:
+        self._objects = [*objects, sequence_object()]
         try:
-            self._code = LoadedObjects(
-                [*objects, sequence_object()], [*symbols, SEQUENCE_SYMBOL]
-            )
+            self._code = LoadedObjects(self._objects, [*symbols, SEQUENCE_SYMBOL])
         except LoadError as error:
             raise ProgramError("bad-object-code", str(error)) from error
         self._run_sequence = _SEQUENCE_TYPE(self._code.address(SEQUENCE_SYMBOL))
+
+    def name_for_perf(self, names: Mapping[str, str]) -> None:
+        """Name the code for Linux `perf`; a map that cannot be written is no error.
+
+        Args:
+            names: What to show for functions, by symbol.
+        """
+        try:
+            write_perf_map(self._objects, self._code.address, names)
+        except OSError as error:
+            _LOG.warning("kernels have no names in perf: %s", error)
 
     def launcher(
         self, symbols: Sequence[str], table_address: int

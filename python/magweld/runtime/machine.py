@@ -12,8 +12,10 @@ from torch import Tensor
 # A third of the time of `torch.empty`: nothing is dispatched. The stubs lack it.
 from torch._C._dynamo.guards import _empty_strided_cpu  # type: ignore[attr-defined]
 
+from magweld import env
 from magweld.artifact import KernelStep, Program
 from magweld.runtime.memory import HOST_DEVICE
+from magweld.runtime.names import kernel_names
 
 
 class LoadedKernels(Protocol):
@@ -82,7 +84,10 @@ class HostMachine:
         # LLVM links object files; code for GPUs is loaded without it.
         from magweld.runtime.loader import Kernels
 
-        return Kernels(program.objects, kernel_symbols(program))
+        kernels = Kernels(program.objects, kernel_symbols(program))
+        if env.PERF.get():
+            kernels.name_for_perf(kernel_names(program))
+        return kernels
 
     def activate(self) -> AbstractContextManager[object]:
         """Return a context that changes nothing."""

@@ -11,6 +11,7 @@ from math import inf
 from time import perf_counter
 
 from torch import Tensor
+from torch.autograd import profiler
 
 from magweld.artifact import KernelStep, Place, Program
 from magweld.runtime.admission import Admission
@@ -26,6 +27,7 @@ from magweld.runtime.isolation import TorchIsolation, modes_are_active
 from magweld.runtime.layout import Layout
 from magweld.runtime.machine import HOST, Machine
 from magweld.runtime.memory import Constants
+from magweld.runtime.names import step_names
 from magweld.runtime.tiling import Action
 from magweld.runtime.validation import check_part, check_program
 
@@ -36,10 +38,19 @@ _logger = logging.getLogger(__name__)
 _IDLE_FRAMES = 4
 
 
-@dataclass(frozen=True)
+@dataclass
 class _BoundFrame:
+    """A frame with what runs the steps on it.
+
+    Attributes:
+        frame: The frame.
+        actions: These calls.
+        named: The same, each step by itself and under a name, once profilers ask.
+    """
+
     frame: Frame
     actions: tuple[Action, ...]
+    named: tuple[Action, ...] | None = None
 
 
 class LoadedProgram:
@@ -115,13 +126,21 @@ class LoadedProgram:
         bound = self._take_frame(queue)
         try:
             bound.frame.begin(arguments, addresses)
-            for action in bound.actions:
+            actions = bound.actions
+            if profiler._is_profiler_enabled:
+                actions = self._named(bound)
+            for action in actions:
                 action()
             return bound.frame.results()
         finally:
             bound.frame.end()
             if queue is not None:
                 self._idle[queue].append(bound)
+
+    def _named(self, bound: _BoundFrame) -> tuple[Action, ...]:
+        if bound.named is None:
+            bound.named = bind_steps(bound.frame, self._code, step_names(self.program))
+        return bound.named
 
     def measure(self, arguments: Sequence[Tensor], rounds: int) -> list[float]:
         """Return the least seconds that each step took in some runs of them all.
