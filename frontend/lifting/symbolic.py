@@ -102,6 +102,8 @@ class _Replay:
     def __post_init__(self) -> None:
         self.env = ShapeEnv(duck_shape=False, specialize_zero_one=True)
         self.mode = FakeTensorMode(shape_env=self.env)
+        # Each operator runs once: an entry of the cache costs more than the operator.
+        self.mode.cache_enabled = False
         self._fakes: dict[Node, Any] = {}
         # An operator whose fake result lies otherwise in memory than the real one.
         self._estranged = ""

@@ -23,8 +23,11 @@ from magweld.control_text import control_module
 from magweld.diagnostics import MagweldError, UnsupportedError
 from magweld.frontend.explain import describe_plan
 from magweld.frontend.operators.autocast import graph_runner
+from magweld.frontend.operators.torch_state import torch_state
 from magweld.frontend.tile_graphs import describe_graph
 from magweld.importer.importer import ImportedGraph, import_graph
+from magweld.importer.placing import stand_ins
+from magweld.importer.refusals import begin_of
 from magweld.logs import show_logs, topic
 from magweld.passes.phases import Phase
 from magweld.piecewise import PiecewiseGraph, has_control
@@ -38,7 +41,7 @@ from magweld.runtime.service import CompileService, decode_answer
 from magweld.short_repr import short_repr
 from magweld.targets import Backend, device, parse_target
 from magweld.targets.catalog import HOST
-from magweld.tiers import Race, TieredGraph, Tiers, exit_gate
+from magweld.tiers import Race, TieredGraph, Tiers, Work, exit_gate
 from magweld.tuning.entry import tuned
 from magweld.tuning.options import Tune, TuneOptions, tune_options
 from magweld.verdicts import verdict_cache
@@ -261,20 +264,44 @@ def compile_graph(
             compile_graph, target=target, options=options, tune=tune, tiers=tiers
         )
         return ControlledGraph(graph, example_inputs, compile_piece)
-    tileable = options.memory_budget > 0
-    imported = import_graph(
-        graph,
-        example_inputs,
-        look_ups=target == HOST_TARGET,
-        tileable=tileable,
-        device=place,
-    )
-    making = _Making(graph, imported, options, tune, target, machine)
+
+    def making(inputs: Sequence[Tensor]) -> _Making:
+        imported = import_graph(
+            graph,
+            inputs,
+            look_ups=target == HOST_TARGET,
+            tileable=options.memory_budget > 0,
+            device=place,
+        )
+        return _Making(graph, imported, options, tune, target, machine)
+
     if tiers is None:
-        return making.compiled()
-    race = making.race() if tiers.races else None
-    work = partial(making.compiled, in_background=tiers.in_background)
-    return tiers.graph(graph_runner(graph), work, race, making.name)
+        return making(example_inputs).compiled()
+    # The import may take many calls, and must not keep the tensors of this one.
+    inputs = stand_ins(example_inputs) if tiers.in_background else example_inputs
+    prepare = partial(_prepare, partial(making, inputs), tiers)
+    return tiers.graph(graph_runner(graph), prepare, _surroundings, _name_of(graph))
+
+
+def _surroundings() -> tuple[Any, ...]:
+    """Return what an import takes from its thread: modes, but for those of autograd."""
+    _grad, _inference, *others = torch_state()
+    return tuple(others)
+
+
+def _prepare(making: Callable[[], _Making], tiers: Tiers) -> Work:
+    made = making()
+    return Work(
+        partial(made.compiled, in_background=tiers.in_background),
+        made.race() if tiers.races else None,
+    )
+
+
+def _name_of(graph: fx.GraphModule) -> str:
+    """Return how many operators a graph has, and where the first of them is from."""
+    count = sum(node.op.startswith("call") for node in graph.graph.nodes)
+    begins = begin_of(graph.graph)
+    return f"graph of {count} operators{f', from {begins} on' if begins else ''}"
 
 
 @dataclass(frozen=True)
@@ -329,13 +356,10 @@ class _Making:
         # A table, which a name before each line would tear apart.
         _PLANS.info("%s:\n%s", self.name, "\n".join(lines))
 
-    @functools.cached_property
+    @property
     def name(self) -> str:
-        """How many operators the graph has, and where the first of them is from."""
-        count = sum(node.op.startswith("call") for node in self.graph.graph.nodes)
-        begins = self.imported.begins
-        begin = f", from {begins} on" if begins else ""
-        return f"graph of {count} operators{begin}"
+        """What the log calls the graph."""
+        return _name_of(self.graph)
 
     def race(self) -> Race | None:
         """Return how compiled code is compared with torch; None if it is not.

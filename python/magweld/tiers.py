@@ -15,10 +15,15 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from magweld.logs import topic
+from magweld.paced import Paced
 from magweld.progress import progress
 
 _COMPILES: Final = topic("compiles")
 _FALLBACKS: Final = topic("fallbacks")
+# Seconds that a call may prepare for compiling a graph, and that pass from one such
+# call to the next.
+_SLICE: Final = 0.02
+_PAUSE: Final = 0.01
 # Threads that wait for compile workers, for each traced callable.
 _THREADS: Final = 2
 # Timed calls of each tier: so many at least, and so many at most.
@@ -95,6 +100,23 @@ class Race:
     clock: Clock = time.perf_counter
 
 
+@dataclass(frozen=True)
+class Work:
+    """What makes the compiled code of a graph.
+
+    Attributes:
+        compile: Makes it.
+        race: How it is compared with torch; None takes it.
+    """
+
+    compile: Callable[[], Compiled]
+    race: Race | None = None
+
+
+# What has to run in a thread of the program before a graph can be compiled behind it.
+Prepare = Callable[[], Work]
+
+
 class Job:
     """Work that is done behind the calls."""
 
@@ -133,8 +155,6 @@ class TieredGraph:
 
     Args:
         reference: Runs the graph through torch.
-        work: Makes the compiled code.
-        race: How both are compared; None takes the compiled code.
         name: For the log.
 
     Attributes:
@@ -149,13 +169,7 @@ class TieredGraph:
         on_taken: Gets the compiled code when it is to run all further calls.
     """
 
-    def __init__(
-        self,
-        reference: Call,
-        work: Callable[[], Compiled],
-        race: Race | None,
-        name: str = "a graph",
-    ) -> None:
+    def __init__(self, reference: Call, name: str = "a graph") -> None:
         self.reference = reference
         self._name = name
         self.compiled: Compiled | None = None
@@ -167,17 +181,18 @@ class TieredGraph:
         self.on_failure: Callable[[Exception], None] | None = None
         self.on_ready: Callable[[], None] | None = None
         self.on_taken: Callable[[Call], None] | None = None
-        self._race = race
-        self._work = work
+        self._race: Race | None = None
+        self._presumed: Verdict | None = None
+        self._work: Callable[[], Compiled] | None = None
+        self._preparation: Paced[Work] | None = None
+        self._prepared_at = 0.0
+        self._enqueue: Callable[[Job], None] | None = None
         self._job: Job | None = None
         self._lock = threading.Lock()
         self._turns = itertools.count()
         self._times: tuple[list[float], list[float]] = ([], [])
         self._report: dict[str, Any] = {}
         self._run: Call = self._through_torch
-        if race is not None and race.known is not None and race.known.is_for_torch:
-            self.verdict = race.known
-            self._log_verdict()
 
     def __call__(self, *inputs: Any) -> Any:
         """Run the graph."""
@@ -190,7 +205,7 @@ class TieredGraph:
     @property
     def is_pending(self) -> bool:
         """Whether the compiled code is not there yet."""
-        return self._job is not None
+        return self._job is not None or self._preparation is not None
 
     @property
     def is_decided(self) -> bool:
@@ -225,7 +240,11 @@ class TieredGraph:
         self.wait(None)
         if self.error is not None:
             raise ValueError(f"the graph runs through torch: {self.error}")
-        return (self.compiled or self._work()).mlir(stage)
+        if self.compiled is not None:
+            return self.compiled.mlir(stage)
+        if self._work is None:
+            raise ValueError("the graph runs through torch: it is not compiled yet")
+        return self._work().mlir(stage)
 
     def describe(self) -> str:
         """Return which tier runs the graph, and why."""
@@ -244,10 +263,11 @@ class TieredGraph:
 
     def wait(self, seconds: float | None) -> bool:
         """Wait for the compiled code or its failure; return whether it is there."""
+        self._prepare(float("inf") if seconds is None else seconds)
         job = self._job
         if job is not None and job.wait(seconds):
             self.settle()
-        return self._job is None
+        return not self.is_pending
 
     def settle(self) -> None:
         """Take what the job has made, if it is there; once."""
@@ -259,47 +279,114 @@ class TieredGraph:
             if job is None or job.outcome is None:
                 return
             if isinstance(job.outcome, Exception):
-                self.error = job.outcome
-                self._run = self._through_torch
+                self._fail(job.outcome)
             else:
                 self._begin(job.outcome)
             self._job = None
         finally:
             self._lock.release()
+        self._tell()
+
+    def presume(self, verdict: Verdict) -> None:
+        """Take a verdict of a graph like this one for that of this graph."""
+        self._presumed = verdict
+        if self._race is not None and self._race.known is None:
+            self._race = Race(known=verdict)
+
+    def compile(self, prepare: Prepare) -> None:
+        """Make the compiled code now, unless torch is known to be faster.
+
+        Raises:
+            Exception: What the preparation or the work raises.
+        """
+        work = self._take_work(prepare())
+        if work is not None:
+            self._begin(work())
+
+    def compile_later(
+        self, preparation: Paced[Work], enqueue: Callable[[Job], None]
+    ) -> None:
+        """Have the compiled code made behind the calls.
+
+        Args:
+            preparation: Goes on in calls, a little in each.
+            enqueue: Takes the job that it leads to.
+
+        Raises:
+            Exception: What the preparation raises, if it has ended at once.
+        """
+        self._enqueue = enqueue
+        self._preparation = preparation
+        self._run = self._until_ready
+        self._prepare(_SLICE)
+        if self.error is not None:
+            raise self.error
+
+    def _prepare(self, seconds: float) -> None:
+        """Let the preparation go on for a while, if there is one."""
+        start, preparation = time.perf_counter(), self._preparation
+        if preparation is None:
+            return
+        has_ended = preparation.go_on(seconds)
+        self._prepared_at = time.perf_counter()
+        self.seconds_behind += self._prepared_at - start
+        # Another thread may be at it.
+        if not has_ended or not self._lock.acquire(blocking=False):
+            return
+        try:
+            if self._preparation is None:
+                return
+            if isinstance(preparation.outcome, tuple):
+                self._take_job(preparation.outcome[0])
+            else:
+                assert preparation.outcome is not None, "it has ended"
+                self._fail(preparation.outcome)
+            self._preparation = None
+        finally:
+            self._lock.release()
+        if not self.is_pending:
+            self._tell()
+
+    def _take_work(self, work: Work) -> Callable[[], Compiled] | None:
+        """Take what makes the code; return it unless torch is known to be faster."""
+        self._work, self._race = work.compile, work.race
+        if self._presumed is not None:
+            self.presume(self._presumed)
+        known = None if self._race is None else self._race.known
+        if known is not None and known.is_for_torch:
+            self.verdict = known
+            self._log_verdict()
+            return None
+        return work.compile
+
+    def _take_job(self, work: Work) -> None:
+        wanted = self._take_work(work)
+        if wanted is None:
+            self._run = self._through_torch
+            return
+        assert self._enqueue is not None, "it is compiled later"
+        self._job = Job(functools.partial(self._timed, wanted))
+        self._enqueue(self._job)
+
+    def _timed(self, work: Callable[[], Compiled]) -> Compiled:
+        start = time.perf_counter()
+        try:
+            return work()
+        finally:
+            self.seconds_behind += time.perf_counter() - start
+
+    def _fail(self, error: Exception) -> None:
+        self.error = error
+        self._run = self._through_torch
+
+    def _tell(self) -> None:
+        """Tell of the code that is there, or of the failure."""
         ready, self.on_ready = self.on_ready, None
         failed, self.on_failure = self.on_failure, None
         if ready is not None:
             ready()
         if failed is not None and self.error is not None:
             failed(self.error)
-
-    def presume(self, verdict: Verdict) -> None:
-        """Take a verdict of a graph like this one for that of this graph."""
-        if self._race is not None and self._race.known is None:
-            self._race = Race(known=verdict)
-
-    def compile(self) -> None:
-        """Make the compiled code now, unless torch is known to be faster.
-
-        Raises:
-            Exception: What the work raises.
-        """
-        if self.verdict is None:
-            self._begin(self._work())
-
-    def compile_later(self) -> Job | None:
-        """Return the job that makes the compiled code; None if torch is faster."""
-        if self.verdict is None:
-            self._job = Job(self._timed)
-            self._run = self._until_ready
-        return self._job
-
-    def _timed(self) -> Compiled:
-        start = time.perf_counter()
-        try:
-            return self._work()
-        finally:
-            self.seconds_behind = time.perf_counter() - start
 
     def _begin(self, compiled: Compiled) -> None:
         self.compiled = compiled
@@ -317,11 +404,13 @@ class TieredGraph:
         return self.reference(*inputs)
 
     def _until_ready(self, *inputs: Any) -> Any:
+        if time.perf_counter() - self._prepared_at > _PAUSE:
+            self._prepare(_SLICE)
         job = self._job
-        if job is None or job.outcome is not None:
+        if job is not None and job.outcome is not None:
             self.settle()
-            if self._job is None:
-                return self._run(*inputs)
+        if not self.is_pending:
+            return self._run(*inputs)
         return self._through_torch(*inputs)
 
     def _in_turn(self, race: Race, compiled: Compiled, *inputs: Any) -> Any:
@@ -415,40 +504,41 @@ class Tiers:
     def graph(
         self,
         reference: Call,
-        work: Callable[[], Compiled],
-        race: Race | None,
+        prepare: Prepare,
+        surroundings: Callable[[], Any] = lambda: None,
         name: str = "a graph",
     ) -> TieredGraph:
-        """Return a graph with the compiled code that some work makes.
+        """Return a graph whose compiled code is made.
 
         Args:
             reference: Runs the graph through torch.
-            work: Returns the compiled code.
-            race: How both are compared; None takes the compiled code.
+            prepare: Returns what makes the code; it calls `magweld.paced.checkpoint`.
+            surroundings: What it takes from the thread that it runs in.
             name: For the log and the line that tells of a long wait.
 
         Raises:
-            Exception: What `work` raises, unless it is done behind the calls.
+            Exception: What making the code raises, unless that is behind the calls.
         """
-        graph = TieredGraph(reference, work, race, name)
+        graph = TieredGraph(reference, name)
         if not self.in_background:
             with progress(f"compiling {name}"):
-                graph.compile()
-            return graph
-        job = graph.compile_later()
-        if job is None:
+                graph.compile(prepare)
             return graph
         if os.getpid() != self._process:
             self._reset()  # threads do not go on in a forked process
+        graph.compile_later(Paced(prepare, surroundings), self._enqueue)
         with self._lock:
             self._unsettled = [g for g in self._unsettled if g.is_pending]
-            self._unsettled.append(graph)
+            self._unsettled += [graph] if graph.is_pending else []
+        return graph
+
+    def _enqueue(self, job: Job) -> None:
+        with self._lock:
             self._queue.append(job)
             starts = self._running < _THREADS
             self._running += starts
         if starts:
             self._start()
-        return graph
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait for the graphs that are being compiled; return whether all are there.

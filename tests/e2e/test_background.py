@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from magweld import api
+from magweld import api, tiers
 from magweld.frontend import trace
 
 
@@ -213,3 +214,81 @@ def test_the_default_is_behind_the_calls(monkeypatch: pytest.MonkeyPatch) -> Non
     assert fast.wait()
     assert threads
     assert threading.current_thread() not in threads
+
+
+@pytest.fixture
+def short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have each call prepare for as short as it can."""
+    monkeypatch.setattr(tiers, "_SLICE", 0.0)
+    monkeypatch.setattr(tiers, "_PAUSE", 0.0)
+
+
+def calls_until(fast: Any, done: Callable[[], bool], limit: int = 400) -> int:
+    """Call a program until something is so; return how often that was."""
+    for number in range(limit):
+        if done():
+            return number
+        x, bias = torch.randn(5, 7), torch.randn(7)
+        torch.testing.assert_close(fast(x, bias), program(x, bias))
+    raise AssertionError("it never came")
+
+
+def test_the_import_goes_on_in_calls(compiler: Compiler, short_slices: None) -> None:
+    fast = trace(program, compile="background")
+    compiler.may_go_on.set()
+    x, bias = torch.randn(5, 7), torch.randn(7)
+    fast(x, bias)
+    gone = weakref.ref(x), weakref.ref(bias)
+    del x, bias
+    # The import is under way, and keeps none of the tensors.
+    assert compiler.calls == 0
+    assert [item() for item in gone] == [None, None]
+    assert calls_until(fast, lambda: compiler.calls > 0) > 5
+    fast.wait()
+    calls_until(fast, lambda: fast.stats()["hits"] > fast.stats()["torch_hits"])
+
+
+def test_the_import_goes_on_in_its_own_modes_only(
+    compiler: Compiler, short_slices: None
+) -> None:
+    fast = trace(program, compile="background")
+    compiler.may_go_on.set()
+    fast(torch.randn(5, 7), torch.randn(7))
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert not fast.wait()
+        assert compiler.calls == 0
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert fast.wait()
+    assert compiler.calls == 1
+
+
+def test_what_cannot_be_imported_is_told_later(short_slices: None) -> None:
+    def numbers(x: Tensor) -> Tensor:
+        y = (x * 2 + 1).exp()
+        return torch.fft.fft(y.to(torch.complex128)).abs()
+
+    fast = trace(numbers, compile="background")
+    x = torch.randn(8)
+    found = []
+    with pytest.warns(UserWarning, match="backend-failed"):
+        found.extend(fast(x) for _ in range(60))
+    for result in found:
+        torch.testing.assert_close(result, numbers(x))
+    assert fast.stats()["pending"] == 0
+    assert fast.stats()["hits"] == fast.stats()["torch_hits"] == 59
+    assert "backend-failed" in [item.id for item in fast.records[0].breaks]
+
+
+def test_draws_are_eagers_while_the_import_goes_on(short_slices: None) -> None:
+    def noisy(x: Tensor) -> Tensor:
+        return F.dropout(x * torch.rand_like(x), 0.5) + torch.randn(3)
+
+    fast = trace(noisy, compile="background")
+    for number in range(40):
+        x, found = torch.randn(3), []
+        for run in (fast, noisy):
+            torch.manual_seed(number)
+            found.append((run(x), torch.rand(2)))
+        torch.testing.assert_close(*found)

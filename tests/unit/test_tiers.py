@@ -6,14 +6,17 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from magweld import progress as progress_module
+from magweld import tiers as tiers_module
+from magweld.paced import checkpoint
 from magweld.progress import progress
 from magweld.runtime.container import ContainerError
-from magweld.tiers import Race, TieredGraph, Tiers, Verdict
+from magweld.tiers import Race, TieredGraph, Tiers, Verdict, Work
 from magweld.verdicts import decode_verdict, encode_verdict
 
 
@@ -51,7 +54,7 @@ def raced(ours: float, theirs: float, **race: Any) -> tuple[TieredGraph, Code, C
     clock = Clock()
     code, torch = Code(clock, ours), Code(clock, theirs)
     tiers = Tiers(in_background=False, races=True)
-    graph = tiers.graph(torch, lambda: code, Race(clock=clock, **race))
+    graph = tiers.graph(torch, lambda: Work(lambda: code, Race(clock=clock, **race)))
     return graph, code, torch
 
 
@@ -88,7 +91,8 @@ def test_a_clear_verdict_is_remembered(theirs: float, kept: int) -> None:
 def test_what_torch_is_known_to_win_is_not_compiled() -> None:
     tiers = Tiers(in_background=True, races=True)
     graph = tiers.graph(
-        lambda x: x, lambda: pytest.fail("compiled"), Race(known=Verdict(2.0, 1.0))
+        lambda x: x,
+        lambda: Work(lambda: pytest.fail("compiled"), Race(known=Verdict(2.0, 1.0))),
     )
     assert graph(3) == 3
     assert not tiers.pending
@@ -122,7 +126,7 @@ def test_torch_answers_until_the_code_is_there() -> None:
     tiers = Tiers(in_background=True, races=False)
     code = Code(Clock(), 1.0)
     work = Gate(code)
-    graph = tiers.graph(lambda x: ("torch", x), work, None)
+    graph = tiers.graph(lambda x: ("torch", x), lambda: Work(work))
     taken: list[Any] = []
     graph.on_taken = taken.append
     for _ in range(3):
@@ -143,7 +147,7 @@ def test_torch_answers_until_the_code_is_there() -> None:
 def test_a_call_takes_the_code_without_anybody_waiting() -> None:
     tiers = Tiers(in_background=True, races=False)
     work = Gate(Code(Clock(), 1.0))
-    graph = tiers.graph(lambda x: ("torch", x), work, None)
+    graph = tiers.graph(lambda x: ("torch", x), lambda: Work(work))
     assert graph(1) == ("torch", 1)
     work.open.set()
     assert work.thread is None or work.thread.join(60) is None
@@ -155,7 +159,7 @@ def test_a_call_takes_the_code_without_anybody_waiting() -> None:
 def test_failures_are_reported_in_the_thread_of_a_call() -> None:
     tiers = Tiers(in_background=True, races=True)
     work = Gate(ValueError("no code"))
-    graph = tiers.graph(lambda x: ("torch", x), work, Race())
+    graph = tiers.graph(lambda x: ("torch", x), lambda: Work(work, Race()))
     threads: list[Any] = []
     graph.on_failure = lambda error: threads.append(
         (str(error), threading.current_thread())
@@ -174,13 +178,13 @@ def test_in_the_call_failures_are_raised() -> None:
         raise ValueError("no code")
 
     with pytest.raises(ValueError, match="no code"):
-        Tiers(in_background=False, races=True).graph(print, fail, Race())
+        Tiers(in_background=False, races=True).graph(print, lambda: Work(fail))
 
 
 def test_many_jobs_end_in_few_threads() -> None:
     tiers = Tiers(in_background=True, races=False)
     gates = [Gate(Code(Clock(), 1.0)) for _ in range(20)]
-    graphs = [tiers.graph(print, gate, None) for gate in gates]
+    graphs = [tiers.graph(print, partial(Work, gate)) for gate in gates]
     assert tiers.pending == 20
     for gate in gates:
         gate.open.set()
@@ -189,15 +193,102 @@ def test_many_jobs_end_in_few_threads() -> None:
     assert len({gate.thread for gate in gates}) <= 3
 
 
+class Preparation:
+    """A preparation of some steps, of which each call does one."""
+
+    def __init__(self, steps: int, outcome: Any) -> None:
+        self.steps = steps
+        self.done = 0
+        self._outcome = outcome
+
+    def __call__(self) -> Work:
+        for _ in range(self.steps):
+            self.done += 1
+            checkpoint()
+        if isinstance(self._outcome, Exception):
+            raise self._outcome
+        return Work(lambda: self._outcome, self.race)
+
+    race: Race | None = None
+
+
+@pytest.fixture
+def slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have each call prepare for as short as it can."""
+    monkeypatch.setattr(tiers_module, "_SLICE", 0.0)
+    monkeypatch.setattr(tiers_module, "_PAUSE", 0.0)
+
+
+def test_each_call_prepares_a_little(slices: None) -> None:
+    tiers = Tiers(in_background=True, races=False)
+    preparation = Preparation(5, code := Code(Clock(), 1.0))
+    graph = tiers.graph(lambda x: ("torch", x), preparation)
+    ready: list[None] = []
+    graph.on_ready = lambda: ready.append(None)
+    for done in range(1, 5):
+        assert preparation.done == done
+        assert tiers.pending == 1
+        assert graph(1) == ("torch", 1)
+    graph(1)
+    assert tiers.wait()
+    assert ready == [None]
+    assert graph(1) == (1,)
+    assert graph.taken is code
+
+
+def test_waiting_ends_a_preparation(slices: None) -> None:
+    tiers = Tiers(in_background=True, races=False)
+    preparation = Preparation(50, Code(Clock(), 1.0))
+    graph = tiers.graph(lambda x: ("torch", x), preparation)
+    assert preparation.done == 1
+    assert tiers.wait()
+    assert preparation.done == 50
+    assert graph(1) == (1,)
+
+
+def test_a_preparation_that_fails_at_once_is_raised(slices: None) -> None:
+    tiers = Tiers(in_background=True, races=False)
+    with pytest.raises(ValueError, match="refused"):
+        tiers.graph(print, Preparation(0, ValueError("refused")))
+    assert not tiers.pending
+
+
+def test_a_preparation_that_fails_later_is_told(slices: None) -> None:
+    tiers = Tiers(in_background=True, races=False)
+    graph = tiers.graph(lambda x: ("torch", x), Preparation(3, ValueError("refused")))
+    told: list[Exception] = []
+    graph.on_failure = told.append
+    for _ in range(5):
+        assert graph(1) == ("torch", 1)
+    assert [str(error) for error in told] == ["refused"]
+    assert not tiers.pending
+    assert graph.describe() == "torch runs it: it could not be compiled"
+
+
+@pytest.mark.parametrize(("ours", "compiled"), [(2.0, False), (0.5, True)])
+def test_a_verdict_is_known_behind_the_preparation(
+    slices: None, ours: float, compiled: bool
+) -> None:
+    tiers = Tiers(in_background=True, races=True)
+    preparation = Preparation(3, Code(Clock(), 1.0))
+    preparation.race = Race()
+    graph = tiers.graph(lambda x: ("torch", x), preparation)
+    graph.presume(Verdict(ours, 1.0))
+    tiers.wait()
+    assert (graph.taken is not None) == compiled
+    assert graph.made == compiled
+    assert graph(1) == ((1,) if compiled else ("torch", 1))
+
+
 SCRIPT = """
 import os, sys, threading
-from magweld.tiers import Tiers
+from magweld.tiers import Tiers, Work
 tiers = Tiers(in_background=True, races=False)
 begun = threading.Event()
 def work():
     begun.set()
     threading.Event().wait()
-graph = tiers.graph(lambda x: ("torch", x), work, None)
+graph = tiers.graph(lambda x: ("torch", x), lambda: Work(work))
 assert begun.wait(60)
 """
 
@@ -213,7 +304,7 @@ if child == 0:
     assert graph(1) == ("torch", 1)
     assert not tiers.wait(), "what was under way in the parent does not end"
     code = type("Code", (), {"held_bytes": 1, "__call__": lambda self, x: x})()
-    other = tiers.graph(lambda x: ("torch", x), lambda: code, None)
+    other = tiers.graph(lambda x: ("torch", x), lambda: Work(lambda: code))
     other.wait(None)
     assert other(1) == 1
     os._exit(0)

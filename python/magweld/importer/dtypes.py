@@ -15,15 +15,24 @@ GENERATED_FLOATS = frozenset({torch.float32, torch.float64})
 # unsigned ones would lose their sign rule on the way: they run through torch.
 GENERATED = GENERATED_FLOATS | {torch.int64, torch.int32, torch.bool}
 
-# What text can name; unsigned elements travel as signed ones of the same bits.
-IMPORTED = GENERATED | {
-    torch.bfloat16,
-    torch.float16,
-    torch.int16,
-    torch.int8,
-    torch.uint8,
+_MOVED = {torch.bfloat16, torch.float16, torch.int16, torch.int8}
+# Elements that only torch computes with travel as integers of the same bits.
+_SAME_BITS = {
+    torch.int8: (
+        torch.uint8,
+        torch.float8_e4m3fn,
+        torch.float8_e4m3fnuz,
+        torch.float8_e5m2,
+        torch.float8_e5m2fnuz,
+    ),
+    torch.int16: (torch.uint16,),
+    torch.int32: (torch.uint32, torch.complex32),
+    torch.int64: (torch.uint64, torch.complex64),
 }
-_CARRIERS = {torch.uint8: torch.int8}
+_CARRIERS = {dtype: carrier for carrier, those in _SAME_BITS.items() for dtype in those}
+
+# What a compiled program takes, makes and hands on.
+IMPORTED = GENERATED | _MOVED | set(_CARRIERS)
 
 LITERAL_TYPES: dict[torch.dtype, type[np.generic]] = {
     torch.float32: np.float32,
@@ -40,10 +49,18 @@ def is_carried(dtype: torch.dtype) -> bool:
     return dtype in _CARRIERS
 
 
+def carrier_of(dtype: torch.dtype) -> torch.dtype:
+    """Return the type that compiled code has for elements of a type."""
+    return _CARRIERS.get(dtype, dtype)
+
+
 def carried(tensor: torch.Tensor) -> torch.Tensor:
     """Return a tensor's bits in the type that compiled code has for them."""
     carrier = _CARRIERS.get(tensor.dtype)
-    return tensor if carrier is None else tensor.view(carrier)
+    if carrier is None:
+        return tensor
+    # What is conjugated or negated lazily has other bits in memory.
+    return tensor.resolve_conj().resolve_neg().view(carrier)
 
 
 def generated_floats_only(function: Callable[..., Any]) -> Callable[..., Any]:

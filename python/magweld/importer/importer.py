@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import torch
 from torch import fx
@@ -36,7 +34,6 @@ from magweld.importer.torch_dialect import to_torch_dialect
 from magweld.importer.uniform import evaluate_uniform
 from magweld.short_repr import short_repr
 
-_TORCH: Final = str(Path(torch.__file__).parent)
 _PLAIN_CLASSES = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
 
@@ -136,13 +133,6 @@ class ImportedGraph:
         """Return a node's name with the user's file and line where it is known."""
         found = [n for n in self.aten.graph.nodes if n.name == node]
         return refusals.describe(found[0]) if found else f"node '{node}'"
-
-    @property
-    def begins(self) -> str:
-        """The first "file:line" with an operator outside of torch, "" if none has."""
-        nodes = self.aten.graph.nodes
-        places = itertools.chain.from_iterable(map(refusals.places, nodes))
-        return next((p for p in places if not p.startswith(_TORCH)), "")
 
     def sources(self) -> dict[str, list[str]]:
         """Return the places in the user's files that nodes come from, by name.

@@ -24,6 +24,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from magweld.diagnostics import UnsupportedError
 from magweld.importer import refusals
 from magweld.importer.placing import CPU, tensors_without_data
+from magweld.paced import checkpoint
 
 aten = torch.ops.aten
 
@@ -80,6 +81,7 @@ class GraphRunner(fx.Interpreter):
         Raises:
             UnsupportedError: The node cannot run on tensors without data.
         """
+        checkpoint()
         try:
             return super().run_node(n)
         except UnsupportedError:
@@ -160,6 +162,7 @@ class _EagerStrides(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
+        checkpoint()
         result = func(*args, **(kwargs or {}))
         if func not in _BATCH_NORMS:
             return result
@@ -174,12 +177,8 @@ def _in_known_order(tensor: torch.Tensor) -> torch.Tensor:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Run graphs without data and leave grad mode and random state as they were."""
-    with (
-        torch.random.fork_rng(devices=[]),
-        torch.inference_mode(False),
-        torch.no_grad(),
-    ):
+    """Run graphs without data, which draws nothing, and leave grad mode as it was."""
+    with torch.inference_mode(False), torch.no_grad():
         yield
 
 
@@ -207,6 +206,9 @@ def observe(
     if before != tuple(_facts(fake) for fake in fakes):
         raise refusals.INPUT_METADATA.at("the graph's inputs")
     leaves, structure = pytree.tree_flatten(output)
+    for leaf in leaves:
+        if isinstance(leaf, torch.Tensor) and (leaf.is_conj() or leaf.is_neg()):
+            raise refusals.LAZY_RESULT.at("the graph's outputs")
     outputs = tuple(
         _facts(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves
     )

@@ -32,6 +32,49 @@ def tensors_without_data(
     return [FakeTensor(mode, meta, device) for meta in metas]
 
 
+def stand_ins(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Return tensors like the given ones, in memory of their own that nobody writes.
+
+    They share memory as the given ones do. What is not plain stands for itself, and so
+    does everything where a mode would see new tensors.
+    """
+    if torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack():
+        return list(tensors)
+    memory: dict[int, torch.Tensor] = {}
+
+    def stand_in(tensor: torch.Tensor) -> torch.Tensor:
+        if type(tensor) is not torch.Tensor or not _is_plain(tensor):
+            return tensor
+        storage = tensor.untyped_storage()
+        owner = memory.get(storage._cdata)
+        if owner is None:
+            owner = torch.empty(
+                storage.nbytes(), dtype=torch.uint8, device=tensor.device
+            )
+            memory[storage._cdata] = owner
+        like: torch.Tensor = torch.empty((), dtype=tensor.dtype, device=tensor.device)
+        like.set_(
+            owner.untyped_storage(),
+            tensor.storage_offset(),
+            tensor.shape,
+            tensor.stride(),
+        )
+        return like
+
+    with torch.no_grad(), torch.inference_mode(False):
+        return [stand_in(tensor) for tensor in tensors]
+
+
+def _is_plain(tensor: torch.Tensor) -> bool:
+    """Whether elements in memory are all that a tensor is."""
+    return (
+        tensor.layout is torch.strided
+        and not tensor.is_conj()
+        and not tensor.is_neg()
+        and tensor.is_cpu
+    )
+
+
 def placed_graph(
     graph: fx.GraphModule, source: torch.device, device: torch.device
 ) -> fx.GraphModule:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
+import torch
 from torch import fx
 
 from magweld.diagnostics import UnsupportedError
 
+_TORCH: Final = str(Path(torch.__file__).parent)
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 
 
@@ -57,6 +61,11 @@ LAZY_BITS = Refusal(
     "tensor-lazy-bits",
     "an input has its lazy conjugate or negative bit set",
     "call .resolve_conj() or .resolve_neg() before the compiled part",
+)
+LAZY_RESULT = Refusal(
+    "output-lazy-bits",
+    "an output has its lazy conjugate or negative bit set",
+    "return .resolve_conj() or .resolve_neg() of it",
 )
 NODE_KIND = Refusal(
     "graph-node-kind",
@@ -117,6 +126,12 @@ def places(node: fx.Node) -> list[str]:
     """
     frames = _FRAME.findall(node.meta.get("stack_trace") or "")
     return [f"{file}:{line}" for file, line in frames]
+
+
+def begin_of(graph: fx.Graph) -> str:
+    """Return the first "file:line" of an operator outside of torch, "" for none."""
+    every = itertools.chain.from_iterable(map(places, graph.nodes))
+    return next((place for place in every if not place.startswith(_TORCH)), "")
 
 
 def describe(node: fx.Node) -> str:

@@ -16,8 +16,9 @@ from torch_mlir.extras.fx_importer import (
 
 from magweld.bindings import func, ir
 from magweld.context import make_context
-from magweld.importer.dtypes import LITERAL_TYPES
+from magweld.importer.dtypes import LITERAL_TYPES, carrier_of
 from magweld.importer.externals import External
+from magweld.paced import checkpoint
 
 EXTERNAL_ATTRIBUTE = "magweld.external"
 
@@ -42,10 +43,17 @@ def to_torch_dialect(graph: fx.Graph, externals: Mapping[str, External]) -> str:
 
 def vtensor_type(tensor: torch.Tensor) -> str:
     """Return the type of value tensors like this one."""
-    return str(ContextCache(make_context()).tensor_to_vtensor_type(tensor))
+    return str(_Types(make_context()).tensor_to_vtensor_type(tensor))
 
 
-class _NodeNames(ContextCache):  # type: ignore[misc]
+class _Types(ContextCache):  # type: ignore[misc]
+    """Gives elements the types that compiled code has for them."""
+
+    def dtype_to_type(self, dtype: torch.dtype) -> ir.Type:
+        return super().dtype_to_type(carrier_of(dtype))
+
+
+class _NodeNames(_Types):
     """Gives each operation the name of its node as location."""
 
     def get_node_location(self, node: fx.Node) -> ir.Location:
@@ -81,6 +89,7 @@ class _NodeImporter(GraphNodeImporter):  # type: ignore[misc]
     def _import_torch_op_overload(
         self, loc: ir.Location, node: fx.Node, concrete_target: Any = None
     ) -> None:
+        checkpoint()
         external = self.fx_importer.externals.get(node.name)
         if external is None:
             if self._is_read(node):

@@ -18,6 +18,8 @@ from torch._subclasses import FakeTensorMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from magweld.paced import checkpoint
+
 aten = torch.ops.aten
 
 # They tell the form of a tensor.
@@ -108,6 +110,7 @@ class _Recorder(TorchDispatchMode):
             yield func.decompose
 
     def _record(self, func: Any, args: Any, kwargs: Any) -> Any:
+        checkpoint()
         result = func(*args, **kwargs)
         leaves = pytree.tree_leaves(result)
         if leaves and not any(isinstance(leaf, Tensor) for leaf in leaves):
