@@ -83,6 +83,9 @@ SPLITTING = frozenset(
     }
 )
 
+# Reasons that lie outside of the program and may pass: they do not count against it.
+PASSING = frozenset({"monitor-busy", "tool-busy", "torch-mode", "tracer-active"})
+
 _ENTRIES = (
     Refusal(
         "native-call",
@@ -151,8 +154,8 @@ _ENTRIES = (
     ),
     Refusal(
         "tracer-replaced",
-        "another trace function was installed during the run",
-        "do not call sys.settrace in the traced part",
+        "another trace or profile function was installed during the run",
+        "do not call sys.settrace or sys.setprofile in the traced part",
     ),
     Refusal(
         "tracer-active",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -19,9 +21,15 @@ from torch.fx import _symbolic_trace
 
 from magweld.frontend.annotations.user import UserAnnotation
 from magweld.frontend.capture.capture import Outcome, capture
-from magweld.frontend.catalogue import CATALOGUE, Break
+from magweld.frontend.catalogue import (
+    CATALOGUE,
+    PASSING,
+    Break,
+    StopRecordingError,
+)
 from magweld.frontend.explain import Part, explain
 from magweld.frontend.guards.guard import Category
+from magweld.frontend.monitor.events import event_source
 from magweld.frontend.notes import Notes
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.profitability import Profitability, kind_of
@@ -48,6 +56,10 @@ def watched() -> bool:
         or _is_tracing()
         or _symbolic_trace._is_fx_tracing_flag
     )
+
+
+def _observers() -> tuple[Any, Any]:
+    return sys.gettrace(), sys.getprofile()
 
 
 class Held(Protocol):
@@ -255,12 +267,15 @@ class Engine:
     def _go_on(self, program: Suspended) -> Any:
         """Run a program from where a recording ended; return its result."""
         while True:
+            observers = _observers()
             behind = self._segments.step(program)
             if type(behind) is not Suspended:
                 return behind
             segment = self._segments.at(behind.form)
             rest = self._segments.rest(behind)
-            if segment is None or watched():
+            # What the instruction has installed is to see the program itself.
+            same = all(map(operator.is_, observers, _observers()))
+            if segment is None or watched() or not same:
                 return rest.run()
             answer = self._answer(segment.cache, rest, behind.values, {})
             if type(answer) is not Suspended:
@@ -299,37 +314,64 @@ class Engine:
             return program.run()
         signature = signature_of(program.arguments.args, program.arguments.kwargs)
         if failures:
-            self._notes.failures(cache, signature, failures, program.begins)
+            self._notes.missed(cache, signature, failures, program.begins)
         if self._segments.worthless or cache.has_given_up(signature):
             return program.run()
-        if not self._lock.acquire(blocking=False):
-            self._notes.add(Break(CATALOGUE["monitor-busy"], "", ""))
+        obstacle = self._take_monitor()
+        if obstacle is not None:
+            self._notes.add(obstacle)
             return program.run()
+        outcome = None
         try:
-            known, wanted = self._segments, cache.lifting.wanted
-            # A value that differs from one recorded before is a branch, no condition.
-            branched = any(
-                record.guards[failure.number].category is Category.PREDICATE
-                for record, failure in failures
-            )
-            start = time.perf_counter()
-            outcome = capture(
-                program,
-                known.sources,
-                known.places,
-                wanted,
-                self._annotations,
-                branched,
-            )
-            seconds = time.perf_counter() - start
-            record = self._keep(cache, signature, outcome, wanted)
+            # Only where a record can be made does its absence tell about the program.
+            if not failures or not self._notes.gives_up(cache, signature, failures):
+                outcome = self._record(cache, signature, program, failures)
         finally:
             self._lock.release()
-        if record is not None:
-            self._notes.recorded(record, program.begins, seconds)
+        if outcome is None:
+            return program.run()
         if outcome.error is not None:
             raise outcome.error
         return outcome.result
+
+    def _take_monitor(self) -> Break | None:
+        """Begin to monitor, until the lock is released; return what is in the way."""
+        try:
+            event_source().check_free()
+        except StopRecordingError as stop:
+            return Break(stop.refusal, stop.detail, "")
+        if not self._lock.acquire(blocking=False):
+            return Break(CATALOGUE["monitor-busy"], "", "")
+        return None
+
+    def _record(
+        self,
+        cache: RecordCache,
+        signature: Signature,
+        program: Program,
+        failures: list[Any],
+    ) -> Outcome:
+        """Run a program, observed, and keep what that has given."""
+        known, wanted = self._segments, cache.lifting.wanted
+        # A value that differs from one recorded before is a branch, no condition.
+        branched = any(
+            record.guards[failure.number].category is Category.PREDICATE
+            for record, failure in failures
+        )
+        start = time.perf_counter()
+        outcome = capture(
+            program,
+            known.sources,
+            known.places,
+            wanted,
+            self._annotations,
+            branched,
+        )
+        seconds = time.perf_counter() - start
+        record = self._keep(cache, signature, outcome, wanted)
+        if record is not None:
+            self._notes.recorded(record, program.begins, seconds)
+        return outcome
 
     def _keep(
         self,
@@ -342,10 +384,12 @@ class Engine:
         if found.refusal is not None:
             self._notes.add(found.refusal)
         if found.capture is None:
-            if found.refusal is not None and wanted:
+            if found.refusal is None or found.refusal.id in PASSING:
+                return None
+            if wanted:
                 # Without lifting, more programs can be captured.
                 cache.lifting.retreat(wanted)
-            elif found.refusal is not None and not found.learned:
+            elif not found.learned:
                 cache.refuse(signature, found.refusal)
             return None
         record = self._maker.make(found.capture)

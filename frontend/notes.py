@@ -100,7 +100,7 @@ class Notes:
     def _place(self, begins: str) -> str:
         return f"{self.name} behind {begins}" if begins else self.name
 
-    def failures(
+    def missed(
         self,
         cache: RecordCache,
         signature: Signature,
@@ -128,11 +128,25 @@ class Notes:
                     miss.record,
                     miss,
                 )
+
+    def gives_up(
+        self, cache: RecordCache, signature: Signature, failures: list[Any]
+    ) -> bool:
+        """Count guards that have failed; return whether they always do.
+
+        Args:
+            cache: The records.
+            signature: Types of the arguments.
+            failures: Each record with the guard that failed.
+        """
         guards = [(record.guards[f.number], f) for record, f in failures]
         with self.lock:
             cache.lifting.note_miss(guards)
-        if cache.fail(signature, misses[0].path):
-            self.add(Break(CATALOGUE["unstable-guard"], misses[0].path, ""))
+        path = Miss.of(*failures[0]).path
+        if not cache.fail(signature, path):
+            return False
+        self.add(Break(CATALOGUE["unstable-guard"], path, ""))
+        return True
 
 
 def _name_of(target: object) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -118,6 +119,8 @@ class Profitability:
             return None
         if torch.are_deterministic_algorithms_enabled():
             return None  # results must not depend on times
+        if sys.gettrace() is not None or sys.getprofile() is not None:
+            return None  # a debugger or a profiler takes the time
         if len(self._times) >= _KINDS:
             # Hardly any call is like one before: nothing will ever be known.
             self._times.clear()

@@ -8,6 +8,7 @@ import builtins
 import collections
 import contextlib
 import copy
+import cProfile
 import dataclasses
 import functools
 import reprlib
@@ -74,6 +75,13 @@ def _globals(observer: Observer, call: NativeCall) -> None:
     observer.session.graph.constant(observer.frame.f_globals)
 
 
+def _install(observer: Observer, call: NativeCall) -> None:
+    """What shows the program its own frames must see those of every call."""
+    raise StopRecordingError("tracer-replaced", call.name)
+
+
+_PROFILER: Final = vars(cProfile.Profile.__base__)
+
 INTROSPECTION: Final[tuple[tuple[Any, Entry], ...]] = (
     (builtins.id, _only_in(copy, dataclasses, reprlib)),
     (_thread.get_ident, _only_in(dataclasses, reprlib, functools)),
@@ -87,6 +95,9 @@ INTROSPECTION: Final[tuple[tuple[Any, Entry], ...]] = (
     (vars(type)["__prepare__"], Annotation(rest=Use.KEEP, result=Result.FRESH)),
     (vars(object)["__init_subclass__"], Annotation(rest=Use.KEEP)),
     (vars(abc)["_abc_init"], Annotation(rest=Use.KEEP)),
+    (sys.settrace, _install),
+    (sys.setprofile, _install),
+    *((_PROFILER[name], _install) for name in ("enable", "disable")),
     (sys.intern, Annotation()),
     (slice.indices, Annotation()),
     (range.index, Annotation()),

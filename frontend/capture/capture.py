@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 import threading
@@ -149,7 +150,10 @@ def _observed(
 ) -> Outcome:
     session, recorder, *_ = known
     try:
-        with _no_other_compiler(), watch, recorder:
+        with contextlib.ExitStack() as modes:
+            for mode in (_no_other_compiler(), watch, recorder):
+                modes.enter_context(mode)
+            session.hooks.leave_modes = functools.partial(_leave, modes, recorder)
             result = program.observe(session, event_source())
     except StopRecordingError as stop:
         # Raised before the program began: another tool holds the events.
@@ -174,6 +178,15 @@ def _observed(
         # A fault of the monitor must not reach the program, which has run.
         return Outcome(result, None, Break(CATALOGUE["monitor-error"], repr(error), ""))
     return Outcome(result, finished, None)
+
+
+def _leave(modes: contextlib.ExitStack, recorder: OperatorRecorder) -> None:
+    """Leave the modes that observe, if no other is open and none of them is at work."""
+    functions = torch._C._len_torch_function_stack()
+    if functions != 1 or torch._C._len_torch_dispatch_stack() != 1:
+        return
+    if torch._C._get_function_stack_at(0) is recorder:
+        modes.close()
 
 
 def _observers(

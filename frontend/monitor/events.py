@@ -33,6 +33,13 @@ class Sink(Protocol):
 class EventSource(Protocol):
     """Runs a function while a sink observes it."""
 
+    def check_free(self) -> None:
+        """Check that the events can be had now.
+
+        Raises:
+            StopRecordingError: Another tool holds the interpreter's events.
+        """
+
     def run(self, sink: Sink, call: Callable[[], Any]) -> Any:
         """Return what `call` returns; the sink sees every frame below it.
 
@@ -61,10 +68,14 @@ class TraceEvents:
         self._sink: Sink | None = None
         self._intact = True
 
-    def run(self, sink: Sink, call: Callable[[], Any]) -> Any:
-        """See `EventSource.run`."""
+    def check_free(self) -> None:
+        """See `EventSource.check_free`."""
         if sys.gettrace() is not None:
             raise StopRecordingError("tracer-active", type(sys.gettrace()).__name__)
+
+    def run(self, sink: Sink, call: Callable[[], Any]) -> Any:
+        """See `EventSource.run`."""
+        self.check_free()
         self._sink = sink
         with collector_paused():
             sys.settrace(self._enter)
@@ -72,7 +83,8 @@ class TraceEvents:
                 return call()
             finally:
                 self._intact = self._is_on()
-                sys.settrace(None)
+                if self._intact:
+                    sys.settrace(None)
 
     def is_intact(self) -> bool:
         """See `EventSource.is_intact`."""
@@ -125,12 +137,17 @@ class MonitoringEvents:
         self._thread = 0
         self._tool = -1
 
+    def check_free(self) -> None:
+        """See `EventSource.check_free`."""
+        _free_tool()
+
     def run(self, sink: Sink, call: Callable[[], Any]) -> Any:
         """See `EventSource.run`."""
         self._sink = sink
         self._thread = threading.get_ident()
         self._tool = _free_tool()
         monitoring: Any = sys.monitoring  # type: ignore[attr-defined, unused-ignore]
+        monitoring.use_tool_id(self._tool, "magweld")
         events = monitoring.events
         table = {
             events.PY_START: self._start,
@@ -222,7 +239,6 @@ def _free_tool() -> int:
     monitoring: Any = sys.monitoring  # type: ignore[attr-defined, unused-ignore]
     for tool in (4, 3):
         if monitoring.get_tool(tool) is None:
-            monitoring.use_tool_id(tool, "magweld")
             return tool
     raise StopRecordingError("tool-busy")
 

@@ -29,6 +29,10 @@ def _no_split(observer: Observer, row: Row, stack: list[Any]) -> None:
     """The call as a whole is given up."""
 
 
+def _nothing() -> None:
+    """There are no modes."""
+
+
 class OperatorLayer(Protocol):
     """The tensor side of a monitored run.
 
@@ -155,11 +159,13 @@ class SessionHooks:
         rows: Gives the rows to be used for a code object.
         is_read: Tells whether the variable in a slot may be read from an offset on.
         split: Told when the recording ends before an instruction has run.
+        leave_modes: Takes what observes operators away, before the end of the run.
     """
 
     rows: Callable[[CodeType, Rows], Rows] = _same_rows
     is_read: Callable[[CodeType, int, int], bool] = _may_be_read
     split: Callable[[Observer, Row, list[Any]], None] = _no_split
+    leave_modes: Callable[[], None] = _nothing
 
 
 def sites_of(active: Sequence[Observer], control: Control | None) -> tuple[Site, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-from magweld.frontend.catalogue import Break, StopRecordingError
+from magweld.frontend.catalogue import SPLITTING, Break, StopRecordingError
 from magweld.frontend.monitor.code_table import Handler, Row
 from magweld.frontend.monitor.hooks import Rows, SessionHooks, Site
 from magweld.frontend.monitor.observer import Observer
@@ -133,7 +133,7 @@ class Split:
         """
         session = self._session
         stopped = session.stopped
-        if stopped is None:
+        if stopped is None or stopped.id not in SPLITTING:
             return False
         for site in self._candidates(session.trail[1:]):
             if not self._places.is_known(site):

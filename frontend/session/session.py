@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from types import CodeType, FrameType, FunctionType
 from typing import Any
@@ -121,7 +122,11 @@ class Session:
             if self.control is not None:
                 self.control.release()
         if not events.is_intact() and self.stopped is None:
-            self.stop(StopRecordingError("tracer-replaced"))
+            # A debugger that came stays; one of the program is likely gone by now.
+            stays = sys.gettrace() is not None
+            self.stop(
+                StopRecordingError("tracer-active" if stays else "tracer-replaced")
+            )
         return result
 
     def stop(self, stop: StopRecordingError) -> None:
@@ -142,6 +147,8 @@ class Session:
         outside = observer.code is call_entry.__code__
         splits = stop.refusal.id in SPLITTING and not within and not outside
         if self.stopped is not None or not splits:
+            if not within:
+                self.hooks.leave_modes()
             self.stop(stop)
             return
         if self.control is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -201,3 +202,19 @@ def test_an_eager_run_that_raises() -> None:
     fails.append(True)
     with pytest.raises(KeyError):
         fast(torch.zeros(4))
+
+
+def test_times_under_a_profiler_decide_nothing() -> None:
+    clock = Clock()
+    fast, profit = compared(program, clock, backend=slow_graph(clock, 8.0))
+    sys.setprofile(lambda frame, event, arg: None)
+    try:
+        for _ in range(20):
+            fast(torch.ones(2, 2), [])
+    finally:
+        sys.setprofile(None)
+    assert fast.stats()["eager"] == 0
+    for _ in range(20):
+        fast(torch.ones(2, 2), [])
+    assert fast.stats()["eager"] > 0
+    assert profit.describe()
