@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import _warnings
 import builtins
+import dataclasses
 import logging
 import sys
 import types
@@ -58,7 +59,9 @@ def _check_untouched(observer: Observer, *namespaces: types.ModuleType) -> None:
 def _repeat(observer: Observer, step: Call) -> None:
     """Have a hit repeat what leaves the program, which no branch can hold."""
     graph = observer.session.graph
-    graph.changes(graph.constant(step.function))
+    function = graph.constant(step.function)
+    graph.changes(function)
+    step = dataclasses.replace(step, where=str(function.changed or ""))
     observer.session.effects.append(step)
 
 

@@ -283,11 +283,12 @@ class Builder:
             else self.expressions.value(item)
             for item in fetched
         ]
-        run, guards = self.listing.compile(result), tuple(self.listing.guards)
+        run, text = self.listing.compile(result)
+        guards = tuple(self.listing.guards)
         program = (
-            DrawingProgram(guards, run, draws=Draws(self._graph.draws))
+            DrawingProgram(guards, run, text=text, draws=Draws(self._graph.draws))
             if self._graph.draws
-            else GuardProgram(guards, run)
+            else GuardProgram(guards, run, text=text)
         )
         if self._stability.watched and versions_work():
             program.shortcut = self._shortcut(run, result)

@@ -111,6 +111,7 @@ class GuardProgram:
             in the order in which they were asked for; when a guard fails it raises, or
             returns a `Failure`.
         shortcut: A part of the conditions that decides most calls.
+        text: Source of `run`; `line_of` tells the lines of a guard.
     """
 
     __repr__ = short_repr
@@ -118,6 +119,7 @@ class GuardProgram:
     guards: tuple[Guard, ...]
     run: Callable[[tuple[Any, ...], dict[str, Any]], Any]
     shortcut: Shortcut | None = None
+    text: str = ""
 
     def check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the fetched objects as a list, or a `Failure`; never raises."""
@@ -130,7 +132,7 @@ class GuardProgram:
         except Exception as error:
             # A guard that cannot be evaluated does not hold: the path ends early.
             line, is_last = _place_of(error)
-            number = min(_number_at(line), len(self.guards) - 1)
+            number = min(number_at(line), len(self.guards) - 1)
             if type(error) is not AssertionError or not is_last:
                 return failure(number)
             return failure(number, *error.args)
@@ -209,7 +211,7 @@ def line_of(number: int) -> int:
     return 2 * number + 3
 
 
-def _number_at(line: int) -> int:
+def number_at(line: int) -> int:
     """Return the number of the guard in a line or behind it."""
     return (line - 2) // 2
 
@@ -236,6 +238,8 @@ _NAMES: Final[dict[type, Callable[[Any], str]]] = {
     types.BuiltinFunctionType: lambda value: value.__qualname__,
     types.MethodDescriptorType: lambda value: value.__qualname__,
     types.WrapperDescriptorType: lambda value: value.__qualname__,
+    types.MemberDescriptorType: lambda value: value.__qualname__,
+    types.GetSetDescriptorType: lambda value: value.__qualname__,
     types.CodeType: lambda value: f"the code of {value.co_qualname}",
     types.ModuleType: lambda value: str(vars(value).get("__name__", "a module")),
 }

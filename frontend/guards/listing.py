@@ -85,15 +85,16 @@ class Listing:
             known = self._places[key] = str(where)
         return known
 
-    def compile(self, result: Sequence[str]) -> Callable[..., Any]:
-        """Return the function `(args, kwargs, everything=False)`.
+    def compile(self, result: Sequence[str]) -> tuple[Callable[..., Any], str]:
+        """Return the function `(args, kwargs, everything=False)` and its source.
 
         Args:
             result: What a success returns, as a list; or all variables if `everything`.
         """
         values = f"[{', '.join(result)}]"
         leave = f"return locals() if everything else {values}"
-        return _compile(self._source(leave), self.names.values)
+        source = self._source(leave)
+        return _compile(source, self.names.values), source
 
     def rest(self, result: Sequence[str]) -> Callable[[dict[str, Any]], Any]:
         """Return what compiles the conditions that versions do not answer for.

@@ -6,12 +6,12 @@ import contextvars
 import types
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.expressions.expressions import Expression
+from magweld.frontend.expressions.expressions import Expression, text_of
 from magweld.frontend.mock.lifted_parts import Lifted, lift_fill, lift_recipe
 from magweld.frontend.mock.rebuild import extend_dict, namespace_fills, recipe_for
 from magweld.frontend.mock.recipe import Recipe
@@ -22,6 +22,7 @@ from magweld.frontend.state.iterators import advance
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import ABSENT, find_in_mro, find_own, is_class
 from magweld.frontend.state.nodes import Kind, Node
+from magweld.frontend.state.paths import Paths
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.steps import Call, Constant, Fetched, Made, Mock, Output
 from magweld.frontend.state.values import is_identity, is_scalar
@@ -53,6 +54,7 @@ class Planner:
         self._last: list[tuple[steps.Source, Any, tuple[Any, ...]]] = []
         # Parts that a recipe made must not lose their ids while planning.
         self._kept: list[Any] = []
+        self._paths = Paths()
 
     def makes(self, obj: Any) -> bool:
         """Return whether a hit makes an object anew."""
@@ -71,13 +73,15 @@ class Planner:
         for check in self.graph.checks:
             check()
         source = self.source(result if lifted is None else Lifted(lifted))
-        writes: list[steps.Step] = []
+        writes: list[Call] = []
         for key in self.graph.snapshots:
-            writes += self._writes(self.graph.nodes[key])
+            node = self.graph.nodes[key]
+            writes += _placed(node, self._writes(node))
         for (key, descriptor), before in self.graph.slot_snapshots.items():
-            writes += self._slot_write(self.graph.nodes[key], descriptor, before)
+            node = self.graph.nodes[key]
+            writes += _placed(node, self._slot_write(node, descriptor, before))
         for node in self.graph.advances:
-            writes.append(Call(advance, self._fetch(node)))
+            writes += _placed(node, [Call(advance, self._fetch(node))])
         self._fill()
         everything = (*self._makes, *self._fills, *self.effects, *writes)
         return Mock(everything, source, len(self._made))
@@ -115,7 +119,8 @@ class Planner:
     def _fetch(self, item: Node | Expression) -> Fetched:
         if item not in self.fetched:
             self.fetched.append(item)
-        return Fetched(self.fetched.index(item))
+        path = self._paths.of(item) if isinstance(item, Node) else text_of(item)
+        return Fetched(self.fetched.index(item), path)
 
     def _at(self, obj: Any, kind: Kind, key: Any, value: Any) -> steps.Source:
         lifting = self.graph.lifting
@@ -209,7 +214,7 @@ class Planner:
     def _constants(self, recipe: Recipe) -> tuple[steps.Source, ...]:
         return tuple(Constant(part) for part in recipe.parts)
 
-    def _writes(self, node: Node) -> list[steps.Step]:
+    def _writes(self, node: Node) -> list[Call]:
         target = Constant(node.obj) if node.constant else self._fetch(node)
         base = builtin_base(node.obj)
         if base is dict:
@@ -238,10 +243,10 @@ class Planner:
 
     def _set_writes(
         self, node: Node, target: steps.Source, after: list[Any]
-    ) -> list[steps.Step]:
+    ) -> list[Call]:
         # Step by step as in the run: the order of iteration depends on the history.
         states = [*self.graph.set_states[id(node.obj)], after]
-        result: list[steps.Step] = []
+        result: list[Call] = []
         for old, new in pairwise(states):
             gone = tuple(self.source(item) for item in old if item not in new)
             come = tuple(self.source(item) for item in new if item not in old)
@@ -253,11 +258,11 @@ class Planner:
                 result.append(Call(set.update, target, come, packed=True))
         return result
 
-    def _dict_writes(self, node: Node, target: steps.Source) -> list[steps.Step]:
+    def _dict_writes(self, node: Node, target: steps.Source) -> list[Call]:
         owner: Any = OrderedDict if isinstance(node.obj, OrderedDict) else dict
         after = node.obj
         if node.owned:
-            result: list[steps.Step] = [Call(owner.clear, target)]
+            result: list[Call] = [Call(owner.clear, target)]
             for key in keys_of(after):
                 value = dict.__getitem__(after, key)
                 parts = (self.source(key), self._at(after, Kind.ITEM, key, value))
@@ -274,7 +279,7 @@ class Planner:
                 result.append(Call(owner.__setitem__, target, parts))
         return result
 
-    def _slot_write(self, node: Node, descriptor: Any, before: Any) -> list[steps.Step]:
+    def _slot_write(self, node: Node, descriptor: Any, before: Any) -> list[Call]:
         target = Constant(node.obj) if node.constant else self._fetch(node)
         if is_class(node.obj):
             return self._class_write(node.obj, descriptor, target)
@@ -299,11 +304,15 @@ class Planner:
         part = self._at(node.obj, Kind.SLOT, descriptor, value)
         return [Call(descriptor.__set__, target, (part,))]
 
-    def _class_write(
-        self, cls: type, name: str, target: steps.Source
-    ) -> list[steps.Step]:
+    def _class_write(self, cls: type, name: str, target: steps.Source) -> list[Call]:
         value = find_own(cls, name)
         if value is ABSENT:
             return [Call(steps.discard_attribute, target, (Constant(name),))]
         part = self._at(cls, Kind.CLASS_ATTRIBUTE, name, value)
         return [Call(steps.set_class_attribute, target, (Constant(name), part))]
+
+
+def _placed(node: Node, calls: Sequence[Call]) -> list[Call]:
+    """Return calls with the place where the run changed an object."""
+    where = "" if node.changed is None else str(node.changed)
+    return [replace(call, where=where) for call in calls]

@@ -122,6 +122,30 @@ class Record:
             raise ValueError("the graph runs through torch, it has no MLIR stages")
         return inspectable.mlir(stage)
 
+    def source(self, name: str) -> str:
+        """Return generated code of the record, with the user's lines as comments.
+
+        Args:
+            name: "guards", the function that tests them; "side_effects", what a hit
+                makes and writes behind its graph; or "resume", how the program goes on
+                where a break ends the record.
+
+        Raises:
+            ValueError: There is no code of this name.
+        """
+        # For readers only: no record needs it to run.
+        from magweld.frontend.records import code_text
+
+        texts = {
+            "guards": code_text.guards_text,
+            "side_effects": code_text.effects_text,
+            "resume": code_text.resume_text,
+        }
+        if name not in texts:
+            known = ", ".join(texts)
+            raise ValueError(f"no source is called {name!r}; known: {known}")
+        return texts[name](self)
+
     @property
     def is_pending(self) -> bool:
         """Whether it is not known yet what will run the graph."""

@@ -155,12 +155,27 @@ class Step:
         return _Behind(self._intern(Form(tuple(frames))), tuple(everything))
 
 
+def steps_behind(sources: Sources, frame: FrameForm, calls: bool) -> Continuation:
+    """Return the continuation of a frame that runs one instruction and stops.
+
+    Args:
+        sources: Makes it.
+        frame: The frame before the instruction.
+        calls: Whether the instruction is a call that has led to another frame.
+
+    Raises:
+        ValueError: It cannot stop there.
+    """
+    source, offset = sources.source(frame.code), frame.shape.offset
+    stops = source.after(offset) if calls else source.behind(offset)
+    return sources.make(frame.code, frame.shape, stops, calls)
+
+
 def _layer(
     sources: Sources, frame: FrameForm, calls: bool, start: int, end: int
 ) -> _Layer:
     source = sources.source(frame.code)
-    leads = source.after if calls else source.behind
-    made = sources.make(frame.code, frame.shape, leads(frame.shape.offset), calls)
+    made = steps_behind(sources, frame, calls)
     stops = []
     for shape, bound in zip(made.stops, made.bound, strict=True):
         live = source.liveness.at(shape.offset)

@@ -73,10 +73,12 @@ class Node:
             guard.
         owned: Whether the run has determined the whole content.
         appended: Whether the run has only appended to the list so far.
+        changed: The instruction that changed it last, if it is external.
     """
 
     __slots__ = (
         "appended",
+        "changed",
         "constant",
         "edge",
         "external",
@@ -95,6 +97,7 @@ class Node:
         self.written: dict[Any, bool] = {}
         self.owned = not external or (type(obj) is tuple and not obj)
         self.appended = False
+        self.changed: Where | None = None
 
 
 @dataclass(eq=False, slots=True)

@@ -218,6 +218,8 @@ class RefGraph:
 
     def changes(self, node: Node) -> None:
         """Take note that an object is about to change."""
+        if node.external:
+            node.changed = self.locate()
         if self.choices.check_write is not None:
             self.choices.check_write(node)
 

@@ -43,9 +43,15 @@ class Constant:
 
 @dataclass(frozen=True)
 class Fetched:
-    """An object from before the run."""
+    """An object from before the run.
+
+    Attributes:
+        index: Its number among those that were fetched.
+        path: How it is reached, for the reader.
+    """
 
     index: int
+    path: str = field(default="", compare=False)
 
     def build(self, env: Environment) -> Any:
         """Return the object."""
@@ -105,7 +111,15 @@ class Make:
 
 @dataclass(frozen=True)
 class Call:
-    """Calls `function(target, *parts)` for its effect."""
+    """Calls `function(target, *parts)` for its effect.
+
+    Attributes:
+        function: What is called.
+        target: Its first argument.
+        parts: The others.
+        packed: Whether these are one sequence argument.
+        where: The user's file:line that did it in the run, "" if unknown.
+    """
 
     __repr__ = short_repr
 
@@ -113,6 +127,7 @@ class Call:
     target: Source
     parts: tuple[Source, ...] = ()
     packed: bool = False
+    where: str = field(default="", compare=False)
 
     def run(self, env: Environment) -> None:
         """Call the function."""
