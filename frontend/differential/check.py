@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -117,18 +118,14 @@ def run_checked(
         snapshot = Snapshot(before.objects)
     except CannotRestoreError as reason:
         return Checked(run(traced), skipped=str(reason))
-    printed, noted = io.StringIO(), io.StringIO()
-    # The hit prints it: one text is enough.
-    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(noted):
-        ending = run(eager)
+    ending, show = _run_silently(eager)
     expected = _describe(ending, view, roots, origins, exact)
     try:
         if isinstance(ending.error, EndedError):
             raise CannotRestoreError(str(ending.error))
         snapshot.restore()
     except CannotRestoreError as reason:
-        sys.stdout.write(printed.getvalue())
-        sys.stderr.write(noted.getvalue())
+        show()
         error = ending.error
         given = error.ending if isinstance(error, EndedError) else ending
         return Checked(given, skipped=str(reason))
@@ -137,6 +134,29 @@ def run_checked(
         return Checked(mine, skipped="the program breaks earlier than it did")
     found = _describe(mine, view, roots, origins, exact)
     return Checked(mine, compare(expected, found, exact))
+
+
+def _run_silently(call: Call) -> tuple[Ending, Callable[[], None]]:
+    """Run a call; return its ending, and what shows what it has printed and warned.
+
+    The hit prints and warns as well: once is enough.
+    """
+    printed, noted = io.StringIO(), io.StringIO()
+    warned: list[tuple[Any, ...]] = []
+    before = warnings.showwarning
+
+    def show() -> None:
+        sys.stdout.write(printed.getvalue())
+        sys.stderr.write(noted.getvalue())
+        for warning in warned:
+            warnings.showwarning(*warning)
+
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(noted):
+        warnings.showwarning = lambda *warning: warned.append(warning)
+        try:
+            return run(call), show
+        finally:
+            warnings.showwarning = before
 
 
 def _describe(

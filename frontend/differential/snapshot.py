@@ -111,8 +111,14 @@ class Snapshot:
     def _keep_globals(self, function: types.FunctionType) -> None:
         if is_library(function):
             return
-        names = code_names(function.__code__)
-        self._restores.append(_entries(function.__globals__, names))
+        space = function.__globals__
+        # What has warned there warns again.
+        names = [*code_names(function.__code__), "__warningregistry__"]
+        self._restores.append(_entries(space, names))
+        registry = space.get("__warningregistry__")
+        if type(registry) is dict and id(registry) not in self._seen:
+            self._seen.add(id(registry))
+            self._restores.append(_dict(registry))
 
     def _keep_tensor(self, tensor: torch.Tensor) -> None:
         if "is_leaf" not in history(tensor):

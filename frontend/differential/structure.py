@@ -18,7 +18,14 @@ import torch
 from magweld.frontend.session.admission import OWN_CODE
 from magweld.frontend.state.contents import builtin_base, keys_of
 from magweld.frontend.state.lookup import instance_dict
-from magweld.frontend.state.mro import ABSENT, class_dict, is_class, is_immutable, mro
+from magweld.frontend.state.mro import (
+    ABSENT,
+    class_dict,
+    is_class,
+    is_immutable,
+    mro,
+    target_slot,
+)
 from magweld.frontend.state.values import (
     complex_bits,
     float_bits,
@@ -95,12 +102,20 @@ def code_names(code: types.CodeType) -> list[str]:
 
 
 def slots_of(obj: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the member descriptors of Python classes that an object has."""
+    """Yield the member descriptors of Python classes that an object has.
+
+    A traced program is what it stands for; its records are no state of the program.
+    """
+    target = target_slot(type(obj))
+    own = None if target is None else target.__objclass__
     for cls in mro(type(obj)):
-        if not is_immutable(cls):
-            for name, value in class_dict(cls).items():
-                if type(value) is types.MemberDescriptorType:
-                    yield name, value
+        if is_immutable(cls):
+            continue
+        for name, value in class_dict(cls).items():
+            if type(value) is not types.MemberDescriptorType:
+                continue
+            if value is target or value.__objclass__ is not own:
+                yield name, value
 
 
 def slot_value(obj: Any, descriptor: Any) -> Any:
@@ -216,8 +231,16 @@ _FIELDS: Final[dict[type, tuple[str, ...]]] = {
     property: ("fget", "fset", "fdel"),
     range: ("start", "stop", "step"),
     slice: ("start", "stop", "step"),
-    types.BuiltinFunctionType: ("__self__",),
 }
+
+
+def _bound(obj: Any) -> View:
+    # A native method is bound anew by each look-up.
+    return View(obj.__name__, [("__self__", obj.__self__)])
+
+
+_NOT_BOUND: Final = (type(None), types.ModuleType)
+_BOUND: Final = (types.BuiltinFunctionType, types.MethodWrapperType)
 
 
 def _fields(obj: Any) -> View:
@@ -250,6 +273,7 @@ _BY_TYPE: Final[dict[type, Callable[[Any], View]]] = {
     contextvars.ContextVar: _context,
     defaultdict: _factory,
     **dict.fromkeys(_FIELDS, _fields),
+    **dict.fromkeys(_BOUND, _bound),
 }
 
 _MAPPING: Final[dict[int, int]] = {}
@@ -284,6 +308,8 @@ def is_atom(obj: Any) -> bool:
         return is_library(obj)
     if isinstance(obj, enum.Enum):
         return is_library(type(obj))
+    if type(obj) in _BOUND:
+        return type(obj.__self__) in _NOT_BOUND
     return is_identity(obj)
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import random
+import sys
+import warnings
 import zlib
 from collections import OrderedDict, deque
 
@@ -356,3 +359,100 @@ def test_views_without_history_are_put_back() -> None:
     assert traced.stats()["hits"] == 2
     assert traced.stats()["checked"] == 1  # then `kept` holds what autograd refuses
     assert weight[0].tolist() == [4.0, 4.0, 4.0]
+
+
+def draws_from_its_own_generator():
+    generator = random.Random(4)
+    return lambda x: x + generator.gauss(0, 1) + generator.choice([1, 2, 3])
+
+
+def holds_a_bound_method_at_a_break():
+    generator = random.Random(4)
+
+    def program(x):
+        draw = generator.random
+        x = x * 2
+        zlib.crc32(b"a")
+        return x + draw()
+
+    return program
+
+
+def asks_a_class_method_behind_a_break():
+    def program(x):
+        made = dict.fromkeys
+        x = x * 2
+        zlib.crc32(b"a")
+        return x + len(made([1, 2]))
+
+    return program
+
+
+def calls_a_traced_program():
+    inner = trace(lambda x: x * 2, backend="eager")
+    return lambda x: inner(x) + 1
+
+
+def calls_a_checked_module():
+    inner = trace(nn.Linear(3, 3), backend="eager", check=True)
+    return lambda x: inner(x) + 1
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        draws_from_its_own_generator,
+        holds_a_bound_method_at_a_break,
+        asks_a_class_method_behind_a_break,
+        calls_a_traced_program,
+        calls_a_checked_module,
+    ],
+)
+def test_right_hits_are_compared_without_an_alarm(make):
+    torch.manual_seed(0)
+    eager = make()
+    torch.manual_seed(0)
+    traced = trace(make(), backend="eager", check=True)
+    for _ in range(5):
+        assert torch.equal(traced(X), eager(X))
+    assert traced.stats()["checked"] >= 2
+    assert traced.stats()["skipped"] == 0
+
+
+def test_another_bound_method_is_found():
+    first, second = [], []
+    described = [
+        Walk({id(first): 0, id(second): 1}).describe([("m", method)])
+        for method in (first.append, first.append, first.pop, second.append)
+    ]
+    assert compare(described[0], described[1]) is None
+    assert compare(described[0], described[2]) is not None
+    assert compare(described[0], described[3]) is not None
+
+
+def test_the_hit_warns_although_the_eager_run_has(monkeypatch, capsys):
+    def program(x):
+        warnings.warn("careful", stacklevel=1)
+        return x + 1
+
+    def count(function):
+        globals().get("__warningregistry__", {}).clear()
+        found = []
+        for number in range(4):
+            if number == 2:
+                globals()["__warningregistry__"].clear()
+            function(X)
+            found.append(capsys.readouterr().err)
+        return found
+
+    def show(*warning):
+        print("warned", file=sys.stderr)
+
+    traced = trace(program, backend="eager", check=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        monkeypatch.setattr(warnings, "showwarning", show)
+        expected = ["warned\n", "", "warned\n", ""]
+        assert count(program) == expected
+        assert count(traced) == expected
+    assert traced.stats()["checked"] == 3
