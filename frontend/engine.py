@@ -27,7 +27,7 @@ from magweld.frontend.catalogue import (
     Break,
     StopRecordingError,
 )
-from magweld.frontend.explain import Part, explain
+from magweld.frontend.explain import Recompile, explain
 from magweld.frontend.guards.guard import Category
 from magweld.frontend.monitor.events import event_source
 from magweld.frontend.notes import Notes
@@ -193,6 +193,11 @@ class Engine:
         """Why calls were not captured, in order of appearance."""
         return list(self._notes.breaks)
 
+    @property
+    def recompiles(self) -> list[Recompile]:
+        """The last calls that no record answered, with the guards that failed."""
+        return list(self._notes.recompiles)
+
     def stats(self) -> dict[str, Any]:
         """Return counts: calls, hits, misses, eager, records, graphs, breaks.
 
@@ -231,10 +236,8 @@ class Engine:
             recompiles: Also list the last calls that no record answered, with the guard
                 of each record that failed: path, old and new value, file and line.
         """
-        parts = [Part("", self._cache.records)]
-        for segment in self._segments.all:
-            parts.append(Part(segment.form.where, segment.cache.records))
-        text = explain(parts, self._notes.breaks, self._notes.recompiles, recompiles)
+        notes = self._notes
+        text = explain(self.records, notes.breaks, notes.recompiles, recompiles)
         return "\n".join([text, *self._profit.describe()])
 
     def call_watched(
@@ -370,7 +373,8 @@ class Engine:
         seconds = time.perf_counter() - start
         record = self._keep(cache, signature, outcome, wanted)
         if record is not None:
-            self._notes.recorded(record, program.begins, seconds)
+            record.begins = program.begins
+            self._notes.recorded(record, seconds)
         return outcome
 
     def _keep(

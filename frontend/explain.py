@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from magweld.frontend.catalogue import Break
@@ -74,32 +76,19 @@ class Recompile:
         return "\n".join([f"call {self.call} was recorded anew{place}:", *lines])
 
 
-@dataclass(frozen=True)
-class Part:
-    """Records that begin at one place of a program.
-
-    Attributes:
-        begins: File and line behind a break, "" for the call itself.
-        records: The records.
-    """
-
-    begins: str
-    records: Sequence[Record]
-
-
 def explain(
-    parts: Sequence[Part],
+    records: Sequence[Record],
     breaks: Sequence[Break],
     recompiles: Sequence[Recompile],
     all_recompiles: bool,
 ) -> str:
     """Return what was captured, guarded and refused."""
-    lines = [f"{sum(len(part.records) for part in parts)} record(s)"]
-    for part in parts:
-        indent = "  " if part.begins else ""
-        if part.begins:
-            lines.append(f"behind a break, from {part.begins} on:")
-        for record in part.records:
+    lines = [f"{len(records)} record(s)"]
+    for begins, part in groupby(records, attrgetter("begins")):
+        indent = "  " if begins else ""
+        if begins:
+            lines.append(f"behind a break, from {begins} on:")
+        for record in part:
             lines += [indent + line for line in _describe(record)]
     if all_recompiles:
         lines += map(str, recompiles)

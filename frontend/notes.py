@@ -70,15 +70,9 @@ class Notes:
         """Log that something which was captured runs through torch or eagerly."""
         _FALLBACKS.info("%s: %s", self.name, why)
 
-    def recorded(self, record: Record, begins: str, seconds: float) -> None:
-        """Log a new record.
-
-        Args:
-            record: The record.
-            begins: File and line behind a break, "" for the call itself.
-            seconds: Time of the observed run.
-        """
-        name = self._place(begins)
+    def recorded(self, record: Record, seconds: float) -> None:
+        """Log a new record, and the time in seconds of the observed run."""
+        name = self._place(record.begins)
         if _RECORDS.isEnabledFor(logging.INFO):
             _RECORDS.info(
                 "%s: record %d: %d operators, %d inputs, %d guards, %d effects;"

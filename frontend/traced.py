@@ -113,8 +113,8 @@ def trace_with(target_callable: Callable[..., Any], options: dict[str, Any]) -> 
 class Traced:
     """A traced program: calls go through records, all else reaches the original.
 
-    `records`, `breaks`, `stats()`, `explain()` and `wait()` are those of `Engine`,
-    unless the original has attributes of these names.
+    `records`, `breaks`, `recompiles`, `stats()`, `explain()` and `wait()` are those of
+    `Engine`, unless the original has attributes of these names.
     """
 
     __slots__ = ("_magweld_engine", "_magweld_options", "_magweld_target")
@@ -248,7 +248,7 @@ class TracedModule(Traced):
         return self._magweld_target
 
 
-_OF_ENGINE: Final = ("breaks", "explain", "records", "stats", "wait")
+_OF_ENGINE: Final = ("breaks", "explain", "recompiles", "records", "stats", "wait")
 _CLASS: Final[Any] = object.__dict__["__class__"]
 
 

@@ -57,7 +57,14 @@ def _run(parser: argparse.ArgumentParser) -> None:
 
 def _explain(parser: argparse.ArgumentParser) -> None:
     """Tell what is captured, guarded, fused and left to torch."""
-    _add_model(parser)
+    parser.add_argument("model", help=_MODEL)
+    parser.add_argument(
+        "--inputs",
+        nargs="+",
+        action="append",
+        required=True,
+        help=f"{_INPUTS}; given again, it is another call, which may be recorded anew",
+    )
     measure = "also run the model, and time each kernel and library call alone"
     parser.add_argument("--measure", action="store_true", help=measure)
     parser.add_argument("--json", action="store_true", help="print JSON")

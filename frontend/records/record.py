@@ -54,6 +54,7 @@ class Record:
         seconds: Time that this took.
         ends: Form of the state in which it leaves the program, which its mock gives as
             the result; None when it leads to the end of the program.
+        begins: File, line and function behind a break where it begins, "" for the call.
         tiered: The graph as torch and compiled code run it, None if it has one tier.
         is_timed: Whether the time of a call tells what the graph costs: not where its
             results need gradients, nor on a GPU.
@@ -72,6 +73,7 @@ class Record:
     is_compiled: bool = False
     seconds: float = 0.0
     ends: Form | None = None
+    begins: str = ""
     tiered: TieredGraph | None = None
     is_timed: bool = False
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,7 +19,7 @@ from torch import Tensor, fx, nn
 from magweld import api
 from magweld.diagnostics import MagweldError
 from magweld.frontend import trace
-from magweld.tiers import Race, TieredGraph, Verdict
+from magweld.tiers import Race, Tiers, Verdict, Work
 
 Lines = Callable[[str], list[str]]
 
@@ -181,8 +183,9 @@ def test_a_compilation_that_fails(
 
 def test_who_wins_the_race(lines: Lines) -> None:
     for ours, theirs, topic in ((1.0, 3.0, "compiles"), (3.0, 1.0, "fallbacks")):
-        graph = TieredGraph(run_nothing, Nothing, Race(Verdict(ours, theirs)), "g")
-        graph.compile()
+        work = Work(Nothing, Race(Verdict(ours, theirs)))
+        tiers = Tiers(in_background=False, races=True)
+        graph = tiers.graph(run_nothing, partial(copy.copy, work), name="g")
         assert lines(topic)[-1] == f"g: {graph.describe()}"
     assert len(lines("compiles")) == len(lines("fallbacks")) == 1
 

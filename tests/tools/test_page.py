@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -176,9 +178,82 @@ def test_where_tuned_plans_are_from_is_told() -> None:
     tuning = {"units": 12, "reason": "no time left"}
     report = {"tuning": [tuning], "externals": (), "graphs": ()}
     inspectable = SimpleNamespace(report=lambda: report)
-    record = SimpleNamespace(number=0, operators=3, inspectable=inspectable)
+    record = SimpleNamespace(
+        number=0,
+        operators=3,
+        inspectable=inspectable,
+        begins="",
+        ends=None,
+        guards=(),
+        breaks=[],
+    )
     shown = "".join(read(page("tuned", [record])).text)  # type: ignore[list-item]
     assert "plan of 12 unit(s), of the model alone: no time left" in shown
+
+
+def broken(x: torch.Tensor, names: tuple[str, ...] = ("a<b>",)) -> torch.Tensor:
+    y = x * len(names)
+    os.getpid()
+    return y.sin()
+
+
+def sections(text: str) -> dict[str, str]:
+    """Return the text of the sections about guards, breaks and recompiles."""
+    parts = re.split(r'<h2 id="(guards|breaks|recompiles)">', text)
+    return {
+        name: "".join(read(f"<h2>{part.partition('</section>')[0]}").text)
+        for name, part in zip(parts[1::2], parts[2::2], strict=True)
+    }
+
+
+def test_guards_breaks_and_recompiles_have_a_section_each() -> None:
+    traced = trace(broken, backend="eager", dynamic=False)
+    traced(torch.ones(3))
+    traced(torch.ones(3), ("c", "d"))
+    traced(torch.ones(4), ("c", "d"))
+    text = page("broken", traced.records, traced.breaks, traced.recompiles)
+    assert len(traced.records) == 5
+    reader = read(text)
+    assert len(reader.ids) == len(set(reader.ids))
+    assert {target.removeprefix("#") for target in reader.targets} <= set(reader.ids)
+    found = sections(text)
+    for record in traced.records:
+        assert f": {len(record.guards)} guards (" in found["guards"]
+        for guard in record.guards:
+            for part in (guard.path, guard.expected, guard.where):
+                assert part in found["guards"]
+    assert re.search(r"Record 0, behind .*test_page\.py:\d+ in broken", found["guards"])
+    (stop,) = traced.breaks
+    for part in ("native-call", "posix.getpid", stop.where, stop.refusal.hint):
+        assert part in found["breaks"]
+    misses = [miss for one in traced.recompiles for miss in one.misses]
+    assert len(misses) > 2
+    for miss in misses:
+        assert miss.actual in found["recompiles"]
+        assert miss.where in found["recompiles"]
+    assert "expected 3, actual 4" in found["recompiles"]
+    assert re.search(r"test_page\.py:\d+ in broken", found["recompiles"])
+
+
+@pytest.mark.filterwarnings("ignore:backend-failed")
+def test_why_a_graph_is_not_compiled_is_told_of_its_record() -> None:
+    def refuse(graph: Any, inputs: Any) -> Any:
+        raise RuntimeError("no such code")
+
+    traced = trace(lambda x: x + 1, backend=refuse)
+    traced(torch.ones(3))
+    found = sections(page("refused", traced.records, traced.breaks))["breaks"]
+    assert "backend-failed" in found
+    assert "Record 0" in found
+    assert "no such code" in found
+
+
+def test_sections_without_rows_say_so() -> None:
+    traced = trace(lambda x: x + 1, backend="eager")
+    traced(torch.ones(3))
+    found = sections(page("whole", traced.records, traced.breaks, traced.recompiles))
+    assert "None: each call was captured as a whole" in found["breaks"]
+    assert "None." in found["recompiles"]
 
 
 def test_both_halves_of_a_training_graph_are_shown() -> None:
@@ -220,6 +295,11 @@ def test_explain_writes_a_page(
     assert "small.py:make" in read(Path("out.html").read_text(encoding="utf-8")).text
     assert main([*words, "--html", "-"]) == 0
     assert capsys.readouterr().out.startswith("<!doctype html>")
+    more = [*words, "--inputs", "8x16xf64", "--html", "out.html"]
+    assert main(more) == 0
+    assert "call 2 was recorded anew" in capsys.readouterr().out
+    found = sections(Path("out.html").read_text(encoding="utf-8"))
+    assert "expected Float, actual Double" in found["recompiles"]
     assert main([*words, "--html", "no/such/folder.html"]) == 1
     assert "error: cannot write no/such/folder.html" in capsys.readouterr().err
 

@@ -87,6 +87,19 @@ def test_a_link_leads_to_its_step(shown: browser.Page) -> None:
     assert shown.evaluate(FOCUS) == "s0-0-0"
 
 
+def test_a_list_of_guards_opens(shown: browser.Page) -> None:
+    table = "document.querySelector('.list table')"
+    assert not shown.evaluate(f"{table}.checkVisibility()")
+    shown.click("a[href='#guards']")
+    shown.click(".list summary")
+    assert shown.evaluate(f"{table}.checkVisibility()")
+    assert shown.evaluate(f"{table}.rows.length") > 50
+    roles = shown.roles()
+    for name in ("Guards", "Breaks", "Calls recorded anew"):
+        assert ("region", name) in roles
+    shown.click(".list summary")
+
+
 def test_the_filter_hides_what_does_not_match(shown: browser.Page) -> None:
     shown.evaluate("document.getElementById('filter').focus()")
     for letter in "library":

@@ -25,9 +25,10 @@ _ROUNDS = 20
 
 
 def run(options: argparse.Namespace) -> None:
-    """Trace one call without gradients and print what was found and decided."""
-    model, inputs = load_model(options.model), example_inputs(options.inputs)
-    require_runs(model, inputs)
+    """Trace calls without gradients and print what was found and decided."""
+    model, calls = load_model(options.model), list(map(example_inputs, options.inputs))
+    for inputs in calls:
+        require_runs(model, inputs)
     watched: list[_Watched] = []
     budget = memory_budget(options.memory_budget)
     if options.measure:
@@ -36,19 +37,21 @@ def run(options: argparse.Namespace) -> None:
     else:
         traced = trace(model, memory_budget=budget, compile="now")
     with torch.no_grad():
-        traced(*inputs)
-        if options.measure:
-            # The run that records is eager; another one shows the graphs' inputs.
+        for inputs in calls:
             traced(*inputs)
+            if options.measure:
+                # The run that records is eager; another one shows the graphs' inputs.
+                traced(*inputs)
     for graph in watched:
         graph.measure()
     if options.html:
         # Imported late: templates are needed for a page only.
         from magweld.tools.view.page import page
 
-        write_output(page(options.model, traced.records), options.html)
+        text = page(options.model, traced.records, traced.breaks, traced.recompiles)
+        write_output(text, options.html)
     if options.html != "-":
-        print(_json(traced) if options.json else traced.explain())
+        print(_json(traced) if options.json else traced.explain(recompiles=True))
 
 
 class _Watched:

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jinja2
 
 from magweld.frontend import Record
-from magweld.frontend.explain import describe_plan
+from magweld.frontend.catalogue import Break
+from magweld.frontend.explain import Recompile, describe_plan
 from magweld.tools.view.ir_texts import piece_texts, subgraph_texts
 from magweld.tools.view.rows import GraphView
 
 
-def page(title: str, records: Sequence[Record]) -> str:
-    """Return a page about the tile graphs of some records, as HTML."""
+def page(
+    title: str,
+    records: Sequence[Record],
+    breaks: Sequence[Break] = (),
+    recompiles: Sequence[Recompile] = (),
+) -> str:
+    """Return a page about some records, as HTML: tile graphs, guards and what failed.
+
+    Args:
+        title: What was traced.
+        records: The records, in any order.
+        breaks: Why calls were not captured as a whole.
+        recompiles: Calls that no record answered.
+    """
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("magweld.tools.view", "."),
         autoescape=jinja2.select_autoescape(["html"]),
@@ -23,7 +37,34 @@ def page(title: str, records: Sequence[Record]) -> str:
         lstrip_blocks=True,
     )
     template = environment.get_template("page.html")
-    return template.render(title=title, records=[_record(one) for one in records])
+    return template.render(
+        title=title,
+        records=[_record(one) for one in records],
+        guarded=[_guards(one) for one in records],
+        breaks=[*_breaks("the call", breaks), *_breaks_of(records)],
+        recompiles=recompiles,
+    )
+
+
+def _name(record: Record) -> str:
+    place = f", behind {record.begins}" if record.begins else ""
+    return f"Record {record.number}{place}"
+
+
+def _guards(record: Record) -> dict[str, Any]:
+    kinds = Counter(str(guard.category) for guard in record.guards)
+    counts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    return {"name": _name(record), "counts": counts, "guards": record.guards}
+
+
+def _breaks(name: str, breaks: Iterable[Break]) -> Iterator[dict[str, Any]]:
+    for one in breaks:
+        yield {"of": name, "break": one}
+
+
+def _breaks_of(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
+    for record in records:
+        yield from _breaks(_name(record), record.breaks)
 
 
 def _record(record: Record) -> dict[str, Any]:
@@ -35,7 +76,8 @@ def _record(record: Record) -> dict[str, Any]:
     texts = _texts(record, "scheduled" if shown else None, len(graphs))
     plans = _texts(record, "planned" if shown else None, len(graphs))
     return {
-        "number": record.number,
+        "name": _name(record),
+        "ends": "" if record.ends is None else record.ends.where,
         "operators": record.operators,
         "through_torch": report.get("externals", ()),
         "tuning": [describe_plan(found) for found in report.get("tuning", ())],
