@@ -143,6 +143,11 @@ _ENTRIES = (
         "rewrite the construct (async, star import, except*)",
     ),
     Refusal(
+        "frame-access",
+        "the program looks at its own frames, or traces or profiles itself",
+        "do this outside of the traced part",
+    ),
+    Refusal(
         "stack-depth",
         "the value stack of a function could not be determined",
         "report the function; it ran eagerly",
@@ -154,8 +159,8 @@ _ENTRIES = (
     ),
     Refusal(
         "tracer-replaced",
-        "another trace or profile function was installed during the run",
-        "do not call sys.settrace or sys.setprofile in the traced part",
+        "another trace function was installed during the run",
+        "do not call sys.settrace in the traced part",
     ),
     Refusal(
         "tracer-active",

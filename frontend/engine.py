@@ -390,6 +390,12 @@ class Engine:
         if found.capture is None:
             if found.refusal is None or found.refusal.id in PASSING:
                 return None
+            if found.refusal.id == "frame-access":
+                # Those of a program that was split are not its own.
+                self._segments.worthless = True
+                with self._notes.lock:
+                    self._cache.drop()
+                return None
             if wanted:
                 # Without lifting, more programs can be captured.
                 cache.lifting.retreat(wanted)

@@ -10,10 +10,12 @@ import contextlib
 import copy
 import cProfile
 import dataclasses
+import enum
 import functools
 import reprlib
 import sys
 import types
+import typing
 from typing import TYPE_CHECKING, Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
@@ -77,9 +79,20 @@ def _globals(observer: Observer, call: NativeCall) -> None:
 
 def _install(observer: Observer, call: NativeCall) -> None:
     """What shows the program its own frames must see those of every call."""
-    raise StopRecordingError("tracer-replaced", call.name)
+    raise StopRecordingError("frame-access", call.name)
 
 
+def _look_at_frames(observer: Observer, call: NativeCall) -> None:
+    """`sys._getframe`: frames that are split are others before and behind a break."""
+    if observer.code.co_filename in _ASK_FOR_GLOBALS:
+        raise StopRecordingError("native-call", call.name)
+    raise StopRecordingError("frame-access", call.name)
+
+
+# Code of theirs looks at the globals of a frame, which are those of the program.
+_ASK_FOR_GLOBALS: Final = tuple(
+    module.__file__ for module in (collections, dataclasses, enum, typing)
+)
 _PROFILER: Final = vars(cProfile.Profile.__base__)
 
 INTROSPECTION: Final[tuple[tuple[Any, Entry], ...]] = (
@@ -95,6 +108,8 @@ INTROSPECTION: Final[tuple[tuple[Any, Entry], ...]] = (
     (vars(type)["__prepare__"], Annotation(rest=Use.KEEP, result=Result.FRESH)),
     (vars(object)["__init_subclass__"], Annotation(rest=Use.KEEP)),
     (vars(abc)["_abc_init"], Annotation(rest=Use.KEEP)),
+    (sys._getframe, _look_at_frames),
+    (sys._current_frames, _look_at_frames),
     (sys.settrace, _install),
     (sys.setprofile, _install),
     *((_PROFILER[name], _install) for name in ("enable", "disable")),

@@ -146,6 +146,7 @@ def variadic_names(code: CodeType) -> tuple[str, ...]:
 # Names by which code gets at its own frame: then every variable counts as read.
 _FRAME_NAMES: Final = frozenset(
     {"_getframe", "currentframe", "dir", "eval", "exec", "locals", "vars"}
+    | {"__traceback__", "exc_info", "f_locals", "gi_frame", "tb_frame"}
 )
 # The same, unless it is an attribute of something else than the module `inspect`.
 _STACK: Final = "stack"

@@ -7,7 +7,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from types import GeneratorType
+from types import FrameType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from magweld.frontend.catalogue import StopRecordingError
@@ -180,6 +180,7 @@ class RefGraph:
             return self.constant(obj)
         node = self.nodes.get(id(obj))
         if node is None:
+            _check_kind(type(obj))
             node = self.nodes[id(obj)] = Node(obj, external=True)
             node.name = name
         return node
@@ -265,6 +266,7 @@ class RefGraph:
     def _check_end(self, obj: Any, external: bool) -> None:
         """Refuse an object whose end runs code: what is kept here would delay it."""
         kind = type(obj)
+        _check_kind(kind)
         known = self.finalizers.get(kind)
         if known is None:
             known = self.finalizers[kind] = has_finalizer(kind)
@@ -338,6 +340,12 @@ class RefGraph:
             same = known.value is value
         if not same:
             raise StopRecordingError("read-after-write", str(known.key))
+
+
+def _check_kind(kind: type) -> None:
+    """Refuse frames: those of a program that was split are not its own."""
+    if kind is FrameType:
+        raise StopRecordingError("frame-access", "a frame")
 
 
 _MADE = (object, property, staticmethod, classmethod)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import cProfile
+import enum
+import inspect
 import sys
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -196,3 +199,85 @@ def test_what_a_program_installs_sees_its_frames_in_every_call(make: Any) -> Non
     assert [seen for _, seen in found] == [seen for _, seen in eager]
     assert [x.tolist() for x, _ in found] == [x.tolist() for x, _ in eager]
     assert sys.getprofile() is None
+
+
+def reads_a_line(x: Any) -> Any:
+    frame = sys._getframe()
+    return x * 2, frame.f_lineno - frame.f_code.co_firstlineno
+
+
+def reads_variables(x: Any) -> Any:
+    y = x * 2
+    zlib.crc32(b"a break")
+    frame = inspect.currentframe()
+    assert frame is not None
+    return y, sorted(frame.f_locals)
+
+
+def reads_variables_of_its_caller(x: Any) -> Any:
+    def ask() -> list[str]:
+        return sorted(sys._getframe(1).f_locals)
+
+    y = x * 2
+    zlib.crc32(b"a break")
+    unread = 1
+    return y, [*ask(), unread]
+
+
+def lists_its_frames(x: Any) -> Any:
+    def ask() -> list[Any]:
+        return [(item.function, item.lineno) for item in inspect.stack()[:2]]
+
+    return x * 2, ask()
+
+
+def walks_a_traceback(x: Any) -> Any:
+    y = x * 2
+    zlib.crc32(b"a break")
+    unread = "a"
+    try:
+        int(unread)
+    except ValueError as error:
+        trail = error.__traceback__
+        assert trail is not None
+        names = set(trail.tb_frame.f_locals)
+        return y, sorted(names), trail.tb_lineno
+    return y, unread
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        reads_a_line,
+        reads_variables,
+        lists_its_frames,
+        walks_a_traceback,
+    ],
+)
+def test_frames_tell_what_they_tell_in_eager(program: Any) -> None:
+    eager, fast = program(torch.ones(1)), trace(program, backend="eager")
+    found = [fast(torch.ones(1)) for _ in range(5)]
+    assert [rest for _, *rest in found] == [list(eager[1:])] * 5
+    assert all(x.tolist() == [2.0] for x, *_ in found)
+    assert "frame-access" in {item.id for item in fast.breaks}
+
+
+def test_what_looks_at_frames_is_not_split_again() -> None:
+    eager = reads_variables_of_its_caller(torch.ones(1))
+    fast = trace(reads_variables_of_its_caller, backend="eager")
+    fast(torch.ones(1))  # split before it looks
+    for _ in range(3):
+        assert fast(torch.ones(1))[1] == eager[1]
+    assert fast.stats()["hits"] == 0
+
+
+def test_library_code_that_asks_for_globals_splits() -> None:
+    def program(x: Any) -> Any:
+        x = x * 2
+        kind = enum.Enum("kind", "a b")
+        return x + len(kind), kind.__module__
+
+    fast = trace(program, backend="eager")
+    for _ in range(4):
+        assert fast(torch.ones(1))[1] == program(torch.ones(1))[1]
+    assert "frame-access" not in {item.id for item in fast.breaks}
