@@ -205,7 +205,7 @@ _ENTRIES = (
     Refusal(
         "dynamic-shape",
         "a shape depends on the values of tensors",
-        "use a form with a static shape, e.g. torch.where; such a graph runs in torch",
+        "use a form with a static shape, e.g. torch.where; torch runs what needs it",
     ),
     Refusal(
         "random-state",
@@ -284,7 +284,7 @@ _ENTRIES = (
     ),
     Refusal(
         "autocast-region",
-        "the program enters or leaves autocast; the captured graph runs through torch",
+        "the program enters or leaves autocast; torch runs what lies between",
         "enter autocast outside of the traced part",
     ),
     Refusal(

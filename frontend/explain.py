@@ -135,6 +135,9 @@ def _describe_report(report: dict[str, Any]) -> list[str]:
         lines += [f"  {line}" for line in describe_graph(graph)]
         places |= graph.get("sources", {})
     lines += (f"  {describe_plan(found)}" for found in report.get("tuning", ()))
+    cuts = report.get("cuts", ())
+    if cuts:
+        lines.append(f"  left to torch: {shorten(cuts, _SHOWN_OPERATORS)}")
     externals = [
         f"{name} ({places[name][-1]})" if name in places else name
         for name in report.get("externals", ())

@@ -10,11 +10,12 @@ from typing import Any, Final
 import torch
 from torch import fx
 
-from magweld.frontend.control.operators import all_nodes
+from magweld.frontend.control.operators import all_nodes, bodies_of
 from magweld.frontend.control.pieces import without_numbers
 from magweld.frontend.control.unroll import has_loops, iterations_in, unroll
 from magweld.frontend.expressions.expressions import Expression, Literal
-from magweld.frontend.operators.autocast import switches_autocast
+from magweld.frontend.operators.autocast import SWITCHES, switches_autocast
+from magweld.frontend.operators.cuts import leave_to_torch
 from magweld.frontend.operators.effects import needed
 from magweld.frontend.operators.put_back import UNKNOWN, Failing, failing
 from magweld.frontend.operators.recorder import OperatorRecorder
@@ -32,6 +33,8 @@ class OperatorGraph:
         inputs: Tensors that it takes, in order.
         trains: Whether a gradient may flow through it.
         torch_only: Why no backend may have it, an id of the catalogue; "" if one may.
+        is_cut: Whether a backend that cuts may have it all the same: the nodes that it
+            must leave to torch say so, see `magweld.frontend.operators.cuts`.
         grad_enabled: Grad mode when the run began.
         scalars: Numbers that it takes behind the tensors.
         examples: The tensors that it read in the run.
@@ -46,6 +49,7 @@ class OperatorGraph:
     scalars: tuple[Expression, ...] = ()
     examples: tuple[torch.Tensor, ...] = ()
     failing: Failing = UNKNOWN
+    is_cut: bool = False
 
     @property
     def is_empty(self) -> bool:
@@ -100,6 +104,8 @@ def build_graph(
             mapping[node] = graph.node_copy(node, mapping.__getitem__)
     graph.output(tuple(mapping[node] for node in outputs))
     graph.lint()
+    torch_only = _torch_only(recorder, graph)
+    is_cut = bool(torch_only) and not trains and _cut(recorder, graph, mapping)
     module = _without_fixed_loops(fx.GraphModule({}, graph))
     module = without_numbers(module)
     _forget_origins(module)
@@ -107,11 +113,12 @@ def build_graph(
         module,
         inputs,
         trains,
-        _torch_only(recorder, module.graph) or _keeps_loops(module, numbers),
+        torch_only or _keeps_loops(module, numbers),
         grad_enabled,
         tuple(numbers),
         examples=tuple(item.node.obj for item in inputs),
         failing=failing(nodes, inputs),
+        is_cut=is_cut,
     )
 
 
@@ -143,6 +150,23 @@ def _torch_only(recorder: OperatorRecorder, graph: fx.Graph) -> str:
     if any(node.target is setattr for node in graph.nodes):
         return "tensor-write"  # memory that changes hands is not to be seen by ATen
     return ""
+
+
+def _cut(
+    recorder: OperatorRecorder, graph: fx.Graph, mapping: Mapping[fx.Node, Any]
+) -> bool:
+    """Mark the operators that must be left to torch; return False if all must."""
+    nodes = list(graph.nodes)
+    if any(node.target is setattr or bodies_of(node) for node in nodes):
+        return False
+    for node, copy in mapping.items():
+        if recorder.tensors.shapes.is_open(node):
+            leave_to_torch(copy, "dynamic-shape")
+    switches = [number for number, node in enumerate(nodes) if node.target in SWITCHES]
+    if switches:
+        for node in nodes[switches[0] : switches[-1] + 1]:
+            leave_to_torch(node, "autocast-region")
+    return True
 
 
 def _switches_grad(node: fx.Node) -> bool:

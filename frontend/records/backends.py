@@ -36,12 +36,18 @@ class Backend:
         compile: Turns a graph and example inputs into a callable on tensors.
         differentiates: Whether gradients flow through what it returns.
         tiers: How its graphs get from torch to compiled code.
+        cuts: Whether it leaves to torch the operators that are marked, and no more.
     """
 
     name: str
     compile: CompileGraph
     differentiates: bool
     tiers: Tiers = field(default_factory=lambda: Tiers(False, False))
+    cuts: bool = False
+
+    def may_have(self, graph: OperatorGraph) -> bool:
+        """Return whether a graph, or what torch does not have to run of it, may go."""
+        return not graph.torch_only or (self.cuts and graph.is_cut)
 
 
 def run_eagerly(gm: fx.GraphModule, example_inputs: list[torch.Tensor]) -> Compiled:
@@ -112,7 +118,7 @@ def resolve_backend(
         )
         return compiled
 
-    return Backend(backend, compile_graph, False, tiers)
+    return Backend(backend, compile_graph, False, tiers, cuts=True)
 
 
 def _dynamo_compiler(name: str) -> CompileGraph:

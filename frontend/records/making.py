@@ -61,7 +61,8 @@ class RecordMaker:
             return record
         if captured.graph.torch_only and self._backend.name != "eager":
             self._note(record, captured.graph.torch_only)
-            return record
+            if not self._backend.may_have(captured.graph):
+                return record
         failed = functools.partial(self._failed, record)
         start = time.perf_counter()
         try:
@@ -90,7 +91,7 @@ class RecordMaker:
         graph, backend = captured.graph, self._backend
         by_torch = (
             backend.name == "eager"
-            or bool(graph.torch_only)
+            or not backend.may_have(graph)
             or (graph.trains and not backend.differentiates)
         )
         return LiftedGraph(

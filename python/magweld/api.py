@@ -20,9 +20,11 @@ from magweld.checking import run_checked
 from magweld.compiler_options import CompileOptions
 from magweld.compiling import LARGE_TEXT, compile_in_parts
 from magweld.control_text import control_module
+from magweld.cut_graph import CompilePiece, CutGraph
 from magweld.diagnostics import MagweldError, UnsupportedError
 from magweld.frontend.explain import describe_plan
 from magweld.frontend.operators.autocast import graph_runner
+from magweld.frontend.operators.cuts import left_to_torch
 from magweld.frontend.operators.torch_state import torch_state
 from magweld.frontend.tile_graphs import describe_graph
 from magweld.importer.importer import ImportedGraph, import_graph
@@ -41,7 +43,7 @@ from magweld.runtime.service import CompileService, decode_answer
 from magweld.short_repr import short_repr
 from magweld.targets import Backend, device, parse_target
 from magweld.targets.catalog import HOST
-from magweld.tiers import Race, TieredGraph, Tiers, Work, exit_gate
+from magweld.tiers import Compiled, Race, TieredGraph, Tiers, Work, exit_gate
 from magweld.tuning.entry import tuned
 from magweld.tuning.options import Tune, TuneOptions, tune_options
 from magweld.verdicts import verdict_cache
@@ -237,7 +239,7 @@ def compile_graph(
     options: CompileOptions | None = None,
     tune: Tune | None = None,
     tiers: Tiers | None = None,
-) -> CompiledGraph | PiecewiseGraph | TieredGraph:
+) -> Compiled | PiecewiseGraph | TieredGraph:
     """Compile a captured graph for the machine that its tensors are on.
 
     Args:
@@ -259,42 +261,64 @@ def compile_graph(
     place = example_inputs[0].device if example_inputs else torch.device(HOST)
     target, machine = _machine(target, place)
     options = options_for(target, options or CompileOptions(), tune)
+    compile_piece = partial(
+        compile_graph, target=target, options=options, tune=tune, tiers=tiers
+    )
     if has_control(graph):
-        compile_piece = partial(
-            compile_graph, target=target, options=options, tune=tune, tiers=tiers
-        )
         return ControlledGraph(graph, example_inputs, compile_piece)
+    cuts = left_to_torch(graph.graph)
+    if cuts:
+        return CutGraph(graph, cuts, compile_piece)
 
-    def making(inputs: Sequence[Tensor]) -> _Making:
-        imported = import_graph(
-            graph,
-            inputs,
-            look_ups=target == HOST_TARGET,
-            tileable=options.memory_budget > 0,
-            device=place,
-        )
-        return _Making(graph, imported, options, tune, target, machine)
+    def prepare(inputs: Sequence[Tensor]) -> Work:
+        try:
+            imported = import_graph(
+                graph,
+                inputs,
+                look_ups=target == HOST_TARGET,
+                tileable=options.memory_budget > 0,
+                device=place,
+            )
+        except UnsupportedError as refused:
+            cut = _without_refused(graph, refused, compile_piece)
+            return Work(lambda: cut)
+        making = _Making(graph, imported, options, tune, target, machine)
+        return making.work(tiers or Tiers(in_background=False, races=False))
 
     if tiers is None:
-        return making(example_inputs).compiled()
+        return prepare(example_inputs).compile()
     # The import may take many calls, and must not keep the tensors of this one.
     inputs = stand_ins(example_inputs) if tiers.in_background else example_inputs
-    prepare = partial(_prepare, partial(making, inputs), tiers)
-    return tiers.graph(graph_runner(graph), prepare, _surroundings, _name_of(graph))
+    return tiers.graph(
+        graph_runner(graph), partial(prepare, inputs), _surroundings, _name_of(graph)
+    )
+
+
+def _without_refused(
+    graph: fx.GraphModule, refused: UnsupportedError, compile_piece: CompilePiece
+) -> CutGraph:
+    """Return a graph that leaves to torch what was refused.
+
+    Raises:
+        UnsupportedError: What was refused, if nothing would be compiled then.
+    """
+    found = [node for node in graph.graph.nodes if node.name in refused.nodes]
+    targets = {node.target for node in found}
+    alike = [node.name for node in graph.graph.nodes if node.target in targets]
+    names = [*dict.fromkeys([*(node.name for node in found), *alike])]
+    cut = CutGraph(graph, dict.fromkeys(names, refused.id), compile_piece)
+    if not names or not cut.compiles:
+        raise refused
+    _FALLBACKS.info(
+        "%s: torch runs %d of them: %s", _name_of(graph), len(names), refused
+    )
+    return cut
 
 
 def _surroundings() -> tuple[Any, ...]:
     """Return what an import takes from its thread: modes, but for those of autograd."""
     _grad, _inference, *others = torch_state()
     return tuple(others)
-
-
-def _prepare(making: Callable[[], _Making], tiers: Tiers) -> Work:
-    made = making()
-    return Work(
-        partial(made.compiled, in_background=tiers.in_background),
-        made.race() if tiers.races else None,
-    )
 
 
 def _name_of(graph: fx.GraphModule) -> str:
@@ -323,6 +347,11 @@ class _Making:
     tune: Tune | None
     target: str
     machine: Machine
+
+    def work(self, tiers: Tiers) -> Work:
+        """Return what makes the compiled graph."""
+        compiled = partial(self.compiled, in_background=tiers.in_background)
+        return Work(compiled, self.race() if tiers.races else None)
 
     def compiled(self, in_background: bool = False) -> CompiledGraph:
         """Return the compiled graph."""

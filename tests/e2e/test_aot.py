@@ -184,7 +184,7 @@ class Counting(nn.Module):
         (lambda x, y: x + y, [X, X], "artifact-repeated-input"),
         (lambda x: x[0] + 1, [[torch.randn(3)]], "artifact-input"),
         (Counting(), [torch.randn(3)], "artifact-state-change"),
-        (lambda x: x + 1, [torch.randn(3, dtype=torch.complex64)], "tensor-dtype"),
+        (lambda x: x + 1, [torch.randn(3, dtype=torch.complex128)], "tensor-dtype"),
     ],
 )
 def test_refusals(function: Any, arguments: Any, identity: str) -> None:

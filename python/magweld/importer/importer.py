@@ -169,8 +169,10 @@ def import_graph(
         UnsupportedError: The graph or an input is of a kind in `refusals`.
     """
     source = example_inputs[0].device if example_inputs else device
-    for position, tensor in enumerate(example_inputs):
-        _require_plain(tensor, f"input {position}", source)
+    placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
+    pairs = zip(placeholders, example_inputs, strict=True)
+    for position, (node, tensor) in enumerate(pairs):
+        _require_plain(tensor, f"input {position}", source, node)
     if source not in (CPU, device):
         raise refusals.DEVICE.at("the graph's inputs", source)
     lifted, constants = lift_constants(placed_graph(graph, source, device))
@@ -188,8 +190,7 @@ def import_graph(
     arguments = _drop_unused_inputs(aten.graph)
     if look_ups:
         check_look_ups(aten.graph)
-    for node in aten.graph.nodes:
-        _require_real(node, device)
+    _require_real(aten.graph, device)
     externals = find_externals(aten.graph, frozenset())
     text = to_torch_dialect(aten.graph, externals)
     every = [*example_inputs, *constants]
@@ -241,28 +242,51 @@ def _drop_unused_inputs(graph: fx.Graph) -> tuple[int, ...]:
     return tuple(used)
 
 
-def _require_plain(tensor: torch.Tensor, where: str, device: torch.device) -> None:
+def _require_plain(
+    tensor: torch.Tensor, where: str, device: torch.device, node: fx.Node
+) -> None:
+    users = list(node.users)
     if type(tensor) not in _PLAIN_CLASSES:
-        raise refusals.SUBCLASS.at(where, type(tensor).__name__)
+        raise refusals.SUBCLASS.at(where, type(tensor).__name__, users)
     if tensor.device != device:
-        raise refusals.DEVICE.at(where, tensor.device)
+        raise refusals.DEVICE.at(where, tensor.device, users)
     if tensor.layout is not torch.strided:
-        raise refusals.LAYOUT.at(where, tensor.layout)
+        raise refusals.LAYOUT.at(where, tensor.layout, users)
     if tensor.dtype not in IMPORTED:
-        raise refusals.DTYPE.at(where, tensor.dtype)
+        raise refusals.DTYPE.at(where, tensor.dtype, users)
     if tensor.is_conj() or tensor.is_neg():
-        raise refusals.LAZY_BITS.at(where)
+        raise refusals.LAZY_BITS.at(where, nodes=users)
 
 
-def _require_real(node: fx.Node, device: torch.device) -> None:
-    for value in tensors_of(node):
-        where = refusals.describe(node)
-        if value.device.type != device.type and not _is_operand_alone(node, value):
-            raise refusals.DEVICE.at(where, value.device)
-        if value.layout is not torch.strided:
-            raise refusals.LAYOUT.at(where, value.layout)
-        if value.dtype not in IMPORTED:
-            raise refusals.DTYPE.at(where, value.dtype)
+def _require_real(graph: fx.Graph, device: torch.device) -> None:
+    faults = [
+        (node, *fault)
+        for node in graph.nodes
+        for value in tensors_of(node)
+        if (fault := _fault(node, value, device)) is not None
+    ]
+    if faults:
+        node, refusal, detail = faults[0]
+        raise refusal.at(refusals.describe(node), detail, _around(faults))
+
+
+def _around(faults: Sequence[tuple[fx.Node, Any, Any]]) -> list[fx.Node]:
+    """Return the operators that make or take values of faulty nodes."""
+    nodes = [near for node, _, _ in faults for near in (node, *node.users)]
+    return [node for node in nodes if node.op == "call_function"]
+
+
+def _fault(
+    node: fx.Node, value: torch.Tensor, device: torch.device
+) -> tuple[refusals.Refusal, object] | None:
+    elsewhere = value.device.type != device.type
+    if elsewhere and not _is_operand_alone(node, value):
+        return refusals.DEVICE, value.device
+    if value.layout is not torch.strided:
+        return refusals.LAYOUT, value.layout
+    if value.dtype not in IMPORTED:
+        return refusals.DTYPE, value.dtype
+    return None
 
 
 def _is_operand_alone(node: fx.Node, value: torch.Tensor) -> bool:

@@ -88,10 +88,10 @@ class GraphRunner(fx.Interpreter):
             raise
         except (DataDependentOutputException, DynamicOutputShapeException) as error:
             detail = str(error.func)
-            raise refusals.DATA_DEPENDENT.at(refusals.describe(n), detail) from error
+            raise refusals.DATA_DEPENDENT.at_node(n, detail) from error
         except Exception as error:
             detail = f"{type(error).__name__}: {error}"
-            raise refusals.GRAPH_RUN.at(refusals.describe(n), detail) from error
+            raise refusals.GRAPH_RUN.at_node(n, detail) from error
 
 
 class _OverlapWatcher(GraphRunner):
@@ -118,7 +118,7 @@ class _OverlapWatcher(GraphRunner):
         versions = [_version(t) for t in overlapping]
         result = super().run_node(n)
         if versions != [_version(t) for t in overlapping]:
-            raise refusals.OVERLAPPING_MUTATION.at(refusals.describe(n))
+            raise refusals.OVERLAPPING_MUTATION.at_node(n)
         storages = {t.untyped_storage()._cdata for t in overlapping}
         for tensor in _tensors(result):
             derived = tensor.untyped_storage()._cdata in storages

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +14,8 @@ from torch import fx
 
 from magweld.diagnostics import UnsupportedError
 
+RECORDED: Final = "recorded"
+"""Where nodes of an ATen graph keep the name of the recorded node."""
 _TORCH: Final = str(Path(torch.__file__).parent)
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 
@@ -31,10 +34,27 @@ class Refusal:
     reason: str
     hint: str
 
-    def at(self, where: str, detail: Any = "") -> UnsupportedError:
-        """Return the error to raise for a place, e.g. a node and its source line."""
-        reason = self.reason.format(detail=detail)
-        return UnsupportedError(self.id, reason, where=where, hint=self.hint)
+    def at(
+        self, where: str, detail: Any = "", nodes: Sequence[fx.Node] = ()
+    ) -> UnsupportedError:
+        """Return the error to raise for a place.
+
+        Args:
+            where: The place.
+            detail: Goes into the reason.
+            nodes: The nodes without which the graph would be taken, if that is known.
+        """
+        return UnsupportedError(
+            self.id,
+            self.reason.format(detail=detail),
+            where=where,
+            hint=self.hint,
+            nodes=tuple(dict.fromkeys(map(recorded_name, nodes))),
+        )
+
+    def at_node(self, node: fx.Node, detail: Any = "") -> UnsupportedError:
+        """Return the error to raise for a node, with its source line."""
+        return self.at(describe(node), detail, [node])
 
 
 DEVICE = Refusal(
@@ -117,6 +137,12 @@ STORAGE_READ = Refusal(
     "{detail} reads memory beyond the elements of its operand",
     "index the tensor that owns the memory",
 )
+
+
+def recorded_name(node: fx.Node) -> str:
+    """Return the name of the node of the recorded graph that a node comes from."""
+    name: str = node.meta.get(RECORDED, node.name)
+    return name
 
 
 def places(node: fx.Node) -> list[str]:

@@ -89,7 +89,7 @@ def take_writes(graph: fx.Graph) -> list[int]:
             replace_by(node, operand(node))
         elif is_hidden_write(node):
             name = str(node.target)
-            raise refusals.HIDDEN_MUTATION.at(refusals.describe(node), name)
+            raise refusals.HIDDEN_MUTATION.at_node(node, name)
     output_of(graph).args = ((*written.values(), *results_of(graph)),)
     return list(written)
 
@@ -138,7 +138,7 @@ def note_strides(graph: fx.Graph) -> None:
             used = value.numel() * value.element_size()
             if not value.is_contiguous() or used != value.untyped_storage().nbytes():
                 name = str(node.target)
-                raise refusals.STORAGE_READ.at(refusals.describe(node), name)
+                raise refusals.STORAGE_READ.at_node(node, name)
 
 
 def remove_dead(graph: fx.Graph) -> None:

@@ -18,6 +18,7 @@ from torch._subclasses import FakeTensorMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from magweld.importer.refusals import RECORDED, recorded_name
 from magweld.paced import checkpoint
 
 aten = torch.ops.aten
@@ -128,7 +129,10 @@ class _Recorder(TorchDispatchMode):
 
     def _note_source(self, node: fx.Node) -> None:
         source = self._source()
-        if source is not None and "stack_trace" in source.meta:
+        if source is None:
+            return
+        node.meta[RECORDED] = recorded_name(source)
+        if "stack_trace" in source.meta:
             node.meta["stack_trace"] = source.meta["stack_trace"]
 
     def _is(self, tensor: Tensor, node: fx.Node) -> None:
