@@ -13,19 +13,28 @@ import logging
 import sys
 import types
 import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from magweld.frontend.annotations.plain_outlets import (
+    logs_plainly,
+    prints_plainly,
+    warns_plainly,
+)
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import Entry, NativeCall
+from magweld.frontend.monitor.hooks import sites_of
 from magweld.frontend.rules.functions import note_class
 from magweld.frontend.rules.protocols import read_value
 from magweld.frontend.state.contents import builtin_base
 from magweld.frontend.state.mro import is_class, is_immutable
+from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.steps import Call, Constant
 from magweld.frontend.state.values import is_identity, is_scalar
 
 if TYPE_CHECKING:
     from magweld.frontend.monitor.observer import Observer
+    from magweld.frontend.session.session import Session
 
 
 def _read_text(observer: Observer, obj: Any) -> str:
@@ -56,13 +65,48 @@ def _check_untouched(observer: Observer, *namespaces: types.ModuleType) -> None:
             raise StopRecordingError("native-call", f"redirected {namespace.__name__}")
 
 
-def _repeat(observer: Observer, step: Call) -> None:
-    """Have a hit repeat what leaves the program, which no branch can hold."""
-    graph = observer.session.graph
+def _repeat(
+    observer: Observer, step: Call, is_plain: Callable[..., bool], *about: Any
+) -> None:
+    """Have a hit repeat what leaves the program, which no branch can hold.
+
+    A hit does so behind its graph. Where what takes it is plain, and this is guarded,
+    nobody notices. Elsewhere the run must write nothing, and no handler of the program
+    must be waiting for an exception.
+
+    Args:
+        observer: Of the frame.
+        step: What repeats it.
+        is_plain: Tells whether what takes it neither raises nor looks at the program.
+        about: Its arguments.
+    """
+    session = observer.session
+    graph = session.graph
     function = graph.constant(step.function)
     graph.changes(function)
+    if is_plain(*about):
+        graph.read(graph.constant(is_plain), Kind.QUERY, about, True)
+    else:
+        _require_order(session, step.function.__name__)
     step = dataclasses.replace(step, where=str(function.changed or ""))
-    observer.session.effects.append(step)
+    session.effects.append(step)
+
+
+def _require_order(session: Session, name: str) -> None:
+    """Refuse an effect whose place among the writes of the run may be seen."""
+    stop = StopRecordingError("native-call", f"{name}, in the order of the program")
+    rows = [observer.previous for observer in session.active()]
+    if any(row is not None and row.handlers for row in rows):
+        raise stop
+    trail = sites_of(session.active(), session.control)
+
+    def check() -> None:
+        if session.graph.is_written or session.operators.has_effects:
+            session.trail = trail
+            raise stop
+
+    check()
+    session.graph.checks.append(check)
 
 
 def print_text(text: str, end: str) -> None:
@@ -81,7 +125,8 @@ def _print(observer: Observer, call: NativeCall) -> None:
         [_read_text(observer, obj) for obj in call.args]
     )
     ending = "\n" if end is None else end
-    _repeat(observer, Call(print_text, Constant(text), (Constant(ending),)))
+    step = Call(print_text, Constant(text), (Constant(ending),))
+    _repeat(observer, step, prints_plainly, not (text + ending).isascii())
     observer.session.quiet = observer  # the stream may be Python code
 
 
@@ -114,7 +159,8 @@ def _warn(observer: Observer, call: NativeCall) -> None:
         raise StopRecordingError("native-call", "warn from outside of the program")
     place = (frame.f_code.co_filename, frame.f_lineno, frame.f_globals)
     parts = tuple(map(Constant, (category, *place)))
-    _repeat(observer, Call(warn_again, Constant(message), parts))
+    step = Call(warn_again, Constant(message), parts)
+    _repeat(observer, step, warns_plainly, category)
     observer.session.quiet = observer  # the hooks that show it may be Python code
 
 
@@ -153,7 +199,8 @@ def _log(observer: Observer, call: NativeCall) -> None:
         raise StopRecordingError("native-call", "log from outside of the program")
     place = (frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
     parts = tuple(map(Constant, (level, text, tuple(args), place)))
-    _repeat(observer, Call(log_again, Constant(logger), parts))
+    step = Call(log_again, Constant(logger), parts)
+    _repeat(observer, step, logs_plainly, logger)
 
 
 _LOGGING: Final = logging.Logger._log.__code__.co_filename

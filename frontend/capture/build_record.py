@@ -147,8 +147,7 @@ def finish(
             session.graph, recorder, arguments, state, fetched, conditions, dims
         )
     known = session.graph
-    writes = known.snapshots or known.slot_snapshots or known.advances or known.draws
-    if not writes and not recorder.written and now == state:
+    if not known.is_written and not recorder.written and now == state:
         verdict = program.check(arguments.args, arguments.kwargs)
         if type(verdict) is not list:
             raise StopRecordingError(

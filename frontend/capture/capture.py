@@ -173,7 +173,8 @@ def _observed(
         with collector_paused():
             finished = finish(*known, result)
     except StopRecordingError as stop:
-        return Outcome(result, None, Break(stop.refusal, stop.detail, ""))
+        session.stopped = Break(stop.refusal, stop.detail, "")
+        return Outcome(result, None, session.stopped, learned=split.learn())
     except Exception as error:
         # A fault of the monitor must not reach the program, which has run.
         return Outcome(result, None, Break(CATALOGUE["monitor-error"], repr(error), ""))

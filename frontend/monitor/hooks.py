@@ -41,12 +41,17 @@ class OperatorLayer(Protocol):
         last: Name of the last one.
         library: Folder whose code is not the user's.
         within: Whether the Python code that runs is part of one operator.
+        has_effects: Whether operators have written to memory from before the run, or
+            have drawn random numbers.
     """
 
     serial: int
     last: str
     library: str
     within: bool
+
+    @property
+    def has_effects(self) -> bool: ...
 
     def is_tensor(self, kind: type) -> bool:
         """Return whether objects of this type are tensors."""
@@ -92,6 +97,7 @@ class NoOperators:
     last = ""
     library = "\0"
     within = False
+    has_effects = False
 
     def is_tensor(self, kind: type) -> bool:
         """See `OperatorLayer.is_tensor`."""

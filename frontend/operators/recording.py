@@ -54,6 +54,11 @@ class Recording:
         """Storages that were there before the run and were written."""
         return self.tensors.written
 
+    @property
+    def has_effects(self) -> bool:
+        """See `OperatorLayer`."""
+        return bool(self.tensors.written) or self.tensors.draws
+
     def rely_on(self, predicate: Predicate) -> None:
         """Take note that the run depends on a value of a tensor."""
         if predicate.placeholders:

@@ -115,10 +115,12 @@ class Split:
         except CannotSuspendError as error:
             self._outermost = error.frame
             return
+        trail = self._session.trail
         try:
             self.part = self._finish(results)
         except StopRecordingError:
-            self._outermost = len(program.form.frames) - 1
+            if self._session.trail is trail:  # else it is known where to split
+                self._outermost = len(program.form.frames) - 1
             return
         self.form = program.form
         if may_be_left(self._session):

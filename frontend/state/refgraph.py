@@ -211,6 +211,12 @@ class RefGraph:
             return
         self.edges[slot] = self._edge(container, kind, key, value)
 
+    @property
+    def is_written(self) -> bool:
+        """Whether the run has changed state from before it, or will on a hit."""
+        written = self.snapshots or self.slot_snapshots
+        return bool(written or self.advances or self.draws)
+
     def identity(self, obj: Any) -> None:
         """Record that it matters which object this is, not only of which type."""
         node = self.require(obj)

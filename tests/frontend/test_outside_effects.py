@@ -6,6 +6,7 @@ import functools
 import logging
 import sys
 import warnings
+import zlib
 from io import StringIO
 from typing import Any
 
@@ -222,3 +223,184 @@ def test_what_a_function_with_a_cache_raises_comes_from_the_program() -> None:
         step(torch.zeros(1))
     failing = False
     assert step(torch.zeros(1)).item() == 3
+
+
+class World:
+    """State of a program, and what takes its texts and looks at the state."""
+
+    def __init__(self) -> None:
+        self.log: list[str] = []
+        self.seen: list[Any] = []
+        self.calls = 0
+        self.total: Any = torch.zeros(1)
+        self.failing = False
+
+    def look(self, *text: Any) -> None:
+        self.seen.append((list(self.log), self.calls, float(self.total)))
+        if self.failing:
+            raise RuntimeError("nobody takes this")
+
+
+class Stream(StringIO):
+    """A stream that looks at what the program has done so far."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self.world = world
+
+    def write(self, text: str) -> int:
+        if text != "\n":
+            self.world.look()
+        return super().write(text)
+
+
+class Handler(logging.Handler):
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self.world = world
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.world.look()
+
+
+def tell(way: str) -> None:
+    if way == "print":
+        print("text")
+    elif way == "warn":
+        warnings.warn("text", stacklevel=1)
+    else:
+        logging.getLogger("tests.frontend.order").warning("text")
+
+
+def writes_around(world: World, x: Any, way: str) -> Any:
+    world.log.append("before")
+    world.total.add_(1)
+    tell(way)
+    world.log.append("after")
+    world.calls += 1
+    world.total.add_(1)
+    return x * 2
+
+
+def writes_memory_behind(world: World, x: Any, way: str) -> Any:
+    tell(way)
+    world.total.add_(1)
+    return x * 2
+
+
+def writes_in_a_callee(world: World, x: Any, way: str) -> Any:
+    def inner() -> None:
+        tell(way)
+        world.calls += 1
+
+    inner()
+    inner()
+    return x * world.calls
+
+
+def has_a_break_behind(world: World, x: Any, way: str) -> Any:
+    tell(way)
+    world.calls += 1
+    zlib.crc32(b"a break")
+    world.calls += 1
+    return x * world.calls
+
+
+def catches(world: World, x: Any, way: str) -> Any:
+    try:
+        tell(way)
+    except (RuntimeError, UserWarning):
+        return x * 3
+    return x * 2
+
+
+def only_computes(world: World, x: Any, way: str) -> Any:
+    x = x * 2
+    tell(way)
+    return x + 1
+
+
+ORDERED = [
+    writes_around,
+    writes_memory_behind,
+    writes_in_a_callee,
+    has_a_break_behind,
+    catches,
+    only_computes,
+]
+
+
+def watched_calls(
+    program: Any, way: str, fast: bool, monkeypatch: pytest.MonkeyPatch
+) -> Any:
+    """Return what calls give, and what is seen of them; some meet a failing outlet."""
+    world = World()
+
+    def bound(x: Any) -> Any:
+        return program(world, x, way)
+
+    function = trace(bound, backend="eager") if fast else bound
+    logger = logging.getLogger("tests.frontend.order")
+    handler = Handler(world)
+    results: list[Any] = []
+    for number in range(8):
+        plain = number < 2 or number == 5
+        world.failing = number in (4, 7)
+        with monkeypatch.context() as patch, warnings.catch_warnings():
+            warnings.simplefilter("always")
+            patch.setattr(sys, "stderr", StringIO())
+            patch.setattr(sys, "stdout", StringIO() if plain else Stream(world))
+            patch.setattr(logger, "handlers", [logging.NullHandler()])
+            patch.setattr(logger, "propagate", False)
+            if not plain:
+                patch.setattr(logger, "handlers", [handler])
+                patch.setattr(warnings, "showwarning", world.look)
+            if number == 6:
+                warnings.simplefilter("error")
+            try:
+                results.append(function(torch.ones(1)).item())
+            except (RuntimeError, UserWarning) as error:
+                results.append(str(error))
+        results.append((world.calls, list(world.log), world.total.item()))
+    return results, world.seen, function
+
+
+@pytest.mark.parametrize("way", ["print", "warn", "log"])
+@pytest.mark.parametrize("program", ORDERED)
+def test_who_takes_a_text_sees_what_was_done_before(
+    program: Any, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = watched_calls(program, way, False, monkeypatch)
+    found = watched_calls(program, way, True, monkeypatch)
+    assert found[:2] == expected[:2]
+    assert len(expected[1]) >= 4, "the outlet has looked"
+
+
+def test_plain_outlets_cost_no_break(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    step = trace(lambda x: writes_memory_behind(world, x, "print"), backend="eager")
+    monkeypatch.setattr(sys, "stdout", StringIO())
+    for _ in range(4):
+        step(torch.ones(1))
+    assert step.stats()["hits"] == 3
+    assert not step.breaks
+
+
+@pytest.mark.parametrize("way", ["print", "warn", "log"])
+def test_outlets_that_look_cost_no_break_where_nothing_is_written(
+    way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World()
+    world.total = 0.0  # what looks at tensors is observed
+    step = trace(lambda x: only_computes(world, x, way), backend="eager")
+    logger = logging.getLogger("tests.frontend.order")
+    monkeypatch.setattr(sys, "stdout", Stream(world))
+    monkeypatch.setattr(logger, "handlers", [Handler(world)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = world.look
+        for _ in range(5):
+            step(torch.ones(1))
+    assert len(world.seen) == 5
+    assert step.stats()["hits"] >= 3
+    assert not step.breaks
