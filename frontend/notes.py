@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from types import FunctionType, MethodType
 from typing import Any, Final
 
 from magweld.frontend.catalogue import CATALOGUE, Break
 from magweld.frontend.columns import seconds_text
 from magweld.frontend.explain import Miss, Recompile
 from magweld.frontend.records.cache import RecordCache, Signature
+from magweld.frontend.records.programs import LiftedGraph
 from magweld.frontend.records.record import Record
-from magweld.logs import topic
+from magweld.logs import name_of, topic
 
 _BREAKS: Final = topic("breaks")
 _FALLBACKS: Final = topic("fallbacks")
@@ -37,7 +37,7 @@ class Notes:
     """
 
     def __init__(self, target: object = None) -> None:
-        self.name = _name_of(target)
+        self.name = name_of(target)
         self.lock = threading.Lock()
         self.counts = dict.fromkeys(_COUNTS, 0)
         self.breaks: list[Break] = []
@@ -76,7 +76,7 @@ class Notes:
         if _RECORDS.isEnabledFor(logging.INFO):
             _RECORDS.info(
                 "%s: record %d: %d operators, %d inputs, %d guards, %d effects;"
-                " observed in %s, handed to the backend in %s%s",
+                " observed in %s%s%s",
                 name,
                 record.number,
                 record.operators,
@@ -84,7 +84,7 @@ class Notes:
                 len(record.guards),
                 len(record.mock.steps),
                 seconds_text(seconds),
-                seconds_text(record.seconds),
+                _prepared(record),
                 f"; ends before {record.ends.where}" if record.ends else "",
             )
         if _GUARDS.isEnabledFor(logging.DEBUG):
@@ -143,9 +143,10 @@ class Notes:
         return True
 
 
-def _name_of(target: object) -> str:
-    """Return the name of a function or method, else that of a class."""
-    # Nothing else may be asked for a name: it could run code of the user's.
-    if isinstance(target, FunctionType | MethodType):
-        return target.__qualname__
-    return type(target).__qualname__
+def _prepared(record: Record) -> str:
+    """Return what has become of the graph of a new record."""
+    if isinstance(record.compiled, LiftedGraph):
+        return "; sizes or numbers are lifted: those that come back are compiled"
+    if record.seconds:
+        return f", handed to the backend in {seconds_text(record.seconds)}"
+    return ""

@@ -21,7 +21,7 @@ from magweld.frontend.annotations.user import UserAnnotation
 from magweld.frontend.engine import Engine, watched
 from magweld.frontend.records.backends import CompileGraph, resolve_backend
 from magweld.frontend.records.policy import Dynamic, lifting_policy
-from magweld.logs import show_logs
+from magweld.logs import name_of, show_logs
 
 
 def trace(
@@ -91,7 +91,8 @@ def trace(
         target_callable = target_callable._magweld_target
     lifting = lifting_policy(target_callable, dynamic)
     budget = parse_bytes(memory_budget)
-    backend_used = resolve_backend(backend, target, tune, budget, compile)
+    name = name_of(target_callable)
+    backend_used = resolve_backend(backend, target, tune, budget, compile, name)
     items = in_force(options["annotations"])
     # Those of libraries are found again where the options are used again.
     options["annotations"] = items[len(of_libraries()) :]

@@ -61,6 +61,7 @@ def resolve_backend(
     tune: object = None,
     memory_budget: int = 0,
     moment: str | None = None,
+    program: str = "",
 ) -> Backend:
     """Return the backend for a name or a callable.
 
@@ -76,6 +77,7 @@ def resolve_backend(
         memory_budget: Bytes that a call may take, handed on likewise; 0 is no limit.
         moment: When a named backend compiles, one of `COMPILE_MOMENTS`; None asks the
             environment variable `MAGWELD_COMPILE`.
+        program: What the log calls the program.
 
     Raises:
         ValueError: No backend has this name, no moment has it, or the chosen backend
@@ -115,6 +117,7 @@ def resolve_backend(
             tune=tune,
             options=options,
             tiers=tiers if tiers.in_background or tiers.races else None,
+            program=program,
         )
         return compiled
 

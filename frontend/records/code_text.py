@@ -144,7 +144,7 @@ def _source_text(source: Source) -> str:
         case Constant(value):
             return _cut(shown(value))
         case Fetched(index, path):
-            return path or f"fetched[{index}]"
+            return _cut(path) or f"fetched[{index}]"
         case Output(index):
             return f"outputs[{index}]"
         case Made(index):

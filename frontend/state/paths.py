@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from magweld.frontend.state.mro import ABSENT
 from magweld.frontend.state.nodes import Edge, Kind, Node
 
 _FORMS = {
@@ -31,6 +32,10 @@ _ITERATOR_FORMS = {
     Kind.MORE: "bool(item {1} of {0})",
     Kind.PART: "part {1} of {0}",
 }
+
+# Dicts in which a module has its parts, which programs reach as attributes.
+_PARTS_OF_MODULES = ("_buffers", "_modules", "_parameters")
+_MODULE = ("torch.nn.modules.module", "Module")
 
 
 def path_of(node: Node) -> str:
@@ -72,7 +77,12 @@ class Paths:
         owner = container.edge
         if edge.kind is Kind.ITEM and owner is not None:
             if owner.kind is Kind.INSTANCE_DICT:
-                return f"{self.of(owner.container)}.{edge.key}"
+                # What is not there may be found elsewhere under the same name.
+                inside = f".__dict__[{edge.key!r}]" if edge.value is ABSENT else ""
+                return f"{self.of(owner.container)}{inside or f'.{edge.key}'}"
+            module = _module_of(owner)
+            if module is not None and type(edge.key) is str:
+                return _member(self.of(module), edge.key)
         base = self.of(container)
         form = _FORMS.get(edge.kind)
         if form is not None:
@@ -83,6 +93,28 @@ class Paths:
                 return f"{base}.{edge.key}"
             return f"{base}[{edge.key!r}]"
         return _describe_rare(edge, base)
+
+
+def _module_of(edge: Edge) -> Node | None:
+    """Return the module of torch whose parts are in what a read gave, if any."""
+    namespace = edge.container.edge
+    if namespace is None or namespace.kind is not Kind.INSTANCE_DICT:
+        return None
+    if edge.key not in _PARTS_OF_MODULES:
+        return None
+    module = namespace.container
+    is_module = any(
+        (cls.__module__, cls.__qualname__) == _MODULE
+        for cls in type(module.obj).__mro__
+    )
+    return module if is_module else None
+
+
+def _member(path: str, key: str) -> str:
+    """Return how a program writes a part of a module: `x.weight`, `x[0]`."""
+    if key.isidentifier():
+        return f"{path}.{key}"
+    return f"{path}[{key if key.isdecimal() else repr(key)}]"
 
 
 def _describe_rare(edge: Edge, base: str) -> str:

@@ -239,6 +239,7 @@ def compile_graph(
     options: CompileOptions | None = None,
     tune: Tune | None = None,
     tiers: Tiers | None = None,
+    program: str = "",
 ) -> Compiled | PiecewiseGraph | TieredGraph:
     """Compile a captured graph for the machine that its tensors are on.
 
@@ -252,6 +253,7 @@ def compile_graph(
             options; None asks the environment variable `MAGWELD_TUNE`.
         tiers: How the graph gets from torch to compiled code; None compiles it now,
             and uses the code also where torch is faster.
+        program: What the log calls the program that the graph is from.
 
     Raises:
         UnsupportedError: The graph or the target cannot be run from here.
@@ -261,13 +263,21 @@ def compile_graph(
     place = example_inputs[0].device if example_inputs else torch.device(HOST)
     target, machine = _machine(target, place)
     options = options_for(target, options or CompileOptions(), tune)
+    name = _name_of(graph, program)
     compile_piece = partial(
-        compile_graph, target=target, options=options, tune=tune, tiers=tiers
+        compile_graph,
+        target=target,
+        options=options,
+        tune=tune,
+        tiers=tiers,
+        program=program,
     )
     if has_control(graph):
         return ControlledGraph(graph, example_inputs, compile_piece)
     cuts = left_to_torch(graph.graph)
     if cuts:
+        left = ", ".join(f"{node} ({reason})" for node, reason in cuts.items())
+        _FALLBACKS.info("%s: torch runs %s", name, left)
         return CutGraph(graph, cuts, compile_piece)
 
     def prepare(inputs: Sequence[Tensor]) -> Work:
@@ -280,9 +290,9 @@ def compile_graph(
                 device=place,
             )
         except UnsupportedError as refused:
-            cut = _without_refused(graph, refused, compile_piece)
+            cut = _without_refused(graph, refused, compile_piece, name)
             return Work(lambda: cut)
-        making = _Making(graph, imported, options, tune, target, machine)
+        making = _Making(graph, imported, options, tune, target, machine, name)
         return making.work(tiers or Tiers(in_background=False, races=False))
 
     if tiers is None:
@@ -290,12 +300,15 @@ def compile_graph(
     # The import may take many calls, and must not keep the tensors of this one.
     inputs = stand_ins(example_inputs) if tiers.in_background else example_inputs
     return tiers.graph(
-        graph_runner(graph), partial(prepare, inputs), _surroundings, _name_of(graph)
+        graph_runner(graph), partial(prepare, inputs), _surroundings, name
     )
 
 
 def _without_refused(
-    graph: fx.GraphModule, refused: UnsupportedError, compile_piece: CompilePiece
+    graph: fx.GraphModule,
+    refused: UnsupportedError,
+    compile_piece: CompilePiece,
+    name: str,
 ) -> CutGraph:
     """Return a graph that leaves to torch what was refused.
 
@@ -309,9 +322,7 @@ def _without_refused(
     cut = CutGraph(graph, dict.fromkeys(names, refused.id), compile_piece)
     if not names or not cut.compiles:
         raise refused
-    _FALLBACKS.info(
-        "%s: torch runs %d of them: %s", _name_of(graph), len(names), refused
-    )
+    _FALLBACKS.info("%s: torch runs %d of them: %s", name, len(names), refused)
     return cut
 
 
@@ -321,11 +332,12 @@ def _surroundings() -> tuple[Any, ...]:
     return tuple(others)
 
 
-def _name_of(graph: fx.GraphModule) -> str:
-    """Return how many operators a graph has, and where the first of them is from."""
+def _name_of(graph: fx.GraphModule, program: str) -> str:
+    """Return of which program a graph is, its size, and where it begins."""
     count = sum(node.op.startswith("call") for node in graph.graph.nodes)
     begins = begin_of(graph.graph)
-    return f"graph of {count} operators{f', from {begins} on' if begins else ''}"
+    of = f"{program}: " if program else ""
+    return f"{of}graph of {count} operators{f', from {begins} on' if begins else ''}"
 
 
 @dataclass(frozen=True)
@@ -339,6 +351,7 @@ class _Making:
         tune: Whether plans are measured.
         target: What is compiled for.
         machine: Where the code runs.
+        name: What the log calls it.
     """
 
     graph: fx.GraphModule
@@ -347,6 +360,7 @@ class _Making:
     tune: Tune | None
     target: str
     machine: Machine
+    name: str
 
     def work(self, tiers: Tiers) -> Work:
         """Return what makes the compiled graph."""
@@ -384,11 +398,6 @@ class _Making:
         lines += map(describe_plan, report.get("tuning", ()))
         # A table, which a name before each line would tear apart.
         _PLANS.info("%s:\n%s", self.name, "\n".join(lines))
-
-    @property
-    def name(self) -> str:
-        """What the log calls the graph."""
-        return _name_of(self.graph)
 
     def race(self) -> Race | None:
         """Return how compiled code is compared with torch; None if it is not.

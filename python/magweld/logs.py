@@ -12,6 +12,7 @@ import logging
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
+from types import FunctionType, MethodType
 from typing import Final
 
 from magweld import env
@@ -31,6 +32,14 @@ def topic(name: str) -> logging.Logger:
     """
     assert env.LOG_TOPICS[name]
     return logging.getLogger(f"{_ROOT}.{name}")
+
+
+def name_of(program: object) -> str:
+    """Return what the log calls a program: a function's name, or that of a class."""
+    # Nothing else may be asked for a name: it could run code of the user's.
+    if isinstance(program, FunctionType | MethodType):
+        return program.__qualname__
+    return type(program).__qualname__
 
 
 def show_logs() -> None:

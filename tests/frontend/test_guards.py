@@ -579,3 +579,60 @@ def test_classes_of_a_handler(checker, x):
 
     change = lambda: handled.update(errors=(ValueError, TypeError))  # noqa: E731
     assert records_again(checker(program), change, x)
+
+
+class Tower(torch.nn.Module):
+    """Modules in modules, a buffer, and an attribute that looks like theirs."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList([torch.nn.Linear(3, 3)])
+        self.heads = torch.nn.ModuleDict({"a b": torch.nn.Linear(3, 3)})
+        self.register_buffer("scale", torch.ones(()))
+        self.box = Registry()
+
+    def forward(self, x):
+        y = self.heads["a b"](self.layers[0](x)) * self.scale
+        return y * self.box._modules["factor"]
+
+
+class Registry:
+    """No module, but it has a dict of the same name."""
+
+    def __init__(self):
+        self._modules = {"factor": 2.0}
+
+
+def test_parts_of_modules_are_named_as_programs_write_them():
+    traced = trace(Tower(), backend="eager")
+    traced(torch.ones(3))
+    (record,) = traced.records
+    assert {
+        "self.layers[0].weight",
+        "self.layers[0].bias",
+        "self.heads['a b'].weight",
+        "self.scale",
+    } < set(record.input_paths)
+    paths = {(guard.path, guard.expected) for guard in record.guards}
+    assert ("self.box._modules['factor']", "== 2.0") in paths
+    # What its own dict does not have is not what the module has.
+    assert ("self.__dict__['scale']", "absent") in paths
+    names = [node.name for node in record.graph.graph.nodes]
+    assert "self_layers_0_weight" in names
+
+
+def test_a_number_of_an_inner_module_is_lifted_by_that_name():
+    class Inner(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.step = 3
+
+        def forward(self, x):
+            return x * self.step
+
+    module = torch.nn.Sequential(Inner())
+    traced = trace(module, backend="eager", dynamic={"self[0].step": True})
+    assert torch.equal(traced(torch.ones(2)), torch.full((2,), 3.0))
+    module[0].step = 5
+    assert torch.equal(traced(torch.ones(2)), torch.full((2,), 5.0))
+    assert traced.stats()["records"] == 1

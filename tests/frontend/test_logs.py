@@ -158,9 +158,11 @@ def test_a_compilation_and_its_plan(
     fast = trace(with_a_break, compile="now")
     fast(torch.ones(3))
     told = lines("compiles")
-    name = "graph of 2 operators, from .*test_logs.py:[0-9]+ on: "
+    name = "with_a_break: graph of 2 operators, from .*test_logs.py:[0-9]+ on: "
     assert re.fullmatch(f"{name}compiling in the call", told[-3])
-    assert re.fullmatch(r"[0-9a-f]{12}: (compiled|from the disk cache).* s", told[-2])
+    assert re.fullmatch(
+        r"program [0-9a-f]{12}: (compiled|from the disk cache).* s", told[-2]
+    )
     assert re.fullmatch(rf"{name}ready after [0-9.]+ s", told[-1])
     _, plan = lines("plans")
     assert re.match(f"{name.strip()}\ntile graph for cpu: 1 generated\n", plan)

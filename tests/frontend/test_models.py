@@ -97,7 +97,7 @@ def test_multilayer_perceptron():
     model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
     traced = assert_one_graph(model, lambda: {"input": torch.randn(3, 8)})
     assert len(traced.records[0].input_paths) == 5
-    assert "self._modules['0']._parameters['weight']" in traced.records[0].input_paths
+    assert "self[0].weight" in traced.records[0].input_paths
 
 
 def test_encoder_of_twelve_layers():

@@ -215,7 +215,7 @@ class CompileService:
                 disk_hits=int(program is not None), disk_seconds=seconds
             )
         if program is not None:
-            _logger.info("%.12s: from the disk cache, %.3f s", key, seconds)
+            _logger.info("program %.12s: from the disk cache, %.3f s", key, seconds)
             return program
         program, is_final = self._run_compiler(key, make)
         if self._cache and is_final:
@@ -240,7 +240,7 @@ class CompileService:
                     misses=1, failures=failures, compile_seconds=seconds
                 )
             outcome = "failed" if failures else "compiled"
-            _logger.info("%.12s: %s in %.3f s", key, outcome, seconds)
+            _logger.info("program %.12s: %s in %.3f s", key, outcome, seconds)
 
     def _run_task(self, text: str, options: str) -> tuple[Program, bool]:
         payload = encode_request(options, text)
