@@ -22,6 +22,7 @@ from magweld.compiling import LARGE_TEXT, compile_in_parts
 from magweld.control_text import control_module
 from magweld.cut_graph import CompilePiece, CutGraph
 from magweld.diagnostics import MagweldError, UnsupportedError
+from magweld.frontend.columns import shorten
 from magweld.frontend.explain import describe_plan
 from magweld.frontend.operators.autocast import graph_runner
 from magweld.frontend.operators.cuts import left_to_torch
@@ -54,6 +55,8 @@ _PLANS: Final = topic("plans")
 
 _COMPILE_TASK = "magweld.compiler:compile_module"
 _DEVICE_TASK = "magweld.device_compiler:compile_for_device"
+# Operators that one line of the log names.
+_LOGGED_NODES: Final = 6
 # The target is that of the tensors.
 AUTO = "auto"
 # Of workers behind the calls: a third of the weight of the program, see nice(2).
@@ -276,8 +279,8 @@ def compile_graph(
         return ControlledGraph(graph, example_inputs, compile_piece)
     cuts = left_to_torch(graph.graph)
     if cuts:
-        left = ", ".join(f"{node} ({reason})" for node, reason in cuts.items())
-        _FALLBACKS.info("%s: torch runs %s", name, left)
+        left = [f"{node} ({reason})" for node, reason in cuts.items()]
+        _FALLBACKS.info("%s: torch runs %s", name, shorten(left, _LOGGED_NODES))
         return CutGraph(graph, cuts, compile_piece)
 
     def prepare(inputs: Sequence[Tensor]) -> Work:
@@ -501,15 +504,15 @@ def compile_imported(
         else:
             program = _compile_for_device(imported.text, target, service)
         if not program.unlowered:
+            if imported.externals and _FALLBACKS.isEnabledFor(logging.INFO):
+                left = list(map(imported.where, imported.externals))
+                _FALLBACKS.info("torch runs %s", shorten(left, _LOGGED_NODES))
             report = {**program.report, "refused": refused} if refused else None
             return imported, replace(program, report=report or program.report)
         refused.update(program.report.get("refused", {}))
         if not set(program.unlowered) - set(imported.externals):
             nodes = ", ".join(program.unlowered)
             raise MagweldError(f"the compiler refuses externals: {nodes}")
-        for node in program.unlowered:
-            where = imported.where(node)
-            _FALLBACKS.info("no lowering, runs through torch: %s", where)
         with exit_gate().native_code():
             imported = imported.with_externals(program.unlowered)
 

@@ -169,6 +169,24 @@ def test_a_compilation_and_its_plan(
     assert "sin, add" in plan.splitlines()[-1]
 
 
+def sorted_in_half_precision(x: Tensor) -> Tensor:
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = x @ x
+    return torch.sort(y.float() * 2).values + 1
+
+
+def test_operators_that_torch_runs_are_fallbacks(lines: Lines) -> None:
+    fast = trace(sorted_in_half_precision, compile="now")
+    for _ in range(2):
+        fast(torch.ones(4, 4))
+    cut = next(line for line in lines("fallbacks") if "set_autocast" in line)
+    begin = "sorted_in_half_precision: graph of "
+    assert re.match(rf"{begin}\d+ operators, .*: torch runs .*\(autocast-region\)", cut)
+    assert cut.endswith(" more")
+    (external,) = (line for line in lines("fallbacks") if "sort'" in line)
+    assert re.search(r"torch runs .*node 'sort' \(.*test_logs\.py:\d+\)", external)
+
+
 def test_a_compilation_that_fails(
     lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
