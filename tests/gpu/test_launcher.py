@@ -129,6 +129,20 @@ def test_launches_are_those_of_the_program(mock: MockDriver, hosted: HostedGpu) 
         assert seen.stream == STREAM
 
 
+def test_launches_are_named_in_profilers(mock: MockDriver, hosted: HostedGpu) -> None:
+    graph, program, call, inputs = loaded("convolved", mock, hosted)
+    with torch.profiler.profile() as profile:
+        found = graph.finish(inputs, call(graph.prepare(inputs)))
+    torch.testing.assert_close(found, convolved(*inputs), rtol=1e-4, atol=1e-5)
+    names = [e.name for e in profile.events() if e.name.startswith("magweld::")]
+    assert names == [
+        "magweld::add",
+        "magweld::convolution (torch)",
+        "magweld::relu+sum",
+    ]
+    assert len(mock.launched) == len(program.launches)
+
+
 def test_hip_has_the_same_functions(mock: MockDriver) -> None:
     hosted = HostedGpu(LibraryDriver(HIP, mock.path))
     graph, _, call, inputs = loaded("linear-softmax", mock, hosted)
