@@ -6,7 +6,7 @@ import collections
 from typing import TYPE_CHECKING, Any, Final
 
 from magweld.frontend.monitor.annotation import Entry, NativeCall, Rule
-from magweld.frontend.rules import attributes, comparisons, containers
+from magweld.frontend.rules import attributes, containers
 from magweld.frontend.rules.hashing import take_pairs
 from magweld.frontend.rules.protocols import iterate
 from magweld.frontend.state.contents import (
@@ -69,10 +69,6 @@ def _dict_length(observer: Observer, call: NativeCall) -> None:
     read_length(_graph(observer), call.args[0])
 
 
-def _dict_contains(observer: Observer, call: NativeCall) -> None:
-    comparisons.contains(observer, call.args[0], call.args[1])
-
-
 def _dict_change(observer: Observer, call: NativeCall) -> None:
     before_write(_graph(observer), call.args[0], Extent.WHOLE)
     observer.after = attributes.adopt_top
@@ -116,12 +112,13 @@ def _start_dict(observer: Observer, call: NativeCall) -> None:
 
 
 def _dict_subscript(observer: Observer, call: NativeCall) -> None:
-    containers.subscript(observer, call.args[0], call.args[1])
+    # Whatever a subclass makes of a subscript: this is the method of the dict.
+    containers.read_entry(observer, call.args[0], call.args[1])
 
 
 def _dict_methods(kind: type) -> tuple[tuple[Any, Entry], ...]:
     rules: dict[Rule, str] = {
-        _dict_get: "get",
+        _dict_get: "get __contains__",
         _dict_subscript: "__getitem__",
         _dict_pop: "pop",
         _dict_setdefault: "setdefault",
@@ -130,7 +127,6 @@ def _dict_methods(kind: type) -> tuple[tuple[Any, Entry], ...]:
         _dict_keys: "keys __iter__ __reversed__",
         _dict_all: "values items copy",
         _dict_length: "__len__",
-        _dict_contains: "__contains__",
         _dict_change: "clear popitem move_to_end",
         _dict_update: "update",
         _start_dict: "__init__",

@@ -81,6 +81,16 @@ def _delete_item(observer: Observer, call: NativeCall) -> None:
     containers.write_subscript(observer, container, key, "__delitem__", None)
 
 
+def _set_element(observer: Observer, call: NativeCall) -> None:
+    container, key, value = call.args
+    containers.write_element(observer, container, key, value)
+
+
+def _delete_element(observer: Observer, call: NativeCall) -> None:
+    container, key = call.args
+    containers.write_element(observer, container, key, None)
+
+
 def _get_item(observer: Observer, call: NativeCall) -> None:
     """A call of an `itemgetter`: one key, or several for a tuple."""
     getter, obj = call.args
@@ -185,6 +195,8 @@ _MAKE: Final = Annotation(rest=Use.KEEP, result=Result.FRESH)
 OPERATORS: Final[tuple[tuple[Any, Entry], ...]] = (
     *((function, PureRule(rule)) for function, rule in _PURE.items()),
     *((function, _binary(symbol)) for function, symbol in _IN_PLACE.items()),
+    (list.__setitem__, _set_element),
+    (list.__delitem__, _delete_element),
     (operator.setitem, _set_item),
     (operator.delitem, _delete_item),
     (operator.attrgetter.__call__, _get_attribute),

@@ -19,9 +19,12 @@ PURE: Final = Annotation()  # reads values, returns a value
 _MAKE: Final = Annotation(rest=Use.KEEP, result=Result.NEW)
 _CONTENT: Final = Annotation((Use.CONTENT,), result=Result.FRESH)
 _COPY: Final = Annotation((Use.CONTENT,), result=Result.NEW)
-_READ: Final = Annotation((Use.CONTENT,), rest=Use.KEEP, result=Result.FRESH)
+_READ: Final = Annotation((Use.CONTENT,), result=Result.FRESH)
 _CHANGE: Final = Annotation(
     (Use.KEEP,), rest=Use.KEEP, result=Result.FRESH, write=Write.WHOLE
+)
+_PLACE: Final = Annotation(
+    (Use.KEEP, Use.VALUE), rest=Use.KEEP, result=Result.FRESH, write=Write.WHOLE
 )
 _TAKE: Final = Annotation((Use.KEEP,), rest=Use.ITERATE, write=Write.WHOLE)
 _SORT: Final = Annotation((Use.VALUE,), rest=Use.CALL, write=Write.WHOLE)
@@ -97,7 +100,8 @@ def _methods(
 _LIST: Final = {
     _APPEND: "append",
     _EXTEND: "extend",
-    _CHANGE: "insert pop reverse clear __setitem__ __delitem__",
+    _CHANGE: "reverse clear",
+    _PLACE: "insert pop",
     _SORT: "sort",
     _SEARCH: "index count",
     _REMOVE: "remove",
@@ -116,12 +120,14 @@ _SET: Final = {
     ),
 }
 _DEQUE: Final = {
-    _CHANGE: "append appendleft pop popleft clear rotate reverse insert",
+    _CHANGE: "append appendleft pop popleft clear reverse",
+    _PLACE: "rotate insert",
     _TAKE: "extend extendleft",
     _READ: "copy __getitem__ __iter__",
     _SEARCH: "count index __contains__",
 }
-_TEXT: Final = Annotation(result=Result.FRESH)
+# Called by name, or by `super()`, they ask no method that a subclass overrides.
+_TEXT: Final = Annotation((Use.BASE,), result=Result.FRESH)
 
 METHODS: Final[tuple[tuple[Any, Entry], ...]] = (
     *_methods(list, _LIST),

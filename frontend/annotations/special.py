@@ -118,12 +118,13 @@ def _number(observer: Observer, call: NativeCall) -> None:
         if observer.session.operators.is_tensor(type(obj)):
             attributes.expect_operator(observer, "number")
             continue
-        for name in ("__float__", "__int__", "__index__", "__trunc__"):
-            if is_scalar(obj):
-                break
-            if operators.is_python(operators.special_method(observer, obj, name)):
-                break
-        else:
+        if is_scalar(obj):
+            continue
+        names = ("__float__", "__int__", "__index__", "__trunc__")
+        methods = [operators.special_method(observer, obj, name) for name in names]
+        if scalar_base(obj) is not None:
+            operators.read_held(observer, obj)
+        elif not any(map(operators.is_python, methods)):
             raise StopRecordingError("opaque-value", type(obj).__qualname__)
 
 
@@ -211,6 +212,7 @@ def _check_element(observer: Observer, item: Any) -> None:
     if builtin_base(item) is not None:
         protocols.read_value(observer, item)
         return
+    operators.read_held(observer, item)
     names = ("__add__", "__radd__", "__lt__", "__gt__")
     methods = [operators.special_method(observer, item, name) for name in names]
     if not any(operators.is_python(method) for method in methods):

@@ -17,8 +17,8 @@ from magweld.frontend.differential.structure import (
 )
 from magweld.frontend.differential.tensors import history, tensor_data
 from magweld.frontend.operators.watch import storage_of
+from magweld.frontend.state.contents import isinstance_exactly
 from magweld.frontend.state.lookup import instance_dict
-from magweld.frontend.state.mro import is_class
 from magweld.frontend.state.values import is_scalar
 
 
@@ -109,7 +109,7 @@ class Walk:
         origin = self._origins.get(id(obj))
         kind = f"{type(obj).__module__}.{type(obj).__qualname__}"
         data, parts = self._look(obj)
-        if not is_class(obj) and not self._is_library(type(obj)):
+        if not self._is_library(type(obj)):
             parts = [("__class__", type(obj)), *parts]
         self._kept.append(parts)
         joined = [(name, self._refer(path, name, part)) for name, part in parts]
@@ -120,7 +120,7 @@ class Walk:
             there = position(obj)
             parts = [] if there is None else [("sequence", there[0])]
             return None if there is None else there[1], parts
-        if not isinstance(obj, torch.Tensor):
+        if not isinstance_exactly(obj, torch.Tensor):
             view = view_of(obj)
             return view.data, view.parts
         storage = 0

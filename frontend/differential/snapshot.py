@@ -24,7 +24,12 @@ from magweld.frontend.differential.tensors import history, is_strided
 from magweld.frontend.operators.put_back import save_generators
 from magweld.frontend.operators.torch_state import torch_state
 from magweld.frontend.operators.watch import storage_of
-from magweld.frontend.state.contents import builtin_base, elements, keys_of
+from magweld.frontend.state.contents import (
+    builtin_base,
+    elements,
+    isinstance_exactly,
+    keys_of,
+)
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import ABSENT, class_dict, is_class, is_immutable
 from magweld.frontend.state.steps import discard_attribute
@@ -82,11 +87,11 @@ class Snapshot:
             self._positions.keep(obj)
         elif is_consumable(obj):
             raise CannotRestoreError(f"an iterator, {type(obj).__qualname__}")
-        elif isinstance(obj, torch.Tensor):
+        elif isinstance_exactly(obj, torch.Tensor):
             self._keep_tensor(obj)
         elif type(obj) is types.CellType:
             self._restores.append(_cell(obj))
-        elif isinstance(obj, contextvars.ContextVar):
+        elif type(obj) is contextvars.ContextVar:
             self._restores.append(_context(obj))
         elif type(obj) is types.FunctionType:
             self._keep_globals(obj)
@@ -238,7 +243,7 @@ def _is(left: Any, right: Any) -> bool:
 
 
 def _dict(obj: Any) -> Restore:
-    owner: Any = OrderedDict if isinstance(obj, OrderedDict) else dict
+    owner: Any = OrderedDict if isinstance_exactly(obj, OrderedDict) else dict
     keys = keys_of(obj)
     values = elements(obj)
 

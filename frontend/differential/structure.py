@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import torch
 
 from magweld.frontend.session.admission import OWN_CODE
-from magweld.frontend.state.contents import builtin_base, keys_of
+from magweld.frontend.state.contents import builtin_base, isinstance_exactly, keys_of
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import (
     ABSENT,
@@ -302,11 +302,13 @@ def is_consumable(obj: Any) -> bool:
 
 def is_atom(obj: Any) -> bool:
     """Return whether an object is compared by identity: nothing leads further."""
-    if type(obj) is object or isinstance(obj, (property, staticmethod, classmethod)):
+    if type(obj) is object or isinstance_exactly(
+        obj, property, staticmethod, classmethod
+    ):
         return False
     if type(obj) is types.FunctionType or is_class(obj):
         return is_library(obj)
-    if isinstance(obj, enum.Enum):
+    if isinstance_exactly(obj, enum.Enum):
         return is_library(type(obj))
     if type(obj) in _BOUND:
         return type(obj.__self__) in _NOT_BOUND
@@ -322,6 +324,6 @@ def view_of(obj: Any) -> View:
         return special(obj)
     if is_class(obj):
         return _class(obj)
-    if isinstance(obj, BaseException):
+    if isinstance_exactly(obj, BaseException):
         return _exception(obj)
     return _instance(obj)

@@ -23,6 +23,7 @@ class Use(Enum):
 
     KEEP = auto()  # moves or stores it, looks at most at its type or identity
     VALUE = auto()  # reads the whole value, nested containers included
+    BASE = auto()  # reads what an instance of a subclass of int, str, ... holds
     CONTENT = auto()  # reads all elements of a container, not what is in them
     LENGTH = auto()  # reads the number of elements
     TRUTH = auto()  # reads whether it is true

@@ -14,6 +14,7 @@ from magweld.frontend.rules.operators import (
     has_tensor,
     is_plain,
     is_python,
+    read_held,
     runs_python,
     special_method,
 )
@@ -137,6 +138,7 @@ def contains(observer: Observer, container: Any, item: Any) -> None:
         return
     if is_buffer(container) or scalar_base(container) is not None:
         read_value(observer, container)
+        read_held(observer, item)
         return
     if method is ABSENT:
         iterate(observer, container)

@@ -52,8 +52,8 @@ def read_mapping(observer: Observer, source: Any) -> None:
         name = type(source).__qualname__
         raise StopRecordingError("native-operator", f"** of {name}")
     for name in ("keys", "__iter__", "__getitem__"):
-        if is_python(special_method(observer, source, name)):
-            return
+        special_method(observer, source, name)
+    # Some overrides are called, past others the content is taken from the dict itself.
     read_all(observer.session.graph, source)
 
 
@@ -135,7 +135,7 @@ def subscript(observer: Observer, container: Any, key: Any) -> None:
         name = type(container).__qualname__
         raise StopRecordingError("native-operator", f"subscript of {name}")
     elif builtin_base(container) is dict:
-        _read_entry(observer, container, key)
+        read_entry(observer, container, key)
     else:
         _read_element(observer, container, key)
 
@@ -154,7 +154,8 @@ def _subscript_value(observer: Observer, container: Any, key: Any) -> None:
     observer.after = adopt_top
 
 
-def _read_entry(observer: Observer, container: Any, key: Any) -> None:
+def read_entry(observer: Observer, container: Any, key: Any) -> None:
+    """Record what the subscript of a dict reads, without overrides of it."""
     graph = observer.session.graph
     read_item(graph, container, key)
     if dict.get(container, key, ABSENT) is not ABSENT:
@@ -237,6 +238,12 @@ def write_subscript(
         extent = Extent.DELETION if deletes else Extent.KEY
         before_write(graph, container, extent, key)
         return
+    write_element(observer, container, key, value)
+
+
+def write_element(observer: Observer, container: Any, key: Any, value: Any) -> None:
+    """Record what a sequence does to write or delete an element, or a slice of them."""
+    graph = observer.session.graph
     if type(key) is slice:
         read_fields(observer, key)
         if value is not None:

@@ -28,6 +28,7 @@ from magweld.frontend.rules.functions import note_class, register_function
 from magweld.frontend.rules.protocols import (
     is_native_iterator,
     iterate,
+    read_base,
     read_value,
     test_truth,
 )
@@ -41,7 +42,7 @@ from magweld.frontend.state.contents import (
     read_key,
     read_length,
 )
-from magweld.frontend.state.natives import read_content
+from magweld.frontend.state.natives import read_content, scalar_base
 from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_identity, is_scalar
@@ -142,12 +143,17 @@ def _value(observer: Observer, argument: Any) -> None:
         methods = [note_class(session.graph, kind, name) for name in _NUMBER_METHODS]
         python = [m for m in methods if type(m) is types.FunctionType]
         if python and not session.operators.is_tensor(kind):
-            # It runs observed; nothing else is known of such an object.
+            # It runs observed; native code may still take what the object holds.
             for method in python:
                 register_function(session, method)
-            return
+            if scalar_base(argument) is None:
+                return
     if not observer.session.operators.is_tensor(type(argument)):
         read_value(observer, argument)
+
+
+def _base(observer: Observer, argument: Any) -> None:
+    read_base(observer.session.graph, argument)
 
 
 def _content(observer: Observer, argument: Any) -> None:
@@ -271,6 +277,7 @@ def read_partial(graph: RefGraph, partial: Any) -> None:
 _USES: Final = {
     Use.KEEP: _keep,
     Use.VALUE: _value,
+    Use.BASE: _base,
     Use.CONTENT: _content,
     Use.LENGTH: _length,
     Use.TRUTH: _truth,

@@ -15,6 +15,7 @@ from magweld.frontend.rules.protocols import (
     ITERATORS,
     is_view,
     iterate,
+    read_base,
     read_referent,
     read_value,
     test_truth,
@@ -117,14 +118,30 @@ def runs_python(
     another class may answer instead of the tensor.
     """
     tensor = has_tensor(observer, *(obj for obj, _ in candidates))
-    python = False
+    python = native = False
     for obj, name in candidates:
-        if not is_scalar(obj):
-            method = special_method(observer, obj, name)
-            python |= is_python(method) and not has_tensor(observer, obj)
+        scalar = is_scalar(obj)
+        if not scalar and is_python(special_method(observer, obj, name)):
+            python |= not has_tensor(observer, obj)
+        else:
+            native = True
+    if python and native:
+        # The native method may be the one that answers, from what the operands hold.
+        for obj, _ in candidates:
+            read_held(observer, obj)
     if tensor and not python:
         expect_operator(observer, symbol, _answers(symbol, candidates))
     return tensor or python
+
+
+def read_held(observer: Observer, obj: Any) -> None:
+    """Record what an instance of a subclass of a built-in class holds, if it is one."""
+    if is_scalar(obj) or has_tensor(observer, obj):
+        return
+    if scalar_base(obj) is not None:
+        read_base(observer.session.graph, obj)
+    elif builtin_base(obj) is not None:
+        read_all(observer.session.graph, obj)
 
 
 def _answers(symbol: str, candidates: list[tuple[Any, str]]) -> tuple[type, ...]:

@@ -398,9 +398,45 @@ def calls_a_checked_module():
     return lambda x: inner(x) + 1
 
 
+def counts_its_attributes():
+    class Counting:
+        calls = 0
+        value = 3.0
+
+        def __getattribute__(self, name):
+            cls = type(self)
+            cls.calls += name == "__class__"
+            return object.__getattribute__(self, name)
+
+    counting = Counting()
+    return lambda x: x * counting.value + Counting.calls
+
+
+def keeps_instances_in_a_metaclass():
+    class Meta(type):
+        instances = {}
+
+        def __call__(cls):
+            if cls not in Meta.instances or Meta.instances[cls].calls > 1:
+                Meta.instances[cls] = super().__call__()
+            return Meta.instances[cls]
+
+    class Single(metaclass=Meta):
+        calls = 0
+
+    def program(x):
+        single = Single()
+        single.calls += 1
+        return x * single.calls
+
+    return program
+
+
 @pytest.mark.parametrize(
     "make",
     [
+        counts_its_attributes,
+        keeps_instances_in_a_metaclass,
         draws_from_its_own_generator,
         holds_a_bound_method_at_a_break,
         asks_a_class_method_behind_a_break,
