@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.differential.iterators import POSITIONED, Positions
 from magweld.frontend.differential.process import grad_mode
 from magweld.frontend.differential.structure import (
@@ -242,13 +243,20 @@ def _is(left: Any, right: Any) -> bool:
     return left is right
 
 
+def _entries_of(obj: Any) -> tuple[list[Any], list[Any]]:
+    try:
+        return keys_of(obj), elements(obj)
+    except StopRecordingError as stop:
+        raise CannotRestoreError(str(stop)) from stop
+
+
 def _dict(obj: Any) -> Restore:
     owner: Any = OrderedDict if isinstance_exactly(obj, OrderedDict) else dict
-    keys = keys_of(obj)
-    values = elements(obj)
+    keys, values = _entries_of(obj)
 
     def restore() -> None:
-        if _same(keys, keys_of(obj)) and _same(values, elements(obj)):
+        keys_now, values_now = _entries_of(obj)
+        if _same(keys, keys_now) and _same(values, values_now):
             return
         owner.clear(obj)
         for key, value in zip(keys, values, strict=True):

@@ -15,8 +15,14 @@ from typing import Any, Final, NamedTuple
 
 import torch
 
+from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.session.admission import OWN_CODE
-from magweld.frontend.state.contents import builtin_base, isinstance_exactly, keys_of
+from magweld.frontend.state.contents import (
+    builtin_base,
+    elements,
+    isinstance_exactly,
+    keys_of,
+)
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import (
     ABSENT,
@@ -200,12 +206,16 @@ def _elements(obj: Any) -> list[Part]:
 
 def _entries(obj: Any) -> list[Part]:
     parts: list[Part] = []
-    for key in keys_of(obj):
+    try:
+        keys, values = keys_of(obj), elements(obj)
+    except StopRecordingError:
+        keys, values = list(dict.keys(obj)), list(dict.values(obj))
+    for key, value in zip(keys, values, strict=True):
         if not is_scalar(key):
             parts.append((f".key({type(key).__name__})", key))
-        parts.append((f"[{key!r}]" if is_scalar(key) else "[...]", dict.get(obj, key)))
-    keys = [scalar_data(key) for key in keys_of(obj) if is_scalar(key)]
-    return [("<keys>", _Data(keys)), *parts]
+        parts.append((f"[{key!r}]" if is_scalar(key) else "[...]", value))
+    scalars = [scalar_data(key) for key in keys if is_scalar(key)]
+    return [("<keys>", _Data(scalars)), *parts]
 
 
 class _Data(NamedTuple):

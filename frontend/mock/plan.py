@@ -263,8 +263,7 @@ class Planner:
         after = node.obj
         if node.owned:
             result: list[Call] = [Call(owner.clear, target)]
-            for key in keys_of(after):
-                value = dict.__getitem__(after, key)
+            for key, value in zip(keys_of(after), elements(after), strict=True):
                 parts = (self.source(key), self._at(after, Kind.ITEM, key, value))
                 result.append(Call(owner.__setitem__, target, parts))
             return result

@@ -12,7 +12,7 @@ from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.mock.native_recipes import native_recipe
 from magweld.frontend.mock.recipe import Fill, Recipe
 from magweld.frontend.rules.names import cell_value
-from magweld.frontend.state.contents import keys_of
+from magweld.frontend.state.contents import elements, keys_of
 from magweld.frontend.state.iterators import REBUILDABLE, remake
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import ABSENT, class_dict, is_immutable, mro
@@ -49,9 +49,8 @@ def extend_dict(target: dict[Any, Any], items: list[Any]) -> None:
 
 
 def _pairs(obj: Any) -> tuple[Any, ...]:
-    return tuple(
-        part for key in keys_of(obj) for part in (key, dict.__getitem__(obj, key))
-    )
+    entries = zip(keys_of(obj), elements(obj), strict=True)
+    return tuple(part for entry in entries for part in entry)
 
 
 def _list(obj: list[Any]) -> Recipe:

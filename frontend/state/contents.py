@@ -204,17 +204,29 @@ def isinstance_exactly(obj: Any, *bases: type) -> bool:
 
 
 def keys_of(obj: Any) -> list[Any]:
-    """Return the keys of a dict in its own order without running an override."""
-    # An `OrderedDict` keeps an order that the dict below does not know.
-    owner: Any = OrderedDict if isinstance_exactly(obj, OrderedDict) else dict
-    return list(owner.keys(obj))
+    """Return the keys of a dict in its own order without running an override.
+
+    Raises:
+        StopRecordingError: Only by their hashes can the keys be put in order.
+    """
+    keys = list(dict.keys(obj))
+    if not isinstance_exactly(obj, OrderedDict):
+        return keys
+    # It keeps an order that the dict below does not know.
+    if not all(map(is_plain_key, keys)):
+        raise StopRecordingError("opaque-key", "an OrderedDict")
+    return list(OrderedDict.keys(obj))
 
 
 def elements(obj: Any) -> list[Any]:
     """Return the values in a container without running an override."""
     base = builtin_base(obj)
+    if base is dict and isinstance_exactly(obj, OrderedDict):
+        # Its own order; looking keys up would run their hashes and comparisons.
+        values = {id(key): value for key, value in dict.items(obj)}
+        return [values[id(key)] for key in keys_of(obj)]
     if base is dict:
-        return [dict.__getitem__(obj, key) for key in keys_of(obj)]
+        return list(dict.values(obj))
     assert base is not None, "a container is expected"
     return list(base.__iter__(obj))
 
@@ -295,7 +307,9 @@ def own(graph: RefGraph, node: Node) -> None:
 def copy_content(obj: Any) -> Any:
     """Return a shallow copy of a container as dict, list or set."""
     base = builtin_base(obj)
+    if base is dict and isinstance_exactly(obj, OrderedDict):
+        return dict(zip(keys_of(obj), elements(obj), strict=True))
     if base is dict:
-        return {key: dict.__getitem__(obj, key) for key in keys_of(obj)}
+        return dict.copy(obj)
     assert base is not None, "a container is expected"
     return set(base.__iter__(obj)) if base in SETS else list(base.__iter__(obj))

@@ -116,3 +116,57 @@ def test_objects_in_a_tuple_are_told_apart() -> None:
         assert traced(X, key, other)[1:] == program(X, key, other)[1:]
         pair = (key, 1)
         assert traced(X, pair, other)[1:] == program(X, pair, other)[1:]
+
+
+HASHED_USES = {
+    "set": lambda table, key: table.__setitem__("b", 1.0),
+    "read": lambda table, key: table["a"],
+    "loop": lambda table, key: sum(table.values()),
+    "delete": lambda table, key: (table.__setitem__("b", 1), table.pop("b"))[1],
+    "update": lambda table, key: table.update(b=2.0),
+    "clear": lambda table, key: table.clear(),
+    "in": lambda table, key: key in table,
+    "get": lambda table, key: table.get(key, 5.0),
+}
+
+
+@pytest.mark.parametrize("check", [False, True])
+@pytest.mark.parametrize("kind", [dict, collections.OrderedDict])
+@pytest.mark.parametrize("use", HASHED_USES)
+def test_hashes_and_comparisons_run_as_often_as_in_eager(use, kind, check):
+    """The hash of a key changes, so that nobody finds it any more."""
+
+    def calls(fast):
+        log = []
+
+        class Key:
+            number = 1
+
+            def __hash__(self):
+                log.append("hash")
+                return Key.number
+
+            def __eq__(self, other):
+                log.append("equal")
+                return self is other
+
+        table, key = kind(), Key()
+        table[key] = 1.0
+        table["a"] = 2.0
+
+        def program(x):
+            found = HASHED_USES[use](table, key)
+            return x * (found if isinstance(found, float) else 3.0)
+
+        function = trace(program, backend="eager", check=check) if fast else program
+        seen = []
+        for number in range(6):
+            Key.number = 1 + number % 2
+            try:
+                result = function(torch.ones(1)).item()
+            except KeyError:
+                result = "lost"
+            seen.append((result, log if check else list(log)))
+        return [result for result, _ in seen] if check else seen
+
+    assert calls(fast=True) == calls(fast=False)
