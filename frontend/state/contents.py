@@ -232,10 +232,14 @@ def elements(obj: Any) -> list[Any]:
 
 
 def _read_set(graph: RefGraph, node: Node) -> None:
-    members = elements(node.obj)
+    _check_members(node.obj)
+    graph.read(node, Kind.MEMBERS, None, tuple(elements(node.obj)))
+
+
+def _check_members(obj: Any) -> None:
+    members = elements(obj) if builtin_base(obj) in SETS else ()
     if not all(is_scalar(m) or is_identity(m) for m in members):
         raise StopRecordingError("opaque-key", "a set of objects")
-    graph.read(node, Kind.MEMBERS, None, tuple(members))
 
 
 def before_write(graph: RefGraph, obj: Any, extent: Extent, key: Any = None) -> None:
@@ -253,7 +257,7 @@ def before_write(graph: RefGraph, obj: Any, extent: Extent, key: Any = None) -> 
         return
     if extent is Extent.WHOLE:
         _check_elements_dropped(graph, obj)
-    graph.snapshots.setdefault(id(obj), copy_content(obj))
+    _keep_content(graph, obj)
     if builtin_base(obj) in SETS:
         graph.set_states.setdefault(id(obj), []).append(elements(obj))
     if node.owned:
@@ -269,6 +273,13 @@ def before_write(graph: RefGraph, obj: Any, extent: Extent, key: Any = None) -> 
         node.appended = True
     else:
         own(graph, node)
+
+
+def _keep_content(graph: RefGraph, obj: Any) -> None:
+    if id(obj) not in graph.snapshots:
+        # What is planned later compares members: no code of theirs may do so.
+        _check_members(obj)
+        graph.snapshots[id(obj)] = copy_content(obj)
 
 
 def _check_elements_dropped(graph: RefGraph, obj: Any) -> None:
@@ -312,4 +323,5 @@ def copy_content(obj: Any) -> Any:
     if base is dict:
         return dict.copy(obj)
     assert base is not None, "a container is expected"
-    return set(base.__iter__(obj)) if base in SETS else list(base.__iter__(obj))
+    # A copy of a set takes the hashes along.
+    return base.copy(obj) if base in SETS else list(base.__iter__(obj))

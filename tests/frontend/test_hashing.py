@@ -170,3 +170,46 @@ def test_hashes_and_comparisons_run_as_often_as_in_eager(use, kind, check):
         return [result for result, _ in seen] if check else seen
 
     assert calls(fast=True) == calls(fast=False)
+
+
+SET_USES = {
+    "add": lambda members, key: members.add(5),
+    "add again": lambda members, key: members.add(key),
+    "in": lambda members, key: key in members,
+    "discard": lambda members, key: members.discard("b"),
+    "update": lambda members, key: members.update([4, 5]),
+    "clear": lambda members, key: members.clear(),
+}
+
+
+@pytest.mark.parametrize("use", SET_USES)
+def test_members_of_sets_are_compared_as_often_as_in_eager(use):
+    def calls(fast):
+        log = []
+
+        class Key:
+            number = 1
+
+            def __hash__(self):
+                log.append("hash")
+                return Key.number
+
+            def __eq__(self, other):
+                log.append("equal")
+                return self is other
+
+        key = Key()
+        members = {key, "a"}
+
+        def program(x):
+            SET_USES[use](members, key)
+            return x * len(members) + len(log)
+
+        function = trace(program, backend="eager") if fast else program
+        seen = []
+        for number in range(6):
+            Key.number = 1 + number % 2
+            seen.append((function(torch.ones(1)).item(), len(log)))
+        return seen
+
+    assert calls(fast=True) == calls(fast=False)
