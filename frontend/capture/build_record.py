@@ -129,7 +129,7 @@ def finish(
     left = [recorder.tensors.storage(node) for node in outputs]
     recorder.tensors.arrays.check(recorder.tensors.touched, left, planner.makes)
     now = torch_state()
-    if unfinished and now != state:
+    if (unfinished and now != state) or now[0] is not state[0]:
         mock = _switch_modes(mock, state, now)
     settled = _settle(session, recorder, outputs)
     scalars = {} if settled is None else settled.scalars

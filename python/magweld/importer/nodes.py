@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import fx
 from torch._ops import OpOverload
 from torch.utils import _pytree as pytree
+
+RECORDED: Final = "recorded"
+"""Key of `node.meta`: the name of the recorded node that a node comes from."""
+
+RUNS_FOR_ITSELF: Final = "runs_for_itself"
+"""Key of `node.meta` where the recorded node is one that `runs_for_itself`."""
 
 
 def operand(node: fx.Node, position: int = 0) -> fx.Node:
@@ -85,6 +91,16 @@ def is_check(node: fx.Node) -> bool:
         and not node.target._schema.returns
         # Its arguments were known, and held, when the graph was traced.
         and node.target is not torch.ops.aten._assert_tensor_metadata.default
+    )
+
+
+def runs_for_itself(node: fx.Node) -> bool:
+    """Tell whether a recorded operator runs although nothing reads its results.
+
+    The front end keeps those only that may raise, or do more than make their results.
+    """
+    return RUNS_FOR_ITSELF in node.meta or (
+        node.op.startswith("call") and not node.users and RECORDED not in node.meta
     )
 
 

@@ -13,9 +13,8 @@ import torch
 from torch import fx
 
 from magweld.diagnostics import UnsupportedError
+from magweld.importer.nodes import RECORDED
 
-RECORDED: Final = "recorded"
-"""Where nodes of an ATen graph keep the name of the recorded node."""
 _TORCH: Final = str(Path(torch.__file__).parent)
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 

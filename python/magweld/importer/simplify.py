@@ -10,6 +10,7 @@ from torch._ops import OpOverload
 
 from magweld.importer import refusals
 from magweld.importer.nodes import (
+    RUNS_FOR_ITSELF,
     argument,
     is_check,
     is_random,
@@ -19,6 +20,7 @@ from magweld.importer.nodes import (
     results_of,
     values_of,
 )
+from magweld.importer.operators import is_generated
 
 aten = torch.ops.aten
 
@@ -145,8 +147,20 @@ def remove_dead(graph: fx.Graph) -> None:
     """Remove nodes without users and effect, last first."""
     for node in reversed(graph.nodes):
         kept = node.op in {"placeholder", "output"} or is_random(node)
-        if not (kept or node.users or is_check(node)):
+        if not (kept or _acts(node) or node.users or is_check(node)):
             graph.erase_node(node)
+
+
+def _acts(node: fx.Node) -> bool:
+    """Tell whether a node may raise, or do more than make its result.
+
+    Generated code does neither, nor does what makes a view or memory.
+    """
+    if RUNS_FOR_ITSELF not in node.meta or is_generated(node):
+        return False
+    target = node.target
+    harmless = isinstance(target, OpOverload) and target.is_view
+    return not harmless and target not in WITHOUT_VALUES and node.op == "call_function"
 
 
 def _keeps_elements(node: fx.Node) -> bool:

@@ -18,7 +18,8 @@ from torch._subclasses import FakeTensorMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from magweld.importer.refusals import RECORDED, recorded_name
+from magweld.importer.nodes import RECORDED, RUNS_FOR_ITSELF, runs_for_itself
+from magweld.importer.refusals import recorded_name
 from magweld.paced import checkpoint
 
 aten = torch.ops.aten
@@ -113,8 +114,8 @@ class _Recorder(TorchDispatchMode):
     def _record(self, func: Any, args: Any, kwargs: Any) -> Any:
         checkpoint()
         result = func(*args, **kwargs)
-        leaves = pytree.tree_leaves(result)
-        if leaves and not any(isinstance(leaf, Tensor) for leaf in leaves):
+        returns = bool(func._schema.returns)
+        if returns and not any(map(torch.is_tensor, pytree.tree_leaves(result))):
             # A number that is known without data; it is part of what follows.
             return result
         if func is aten.lift_fresh.default:
@@ -131,6 +132,8 @@ class _Recorder(TorchDispatchMode):
         source = self._source()
         if source is None:
             return
+        if runs_for_itself(source):
+            node.meta[RUNS_FOR_ITSELF] = True
         node.meta[RECORDED] = recorded_name(source)
         if "stack_trace" in source.meta:
             node.meta["stack_trace"] = source.meta["stack_trace"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,13 @@ from torch import fx
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._ops import OpOverload
 
-from magweld.importer.nodes import output_of, results_of, values_of
+from magweld.importer.nodes import (
+    RUNS_FOR_ITSELF,
+    operand,
+    output_of,
+    results_of,
+    values_of,
+)
 from magweld.importer.observation import TensorFacts, observe
 
 aten = torch.ops.aten
@@ -19,35 +26,72 @@ Saved = tuple[tuple[str, int], ...]
 
 
 def cut(
-    joint: fx.GraphModule, count: int, copied: int
+    joint: fx.GraphModule, computed: int, written: int
 ) -> tuple[fx.GraphModule, fx.GraphModule, Saved, tuple[str, ...]]:
     """Cut a joint graph where least must be kept.
 
     Args:
         joint: Takes primals and tangents; returns the results of the forward half, then
-            the gradients.
-        count: Number of results of the forward half.
-        copied: How many of them, the leading ones, were copied for the tracing alone.
+            copies of what nobody reads, then a gradient for each primal.
+        computed: How many results the forward half has that are no written inputs.
+            They were copied for the tracing alone.
+        written: How many written inputs it returns behind them.
 
     Returns:
         Forward half, backward half, what the backward half takes first, and the names
         of its arguments for tangents. No two results of a half share memory, but that
         a gradient may be a tangent or stand for several inputs.
     """
+    primals = [node for node in placeholders(joint) if "tangents" not in node.name]
+    count = len(results_of(joint.graph)) - len(primals)
     forward, backward = min_cut_rematerialization_partition(
         joint, None, num_fwd_outputs=count
     )
-    _drop_copies(forward, copied)
+    _drop_copies(forward, computed)
     tangents = tuple(
         node.name for node in placeholders(backward) if "tangents" in node.name
     )
     origin = _save_bases(forward, backward, tangents)
     saved = _bind((forward, backward), origin, count)
+    saved = _drop_unread(forward, range(computed + written, count), saved)
     _separate(forward, may_repeat=False)
     _separate(backward, may_repeat=True)
     for half in (forward, backward):
         _loosen_views(half)
     return forward, backward, saved, tangents
+
+
+def _drop_unread(forward: fx.GraphModule, unread: range, saved: Saved) -> Saved:
+    """Return nothing that nobody reads; what makes it runs all the same.
+
+    Returns:
+        `saved` with the new positions of the results.
+    """
+    results = results_of(forward.graph)
+    read = {number for kind, number in saved if kind == "result"}
+    left = [
+        number
+        for number in range(len(results))
+        if number not in unread or number in read
+    ]
+    output_of(forward.graph).args = (tuple(results[number] for number in left),)
+    for number in set(unread) - read:
+        _keep(results[number])
+    forward.recompile()
+    return tuple(
+        (kind, left.index(number) if kind == "result" else number)
+        for kind, number in saved
+    )
+
+
+def _keep(node: fx.Node) -> None:
+    """Mark the operator behind a copy that nobody reads as one that runs for itself."""
+    while node.target in (aten.clone.default, aten.detach.default, operator.getitem):
+        source = operand(node)
+        if not node.users:
+            node.graph.erase_node(node)
+        node = source
+    node.meta[RUNS_FOR_ITSELF] = True
 
 
 def _drop_copies(forward: fx.GraphModule, count: int) -> None:

@@ -11,17 +11,17 @@ import torch.nn.functional as F
 from torch import fx
 from torch._functorch.aot_autograd import aot_export_joint_simple
 from torch._subclasses import FakeTensorMode
+from torch.utils import _pytree as pytree
 
 from magweld.diagnostics import UnsupportedError
 from magweld.importer.capture import AtenRunner
 from magweld.importer.nodes import (
     is_random,
     results_of,
+    runs_for_itself,
     values_of,
 )
-from magweld.importer.observation import (
-    undisturbed,
-)
+from magweld.importer.observation import undisturbed
 from magweld.importer.substitutions import SUBSTITUTIONS
 from magweld.training import refusals
 from magweld.training.cut import cut
@@ -110,7 +110,7 @@ def trace_halves(
     joint = _trace_joint(graph, inputs, facts)
     draws = [node.name for node in joint.graph.nodes if is_random(node)]
     forward, backward, saved, tangents = cut(
-        joint, len(facts.values) + len(facts.written), len(facts.values)
+        joint, len(facts.values), len(facts.written)
     )
     _check_forms(forward, facts.values)
     _check_draws(forward, backward, draws, facts)
@@ -126,10 +126,12 @@ def _trace_joint(
         values = list(arguments)
         for number in facts.written:
             values[number] = values[number].clone()
-        results = AtenRunner(graph, {**_RANDOM_ONLY, **_REFUSED}).run(*values)
+        runner = _JointRunner(graph)
+        results = runner.run(*values)
         # Tracing takes no views for results; copies that are not needed go later.
         computed = [results[position].clone() for position in positions]
-        return (*computed, *(values[number] for number in facts.written))
+        written = [values[number] for number in facts.written]
+        return (*computed, *written, *runner.unread)
 
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     fakes = tuple(stand_ins(mode, inputs))
@@ -144,6 +146,27 @@ def _trace_joint(
         detail = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
         raise refusals.JOINT.at("the graph", detail) from error
     return _plain(joint)
+
+
+class _JointRunner(AtenRunner):
+    """Runs a graph for tracing forward and backward.
+
+    Attributes:
+        unread: Copies of what nobody reads and what is computed all the same. As
+            results they outlive the tracing, which drops what has no user.
+    """
+
+    def __init__(self, graph: fx.GraphModule) -> None:
+        super().__init__(graph, {**_RANDOM_ONLY, **_REFUSED})
+        self.unread: list[torch.Tensor] = []
+
+    def run_node(self, n: fx.Node) -> Any:
+        """Run one node; see `GraphRunner.run_node`."""
+        result = super().run_node(n)
+        if runs_for_itself(n):
+            tensors = filter(torch.is_tensor, pytree.tree_leaves(result))
+            self.unread += [tensor.detach().clone() for tensor in tensors]
+        return result
 
 
 def _plain(joint: fx.GraphModule) -> fx.GraphModule:
