@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import contextvars
+import gc
 import inspect
 import sys
 import weakref
@@ -88,11 +89,20 @@ def _dereference(observer: Observer, call: NativeCall) -> None:
         counted &= not observer.session.operators.is_tensor(type(value))
         held = counted and sys.getrefcount(value) > _OWN_REFERENCES
     else:
-        held = not graph.snapshots and not graph.slot_snapshots
+        held = not _drops_objects(graph)
     if not held:
         # The recording itself may be what keeps the object alive.
         raise StopRecordingError("read-after-write", "a weak reference")
     graph.read(graph.require(reference), Kind.REFERENT, None, value)
+
+
+def _drops_objects(graph: RefGraph) -> bool:
+    """Tell whether a write of the run took more than numbers and the like away."""
+    taken = [before for before in graph.slot_snapshots.values() if before is not ABSENT]
+    for key, before in graph.snapshots.items():
+        left = {id(item) for item in gc.get_referents(graph.nodes[key].obj)}
+        taken += [item for item in gc.get_referents(before) if id(item) not in left]
+    return not all(map(is_scalar, taken))
 
 
 def _context_get(observer: Observer, call: NativeCall) -> None:

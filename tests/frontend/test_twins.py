@@ -210,6 +210,19 @@ CASES = {
         "L.pop(); return x if r() is None else -x",
         [X],
     ),
+    "weak reference after a number was replaced": Case(
+        "import weakref\nclass C: s = 2.0\nc = C(); r = weakref.ref(c)\n"
+        "n = [0]; d = {'a': 1}",
+        "n[0] = 1; d['b'] = 2; return x if r() is None else x * r().s",
+        [X, X, f"globals().pop('c') | {X}"],
+        hits=1,
+    ),
+    "weak reference after its object was moved": Case(
+        "import weakref\nclass C: pass\nclass B: pass\nb = B(); b.c = C()\n"
+        "r = weakref.ref(b.c)",
+        "a = [b.c]; b.c = None; a.clear(); return x if r() is None else -x",
+        [X],
+    ),
     "class of a descriptor": Case(
         "class D:\n    def __get__(s, o, t=None): return 2.0\n"
         "class C:\n    d = D()\nc = C(); c.d = 3.0",
