@@ -154,13 +154,12 @@ class Engine:
             self._notes.count("calls", "eager")
             start = profit.clock()
             result = self.target(*args, **kwargs)
-            times.eager.append(profit.clock() - start)
-            profit.judge(record, kind, times)
+            profit.measure(record, kind, times.eager, start, result)
             return result
         self._notes.hit(self._cache, record, calls=1)
         result = self._hit(record, verdict, args, kwargs)
         if times is not None and record.was_final:
-            times.hits.append(profit.clock() - start)
+            profit.measure(record, kind, times.hits, start, result)
         return result
 
     def _hit(

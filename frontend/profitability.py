@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import torch
+from torch import Tensor
+from torch.autograd import Variable
+from torch.utils import _pytree as pytree
 
 from magweld.frontend.records.record import Record
 
@@ -19,6 +22,8 @@ _MOST: Final = 5
 _CLEAR: Final = 1.25
 # A hit may take longer than eager by this much.
 _TOLERATED: Final = 1.05
+# Measured calls of a record after which no gradients were asked for, at most.
+_UNFINISHED: Final = 32
 # Kinds of calls that are remembered.
 _KINDS: Final = 256
 _VALUES: Final = (bool, int, float, str, type(None))
@@ -67,6 +72,19 @@ class _Times:
         return f"a hit takes {hit:.3g} ms, eager {eager:.3g} ms"
 
 
+@dataclass
+class _Compared:
+    """A record that is being compared.
+
+    Attributes:
+        record: The record.
+        unfinished: Measured calls since the last whose gradients were asked for.
+    """
+
+    record: Record
+    unfinished: int = 0
+
+
 class Profitability:
     """Compares hits with eager runs, in turns; what does not pay runs eagerly.
 
@@ -92,7 +110,7 @@ class Profitability:
         self._tell = tell
         self.clock = clock
         self._compares = compares
-        self._open: dict[int, Record] = {}
+        self._open: dict[int, _Compared] = {}
         self._times: dict[tuple[int, Kind], _Times] = {}
         self._eager: dict[Kind, _Times] = {}
 
@@ -102,11 +120,11 @@ class Profitability:
         Args:
             records: All that there are; others are forgotten.
         """
-        kept = {id(record): record for record in records}
-        self._open = {key: kept[key] for key in self._open if key in kept}
+        kept = {id(record) for record in records}
+        self._open = {key: one for key, one in self._open.items() if key in kept}
         new = records[0]
         if self._compares and new.is_timed:
-            self._open[id(new)] = new
+            self._open[id(new)] = _Compared(new)
         self.is_open = bool(self._open or self._eager)
 
     def runs_eagerly(self, kind: Kind) -> bool:
@@ -128,22 +146,90 @@ class Profitability:
             self.is_open = bool(self._eager)
         return self._times.setdefault((id(record), kind), _Times())
 
-    def judge(self, record: Record, kind: Kind, times: _Times) -> None:
+    def measure(
+        self, record: Record, kind: Kind, times: list[float], start: float, result: Any
+    ) -> None:
+        """Add the time of a call, and of the gradients of what it has returned.
+
+        Args:
+            record: The record that has answered the call, or could have.
+            kind: Kind of the call.
+            times: Where the time is added: hits or eager runs of the kind.
+            start: When the call began.
+            result: What it has returned.
+        """
+        seconds, results = self.clock() - start, _differentiable(result)
+        if results is None and record.grad_enabled:
+            self._dismiss(record)
+        elif not results:
+            times.append(seconds)
+            self._judge(record, kind)
+        elif id(record) in self._open:
+            compared = self._open[id(record)]
+            compared.unfinished += 1
+            if compared.unfinished > _UNFINISHED:
+                self._dismiss(record)
+
+            def finish(more: float) -> None:
+                compared.unfinished = 0
+                times.append(seconds + more)
+                self._judge(record, kind)
+
+            _time_backward(results, self.clock, finish)
+
+    def _judge(self, record: Record, kind: Kind) -> None:
         """Decide, if the times are enough."""
-        ratio = times.ratio
-        if ratio is None:
+        times = self._times.get((id(record), kind))
+        ratio = None if times is None else times.ratio
+        if times is None or ratio is None:
             return
         if ratio > _TOLERATED and len(self._eager) < _KINDS:
             self._eager[kind] = times
             self._tell(_describe(kind, times))
+            self._times.pop((id(record), kind), None)
+            self.is_open = True
         else:
-            self._open.pop(id(record), None)
-        self._times.pop((id(record), kind), None)
+            self._dismiss(record)
+
+    def _dismiss(self, record: Record) -> None:
+        """Compare a record no more."""
+        self._open.pop(id(record), None)
+        self._times = {at: t for at, t in self._times.items() if at[0] != id(record)}
         self.is_open = bool(self._open or self._eager)
 
     def describe(self) -> list[str]:
         """Return a line for each kind of calls that runs eagerly."""
         return [_describe(kind, times) for kind, times in list(self._eager.items())]
+
+
+def _differentiable(result: Any) -> list[Tensor] | None:
+    """Return the tensors of a result that backward can begin at.
+
+    None for a result with parts of other classes, which may hold further ones.
+    """
+    leaves = pytree.tree_leaves(result)
+    if not all(isinstance(leaf, (Tensor, *_VALUES)) for leaf in leaves):
+        return None
+    return [leaf for leaf in leaves if isinstance(leaf, Tensor) and leaf.grad_fn]
+
+
+def _time_backward(
+    results: Sequence[Tensor], clock: Callable[[], float], tell: Callable[[float], None]
+) -> None:
+    """Have the first backward through some tensors timed, from them to its end."""
+    begun = False
+
+    def begin(gradients: Any) -> None:
+        nonlocal begun
+        if begun:
+            return
+        begun = True
+        start = clock()
+        Variable._execution_engine.queue_callback(lambda: tell(clock() - start))
+
+    for node in {result.grad_fn for result in results}:
+        assert node is not None, "they have gradients"
+        node.register_prehook(begin)
 
 
 def _describe(kind: Kind, times: _Times) -> str:

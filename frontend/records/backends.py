@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -37,6 +38,7 @@ class Backend:
         differentiates: Whether gradients flow through what it returns.
         tiers: How its graphs get from torch to compiled code.
         cuts: Whether it leaves to torch the operators that are marked, and no more.
+        load: Imports what `compile` needs, which takes long the first time.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Backend:
     differentiates: bool
     tiers: Tiers = field(default_factory=lambda: Tiers(False, False))
     cuts: bool = False
+    load: Callable[[], object] = lambda: None
 
     def may_have(self, graph: OperatorGraph) -> bool:
         """Return whether a graph, or what torch does not have to run of it, may go."""
@@ -104,11 +107,13 @@ def resolve_backend(
         return Backend(backend, _dynamo_compiler(backend), False)
     tiers = Tiers((moment or env.COMPILE.get()) == "background", env.RACE.get())
 
+    module, _, name = BACKENDS[backend].partition(":")
+    load = functools.partial(importlib.import_module, module)
+
     def compile_graph(
         gm: fx.GraphModule, example_inputs: list[torch.Tensor]
     ) -> Compiled:
-        module, _, name = BACKENDS[backend].partition(":")
-        function: Any = getattr(importlib.import_module(module), name)
+        function: Any = getattr(load(), name)
         options = CompileOptions(memory_budget=memory_budget)
         compiled: Compiled = function(
             gm,
@@ -121,7 +126,7 @@ def resolve_backend(
         )
         return compiled
 
-    return Backend(backend, compile_graph, False, tiers, cuts=True)
+    return Backend(backend, compile_graph, False, tiers, cuts=True, load=load)
 
 
 def _dynamo_compiler(name: str) -> CompileGraph:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import time
 import warnings
@@ -34,6 +35,13 @@ class RecordMaker:
 
     def make(self, captured: Capture) -> Record:
         """Return the record of a captured run."""
+        # A first call may wait; the next one may bring other sizes or lead on behind a
+        # break, and should not.
+        from magweld.frontend.lifting.symbolic import import_what_symbols_need
+
+        import_what_symbols_need()
+        with contextlib.suppress(Exception):  # compiling raises it again, and is told
+            self._backend.load()
         module = captured.graph.module
         record = Record(
             graph=module,
@@ -43,17 +51,12 @@ class RecordMaker:
             compiled=run_eagerly(module, []),
             failing=captured.graph.failing,
             grad_enabled=captured.grad_enabled,
-            is_timed=not (captured.graph.trains and captured.grad_enabled)
-            and all(tensor.is_cpu for tensor in captured.graph.examples),
+            is_timed=all(tensor.is_cpu for tensor in captured.graph.examples),
         )
         for reason, where in captured.written_out:
             self._note(record, "loop-written-out", reason, where)
         if captured.graph.is_empty:
             return record
-        # A first call may wait; the next one may bring other sizes and should not.
-        from magweld.frontend.lifting.symbolic import import_what_symbols_need
-
-        import_what_symbols_need()
         if captured.kept:
             self._note(record, "not-lifted", captured.kept)
         if captured.graph.scalars or captured.dynamic:

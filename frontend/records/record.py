@@ -31,6 +31,15 @@ class Inspectable(Protocol):
         """Return what was decided, for `explain()`."""
 
 
+@runtime_checkable
+class Deciding(Protocol):
+    """What a backend may return that finds out what runs it fastest."""
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether that is known."""
+
+
 class GraphFailedError(Exception):
     """A graph raised and its effects are undone; never leaves the front end."""
 
@@ -56,8 +65,7 @@ class Record:
             the result; None when it leads to the end of the program.
         begins: File, line and function behind a break where it begins, "" for the call.
         tiered: The graph as torch and compiled code run it, None if it has one tier.
-        is_timed: Whether the time of a call tells what the graph costs: not where its
-            results need gradients, nor on a GPU.
+        is_timed: Whether the time of a call tells what the graph costs: not on a GPU.
     """
 
     graph: fx.GraphModule
@@ -151,8 +159,9 @@ class Record:
     @property
     def is_pending(self) -> bool:
         """Whether it is not known yet what will run the graph."""
-        tiered = self.tiered
-        return tiered is not None and not tiered.is_decided
+        returned = self._returned
+        tiers = returned if isinstance(returned, Deciding) else self.tiered
+        return tiers is not None and not tiers.is_decided
 
     @property
     def was_final(self) -> bool:

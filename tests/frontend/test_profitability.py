@@ -61,18 +61,16 @@ def program(x: Tensor, log: list[int]) -> Tensor:
 )
 def test_the_faster_stays(hit: float, runs_eagerly: bool) -> None:
     told: list[str] = []
-    profit, record = Profitability(True, told.append), Timed()
+    profit, record = Profitability(True, told.append, clock=lambda: 0.0), Timed()
     profit.add([record])
     kind = kind_of((torch.ones(3),), {})
-    while profit.comparison(record, kind) is not None:
-        times = profit.comparison(record, kind)
+    while (times := profit.comparison(record, kind)) is not None:
         if profit.runs_eagerly(kind):
             break
         if times.is_eagers_turn:
-            times.eager.append(1.0)
-            profit.judge(record, kind, times)
+            profit.measure(record, kind, times.eager, -1.0, None)
         else:
-            times.hits.append(hit)
+            profit.measure(record, kind, times.hits, -hit, None)
     assert profit.runs_eagerly(kind) == runs_eagerly
     assert profit.is_open == runs_eagerly
     assert told == profit.describe()
@@ -86,6 +84,7 @@ class Timed:
 
     is_timed: bool = True
     is_pending: bool = False
+    grad_enabled: bool = True
 
 
 def test_pending_records_are_not_compared() -> None:
@@ -174,14 +173,63 @@ def test_hits_that_pay_are_not_looked_at_again() -> None:
     assert "run eagerly" not in fast.explain()
 
 
-def test_what_trains_is_not_timed() -> None:
+class Backward(torch.autograd.Function):
+    """A graph whose backward takes time on a clock."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, clock: Clock, seconds: float) -> Tensor:
+        ctx.clock, ctx.seconds = clock, seconds
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        ctx.clock.now += ctx.seconds
+        return gradients[0] * 2, None, None
+
+
+@pytest.mark.parametrize(("seconds", "runs_eagerly"), [(5.0, True), (-0.9, False)])
+def test_backward_is_timed_as_well(seconds: float, runs_eagerly: bool) -> None:
+    clock = Clock()
+
+    def slow_backward(module: Any, examples: list[Tensor]) -> Callable[..., Any]:
+        return lambda *inputs: (Backward.apply(inputs[0], clock, seconds),)
+
+    weight = torch.ones(4, requires_grad=True)
+    fast, profit = compared(lambda w: w * 2, clock, backend=slow_backward)
+    for number in range(20):
+        fast(weight).sum().backward()
+        assert torch.equal(weight.grad, torch.full((4,), 2.0 * (number + 1)))
+    stats = fast.stats()
+    assert bool(profit.describe()) == runs_eagerly
+    assert (stats["eager"] > stats["hits"]) == runs_eagerly
+    assert profit.is_open == runs_eagerly
+    assert stats["eager"] >= 3
+
+
+def test_what_never_gets_gradients_is_given_up() -> None:
     clock = Clock()
     weight = torch.ones(4, requires_grad=True)
     fast, profit = compared(
         lambda x: torch.softmax(x * weight, -1), clock, backend=slow_graph(clock, 5.0)
     )
+    for _ in range(40):
+        assert fast(torch.zeros(4)).requires_grad
+    assert not profit.is_open
+    assert fast.stats()["eager"] == 0
+
+
+def test_what_hides_its_tensors_is_not_timed() -> None:
+    class Result:
+        def __init__(self, value: Tensor) -> None:
+            self.value = value
+
+    clock = Clock()
+    weight = torch.ones(4, requires_grad=True)
+    fast, profit = compared(
+        lambda x: Result(x * weight), clock, backend=slow_graph(clock, 5.0)
+    )
     for _ in range(8):
-        fast(torch.zeros(4)).sum().backward()
+        fast(torch.zeros(4)).value.sum().backward()
     assert not profit.is_open
     assert fast.stats()["eager"] == 0
 

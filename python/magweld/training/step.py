@@ -65,6 +65,14 @@ class TrainingGraph:
         """The forward half if torch may run it."""
         return tier_of(self.forward)
 
+    @property
+    def is_decided(self) -> bool:
+        """Whether it is known what runs the halves that have been compiled so far."""
+        first, *others = map(tier_of, self._compiled())
+        if first is not None and (not first.is_decided or first.compiled is None):
+            return first.is_decided  # torch runs the graph as a whole, or may yet
+        return all(tier is None or tier.is_decided for tier in others)
+
     def report(self) -> dict[str, Any]:
         """Return fused groups and what runs in torch, of the halves compiled so far."""
         return joined_reports(self._compiled())
