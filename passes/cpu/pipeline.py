@@ -6,19 +6,19 @@ from magweld.passes.cpu.annotate_kernels import AnnotateKernels
 from magweld.passes.cpu.block_reductions import BlockReductions
 from magweld.passes.cpu.expand_math import ExpandMath
 from magweld.passes.cpu.expand_winograd import ExpandWinograd
-from magweld.passes.cpu.fill_borders_once import FillBordersOnce
+from magweld.passes.cpu.fuse_epilogues import FuseEpilogues
 from magweld.passes.cpu.generalize_copies import GeneralizeCopies
 from magweld.passes.cpu.generalize_operations import GeneralizeOperations
-from magweld.passes.cpu.join_sweeps import JoinSweeps
-from magweld.passes.cpu.join_window_rows import JoinWindowRows
+from magweld.passes.cpu.hoist_pad_fill import HoistPadFill
+from magweld.passes.cpu.linearize_conv_rows import LinearizeConvRows
+from magweld.passes.cpu.mark_readonly import MarkReadonly
 from magweld.passes.cpu.name_contractions import NameContractions
 from magweld.passes.cpu.outline_tile_range import OutlineTileRange
-from magweld.passes.cpu.place_scratch import PlaceScratch
-from magweld.passes.cpu.protect_inputs import ProtectInputs
+from magweld.passes.cpu.place_allocations import PlaceAllocations
 from magweld.passes.cpu.register_tile import VectorUnit
-from magweld.passes.cpu.repeat_cheap_producers import RepeatCheapProducers
-from magweld.passes.cpu.separate_fills import SeparateFills
+from magweld.passes.cpu.rematerialize_elementwise import RematerializeElementwise
 from magweld.passes.cpu.tile_for_registers import TileForRegisters
+from magweld.passes.cpu.unshare_inits import UnshareInits
 from magweld.passes.cpu.vectorize import Vectorize
 from magweld.passes.pipeline import Pipeline, Step, Upstream
 
@@ -44,13 +44,13 @@ def cpu_steps(unit: VectorUnit = DEFAULT_UNIT) -> tuple[Step, ...]:
         Upstream("linalg-fuse-elementwise-ops"),
         Upstream("canonicalize,cse"),
         # No cse before the fusion: it would undo this.
-        RepeatCheapProducers(),
+        RematerializeElementwise(),
         Upstream("linalg-fuse-elementwise-ops"),
         Upstream("canonicalize,cse"),
         # Tensors become buffers; results are written where they belong.
-        ProtectInputs(),
+        MarkReadonly(),
         # No cse from here to the buffers: it would undo this.
-        SeparateFills(),
+        UnshareInits(),
         Upstream("eliminate-empty-tensors"),
         Upstream(_BUFFERIZE),
         Upstream("canonicalize,cse"),
@@ -59,16 +59,16 @@ def cpu_steps(unit: VectorUnit = DEFAULT_UNIT) -> tuple[Step, ...]:
         Upstream("lower-affine"),
         ExpandWinograd(),
         Upstream("linalg-generalize-named-ops"),
-        JoinWindowRows(unit.bits, unit.registers),
+        LinearizeConvRows(unit.bits, unit.registers),
         BlockReductions(),
         GeneralizeCopies(),
-        FillBordersOnce(),
+        HoistPadFill(),
         # Registers.
-        JoinSweeps(unit.bits, unit.registers),
+        FuseEpilogues(unit.bits, unit.registers),
         TileForRegisters(unit.bits, unit.registers),
         Vectorize(unit.bits, unit.registers),
         Upstream("convert-linalg-to-loops"),
-        PlaceScratch(),
+        PlaceAllocations(),
         Upstream("canonicalize,cse"),
         # Arithmetic.
         Upstream("math-extend-to-supported-types"),

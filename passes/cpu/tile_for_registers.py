@@ -23,7 +23,7 @@ class TileForRegisters(VectorUnitPass):
     loops become one, which is vectorised with how many lanes, how many iterations
     of each make a register tile, whether an operand is packed. An operation that is
     no static loop nest gets none; the kernel keeps the reason as a remark. What
-    `join-sweeps` joined has one, at the reduction. A decision that is there is kept.
+    `fuse-epilogues` joined has one, at the reduction. A decision that is there is kept.
 
     Attributes:
         vector_bits: Width of a vector register.

@@ -31,7 +31,7 @@ class Vectorize(VectorUnitPass):
     """Replace bufferised linalg operations by loops around their register tiles.
 
     The parallel loops surround the tile; the reduction loops carry its accumulators
-    as vectors. What `join-sweeps` joined is one nest. Operations without
+    as vectors. What `fuse-epilogues` joined is one nest. Operations without
     `magweld.registers` are left alone.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""Runs random programs on buffers with and without join-sweeps: equal to the last bit.
+"""Random programs on buffers, with and without fuse-epilogues: equal to the bit.
 
 Buffers are square, so that every one may be every operand: read in its place, through
 views that overlap, transposed, or again by somebody later.
@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from magweld.codegen.host import HostTarget
-from magweld.passes.cpu.join_sweeps import JoinSweeps
+from magweld.passes.cpu.fuse_epilogues import FuseEpilogues
 from magweld.passes.cpu.pipeline import cpu_steps
 from magweld.passes.cpu.register_tile import VectorUnit
 
@@ -149,7 +149,7 @@ def test_joined_programs_give_the_same(build, seed: int) -> None:
     target = HostTarget.detect()
     unit = VectorUnit(target.vector_bits, target.vector_registers)
     joined = list(cpu_steps(unit))
-    apart = [step for step in joined if not isinstance(step, JoinSweeps)]
+    apart = [step for step in joined if not isinstance(step, FuseEpilogues)]
     text = Program(seed).text()
     torch.manual_seed(seed)
     inputs = [torch.randn(SIZE, SIZE) * 0.3 for _ in INPUTS]

@@ -1,4 +1,4 @@
-"""Owns fill-borders-once: the border around a window is filled once for all tiles."""
+"""Owns hoist-pad-fill: the border around a window is filled once for all tiles."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from magweld.passes.ir_utils import operations_of
 
 
 @dataclass(frozen=True)
-class FillBordersOnce(Pass):
+class HoistPadFill(Pass):
     """Move the fill of a buffer in front of the loop over tiles where it stays valid.
 
     A window with a border is a buffer that is filled, with the image copied into its
@@ -35,7 +35,7 @@ class FillBordersOnce(Pass):
     may have tiles of one shape alone.
     """
 
-    name: ClassVar[str] = "fill-borders-once"
+    name: ClassVar[str] = "hoist-pad-fill"
 
     def run(self, module: ir.Operation) -> None:
         """Rewrite all kernels of the module."""

@@ -1,4 +1,4 @@
-// RUN: magweld-opt --split-input-file --verify-diagnostics --place-scratch="stack-bytes=1024" %s | filecheck %s
+// RUN: magweld-opt --split-input-file --verify-diagnostics --place-allocations="stack-bytes=1024" %s | filecheck %s
 
 // The small buffer goes on the stack, the large one is allocated once per call.
 // CHECK-LABEL: func.func @two_buffers(

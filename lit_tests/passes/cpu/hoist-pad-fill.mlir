@@ -1,4 +1,4 @@
-// RUN: magweld-opt --fill-borders-once %s | filecheck %s
+// RUN: magweld-opt --hoist-pad-fill %s | filecheck %s
 
 #id = affine_map<(c, w) -> (c, w)>
 

@@ -1,4 +1,4 @@
-"""Owns separate-fills: what is filled is written on by one operation."""
+"""Owns unshare-inits: what is filled is written on by one operation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from magweld.passes.cpu.kernels import generics_of
 
 
 @dataclass(frozen=True)
-class SeparateFills(Pass):
+class UnshareInits(Pass):
     """Give each operation that goes on from a filled tensor a fill of its own.
 
     Two sums of one shape begin from one tensor of zeros, as equal values are one. As
@@ -25,7 +25,7 @@ class SeparateFills(Pass):
                                       %b = matmul %u, %v, %w
     """
 
-    name: ClassVar[str] = "separate-fills"
+    name: ClassVar[str] = "unshare-inits"
 
     def run(self, module: ir.Operation) -> None:
         """Rewrite all kernels of the module."""

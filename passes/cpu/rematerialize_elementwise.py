@@ -1,4 +1,4 @@
-"""Owns repeat-cheap-producers: one subtraction is cheaper than a tile in memory."""
+"""Owns rematerialize-elementwise: one subtraction is cheaper than a tile in memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CHEAP = frozenset({"arith.addf", "arith.subf", "arith.mulf", "arith.negf"})
 
 
 @dataclass(frozen=True)
-class RepeatCheapProducers(Pass):
+class RematerializeElementwise(Pass):
     """Give each reader of a cheap element-wise operation one of its own.
 
     Fusion of element-wise operations takes a producer that has one reader. A value
@@ -30,7 +30,7 @@ class RepeatCheapProducers(Pass):
                                     %y = %d * %s
     """
 
-    name: ClassVar[str] = "repeat-cheap-producers"
+    name: ClassVar[str] = "rematerialize-elementwise"
 
     def run(self, module: ir.Operation) -> None:
         """Rewrite all kernels of the module."""

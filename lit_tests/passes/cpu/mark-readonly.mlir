@@ -1,4 +1,4 @@
-// RUN: magweld-opt --protect-inputs %s | filecheck %s
+// RUN: magweld-opt --mark-readonly %s | filecheck %s
 
 // A slice is inserted into what may be an argument of the user's: not in its place.
 // CHECK-LABEL: func.func @kernel(

@@ -1,4 +1,4 @@
-"""Owns place-scratch: buffers inside a kernel move in front of its loops."""
+"""Owns place-allocations: buffers inside a kernel move in front of its loops."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ALIGNMENT = 64
 
 
 @dataclass(frozen=True)
-class PlaceScratch(Pass):
+class PlaceAllocations(Pass):
     """Make every buffer of a kernel once per call: on the stack, or allocated.
 
     A tile's buffers have static sizes and are free again with its end, so all tiles
@@ -30,7 +30,7 @@ class PlaceScratch(Pass):
         stack_bytes: Bytes that a kernel may take of its thread's stack.
     """
 
-    name: ClassVar[str] = "place-scratch"
+    name: ClassVar[str] = "place-allocations"
 
     stack_bytes: int = STACK_BYTES
 

@@ -1,4 +1,4 @@
-"""Owns join-sweeps: a reduction, what is before and what is behind it are one sweep."""
+"""Owns fuse-epilogues: a reduction and what is around it become one loop nest."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MOST_OPERATIONS = 12
 
 
 @dataclass(frozen=True)
-class JoinSweeps(VectorUnitPass):
+class FuseEpilogues(VectorUnitPass):
     """Mark what runs in one sweep of register tiles with a reduction.
 
     A fill right before it gives sums their first value in registers; what is made of
@@ -52,7 +52,7 @@ class JoinSweeps(VectorUnitPass):
         vector_registers: Number of vector registers.
     """
 
-    name: ClassVar[str] = "join-sweeps"
+    name: ClassVar[str] = "fuse-epilogues"
 
     def run(self, module: ir.Operation) -> None:
         """Mark the operations of all kernels of the module."""

@@ -1,4 +1,4 @@
-"""Owns protect-inputs: kernels write their destinations, and nothing else."""
+"""Owns mark-readonly: kernels write their destinations, and nothing else."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from magweld.passes.cpu.kernels import kernels_of
 
 
 @dataclass(frozen=True)
-class ProtectInputs(Pass):
+class MarkReadonly(Pass):
     """Mark what kernels read as read-only, so that bufferisation never reuses it.
 
     An input may be an argument of the user's, or be read by another kernel later: a
@@ -21,7 +21,7 @@ class ProtectInputs(Pass):
             =>   func @k(%x {bufferization.writable = false}, %out) -> tensor
     """
 
-    name: ClassVar[str] = "protect-inputs"
+    name: ClassVar[str] = "mark-readonly"
 
     def run(self, module: ir.Operation) -> None:
         """Mark the arguments of all kernels that are not their destinations."""

@@ -1,4 +1,4 @@
-"""Owns join-window-rows: the rows of a window's result get the pitch of the image."""
+"""Owns linearize-conv-rows: rows of a result get the pitch of the image."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COPY_CYCLES = 2.0
 
 
 @dataclass(frozen=True)
-class JoinWindowRows(VectorUnitPass):
+class LinearizeConvRows(VectorUnitPass):
     """Compute the short rows of a window's result as one long row.
 
     The result gets rows as far apart as those of the image, in scratch memory: then one
@@ -48,7 +48,7 @@ class JoinWindowRows(VectorUnitPass):
         vector_registers: Number of vector registers.
     """
 
-    name: ClassVar[str] = "join-window-rows"
+    name: ClassVar[str] = "linearize-conv-rows"
 
     def run(self, module: ir.Operation) -> None:
         """Rewrite the products of all kernels of the module."""

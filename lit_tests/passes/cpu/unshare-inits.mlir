@@ -1,6 +1,6 @@
-// RUN: magweld-opt --separate-fills %s | filecheck %s
-// RUN: magweld-opt --separate-fills --one-shot-bufferize %s | filecheck %s --check-prefix=BUFFER
-// RUN: magweld-opt %s --pass-pipeline='builtin.module(separate-fills, \
+// RUN: magweld-opt --unshare-inits %s | filecheck %s
+// RUN: magweld-opt --unshare-inits --one-shot-bufferize %s | filecheck %s --check-prefix=BUFFER
+// RUN: magweld-opt %s --pass-pipeline='builtin.module(unshare-inits, \
 // RUN:   one-shot-bufferize{bufferize-function-boundaries=1 \
 // RUN:     function-boundary-type-conversion=identity-layout-map}, expand-winograd)' \
 // RUN:   | filecheck %s --check-prefix=TILES

@@ -1,4 +1,4 @@
-// RUN: magweld-opt --join-window-rows --canonicalize %s | filecheck %s
+// RUN: magweld-opt --linearize-conv-rows --canonicalize %s | filecheck %s
 
 #all = affine_map<(c, h, w) -> (c, h, w)>
 #image = affine_map<(c, h, w, i, j) -> (c, h + i, w + j)>

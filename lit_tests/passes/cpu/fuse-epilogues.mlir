@@ -1,5 +1,5 @@
-// RUN: magweld-opt --join-sweeps %s | filecheck %s
-// RUN: magweld-opt --join-sweeps --tile-for-registers --vectorize --canonicalize --cse %s | filecheck --check-prefix=CODE %s
+// RUN: magweld-opt --fuse-epilogues %s | filecheck %s
+// RUN: magweld-opt --fuse-epilogues --tile-for-registers --vectorize --canonicalize --cse %s | filecheck --check-prefix=CODE %s
 
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (k, n)>
