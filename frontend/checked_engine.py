@@ -54,7 +54,7 @@ class CheckedEngine(Engine):
         """
         if self._due(self._cache, args, kwargs) is None:
             return super().call(args, kwargs)
-        self._notes.count("calls")
+        self._log.count("calls")
         call = Call(self.target, args, kwargs)
         result = self._answer(self._cache, call, args, kwargs)
         return self._go_on(result) if type(result) is Suspended else result
@@ -110,7 +110,7 @@ class CheckedEngine(Engine):
         outcome = run_checked(eager, answer, roots, exact, _state)
         if outcome.skipped:
             self._checks["skipped"] += 1
-            self._notes.add(Break(CATALOGUE["check-skipped"], outcome.skipped, ""))
+            self._log.add(Break(CATALOGUE["check-skipped"], outcome.skipped, ""))
             return outcome.ending.give()
         self._checks["checked"] += 1
         if outcome.difference is not None:

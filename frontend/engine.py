@@ -20,6 +20,7 @@ from torch.compiler import is_dynamo_compiling
 from torch.fx import _symbolic_trace
 
 from magweld.frontend.annotations.user import UserAnnotation
+from magweld.frontend.call_log import CallLog
 from magweld.frontend.capture.capture import Outcome, capture
 from magweld.frontend.catalogue import (
     CATALOGUE,
@@ -30,7 +31,6 @@ from magweld.frontend.catalogue import (
 from magweld.frontend.explain import Recompile, explain
 from magweld.frontend.guards.guard import Category
 from magweld.frontend.monitor.events import event_source
-from magweld.frontend.notes import Notes
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.profitability import Profitability, kind_of
 from magweld.frontend.records.backends import Backend
@@ -82,8 +82,8 @@ class Engine:
         "_backend",
         "_cache",
         "_lock",
+        "_log",
         "_maker",
-        "_notes",
         "_profit",
         "_segments",
         "target",
@@ -102,10 +102,10 @@ class Engine:
         self._cache = RecordCache(lifting)
         # One thread is monitored at a time.
         self._lock = threading.RLock()
-        self._notes = Notes(target_callable)
-        self._maker = RecordMaker(backend, self._notes.fell_back)
+        self._log = CallLog(target_callable)
+        self._maker = RecordMaker(backend, self._log.fell_back)
         self._segments = Segments(lifting.fresh)
-        self._profit = Profitability(backend.tiers.races, self._notes.fell_back)
+        self._profit = Profitability(backend.tiers.races, self._log.fell_back)
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Answer from a record whose guards hold; otherwise run, observed.
@@ -118,24 +118,24 @@ class Engine:
         for record in self._cache.records:
             verdict = record.program.check(args, kwargs)
             if type(verdict) is list:
-                self._notes.hit(self._cache, record, calls=1)
+                self._log.hit(self._cache, record, calls=1)
                 return self._hit(record, verdict, args, kwargs)
             failures.append((record, verdict))
-        self._notes.count("calls")
+        self._log.count("calls")
         call = Call(self.target, args, kwargs)
         result = self._miss(self._cache, call, failures)
         return self._go_on(result) if type(result) is Suspended else result
 
     def call_profiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Answer a call as `call` does; profilers show it under the program's name."""
-        with _RecordFunctionFast(f"magweld: {self._notes.name}"):
+        with _RecordFunctionFast(f"magweld: {self._log.name}"):
             return self.call(args, kwargs)
 
     def _call_timed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Answer a call as `call` does, and find out whether that pays."""
         profit, kind = self._profit, kind_of(args, kwargs)
         if profit.runs_eagerly(kind):
-            self._notes.count("calls", "eager")
+            self._log.count("calls", "eager")
             return self.target(*args, **kwargs)
         start, failures = profit.clock(), []
         for record in self._cache.records:
@@ -144,19 +144,19 @@ class Engine:
                 break
             failures.append((record, verdict))
         else:
-            self._notes.count("calls")
+            self._log.count("calls")
             call = Call(self.target, args, kwargs)
             result = self._miss(self._cache, call, failures)
             return self._go_on(result) if type(result) is Suspended else result
         times = profit.comparison(record, kind)
         if times is not None and times.is_eagers_turn:
             record.program.undo()
-            self._notes.count("calls", "eager")
+            self._log.count("calls", "eager")
             start = profit.clock()
             result = self.target(*args, **kwargs)
             profit.measure(record, kind, times.eager, start, result)
             return result
-        self._notes.hit(self._cache, record, calls=1)
+        self._log.hit(self._cache, record, calls=1)
         result = self._hit(record, verdict, args, kwargs)
         if times is not None and record.was_final:
             profit.measure(record, kind, times.hits, start, result)
@@ -190,12 +190,12 @@ class Engine:
     @property
     def breaks(self) -> list[Break]:
         """Why calls were not captured, in order of appearance."""
-        return list(self._notes.breaks)
+        return list(self._log.breaks)
 
     @property
     def recompiles(self) -> list[Recompile]:
         """The last calls that no record answered, with the guards that failed."""
-        return list(self._notes.recompiles)
+        return list(self._log.recompiles)
 
     def stats(self) -> dict[str, Any]:
         """Return counts: calls, hits, misses, eager, records, graphs, breaks.
@@ -208,7 +208,7 @@ class Engine:
         """
         records = self.records
         return {
-            **self._notes.counts,
+            **self._log.counts,
             "records": len(records),
             "compilations": sum(record.compilations for record in records),
             "compile_seconds": sum(record.compile_seconds for record in records),
@@ -235,8 +235,8 @@ class Engine:
             recompiles: Also list the last calls that no record answered, with the guard
                 of each record that failed: path, old and new value, file and line.
         """
-        notes = self._notes
-        text = explain(self.records, notes.breaks, notes.recompiles, recompiles)
+        log = self._log
+        text = explain(self.records, log.breaks, log.recompiles, recompiles)
         return "\n".join([text, *self._profit.describe()])
 
     def call_watched(
@@ -256,14 +256,14 @@ class Engine:
             return self.target(*args, **kwargs)
         if is_dynamo_compiling():
             return held._magweld_run(*args, **kwargs)
-        self._notes.count("calls", "misses")
-        self._notes.add(Break(CATALOGUE["torch-mode"], "", ""))
+        self._log.count("calls", "misses")
+        self._log.add(Break(CATALOGUE["torch-mode"], "", ""))
         return held._magweld_run(*args, **kwargs)
 
     def _run_instead(self, program: Program, reason: str) -> Any:
         # An operator raises for the values of now: eager tells how, and when.
         result = program.run()
-        self._notes.add(Break(CATALOGUE["backend-failed"], reason, ""))
+        self._log.add(Break(CATALOGUE["backend-failed"], reason, ""))
         return result
 
     def _go_on(self, program: Suspended) -> Any:
@@ -298,7 +298,7 @@ class Engine:
             if type(verdict) is not list:
                 failures.append((record, verdict))
                 continue
-            self._notes.hit(cache, record)
+            self._log.hit(cache, record)
             try:
                 result = record.run(verdict)
             except GraphFailedError as error:
@@ -307,26 +307,26 @@ class Engine:
         return self._miss(cache, program, failures)
 
     def _miss(self, cache: RecordCache, program: Program, failures: list[Any]) -> Any:
-        self._notes.count("misses")
+        self._log.count("misses")
         if torch._C._are_functorch_transforms_active():
             # Its tensors have no memory; their class alone makes every record miss.
-            self._notes.add(
+            self._log.add(
                 Break(CATALOGUE["torch-mode"], "a transform of torch.func", "")
             )
             return program.run()
         signature = signature_of(program.arguments.args, program.arguments.kwargs)
         if failures:
-            self._notes.missed(cache, signature, failures, program.begins)
+            self._log.missed(cache, signature, failures, program.begins)
         if self._segments.worthless or cache.has_given_up(signature):
             return program.run()
         obstacle = self._take_monitor()
         if obstacle is not None:
-            self._notes.add(obstacle)
+            self._log.add(obstacle)
             return program.run()
         outcome = None
         try:
             # Only where a record can be made does its absence tell about the program.
-            if not failures or not self._notes.gives_up(cache, signature, failures):
+            if not failures or not self._log.gives_up(cache, signature, failures):
                 outcome = self._record(cache, signature, program, failures)
         finally:
             self._lock.release()
@@ -373,7 +373,7 @@ class Engine:
         record = self._keep(cache, signature, outcome, wanted)
         if record is not None:
             record.begins = program.begins
-            self._notes.recorded(record, seconds)
+            self._log.recorded(record, seconds)
         return outcome
 
     def _keep(
@@ -385,14 +385,14 @@ class Engine:
     ) -> Record | None:
         """Keep what a run has given that was to lift some numbers; return a record."""
         if found.refusal is not None:
-            self._notes.add(found.refusal)
+            self._log.add(found.refusal)
         if found.capture is None:
             if found.refusal is None or found.refusal.id in PASSING:
                 return None
             if found.refusal.id == "frame-access":
                 # Those of a program that was split are not its own.
                 self._segments.worthless = True
-                with self._notes.lock:
+                with self._log.lock:
                     self._cache.drop()
                 return None
             if wanted:
@@ -405,14 +405,14 @@ class Engine:
         if found.ends is not None:
             record.ends = self._segments.intern(found.ends)
         if record.ends is not None and self._segments.tally(record.operators):
-            self._notes.add(Break(CATALOGUE["many-breaks"], "", record.ends.where))
-            with self._notes.lock:
+            self._log.add(Break(CATALOGUE["many-breaks"], "", record.ends.where))
+            with self._log.lock:
                 self._cache.drop()
             return None
-        with self._notes.lock:
+        with self._log.lock:
             cache.add(record)
             cache.lifting.note_pinned(found.capture.pinned)
             if cache is self._cache:
                 self._profit.add(cache.records)
-        self._notes.count("graphs")
+        self._log.count("graphs")
         return record

@@ -34,7 +34,7 @@ def _pure(observer: Observer, call: NativeCall) -> None:
     for argument in call.args:
         _read(observer, argument)
     # Parts of numpy are written in Python; they are no part of the program.
-    observer.session.quiet = observer
+    observer.session.opaque_caller = observer
     observer.after = adopt_top
 
 

@@ -127,7 +127,7 @@ def _print(observer: Observer, call: NativeCall) -> None:
     ending = "\n" if end is None else end
     step = Call(print_text, Constant(text), (Constant(ending),))
     _repeat(observer, step, prints_plainly, not (text + ending).isascii())
-    observer.session.quiet = observer  # the stream may be Python code
+    observer.session.opaque_caller = observer  # the stream may be Python code
 
 
 def warn_again(
@@ -161,7 +161,9 @@ def _warn(observer: Observer, call: NativeCall) -> None:
     parts = tuple(map(Constant, (category, *place)))
     step = Call(warn_again, Constant(message), parts)
     _repeat(observer, step, warns_plainly, category)
-    observer.session.quiet = observer  # the hooks that show it may be Python code
+    observer.session.opaque_caller = (
+        observer  # the hooks that show it may be Python code
+    )
 
 
 def log_again(

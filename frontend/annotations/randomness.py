@@ -35,11 +35,11 @@ _ARRAY_DRAWS: Final = (
 
 
 def _runs_apart(observer: Observer) -> bool:
-    # The arm of a branch that is not taken draws nothing; one operator that is Python
+    # A branch that is not taken draws nothing; one operator that is Python
     # code draws by itself on every call.
     control = observer.session.control
-    in_arm = control is not None and bool(control.scopes)
-    return in_arm or observer.session.operators.within
+    on_trial = control is not None and bool(control.scopes)
+    return on_trial or observer.session.operators.in_opaque
 
 
 def _draw(name: str) -> Rule:
@@ -62,7 +62,7 @@ def _draw(name: str) -> Rule:
             if type(value) is float:
                 observer.drawn += (Holding(draw, len(stack) - 1),)
 
-        observer.session.quiet = observer
+        observer.session.opaque_caller = observer
         observer.after = note
 
     return rule

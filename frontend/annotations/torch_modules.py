@@ -31,9 +31,9 @@ def _getattr(observer: Observer, call: NativeCall) -> None:
     session = observer.session
     register_function(session, _GETTER)
     if _read_member(observer, *call.args):
-        session.quiet = observer
+        session.opaque_caller = observer
     else:
-        session.quiet = None
+        session.opaque_caller = None
         observer.callee = _GETTER
 
 

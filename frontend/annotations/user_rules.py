@@ -89,7 +89,7 @@ class UserRule:
         for argument, use in self._uses(call):
             self._use(observer, argument, use)
         # What it calls in Python is not part of the program.
-        observer.session.quiet = observer
+        observer.session.opaque_caller = observer
         observer.after = self._result_rule(call)
 
     def _uses(self, call: NativeCall) -> list[tuple[Any, Input]]:

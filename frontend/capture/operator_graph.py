@@ -125,7 +125,7 @@ def build_graph(
 def _forget_origins(module: fx.GraphModule) -> None:
     """Let go of the recorded graph."""
     for node in all_nodes(module):
-        for name in ("origin", "starts", "stands", "ways"):
+        for name in ("origin", "starts", "stands", "branches"):
             node.meta.pop(name, None)
 
 

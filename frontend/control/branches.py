@@ -1,4 +1,4 @@
-"""Owns branches on tensors in a run: both ways recorded, one operator made of them."""
+"""Owns branches on tensors in a run: both sides recorded, made into one operator."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.control.arm_code import FrameState
 from magweld.frontend.control.flow import flow_of
+from magweld.frontend.control.frame_state import FrameState
 from magweld.frontend.control.ifs import close_branch, open_branch
 from magweld.frontend.control.merge import DifferenceError
 from magweld.frontend.control.regions import (
@@ -17,7 +17,7 @@ from magweld.frontend.control.regions import (
     loop_form,
     with_calls,
 )
-from magweld.frontend.control.scopes import Arm, ArmEndedError, Branch, Loop
+from magweld.frontend.control.scopes import Branch, Loop, TrialBranch, TrialEndedError
 from magweld.frontend.control.trial import read_state, state_at_end
 from magweld.frontend.control.trials import Trials
 from magweld.frontend.control.whiles import close_loop, open_loop, snapshot
@@ -31,10 +31,10 @@ from magweld.frontend.state.nodes import Node
 if TYPE_CHECKING:
     from magweld.frontend.session.session import Session
 
-# Ways within ways multiply; ways beside each other only add up.
+# Branches within branches multiply; branches behind each other only add up.
 MAX_NESTING: Final = 4
 MAX_BRANCHES: Final = 512
-# A way that the program does not take need not come to an end.
+# A branch that the program does not take need not come to an end.
 MAX_INSTRUCTIONS: Final = 200_000
 
 
@@ -116,7 +116,7 @@ class Branches(Trials):
         """Take note of the instruction that comes next, when a scope is open.
 
         Raises:
-            ArmEndedError: A way on trial is at its end.
+            TrialEndedError: A branch on trial is at its end.
             StopRecordingError: A branch has become no operator and has no guard.
         """
         while self.scopes:
@@ -132,19 +132,19 @@ class Branches(Trials):
             if row.offset not in scope.join.ends:
                 break
             state = state_at_end(self.session, scope.join, observer, row)
-            if isinstance(scope, Arm):
+            if isinstance(scope, TrialBranch):
                 scope.state, scope.modes = state, operator_state()
                 scope.noted = observer.noted(row)
-                raise ArmEndedError
+                raise TrialEndedError
             self.scopes.pop()
             with torch._C.DisableTorchFunction():
                 self._close(scope, state, row)
-        arm = self.arm()
-        if arm is not None:
-            arm.instructions += 1
-            if arm.instructions > MAX_INSTRUCTIONS:
-                raise StopRecordingError("tensor-value", "the other way is too long")
-            check_handlers(arm, observer, row)
+        trial = self.trial()
+        if trial is not None:
+            trial.instructions += 1
+            if trial.instructions > MAX_INSTRUCTIONS:
+                raise StopRecordingError("tensor-value", "the other branch is too long")
+            check_handlers(trial, observer, row)
 
     def leave(self, observer: Observer) -> None:
         """Take note that a frame is left, perhaps before its branches have joined.
@@ -154,24 +154,24 @@ class Branches(Trials):
         """
         while self.scopes and self.scopes[-1].observer is observer:
             scope = self.scopes[-1]
-            if isinstance(scope, Arm):
+            if isinstance(scope, TrialBranch):
                 return
             self.scopes.pop()
-            self._give_up(scope, "a way that leaves the function")
+            self._give_up(scope, "a branch that leaves the function")
 
     def stopping(self, reason: str) -> None:
         """Take note that the recording ends.
 
         Raises:
-            ArmEndedError: Not the recording ends but a way on trial.
+            TrialEndedError: Not the recording ends but a branch on trial.
         """
-        arm = self.arm()
-        if arm is not None:
-            arm.failure = arm.failure or reason
-            raise ArmEndedError
+        trial = self.trial()
+        if trial is not None:
+            trial.failure = trial.failure or reason
+            raise TrialEndedError
         scopes, self.scopes = self.scopes, []
         for scope in scopes:
-            assert not isinstance(scope, Arm), "no way is on trial"
+            assert not isinstance(scope, TrialBranch), "no branch is on trial"
             self._guard(scope)
 
     def release(self) -> None:
@@ -205,7 +205,7 @@ class Branches(Trials):
             scope = self.scopes[-1]
             if born >= scope.start:
                 return
-            if isinstance(scope, Arm):
+            if isinstance(scope, TrialBranch):
                 raise StopRecordingError("tensor-value", "state is written in a branch")
             self.scopes.pop()
             self._give_up(scope, "state is written in a branch")
@@ -224,7 +224,7 @@ class Branches(Trials):
             DifferenceError: It cannot be an operator.
         """
         flow = flow_of(self.session.tables.table(observer.code))
-        nested = sum(isinstance(scope, Arm) for scope in self.scopes)
+        nested = sum(isinstance(scope, TrialBranch) for scope in self.scopes)
         if nested >= MAX_NESTING or self._count >= MAX_BRANCHES:
             raise DifferenceError("too many branches")
         self._count += 1

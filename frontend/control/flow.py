@@ -14,11 +14,11 @@ _EXITS: Final = ("RETURN_VALUE", "RETURN_CONST")
 
 @dataclass(frozen=True)
 class Join:
-    """Where the two ways of a conditional jump meet.
+    """Where the two branches of a conditional jump meet.
 
     Attributes:
-        ends: Offsets of the instructions that end the ways.
-        returns: Whether the ways end by returning from the function.
+        ends: Offsets of the instructions that end the branches.
+        returns: Whether the branches end by returning from the function.
     """
 
     ends: frozenset[int]

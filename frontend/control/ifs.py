@@ -1,4 +1,4 @@
-"""Owns `if` on a tensor: both ways recorded, one operator made of them."""
+"""Owns `if` on a tensor: both branches recorded, one operator made of them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from functools import partial
 
 import torch
 
-from magweld.frontend.control.arm_code import FrameState
+from magweld.frontend.control.escape import may_escape
 from magweld.frontend.control.flow import Flow
+from magweld.frontend.control.frame_state import FrameState
 from magweld.frontend.control.merge import DifferenceError, Pairs
 from magweld.frontend.control.operators import IfOperator
 from magweld.frontend.control.pieces import Piece, effects_of
-from magweld.frontend.control.reach import is_reachable
 from magweld.frontend.control.regions import ways_of, why_not
 from magweld.frontend.control.scopes import Branch
 from magweld.frontend.control.trial import read_state
@@ -30,32 +30,32 @@ def open_branch(
     tensor: torch.Tensor,
     outcome: bool,
 ) -> Branch:
-    """Begin a branch: run the way that the program does not take.
+    """Begin a branch: run the branch that the program does not take.
 
     Raises:
         DifferenceError: It cannot be an operator.
     """
     join = flow.join(row)
     if join is None:
-        raise DifferenceError("the ways do not meet")
+        raise DifferenceError("the branches do not meet")
     reason = why_not(flow, row, join)
     if join.returns and observer.native_caller:
-        reason = "native code sees which way was taken"
+        reason = "native code sees which branch was taken"
     if reason:
         raise DifferenceError(reason)
     condition = trials.recorder.tensors.node(tensor)
     other = ways_of(row, outcome)[1]
     state = read_state(trials.session, observer, row.depth - 1)
-    arm = trials.new_arm(row, join)
+    trial = trials.new_trial(row, join)
     modes = operator_state()
     if flow.real_offset(other) in join.ends and not join.returns:
-        arm.state, piece = state, Piece(())
-        arm.noted = observer.noted(row)
-        arm.nodes = trials.recorder.tensors.overlay({})
+        trial.state, piece = state, Piece(())
+        trial.noted = observer.noted(row)
+        trial.nodes = trials.recorder.tensors.overlay({})
     else:
-        piece = trials.run(arm, flow, other, state, observer)
-    if arm.state is None:
-        raise DifferenceError(arm.failure)
+        piece = trials.run(trial, flow, other, state, observer)
+    if trial.state is None:
+        raise DifferenceError(trial.failure)
     return Branch(
         observer=observer,
         flow=flow,
@@ -63,22 +63,22 @@ def open_branch(
         row=row,
         condition=condition,
         outcome=outcome,
-        start=arm.start,
+        start=trial.start,
         mark=trials.recorder.mark(),
         other=piece,
-        arm=arm,
+        trial=trial,
         modes=modes,
     )
 
 
 def close_branch(trials: Trials, branch: Branch, state: FrameState, row: Row) -> None:
-    """Make an operator of a branch whose ways have met.
+    """Make an operator of a branch whose sides have met.
 
     Args:
         trials: Its run.
         branch: The branch.
-        state: The values after the way that the program took.
-        row: The instruction where the ways meet.
+        state: The values after the branch that the program took.
+        row: The instruction where the branches meet.
 
     Raises:
         DifferenceError: It cannot be one.
@@ -90,8 +90,8 @@ def close_branch(trials: Trials, branch: Branch, state: FrameState, row: Row) ->
 
 
 def _pairs(trials: Trials, branch: Branch, state: FrameState, row: Row) -> Pairs:
-    other = branch.arm.state
-    assert other is not None, "the other way came to its end"
+    other = branch.trial.state
+    assert other is not None, "the other branch came to its end"
     stack = zip(state.stack, other.stack, strict=True)
     slots = [(-1, mine, theirs) for mine, theirs in stack]
     if not branch.join.returns:
@@ -100,18 +100,18 @@ def _pairs(trials: Trials, branch: Branch, state: FrameState, row: Row) -> Pairs
     tensors = trials.recorder.tensors
     pairs = Pairs(
         partial(trials.session.graph.older, branch.start),
-        lambda tensor: (tensors.node(tensor), branch.arm.node(tensors, tensor)),
+        lambda tensor: (tensors.node(tensor), branch.trial.node(tensors, tensor)),
     )
     for _, mine, theirs in slots:
         pairs.add(mine, theirs)
     for mine, theirs in pairs.pairs.values():
-        nodes = (tensors.node(mine), branch.arm.node(tensors, theirs))
+        nodes = (tensors.node(mine), branch.trial.node(tensors, theirs))
         if any(map(tensors.shapes.is_open, nodes)):
             raise DifferenceError("tensors whose shape follows from values")
     passed = pairs.passed_through()
-    if is_reachable(trials.session, passed, pairs.same, trials.callers()):
+    if may_escape(trials.session, passed, pairs.same, trials.callers()):
         raise DifferenceError("a tensor that is still in use elsewhere")
-    branch.observer.meet(row, branch.arm.noted, slots, branch.join.returns)
+    branch.observer.join(row, branch.trial.noted, slots, branch.join.returns)
     return pairs
 
 
@@ -120,22 +120,24 @@ def _make_operator(
 ) -> None:
     recorder, tensors = trials.recorder, trials.recorder.tensors
     mine = [tensors.node(pair[0]) for pair in pairs]
-    others = [branch.arm.node(tensors, pair[1]) for pair in pairs]
+    others = [branch.trial.node(tensors, pair[1]) for pair in pairs]
     taken = Piece(recorder.since(branch.mark))
-    ways = [(taken, mine), (branch.other, others)]
+    branches = [(taken, mine), (branch.other, others)]
     if not branch.outcome:
-        ways.reverse()
+        branches.reverse()
     tensors.forget(taken.nodes)
-    acting = [node for piece, outputs in ways for node in piece.needed(outputs)]
+    acting = [node for piece, outputs in branches for node in piece.needed(outputs)]
     if not pairs and not effects_of(acting):
         return
     operands = list(
-        dict.fromkeys(node for piece, outputs in ways for node in piece.used(outputs))
+        dict.fromkeys(
+            node for piece, outputs in branches for node in piece.used(outputs)
+        )
     )
-    modules = [piece.module(operands, outputs) for piece, outputs in ways]
+    modules = [piece.module(operands, outputs) for piece, outputs in branches]
     target = IfOperator(*modules)
     node = recorder.graph.call_function(target, (branch.condition, *operands))
-    node.meta.update(effects_of(acting), where=recorder.where_text(), ways=ways)
+    node.meta.update(effects_of(acting), where=recorder.where_text(), branches=branches)
     for index, (tensor, other) in enumerate(pairs):
         part = recorder.graph.call_function(operator.getitem, (node, index))
         tensors.rebind(tensor, part, other)

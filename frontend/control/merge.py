@@ -1,4 +1,4 @@
-"""Owns what two ways of a branch have in common at their end, and what differs."""
+"""Owns what two sides of a branch have in common at their end, and what differs."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _SEQUENCES: Final = (tuple, list)
 
 
 class DifferenceError(Exception):
-    """Two ways of a branch end with values that no operator can choose between."""
+    """Two sides of a branch end with values that no operator can choose between."""
 
 
 @dataclass
 class Pairs:
-    """Tensors that differ between two ways, and what is the same.
+    """Tensors that differ between two branches, and what is the same.
 
     Attributes:
         older: Returns those of some ids whose objects are from before the branch.
-        nodes: Gives the nodes of a tensor after the taken way and after the other.
-        pairs: The tensor of the taken way and that of the other, by the first's id.
-        same: Objects that both ways have left where they were.
+        nodes: Gives the nodes of a tensor after the taken branch and after the other.
+        pairs: The tensor of the taken branch and that of the other, by the first's id.
+        same: Objects that both branches have left where they were.
     """
 
     older: Callable[[Iterable[int]], frozenset[int]]
@@ -37,7 +37,7 @@ class Pairs:
     same: list[Any] = field(default_factory=list)
 
     def add(self, mine: Any, other: Any) -> None:
-        """Compare what one slot holds after either way.
+        """Compare what one slot holds after either branch.
 
         Raises:
             DifferenceError: It is neither the same nor two tensors of one form.
@@ -45,7 +45,7 @@ class Pairs:
         if self._is_same(mine, other):
             self.same.append(mine)
         elif mine is NULL or other is NULL:
-            raise DifferenceError("a variable that only one way has set")
+            raise DifferenceError("a variable that only one branch has set")
         elif isinstance(mine, torch.Tensor) and isinstance(other, torch.Tensor):
             self._add_tensors(mine, other)
         elif type(mine) in _SEQUENCES and self._alike(mine, other):
@@ -69,7 +69,7 @@ class Pairs:
         return is_scalar(mine) and same_scalar(mine, other)
 
     def _alike(self, mine: Any, other: Any) -> bool:
-        # Only containers that the ways themselves have made may be two objects.
+        # Only containers that the branches themselves have made may be two objects.
         if type(mine) is not type(other) or len(mine) != len(other):
             return False
         return not self.older((id(mine), id(other)))

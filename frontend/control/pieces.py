@@ -1,4 +1,4 @@
-"""Owns pieces of a recorded graph: what an arm ran, made into a graph of its own."""
+"""Owns pieces of a recorded graph: what a trial ran, made into a graph of its own."""
 
 from __future__ import annotations
 

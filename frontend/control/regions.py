@@ -1,4 +1,4 @@
-"""Owns which parts of a function can be ways of a branch."""
+"""Owns which parts of a function can be sides of a branch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.control.flow import Flow, Join
-from magweld.frontend.control.scopes import Arm, ArmEndedError
+from magweld.frontend.control.scopes import TrialBranch, TrialEndedError
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import Observer
 
@@ -50,22 +50,22 @@ def why_not_function(flow: Flow, region: list[Row], depth: int) -> str:
 
 
 def ways_of(row: Row, outcome: bool) -> tuple[int, int]:
-    """Return the offsets at which the taken and the other way begin."""
+    """Return the offsets at which the taken and the other branch begin."""
     target = row.argval
     following = next((at for at in row.normal if at != target), target)
     jumps = row.opname.endswith("IF_TRUE") == outcome
     return (target, following) if jumps else (following, target)
 
 
-def check_handlers(arm: Arm, observer: Observer, row: Row) -> None:
-    """Refuse that a way on trial goes where its end could be caught.
+def check_handlers(trial: TrialBranch, observer: Observer, row: Row) -> None:
+    """Refuse that a branch on trial goes where its end could be caught.
 
-    Its outermost frame has no handlers; an exception in it ends the way.
+    Its outermost frame has no handlers; an exception in it ends the branch.
 
     Raises:
         StopRecordingError: It is about to.
     """
-    if observer is arm.observer:
+    if observer is trial.observer:
         return
     following = (observer.rows[at >> 1] for at in row.normal)
     handlers = {at for after in following if after is not None for at in after.handlers}
@@ -80,7 +80,7 @@ _LOOKING: Final = frozenset(
 
 
 def _lets_through(observer: Observer, offset: int) -> bool:
-    """Return whether a handler does nothing but raise the end of a way again."""
+    """Return whether a handler does nothing but raise the end of a branch again."""
     caught: list[Any] = []
     rows, frame = observer.rows, observer.frame
     for _ in range(_MAX_LOOKS):
@@ -106,7 +106,7 @@ def _lets_through(observer: Observer, offset: int) -> bool:
 
 
 def _is_other(kind: Any) -> bool:
-    return issubclass(type(kind), type) and kind not in ArmEndedError.__mro__
+    return issubclass(type(kind), type) and kind not in TrialEndedError.__mro__
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Owns undoing what an arm did to tensors, random generators and modes of torch."""
+"""Owns undoing what a trial did to tensors, random generators and modes of torch."""
 
 from __future__ import annotations
 

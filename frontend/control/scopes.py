@@ -1,4 +1,4 @@
-"""Owns the open arms and branches of a run, and what may not happen in them."""
+"""Owns the open trials and branches of a run, and what may not happen in them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import fx
 
-from magweld.frontend.control.arm_code import FrameState
 from magweld.frontend.control.flow import Flow, Join
+from magweld.frontend.control.frame_state import FrameState
 from magweld.frontend.control.pieces import Piece
 from magweld.frontend.control.steps import Snapshot, Step
 from magweld.frontend.monitor.code_table import Row
@@ -20,13 +20,13 @@ from magweld.frontend.operators.predicates import Predicate
 from magweld.frontend.operators.tensors import TensorMap
 
 
-class ArmEndedError(BaseException):
-    """Leaves the frames of an arm that is run on trial; no program catches it."""
+class TrialEndedError(BaseException):
+    """Leaves the frames of a trial branch; no program catches it."""
 
 
 @dataclass
-class Arm:
-    """A way that the program does not take, run on trial.
+class TrialBranch:
+    """A branch that the program does not take, run on trial.
 
     Attributes:
         join: Where it ends.
@@ -55,7 +55,7 @@ class Arm:
     noted: Any = None
 
     def node(self, tensors: TensorMap, tensor: torch.Tensor) -> fx.Node:
-        """Return the node of a tensor as it was at the end of the way."""
+        """Return the node of a tensor as it was at the end of the branch."""
         known = self.nodes.get(id(tensor))
         # One without a node at that time was an input that nothing had used yet.
         return tensors.first_node(tensor) if known is None else known
@@ -63,19 +63,19 @@ class Arm:
 
 @dataclass
 class Branch:
-    """A conditional jump on a tensor whose taken way is running.
+    """A conditional jump on a tensor whose taken branch is running.
 
     Attributes:
         observer: Observer of the frame of the jump.
         flow: Flow of its code.
-        join: Where both ways end.
+        join: Where both branches end.
         row: The jump.
         condition: Node of the tensor that decided.
         outcome: Whether it was true.
         start: Moment of the run at the jump.
-        mark: Last operator before the taken way.
-        other: Operators of the other way.
-        arm: The other way.
+        mark: Last operator before the taken branch.
+        other: Operators of the other branch.
+        trial: The other branch.
         modes: Modes of torch at the jump.
         predicate: Guard that makes the branch unnecessary, None if there is none.
     """
@@ -89,7 +89,7 @@ class Branch:
     start: int
     mark: fx.Node
     other: Piece
-    arm: Arm
+    trial: TrialBranch
     modes: tuple[Any, ...]
     predicate: Predicate | None = None
 

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import fx
 
-from magweld.frontend.control.alike import alike
-from magweld.frontend.control.arm_code import FrameState
+from magweld.frontend.control.frame_state import FrameState
+from magweld.frontend.control.isomorphism import are_isomorphic
 from magweld.frontend.control.merge import DifferenceError, form_of
 from magweld.frontend.control.pieces import Piece, origin_of
 from magweld.frontend.monitor.stack import NULL
@@ -120,7 +120,7 @@ class Step:
 
         copy = self.piece.copy_of
         names = {copy(node): other(node) for node in self.piece.operands}
-        if not alike(self.piece.copies, operators, names):
+        if not are_isomorphic(self.piece.copies, operators, names):
             return False
         for mine in self.piece.nodes:
             self.stands[origin_of(names[copy(mine)])] = mine

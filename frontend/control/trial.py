@@ -1,4 +1,4 @@
-"""Owns running a way that the program does not take, and undoing all it did."""
+"""Owns running a branch that the program does not take, and undoing all it did."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from types import FrameType, FunctionType
 from typing import TYPE_CHECKING
 
-from magweld.frontend.control.arm_code import FrameState, continue_at
 from magweld.frontend.control.flow import Flow, Join
+from magweld.frontend.control.frame_state import FrameState, continue_at
 from magweld.frontend.control.pieces import Piece
 from magweld.frontend.control.rollback import Rollback
-from magweld.frontend.control.scopes import Arm, ArmEndedError
+from magweld.frontend.control.scopes import TrialBranch, TrialEndedError
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.events import Observe
 from magweld.frontend.monitor.observer import Observer
@@ -40,17 +40,17 @@ def read_state(session: Session, observer: Observer, depth: int) -> FrameState:
 def run_on_trial(
     session: Session,
     recorder: OperatorRecorder,
-    arm: Arm,
+    trial: TrialBranch,
     start: int,
     state: FrameState,
     original: FunctionType,
 ) -> Piece:
-    """Run a way of a branch on the side, with everything undone at its end.
+    """Run a side of a branch on the side, with everything undone at its end.
 
     Args:
         session: The run; its innermost frame is the one of the branch.
         recorder: Records the operators.
-        arm: Becomes the result: a state or a failure.
+        trial: Becomes the result: a state or a failure.
         start: Offset of the first instruction.
         state: The values to start with.
         original: Function of that frame.
@@ -62,35 +62,35 @@ def run_on_trial(
     try:
         function = continue_at(original, start, state)
     except ValueError as error:
-        arm.failure = str(error)
+        trial.failure = str(error)
         return Piece(recorder.since(mark))
     session.registered.add(id(function.function))
     # The function must not lose its id to another one.
     session.graph.constant(function.function)
-    arm.code, arm.shift = function.function.__code__, function.shift
+    trial.code, trial.shift = function.function.__code__, function.shift
     before = operator_state()
     undo = Rollback(recorder.watch)
     try:
         with undo, recorder:
             next(_with_own_handlers(session, function.run), None)
-        arm.failure = "the function returned"
-    except ArmEndedError:
+        trial.failure = "the function returned"
+    except TrialEndedError:
         pass
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        # What the other way raises is no matter of the program's.
-        arm.failure = f"{type(error).__name__} in the other way"
+        # What the other branch raises is no matter of the program's.
+        trial.failure = f"{type(error).__name__} in the other branch"
     session.resume_events()
-    if arm.state is not None and arm.modes != before:
-        arm.state, arm.failure = None, "a mode of torch was changed"
+    if trial.state is not None and trial.modes != before:
+        trial.state, trial.failure = None, "a mode of torch was changed"
     return Piece(recorder.since(mark))
 
 
 def _with_own_handlers(session: Session, run: Callable[[], object]) -> Iterator[None]:
-    """Run a way with a stack of handled exceptions of its own, that of a generator.
+    """Run a branch with a stack of handled exceptions of its own, that of a generator.
 
-    A way may end between two instructions at the end of a handler, where the
+    A branch may end between two instructions at the end of a handler, where the
     interpreter does not take off what was handled: the program would see it as
     `sys.exc_info()` and as the context of what it raises.
     """
@@ -98,17 +98,19 @@ def _with_own_handlers(session: Session, run: Callable[[], object]) -> Iterator[
     yield
 
 
-def enter_arm(session: Session, arm: Arm, frame: FrameType, flow: Flow) -> Observe:
-    """Return what observes the outermost frame of an arm."""
+def enter_trial(
+    session: Session, trial: TrialBranch, frame: FrameType, flow: Flow
+) -> Observe:
+    """Return what observes the outermost frame of a trial branch."""
     parent = session.current
-    assert parent is not None, "an arm belongs to an observed frame"
+    assert parent is not None, "a trial branch belongs to an observed frame"
     table = session.tables.table(flow.code)
-    observer = parent.beside(frame, table.rows)
+    observer = parent.fork_for(frame, table.rows)
     observer.code = flow.code
     observer.began = parent.began
     observer.anchor = parent.anchor
-    arm.observer = observer
-    shift = arm.shift
+    trial.observer = observer
+    shift = trial.shift
 
     def observe(frame: FrameType, offset: int) -> None:
         if offset >= shift:
@@ -121,7 +123,7 @@ def enter_arm(session: Session, arm: Arm, frame: FrameType, flow: Flow) -> Obser
 def state_at_end(
     session: Session, join: Join, observer: Observer, row: Row
 ) -> FrameState:
-    """Return what lives at the end of a way."""
+    """Return what lives at the end of a branch."""
     if not join.returns:
         return read_state(session, observer, row.depth)
     if row.opname == "RETURN_CONST":

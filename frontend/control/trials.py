@@ -1,4 +1,4 @@
-"""Owns the ways of a run that are on trial, and the scopes that are open."""
+"""Owns the branches of a run that are on trial, and the scopes that are open."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from itertools import pairwise
 from types import FrameType, FunctionType
 from typing import TYPE_CHECKING
 
-from magweld.frontend.control.arm_code import FrameState
 from magweld.frontend.control.flow import Flow, Join
+from magweld.frontend.control.frame_state import FrameState
 from magweld.frontend.control.pieces import Piece
-from magweld.frontend.control.scopes import Arm, Branch, Loop
-from magweld.frontend.control.trial import enter_arm, run_on_trial
+from magweld.frontend.control.scopes import Branch, Loop, TrialBranch
+from magweld.frontend.control.trial import enter_trial, run_on_trial
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.events import Observe
 from magweld.frontend.monitor.observer import Observer
@@ -21,53 +21,58 @@ if TYPE_CHECKING:
 
 
 class Trials:
-    """Runs ways that the program does not take.
+    """Runs branches that the program does not take.
 
     Attributes:
         session: The run.
         recorder: Records its operators.
-        scopes: Open branches, loops and ways on trial, the innermost last.
+        scopes: Open branches, loops and branches on trial, the innermost last.
     """
 
     def __init__(self, session: Session, recorder: OperatorRecorder) -> None:
         self.session = session
         self.recorder = recorder
-        self.scopes: list[Arm | Branch | Loop] = []
+        self.scopes: list[TrialBranch | Branch | Loop] = []
         self._functions: dict[Observer, FunctionType] = {}
-        self._entering: tuple[Arm, Flow, FunctionType] | None = None
+        self._entering: tuple[TrialBranch, Flow, FunctionType] | None = None
 
     def enter(self, frame: FrameType) -> Observe | None:
-        """Return what observes a frame that begins a way, None for any other."""
+        """Return what observes a frame that begins a branch, None for any other."""
         if self._entering is None or frame.f_code is not self._entering[0].code:
             return None
-        (arm, flow, function), self._entering = self._entering, None
-        observe = enter_arm(self.session, arm, frame, flow)
-        assert arm.observer is not None, "the frame has an observer now"
-        self._functions[arm.observer] = function
+        (trial, flow, function), self._entering = self._entering, None
+        observe = enter_trial(self.session, trial, frame, flow)
+        assert trial.observer is not None, "the frame has an observer now"
+        self._functions[trial.observer] = function
         return observe
 
     def is_trial(self) -> bool:
         """Return whether what runs now will be undone."""
-        return self.arm() is not None
+        return self.trial() is not None
 
-    def arm(self) -> Arm | None:
-        """Return the innermost way on trial."""
+    def trial(self) -> TrialBranch | None:
+        """Return the innermost branch on trial."""
         for scope in reversed(self.scopes):
-            if isinstance(scope, Arm):
+            if isinstance(scope, TrialBranch):
                 return scope
         return None
 
-    def new_arm(self, row: Row, join: Join) -> Arm:
-        """Return a way that begins at a jump, before it runs."""
-        return Arm(join, row, self.session.graph.next_moment())
+    def new_trial(self, row: Row, join: Join) -> TrialBranch:
+        """Return a branch that begins at a jump, before it runs."""
+        return TrialBranch(join, row, self.session.graph.next_moment())
 
     def run(
-        self, arm: Arm, flow: Flow, start: int, state: FrameState, observer: Observer
+        self,
+        trial: TrialBranch,
+        flow: Flow,
+        start: int,
+        state: FrameState,
+        observer: Observer,
     ) -> Piece:
-        """Run a way; what became of it is in `arm`.
+        """Run a branch; what became of it is in `trial`.
 
         Args:
-            arm: The way.
+            trial: The branch.
             flow: Flow of its code.
             start: Offset of its first instruction.
             state: The values to start with.
@@ -81,21 +86,21 @@ class Trials:
         if original is None:
             original = session.reader.function(observer.frame)
         depth, merged = len(self.scopes), set(session.graph.choices.merged)
-        before = self.recorder.tensors.overlay(arm.nodes)
-        self.scopes.append(arm)
-        self._entering = (arm, flow, original)
+        before = self.recorder.tensors.overlay(trial.nodes)
+        self.scopes.append(trial)
+        self._entering = (trial, flow, original)
         try:
-            return run_on_trial(session, self.recorder, arm, start, state, original)
+            return run_on_trial(session, self.recorder, trial, start, state, original)
         finally:
             self._entering = None
             del self.scopes[depth:]
-            arm.nodes = self.recorder.tensors.restore(before)
+            trial.nodes = self.recorder.tensors.restore(before)
             session.graph.choices.merged = merged
 
     def callers(self) -> list[Observer]:
         """Return the observers of the frames below that the program goes back to.
 
-        A way on trial stands in the place of the frame that it belongs to.
+        A branch on trial stands in the place of the frame that it belongs to.
         """
         active = self.session.active()
         return [

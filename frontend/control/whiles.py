@@ -9,14 +9,14 @@ from typing import Any
 import torch
 from torch import fx
 
-from magweld.frontend.control.arm_code import FrameState
+from magweld.frontend.control.escape import may_escape
 from magweld.frontend.control.flow import Flow, Join
+from magweld.frontend.control.frame_state import FrameState
 from magweld.frontend.control.merge import DifferenceError
 from magweld.frontend.control.operators import WhileOperator
 from magweld.frontend.control.pieces import Piece, effects_of
-from magweld.frontend.control.reach import is_reachable
 from magweld.frontend.control.regions import LoopForm, why_not_function
-from magweld.frontend.control.scopes import Arm, Loop
+from magweld.frontend.control.scopes import Loop, TrialBranch
 from magweld.frontend.control.steps import (
     Snapshot,
     Step,
@@ -142,14 +142,14 @@ class _Iterations:
     def _run(
         self, before: Snapshot, nodes: Mapping[int, fx.Node]
     ) -> tuple[Piece, Snapshot]:
-        arm = self._trials.new_arm(self._row, Join(self._form.tests, False))
-        arm.nodes = nodes
+        trial = self._trials.new_trial(self._row, Join(self._form.tests, False))
+        trial.nodes = nodes
         state, stay = before.state, self._form.stay
-        piece = self._trials.run(arm, self._flow, stay, state, self._observer)
-        if arm.state is None:
-            raise DifferenceError(arm.failure)
-        self.notes.append(arm.noted)
-        return piece, _at_end(arm, arm.state, self._trials.recorder)
+        piece = self._trials.run(trial, self._flow, stay, state, self._observer)
+        if trial.state is None:
+            raise DifferenceError(trial.failure)
+        self.notes.append(trial.noted)
+        return piece, _at_end(trial, trial.state, self._trials.recorder)
 
     def _second(
         self, first: Snapshot, stand_ins: dict[int, fx.Node], slots: frozenset[int]
@@ -162,7 +162,7 @@ class _Iterations:
             raise DifferenceError("one tensor in the place of two")
         session, callers = self._trials.session, self._trials.callers()
         older = session.graph.older(self._moment, wanted)
-        if is_reachable(session, older, [*rest, *state.stack], callers):
+        if may_escape(session, older, [*rest, *state.stack], callers):
             raise DifferenceError("a tensor that is still in use elsewhere")
         for node in stand_ins.values():
             node.meta["effect"] = True  # no guard can be computed from it
@@ -170,8 +170,10 @@ class _Iterations:
         return Snapshot(state, {**first.nodes, **nodes})
 
 
-def _at_end(arm: Arm, state: FrameState, recorder: OperatorRecorder) -> Snapshot:
-    nodes = {id(t): arm.node(recorder.tensors, t) for t in tensors_in(state)}
+def _at_end(
+    trial: TrialBranch, state: FrameState, recorder: OperatorRecorder
+) -> Snapshot:
+    nodes = {id(t): trial.node(recorder.tensors, t) for t in tensors_in(state)}
     return Snapshot(state, nodes)
 
 
@@ -217,11 +219,11 @@ def close_loop(trials: Trials, loop: Loop, state: FrameState, row: Row) -> None:
         raise DifferenceError("one tensor in the place of two")
     held = [*(state.slots[slot] for slot in loop.slots - set(carried)), *state.stack]
     older = trials.session.graph.older(loop.start, wanted)
-    if is_reachable(trials.session, older, held, trials.callers()):
+    if may_escape(trials.session, older, held, trials.callers()):
         raise DifferenceError("a tensor that is still in use elsewhere")
     held_by = [(slot, state.slots[slot], state.slots[slot]) for slot in loop.slots]
     for noted in loop.notes:
-        loop.observer.meet(row, noted, held_by)
+        loop.observer.join(row, noted, held_by)
     _make_operator(trials, loop, finals)
 
 
@@ -239,7 +241,7 @@ def _make_operator(trials: Trials, loop: Loop, finals: list[torch.Tensor]) -> No
     operands = (loop.condition, *first, *step.rest)
     node = recorder.graph.call_function(target, operands)
     node.meta.update(effects, where=recorder.where_text())
-    node.meta["ways"] = [(step.piece, step.outputs)]
+    node.meta["branches"] = [(step.piece, step.outputs)]
     node.meta["starts"], node.meta["stands"] = step.inputs, step.stands
     pairs = zip(step.carried, finals, strict=True)
     for index, (slot, tensor) in enumerate(pairs):

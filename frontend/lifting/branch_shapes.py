@@ -1,4 +1,4 @@
-"""Owns shapes of the results of branches: all ways on tensors with symbolic sizes."""
+"""Owns shapes of the results of branches: all sides with symbolic sizes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def is_branch(node: fx.Node) -> bool:
 
 
 class BranchShapes:
-    """Runs every way of a branch; their results must have one form.
+    """Runs every side of a branch; their results must have one form.
 
-    A way runs as it was recorded, with operators of which only sizes were used.
+    A branch runs as it was recorded, with operators of which only sizes were used.
 
     Args:
         call: Runs an operator with the given arguments.
@@ -55,24 +55,26 @@ class BranchShapes:
         Raises:
             NotSymbolicError: They may have several forms.
         """
-        ways: list[tuple[Any, ...]] = []
+        branches: list[tuple[Any, ...]] = []
         target, operands = node.target, node.args
         if isinstance(target, WhileOperator):
             carried: Any = operands[1 : 1 + target.carried]
-            ways.append(tuple(map(value or self._value, carried)))
-            self._values.update(zip(node.meta["starts"], ways[0], strict=True))
-        ways += [self._way(piece, outputs) for piece, outputs in node.meta["ways"]]
+            branches.append(tuple(map(value or self._value, carried)))
+            self._values.update(zip(node.meta["starts"], branches[0], strict=True))
+        branches += [
+            self._branch(piece, outputs) for piece, outputs in node.meta["branches"]
+        ]
         for other, mine in node.meta.get("stands", {}).items():
             self._values[other] = self._values[mine]
-        for left, right in zip(ways[0], ways[1], strict=False):
+        for left, right in zip(branches[0], branches[1], strict=False):
             _same_memory_form(left, right)
-        return tuple(map(_fresh, ways[0]))
+        return tuple(map(_fresh, branches[0]))
 
     def _value(self, node: fx.Node) -> Any:
-        # Numbers may follow from sizes that only the way knows.
+        # Numbers may follow from sizes that only the branch knows.
         return self._values[node] if node in self._values else self._number(node)
 
-    def _way(self, piece: Piece, outputs: Sequence[fx.Node]) -> tuple[Any, ...]:
+    def _branch(self, piece: Piece, outputs: Sequence[fx.Node]) -> tuple[Any, ...]:
         graph, operands = piece.whole(outputs)
         originals = iter(operands)
         known: dict[fx.Node, fx.Node] = {}
@@ -102,11 +104,11 @@ class BranchShapes:
 def _same_memory_form(left: Any, right: Any) -> None:
     same_form(left, right)
     if not bool(left.storage_offset() == right.storage_offset()):
-        raise NotSymbolicError("ways end with other parts of memory")
+        raise NotSymbolicError("branches end with other parts of memory")
 
 
 def _fresh(tensor: Any) -> Any:
-    # What a way passes through must not be taken for its operand.
+    # What a branch passes through must not be taken for its operand.
     return torch.empty_strided(
         tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device
     )

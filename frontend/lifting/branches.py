@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.control.arm_code import FrameState
 from magweld.frontend.control.branches import Branches
 from magweld.frontend.control.flow import Flow
+from magweld.frontend.control.frame_state import FrameState
 from magweld.frontend.control.pieces import Piece
-from magweld.frontend.control.scopes import Arm
+from magweld.frontend.control.scopes import TrialBranch
 from magweld.frontend.lifting.recorder import LiftingRecorder
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import Observer
@@ -29,14 +29,19 @@ class LiftedBranches(Branches):
         self._lifting = recorder.lifting
 
     def run(
-        self, arm: Arm, flow: Flow, start: int, state: FrameState, observer: Observer
+        self,
+        trial: TrialBranch,
+        flow: Flow,
+        start: int,
+        state: FrameState,
+        observer: Observer,
     ) -> Piece:
         """See `Trials.run`; what was known of places before stays known."""
         before = self._lifting.save()
         try:
-            return super().run(arm, flow, start, state, observer)
+            return super().run(trial, flow, start, state, observer)
         finally:
-            self._lifting.restore(before, arm.state is not None)
+            self._lifting.restore(before, trial.state is not None)
 
     def check_write(self, node: Node) -> None:
         """See `Branches.check_write`; the loops hear of changes that happen."""

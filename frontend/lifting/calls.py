@@ -10,14 +10,14 @@ from types import FunctionType, MethodType
 from typing import Any, Final
 
 from magweld.frontend.expressions.expressions import NUMBERS, Expression, Literal
-from magweld.frontend.lifting.moves import (
+from magweld.frontend.lifting.shadow import LiftingObserver, Link, Step, hold
+from magweld.frontend.lifting.stack_rules import (
     claim,
     move_entries,
     move_reads,
     place_fields,
     store,
 )
-from magweld.frontend.lifting.observer import LiftingObserver, Link, Step, hold
 from magweld.frontend.lifting.values import evaluate, packed
 from magweld.frontend.monitor.annotation import unbind
 from magweld.frontend.state.contents import builtin_base

@@ -8,7 +8,7 @@ from magweld.frontend.expressions.expressions import Expression, Leaf
 from magweld.frontend.state.nodes import Node
 
 if TYPE_CHECKING:
-    from magweld.frontend.lifting.observer import LiftingObserver
+    from magweld.frontend.lifting.shadow import LiftingObserver
 
 
 class LoopFollower:

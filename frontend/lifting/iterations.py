@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import torch
 from torch import fx
 
-from magweld.frontend.control.alike import alike
+from magweld.frontend.control.isomorphism import are_isomorphic
 from magweld.frontend.control.merge import DifferenceError
 from magweld.frontend.expressions.expressions import (
     Expression,
@@ -207,7 +207,7 @@ class Iterations:
         for mine, other in zip(self.template, piece, strict=True):
             self._name_numbers(mine, number, names)
             self._check_inputs(mine, template)
-            if not alike([mine], [other], names):
+            if not are_isomorphic([mine], [other], names):
                 raise DifferenceError("the iterations differ")
         self._check_results(number, names)
         return names

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import fx
 
-from magweld.frontend.control.arm_code import FrameState
+from magweld.frontend.control.frame_state import FrameState
 from magweld.frontend.control.merge import DifferenceError, form_of
 from magweld.frontend.expressions.expressions import Expression
 from magweld.frontend.monitor.stack import NULL
@@ -17,7 +17,7 @@ from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.values import is_identity, is_scalar, same_scalar
 
 if TYPE_CHECKING:
-    from magweld.frontend.lifting.observer import LiftingObserver
+    from magweld.frontend.lifting.shadow import LiftingObserver
 
 # Where a value is: a slot of the frame, then indices into tuples.
 Path = tuple[int, ...]

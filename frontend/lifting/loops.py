@@ -22,8 +22,8 @@ from magweld.frontend.state.iterators import content_of
 from magweld.frontend.state.nodes import Node
 
 if TYPE_CHECKING:
-    from magweld.frontend.lifting.observer import LiftingObserver
     from magweld.frontend.lifting.recorder import LiftingRecorder
+    from magweld.frontend.lifting.shadow import LiftingObserver
     from magweld.frontend.lifting.state import Lifting
 
 # More iterations are not compared.

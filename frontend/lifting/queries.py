@@ -13,7 +13,7 @@ from torch.overrides import handle_torch_function
 from magweld.frontend.expressions.expressions import Expression, Literal
 from magweld.frontend.expressions.sources import SizeSource
 from magweld.frontend.lifting.calls import CONVERSIONS
-from magweld.frontend.lifting.observer import LiftingObserver
+from magweld.frontend.lifting.shadow import LiftingObserver
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.session.session import Session
 from magweld.frontend.state.nodes import Kind

@@ -13,9 +13,9 @@ from torch.overrides import handle_torch_function
 from magweld.frontend.expressions.expressions import Expression
 from magweld.frontend.expressions.sources import SizeSource, ValueSource
 from magweld.frontend.lifting.loops import Loops
-from magweld.frontend.lifting.observer import LiftingObserver, Step, is_same
 from magweld.frontend.lifting.queries import Queries, Query, size_path
 from magweld.frontend.lifting.rolling import Rolled
+from magweld.frontend.lifting.shadow import LiftingObserver, Step, is_same
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.lifting.tensors import LiftedTensors
 from magweld.frontend.lifting.values_only import TOTAL, is_value_only

@@ -7,7 +7,7 @@ from typing import Any
 
 from magweld.frontend.expressions.expressions import NUMBERS, Expression
 from magweld.frontend.expressions.sources import ArgumentSource
-from magweld.frontend.lifting.observer import LiftingObserver, Link
+from magweld.frontend.lifting.shadow import LiftingObserver, Link
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.lifting.table import INSTRUCTIONS
 from magweld.frontend.monitor.code_table import variadic_names

@@ -118,11 +118,11 @@ class Lifting:
         return heap, known, current, (dict(self.pinned), dict(self._conditions))
 
     def restore(self, saved: Saved, relied_on: bool) -> None:
-        """Forget what a way on trial has done to places from before it.
+        """Forget what a branch on trial has done to places from before it.
 
         Args:
             saved: What `save` returned before it.
-            relied_on: Whether what must hold for this way must hold.
+            relied_on: Whether what must hold for this branch must hold.
         """
         heap, known, current, demands = saved
         for key in self._heap.keys() - heap.keys():

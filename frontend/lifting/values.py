@@ -14,8 +14,8 @@ from magweld.frontend.expressions.expressions import (
     Literal,
     pack,
 )
-from magweld.frontend.lifting.moves import claim, copy_elements
-from magweld.frontend.lifting.observer import LiftingObserver, Link, Step, kind_of
+from magweld.frontend.lifting.shadow import LiftingObserver, Link, Step, kind_of
+from magweld.frontend.lifting.stack_rules import claim, copy_elements
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.rules.comparisons import COMPARISONS
 from magweld.frontend.rules.operators import NAMES

@@ -40,7 +40,7 @@ class OperatorLayer(Protocol):
         serial: Number of operators seen so far.
         last: Name of the last one.
         library: Folder whose code is not the user's.
-        within: Whether the Python code that runs is part of one operator.
+        in_opaque: Whether the Python code that runs is part of one operator.
         has_effects: Whether operators have written to memory from before the run, or
             have drawn random numbers.
     """
@@ -48,7 +48,7 @@ class OperatorLayer(Protocol):
     serial: int
     last: str
     library: str
-    within: bool
+    in_opaque: bool
 
     @property
     def has_effects(self) -> bool: ...
@@ -96,7 +96,7 @@ class NoOperators:
     serial = 0
     last = ""
     library = "\0"
-    within = False
+    in_opaque = False
     has_effects = False
 
     def is_tensor(self, kind: type) -> bool:

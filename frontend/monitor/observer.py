@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from magweld.frontend.session.session import Session
 
 After = Callable[["Observer", list[Any]], None]
-# Slots, -1 on the stack, and what they hold after one way and after another.
+# Slots, -1 on the stack, and what they hold after one branch and after another.
 Held = Sequence[tuple[int, Any, Any]]
 
 
@@ -92,10 +92,10 @@ class Observer:
         session = self.session
         if session.stopped is not None:
             return
-        if session.quiet is not None:
-            if session.quiet is not self:
+        if session.opaque_caller is not None:
+            if session.opaque_caller is not self:
                 return
-            session.quiet = None
+            session.opaque_caller = None
         try:
             self._step(frame, offset)
         except StopRecordingError as stop:
@@ -157,7 +157,7 @@ class Observer:
         """Return the same for a position of the value stack."""
         return None
 
-    def beside(self, frame: FrameType, rows: list[Row | None]) -> Observer:
+    def fork_for(self, frame: FrameType, rows: list[Row | None]) -> Observer:
         """Return what observes a frame that goes on where this one is."""
         return Observer(self.session, frame, rows)
 
@@ -165,12 +165,12 @@ class Observer:
         """Return what is noted of numbers before an instruction, None if nothing is."""
         return None
 
-    def meet(self, row: Row, other: Any, values: Held, returns: bool = False) -> None:
+    def join(self, row: Row, other: Any, values: Held, returns: bool = False) -> None:
         """Take note that another way may have led to an instruction.
 
         Args:
             row: The instruction.
-            other: What was noted at the end of the other way.
+            other: What was noted at the end of the other branch.
             values: What matters.
             returns: Whether only what the instruction returns matters.
         """

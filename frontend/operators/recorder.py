@@ -21,6 +21,11 @@ from magweld.frontend.operators.kinds import (
     name_of,
 )
 from magweld.frontend.operators.natives import acts_through_operators
+from magweld.frontend.operators.opaque_operator import (
+    adopt_deep,
+    holds_tensor,
+    run_opaque,
+)
 from magweld.frontend.operators.predicates import (
     Predicate,
     build_predicate,
@@ -29,7 +34,6 @@ from magweld.frontend.operators.predicates import (
 from magweld.frontend.operators.recording import Recording
 from magweld.frontend.operators.targets import create_node
 from magweld.frontend.operators.watch import OperatorWatch, is_alias, storage_of
-from magweld.frontend.operators.within import adopt_deep, holds_tensor, run_within
 from magweld.frontend.session.session import Session
 
 # Calls that tell where in its storage a tensor begins.
@@ -59,7 +63,7 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         self._tested: torch.Tensor | None = None
         self._opened: tuple[Any, Any, Any] = (None, (), {})
         self._passes = False
-        self.within = False
+        self.in_opaque = False
 
     def is_tensor(self, kind: type) -> bool:
         """See `OperatorLayer.is_tensor`."""
@@ -77,25 +81,28 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         session = self._session
         if session is None or session.stopped is not None:
             return func(*args, **kwargs)
-        if self._passes and not self.within:
+        if self._passes and not self.in_opaque:
             return func(*args, **kwargs)
-        quiet, session.quiet = session.quiet, session.quiet or session.current
+        opaque_caller, session.opaque_caller = (
+            session.opaque_caller,
+            session.opaque_caller or session.current,
+        )
         paused = session.pause_events()
         try:
             result = self._run(session, func, args, kwargs)
-            if result is not NotImplemented and not self.within:
+            if result is not NotImplemented and not self.in_opaque:
                 self._note(session, func, args, kwargs, result)
             return result
         finally:
-            session.quiet = quiet
+            session.opaque_caller = opaque_caller
             if paused:
                 session.resume_events()
 
     def _run(self, session: Session, func: Any, args: Any, kwargs: Any) -> Any:
         """Make a torch call; the recording ends when it raises."""
         try:
-            if self.within:
-                return self._run_within(session, func, args, kwargs)
+            if self.in_opaque:
+                return self._run_opaque(session, func, args, kwargs)
             self.watch.reset()
             self.tensors.replacements.note(func, args)
             if self.trial():
@@ -103,7 +110,7 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
             return func(*args, **kwargs)
         except StopRecordingError as stop:
             session.stop(stop)
-            raise  # a way on trial has ended instead
+            raise  # a branch on trial has ended instead
         except Exception:
             session.stop(StopRecordingError("operator-raised", name_of(func)))
             raise
@@ -121,12 +128,12 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
 
     def open(self, func: Any, args: Any, kwargs: Any, *, watched: bool = False) -> None:
         """See `OperatorLayer.open`."""
-        if self.within:
+        if self.in_opaque:
             raise StopRecordingError("custom-function", "called by another one")
         if self.trial():
             # What such a call writes is not seen before it happens.
             raise StopRecordingError("tensor-value", "an annotated call in a branch")
-        self.within = watched
+        self.in_opaque = watched
         self._opened = (func, args, kwargs)
         self._passes = True
         self.watch.reset()
@@ -138,30 +145,30 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
     def close(self, result: Any) -> None:
         """See `OperatorLayer.close`."""
         assert self._session is not None, "recording needs a session"
-        within, self.within = self.within, False
+        opaque, self.in_opaque = self.in_opaque, False
         try:
-            if within and (self.watch.reads or self.watch.dynamic):
+            if opaque and (self.watch.reads or self.watch.dynamic):
                 raise StopRecordingError("custom-function", "forward reads values")
             self._record(self._session, *self._opened, result)
         finally:
             self._passes = False
 
-    def _run_within(self, session: Session, func: Any, args: Any, kwargs: Any) -> Any:
+    def _run_opaque(self, session: Session, func: Any, args: Any, kwargs: Any) -> Any:
         self.serial += 1
         self.last = name_of(func)
         call = functools.partial(func, *args, **kwargs)
-        return run_within(session, self.tensors, self.last, call, (args, kwargs))
+        return run_opaque(session, self.tensors, self.last, call, (args, kwargs))
 
     def read_form(self, tensor: Any) -> None:
         """See `OperatorLayer.read_form`."""
-        if self.within and not self._is_external(tensor):
+        if self.in_opaque and not self._is_external(tensor):
             return  # no node of the graph: the outer call makes it
-        within, self.within = self.within, False
+        opaque, self.in_opaque = self.in_opaque, False
         passes, self._passes = self._passes, True
         try:
             self.tensors.node(tensor)
         finally:
-            self.within, self._passes = within, passes
+            self.in_opaque, self._passes = opaque, passes
 
     def _is_external(self, tensor: Any) -> bool:
         known = None if self._session is None else self._session.graph.find(tensor)
@@ -175,7 +182,7 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
     def take_alias(self, tensor: Any, others: list[Any]) -> None:
         """See `OperatorLayer.take_alias`."""
         assert self._session is not None, "recording needs a session"
-        if self.within:
+        if self.in_opaque:
             self._session.graph.adopt(tensor)
             return
         self._passes = True
@@ -245,7 +252,7 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         new = self.tensors.is_new(args[0], name)
         control = None if self._session is None else self._session.control
         if control is not None and control.scopes:
-            # Its form would not be put back after an arm not taken.
+            # Its form would not be put back after a branch not taken.
             return kind_here(kind, name, args[0], result, False)
         here = kind_here(kind, name, args[0], result, new)
         return self.tensors.replacements.kind(here) if here is kind else here

@@ -19,6 +19,6 @@ def record_operator(
         observer.awaits_operator = ""
         operators.close(stack[-1])
 
-    observer.session.quiet = observer
+    observer.session.opaque_caller = observer
     observer.awaits_operator = name
     observer.after = close

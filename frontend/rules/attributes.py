@@ -277,7 +277,7 @@ def _run_hook(observer: Observer, obj: Any, name: str, found: Found) -> None:
     if entry is None:
         register_function(observer.session, found.value)
     else:
-        observer.session.quiet = observer
+        observer.session.opaque_caller = observer
         call = NativeCall(name, (obj, name), {})
         observer.session.apply(observer, entry, call)
 

@@ -144,7 +144,7 @@ def _call_function(
     entry = session.annotations.find(function)
     if entry is not None:
         session.graph.identity(function)
-        session.quiet = observer
+        session.opaque_caller = observer
         apply_entry(observer, entry, NativeCall(native_name(function), args, kwargs))
         return
     register_function(session, function)
@@ -178,12 +178,12 @@ def _call_cached(
     """
     session, graph = observer.session, observer.session.graph
     control = session.control
-    if (control is not None and control.scopes) or session.operators.within:
+    if (control is not None and control.scopes) or session.operators.in_opaque:
         raise StopRecordingError("native-call", "cached function in a branch")
     graph.hold(function)
     for argument in (*args, *kwargs.values()):
         _read_cache_key(observer, argument)
-    session.quiet = observer
+    session.opaque_caller = observer
     where = graph.locate()
 
     def note(observer: Observer, stack: list[Any]) -> None:

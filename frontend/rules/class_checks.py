@@ -78,7 +78,7 @@ def _check_class(observer: Observer, obj: Any, target: Any, name: str) -> bool:
     if entry is not None:
         asked = NativeCall(f"{target.__qualname__}.{name}", (target, obj), {})
         apply_entry(observer, entry, asked)
-        observer.session.quiet = observer
+        observer.session.opaque_caller = observer
     return True
 
 

@@ -106,7 +106,7 @@ def import_name(observer: Observer, row: Row, stack: list[Any]) -> None:
     read_item(graph, sys.modules, name)
     read_item(graph, sys.modules, name.partition(".")[0])
     # The import machinery is Python code; with a loaded module it changes nothing.
-    observer.session.quiet = observer
+    observer.session.opaque_caller = observer
 
 
 def import_from(observer: Observer, row: Row, stack: list[Any]) -> None:

@@ -45,7 +45,7 @@ class Session:
         graph: What the run has met and read.
         stopped: Why the recording ended early; None while it goes on.
         effects: Steps that repeat what the run does outside of the program.
-        quiet: Observer whose current instruction runs unobserved code.
+        opaque_caller: Observer whose current instruction runs unobserved code.
         trail: Where the recording ended: the observed frames from the outermost.
         hooks: What else takes part in the run.
     """
@@ -64,7 +64,7 @@ class Session:
         self.graph = RefGraph(locate=self.where)
         self.stopped: Break | None = None
         self.effects: list[Call] = []
-        self.quiet: Observer | None = None
+        self.opaque_caller: Observer | None = None
         self.registered: set[int] = set()
         self.control: Control | None = None
         self._events: EventSource | None = None
@@ -197,7 +197,7 @@ class Session:
 
     def run_aside(self, call: Callable[[], Any]) -> None:
         """Call a function whose frames may end unobserved, and forget them."""
-        active, quiet = list(self._active), self.quiet
+        active, opaque_caller = list(self._active), self.opaque_caller
         for observer in active:
             # Variables are read behind its back.
             observer.drawn = ()
@@ -207,7 +207,7 @@ class Session:
             for observer in self._active[len(active) :]:
                 self._forget(observer)
             self._active[:] = active
-            self.quiet = quiet
+            self.opaque_caller = opaque_caller
 
     def pause_events(self) -> bool:
         """Look at no frame for a while; return whether there is something to resume."""
@@ -230,7 +230,7 @@ class Session:
         """Take an observer for a frame that is about to run, observed."""
         self._observers[frame] = observer
         self._active.append(observer)
-        self.quiet = None
+        self.opaque_caller = None
 
     def enter(self, frame: FrameType) -> Observe | None:
         """See `Sink.enter`."""
@@ -238,7 +238,7 @@ class Session:
             observe = self.control.enter(frame)
             if observe is not None:
                 return observe
-        if self.stopped is not None or self.quiet is not None:
+        if self.stopped is not None or self.opaque_caller is not None:
             return None
         if is_own(frame.f_code):
             return None
@@ -246,7 +246,7 @@ class Session:
             observer = self._observers.get(frame)
             if observer is None:
                 if is_opaque(self, frame):
-                    self.quiet = self.current
+                    self.opaque_caller = self.current
                     return None
                 observer = self._admit(frame)
             else:

@@ -1,6 +1,6 @@
 """Tests of the records of one callable, which several threads use at once."""
 
-from magweld.frontend.notes import Notes
+from magweld.frontend.call_log import CallLog
 from magweld.frontend.records.cache import RecordCache
 from magweld.frontend.records.policy import LiftingPolicy
 
@@ -22,15 +22,15 @@ def filled(count: int) -> RecordCache:
 def test_a_record_that_answers_is_put_first():
     cache = filled(3)
     first, second, third = cache.records
-    Notes().hit(cache, third)
+    CallLog().hit(cache, third)
     assert cache.records == [third, first, second]
 
 
 def test_an_answer_by_a_record_that_was_dropped_meanwhile_is_only_counted():
-    cache, notes = filled(2), Notes()
+    cache, log = filled(2), CallLog()
     record = cache.records[0]
     cache.failures["x"] += 1
     cache.drop()
-    notes.hit(cache, record)
-    assert (cache.records, notes.counts["hits"]) == ([], 1)
+    log.hit(cache, record)
+    assert (cache.records, log.counts["hits"]) == ([], 1)
     assert not cache.failures

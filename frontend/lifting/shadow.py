@@ -10,7 +10,7 @@ from typing import Any, Final
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.expressions.expressions import Expression
 from magweld.frontend.expressions.sources import Slot
-from magweld.frontend.lifting.meeting import Meeting, Noted
+from magweld.frontend.lifting.join_expressions import ExpressionJoin, Noted
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.mock.lifted_parts import Lifted
 from magweld.frontend.monitor.code_table import Row
@@ -271,8 +271,8 @@ class LiftingObserver(Observer):
         # Defaults of the function, for one: they have become its local variables.
         self._close(step)
 
-    def beside(self, frame: FrameType, rows: list[Row | None]) -> Observer:
-        """See `Observer.beside`."""
+    def fork_for(self, frame: FrameType, rows: list[Row | None]) -> Observer:
+        """See `Observer.fork_for`."""
         made = LiftingObserver(self.session, frame, rows, self.lifting, self.table)
         made.names.update(self.names)
         made.shadows.update(self.shadows)
@@ -282,10 +282,12 @@ class LiftingObserver(Observer):
         """See `Observer.noted`."""
         return Noted(dict(self.names), dict(self.shadows), row.depth)
 
-    def meet(self, row: Row, other: Any, values: Held, returns: bool = False) -> None:
-        """See `Observer.meet`."""
+    def join(self, row: Row, other: Any, values: Held, returns: bool = False) -> None:
+        """See `Observer.join`."""
         mine = Noted(self.names, self.shadows, row.depth)
-        Meeting(self.lifting, mine, other).check(self.code.co_varnames, values, returns)
+        ExpressionJoin(self.lifting, mine, other).check(
+            self.code.co_varnames, values, returns
+        )
 
     def lifted_local(self, name: str) -> Any:
         """See `Observer.lifted_local`."""

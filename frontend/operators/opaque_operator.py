@@ -17,7 +17,7 @@ from magweld.frontend.session.session import Session
 _REPEATABLE: Final = frozenset({CallKind.OPERATOR, CallKind.METADATA, CallKind.STATE})
 
 
-def run_within(
+def run_opaque(
     session: Session, tensors: TensorMap, name: str, call: Callable[[], Any], args: Any
 ) -> Any:
     """Run a torch call; tensors from before the run that it takes become guarded.

@@ -7,7 +7,7 @@ from typing import Any
 
 from magweld.frontend.expressions.expressions import Expression
 from magweld.frontend.expressions.sources import Slot
-from magweld.frontend.lifting.observer import LiftingObserver, Step, address_of
+from magweld.frontend.lifting.shadow import LiftingObserver, Step, address_of
 from magweld.frontend.state.mro import find_in_mro
 from magweld.frontend.state.nodes import Kind, slot_of
 from magweld.frontend.state.values import same_scalar

@@ -1,4 +1,4 @@
-"""Owns what becomes of expressions where two ways of a branch meet."""
+"""Owns what becomes of expressions where two sides of a branch meet."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Noted:
 
 
 @dataclass(frozen=True)
-class Meeting:
-    """Two ways that lead to one instruction.
+class ExpressionJoin:
+    """Two branches that lead to one instruction.
 
     Where they have different expressions in one place, both are pinned: their values
     were the same.
@@ -50,7 +50,7 @@ class Meeting:
     Attributes:
         lifting: The lifted values of the run.
         mine: What the program goes on with; loses what is pinned.
-        other: What it would go on with after the other way.
+        other: What it would go on with after the other branch.
     """
 
     lifting: Lifting
@@ -62,7 +62,7 @@ class Meeting:
 
         Args:
             varnames: Names of the first slots; what others hold are cells.
-            values: Slots, and what they hold after this way and the other.
+            values: Slots, and what they hold after this branch and the other.
             returns: Whether only what the instruction returns matters.
         """
         mine, other = self.mine, self.other
@@ -78,7 +78,7 @@ class Meeting:
                 mine.shadows.pop(position, None)
 
     def _content(self, left: Any, right: Any) -> None:
-        """Compare the expressions in containers that the ways have made."""
+        """Compare the expressions in containers that the branches have made."""
         kind, lifting = type(left), self.lifting
         if kind not in (tuple, list, dict) or type(right) is not kind:
             return

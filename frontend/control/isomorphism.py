@@ -11,7 +11,7 @@ from magweld.frontend.control.operators import ControlOperator
 from magweld.frontend.state.values import is_scalar, same_scalar
 
 
-def alike(
+def are_isomorphic(
     left: Iterable[fx.Node], right: Iterable[fx.Node], names: dict[fx.Node, fx.Node]
 ) -> bool:
     """Return whether two sequences of operators agree one by one.
@@ -75,7 +75,7 @@ def _same_body(left: fx.GraphModule, right: fx.GraphModule, places: list[int]) -
     mine, operators = _split(left)
     inputs, others = _split(right)
     names = {node: inputs[place] for node, place in zip(mine, places, strict=True)}
-    return alike(operators, others, names)
+    return are_isomorphic(operators, others, names)
 
 
 def _split(body: fx.GraphModule) -> tuple[list[fx.Node], list[fx.Node]]:

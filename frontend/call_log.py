@@ -25,7 +25,7 @@ MAX_RECOMPILES: Final = 32
 _COUNTS: Final = ("calls", "hits", "misses", "eager", "graphs", "breaks")
 
 
-class Notes:
+class CallLog:
     """Counts, breaks, and why records did not answer; what happens is logged as well.
 
     Attributes:

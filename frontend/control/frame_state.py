@@ -27,7 +27,7 @@ class FrameState:
 
 
 @dataclass(frozen=True)
-class ArmFunction:
+class ContinuedFunction:
     """A function that continues another one.
 
     Attributes:
@@ -48,7 +48,9 @@ class ArmFunction:
             self.values.clear()
 
 
-def continue_at(original: FunctionType, offset: int, state: FrameState) -> ArmFunction:
+def continue_at(
+    original: FunctionType, offset: int, state: FrameState
+) -> ContinuedFunction:
     """Return a function that runs the code of another from an instruction on.
 
     Exceptions leave it: it has none of the handlers of the original.
@@ -67,7 +69,7 @@ def continue_at(original: FunctionType, offset: int, state: FrameState) -> ArmFu
     made = _continuations(original.__code__).make(shape, handlers=False)
     values = [value for value in (*state.slots, *state.stack) if value is not NULL]
     function = made.function(original.__globals__, values)
-    return ArmFunction(function, made.shift, values)
+    return ContinuedFunction(function, made.shift, values)
 
 
 @functools.lru_cache(maxsize=128)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MAX_OBJECTS: Final = 4000
 
 
-def is_reachable(
+def may_escape(
     session: Session,
     wanted: frozenset[int],
     values: Iterable[Any],
