@@ -21,7 +21,6 @@ from magweld.frontend.guards.derive import Arguments, derive_guards
 from magweld.frontend.guards.guard import GuardProgram
 from magweld.frontend.lifting.recorder import LiftingRecorder
 from magweld.frontend.lifting.rolling import roll_loops
-from magweld.frontend.lifting.session import LiftingSession
 from magweld.frontend.lifting.settle import Settled, settle
 from magweld.frontend.mock.lifted_parts import Lifted
 from magweld.frontend.mock.plan import Planner
@@ -124,7 +123,8 @@ def finish(
         return outputs.index(node)
 
     planner = Planner(session.graph, output_of, session.effects)
-    root = session.root.result if isinstance(session, LiftingSession) else None
+    lifting = session.graph.lifting
+    root = None if lifting is None else lifting.root.result
     mock = planner.plan(result, None if unfinished else root)
     left = [recorder.tensors.storage(node) for node in outputs]
     recorder.tensors.arrays.check(recorder.tensors.touched, left, planner.makes)

@@ -27,9 +27,8 @@ from magweld.frontend.capture.build_record import Capture, finish, finish_early
 from magweld.frontend.catalogue import CATALOGUE, Break, StopRecordingError
 from magweld.frontend.control.branches import Branches
 from magweld.frontend.guards.derive import Arguments
-from magweld.frontend.lifting.branches import LiftedBranches
+from magweld.frontend.lifting.loops import Loops
 from magweld.frontend.lifting.recorder import LiftingRecorder
-from magweld.frontend.lifting.session import LiftingSession
 from magweld.frontend.monitor.annotation import AnnotationTable
 from magweld.frontend.monitor.code_table import CodeTables
 from magweld.frontend.monitor.events import collector_paused, event_source
@@ -37,12 +36,12 @@ from magweld.frontend.monitor.stack import FrameReader, StackReader, is_supporte
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.torch_state import torch_state
 from magweld.frontend.operators.watch import OperatorWatch
-from magweld.frontend.rules.table import RULES
 from magweld.frontend.segments.form import Form
 from magweld.frontend.segments.program import Program
 from magweld.frontend.segments.sources import Sources
 from magweld.frontend.segments.split import Places, Split
 from magweld.frontend.segments.suspend import ProgramLeftError
+from magweld.frontend.session.instructions import INSTRUCTIONS
 from magweld.frontend.session.session import Session
 
 
@@ -62,7 +61,7 @@ def _annotations(beside_dynamo: bool) -> AnnotationTable:
 @functools.cache
 def code_tables() -> CodeTables:
     """Return the tables of code objects; they depend on nothing but the code."""
-    return CodeTables(RULES)
+    return CodeTables(INSTRUCTIONS)
 
 
 @functools.cache
@@ -196,21 +195,13 @@ def _observers(
     wanted: frozenset[str],
     preferred: bool,
 ) -> tuple[Session, OperatorRecorder]:
-    recorder: OperatorRecorder
-    if wanted:
-        recorder = LiftingRecorder(watch)
-    else:
-        recorder = OperatorRecorder(watch)
-    tables, reader = code_tables(), frame_reader()
-    if isinstance(recorder, LiftingRecorder):
-        session: Session = LiftingSession(wanted, tables, reader, table, recorder)
-    else:
-        session = Session(tables, reader, table, recorder)
+    recorder = LiftingRecorder(watch) if wanted else OperatorRecorder(watch)
+    session = Session(code_tables(), frame_reader(), table, recorder, wanted)
     recorder.attach(session)
-    if isinstance(recorder, LiftingRecorder):
-        LiftedBranches(session, recorder, preferred)
-    else:
-        Branches(session, recorder, preferred)
+    lifting = session.graph.lifting
+    if lifting is not None and isinstance(recorder, LiftingRecorder):
+        lifting.loops = Loops(lifting, session, recorder)
+    Branches(session, recorder, preferred).attach()
     return session, recorder
 
 

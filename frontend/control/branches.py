@@ -53,9 +53,12 @@ class Branches(Trials):
         self._preferred = preferred
         self._count = 0
         self._refused: dict[tuple[int, int], str] = {}
-        session.control = self
-        recorder.consider, recorder.trial = self.consider, self.is_trial
-        session.graph.choices.check_write = self.check_write
+
+    def attach(self) -> None:
+        """Let the run and its recorder ask here, until `release`."""
+        self.session.control = self
+        self.session.graph.choices.check_write = self.check_write
+        self.recorder.consider, self.recorder.trial = self.consider, self.is_trial
 
     def consider(
         self, tensor: torch.Tensor | None, outcome: Any, predicate: Predicate | None
@@ -126,7 +129,6 @@ class Branches(Trials):
             if isinstance(scope, Loop) and row.offset in scope.tests:
                 state = read_state(self.session, observer, row.depth)
                 scope.snapshots.append(snapshot(self.recorder, state))
-                scope.notes.append(observer.noted(row))
                 scope.marks.append(self.recorder.mark())
                 break
             if row.offset not in scope.join.ends:
@@ -134,7 +136,6 @@ class Branches(Trials):
             state = state_at_end(self.session, scope.join, observer, row)
             if isinstance(scope, TrialBranch):
                 scope.state, scope.modes = state, operator_state()
-                scope.noted = observer.noted(row)
                 raise TrialEndedError
             self.scopes.pop()
             with torch._C.DisableTorchFunction():
@@ -189,8 +190,17 @@ class Branches(Trials):
             StopRecordingError: It happens in a way on trial, or in a branch that has
                 no guard.
         """
-        born = -1 if node.external else self.session.graph.births.get(id(node.obj), -1)
-        self._check_age(born)
+        graph = self.session.graph
+        born = -1 if node.external else graph.births.get(id(node.obj), -1)
+        loops = None if graph.lifting is None else graph.lifting.loops
+        try:
+            self._check_age(born)
+        except StopRecordingError:
+            if loops is not None:
+                loops.forget_change()
+            raise
+        if loops is not None:
+            loops.note_change(node)
 
     def resumed(self, observer: Observer) -> None:
         """Take note that a suspended frame goes on, whose state changes by that.
@@ -223,6 +233,9 @@ class Branches(Trials):
         Raises:
             DifferenceError: It cannot be an operator.
         """
+        lifting = self.session.graph.lifting
+        if lifting is not None:
+            lifting.loops.note_branch()
         flow = flow_of(self.session.tables.table(observer.code))
         nested = sum(isinstance(scope, TrialBranch) for scope in self.scopes)
         if nested >= MAX_NESTING or self._count >= MAX_BRANCHES:

@@ -82,8 +82,8 @@ def _held_by(session: Session, observer: Observer) -> Iterator[Any]:
             yield value
     # A call of a Python function has handed over its arguments, their slots are stale;
     # other instructions hold their operands until they are done.
-    consumed = {"CALL": row.arg + 2, "CALL_FUNCTION_EX": 3 + (row.arg & 1)}
-    depth = row.depth - consumed.get(row.opname, 0)
+    taken = row.taken if row.opname in ("CALL", "CALL_FUNCTION_EX") else 0
+    depth = row.depth - taken
     if observer.frame is not None:
         yield from session.reader.suspended_stack(observer.frame, max(0, depth))
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 from types import CodeType, FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from magweld.frontend.monitor.stack import NULL
 from magweld.frontend.segments.continuation import Continuations
 from magweld.frontend.segments.liveness import Slot
 from magweld.frontend.segments.shape import Shape
+
+if TYPE_CHECKING:
+    from magweld.frontend.lifting.join_expressions import Noted
 
 
 @dataclass(frozen=True)
@@ -20,10 +23,12 @@ class FrameState:
     Attributes:
         slots: Locals, cells and free variables; NULL where there is none.
         stack: Value stack, NULL for its empty entries.
+        noted: Expressions in the frame, None if none are followed.
     """
 
     slots: tuple[Any, ...]
     stack: tuple[Any, ...]
+    noted: Noted | None = None
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,6 @@ def open_branch(
     modes = operator_state()
     if flow.real_offset(other) in join.ends and not join.returns:
         trial.state, piece = state, Piece(())
-        trial.noted = observer.noted(row)
         trial.nodes = trials.recorder.tensors.overlay({})
     else:
         piece = trials.run(trial, flow, other, state, observer)
@@ -111,7 +110,7 @@ def _pairs(trials: Trials, branch: Branch, state: FrameState, row: Row) -> Pairs
     passed = pairs.passed_through()
     if may_escape(trials.session, passed, pairs.same, trials.callers()):
         raise DifferenceError("a tensor that is still in use elsewhere")
-    branch.observer.join(row, branch.trial.noted, slots, branch.join.returns)
+    branch.observer.join(row, other.noted, slots, branch.join.returns)
     return pairs
 
 

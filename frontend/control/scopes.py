@@ -38,7 +38,6 @@ class TrialBranch:
         instructions: How many have run so far.
         nodes: Nodes of tensors by id: those to begin with, then those at its end.
         modes: Modes of torch at its end.
-        noted: What its observer has noted of numbers at its end.
     """
 
     join: Join
@@ -52,7 +51,6 @@ class TrialBranch:
     instructions: int = 0
     nodes: Mapping[int, fx.Node] = field(default_factory=dict)
     modes: tuple[Any, ...] = ()
-    noted: Any = None
 
     def node(self, tensors: TensorMap, tensor: torch.Tensor) -> fx.Node:
         """Return the node of a tensor as it was at the end of the branch."""
@@ -111,8 +109,7 @@ class Loop:
         snapshots: The values before the first iteration, and after each.
         marks: Last operator before the first iteration, and of each one.
         modes: Modes of torch before the loop.
-        notes: What the observer has noted of numbers: before the first iteration,
-            after those on trial, after each.
+        states: The values before the first iteration and after those on trial.
         predicates: Guards for the outcomes so far; None where there is none.
     """
 
@@ -128,5 +125,5 @@ class Loop:
     snapshots: list[Snapshot]
     marks: list[fx.Node]
     modes: tuple[Any, ...]
-    notes: list[Any] = field(default_factory=list)
+    states: list[FrameState] = field(default_factory=list)
     predicates: list[Predicate | None] = field(default_factory=list)

@@ -34,7 +34,8 @@ def read_state(session: Session, observer: Observer, depth: int) -> FrameState:
     count = slot_count(observer.code)
     slots = tuple(reader.slot(observer.frame, index) for index in range(count))
     stack = tuple(reader.stack(observer.frame, depth))
-    return FrameState(slots, tuple(reader.plain(value) for value in stack))
+    plain = tuple(reader.plain(value) for value in stack)
+    return FrameState(slots, plain, observer.noted(depth))
 
 
 def run_on_trial(
@@ -126,7 +127,7 @@ def state_at_end(
     """Return what lives at the end of a branch."""
     if not join.returns:
         return read_state(session, observer, row.depth)
-    if row.opname == "RETURN_CONST":
-        return FrameState((), (row.argval,))
-    value = session.reader.stack(observer.frame, row.depth)[-1]
-    return FrameState((), (value,))
+    value = row.argval
+    if row.opname != "RETURN_CONST":
+        value = session.reader.stack(observer.frame, row.depth)[-1]
+    return FrameState((), (value,), observer.noted(row.depth))

@@ -86,6 +86,8 @@ class Trials:
         if original is None:
             original = session.reader.function(observer.frame)
         depth, merged = len(self.scopes), set(session.graph.choices.merged)
+        lifting = session.graph.lifting
+        known = None if lifting is None else lifting.save()
         before = self.recorder.tensors.overlay(trial.nodes)
         self.scopes.append(trial)
         self._entering = (trial, flow, original)
@@ -96,6 +98,9 @@ class Trials:
             del self.scopes[depth:]
             trial.nodes = self.recorder.tensors.restore(before)
             session.graph.choices.merged = merged
+            if lifting is not None and known is not None:
+                # What was known of places before stays known.
+                lifting.restore(known, trial.state is not None)
 
     def callers(self) -> list[Observer]:
         """Return the observers of the frames below that the program goes back to.

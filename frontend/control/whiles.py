@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import fx
@@ -77,7 +76,7 @@ def open_loop(
         snapshots=[start],
         marks=[recorder.mark()],
         modes=modes,
-        notes=[observer.noted(row), *iterations.notes],
+        states=[start.state, *iterations.states],
     )
 
 
@@ -88,7 +87,7 @@ class _Iterations:
     a loop, as in `y = x`, are two when it has changed one of them.
 
     Attributes:
-        notes: What was noted of numbers at their ends.
+        states: The values at their ends.
     """
 
     def __init__(
@@ -107,7 +106,7 @@ class _Iterations:
         self._observer = observer
         self._start = start
         self._moment = trials.session.graph.next_moment()
-        self.notes: list[Any] = []
+        self.states: list[FrameState] = []
 
     def step(self, slots: frozenset[int]) -> Step:
         """Return one iteration as a graph.
@@ -148,7 +147,7 @@ class _Iterations:
         piece = self._trials.run(trial, self._flow, stay, state, self._observer)
         if trial.state is None:
             raise DifferenceError(trial.failure)
-        self.notes.append(trial.noted)
+        self.states.append(trial.state)
         return piece, _at_end(trial, trial.state, self._trials.recorder)
 
     def _second(
@@ -222,8 +221,8 @@ def close_loop(trials: Trials, loop: Loop, state: FrameState, row: Row) -> None:
     if may_escape(trials.session, older, held, trials.callers()):
         raise DifferenceError("a tensor that is still in use elsewhere")
     held_by = [(slot, state.slots[slot], state.slots[slot]) for slot in loop.slots]
-    for noted in loop.notes:
-        loop.observer.join(row, noted, held_by)
+    for other in (*loop.states, *(after.state for after in loop.snapshots[1:])):
+        loop.observer.join(row, other.noted, held_by)
     _make_operator(trials, loop, finals)
 
 

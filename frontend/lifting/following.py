@@ -8,7 +8,7 @@ from magweld.frontend.expressions.expressions import Expression, Leaf
 from magweld.frontend.state.nodes import Node
 
 if TYPE_CHECKING:
-    from magweld.frontend.lifting.shadow import LiftingObserver
+    from magweld.frontend.lifting.shadow import Shadow
 
 
 class LoopFollower:
@@ -41,7 +41,7 @@ class LoopFollower:
         """
         return False
 
-    def arrive(self, observer: LiftingObserver, iterator: Any) -> None:
+    def arrive(self, shadow: Shadow, iterator: Any) -> None:
         """Take note that the next number of an iterator is about to be taken."""
 
     def item(self, iterator: int, item: Any) -> Leaf | None:

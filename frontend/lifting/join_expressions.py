@@ -20,12 +20,12 @@ class Noted:
 
     Attributes:
         names: Expressions of local variables, by name.
-        shadows: Expressions on the value stack, by position.
+        stack: Expressions on the value stack, by position.
         depth: Depth of the value stack.
     """
 
     names: dict[str, Expression]
-    shadows: dict[int, Expression]
+    stack: dict[int, Expression]
     depth: int
 
     def positions(self, other: Noted, returns: bool) -> list[tuple[int, int]]:
@@ -74,8 +74,8 @@ class ExpressionJoin:
             if left is not right:
                 self._content(left, right)
         for position, place in mine.positions(other, returns):
-            if self._differs(mine.shadows.get(position), other.shadows.get(place)):
-                mine.shadows.pop(position, None)
+            if self._differs(mine.stack.get(position), other.stack.get(place)):
+                mine.stack.pop(position, None)
 
     def _content(self, left: Any, right: Any) -> None:
         """Compare the expressions in containers that the branches have made."""

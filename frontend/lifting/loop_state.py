@@ -17,7 +17,7 @@ from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.values import is_identity, is_scalar, same_scalar
 
 if TYPE_CHECKING:
-    from magweld.frontend.lifting.shadow import LiftingObserver
+    from magweld.frontend.lifting.shadow import Shadow
 
 # Where a value is: a slot of the frame, then indices into tuples.
 Path = tuple[int, ...]
@@ -89,12 +89,12 @@ class StateReader:
     """Reads the state of one frame.
 
     Args:
-        observer: Of the frame.
+        shadow: Its expressions.
         known: Ids of the objects from before the loop.
     """
 
-    def __init__(self, observer: LiftingObserver, known: frozenset[int]) -> None:
-        self._observer = observer
+    def __init__(self, shadow: Shadow, known: frozenset[int]) -> None:
+        self._shadow = shadow
         self._known = known
         self._state = State()
         self._tuples: dict[int, Path] = {}
@@ -106,14 +106,14 @@ class StateReader:
         Raises:
             DifferenceError: It holds something that cannot be compared.
         """
-        names = self._observer.names
-        variables = self._observer.code.co_varnames
+        names = self._shadow.names
+        variables = self._shadow.observer.code.co_varnames
         for slot in sorted(live):
             name = variables[slot] if slot < len(variables) else ""
             self._add((slot,), frame.slots[slot], names.get(name))
         first = len(frame.slots)
         for position, value in enumerate(frame.stack):
-            self._add((first + position,), value, self._observer.shadows.get(position))
+            self._add((first + position,), value, self._shadow.stack.get(position))
         return self._state
 
     def _add(self, path: Path, value: Any, expression: Expression | None) -> None:
@@ -132,7 +132,7 @@ class StateReader:
             raise DifferenceError(f"a {type(value).__qualname__}")
 
     def _add_tensor(self, path: Path, tensor: torch.Tensor) -> None:
-        tensors = self._observer.session.operators.tensors  # type: ignore[attr-defined]
+        tensors = self._shadow.observer.session.operators.tensors  # type: ignore[attr-defined]
         with torch._C.DisableTorchFunction():
             form = list(form_of(tensor))
         form[3] = 0  # slices of one tensor differ in where they begin
@@ -141,10 +141,10 @@ class StateReader:
     def _is_known(self, path: Path, value: Any) -> bool:
         # What lies in a tuple from before the loop lives as long as that.
         within = path[:-1] in self._older
-        return within or self._observer.session.graph.find(value) is not None
+        return within or self._shadow.observer.session.graph.find(value) is not None
 
     def _add_tuple(self, path: Path, value: tuple[Any, ...]) -> None:
-        lifting = self._observer.lifting
+        lifting = self._shadow.lifting
         first = self._tuples.setdefault(id(value), path)
         older = id(value) if id(value) in self._known else 0
         if older:

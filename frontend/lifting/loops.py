@@ -17,14 +17,14 @@ from magweld.frontend.expressions.sources import InductionSource
 from magweld.frontend.lifting.following import LoopFollower
 from magweld.frontend.lifting.loop_state import State, StateReader
 from magweld.frontend.operators.torch_state import operator_state
-from magweld.frontend.session.session import Session
 from magweld.frontend.state.iterators import content_of
 from magweld.frontend.state.nodes import Node
 
 if TYPE_CHECKING:
     from magweld.frontend.lifting.recorder import LiftingRecorder
-    from magweld.frontend.lifting.shadow import LiftingObserver
+    from magweld.frontend.lifting.shadow import Shadow
     from magweld.frontend.lifting.state import Lifting
+    from magweld.frontend.session.session import Session
 
 # More iterations are not compared.
 MAX_ITERATIONS: Final = 512
@@ -114,7 +114,6 @@ class Loops(LoopFollower):
         self._by_iterator: dict[int, Loop] = {}
         self._appends = 0
         self._row_reads: Counter[int] = Counter()
-        session.graph.choices.check_write = self.note_change
 
     # What the rules of instructions report.
 
@@ -146,7 +145,7 @@ class Loops(LoopFollower):
         """See `LoopFollower.is_read_once`."""
         return self._row_reads[id(content)] == 1
 
-    def arrive(self, observer: LiftingObserver, iterator: Any) -> None:
+    def arrive(self, shadow: Shadow, iterator: Any) -> None:
         """See `LoopFollower.arrive`."""
         loop = self._by_iterator.get(id(iterator))
         if loop is None or loop.failure:
@@ -155,7 +154,7 @@ class Loops(LoopFollower):
             if outer is not loop:
                 outer.failure = "a loop within"
         try:
-            self._add_head(loop, observer)
+            self._add_head(loop, shadow)
         except DifferenceError as difference:
             loop.failure = str(difference)
 
@@ -247,10 +246,11 @@ class Loops(LoopFollower):
             loop.lists.setdefault(id(target), target)
             loop.tails[id(target)] = loop.tails.get(id(target), 0) + 1
 
-    def _add_head(self, loop: Loop, observer: LiftingObserver) -> None:
+    def _add_head(self, loop: Loop, shadow: Shadow) -> None:
+        observer = shadow.observer
         session = observer.session
-        row = observer.step.row if observer.step is not None else None
-        assert row is not None, "an instruction is running"
+        assert shadow.step is not None, "an instruction is running"
+        row = shadow.step.row
         if observer.code.co_flags & _SUSPENDABLE:
             raise DifferenceError("a loop of a generator")
         if len(loop.heads) > MAX_ITERATIONS:
@@ -262,7 +262,7 @@ class Loops(LoopFollower):
         recorder = self._recorder
         live = flow_of(session.tables.table(observer.code)).live(row.offset)
         frame = read_state(session, observer, row.depth)
-        state = StateReader(observer, loop.older).read(frame, live)
+        state = StateReader(shadow, loop.older).read(frame, live)
         counts, reads = _counts(session, recorder), _reads(session)
         head = Head(state, recorder.mark(), self._lengths(loop), counts, reads)
         if loop.heads and head.counts != loop.heads[-1].counts:

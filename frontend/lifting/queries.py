@@ -12,14 +12,13 @@ from torch.overrides import handle_torch_function
 
 from magweld.frontend.expressions.expressions import Expression, Literal
 from magweld.frontend.expressions.sources import SizeSource
-from magweld.frontend.lifting.calls import CONVERSIONS
-from magweld.frontend.lifting.shadow import LiftingObserver
+from magweld.frontend.lifting.call_rules import CONVERSIONS
 from magweld.frontend.lifting.state import Lifting
-from magweld.frontend.session.session import Session
 from magweld.frontend.state.nodes import Kind
 
 if TYPE_CHECKING:
     from magweld.frontend.lifting.recorder import LiftingRecorder
+    from magweld.frontend.session.session import Session
 
 
 _DIRECT: Final = CONVERSIONS | {id(handle_torch_function)}
@@ -78,8 +77,8 @@ class Queries:
 
     def answer(self, answer: Expression) -> None:
         """Take note of the number that the current instruction has got."""
-        observer = self._observer
-        step = observer.step if isinstance(observer, LiftingObserver) else None
+        shadow = None if self._observer is None else self._observer.shadow
+        step = None if shadow is None else shadow.step
         if step is not None and step.answer is None and self._is_direct():
             step.answer = answer
         else:
@@ -117,9 +116,10 @@ class Queries:
 
     def _is_direct(self) -> bool:
         observer = self._observer
-        if not isinstance(observer, LiftingObserver):
+        if observer is None or observer.shadow is None:
             return False
-        link = None if observer.step is None else observer.step.link
+        step = observer.shadow.step
+        link = None if step is None else step.link
         if link is not None and link.callee in _DIRECT:
             return True
         return bool(observer.awaits_operator)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import fx
@@ -12,10 +12,9 @@ from torch.overrides import handle_torch_function
 
 from magweld.frontend.expressions.expressions import Expression
 from magweld.frontend.expressions.sources import SizeSource, ValueSource
-from magweld.frontend.lifting.loops import Loops
 from magweld.frontend.lifting.queries import Queries, Query, size_path
 from magweld.frontend.lifting.rolling import Rolled
-from magweld.frontend.lifting.shadow import LiftingObserver, Step, is_same
+from magweld.frontend.lifting.shadow import Step, is_same
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.lifting.tensors import LiftedTensors
 from magweld.frontend.lifting.values_only import TOTAL, is_value_only
@@ -27,9 +26,11 @@ from magweld.frontend.operators.predicates import (
 )
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.watch import OperatorWatch
-from magweld.frontend.session.session import Session
 from magweld.frontend.state.nodes import Node
 from magweld.frontend.state.paths import path_of
+
+if TYPE_CHECKING:
+    from magweld.frontend.session.session import Session
 
 # Questions about a tensor whose answer needs no sizes.
 _FORMLESS: Final = frozenset(
@@ -72,8 +73,6 @@ class LiftingRecorder(OperatorRecorder):
         """See `OperatorRecorder.attach`."""
         super().attach(session)
         self.lifting = self._numbers.lifting = session.graph.lifting
-        if self.lifting is not None:
-            self.lifting.loops = Loops(self.lifting, session, self)
 
     @property
     def scalars(self) -> dict[fx.Node, Expression]:
@@ -218,7 +217,8 @@ class LiftingRecorder(OperatorRecorder):
         """Return the expressions of the arguments of a torch call."""
         nothing: tuple[Lifted, dict[str, Expression]] = (None,) * len(args), {}
         observer = self._session.current if self._session is not None else None
-        step = observer.step if isinstance(observer, LiftingObserver) else None
+        shadow = None if observer is None else observer.shadow
+        step = None if shadow is None else shadow.step
         if step is None or observer is None:
             return nothing
         link = step.link

@@ -1,22 +1,20 @@
-"""Owns the observation of one frame of a run with lifted values."""
+"""Owns the expressions of lifted values in one observed frame."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import FrameType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.expressions.expressions import Expression
 from magweld.frontend.expressions.sources import Slot
 from magweld.frontend.lifting.join_expressions import ExpressionJoin, Noted
-from magweld.frontend.lifting.state import Lifting
-from magweld.frontend.mock.lifted_parts import Lifted
 from magweld.frontend.monitor.code_table import Row
-from magweld.frontend.monitor.drawn import followed
 from magweld.frontend.monitor.observer import Held, Observer
 from magweld.frontend.state.nodes import Node
+
+if TYPE_CHECKING:
+    from magweld.frontend.lifting.state import Lifting
 
 # Objects whose end nobody can notice; all others must not live longer than they do
 # without a monitor.
@@ -141,105 +139,61 @@ class Step:
         return self.operands.get(len(self.before) - 1 - depth)
 
 
-Rule = Callable[["LiftingObserver", Step, list[Any]], None]
+Rule = Callable[["Shadow", Step, list[Any]], None]
 
 
-@dataclass(frozen=True)
-class Instruction:
-    """How an instruction treats expressions.
-
-    Attributes:
-        pops: Number of values that it takes, given its row.
-        finish: Rule that runs when it is done; without one its operands are pinned.
-        begin: Rule that runs before it.
-    """
-
-    pops: Callable[[Row], int]
-    finish: Rule | None = None
-    begin: Callable[[LiftingObserver, Step, list[Any]], None] | None = None
-
-
-class LiftingObserver(Observer):
-    """Watches one frame and follows lifted values through it.
+class Shadow:
+    """Follows lifted values through one frame, beside its observer.
 
     Attributes:
+        observer: Of the frame.
         lifting: The lifted values of the run.
-        shadows: Expressions on the value stack, by position.
+        stack: Expressions on the value stack, by position.
         names: Expressions of local variables, by name.
         step: The current instruction.
         caller: The call that made this frame, if its result is followed.
     """
 
-    __slots__ = ("caller", "lifting", "names", "shadows", "step", "table")
+    __slots__ = ("caller", "lifting", "names", "observer", "stack", "step")
 
-    def __init__(
-        self,
-        session: Any,
-        frame: FrameType,
-        rows: list[Row | None],
-        lifting: Lifting,
-        table: dict[str, Instruction],
-    ) -> None:
-        super().__init__(session, frame, rows)
+    def __init__(self, observer: Observer, lifting: Lifting) -> None:
+        self.observer = observer
         self.lifting = lifting
-        self.table = table
-        self.shadows: dict[int, Expression] = {}
+        self.stack: dict[int, Expression] = {}
         self.names: dict[str, Expression] = {}
         self.step: Step | None = None
         self.caller: Link | None = None
 
-    def _step(self, frame: FrameType, offset: int) -> None:
-        row = self.rows[offset >> 1]
-        previous = self.previous
-        if row is None:
-            raise StopRecordingError("lost-events", self.code.co_qualname)
-        raised = previous is not None and offset not in previous.normal
-        if raised and previous is not None:
-            self._raised(previous, offset)
-        stack = self.session.reader.stack(frame, row.depth)
-        after, self.after = self.after, None
-        if after is not None:
-            after(self, stack)
-        self._finish(stack, raised)
-        self.previous = row
-        self.calls_native = False
-        control = self.session.control
-        if control is not None and control.scopes:
-            control.arrive(self, row)
-        if self.drawn:
-            self.drawn = followed(self.drawn, row, self.code)
-        self._begin(row, stack)
-
-    def _begin(self, row: Row, stack: list[Any]) -> None:
-        lifting = self.lifting
-        lifting.flush()
-        instruction = self.table.get(row.opname)
-        pops = len(stack) if instruction is None else instruction.pops(row)
-        floor = len(stack) - pops
+    def begin(self, row: Row, stack: list[Any]) -> Step:
+        """Return the step of an instruction that is about to run."""
+        self.lifting.flush()
+        floor = len(stack) - row.taken
         seen = max(0, min(floor, len(stack) - 1))
         before = [None] * seen + [hold(obj) for obj in stack[seen:]]
         step = self.step = Step(row, before)
-        for position in [p for p in self.shadows if p >= floor]:
-            step.operands[position] = self.shadows.pop(position)
-        if instruction is not None and instruction.begin is not None:
-            instruction.begin(self, step, stack)
-        self.handle(row, stack)
+        for position in [p for p in self.stack if p >= floor]:
+            step.operands[position] = self.stack.pop(position)
+        if row.instruction.begin is not None:
+            row.instruction.begin(self, step, stack)
+        return step
+
+    def collect(self, step: Step) -> None:
+        """Take what the handler of an instruction has read and written."""
+        lifting = self.lifting
         step.reads, lifting.reads = lifting.reads, []
         step.stores, lifting.stores = lifting.stores, []
         step.rewrites, lifting.rewrites = lifting.rewrites, []
 
-    def _finish(self, stack: list[Any], raised: bool) -> None:
-        step = self.step
+    def finish(self, stack: list[Any], raised: bool) -> None:
+        """Take note that the current instruction is done; `stack` is what it left."""
+        step, self.step = self.step, None
         if step is None:
             return
-        self.step = None
         if raised:
-            for position in [p for p in self.shadows if p >= len(stack) - 1]:
-                del self.shadows[position]
-        else:
-            instruction = self.table.get(step.row.opname)
-            if instruction is not None and instruction.finish is not None:
-                instruction.finish(self, step, stack)
+            for position in [p for p in self.stack if p >= len(stack) - 1]:
+                del self.stack[position]
+        elif step.row.instruction.finish is not None:
+            step.row.instruction.finish(self, step, stack)
         self._close(step)
 
     def _close(self, step: Step) -> None:
@@ -262,7 +216,7 @@ class LiftingObserver(Observer):
         self._close(step)
 
     def suspended(self) -> None:
-        """See `Observer.suspended`."""
+        """Take note that the recording ends in the middle of a call of the frame."""
         step, self.step = self.step, None
         if step is None:
             return
@@ -271,36 +225,29 @@ class LiftingObserver(Observer):
         # Defaults of the function, for one: they have become its local variables.
         self._close(step)
 
-    def fork_for(self, frame: FrameType, rows: list[Row | None]) -> Observer:
-        """See `Observer.fork_for`."""
-        made = LiftingObserver(self.session, frame, rows, self.lifting, self.table)
+    def fork_for(self, observer: Observer) -> Shadow:
+        """Return the same expressions for a frame that goes on where this one is."""
+        made = Shadow(observer, self.lifting)
         made.names.update(self.names)
-        made.shadows.update(self.shadows)
+        made.stack.update(self.stack)
         return made
 
-    def noted(self, row: Row) -> Any:
-        """See `Observer.noted`."""
-        return Noted(dict(self.names), dict(self.shadows), row.depth)
+    def noted(self, depth: int) -> Noted:
+        """Return the expressions in the frame, whose stack has a certain depth."""
+        return Noted(dict(self.names), dict(self.stack), depth)
 
-    def join(self, row: Row, other: Any, values: Held, returns: bool = False) -> None:
+    def join(self, depth: int, other: Noted, values: Held, returns: bool) -> None:
         """See `Observer.join`."""
-        mine = Noted(self.names, self.shadows, row.depth)
-        ExpressionJoin(self.lifting, mine, other).check(
-            self.code.co_varnames, values, returns
-        )
+        mine = Noted(self.names, self.stack, depth)
+        names = self.observer.code.co_varnames
+        ExpressionJoin(self.lifting, mine, other).check(names, values, returns)
 
-    def lifted_local(self, name: str) -> Any:
-        """See `Observer.lifted_local`."""
-        expression = self.names.get(name)
-        return None if expression is None else Lifted(expression)
-
-    def lifted_operand(self, position: int) -> Any:
-        """See `Observer.lifted_operand`."""
+    def operand(self, position: int) -> Expression | None:
+        """Return the expression at a position of the stack before the instruction."""
         operands = {} if self.step is None else self.step.operands
-        expression = operands.get(position, self.shadows.get(position))
-        return None if expression is None else Lifted(expression)
+        return operands.get(position, self.stack.get(position))
 
     def push(self, stack: list[Any], expression: Expression | None) -> None:
         """Attach an expression to the value on top of the stack."""
         if expression is not None:
-            self.shadows[len(stack) - 1] = expression
+            self.stack[len(stack) - 1] = expression

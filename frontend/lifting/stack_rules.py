@@ -7,7 +7,7 @@ from typing import Any
 
 from magweld.frontend.expressions.expressions import Expression
 from magweld.frontend.expressions.sources import Slot
-from magweld.frontend.lifting.shadow import LiftingObserver, Step, address_of
+from magweld.frontend.lifting.shadow import Shadow, Step, address_of
 from magweld.frontend.state.mro import find_in_mro
 from magweld.frontend.state.nodes import Kind, slot_of
 from magweld.frontend.state.values import same_scalar
@@ -15,96 +15,93 @@ from magweld.frontend.state.values import same_scalar
 _SLICE = ("start", "stop", "step")
 
 
-def nothing(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def nothing(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """The values that are taken are not looked at."""
     step.operands.clear()
 
 
-def load_local(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def load_local(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """LOAD_FAST and LOAD_FAST_CHECK."""
-    observer.push(stack, observer.names.get(step.row.argval))
+    shadow.push(stack, shadow.names.get(step.row.argval))
 
 
-def load_and_clear(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def load_and_clear(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """LOAD_FAST_AND_CLEAR of 3.12."""
-    observer.push(stack, observer.names.pop(step.row.argval, None))
+    shadow.push(stack, shadow.names.pop(step.row.argval, None))
 
 
-def store_local(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def store_local(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """STORE_FAST."""
     expression = step.take(0)
     if expression is None:
-        observer.names.pop(step.row.argval, None)
+        shadow.names.pop(step.row.argval, None)
     else:
-        observer.names[step.row.argval] = expression
+        shadow.names[step.row.argval] = expression
 
 
-def delete_local(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def delete_local(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """DELETE_FAST."""
-    observer.names.pop(step.row.argval, None)
+    shadow.names.pop(step.row.argval, None)
 
 
-def copy(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def copy(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """COPY."""
-    observer.push(stack, observer.shadows.get(len(step.before) - step.row.arg))
+    shadow.push(stack, shadow.stack.get(len(step.before) - step.row.arg))
 
 
-def swap(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def swap(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """SWAP."""
     top, other = len(stack) - 1, len(stack) - step.row.arg
-    shadows = observer.shadows
-    pair = {other: step.take(0), top: shadows.pop(other, None)}
-    shadows.update({p: e for p, e in pair.items() if e is not None})
+    pair = {other: step.take(0), top: shadow.stack.pop(other, None)}
+    shadow.stack.update({p: e for p, e in pair.items() if e is not None})
 
 
-def pin_now(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def pin_now(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """YIELD_VALUE and SEND: the value leaves the frame, and may not come back."""
     for expression in step.operands.values():
-        observer.lifting.pin(expression)
+        shadow.lifting.pin(expression)
     step.operands.clear()
 
 
-def load(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def load(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """LOAD_GLOBAL, LOAD_DEREF, LOAD_ATTR: the one read is the result."""
-    claim(observer, step, stack)
+    claim(shadow, step, stack)
 
 
-def claim(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def claim(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """Attach the expression of the one read, or of a query of a tensor, to the top."""
     if step.answer is not None:
-        observer.push(stack, step.take_answer())
+        shadow.push(stack, step.take_answer())
     elif len(step.reads) == 1 and same_scalar(step.reads[0][1].value, stack[-1]):
-        observer.push(stack, step.reads.pop()[1])
+        shadow.push(stack, step.reads.pop()[1])
 
 
-def store(observer: LiftingObserver, step: Step, depth: int) -> None:
+def store(shadow: Shadow, step: Step, depth: int) -> None:
     """Put the operand `depth` below the top into the one slot that is written."""
     if len(step.stores) == 1 and not step.rewrites:
-        observer.lifting.put(step.stores[0], step.take(depth))
+        shadow.lifting.put(step.stores[0], step.take(depth))
 
 
-def store_deref(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def store_deref(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """STORE_DEREF and STORE_GLOBAL."""
-    store(observer, step, 0)
+    store(shadow, step, 0)
 
 
-def store_subscript(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def store_subscript(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """STORE_SUBSCR: value, container, key."""
     if step.aligned == 1:
-        nothing(observer, step, stack)
+        nothing(shadow, step, stack)
         return
     container, key = step.before[-2:]
     if type(container) is list and type(key) is int and step.peek(0) is None:
-        store_element(observer, step, container, key)
+        store_element(shadow, step, container, key)
     else:
-        store(observer, step, 2)
+        store(shadow, step, 2)
 
 
-def store_element(
-    observer: LiftingObserver, step: Step, container: list[Any], key: int
-) -> None:
+def store_element(shadow: Shadow, step: Step, container: list[Any], key: int) -> None:
     """Follow `list[int] = value`: the other elements stay where they are."""
-    lifting = observer.lifting
+    lifting = shadow.lifting
     for slot, expression in step.reads:
         if slot[0] == id(container):
             lifting.put(slot, expression)
@@ -114,119 +111,117 @@ def store_element(
     lifting.put(slot_of(container, Kind.INDEX, index), step.take(2))
 
 
-def build_sequence(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def build_sequence(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """BUILD_TUPLE and BUILD_LIST."""
     count = step.row.arg
     for index in range(count):
         expression = step.take(count - 1 - index)
-        observer.lifting.place(stack[-1], Kind.INDEX, index, expression)
+        shadow.lifting.place(stack[-1], Kind.INDEX, index, expression)
 
 
-def build_slice(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def build_slice(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """BUILD_SLICE."""
     count = step.row.arg
     parts = [step.take(count - 1 - index) for index in range(count)]
-    place_fields(observer, stack[-1], parts)
+    place_fields(shadow, stack[-1], parts)
 
 
-def place_fields(
-    observer: LiftingObserver, obj: Any, parts: list[Expression | None]
-) -> None:
+def place_fields(shadow: Shadow, obj: Any, parts: list[Expression | None]) -> None:
     """Set the expressions of start, stop and step of a slice or range."""
     for name, expression in zip(_SLICE, parts, strict=False):
         descriptor = type(obj).__dict__[name]
-        observer.lifting.place(obj, Kind.SLOT, descriptor, expression)
+        shadow.lifting.place(obj, Kind.SLOT, descriptor, expression)
 
 
-def build_map(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def build_map(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """BUILD_MAP: keys and values in turn; a lifted key is pinned."""
     count = step.row.arg
     for index in range(count):
         depth = 2 * (count - 1 - index)
         key = step.before[len(step.before) - 2 - depth]
-        observer.lifting.place(stack[-1], Kind.ITEM, key, step.take(depth))
+        shadow.lifting.place(stack[-1], Kind.ITEM, key, step.take(depth))
 
 
-def build_constant_map(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def build_constant_map(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """BUILD_CONST_KEY_MAP: the values, on top a tuple of keys."""
     count = step.row.arg
     for index, key in enumerate(step.before[-1]):
         expression = step.take(count - index)
-        observer.lifting.place(stack[-1], Kind.ITEM, key, expression)
+        shadow.lifting.place(stack[-1], Kind.ITEM, key, expression)
 
 
-def append(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def append(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """LIST_APPEND in a comprehension."""
     target = stack[len(stack) - step.row.arg]
-    observer.lifting.loops.note_append(target)
-    observer.lifting.place(target, Kind.INDEX, len(target) - 1, step.take(0))
+    shadow.lifting.loops.note_append(target)
+    shadow.lifting.place(target, Kind.INDEX, len(target) - 1, step.take(0))
 
 
-def map_add(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def map_add(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """MAP_ADD in a comprehension: key and value; a lifted key is pinned."""
     target = stack[len(stack) - step.row.arg]
-    observer.lifting.place(target, Kind.ITEM, step.before[-2], step.take(0))
+    shadow.lifting.place(target, Kind.ITEM, step.before[-2], step.take(0))
 
 
-def extend(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def extend(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """LIST_EXTEND: a display takes the elements of a sequence."""
     source, target = step.before[-1], stack[len(stack) - step.row.arg]
     if issubclass(type(source), (tuple, list)):
         first = len(target) - len(source)
-        move_reads(observer, step, source, target, range(first, len(target)))
+        move_reads(shadow, step, source, target, range(first, len(target)))
 
 
 def move_reads(
-    observer: LiftingObserver, step: Step, source: Any, target: Any, places: range
+    shadow: Shadow, step: Step, source: Any, target: Any, places: range
 ) -> None:
     """Give elements of `target` the expressions that reads of `source` met."""
     rest: list[tuple[Slot, Expression]] = []
     for slot, expression in step.reads:
         if slot[:2] == (id(source), Kind.INDEX):
             index = slot[2] % len(source)
-            observer.lifting.place(target, Kind.INDEX, places[index], expression)
+            shadow.lifting.place(target, Kind.INDEX, places[index], expression)
         else:
             rest.append((slot, expression))
     step.reads = rest
 
 
-def list_to_tuple(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def list_to_tuple(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """LIST_TO_TUPLE: the list is dropped."""
-    copy_elements(observer, step.before[-1], stack[-1])
+    copy_elements(shadow, step.before[-1], stack[-1])
 
 
-def call_intrinsic(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def call_intrinsic(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """CALL_INTRINSIC_1 of 3.12, where it makes a tuple of a list."""
     if type(step.before[-1]) is list and type(stack[-1]) is tuple:
-        copy_elements(observer, step.before[-1], stack[-1])
+        copy_elements(shadow, step.before[-1], stack[-1])
 
 
-def copy_elements(observer: LiftingObserver, source: Any, target: Any) -> None:
+def copy_elements(shadow: Shadow, source: Any, target: Any) -> None:
     """Give `target` the expressions of the elements of `source`."""
-    for slot, expression in observer.lifting.inside(source):
-        observer.lifting.place(target, Kind.INDEX, slot[2], expression)
+    for slot, expression in shadow.lifting.inside(source):
+        shadow.lifting.place(target, Kind.INDEX, slot[2], expression)
 
 
-def merge(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def merge(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """DICT_MERGE and DICT_UPDATE: a display takes the entries of a dict."""
     source, target = step.before[-1], stack[len(stack) - step.row.arg]
     if type(source) is dict:
-        move_entries(observer, step, source, target)
+        move_entries(shadow, step, source, target)
 
 
 def move_entries(
-    observer: LiftingObserver, step: Step, source: dict[Any, Any], target: Any
+    shadow: Shadow, step: Step, source: dict[Any, Any], target: Any
 ) -> None:
     """Give entries of `target` the expressions that reads of `source` met."""
     met = dict(step.reads)
     for key in source:
         slot = slot_of(source, Kind.ITEM, key)
         there = slot_of(target, Kind.ITEM, key)
-        observer.lifting.put(there, met.pop(slot, None))
+        shadow.lifting.put(there, met.pop(slot, None))
     step.reads = list(met.items())
 
 
-def unpack(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def unpack(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """UNPACK_SEQUENCE: the first element comes to lie on top."""
     source = step.before[-1]
     if not issubclass(type(source), (tuple, list)):
@@ -234,43 +229,41 @@ def unpack(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
     for slot, expression in step.reads:
         if slot[:2] == (id(source), Kind.INDEX):
             place = len(stack) - 1 - slot[2] % len(source)
-            observer.shadows[place] = expression
+            shadow.stack[place] = expression
     step.reads = [r for r in step.reads if r[0][:2] != (id(source), Kind.INDEX)]
 
 
-def make_cell(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def make_cell(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """MAKE_CELL: a local variable moves into a cell."""
-    expression = observer.names.pop(step.row.argval, None)
-    cell = observer.session.reader.slot(observer.frame, step.row.arg)
+    expression = shadow.names.pop(step.row.argval, None)
+    cell = shadow.observer.session.reader.slot(shadow.observer.frame, step.row.arg)
     if expression is not None and type(cell) is CellType:
-        observer.session.graph.adopt(cell)
-        observer.lifting.place(cell, Kind.CELL, None, expression)
+        shadow.observer.session.graph.adopt(cell)
+        shadow.lifting.place(cell, Kind.CELL, None, expression)
     else:
-        observer.lifting.pin(expression)
+        shadow.lifting.pin(expression)
 
 
-def get_iter(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def get_iter(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """GET_ITER over a sequence: its elements keep their expressions."""
     source = step.before[-1]
     if type(source) is range:
-        _follow_range(observer, step, stack[-1], source)
+        _follow_range(shadow, step, stack[-1], source)
         return
-    if observer.lifting.loops.follow_rows(stack[-1]):
+    if shadow.lifting.loops.follow_rows(stack[-1]):
         return
     if not issubclass(type(source), (tuple, list)):
         return
     if find_in_mro(type(source), "__iter__") in _PLAIN:
-        observer.lifting.follow(stack[-1], source)
+        shadow.lifting.follow(stack[-1], source)
         for slot, expression in step.reads:
             if slot[0] == id(source):
-                observer.lifting.put(slot, expression)
+                shadow.lifting.put(slot, expression)
         step.forget(source)
 
 
-def _follow_range(
-    observer: LiftingObserver, step: Step, iterator: Any, source: range
-) -> None:
-    lifting = observer.lifting
+def _follow_range(shadow: Shadow, step: Step, iterator: Any, source: range) -> None:
+    lifting = shadow.lifting
     fields = (type(source).__dict__[name] for name in _SLICE)
     parts = tuple(lifting.at(source, Kind.SLOT, field) for field in fields)
     if any(part is not None for part in parts):
@@ -281,20 +274,20 @@ def _follow_range(
 _PLAIN = (tuple.__iter__, list.__iter__)
 
 
-def begin_iteration(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def begin_iteration(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """FOR_ITER: the state between two iterations can be seen now."""
-    observer.lifting.loops.arrive(observer, stack[-1])
+    shadow.lifting.loops.arrive(shadow, stack[-1])
 
 
-def for_iter(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def for_iter(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """FOR_ITER: the item lies above the iterator, unless that is exhausted."""
-    loops = observer.lifting.loops
+    loops = shadow.lifting.loops
     iterator = address_of(step.before[-1])
     if len(stack) != len(step.before) + 1:
         loops.close(iterator)
         return
-    observer.push(stack, loops.item(iterator, stack[-1]))
-    source = observer.lifting.followed(step.before[-1])
+    shadow.push(stack, loops.item(iterator, stack[-1]))
+    source = shadow.lifting.followed(step.before[-1])
     if source is not None:
         index = len(source) - step.before[-1].__length_hint__() - 1
-        observer.push(stack, observer.lifting.at(source, Kind.INDEX, index))
+        shadow.push(stack, shadow.lifting.at(source, Kind.INDEX, index))

@@ -21,6 +21,7 @@ from magweld.frontend.expressions.sources import (
     StridesSource,
 )
 from magweld.frontend.lifting.following import LoopFollower
+from magweld.frontend.lifting.shadow import Link
 from magweld.frontend.lifting.simplifier import Resolve, Simplifier
 from magweld.frontend.state.contents import Extent, size_of
 from magweld.frontend.state.nodes import Kind, Node, Where, slot_of
@@ -47,6 +48,7 @@ class Lifting:
         pinned: Expressions that must have the value of the run.
         undecided: Pinned expressions that another value need not have pinned.
         loops: Loops over lifted ranges.
+        root: The call of the program; its result is that of the run.
     """
 
     def __init__(self, wanted: frozenset[str], graph: RefGraph) -> None:
@@ -58,6 +60,7 @@ class Lifting:
         self.pinned: dict[Expression, Where | None] = {}
         self.undecided: set[Expression] = set()
         self.loops = LoopFollower()
+        self.root = Link(0, (), {}, (), {})
         self._graph = graph
         self._heap: dict[int, dict[Slot, Expression | None]] = {}
         self._conditions: dict[tuple[Expression, Any], Condition] = {}

@@ -6,11 +6,15 @@ import copy
 import dis
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from types import CodeType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
+
+if TYPE_CHECKING:
+    from magweld.frontend.lifting.shadow import Rule
 
 # 3.11 traces a prefixed instruction once, at its first EXTENDED_ARG; 3.12 reports the
 # prefixes and the instruction itself.
@@ -32,6 +36,27 @@ TRAP: Final = "<stop>"
 _JUMPS: Final = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
 
 Handler = Callable[[Any, "Row", list[Any]], None]
+Mapped = Mapping[str, "Instruction"]
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """What an operation of the interpreter does.
+
+    Attributes:
+        handler: Records what it reads and writes, before it runs; None when it cannot
+            touch shared state.
+        pops: Number of values that it takes from the stack, perhaps given its row;
+            None for all that the frame has.
+        finish: What becomes of the expressions of these values when it is done;
+            without it they are pinned.
+        begin: Looks at them before it runs.
+    """
+
+    handler: Handler | None
+    pops: int | Callable[[Row], int] | None = None
+    finish: Rule | None = None
+    begin: Rule | None = None
 
 
 class Row:
@@ -43,7 +68,8 @@ class Row:
         argval: The argument resolved: a name, a constant, a jump target.
         offset: Byte offset of the event.
         depth: Depth of the value stack before the instruction.
-        handler: Rule for the instruction; None when it cannot touch shared state.
+        instruction: What its operation does.
+        handler: The same as that of the instruction, if not replaced.
         normal: Offsets that may follow when no exception is raised.
         handlers: Offsets of the exception handlers that cover the instruction.
     """
@@ -54,20 +80,30 @@ class Row:
         "depth",
         "handler",
         "handlers",
+        "instruction",
         "normal",
         "offset",
         "opname",
     )
 
-    def __init__(self, instruction: dis.Instruction, depth: int) -> None:
-        self.opname = instruction.opname
-        self.arg = instruction.arg or 0
-        self.argval = instruction.argval
-        self.offset = instruction.offset
+    def __init__(self, read: dis.Instruction, depth: int, table: Mapped) -> None:
+        self.opname = read.opname
+        self.arg = read.arg or 0
+        self.argval = read.argval
+        self.offset = read.offset
         self.depth = depth
-        self.handler: Handler | None = None
+        self.instruction = table.get(self.opname, _UNKNOWN)
+        self.handler = self.instruction.handler
         self.normal: frozenset[int] = frozenset()
         self.handlers: frozenset[int] = frozenset()
+
+    @property
+    def taken(self) -> int:
+        """Number of values that it takes from the stack."""
+        pops = self.instruction.pops
+        if pops is None:
+            return self.depth
+        return pops(self) if callable(pops) else pops
 
     def with_handler(self, handler: Handler) -> Row:
         """Return the same row with another rule."""
@@ -81,7 +117,7 @@ class CodeTable:
 
     __slots__ = ("code", "rows")
 
-    def __init__(self, code: CodeType, handlers: Mapping[str, Handler | None]) -> None:
+    def __init__(self, code: CodeType, table: Mapped) -> None:
         """Build and validate the table.
 
         Raises:
@@ -95,18 +131,13 @@ class CodeTable:
         for instruction in flow.instructions:
             offset = instruction.offset
             if offset in depths and instruction.opname != "EXTENDED_ARG":
-                row = self._row(instruction, depths[offset], flow, handlers)
-                self._place(row, flow)
+                row = self._row(instruction, depths[offset], flow, table)
+                self._place(row, flow, table)
 
     def _row(
-        self,
-        instruction: dis.Instruction,
-        depth: int,
-        flow: Flow,
-        handlers: Mapping[str, Handler | None],
+        self, instruction: dis.Instruction, depth: int, flow: Flow, table: Mapped
     ) -> Row:
-        row = Row(instruction, depth)
-        row.handler = handlers.get(row.opname, _refuse)
+        row = Row(instruction, depth, table)
         if row.opname == "LOAD_CONST" and type(row.argval) not in _COMPOUND:
             row.handler = None
         elif row.opname == "LOAD_FAST" and row.argval not in variadic_names(self.code):
@@ -115,7 +146,7 @@ class CodeTable:
         row.handlers = frozenset(flow.covering(instruction.offset))
         return row
 
-    def _place(self, row: Row, flow: Flow) -> None:
+    def _place(self, row: Row, flow: Flow, table: Mapped) -> None:
         prefixes = flow.prefixes(row.offset)
         self.rows[row.offset // 2] = row
         if _EVENT_AT_PREFIX:
@@ -123,7 +154,8 @@ class CodeTable:
                 self.rows[offset // 2] = row
             return
         for offset, after in pairwise([*prefixes, row.offset]):
-            prefix = Row(flow.index[offset], row.depth)
+            prefix = Row(flow.index[offset], row.depth, table)
+            prefix.handler = None
             prefix.normal = frozenset({after})
             self.rows[offset // 2] = prefix
 
@@ -133,6 +165,9 @@ _COMPOUND: Final = (tuple, frozenset, CodeType)
 
 def _refuse(frame: Any, row: Row, stack: list[Any]) -> None:
     raise StopRecordingError("opcode", row.opname)
+
+
+_UNKNOWN: Final = Instruction(_refuse)
 
 
 def variadic_names(code: CodeType) -> tuple[str, ...]:
@@ -266,10 +301,10 @@ def effect(instruction: dis.Instruction, jump: bool) -> int:
 
 
 class CodeTables:
-    """Tables of all code objects met so far, for one set of handlers."""
+    """Tables of all code objects met so far, for one table of instructions."""
 
-    def __init__(self, handlers: Mapping[str, Handler | None]) -> None:
-        self._handlers = handlers
+    def __init__(self, table: Mapped) -> None:
+        self._table = table
         self._tables: dict[int, CodeTable] = {}
 
     def table(self, code: CodeType) -> CodeTable:
@@ -281,5 +316,5 @@ class CodeTables:
         known = self._tables.get(id(code))
         if known is None:
             # The table holds the code, so the id cannot be used again.
-            known = self._tables[id(code)] = CodeTable(code, self._handlers)
+            known = self._tables[id(code)] = CodeTable(code, self._table)
         return known

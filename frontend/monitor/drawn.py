@@ -41,12 +41,18 @@ def _after(holding: Holding, row: Row, code: CodeType) -> Held:
         return ()
     if name == "LOAD_FAST" and slot == row.arg:
         return () if place is not None else holding.at(row.depth, slot)
-    if place is None or name == "COMPARE_OP" or row.depth - _taken(row) > place:
+    if place is None or name == "COMPARE_OP" or _is_below(place, row):
         return holding.at(place, slot)
     return ()
 
 
+# They look at values that they do not take.
+_REORDERING: Final = ("COPY", "SWAP")
 _MAY_BE_UNBOUND: Final = ("LOAD_FAST_CHECK", "LOAD_FAST_AND_CLEAR")
+
+
+def _is_below(place: int, row: Row) -> bool:
+    return row.opname not in _REORDERING and row.depth - row.taken > place
 
 
 def ended(held: Held, row: Row) -> None:
@@ -59,22 +65,3 @@ def ended(held: Held, row: Row) -> None:
     if row.opname in ("RETURN_VALUE", "RETURN_CONST"):
         for holding in held:
             holding.at(None, None)
-
-
-def _taken(row: Row) -> int:
-    return _TAKEN.get(row.opname, row.depth)
-
-
-# How many values these take from the stack; all others may take any.
-_TAKEN: Final = {
-    "BINARY_OP": 2,
-    "BINARY_SUBSCR": 2,
-    "DELETE_FAST": 0,
-    "LOAD_ATTR": 1,
-    "LOAD_CONST": 0,
-    "LOAD_DEREF": 0,
-    "LOAD_FAST": 0,
-    "LOAD_GLOBAL": 0,
-    "POP_TOP": 1,
-    "STORE_FAST": 1,
-}

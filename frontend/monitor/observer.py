@@ -15,6 +15,8 @@ from magweld.frontend.state.draws import Holding
 from magweld.frontend.state.nodes import Where
 
 if TYPE_CHECKING:
+    from magweld.frontend.lifting.join_expressions import Noted
+    from magweld.frontend.lifting.shadow import Shadow
     from magweld.frontend.session.session import Session
 
 After = Callable[["Observer", list[Any]], None]
@@ -44,6 +46,7 @@ class Observer:
         anchor: The user's instruction that led here, when this is library code.
         testing: Tensor whose truth the current instruction tests.
         drawn: Random numbers that nothing but this frame holds, and where.
+        shadow: Expressions of the lifted values in the frame, None if none are lifted.
     """
 
     __slots__ = (
@@ -63,6 +66,7 @@ class Observer:
         "previous",
         "rows",
         "session",
+        "shadow",
         "testing",
     )
 
@@ -86,6 +90,7 @@ class Observer:
         self.anchor: Where | None = None
         self.testing: Any = None
         self.drawn: tuple[Holding, ...] = ()
+        self.shadow: Shadow | None = None
 
     def observe(self, frame: FrameType, offset: int) -> None:
         """Handle the event before the instruction at `offset`; never raises."""
@@ -109,25 +114,30 @@ class Observer:
         previous = self.previous
         if row is None:
             raise StopRecordingError("lost-events", self.code.co_qualname)
-        if previous is not None and offset not in previous.normal:
+        raised = previous is not None and offset not in previous.normal
+        if raised and previous is not None:
             self._raised(previous, offset)
-        after = self.after
-        control = self.session.control
-        scoped = control is not None and control.scopes
-        if after is None and row.handler is None and not scoped and not self.drawn:
+        after, shadow, control = self.after, self.shadow, self.session.control
+        idle = after is None and row.handler is None and not self.drawn
+        if idle and shadow is None and not (control is not None and control.scopes):
             self.previous = row
             return
         stack = self.session.reader.stack(frame, row.depth)
         if after is not None:
             self.after = None
             after(self, stack)
+        if shadow is not None:
+            shadow.finish(stack, raised)
         self.previous = row
         self.calls_native = False
         if control is not None and control.scopes:
             control.arrive(self, row)
         if self.drawn:
             self.drawn = followed(self.drawn, row, self.code)
+        step = None if shadow is None else shadow.begin(row, stack)
         self.handle(row, stack)
+        if shadow is not None and step is not None:
+            shadow.collect(step)
 
     def end(self) -> None:
         """Take note that the frame has come to its end."""
@@ -146,27 +156,24 @@ class Observer:
         """Let go of the frame and of what belongs to it."""
         self.frame = self.function = self.callee = None
 
-    def suspended(self) -> None:
-        """Take note that the recording ends in the middle of a call of the frame."""
-
-    def lifted_local(self, name: str) -> Any:
-        """Return what stands for the value of a variable in a record, if anything."""
-        return None
-
-    def lifted_operand(self, position: int) -> Any:
-        """Return the same for a position of the value stack."""
-        return None
-
     def fork_for(self, frame: FrameType, rows: list[Row | None]) -> Observer:
         """Return what observes a frame that goes on where this one is."""
-        return Observer(self.session, frame, rows)
+        made = Observer(self.session, frame, rows)
+        made.shadow = None if self.shadow is None else self.shadow.fork_for(made)
+        return made
 
-    def noted(self, row: Row) -> Any:
-        """Return what is noted of numbers before an instruction, None if nothing is."""
-        return None
+    def noted(self, depth: int) -> Noted | None:
+        """Return the expressions in the frame, if they are followed.
 
-    def join(self, row: Row, other: Any, values: Held, returns: bool = False) -> None:
-        """Take note that another way may have led to an instruction.
+        Args:
+            depth: Depth of its value stack.
+        """
+        return None if self.shadow is None else self.shadow.noted(depth)
+
+    def join(
+        self, row: Row, other: Noted | None, values: Held, returns: bool = False
+    ) -> None:
+        """Take note that another branch may have led to an instruction.
 
         Args:
             row: The instruction.
@@ -174,6 +181,8 @@ class Observer:
             values: What matters.
             returns: Whether only what the instruction returns matters.
         """
+        if self.shadow is not None and other is not None:
+            self.shadow.join(row.depth, other, values, returns)
 
     def resume(self, offset: int) -> None:
         """Take note that a suspended frame goes on at its RESUME instruction."""

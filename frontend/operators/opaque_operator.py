@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch.utils import _pytree as pytree
@@ -11,7 +11,9 @@ from torch.utils import _pytree as pytree
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.operators.kinds import CallKind, kind_of
 from magweld.frontend.operators.tensors import TensorMap
-from magweld.frontend.session.session import Session
+
+if TYPE_CHECKING:
+    from magweld.frontend.session.session import Session
 
 # What such code may do with tensors.
 _REPEATABLE: Final = frozenset({CallKind.OPERATOR, CallKind.METADATA, CallKind.STATE})

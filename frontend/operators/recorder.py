@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import fx
@@ -34,7 +34,9 @@ from magweld.frontend.operators.predicates import (
 from magweld.frontend.operators.recording import Recording
 from magweld.frontend.operators.targets import create_node
 from magweld.frontend.operators.watch import OperatorWatch, is_alias, storage_of
-from magweld.frontend.session.session import Session
+
+if TYPE_CHECKING:
+    from magweld.frontend.session.session import Session
 
 # Calls that tell where in its storage a tensor begins.
 OFFSET_READERS: Final = frozenset({"storage_offset"})

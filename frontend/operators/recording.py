@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import fx
@@ -11,8 +11,10 @@ from torch import fx
 from magweld.frontend.operators.predicates import Memory, Predicate
 from magweld.frontend.operators.tensors import GraphInput, TensorMap
 from magweld.frontend.operators.watch import OperatorWatch
-from magweld.frontend.session.session import Session
 from magweld.frontend.state.nodes import Node
+
+if TYPE_CHECKING:
+    from magweld.frontend.session.session import Session
 
 
 class Recording:

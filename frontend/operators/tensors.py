@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import fx
@@ -18,12 +18,14 @@ from magweld.frontend.operators.replaced import Replacements
 from magweld.frontend.operators.shapes import Shapes
 from magweld.frontend.operators.watch import storage_of
 from magweld.frontend.rules.protocols import read_base
-from magweld.frontend.session.session import Session
 from magweld.frontend.state.natives import base_value, is_array, scalar_base
 from magweld.frontend.state.nodes import Node
 from magweld.frontend.state.paths import identifier_of
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_identity, is_numpy_scalar, is_scalar
+
+if TYPE_CHECKING:
+    from magweld.frontend.session.session import Session
 
 PLAIN_TENSORS: Final = (torch.Tensor, torch.nn.Parameter)
 _TENSOR_KIND: Final = type(torch.FloatTensor)

@@ -26,7 +26,8 @@ def _after(
         return (holding,)
     other = 2 * last - 1 - place
     # What is to be compared with is another number in each call if it is lifted.
-    lifted = observer.lifted_operand(other) is not None
+    shadow = observer.shadow
+    lifted = shadow is not None and shadow.operand(other) is not None
     if lifted or type(stack[other]) not in (int, float):
         return ()
     holding.draw.decide(symbol, stack[other], reflected=place == last)

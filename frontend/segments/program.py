@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from magweld.frontend.guards.derive import Arguments
 from magweld.frontend.monitor.events import EventSource
@@ -12,7 +12,9 @@ from magweld.frontend.monitor.hooks import Resumed
 from magweld.frontend.segments.form import Suspended
 from magweld.frontend.segments.resume import resumption
 from magweld.frontend.segments.sources import Sources
-from magweld.frontend.session.session import Session
+
+if TYPE_CHECKING:
+    from magweld.frontend.session.session import Session
 
 
 class Program(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import CodeType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from magweld.frontend.catalogue import SPLITTING, Break, StopRecordingError
 from magweld.frontend.monitor.code_table import Handler, Row
@@ -18,7 +18,9 @@ from magweld.frontend.segments.suspend import (
     may_be_left,
     suspend,
 )
-from magweld.frontend.session.session import Session
+
+if TYPE_CHECKING:
+    from magweld.frontend.session.session import Session
 
 # Instructions of one traced callable before which a recording may end.
 MAX_PLACES = 64

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from types import CellType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
+from magweld.frontend.expressions.expressions import Expression
+from magweld.frontend.mock.lifted_parts import Lifted
 from magweld.frontend.monitor.code_table import Row, variadic_names
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.monitor.stack import NULL
@@ -14,7 +16,9 @@ from magweld.frontend.segments.form import Form, FrameForm, Suspended
 from magweld.frontend.segments.liveness import Slot, slot_count, slot_names
 from magweld.frontend.segments.shape import Shape, outlives
 from magweld.frontend.segments.sources import Sources
-from magweld.frontend.session.session import Session
+
+if TYPE_CHECKING:
+    from magweld.frontend.session.session import Session
 
 
 class CannotSuspendError(Exception):
@@ -56,7 +60,8 @@ def suspend(
             if not observer.links_to(observers[index + 1]):
                 raise CannotSuspendError(index + 1)
             values = _below_call(session, observer)
-            observer.suspended()
+            if observer.shadow is not None:
+                observer.shadow.suspended()
         try:
             form, found, lifted = _frame(session, sources, observer, values)
         except ValueError as error:
@@ -81,9 +86,8 @@ def may_be_left(session: Session) -> bool:
 def _below_call(session: Session, observer: Observer) -> list[Any]:
     row = observer.previous
     assert row is not None, "the frame is in a call"
-    operands = row.arg + 2 if row.opname == "CALL" else 3 + (row.arg & 1)
     # The operands are given away by now; what lies below them still lies there.
-    return session.reader.stack(observer.frame, row.depth - operands)
+    return session.reader.stack(observer.frame, row.depth - row.taken)
 
 
 def _frame(
@@ -116,13 +120,16 @@ def _frame(
     form = FrameForm(code, observer.frame.f_globals, shape)
     names = slot_names(code)
     found = [value for _, value in bound]
-    results = [_lifted(observer.lifted_local(names[s]), value) for s, value in bound]
+    shadow = observer.shadow
+    lifted = {} if shadow is None else shadow.names
+    results = [_stand_in(lifted.get(names[slot]), value) for slot, value in bound]
     for position, value in enumerate(stack):
         if value is not null:
             found.append(value)
-            results.append(_lifted(observer.lifted_operand(position), value))
+            expression = None if shadow is None else shadow.operand(position)
+            results.append(_stand_in(expression, value))
     return form, found, results
 
 
-def _lifted(lifted: Any, value: Any) -> Any:
-    return value if lifted is None else lifted
+def _stand_in(expression: Expression | None, value: Any) -> Any:
+    return value if expression is None else Lifted(expression)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from types import CodeType, FrameType, FunctionType
+from types import FrameType, FunctionType
 from typing import Any
 
 from magweld.frontend.catalogue import SPLITTING, Break, StopRecordingError
+from magweld.frontend.lifting.frames import attach_shadow, lift_arguments, lift_rest
+from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.monitor.annotation import AnnotationTable, Entry, NativeCall
 from magweld.frontend.monitor.code_table import CodeTables, Row
 from magweld.frontend.monitor.control import Control
@@ -18,7 +20,6 @@ from magweld.frontend.monitor.hooks import (
     NoOperators,
     OperatorLayer,
     Resumed,
-    Rows,
     SessionHooks,
     Site,
     sites_of,
@@ -48,6 +49,9 @@ class Session:
         opaque_caller: Observer whose current instruction runs unobserved code.
         trail: Where the recording ended: the observed frames from the outermost.
         hooks: What else takes part in the run.
+
+    Args:
+        wanted: Paths of the reads to lift; their values are followed if there are any.
     """
 
     def __init__(
@@ -56,12 +60,15 @@ class Session:
         reader: FrameReader,
         annotations: AnnotationTable,
         operators: OperatorLayer | None = None,
+        wanted: frozenset[str] = frozenset(),
     ) -> None:
         self.tables = tables
         self.reader = reader
         self.annotations = annotations
         self.operators: OperatorLayer = operators or NoOperators()
         self.graph = RefGraph(locate=self.where)
+        if wanted:
+            self.graph.lifting = Lifting(wanted, self.graph)
         self.stopped: Break | None = None
         self.effects: list[Call] = []
         self.opaque_caller: Observer | None = None
@@ -85,6 +92,8 @@ class Session:
         Raises:
             StopRecordingError: Another tool holds the events; nothing has run.
         """
+        if self.graph.lifting is not None:
+            lift_arguments(self.graph.lifting, args, kwargs)
         begin_call(self, function, args, kwargs)
         return self._observe(events, function, args, kwargs)
 
@@ -101,6 +110,8 @@ class Session:
         Raises:
             StopRecordingError: Another tool holds the interpreter's events.
         """
+        if self.graph.lifting is not None:
+            lift_rest(self.graph.lifting, resumed)
         begin_rest(self, function, resumed)
         kwargs: dict[str, Any] = {}
         self.graph.adopt(kwargs)
@@ -268,6 +279,8 @@ class Session:
         observer = self._observers.get(frame)
         if observer is None or observer not in self._active:
             return
+        if observer.shadow is not None and self.stopped is None:
+            observer.shadow.returned()
         while self._active.pop() is not observer:
             pass
         if self.stopped is None:
@@ -294,14 +307,11 @@ class Session:
     def _admit(self, frame: FrameType) -> Observer:
         function = self.reader.function(frame)
         explain_frame(self, frame, function)
-        observer = self._observer(frame, frame.f_code)
+        rows = self.hooks.rows(frame.f_code, self.tables.table(frame.f_code).rows)
+        observer = Observer(self, frame, rows)
+        if self.graph.lifting is not None:
+            attach_shadow(self, self.graph.lifting, observer)
         observer.function = function
         connect(self, observer, frame)
         self._observers[frame] = observer
         return observer
-
-    def _observer(self, frame: FrameType, code: CodeType) -> Observer:
-        return Observer(self, frame, self._rows(code))
-
-    def _rows(self, code: CodeType) -> Rows:
-        return self.hooks.rows(code, self.tables.table(code).rows)

@@ -198,10 +198,10 @@ def make_session():
     from magweld.frontend.monitor.annotation import AnnotationTable
     from magweld.frontend.monitor.code_table import CodeTables
     from magweld.frontend.monitor.stack import FrameReader
-    from magweld.frontend.rules.table import RULES
+    from magweld.frontend.session.instructions import INSTRUCTIONS
     from magweld.frontend.session.session import Session
 
-    return Session(CodeTables(RULES), FrameReader(), AnnotationTable(CORE))
+    return Session(CodeTables(INSTRUCTIONS), FrameReader(), AnnotationTable(CORE))
 
 
 def observe(function, *args):
@@ -319,23 +319,24 @@ def lifted(derived, n, m):
 def check_lifting():
     """Expressions of lifted numbers give what the program gives for other numbers."""
     from magweld.frontend.expressions.expressions import topological
-    from magweld.frontend.lifting.session import LiftingSession
     from magweld.frontend.monitor.events import event_source
+    from magweld.frontend.session.session import Session
     from magweld.frontend.state.nodes import Kind
 
     plain = make_session()
     parts = (plain.tables, plain.reader, plain.annotations)
-    session = LiftingSession(frozenset({"args[1]", "args[2]"}), *parts)
+    session = Session(*parts, wanted=frozenset({"args[1]", "args[2]"}))
+    lifting = session.graph.lifting
     derived = Derived([1])
     result = session.run(event_source(), lifted, (derived, 7, 4), {})
     assert session.stopped is None, session.stopped
-    assert not session.lifting.pinned, session.lifting.pinned
+    assert not lifting.pinned, lifting.pinned
     other = Derived([1])
     expected = lifted(other, 8, 11)
     numbers = {("args", 1): 8, ("args", 2): 11}
 
     def value(obj, kind, key):
-        found = session.lifting.at(obj, kind, key)
+        found = lifting.at(obj, kind, key)
         known = {}
         for part in topological([found]):
             if hasattr(part, "source"):

@@ -14,7 +14,7 @@ from magweld.frontend.expressions.expressions import (
     Literal,
     pack,
 )
-from magweld.frontend.lifting.shadow import LiftingObserver, Link, Step, kind_of
+from magweld.frontend.lifting.shadow import Link, Shadow, Step, kind_of
 from magweld.frontend.lifting.stack_rules import claim, copy_elements
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.rules.comparisons import COMPARISONS
@@ -68,7 +68,7 @@ def evaluate(
     return expression
 
 
-def begin_binary(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def begin_binary(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """BINARY_OP: a class may have an operator of its own, written in Python."""
     symbols: Any = dis._nb_ops  # type: ignore[attr-defined]
     symbol = symbols[step.row.arg][1]
@@ -79,7 +79,7 @@ def begin_binary(observer: LiftingObserver, step: Step, stack: list[Any]) -> Non
     _link_operator(step, stack, forward, f"__r{name}__")
 
 
-def begin_compare(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def begin_compare(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """COMPARE_OP: a class may have a comparison of its own."""
     forward, reflected = COMPARISONS[step.row.argval]
     _link_operator(step, stack, [forward], reflected)
@@ -102,18 +102,18 @@ def _link_operator(
             return
 
 
-def _entered(observer: LiftingObserver, step: Step, stack: list[Any]) -> bool:
+def _entered(shadow: Shadow, step: Step, stack: list[Any]) -> bool:
     """Finish an instruction that has run a function of the program."""
     if step.link is None or not step.link.entered:
         return False
     step.operands.clear()
-    observer.push(stack, step.link.result)
+    shadow.push(stack, step.link.result)
     return True
 
 
-def binary_op(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def binary_op(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """BINARY_OP."""
-    if _entered(observer, step, stack):
+    if _entered(shadow, step, stack):
         return
     if step.aligned == 1:
         step.operands.clear()
@@ -121,13 +121,13 @@ def binary_op(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
     symbols: Any = dis._nb_ops  # type: ignore[attr-defined]
     symbol = symbols[step.row.arg][1].removesuffix("=")
     if symbol == "+" and builtin_base(stack[-1]) is tuple:
-        _concatenate(observer, step, stack)
+        _concatenate(shadow, step, stack)
     else:
-        _apply(observer, step, stack, _BINARY.get(symbol), 2)
+        _apply(shadow, step, stack, _BINARY.get(symbol), 2)
 
 
 def _apply(
-    observer: LiftingObserver,
+    shadow: Shadow,
     step: Step,
     stack: list[Any],
     function: Callable[..., Any] | None,
@@ -137,62 +137,62 @@ def _apply(
         return
     lifted = tuple(step.peek(count - 1 - index) for index in range(count))
     values = tuple(step.before[-count:])
-    expression = evaluate(observer.lifting, function, values, lifted, stack[-1])
+    expression = evaluate(shadow.lifting, function, values, lifted, stack[-1])
     if expression is not None:
         step.operands.clear()
         if not isinstance(expression, Literal):
-            observer.push(stack, expression)
+            shadow.push(stack, expression)
 
 
-def _concatenate(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def _concatenate(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     left, right = step.before[-2:]
     if builtin_base(left) is not tuple or builtin_base(right) is not tuple:
         return
-    lifting = observer.lifting
-    copy_elements(observer, left, stack[-1])
+    lifting = shadow.lifting
+    copy_elements(shadow, left, stack[-1])
     for slot, expression in lifting.inside(right):
         lifting.place(stack[-1], Kind.INDEX, len(left) + slot[2], expression)
-    _drop_known(observer, step, left, right)
+    _drop_known(shadow, step, left, right)
 
 
-def _drop_known(observer: LiftingObserver, step: Step, *containers: Any) -> None:
+def _drop_known(shadow: Shadow, step: Step, *containers: Any) -> None:
     # Reads of slots whose expression is known need no claim: a copy has taken them.
     taken = set(map(id, containers))
     step.reads = [
         (slot, expression)
         for slot, expression in step.reads
-        if slot[0] not in taken or not observer.lifting.holds(slot, expression)
+        if slot[0] not in taken or not shadow.lifting.holds(slot, expression)
     ]
 
 
-def unary_op(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def unary_op(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """UNARY_NEGATIVE and its kin."""
-    _apply(observer, step, stack, _UNARY[step.row.opname], 1)
+    _apply(shadow, step, stack, _UNARY[step.row.opname], 1)
 
 
-def compare_op(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def compare_op(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """COMPARE_OP: numbers, or tuples of numbers."""
-    if _entered(observer, step, stack):
+    if _entered(shadow, step, stack):
         return
     if step.aligned == 1:
         step.operands.clear()
         return
     function = COMPARE[step.row.argval]
     if step.reads and not step.operands:
-        _compare_tuples(observer, step, stack, function)
+        _compare_tuples(shadow, step, stack, function)
     else:
-        _apply(observer, step, stack, function, 2)
+        _apply(shadow, step, stack, function, 2)
 
 
 def _compare_tuples(
-    observer: LiftingObserver, step: Step, stack: list[Any], function: Any
+    shadow: Shadow, step: Step, stack: list[Any], function: Any
 ) -> None:
-    lifting = observer.lifting
+    lifting = shadow.lifting
     sides = [packed(lifting, side) for side in step.before[-2:]]
     if type(stack[-1]) is bool and all(side is not None for side in sides):
         operands = [side for side in sides if side is not None]
-        observer.push(stack, lifting.make.apply(function, operands, stack[-1]))
-        _drop_known(observer, step, *step.before[-2:])
+        shadow.push(stack, lifting.make.apply(function, operands, stack[-1]))
+        _drop_known(shadow, step, *step.before[-2:])
 
 
 def packed(lifting: Lifting, obj: Any) -> Expression | None:
@@ -209,63 +209,63 @@ def packed(lifting: Lifting, obj: Any) -> Expression | None:
     return lifting.make.apply(pack, operands, items)
 
 
-def is_op(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def is_op(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """IS_OP: objects of different types are never one, whatever their values."""
     if kind_of(step.before[-1]) is not kind_of(step.before[-2]):
         step.operands.clear()
 
 
-def contains_op(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def contains_op(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """CONTAINS_OP: a dict is asked for its keys, its values do not matter."""
     container = step.before[-1]
     if type(container) is dict:
         step.forget(container)
 
 
-def test(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def test(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """POP_JUMP_IF_TRUE, POP_JUMP_IF_FALSE: the truth is all that matters."""
     expression = step.take(0)
     if expression is not None:
-        observer.lifting.truth(expression, bool(step.before[-1]))
+        shadow.lifting.truth(expression, bool(step.before[-1]))
 
 
-def test_or_pop(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def test_or_pop(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """JUMP_IF_TRUE_OR_POP, JUMP_IF_FALSE_OR_POP: a jump keeps the value."""
     expression = step.peek(0)
-    test(observer, step, stack)
+    test(shadow, step, stack)
     if len(stack) == len(step.before):
-        observer.push(stack, expression)
+        shadow.push(stack, expression)
 
 
-def subscript(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def subscript(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """BINARY_SUBSCR: an element, or a part of a tuple."""
     container, key = step.before[-2:]
     if step.aligned == 1:
         step.operands.clear()
     elif type(key) is slice and builtin_base(container) is tuple:
-        _part(observer, step, stack, container, key)
+        _part(shadow, step, stack, container, key)
     else:
-        claim(observer, step, stack)
+        claim(shadow, step, stack)
 
 
-def binary_slice(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def binary_slice(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """BINARY_SLICE of 3.12: container, start, stop."""
     container, start, stop = step.before[-3:]
     if builtin_base(container) is tuple and not step.operands:
-        _part(observer, step, stack, container, slice(start, stop))
+        _part(shadow, step, stack, container, slice(start, stop))
 
 
 def _part(
-    observer: LiftingObserver,
+    shadow: Shadow,
     step: Step,
     stack: list[Any],
     container: tuple[Any, ...],
     key: slice,
 ) -> None:
-    lifting = observer.lifting
+    lifting = shadow.lifting
     if lifting.inside(key) or builtin_base(stack[-1]) is not tuple:
         return
     for place, index in enumerate(range(*key.indices(len(container)))):
         expression = lifting.at(container, Kind.INDEX, index)
         lifting.place(stack[-1], Kind.INDEX, place, expression)
-    _drop_known(observer, step, container)
+    _drop_known(shadow, step, container)

@@ -10,7 +10,7 @@ from types import FunctionType, MethodType
 from typing import Any, Final
 
 from magweld.frontend.expressions.expressions import NUMBERS, Expression, Literal
-from magweld.frontend.lifting.shadow import LiftingObserver, Link, Step, hold
+from magweld.frontend.lifting.shadow import Link, Shadow, Step, hold
 from magweld.frontend.lifting.stack_rules import (
     claim,
     move_entries,
@@ -18,7 +18,7 @@ from magweld.frontend.lifting.stack_rules import (
     place_fields,
     store,
 )
-from magweld.frontend.lifting.values import evaluate, packed
+from magweld.frontend.lifting.value_rules import evaluate, packed
 from magweld.frontend.monitor.annotation import unbind
 from magweld.frontend.state.contents import builtin_base
 from magweld.frontend.state.mro import find_in_mro, is_class, target_slot
@@ -30,15 +30,15 @@ CONVERSIONS: Final = frozenset({id(int), id(float)})
 _GENERATOR: Final = 0x20
 
 
-def begin_call(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def begin_call(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """CALL: an optional receiver, the callable, the arguments."""
     count = step.row.arg
     base = len(stack) - count - 2
-    shadows = [step.operands.get(base + index) for index in range(count + 2)]
-    first = 1 if stack[base] is observer.session.reader.null else 0
+    operands = [step.operands.get(base + index) for index in range(count + 2)]
+    first = 1 if stack[base] is shadow.observer.session.reader.null else 0
     function, values = stack[base + first], tuple(stack[base + first + 1 :])
-    lifted = tuple(shadows[first + 1 :])
-    names = observer.keyword_names
+    lifted = tuple(operands[first + 1 :])
+    names = shadow.observer.keyword_names
     split = len(values) - len(names)
     kwargs = dict(zip(names, values[split:], strict=True))
     lifted_kwargs = {
@@ -49,7 +49,7 @@ def begin_call(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
     step.link = _link(function, values[:split], kwargs, lifted[:split], lifted_kwargs)
 
 
-def begin_call_ex(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def begin_call_ex(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """CALL_FUNCTION_EX: the callable, an iterable, optionally a mapping."""
     has_keywords = bool(step.row.arg & 1)
     kwargs = stack[-1] if has_keywords else {}
@@ -57,7 +57,7 @@ def begin_call_ex(observer: LiftingObserver, step: Step, stack: list[Any]) -> No
     function = stack[-3] if has_keywords else stack[-2]
     if builtin_base(args) not in (tuple, list) or type(kwargs) is not dict:
         return
-    lifting = observer.lifting
+    lifting = shadow.lifting
     values = tuple(builtin_base(args).__iter__(args))
     lifted = tuple(lifting.at(args, Kind.INDEX, i) for i in range(len(values)))
     pairs = [(key, lifting.at(kwargs, Kind.ITEM, key)) for key in kwargs]
@@ -102,7 +102,7 @@ def _link(
     return Link(id(function), held, held_kwargs, lifted, lifted_kwargs, returns)
 
 
-def begin_load(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def begin_load(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """LOAD_ATTR: a property runs a function of the object."""
     found = find_in_mro(type(stack[-1]), step.row.argval)
     getter = found.fget if type(found) is property else None
@@ -110,15 +110,15 @@ def begin_load(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
         step.link = Link(id(getter), (), {}, (None,), {})
 
 
-def load_attribute(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def load_attribute(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """LOAD_ATTR: a property gives what its function returns, else one read is it."""
     if step.link is not None and step.link.entered:
-        observer.push(stack, step.link.result)
+        shadow.push(stack, step.link.result)
     else:
-        claim(observer, step, stack)
+        claim(shadow, step, stack)
 
 
-def begin_store(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def begin_store(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """STORE_ATTR: a class may have a setter of its own."""
     slot = target_slot(type(stack[-1]))
     obj = stack[-1] if slot is None else slot.__get__(stack[-1])
@@ -128,15 +128,15 @@ def begin_store(observer: LiftingObserver, step: Step, stack: list[Any]) -> None
         step.link = Link(id(setter), (), {}, lifted, {}, returns=False)
 
 
-def store_attribute(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def store_attribute(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """STORE_ATTR: the object on top, the value below."""
     if step.link is not None and step.link.entered:
         step.operands.clear()
     else:
-        store(observer, step, 1)
+        store(shadow, step, 1)
 
 
-def finish_call(observer: LiftingObserver, step: Step, stack: list[Any]) -> None:
+def finish_call(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """CALL and CALL_FUNCTION_EX."""
     link = step.link
     if link is None:
@@ -144,38 +144,36 @@ def finish_call(observer: LiftingObserver, step: Step, stack: list[Any]) -> None
     if link.entered:
         step.forget_arguments()
         if link.returns:
-            observer.push(stack, link.result)
+            shadow.push(stack, link.result)
         return
     if step.aligned == 1:
         step.forget_arguments()
-        observer.push(stack, step.take_answer())
+        shadow.push(stack, step.take_answer())
         return
     rule = _NATIVE.get(link.callee)
     if link.callee in CONVERSIONS and step.answer is not None:
         # What a method of the tensor has given is the result.
         if step.answer.value is stack[-1]:
-            observer.push(stack, step.take_answer())
+            shadow.push(stack, step.take_answer())
     elif rule is not None:
-        rule(observer, step, link, stack)
+        rule(shadow, step, link, stack)
     elif step.answer is not None:
-        observer.push(stack, step.take_answer())
+        shadow.push(stack, step.take_answer())
 
 
-NativeRule = Callable[[LiftingObserver, Step, Link, list[Any]], None]
+NativeRule = Callable[[Shadow, Step, Link, list[Any]], None]
 
 
-def _keep(observer: LiftingObserver, step: Step, link: Link, stack: list[Any]) -> None:
+def _keep(shadow: Shadow, step: Step, link: Link, stack: list[Any]) -> None:
     """The call looks at types only, which never change."""
     step.operands.clear()
 
 
-def _compute(
-    observer: LiftingObserver, step: Step, link: Link, stack: list[Any]
-) -> None:
+def _compute(shadow: Shadow, step: Step, link: Link, stack: list[Any]) -> None:
     """A function of numbers, or of one tuple of numbers."""
     if link.kwargs:
         return
-    lifting, function, result = observer.lifting, _FUNCTIONS[link.callee], stack[-1]
+    lifting, function, result = shadow.lifting, _FUNCTIONS[link.callee], stack[-1]
     if len(link.args) == 1 and builtin_base(link.args[0]) is tuple:
         tuple_of = packed(lifting, link.args[0])
         if tuple_of is None or type(result) not in NUMBERS:
@@ -192,51 +190,47 @@ def _compute(
         for holder in (*link.args, *step.before[-2:]):
             step.forget(holder)
         if not isinstance(expression, Literal):
-            observer.push(stack, expression)
+            shadow.push(stack, expression)
 
 
-def _fields(
-    observer: LiftingObserver, step: Step, link: Link, stack: list[Any]
-) -> None:
+def _fields(shadow: Shadow, step: Step, link: Link, stack: list[Any]) -> None:
     """`range` and `slice`: the parts are read when the object is used."""
     parts = list(link.lifted)
     if len(parts) == 1:
         parts.insert(0, None)
-    place_fields(observer, stack[-1], parts)
+    place_fields(shadow, stack[-1], parts)
     step.operands.clear()
 
 
-def _fetch(observer: LiftingObserver, step: Step, link: Link, stack: list[Any]) -> None:
+def _fetch(shadow: Shadow, step: Step, link: Link, stack: list[Any]) -> None:
     """The result is what was read."""
     if not step.operands:
-        claim(observer, step, stack)
+        claim(shadow, step, stack)
 
 
-def _copy(observer: LiftingObserver, step: Step, link: Link, stack: list[Any]) -> None:
+def _copy(shadow: Shadow, step: Step, link: Link, stack: list[Any]) -> None:
     """`tuple` and `list` of a sequence: the elements are the same."""
     if len(link.args) == 1 and builtin_base(link.args[0]) in (tuple, list):
         count = len(stack[-1])
         if stack[-1] is not link.args[0]:
-            move_reads(observer, step, link.args[0], stack[-1], range(count))
+            move_reads(shadow, step, link.args[0], stack[-1], range(count))
         else:
             step.forget(stack[-1])
 
 
-def _copy_dict(
-    observer: LiftingObserver, step: Step, link: Link, stack: list[Any]
-) -> None:
+def _copy_dict(shadow: Shadow, step: Step, link: Link, stack: list[Any]) -> None:
     """`dict` of a dict, and `dict.copy`: the entries are the same."""
     if len(link.args) == 1 and type(link.args[0]) is dict and not link.kwargs:
-        move_entries(observer, step, link.args[0], stack[-1])
+        move_entries(shadow, step, link.args[0], stack[-1])
 
 
-def _put(observer: LiftingObserver, step: Step, link: Link, stack: list[Any]) -> None:
+def _put(shadow: Shadow, step: Step, link: Link, stack: list[Any]) -> None:
     """The last argument is stored as it is."""
     count = step.row.arg
     if link.kwargs or count not in range(1, 4):
         return
     if len(step.operands) == 1 and step.peek(0) is not None:
-        store(observer, step, 0)
+        store(shadow, step, 0)
 
 
 _PURE: Final = (

@@ -1,0 +1,182 @@
+"""Owns the table of instructions of CPython 3.11 and 3.12."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from magweld.frontend.lifting import call_rules, stack_rules, value_rules
+from magweld.frontend.monitor.code_table import Instruction, Row
+from magweld.frontend.rules import (
+    attribute_writes,
+    attributes,
+    calls,
+    class_statements,
+    comparisons,
+    containers,
+    displays,
+    names,
+    natives,
+    operators,
+    patterns,
+    statements,
+    text,
+)
+
+
+def _counted(row: Row) -> int:
+    return row.arg
+
+
+_TABLE: Final = {
+    # Instructions that touch nothing but the frame's own stack and locals. Those that
+    # compare with None test a flag of the class, which is guarded with the object.
+    "COPY": Instruction(None, 0, stack_rules.copy),
+    "DELETE_FAST": Instruction(None, 0, stack_rules.delete_local),
+    "LOAD_FAST_AND_CLEAR": Instruction(None, 0, stack_rules.load_and_clear),
+    "LOAD_FAST_CHECK": Instruction(None, 0, stack_rules.load_local),
+    "MAKE_CELL": Instruction(None, 0, stack_rules.make_cell),
+    (
+        "CACHE COPY_FREE_VARS EXTENDED_ARG JUMP_BACKWARD"
+        " JUMP_BACKWARD_NO_INTERRUPT JUMP_FORWARD LOAD_ASSERTION_ERROR"
+        " NOP PUSH_NULL RESUME RETURN_CONST RETURN_GENERATOR"
+    ): Instruction(None, 0, stack_rules.nothing),
+    "SEND": Instruction(None, 1, None, stack_rules.pin_now),
+    (
+        "POP_EXCEPT POP_JUMP_BACKWARD_IF_NONE"
+        " POP_JUMP_BACKWARD_IF_NOT_NONE POP_JUMP_FORWARD_IF_NONE"
+        " POP_JUMP_FORWARD_IF_NOT_NONE POP_JUMP_IF_NONE"
+        " POP_JUMP_IF_NOT_NONE POP_TOP"
+    ): Instruction(None, 1, stack_rules.nothing),
+    "STORE_FAST": Instruction(None, 1, stack_rules.store_local),
+    "SWAP": Instruction(None, 1, stack_rules.swap),
+    "END_FOR END_SEND": Instruction(None, 2, stack_rules.nothing),
+    "CLEANUP_THROW RERAISE": Instruction(None),
+    "BUILD_STRING": Instruction(None, _counted),
+    "BEFORE_WITH": Instruction(statements.before_with, 1),
+    "BINARY_OP": Instruction(
+        operators.binary_op, 2, value_rules.binary_op, value_rules.begin_binary
+    ),
+    "BINARY_SLICE": Instruction(containers.binary_slice, 3, value_rules.binary_slice),
+    "BINARY_SUBSCR": Instruction(containers.binary_subscr, 2, value_rules.subscript),
+    "BUILD_CONST_KEY_MAP": Instruction(
+        displays.build, lambda row: row.arg + 1, stack_rules.build_constant_map
+    ),
+    "BUILD_LIST BUILD_TUPLE": Instruction(
+        displays.build, _counted, stack_rules.build_sequence
+    ),
+    "BUILD_MAP": Instruction(
+        displays.build_map, lambda row: 2 * row.arg, stack_rules.build_map
+    ),
+    "BUILD_SET": Instruction(displays.build_set, _counted),
+    "BUILD_SLICE": Instruction(displays.build, _counted, stack_rules.build_slice),
+    "CALL": Instruction(
+        calls.call,
+        lambda row: row.arg + 2,
+        call_rules.finish_call,
+        call_rules.begin_call,
+    ),
+    "CALL_FUNCTION_EX": Instruction(
+        calls.call_function_ex,
+        lambda row: 3 + (row.arg & 1),
+        call_rules.finish_call,
+        call_rules.begin_call_ex,
+    ),
+    "CALL_INTRINSIC_1": Instruction(
+        statements.call_intrinsic, 1, stack_rules.call_intrinsic
+    ),
+    "CHECK_EXC_MATCH": Instruction(statements.check_exc_match, 1, stack_rules.nothing),
+    "COMPARE_OP": Instruction(
+        comparisons.compare_op, 2, value_rules.compare_op, value_rules.begin_compare
+    ),
+    "CONTAINS_OP": Instruction(comparisons.contains_op, 2, value_rules.contains_op),
+    "DELETE_ATTR": Instruction(attribute_writes.delete_attribute, 1),
+    "DELETE_DEREF": Instruction(names.store_deref, 0, stack_rules.nothing),
+    "DELETE_GLOBAL": Instruction(names.delete_global, 0, stack_rules.nothing),
+    "DELETE_NAME SETUP_ANNOTATIONS STORE_NAME": Instruction(
+        class_statements.store_name
+    ),
+    "DELETE_SUBSCR": Instruction(containers.delete_subscr, 2),
+    "DICT_MERGE DICT_UPDATE": Instruction(displays.merge, 1, stack_rules.merge),
+    "FORMAT_VALUE": Instruction(
+        text.format_value, lambda row: 2 if row.arg & 0x04 else 1
+    ),
+    "FOR_ITER": Instruction(
+        containers.for_iter, 0, stack_rules.for_iter, stack_rules.begin_iteration
+    ),
+    "GET_ITER": Instruction(containers.get_iter, 1, stack_rules.get_iter),
+    "GET_LEN": Instruction(patterns.get_length),
+    "GET_YIELD_FROM_ITER": Instruction(containers.get_iter, 1),
+    "IMPORT_FROM": Instruction(names.import_from, 0, stack_rules.nothing),
+    "IMPORT_NAME": Instruction(names.import_name, 2),
+    "IS_OP": Instruction(comparisons.is_op, 2, value_rules.is_op),
+    "JUMP_IF_FALSE_OR_POP JUMP_IF_TRUE_OR_POP": Instruction(
+        operators.truth_op, 1, value_rules.test_or_pop
+    ),
+    "KW_NAMES": Instruction(calls.keyword_names, 0, stack_rules.nothing),
+    "LIST_APPEND": Instruction(displays.append, 1, stack_rules.append),
+    "LIST_EXTEND": Instruction(displays.extend, 1, stack_rules.extend),
+    "LIST_TO_TUPLE": Instruction(displays.list_to_tuple, 1, stack_rules.list_to_tuple),
+    "LOAD_ATTR": Instruction(
+        attributes.load_attribute, 1, call_rules.load_attribute, call_rules.begin_load
+    ),
+    "LOAD_BUILD_CLASS": Instruction(class_statements.load_build_class),
+    "LOAD_CLASSDEREF": Instruction(class_statements.load_class_deref),
+    "LOAD_CLOSURE": Instruction(names.load_closure, 0, stack_rules.nothing),
+    "LOAD_CONST": Instruction(displays.load_constant, 0, stack_rules.nothing),
+    "LOAD_DEREF": Instruction(names.load_deref, 0, stack_rules.load),
+    "LOAD_FAST": Instruction(displays.load_variadic, 0, stack_rules.load_local),
+    "LOAD_FROM_DICT_OR_DEREF LOAD_FROM_DICT_OR_GLOBALS": Instruction(
+        class_statements.load_from_dict
+    ),
+    "LOAD_GLOBAL": Instruction(names.load_global, 0, stack_rules.load),
+    "LOAD_LOCALS": Instruction(class_statements.load_locals),
+    "LOAD_METHOD": Instruction(attributes.load_attribute, 1, stack_rules.load),
+    "LOAD_NAME": Instruction(class_statements.load_name),
+    "LOAD_SUPER_ATTR": Instruction(
+        attributes.load_super_attribute, 3, stack_rules.load
+    ),
+    "MAKE_FUNCTION": Instruction(
+        calls.make_function, lambda row: 1 + row.arg.bit_count(), stack_rules.nothing
+    ),
+    "MAP_ADD": Instruction(displays.append, 2, stack_rules.map_add),
+    "MATCH_CLASS": Instruction(patterns.match_class),
+    "MATCH_KEYS": Instruction(patterns.match_keys),
+    "MATCH_MAPPING MATCH_SEQUENCE": Instruction(patterns.match_shape),
+    (
+        "POP_JUMP_BACKWARD_IF_FALSE POP_JUMP_BACKWARD_IF_TRUE"
+        " POP_JUMP_FORWARD_IF_FALSE POP_JUMP_FORWARD_IF_TRUE"
+        " POP_JUMP_IF_FALSE POP_JUMP_IF_TRUE"
+    ): Instruction(operators.truth_op, 1, value_rules.test),
+    "PRECALL": Instruction(calls.precall, 0, stack_rules.nothing),
+    "PUSH_EXC_INFO": Instruction(statements.push_exc_info, 1, stack_rules.nothing),
+    "RAISE_VARARGS": Instruction(statements.raise_varargs, _counted),
+    "RETURN_VALUE": Instruction(natives.hand_over, 1),
+    "SET_ADD": Instruction(displays.append, 1),
+    "SET_UPDATE": Instruction(displays.extend, 1),
+    "STORE_ATTR": Instruction(
+        attribute_writes.store_attribute,
+        2,
+        call_rules.store_attribute,
+        call_rules.begin_store,
+    ),
+    "STORE_DEREF": Instruction(names.store_deref, 1, stack_rules.store_deref),
+    "STORE_GLOBAL": Instruction(names.store_global, 1, stack_rules.store_deref),
+    "STORE_SLICE": Instruction(containers.store_slice, 4),
+    "STORE_SUBSCR": Instruction(
+        containers.store_subscr, 3, stack_rules.store_subscript
+    ),
+    "UNARY_INVERT UNARY_NEGATIVE UNARY_POSITIVE": Instruction(
+        operators.unary_op, 1, value_rules.unary_op
+    ),
+    "UNARY_NOT": Instruction(operators.truth_op, 1, value_rules.unary_op),
+    "UNPACK_EX": Instruction(containers.unpack, 1),
+    "UNPACK_SEQUENCE": Instruction(containers.unpack, 1, stack_rules.unpack),
+    "WITH_EXCEPT_START": Instruction(
+        statements.with_except_start, 0, stack_rules.nothing
+    ),
+    "YIELD_VALUE": Instruction(natives.hand_over, 1, None, stack_rules.pin_now),
+}
+# An instruction that is not here ends the recording.
+INSTRUCTIONS: Final[dict[str, Instruction]] = {
+    name: instruction for group, instruction in _TABLE.items() for name in group.split()
+}
