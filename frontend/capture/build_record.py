@@ -16,11 +16,11 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from magweld.frontend.capture.operator_graph import OperatorGraph, build_graph
 from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.control.rolling import roll_loops
 from magweld.frontend.expressions.expressions import text_of
 from magweld.frontend.guards.derive import Arguments, derive_guards
 from magweld.frontend.guards.guard import GuardProgram
 from magweld.frontend.lifting.recorder import LiftingRecorder
-from magweld.frontend.lifting.rolling import roll_loops
 from magweld.frontend.lifting.settle import Settled, settle
 from magweld.frontend.mock.lifted_parts import Lifted
 from magweld.frontend.mock.plan import Planner

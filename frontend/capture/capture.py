@@ -26,8 +26,8 @@ from magweld.frontend.annotations.user_rules import user_entries
 from magweld.frontend.capture.build_record import Capture, finish, finish_early
 from magweld.frontend.catalogue import CATALOGUE, Break, StopRecordingError
 from magweld.frontend.control.branches import Branches
+from magweld.frontend.control.fors import Loops
 from magweld.frontend.guards.derive import Arguments
-from magweld.frontend.lifting.loops import Loops
 from magweld.frontend.lifting.recorder import LiftingRecorder
 from magweld.frontend.monitor.annotation import AnnotationTable
 from magweld.frontend.monitor.code_table import CodeTables

@@ -14,7 +14,7 @@ from magweld.frontend.lifting.symbols import NotSymbolicError
 from magweld.frontend.operators.kinds import name_of
 
 if TYPE_CHECKING:
-    from magweld.frontend.lifting.rolling import Rolled
+    from magweld.frontend.control.rolling import Rolled
 
 Values = dict[fx.Node, Any]
 

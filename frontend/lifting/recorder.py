@@ -10,14 +10,13 @@ import torch
 from torch import fx
 from torch.overrides import handle_torch_function
 
+from magweld.frontend.control.rolling import Rolled
 from magweld.frontend.expressions.expressions import Expression
 from magweld.frontend.expressions.sources import SizeSource, ValueSource
 from magweld.frontend.lifting.queries import Queries, Query, size_path
-from magweld.frontend.lifting.rolling import Rolled
 from magweld.frontend.lifting.shadow import Step, is_same
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.lifting.tensors import LiftedTensors
-from magweld.frontend.lifting.values_only import TOTAL, is_value_only
 from magweld.frontend.operators.kinds import CallKind, name_of
 from magweld.frontend.operators.predicates import (
     Predicate,
@@ -25,6 +24,7 @@ from magweld.frontend.operators.predicates import (
     text_of_predicate,
 )
 from magweld.frontend.operators.recorder import OperatorRecorder
+from magweld.frontend.operators.values_only import TOTAL, is_value_only
 from magweld.frontend.operators.watch import OperatorWatch
 from magweld.frontend.state.nodes import Node
 from magweld.frontend.state.paths import path_of

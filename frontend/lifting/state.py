@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from magweld.frontend.control.loop_follower import LoopFollower
 from magweld.frontend.expressions.expressions import (
     NUMBERS,
     Expression,
@@ -20,7 +21,6 @@ from magweld.frontend.expressions.sources import (
     Slot,
     StridesSource,
 )
-from magweld.frontend.lifting.following import LoopFollower
 from magweld.frontend.lifting.shadow import Link
 from magweld.frontend.lifting.simplifier import Resolve, Simplifier
 from magweld.frontend.state.contents import Extent, size_of

@@ -41,9 +41,9 @@ from magweld.frontend.lifting.recurrent import RECURRENT
 from magweld.frontend.lifting.size_conditions import bounds, strides_hold
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.lifting.symbols import NotSymbolicError, Translator
-from magweld.frontend.lifting.values_only import is_value_only
 from magweld.frontend.operators.autocast import autocast_kept
 from magweld.frontend.operators.kinds import name_of
+from magweld.frontend.operators.values_only import is_value_only
 from magweld.frontend.state.nodes import Node
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from torch import fx
 
+from magweld.frontend.control.iterations import Iterations
 from magweld.frontend.control.merge import DifferenceError
 from magweld.frontend.control.operators import NUMBER_FUNCTIONS
 from magweld.frontend.expressions.expressions import (
@@ -17,9 +18,8 @@ from magweld.frontend.expressions.expressions import (
     topological,
 )
 from magweld.frontend.expressions.sources import InductionSource, SizeSource
-from magweld.frontend.lifting.iterations import Iterations
-from magweld.frontend.lifting.values_only import NEUTRAL, VALUES
 from magweld.frontend.operators.kinds import name_of
+from magweld.frontend.operators.values_only import NEUTRAL, VALUES
 
 if TYPE_CHECKING:
     from magweld.frontend.lifting.recorder import LiftingRecorder

@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, Any, Final
 
 from torch import fx
 
+from magweld.frontend.control.fors import Loop
+from magweld.frontend.control.iterations import Iterations
+from magweld.frontend.control.loop_body import Body
+from magweld.frontend.control.loop_state import Path
 from magweld.frontend.control.merge import DifferenceError
 from magweld.frontend.control.operators import ForOperator, joined
 from magweld.frontend.control.pieces import effects_of
+from magweld.frontend.control.rewiring import Rewiring
 from magweld.frontend.expressions.expressions import (
     Expression,
     Literal,
     topological,
 )
-from magweld.frontend.lifting.iterations import Iterations
-from magweld.frontend.lifting.loop_body import Body
-from magweld.frontend.lifting.loop_state import Path
-from magweld.frontend.lifting.loops import Loop
-from magweld.frontend.lifting.rewiring import Rewiring
-from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.operators.effects import has_effects
 
 if TYPE_CHECKING:
     from magweld.frontend.lifting.recorder import LiftingRecorder
+    from magweld.frontend.lifting.state import Lifting
 
 # Iterations that do not belong to the operator, at most.
 _MAX_PEELED: Final = 1

@@ -10,12 +10,12 @@ import torch
 from torch import fx
 
 from magweld.frontend.control.flow import flow_of
+from magweld.frontend.control.loop_follower import LoopFollower
+from magweld.frontend.control.loop_state import State, StateReader
 from magweld.frontend.control.merge import DifferenceError
 from magweld.frontend.control.trial import read_state
 from magweld.frontend.expressions.expressions import Expression, Leaf
 from magweld.frontend.expressions.sources import InductionSource
-from magweld.frontend.lifting.following import LoopFollower
-from magweld.frontend.lifting.loop_state import State, StateReader
 from magweld.frontend.operators.torch_state import operator_state
 from magweld.frontend.state.iterators import content_of
 from magweld.frontend.state.nodes import Node

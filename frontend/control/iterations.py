@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Final
 import torch
 from torch import fx
 
+from magweld.frontend.control.fors import Head, Loop
 from magweld.frontend.control.isomorphism import are_isomorphic
+from magweld.frontend.control.loop_state import Path
 from magweld.frontend.control.merge import DifferenceError
 from magweld.frontend.expressions.expressions import (
     Expression,
@@ -17,13 +19,11 @@ from magweld.frontend.expressions.expressions import (
     topological,
 )
 from magweld.frontend.expressions.sources import InductionSource, SizeSource
-from magweld.frontend.lifting.loop_state import Path
-from magweld.frontend.lifting.loops import Head, Loop
-from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.operators.autocast import SWITCHES
 
 if TYPE_CHECKING:
     from magweld.frontend.lifting.recorder import LiftingRecorder
+    from magweld.frontend.lifting.state import Lifting
 
 Names = dict[fx.Node, fx.Node]
 
