@@ -19,7 +19,8 @@ from magweld.frontend.monitor.annotation import (
     Use,
 )
 from magweld.frontend.operators.targets import CustomFunction
-from magweld.frontend.rules.functions import note_class, register_function
+from magweld.frontend.rules.functions import register_function
+from magweld.frontend.state.class_reads import note_class
 from magweld.frontend.state.mro import class_dict
 from magweld.frontend.state.refgraph import RefGraph
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import Entry, NativeCall
 from magweld.frontend.rules import attributes
-from magweld.frontend.rules.functions import note_class, register_function
+from magweld.frontend.rules.functions import register_function
+from magweld.frontend.state.class_reads import note_class
 from magweld.frontend.state.contents import builtin_base, read_all
 from magweld.frontend.state.mro import (
     ABSENT,

@@ -24,8 +24,8 @@ from magweld.frontend.annotations.plain_outlets import (
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import Entry, NativeCall
 from magweld.frontend.monitor.hooks import sites_of
-from magweld.frontend.rules.functions import note_class
 from magweld.frontend.rules.protocols import read_value
+from magweld.frontend.state.class_reads import note_class
 from magweld.frontend.state.contents import builtin_base
 from magweld.frontend.state.mro import is_class, is_immutable
 from magweld.frontend.state.nodes import Kind

@@ -28,8 +28,8 @@ from magweld.frontend.monitor.annotation import (
     Use,
 )
 from magweld.frontend.rules import attributes, class_statements
-from magweld.frontend.rules.functions import note_class
 from magweld.frontend.rules.protocols import read_value
+from magweld.frontend.state.class_reads import note_class
 
 if TYPE_CHECKING:
     from magweld.frontend.monitor.observer import Observer

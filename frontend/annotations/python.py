@@ -35,7 +35,6 @@ _REMOVE: Final = Annotation((Use.VALUE,), rest=Use.VALUE, write=Write.WHOLE)
 
 FUNCTIONS: Final[tuple[tuple[Any, Entry], ...]] = (
     (builtins.bin, PURE),
-    (builtins.callable, Annotation(rest=Use.KEEP)),
     (builtins.chr, PURE),
     (builtins.divmod, Annotation(result=Result.FRESH)),
     (builtins.hex, PURE),

@@ -25,11 +25,8 @@ from magweld.frontend.rules.attribute_writes import (
     write_class,
     write_generic,
 )
-from magweld.frontend.state.contents import (
-    builtin_base,
-    elements,
-    read_all,
-)
+from magweld.frontend.state.class_reads import note_class
+from magweld.frontend.state.contents import builtin_base, elements
 from magweld.frontend.state.lookup import lookup_generic
 from magweld.frontend.state.mro import is_class
 from magweld.frontend.state.natives import scalar_base
@@ -136,6 +133,12 @@ def _type(observer: Observer, call: NativeCall) -> None:
         _graph(observer).require(call.args[0])
 
 
+def _callable(observer: Observer, call: NativeCall) -> None:
+    for obj in call.args:
+        if not is_scalar(obj):
+            note_class(_graph(observer), type(obj), "__call__")
+
+
 def _hash(observer: Observer, call: NativeCall) -> None:
     (obj,) = call.args
     if operators.is_python(operators.special_method(observer, obj, "__hash__")):
@@ -175,7 +178,7 @@ def _reduce(observer: Observer, call: NativeCall) -> None:
         natives.read_for_callbacks(observer, call.args)
     for obj in call.args:
         if builtin_base(obj) is not None:
-            read_all(_graph(observer), obj)
+            protocols.take_elements(observer, obj)
             _check_elements(observer, elements(obj), key)
         elif type(obj) in _VIEWS:
             protocols.iterate(observer, obj)
@@ -234,6 +237,7 @@ SPECIAL: Final[tuple[tuple[Any, Entry], ...]] = (
     (builtins.hasattr, _getattr),
     (builtins.setattr, _setattr),
     (builtins.delattr, _delattr),
+    (builtins.callable, _callable),
     (builtins.isinstance, class_checks.is_instance),
     (builtins.issubclass, class_checks.is_subclass),
     (builtins.len, PureRule(_len)),

@@ -10,7 +10,8 @@ from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import NativeCall
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.rules.attributes import expect_operator, see_through
-from magweld.frontend.rules.functions import note_class, register_function
+from magweld.frontend.rules.functions import register_function
+from magweld.frontend.state.class_reads import note_class
 from magweld.frontend.state.class_writes import (
     before_class_write,
     read_written_class,

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import NativeCall
 from magweld.frontend.monitor.code_table import Row
-from magweld.frontend.rules.functions import note_class, register_function
+from magweld.frontend.rules.functions import register_function
+from magweld.frontend.state.class_reads import note_class
 from magweld.frontend.state.contents import read_all, read_item
 from magweld.frontend.state.lookup import Found, Lookup, instance_dict
 from magweld.frontend.state.mro import ABSENT, is_class, is_immutable, target_slot

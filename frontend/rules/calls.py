@@ -10,7 +10,7 @@ from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import Annotation, NativeCall, unbind
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.rules.attributes import adopt_top, bear_top, see_through
-from magweld.frontend.rules.functions import note_class, register_function
+from magweld.frontend.rules.functions import register_function
 from magweld.frontend.rules.natives import (
     apply,
     apply_entry,
@@ -21,6 +21,7 @@ from magweld.frontend.rules.natives import (
 )
 from magweld.frontend.rules.operators import is_plain
 from magweld.frontend.rules.protocols import iterate, read_value
+from magweld.frontend.state.class_reads import note_class
 from magweld.frontend.state.contents import builtin_base, read_all
 from magweld.frontend.state.draws import CachedAnswer
 from magweld.frontend.state.mro import ABSENT, find_in_mro, is_class, target_slot

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import NativeCall
 from magweld.frontend.rules.attributes import see_through
-from magweld.frontend.rules.functions import note_class, register_function
+from magweld.frontend.rules.functions import register_function
 from magweld.frontend.rules.natives import apply_entry
+from magweld.frontend.state.class_reads import note_class
 from magweld.frontend.state.contents import read_all
 from magweld.frontend.state.mro import find_in_mro, is_class, is_immutable, mro
 from magweld.frontend.state.nodes import Kind

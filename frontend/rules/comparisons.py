@@ -9,7 +9,6 @@ from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.rules.attributes import adopt_top, expect_operator
 from magweld.frontend.rules.decisions import note_decision
-from magweld.frontend.rules.functions import note_class
 from magweld.frontend.rules.operators import (
     has_tensor,
     is_plain,
@@ -24,6 +23,7 @@ from magweld.frontend.rules.protocols import (
     read_through,
     read_value,
 )
+from magweld.frontend.state.class_reads import note_class
 from magweld.frontend.state.contents import (
     builtin_base,
     elements,

@@ -25,6 +25,7 @@ from magweld.frontend.rules.protocols import (
     read_fields,
     read_referent,
     read_value,
+    take_elements,
 )
 from magweld.frontend.state.contents import (
     SEQUENCES,
@@ -51,10 +52,8 @@ def read_mapping(observer: Observer, source: Any) -> None:
     if builtin_base(source) is not dict:
         name = type(source).__qualname__
         raise StopRecordingError("native-operator", f"** of {name}")
-    for name in ("keys", "__iter__", "__getitem__"):
-        special_method(observer, source, name)
     # Some overrides are called, past others the content is taken from the dict itself.
-    read_all(observer.session.graph, source)
+    take_elements(observer, source)
 
 
 def get_iter(observer: Observer, row: Row, stack: list[Any]) -> None:

@@ -8,7 +8,7 @@ from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.rules.attributes import bear_top
 from magweld.frontend.rules.containers import read_mapping
 from magweld.frontend.rules.hashing import read_keys_among, take_keys
-from magweld.frontend.rules.protocols import iterate
+from magweld.frontend.rules.protocols import iterate, take_elements
 from magweld.frontend.state.contents import (
     Extent,
     before_write,
@@ -83,7 +83,7 @@ def extend(observer: Observer, row: Row, stack: list[Any]) -> None:
     source = stack[-1]
     _write_display(observer, stack[-row.arg - 1])
     if builtin_base(source) not in (None, dict):
-        read_all(observer.session.graph, source)
+        take_elements(observer, source)
     else:
         iterate(observer, source)
     if row.opname == "SET_UPDATE":

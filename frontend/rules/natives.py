@@ -24,14 +24,16 @@ from magweld.frontend.rules.attributes import (
     expect_operator,
     read_slot,
 )
-from magweld.frontend.rules.functions import note_class, register_function
+from magweld.frontend.rules.functions import register_function
 from magweld.frontend.rules.protocols import (
     is_native_iterator,
     iterate,
     read_base,
     read_value,
+    take_elements,
     test_truth,
 )
+from magweld.frontend.state.class_reads import note_class
 from magweld.frontend.state.contents import (
     CONTAINERS,
     Extent,
@@ -146,7 +148,7 @@ def _value(observer: Observer, argument: Any) -> None:
             # It runs observed; native code may still take what the object holds.
             for method in python:
                 register_function(session, method)
-            if scalar_base(argument) is None:
+            if scalar_base(argument) is None and builtin_base(argument) is None:
                 return
     if not observer.session.operators.is_tensor(type(argument)):
         read_value(observer, argument)
@@ -158,7 +160,7 @@ def _base(observer: Observer, argument: Any) -> None:
 
 def _content(observer: Observer, argument: Any) -> None:
     if builtin_base(argument) is not None:
-        read_all(observer.session.graph, argument)
+        take_elements(observer, argument)
     else:
         iterate(observer, argument)
 

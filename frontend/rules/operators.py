@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.rules.attributes import adopt_top, expect_operator
-from magweld.frontend.rules.functions import note_class, register_function
+from magweld.frontend.rules.functions import register_function
 from magweld.frontend.rules.protocols import (
     ITERATORS,
     is_view,
@@ -18,9 +18,11 @@ from magweld.frontend.rules.protocols import (
     read_base,
     read_referent,
     read_value,
+    take_elements,
     test_truth,
 )
 from magweld.frontend.rules.text import read_format_arguments
+from magweld.frontend.state.class_reads import note_class
 from magweld.frontend.state.contents import (
     CONTAINERS,
     Extent,
@@ -222,7 +224,7 @@ def _read_number(observer: Observer, obj: Any, symbol: str) -> None:
     if is_scalar(obj) or is_identity(obj):
         return
     if builtin_base(obj) is not None:
-        read_all(observer.session.graph, obj)
+        take_elements(observer, obj)
     elif is_buffer(obj) or scalar_base(obj) is not None or is_view(obj):
         read_value(observer, obj)
     else:

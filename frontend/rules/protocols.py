@@ -8,7 +8,8 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.rules.functions import note_class, register_function
+from magweld.frontend.rules.functions import register_function
+from magweld.frontend.state.class_reads import note_class
 from magweld.frontend.state.contents import (
     EXACT_CONTAINERS,
     builtin_base,
@@ -45,7 +46,7 @@ def read_value(observer: Observer, argument: Any, within: tuple[int, ...] = ()) 
     if is_scalar(argument) or is_identity(argument) or id(argument) in within:
         return
     if builtin_base(argument) is not None:
-        read_all(graph, argument)
+        take_elements(observer, argument)
         for value in elements(argument):
             if not observer.session.operators.is_tensor(type(value)):
                 read_value(observer, value, (*within, id(argument)))
@@ -60,6 +61,7 @@ def read_value(observer: Observer, argument: Any, within: tuple[int, ...] = ()) 
         iterate(observer, argument)
         read_through(observer, argument)
     elif scalar_base(argument) is not None:
+        note_iteration(observer, argument)  # of a text
         read_base(graph, argument)
     else:
         raise StopRecordingError("opaque-value", type(argument).__qualname__)
@@ -130,7 +132,10 @@ def read_fields(observer: Observer, obj: Any) -> None:
     node = graph.require(obj)
     for name in _FIELDS:
         descriptor = type(obj).__dict__[name]
-        graph.read(node, Kind.SLOT, descriptor, descriptor.__get__(obj))
+        bound = descriptor.__get__(obj)
+        graph.read(node, Kind.SLOT, descriptor, bound)
+        if not is_scalar(bound):
+            note_class(graph, type(bound), "__index__")
 
 
 class _Sequence:
@@ -187,6 +192,27 @@ def advance(graph: RefGraph, iterator: Any) -> None:
         raise StopRecordingError("opaque-iterator", type(iterator).__qualname__)
     if find_in_mro(type(iterator), "__next__") is not ABSENT:
         graph.changes(node)
+
+
+def take_elements(observer: Observer, obj: Any) -> None:
+    """Record that native code took all elements of a container."""
+    note_iteration(observer, obj)
+    read_all(observer.session.graph, obj)
+
+
+def note_iteration(observer: Observer, obj: Any) -> None:
+    """Record by which methods native code gets at the elements of a container.
+
+    A subclass may have none of its own today: then the content is taken unseen.
+    """
+    kind = type(obj)
+    if kind in EXACT_CONTAINERS:
+        return
+    entries = ("keys", "__getitem__") if builtin_base(obj) is dict else ()
+    for name in ("__iter__", *entries):
+        method = note_class(observer.session.graph, kind, name)
+        if type(method) is types.FunctionType:
+            register_function(observer.session, method)
 
 
 def iterate(observer: Observer, obj: Any) -> None:

@@ -10,8 +10,9 @@ from magweld.frontend.monitor.annotation import NativeCall
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.rules.calls import call_class, call_object
 from magweld.frontend.rules.displays import list_to_tuple
-from magweld.frontend.rules.functions import note_class, register_function
+from magweld.frontend.rules.functions import register_function
 from magweld.frontend.rules.protocols import read_value
+from magweld.frontend.state.class_reads import note_class
 from magweld.frontend.state.mro import is_class
 from magweld.frontend.state.values import is_scalar
 

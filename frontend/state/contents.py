@@ -7,6 +7,7 @@ from enum import Enum, auto
 from typing import Any
 
 from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.state.class_reads import note_class
 from magweld.frontend.state.mro import ABSENT
 from magweld.frontend.state.nodes import Kind, Node
 from magweld.frontend.state.refgraph import RefGraph
@@ -113,8 +114,8 @@ def _use_key(graph: RefGraph, node: Node, key: Any) -> None:
         raise StopRecordingError("opaque-key", type(key).__qualname__)
     if is_identity(key):
         graph.constant(key)
+    read_key(graph, key)
     if type(key) not in SCALAR_TYPES and graph.find(key) is not None:
-        read_key(graph, key)
         _compare_key(graph, node, key)
 
 
@@ -147,6 +148,10 @@ def read_key(graph: RefGraph, key: Any) -> None:
 
 
 def _read_parts(graph: RefGraph, key: Any) -> None:
+    if not is_scalar(key):
+        # Its class may get others later on.
+        for name in ("__hash__", "__eq__"):
+            note_class(graph, type(key), name)
     if type(key) in _HASHED_BY_VALUE and graph.find(key) is not None:
         read_all(graph, key)
         for item in elements(key):
