@@ -46,7 +46,7 @@ config = globals()["config"]  # put into this file's namespace by lit
 config.name = "magweld"
 config.test_format = lit.formats.ShTest()
 config.suffixes = [".mlir", ".py"]
-config.excludes = ["lit.cfg.py"]
+config.excludes = ["Inputs", "lit.cfg.py"]
 config.test_source_root = os.path.dirname(__file__)
 config.maxIndividualTestTime = TIMEOUT_SECONDS
 

@@ -6,9 +6,12 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from magweld.bindings import func, ir, rewrite
+
+if TYPE_CHECKING:
+    from magweld.passes.pipeline import Step
 
 Pattern = Callable[[Any, Any], bool]
 """`pattern(op, rewriter)`; returns True when it has rewritten `op`."""
@@ -85,6 +88,32 @@ class PatternPass(FunctionPass):
     def run_on_function(self, function: func.FuncOp) -> None:
         """Apply the patterns greedily, with folding and removal of dead code."""
         apply_patterns(function.operation, self.patterns())
+
+
+@dataclass(frozen=True)
+class NamedPipeline(ABC):
+    """A list of steps with a name, which pipeline text may use like a pass.
+
+    A subclass is a frozen dataclass whose fields are its options, as those of a pass.
+
+    Attributes:
+        name: Name in pipeline text, in kebab case.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def steps(self) -> tuple[Step, ...]:
+        """Return what the name stands for.
+
+        Raises:
+            MagweldError: The options name something that does not exist.
+        """
+
+    @classmethod
+    def summary(cls) -> str:
+        """Return the first line of the pipeline's documentation."""
+        return (inspect.getdoc(cls) or "").partition("\n")[0]
 
 
 def apply_patterns(

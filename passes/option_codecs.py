@@ -30,12 +30,14 @@ class Codec:
         decode: Text to value; raises ValueError.
         encode: Value to text, such that `decode(encode(v)) == v`.
         bare_value: What an option without `=value` means; None if it must have one.
+        choices: The values where there are few, for hints.
     """
 
     type_name: str
     decode: Callable[[str], Any]
     encode: Callable[[Any], str]
     bare_value: str | None = None
+    choices: tuple[str, ...] = ()
 
 
 def codec_of(annotation: Any) -> Codec:
@@ -101,7 +103,7 @@ def _choice(members: dict[str, Any]) -> Codec:
     def encode(value: Any) -> str:
         return next(text for text, member in texts.items() if member == value)
 
-    return Codec(f"one of {', '.join(texts)}", decode, encode)
+    return Codec(f"one of {', '.join(texts)}", decode, encode, choices=tuple(members))
 
 
 def _literal(arguments: tuple[Any, ...]) -> Codec:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -145,6 +146,8 @@ def _decode(codec: Codec, assignment: _Assignment, text: str) -> Any:
             f"bad value for option '{assignment.name}': "
             f"expected {codec.type_name}, got '{assignment.value}'"
         )
+        close = difflib.get_close_matches(assignment.value, codec.choices, n=1)
+        message += f"; did you mean '{close[0]}'?" if close else ""
         raise PipelineSyntaxError(message, text, assignment.value_span) from error
 
 

@@ -92,10 +92,20 @@ class _Reader:
         for node in nodes:
             if isinstance(node, Element) and node.name in self.registry:
                 yield self._our_pass(node, ROOT)
+            elif isinstance(node, Element) and self._names_pipeline(node):
+                yield from self._named_pipeline(node)
             elif isinstance(node, Nest) and self._has_ours(node):
                 yield from self._mixed_nest(node)
             elif isinstance(node, Element) or node.children:
                 yield self._upstream(node, ROOT)
+
+    def _names_pipeline(self, node: Node) -> bool:
+        return isinstance(node, Element) and node.name in self.registry.pipeline_names()
+
+    def _named_pipeline(self, element: Element) -> tuple[Step, ...]:
+        pipeline_class = self.registry.pipeline(element.name)
+        pipeline = parse_options(pipeline_class, self.text, element.options_span)
+        return pipeline.steps()
 
     def _our_pass(self, element: Element, anchor: str) -> Pass:
         pass_class = self.registry.get(element.name)
@@ -109,6 +119,8 @@ class _Reader:
         for child in nest.children:
             if isinstance(child, Element) and child.name in self.registry:
                 yield self._our_pass(child, nest.anchor)
+            elif isinstance(child, Element) and self._names_pipeline(child):
+                raise self._nesting_error(child, nest.anchor, (ROOT,))
             elif isinstance(child, Nest) and self._has_ours(child):
                 ours = next(self._ours_in(child))
                 raise self._nesting_error(ours, child.anchor, (ROOT,))
@@ -127,7 +139,8 @@ class _Reader:
         return Upstream(format_node(node))
 
     def _hint(self, name: str) -> str:
-        close = difflib.get_close_matches(name, self.registry.names(), n=1)
+        known = (*self.registry.names(), *self.registry.pipeline_names())
+        close = difflib.get_close_matches(name, known, n=1)
         return f"; did you mean '{close[0]}'?" if close else ""
 
     def _has_ours(self, node: Node) -> bool:
@@ -137,7 +150,7 @@ class _Reader:
         if isinstance(node, Nest):
             for child in node.children:
                 yield from self._ours_in(child)
-        elif node.name in self.registry:
+        elif node.name in self.registry or self._names_pipeline(node):
             yield node
 
     def _nesting_error(

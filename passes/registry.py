@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable
 
-from magweld.passes.base import Pass
+from magweld.passes.base import NamedPipeline, Pass
 
 # One line a pass: `name` is its name in pipelines, of its module and its lit file.
 _PASSES: tuple[tuple[str, str], ...] = (
@@ -119,26 +119,50 @@ _PASSES: tuple[tuple[str, str], ...] = (
         "unroll-register-loops",
         "magweld.passes.gpu.unroll_register_loops:UnrollRegisterLoops",
     ),
+    (
+        "erase-host-functions",
+        "magweld.passes.phase.erase_host_functions:EraseHostFunctions",
+    ),
+    ("verify-phase", "magweld.passes.phase.verify_phase:VerifyPhase"),
+)
+
+_PIPELINES: tuple[tuple[str, str], ...] = (
+    ("magweld-cpu", "magweld.passes.pipelines:CpuPipeline"),
+    ("magweld-gpu", "magweld.passes.pipelines:GpuPipeline"),
 )
 
 
 class PassRegistry:
-    """Names of passes and where their classes are."""
+    """Names of passes and of pipelines, and where their classes are."""
 
-    def __init__(self, entries: Iterable[tuple[str, str]]) -> None:
+    def __init__(
+        self,
+        entries: Iterable[tuple[str, str]],
+        pipelines: Iterable[tuple[str, str]] = (),
+    ) -> None:
         """Make a registry of `(name, "module:Class")` entries.
+
+        Args:
+            entries: Passes.
+            pipelines: Named pipelines.
 
         Raises:
             ValueError: Two entries have one name, or one is ill-formed.
         """
         self._targets: dict[str, str] = {}
+        self._pipelines: dict[str, str] = {}
         for name, target in entries:
-            if name in self._targets:
-                other = self._targets[name]
-                raise ValueError(f"pass '{name}' is both {other} and {target}")
-            if target.count(":") != 1:
-                raise ValueError(f"pass '{name}': '{target}' is no 'module:Class'")
-            self._targets[name] = target
+            self._add(self._targets, name, target)
+        for name, target in pipelines:
+            self._add(self._pipelines, name, target)
+
+    def _add(self, table: dict[str, str], name: str, target: str) -> None:
+        other = self._targets.get(name) or self._pipelines.get(name)
+        if other is not None:
+            raise ValueError(f"pass '{name}' is both {other} and {target}")
+        if target.count(":") != 1:
+            raise ValueError(f"pass '{name}': '{target}' is no 'module:Class'")
+        table[name] = target
 
     def __contains__(self, name: object) -> bool:
         return name in self._targets
@@ -146,6 +170,15 @@ class PassRegistry:
     def names(self) -> tuple[str, ...]:
         """Return all names, sorted."""
         return tuple(sorted(self._targets))
+
+    def with_passes(self, entries: Iterable[tuple[str, str]]) -> PassRegistry:
+        """Return a registry that has further passes.
+
+        Raises:
+            ValueError: As the constructor.
+        """
+        known = (*self._targets.items(), *entries)
+        return PassRegistry(known, self._pipelines.items())
 
     def target(self, name: str) -> str:
         """Return the `module:Class` of a pass without importing it."""
@@ -158,13 +191,35 @@ class PassRegistry:
             KeyError: No pass has the name.
             TypeError: The table names something else than this pass.
         """
-        module_name, class_name = self._targets[name].split(":")
-        found = getattr(importlib.import_module(module_name), class_name)
+        found = _imported(self._targets[name])
         if not (isinstance(found, type) and issubclass(found, Pass)):
             raise TypeError(f"{self._targets[name]} is no pass")
         if found.name != name:
             raise TypeError(f"{self._targets[name]} is called '{found.name}'")
         return found
 
+    def pipeline_names(self) -> tuple[str, ...]:
+        """Return the names of all named pipelines, sorted."""
+        return tuple(sorted(self._pipelines))
 
-PASSES = PassRegistry(_PASSES)
+    def pipeline(self, name: str) -> type[NamedPipeline]:
+        """Import and return the class of a named pipeline.
+
+        Raises:
+            KeyError: No pipeline has the name.
+            TypeError: The table names something else than this pipeline.
+        """
+        found = _imported(self._pipelines[name])
+        if not (isinstance(found, type) and issubclass(found, NamedPipeline)):
+            raise TypeError(f"{self._pipelines[name]} is no pipeline")
+        if found.name != name:
+            raise TypeError(f"{self._pipelines[name]} is called '{found.name}'")
+        return found
+
+
+def _imported(target: str) -> object:
+    module_name, class_name = target.split(":")
+    return getattr(importlib.import_module(module_name), class_name)
+
+
+PASSES = PassRegistry(_PASSES, _PIPELINES)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
 
 from magweld.bindings import gpu, ir
@@ -17,9 +18,9 @@ from magweld.codegen.llvm_text import translate_to_llvm_ir
 from magweld.context import make_context
 from magweld.diagnostics import MagweldError
 from magweld.passes.execution import run_pipeline
-from magweld.passes.gpu.pipeline import BlockShape, block_steps, gpu_steps
+from magweld.passes.gpu.pipeline import gpu_phase_steps
 from magweld.passes.ir_utils import operations_of
-from magweld.passes.pipeline import Pipeline, Step
+from magweld.passes.pipeline import Pipeline
 from magweld.targets.target import Target, parse_target
 
 
@@ -58,24 +59,26 @@ def _write(path: str, data: bytes) -> None:
         Path(path).write_bytes(data)
 
 
-def _lower(module: ir.Module, steps: Sequence[Step]) -> bytes:
-    run_pipeline(Pipeline(tuple(steps)), module)
+def _lower(module: ir.Module, target: Target, number: int) -> bytes:
+    """Run the steps to the first phases behind tiled kernels, as many as a number."""
+    phases = tuple(gpu_phase_steps(target).values())[:number]
+    run_pipeline(Pipeline(tuple(chain.from_iterable(phases))), module)
     return f"{module}\n".encode()
 
 
 def _emit_gpu(module: ir.Module, target: Target) -> bytes:
     """Stop at the gpu dialect."""
-    return _lower(module, block_steps(BlockShape.of(target)))
+    return _lower(module, target, 1)
 
 
 def _emit_llvm(module: ir.Module, target: Target) -> bytes:
     """Stop at the NVVM or ROCDL dialect."""
-    return _lower(module, gpu_steps(target)[:-1])
+    return _lower(module, target, 2)
 
 
 def _emit_module(module: ir.Module, target: Target) -> bytes:
     """Go to `gpu.binary`."""
-    return _lower(module, gpu_steps(target))
+    return _lower(module, target, 3)
 
 
 def _compile(module: ir.Module, target: Target) -> list[DeviceCode]:

@@ -33,7 +33,8 @@ from magweld.passes.pipeline import Pipeline
 from magweld.passes.registry import PASSES, PassRegistry
 from magweld.tools.native_stderr import captured_stderr
 from magweld.tools.opt_options import OptOptions, UsageError, parse_arguments
-from magweld.tools.output import write_output
+from magweld.tools.output import write_data, write_output
+from magweld.tools.phase_compilation import PhaseCompilation, list_phases, object_of
 from magweld.tools.verify_diagnostics import check_diagnostics, find_expectations
 
 # Bytes that are read of what is no regular file.
@@ -100,18 +101,30 @@ class OptDriver:
         actions = {
             "version": lambda: f"magweld-opt {magweld.__version__}\n",
             "list-passes": lambda: list_passes(self._registry),
+            "list-phases": list_phases,
             "emit-irdl": irdl_module,
         }
         if options.action in actions:
             write_output(actions[options.action](), options.output)
             return 0
-        pipeline = self._parse_pipeline(options.pipeline)
+        work: Pipeline | PhaseCompilation
+        if options.compilation is None:
+            work = self.parse_pipeline(options.pipeline)
+        else:
+            work = PhaseCompilation.of(options.compilation, self.parse_pipeline)
+            if work.writes_object and options.split_input_file:
+                raise UsageError("object files cannot be split: --split-input-file")
         text = _read(options.input)
-        session = _Session(self, options, pipeline, text)
+        session = _Session(self, options, work, text)
         chunks = split_chunks(text) if options.split_input_file else None
         return session.run(chunks or [Chunk(tuple(text.split("\n")), 1)])
 
-    def _parse_pipeline(self, text: str) -> Pipeline:
+    def parse_pipeline(self, text: str) -> Pipeline:
+        """Read pipeline text.
+
+        Raises:
+            MagweldError: It is wrong.
+        """
         # Native option parsers print what is wrong and return only that it is.
         with captured_stderr() as printed:
             try:
@@ -128,11 +141,15 @@ class _Session:
     """One input file under one command line."""
 
     def __init__(
-        self, driver: OptDriver, options: OptOptions, pipeline: Pipeline, text: str
+        self,
+        driver: OptDriver,
+        options: OptOptions,
+        work: Pipeline | PhaseCompilation,
+        text: str,
     ) -> None:
         self._driver = driver
         self._options = options
-        self._pipeline = pipeline
+        self._work = work
         self._text = text
         self._shows_tracebacks = env.DEBUG.get() == len(env.DEBUG_LEVELS) - 1
         self._file = "<stdin>" if options.input == "-" else options.input
@@ -151,16 +168,16 @@ class _Session:
         printed = [output for output in outputs if output is not None]
         if len(printed) < len(outputs):
             return 1
-        write_output("// -----\n".join(printed), self._options.output)
+        write_data(b"// -----\n".join(printed), self._options.output)
         return 0
 
-    def _run_chunk(self, chunk: Chunk) -> str | None:
-        """Return the printed module, "" if it is expected to fail, None on error."""
+    def _run_chunk(self, chunk: Chunk) -> bytes | None:
+        """Return the result, nothing if it is expected to fail, None on error."""
         output, error, emitted = self._process(chunk)
         if self._options.verify_diagnostics:
             complaints = self._unexpected(chunk, error, emitted)
             self._print(complaints)
-            return None if complaints else output or ""
+            return None if complaints else output or b""
         self._print(emitted)
         if error is not None:
             self._print_error(error)
@@ -168,7 +185,7 @@ class _Session:
 
     def _process(
         self, chunk: Chunk
-    ) -> tuple[str | None, MagweldError | None, tuple[Diagnostic, ...]]:
+    ) -> tuple[bytes | None, MagweldError | None, tuple[Diagnostic, ...]]:
         with self._driver.make_context() as context, ir.Location.unknown():
             context.allow_unregistered_dialects = (
                 self._options.allow_unregistered_dialect
@@ -177,13 +194,27 @@ class _Session:
             try:
                 with collect_diagnostics(context) as emitted:
                     module = self._parse(chunk)
-                warnings = run_pipeline(self._pipeline, module, self._run_options)
+                pipeline = self._pipeline_for(module)
+                warnings = run_pipeline(pipeline, module, self._run_options)
+                output = self._result(module)
             except MagweldError as error:
                 return None, error, ()
             except ir.MLIRError as error:
                 found = (*emitted, *map(from_mlir, error.error_diagnostics))
                 return None, VerificationError("invalid IR", found), ()
-            return self._format(module), None, (*emitted, *warnings)
+            return output, None, (*emitted, *warnings)
+
+    def _pipeline_for(self, module: ir.Module) -> Pipeline:
+        work = self._work
+        pipeline = work if isinstance(work, Pipeline) else work.pipeline(module)
+        if self._options.dump_pass_pipeline:
+            print(pipeline, file=sys.stderr)
+        return pipeline
+
+    def _result(self, module: ir.Module) -> bytes:
+        if isinstance(self._work, PhaseCompilation) and self._work.writes_object:
+            return object_of(module)
+        return self._format(module).encode("utf-8", "surrogateescape")
 
     def _parse(self, chunk: Chunk) -> ir.Module:
         if not self._options.split_input_file and Path(self._options.input).is_file():

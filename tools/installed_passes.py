@@ -17,14 +17,14 @@ def installed_passes() -> PassRegistry:
         MagweldError: What an entry point names is no pass of that name, cannot be
             imported, or has the name of another pass.
     """
-    entries = [(name, PASSES.target(name)) for name in PASSES.names()]
+    registry = PASSES
     for point in entry_points(group=ENTRY_POINT_GROUP):
-        entries.append((point.name, point.value))
         try:
-            PassRegistry(entries).get(point.name)
+            registry = registry.with_passes([(point.name, point.value)])
+            registry.get(point.name)
         except Exception as error:  # whatever a package raises while it is imported
             raise MagweldError(
                 f"the entry point '{point.name} = {point.value}' in "
                 f"{ENTRY_POINT_GROUP} is no pass: {error}"
             ) from error
-    return PassRegistry(entries)
+    return registry

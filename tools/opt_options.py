@@ -8,18 +8,48 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from magweld.diagnostics import MagweldError
+from magweld.diagnostics import MagweldError, did_you_mean
+from magweld.passes.phases import Phase
+from magweld.targets.catalog import HOST
 
 _BOOLEANS = {"0": False, "false": False, "1": True, "true": True}
 
+# Options of the pipelines that the phases are made of.
+_PHASE_OPTIONS = {
+    "device": "device to plan for (default: that of the target)",
+    "library": "auto, never or always: whether libraries may compute operators",
+    "fusion": "all, registers or none: which operators may share a kernel",
+    "memory-budget": "bytes for intermediate tensors (default: 0, no limit)",
+    "vector-bits": "width of a vector register (default: this machine's)",
+    "vector-registers": "number of vector registers (default: this machine's)",
+}
+
 _EPILOG = """\
 --<pass>[=options] runs a pass, upstream's or magweld's; several run in the order in
-which they stand. They cannot be mixed with --pass-pipeline.
+which they stand. They cannot be mixed with --pass-pipeline. --compile-to runs the
+compiler's own steps from one phase to another.
 """
 
 
 class UsageError(MagweldError):
     """A command line that makes no sense."""
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """Phases to go through.
+
+    Attributes:
+        until: Phase to stop at.
+        after: Phase of the module; None for that which it looks like.
+        target: Text of the target.
+        options: What else the flags say: options of the target's pipeline by name.
+    """
+
+    until: Phase
+    after: Phase | None
+    target: str
+    options: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -30,12 +60,15 @@ class OptOptions:
         input: Name of the input file, `-` for stdin.
         output: Name of the output file, `-` for stdout.
         pipeline: Pipeline text; "" runs nothing.
-        action: "run", "version", "list-passes" or "emit-irdl".
+        compilation: What phases to go through instead of a pipeline.
+        action: "run", "version", "list-passes", "list-phases" or "emit-irdl".
     """
 
     input: str
     output: str
     pipeline: str
+    compilation: Compilation | None
+    dump_pass_pipeline: bool
     action: str
     split_input_file: bool
     verify_diagnostics: bool
@@ -65,10 +98,16 @@ def parse_arguments(arguments: Sequence[str]) -> OptOptions:
     pass_flags = [_pass_of_flag(argument) for argument in rest]
     if pass_flags and parsed.pass_pipeline is not None:
         raise UsageError(f"--pass-pipeline and {rest[0]} exclude each other")
+    compilation = _compilation(parsed)
+    if compilation and (pass_flags or parsed.pass_pipeline is not None):
+        other = rest[0] if rest else "--pass-pipeline"
+        raise UsageError(f"--compile-to and {other} exclude each other")
     return OptOptions(
         input=parsed.input,
         output=parsed.output,
         pipeline=parsed.pass_pipeline or ",".join(pass_flags),
+        compilation=compilation,
+        dump_pass_pipeline=parsed.dump_pass_pipeline,
         action=parsed.action,
         split_input_file=parsed.split_input_file,
         verify_diagnostics=parsed.verify_diagnostics,
@@ -81,6 +120,27 @@ def parse_arguments(arguments: Sequence[str]) -> OptOptions:
         timing=parsed.mlir_timing,
         dump_directory=parsed.mlir_print_ir_tree_dir,
     )
+
+
+def _compilation(parsed: argparse.Namespace) -> Compilation | None:
+    given = {flag: getattr(parsed, flag.replace("-", "_")) for flag in _PHASE_OPTIONS}
+    options = tuple((flag, text) for flag, text in given.items() if text is not None)
+    if parsed.compile_to is not None:
+        target = parsed.target or HOST
+        return Compilation(parsed.compile_to, parsed.compile_from, target, options)
+    for flag in ("compile-from", "target"):
+        if getattr(parsed, flag.replace("-", "_")) is not None:
+            raise UsageError(f"--{flag} needs --compile-to")
+    if options:
+        raise UsageError(f"--{options[0][0]} needs --compile-to")
+    return None
+
+
+def _phase(text: str) -> Phase:
+    if text not in set(Phase):
+        hint = did_you_mean(text, map(str, Phase))
+        raise argparse.ArgumentTypeError(f"unknown phase '{text}'{hint}")
+    return Phase(text)
 
 
 def _pass_of_flag(argument: str) -> str:
@@ -110,6 +170,11 @@ def _make_parser() -> _Parser:
     add("input", nargs="?", default="-", help="input file; - is stdin, the default")
     add("-o", dest="output", default="-", metavar="FILE", help="output file, - stdout")
     add("--pass-pipeline", metavar="TEXT", help="passes as builtin.module(a,b{k=v})")
+    add(
+        "--dump-pass-pipeline",
+        action="store_true",
+        help="print the passes that run as pipeline text, to stderr",
+    )
     add("--split-input-file", action="store_true", help="split at lines of '// -----'")
     add(
         "--verify-diagnostics",
@@ -128,9 +193,29 @@ def _make_parser() -> _Parser:
         action="store_true",
         help="accept operations of dialects that nobody registered",
     )
+    _add_phases(parser)
     _add_printing(parser)
     _add_actions(parser)
     return parser
+
+
+def _add_phases(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("phases of the compiler").add_argument
+    add(
+        "--compile-to",
+        type=_phase,
+        metavar="PHASE",
+        help="run the steps to a phase (see --list-phases)",
+    )
+    add(
+        "--compile-from",
+        type=_phase,
+        metavar="PHASE",
+        help="phase of the module (default: what it looks like)",
+    )
+    add("--target", help="cpu, nvvm:sm_80, rocdl:gfx942, ... (default: cpu)")
+    for name, text in _PHASE_OPTIONS.items():
+        add(f"--{name}", metavar="VALUE", help=text)
 
 
 def _add_printing(parser: argparse.ArgumentParser) -> None:
@@ -157,6 +242,7 @@ def _add_printing(parser: argparse.ArgumentParser) -> None:
 def _add_actions(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("instead of running passes").add_argument
     actions = {
+        "list-phases": "list the phases of each kind of target",
         "list-passes": "list magweld's passes with their options",
         "emit-irdl": "print magweld's dialects as IRDL, for mlir-opt --irdl-file",
         "version": "print the version",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from magweld.passes.cpu.annotate_kernels import AnnotateKernels
 from magweld.passes.cpu.block_reductions import BlockReductions
 from magweld.passes.cpu.expand_math import ExpandMath
@@ -20,6 +22,8 @@ from magweld.passes.cpu.rematerialize_elementwise import RematerializeElementwis
 from magweld.passes.cpu.tile_for_registers import TileForRegisters
 from magweld.passes.cpu.unshare_inits import UnshareInits
 from magweld.passes.cpu.vectorize import Vectorize
+from magweld.passes.phase.erase_host_functions import EraseHostFunctions
+from magweld.passes.phases import Phase
 from magweld.passes.pipeline import Pipeline, Step, Upstream
 
 DEFAULT_UNIT = VectorUnit()
@@ -31,13 +35,24 @@ _BUFFERIZE = (
 )
 
 
-def cpu_steps(unit: VectorUnit = DEFAULT_UNIT) -> tuple[Step, ...]:
-    """Return the steps from tiled kernels to kernels in the LLVM dialect.
+def cpu_phase_steps(
+    unit: VectorUnit = DEFAULT_UNIT,
+) -> dict[Phase, tuple[Step, ...]]:
+    """Return the steps to each phase from tiled kernels to the LLVM dialect.
 
     Args:
         unit: Vector registers of the CPU that the code will run on.
     """
+    return {
+        Phase.BUFFERIZED: _bufferized_steps(),
+        Phase.VECTORIZED: _vectorized_steps(unit),
+        Phase.LLVM: _llvm_steps(),
+    }
+
+
+def _bufferized_steps() -> tuple[Step, ...]:
     return (
+        EraseHostFunctions(),
         # As few passes over memory as the values allow, without repeated work.
         GeneralizeOperations(),
         NameContractions(),
@@ -55,6 +70,11 @@ def cpu_steps(unit: VectorUnit = DEFAULT_UNIT) -> tuple[Step, ...]:
         Upstream(_BUFFERIZE),
         Upstream("canonicalize,cse"),
         OutlineTileRange(),
+    )
+
+
+def _vectorized_steps(unit: VectorUnit) -> tuple[Step, ...]:
+    return (
         # What bufferisation left in other forms becomes linalg.generic or arith.
         Upstream("lower-affine"),
         ExpandWinograd(),
@@ -77,7 +97,11 @@ def cpu_steps(unit: VectorUnit = DEFAULT_UNIT) -> tuple[Step, ...]:
         Upstream("arith-emulate-unsupported-floats{source-types=bf16 target-type=f32}"),
         Upstream("arith-expand{include-bf16=1}"),
         AnnotateKernels(unit.bits),
-        # LLVM dialect.
+    )
+
+
+def _llvm_steps() -> tuple[Step, ...]:
+    return (
         Upstream("scf-forall-to-for"),
         Upstream("expand-strided-metadata,lower-affine"),
         Upstream("convert-scf-to-cf"),
@@ -88,6 +112,11 @@ def cpu_steps(unit: VectorUnit = DEFAULT_UNIT) -> tuple[Step, ...]:
         Upstream("convert-to-llvm,reconcile-unrealized-casts"),
         Upstream("canonicalize,cse"),
     )
+
+
+def cpu_steps(unit: VectorUnit = DEFAULT_UNIT) -> tuple[Step, ...]:
+    """Return `cpu_phase_steps` as one list."""
+    return tuple(chain.from_iterable(cpu_phase_steps(unit).values()))
 
 
 def cpu_pipeline(unit: VectorUnit = DEFAULT_UNIT) -> Pipeline:

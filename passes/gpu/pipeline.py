@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 
 from magweld.passes.gpu.annotate_parameters import AnnotateParameters
 from magweld.passes.gpu.contract_multiply_add import ContractMultiplyAdd
@@ -20,6 +21,8 @@ from magweld.passes.gpu.serialize_to_binary import SerializeToBinary
 from magweld.passes.gpu.stage_in_shared_memory import StageInSharedMemory
 from magweld.passes.gpu.tile_reduction_steps import TileReductionSteps
 from magweld.passes.gpu.unroll_register_loops import UnrollRegisterLoops
+from magweld.passes.phase.erase_host_functions import EraseHostFunctions
+from magweld.passes.phases import PHASES, Phase
 from magweld.passes.pipeline import Pipeline, Step, Upstream
 from magweld.targets.target import Backend, Target
 
@@ -124,19 +127,29 @@ _LOWERINGS: dict[Backend, Callable[[str], tuple[Step, ...]]] = {
 }
 
 
-def gpu_steps(target: Target) -> tuple[Step, ...]:
-    """Return all steps from tiled kernels to `gpu.binary` for a target.
+def gpu_phase_steps(target: Target) -> dict[Phase, tuple[Step, ...]]:
+    """Return the steps to each phase from tiled kernels to `gpu.binary`.
 
     Raises:
         ValueError: The target is no GPU.
     """
     if target.backend not in _LOWERINGS:
         raise ValueError(f"expected the target to be a GPU, got '{target}'")
-    return (
-        *block_steps(BlockShape.of(target)),
-        *_LOWERINGS[target.backend](target.chip),
-        SerializeToBinary(str(target)),
-    )
+    *_, lowered, _ = PHASES[target.backend]
+    return {
+        Phase.GPU: (EraseHostFunctions(), *block_steps(BlockShape.of(target))),
+        lowered: _LOWERINGS[target.backend](target.chip),
+        Phase.BINARY: (SerializeToBinary(str(target)),),
+    }
+
+
+def gpu_steps(target: Target) -> tuple[Step, ...]:
+    """Return `gpu_phase_steps` as one list.
+
+    Raises:
+        ValueError: The target is no GPU.
+    """
+    return tuple(chain.from_iterable(gpu_phase_steps(target).values()))
 
 
 def gpu_pipeline(target: Target) -> Pipeline:

@@ -32,7 +32,7 @@ from magweld.importer.importer import ImportedGraph, import_graph
 from magweld.importer.placing import stand_ins
 from magweld.importer.refusals import begin_of
 from magweld.logs import show_logs, topic
-from magweld.passes.phases import Phase
+from magweld.passes.phases import GRAPH_PHASES
 from magweld.piecewise import PiecewiseGraph, has_control
 from magweld.runtime.container import encode_request
 from magweld.runtime.fingerprint import compiler_identity, program_key
@@ -226,9 +226,8 @@ class ControlledGraph(PiecewiseGraph):
 
 def _lowered(text: str, stage: str, options: CompileOptions) -> str:
     # What comes behind the tiled kernels is made kernel by kernel.
-    stages = [phase for phase in Phase if not Phase.TILED.is_before(phase)]
-    if stage not in stages:
-        names = ", ".join(stages)
+    if stage not in GRAPH_PHASES:
+        names = ", ".join(GRAPH_PHASES)
         raise ValueError(f"no stage of a module is called '{stage}'; known: {names}")
     payload = encode_request(options.text(), f"{stage}\n{text}")
     return compile_service().run(_PRINT_TASK, payload).decode()

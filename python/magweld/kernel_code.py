@@ -106,7 +106,6 @@ def lower_kernels(
         target: The CPU whose registers they use.
         options: How the passes are run.
     """
-    _keep(module, set(_functions(module)))
     unit = VectorUnit(target.vector_bits, target.vector_registers)
     run_pipeline(cpu_pipeline(unit), module, options)
     return {found.symbol: found for found in kernel_signatures(module)}
