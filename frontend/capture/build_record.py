@@ -20,8 +20,7 @@ from magweld.frontend.control.rolling import roll_loops
 from magweld.frontend.expressions.expressions import text_of
 from magweld.frontend.guards.derive import Arguments, derive_guards
 from magweld.frontend.guards.guard import GuardProgram
-from magweld.frontend.lifting.recorder import LiftingRecorder
-from magweld.frontend.lifting.settle import Settled, settle
+from magweld.frontend.lifting.settle import settle
 from magweld.frontend.mock.lifted_parts import Lifted
 from magweld.frontend.mock.plan import Planner
 from magweld.frontend.operators.autocast import autocast_as
@@ -71,23 +70,6 @@ class Capture:
         return list(self.graph.examples)
 
 
-def _settle(
-    session: Session, recorder: OperatorRecorder, outputs: list[fx.Node]
-) -> Settled | None:
-    lifting = session.graph.lifting
-    if lifting is None or not isinstance(recorder, LiftingRecorder):
-        return None
-    recorder.results = outputs
-    return settle(recorder, lifting)
-
-
-def _roll_loops(session: Session, recorder: OperatorRecorder) -> None:
-    lifting = session.graph.lifting
-    if lifting is not None and isinstance(recorder, LiftingRecorder):
-        if lifting.loops.all:
-            roll_loops(recorder, lifting)
-
-
 def finish(
     session: Session,
     recorder: OperatorRecorder,
@@ -109,7 +91,9 @@ def finish(
     Raises:
         StopRecordingError: Something cannot be guarded or repeated.
     """
-    _roll_loops(session, recorder)
+    lifting = session.graph.lifting
+    if lifting is not None and lifting.loops.all:
+        roll_loops(recorder, lifting)
     recorder.tensors.replacements.check()
     check_buffers(session.graph, bool(recorder.written))
     outputs: list[fx.Node] = []
@@ -123,7 +107,6 @@ def finish(
         return outputs.index(node)
 
     planner = Planner(session.graph, output_of, session.effects)
-    lifting = session.graph.lifting
     root = None if lifting is None else lifting.root.result
     mock = planner.plan(result, None if unfinished else root)
     left = [recorder.tensors.storage(node) for node in outputs]
@@ -131,7 +114,10 @@ def finish(
     now = torch_state()
     if (unfinished and now != state) or now[0] is not state[0]:
         mock = _switch_modes(mock, state, now)
-    settled = _settle(session, recorder, outputs)
+    settled = None
+    if lifting is not None:
+        lifting.operands.results = outputs
+        settled = settle(recorder, lifting)
     scalars = {} if settled is None else settled.scalars
     graph = build_graph(recorder, outputs, state[0], scalars)
     fetched = [

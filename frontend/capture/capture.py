@@ -28,7 +28,7 @@ from magweld.frontend.catalogue import CATALOGUE, Break, StopRecordingError
 from magweld.frontend.control.branches import Branches
 from magweld.frontend.control.fors import Loops
 from magweld.frontend.guards.derive import Arguments
-from magweld.frontend.lifting.recorder import LiftingRecorder
+from magweld.frontend.lifting.operands import Operands
 from magweld.frontend.monitor.annotation import AnnotationTable
 from magweld.frontend.monitor.code_table import CodeTables
 from magweld.frontend.monitor.events import collector_paused, event_source
@@ -195,11 +195,12 @@ def _observers(
     wanted: frozenset[str],
     preferred: bool,
 ) -> tuple[Session, OperatorRecorder]:
-    recorder = LiftingRecorder(watch) if wanted else OperatorRecorder(watch)
+    recorder = OperatorRecorder(watch)
     session = Session(code_tables(), frame_reader(), table, recorder, wanted)
     recorder.attach(session)
     lifting = session.graph.lifting
-    if lifting is not None and isinstance(recorder, LiftingRecorder):
+    if lifting is not None:
+        Operands(lifting, session, recorder).attach()
         lifting.loops = Loops(lifting, session, recorder)
     Branches(session, recorder, preferred).attach()
     return session, recorder

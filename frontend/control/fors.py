@@ -21,9 +21,9 @@ from magweld.frontend.state.iterators import content_of
 from magweld.frontend.state.nodes import Node
 
 if TYPE_CHECKING:
-    from magweld.frontend.lifting.recorder import LiftingRecorder
     from magweld.frontend.lifting.shadow import Shadow
     from magweld.frontend.lifting.state import Lifting
+    from magweld.frontend.operators.recorder import OperatorRecorder
     from magweld.frontend.session.session import Session
 
 # More iterations are not compared.
@@ -105,7 +105,7 @@ class Loops(LoopFollower):
     """
 
     def __init__(
-        self, lifting: Lifting, session: Session, recorder: LiftingRecorder
+        self, lifting: Lifting, session: Session, recorder: OperatorRecorder
     ) -> None:
         super().__init__()
         self._lifting = lifting
@@ -122,7 +122,7 @@ class Loops(LoopFollower):
     ) -> bool:
         """See `LoopFollower.follow`."""
         loop = Loop(iterator, source, parts, where=self._recorder.where_text())
-        self._recorder.shaping.update(part for part in parts if part is not None)
+        self._lifting.scalars.shaping.update(part for part in parts if part is not None)
         self.all.append(loop)
         self._by_iterator[id(iterator)] = loop
         return True
@@ -132,9 +132,9 @@ class Loops(LoopFollower):
         if type(iterator) is not _TUPLE_ITERATOR:
             return False
         content = content_of(iterator)
-        cut = self._recorder.lifted_tensors.rows.get(id(content))
+        cut = self._lifting.scalars.rows.get(id(content))
         with torch._C.DisableTorchFunction():
-            count = None if cut is None else self._recorder.rows_of(cut)
+            count = None if cut is None else self._lifting.operands.rows_of(cut)
         if count is None or not self.is_read_once(content):
             return False
         self.follow(iterator, range(len(content)), (None, count, None))
@@ -210,7 +210,7 @@ class Loops(LoopFollower):
 
     def note_read(self, obj: Any) -> None:
         """See `LoopFollower.note_read`."""
-        if id(obj) in self._recorder.lifted_tensors.rows:
+        if id(obj) in self._lifting.scalars.rows:
             self._row_reads[id(obj)] += 1
         for loop in self.all:
             if loop.is_open:
@@ -263,13 +263,24 @@ class Loops(LoopFollower):
         live = flow_of(session.tables.table(observer.code)).live(row.offset)
         frame = read_state(session, observer, row.depth)
         state = StateReader(shadow, loop.older).read(frame, live)
-        counts, reads = _counts(session, recorder), _reads(session)
+        counts, reads = self._counts(session), _reads(session)
         head = Head(state, recorder.mark(), self._lengths(loop), counts, reads)
         if loop.heads and head.counts != loop.heads[-1].counts:
             raise DifferenceError("an effect that is no operator")
         loop.heads.append(head)
         loop.tails = {}
         loop.known = frozenset(session.graph.nodes)
+
+    def _counts(self, session: Session) -> tuple[Any, ...]:
+        graph = session.graph
+        values = self._lifting.operands.values
+        return (
+            len(graph.draws),
+            len(graph.advances),
+            len(session.effects),
+            len(self._recorder.predicates) + values,
+            operator_state(),
+        )
 
     def _lengths(self, loop: Loop) -> dict[int, int]:
         lengths = {key: len(target) for key, target in loop.lists.items()}
@@ -282,17 +293,6 @@ class Loops(LoopFollower):
                 if length - before != grown or key in loop.read:
                     raise DifferenceError("a list is changed")
         return lengths
-
-
-def _counts(session: Session, recorder: LiftingRecorder) -> tuple[Any, ...]:
-    graph = session.graph
-    return (
-        len(graph.draws),
-        len(graph.advances),
-        len(session.effects),
-        len(recorder.predicates) + recorder.values,
-        operator_state(),
-    )
 
 
 def _reads(session: Session) -> tuple[int, ...]:

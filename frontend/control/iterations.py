@@ -22,8 +22,8 @@ from magweld.frontend.expressions.sources import InductionSource, SizeSource
 from magweld.frontend.operators.autocast import SWITCHES
 
 if TYPE_CHECKING:
-    from magweld.frontend.lifting.recorder import LiftingRecorder
     from magweld.frontend.lifting.state import Lifting
+    from magweld.frontend.operators.recorder import OperatorRecorder
 
 Names = dict[fx.Node, fx.Node]
 
@@ -48,7 +48,7 @@ class Iterations:
     """
 
     def __init__(
-        self, recorder: LiftingRecorder, lifting: Lifting, loop: Loop, first: int
+        self, recorder: OperatorRecorder, lifting: Lifting, loop: Loop, first: int
     ) -> None:
         self._recorder = recorder
         self._lifting = lifting
@@ -246,7 +246,7 @@ class Iterations:
 
     def _name_numbers(self, node: fx.Node, number: int, names: Names) -> None:
         for used in node.all_input_nodes:
-            expression = self._recorder.scalars.get(used)
+            expression = self._lifting.scalars.expressions.get(used)
             if expression is None or used in names or not self.depends(expression):
                 continue
             other = self._substitute(expression, number, names)
@@ -256,7 +256,7 @@ class Iterations:
             names[used] = found
 
     def _scalar_node(self, expression: Expression) -> fx.Node | None:
-        return self._recorder.lifted_tensors.scalar_node(expression)
+        return self._lifting.scalars.find(expression)
 
     def _substitute(
         self, expression: Expression, number: int, names: Names

@@ -22,7 +22,7 @@ from magweld.frontend.operators.kinds import name_of
 from magweld.frontend.operators.values_only import NEUTRAL, VALUES
 
 if TYPE_CHECKING:
-    from magweld.frontend.lifting.recorder import LiftingRecorder
+    from magweld.frontend.lifting.state import Lifting
 
 # Positions in which a number is an index of one element: the shape of the result is
 # the same for all.
@@ -40,11 +40,11 @@ class Body:
 
     def __init__(
         self,
-        recorder: LiftingRecorder,
+        lifting: Lifting,
         iterations: Iterations,
         carried: Sequence[fx.Node],
     ) -> None:
-        self._recorder = recorder
+        self._scalars = lifting.scalars
         self._iterations = iterations
         self._graph = fx.Graph()
         self._number = self._graph.placeholder("number")
@@ -82,7 +82,7 @@ class Body:
     def _is_inner(self, node: fx.Node) -> bool:
         if node is self._iterations.row:
             return True
-        expression = self._recorder.scalars.get(node)
+        expression = self._scalars.expressions.get(node)
         return expression is not None and self._iterations.depends(expression)
 
     def _input(self, node: fx.Node) -> fx.Node:
@@ -99,7 +99,7 @@ class Body:
 
     def _copy(self, node: fx.Node) -> None:
         for used in node.all_input_nodes:
-            expression = self._recorder.scalars.get(used)
+            expression = self._scalars.expressions.get(used)
             if expression is not None and self._iterations.depends(expression):
                 self._check_position(node, used, expression)
                 self.copies[used] = self._value(expression)
@@ -143,7 +143,7 @@ class Body:
         if isinstance(expression, Literal):
             return expression.value
         if not self._iterations.depends(expression):
-            return self._input(self._recorder.lifted_tensors.scalar(expression))
+            return self._input(self._scalars.node_of(expression))
         if isinstance(expression, Leaf):
             source = expression.source
             if isinstance(source, SizeSource):

@@ -13,7 +13,7 @@ from magweld.frontend.control.operators import joined
 from magweld.frontend.operators.kinds import name_of
 
 if TYPE_CHECKING:
-    from magweld.frontend.lifting.recorder import LiftingRecorder
+    from magweld.frontend.operators.recorder import OperatorRecorder
 
 # Operators that take a list of tensors of any length.
 JOINERS: Final = frozenset({"cat", "concat", "concatenate", "stack"})
@@ -33,7 +33,7 @@ class Rewiring:
     finals: dict[fx.Node, int]
     runs: dict[tuple[fx.Node, ...], int]
 
-    def check(self, recorder: LiftingRecorder) -> None:
+    def check(self, recorder: OperatorRecorder) -> None:
         """Refuse what takes something else of the loop.
 
         Raises:
@@ -42,7 +42,8 @@ class Rewiring:
         for node in recorder.graph.nodes:
             if node not in self.inner and self.inner & set(node.all_input_nodes):
                 self._check_user(node)
-        for query in recorder.queries:
+        assert recorder.operands is not None, "the loop is a lifted one"
+        for query in recorder.operands.queries:
             for arg in (*query.args, *query.kwargs.values()):
                 if isinstance(arg, (tuple, list)) and self.inner & set(_nodes_in(arg)):
                     raise DifferenceError("a question about a list")
@@ -105,7 +106,7 @@ class Rewiring:
             *self.content(behind, parts),
         ]
 
-    def apply(self, recorder: LiftingRecorder, parts: Sequence[fx.Node]) -> None:
+    def apply(self, recorder: OperatorRecorder, parts: Sequence[fx.Node]) -> None:
         """Let all users take the results."""
         for node in list(recorder.graph.nodes):
             if node not in self.inner and self.inner & set(node.all_input_nodes):
@@ -117,7 +118,7 @@ class Rewiring:
                 node.kwargs = {key: replace(arg) for key, arg in node.kwargs.items()}
 
     def _replacement(
-        self, recorder: LiftingRecorder, user: fx.Node, parts: Sequence[fx.Node]
+        self, recorder: OperatorRecorder, user: fx.Node, parts: Sequence[fx.Node]
     ) -> Callable[[Any], Any]:
         def replace(arg: Any) -> Any:
             if isinstance(arg, list) and self._run_in(arg) is not None:

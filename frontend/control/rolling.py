@@ -26,8 +26,8 @@ from magweld.frontend.expressions.expressions import (
 from magweld.frontend.operators.effects import has_effects
 
 if TYPE_CHECKING:
-    from magweld.frontend.lifting.recorder import LiftingRecorder
     from magweld.frontend.lifting.state import Lifting
+    from magweld.frontend.operators.recorder import OperatorRecorder
 
 # Iterations that do not belong to the operator, at most.
 _MAX_PEELED: Final = 1
@@ -58,7 +58,7 @@ def trip_count(start: int, stop: int, step: int) -> int:
     return len(range(start, stop, step))
 
 
-def roll_loops(recorder: LiftingRecorder, lifting: Lifting) -> None:
+def roll_loops(recorder: OperatorRecorder, lifting: Lifting) -> None:
     """Make operators of the loops of a finished run where that is possible.
 
     What becomes none stays as it was recorded, with its number of iterations pinned.
@@ -82,7 +82,7 @@ def roll_loops(recorder: LiftingRecorder, lifting: Lifting) -> None:
         _bind_list(recorder, loops, key, nodes)
 
 
-def _contents(recorder: LiftingRecorder, loops: Sequence[Loop]) -> Contents:
+def _contents(recorder: OperatorRecorder, loops: Sequence[Loop]) -> Contents:
     contents: Contents = {}
     for loop in loops:
         if loop.failure or not loop.closed:
@@ -95,7 +95,7 @@ def _contents(recorder: LiftingRecorder, loops: Sequence[Loop]) -> Contents:
     return contents
 
 
-def _leave_unrolled(recorder: LiftingRecorder, lifting: Lifting, loop: Loop) -> None:
+def _leave_unrolled(recorder: OperatorRecorder, lifting: Lifting, loop: Loop) -> None:
     parts = [part for part in loop.parts if part is not None]
     if loop.closed and len(loop.heads) <= _MIN_ITERATIONS:
         # A call with more iterations may tell whether there is an operator.
@@ -104,19 +104,19 @@ def _leave_unrolled(recorder: LiftingRecorder, lifting: Lifting, loop: Loop) -> 
         )
     for expression in (*parts, *loop.leaves):
         lifting.pin(expression)
-        recorder.shaping.discard(expression)
-    _forget_shapes(recorder, loop)
+        lifting.scalars.shaping.discard(expression)
+    _forget_shapes(lifting, loop)
 
 
-def _forget_shapes(recorder: LiftingRecorder, loop: Loop) -> None:
+def _forget_shapes(lifting: Lifting, loop: Loop) -> None:
     leaves = set(loop.leaves)
-    for group in (recorder.shaping, recorder.risky):
+    for group in (lifting.scalars.shaping, lifting.operands.risky):
         found = {e for e in group if leaves & set(topological([e]))}
         group -= found
 
 
 def _roll(
-    recorder: LiftingRecorder, lifting: Lifting, loop: Loop, contents: Contents
+    recorder: OperatorRecorder, lifting: Lifting, loop: Loop, contents: Contents
 ) -> None:
     if loop.failure or not loop.closed:
         raise DifferenceError(loop.failure or "it is left early")
@@ -152,7 +152,7 @@ def _check_numbers(lifting: Lifting, loop: Loop) -> None:
 class _Rolling:
     """One loop on its way to an operator."""
 
-    recorder: LiftingRecorder
+    recorder: OperatorRecorder
     lifting: Lifting
     iterations: Iterations
     contents: Contents
@@ -172,7 +172,7 @@ class _Rolling:
         paths = [group[0] for group in iterations.groups]
         self.last = [path for path in paths if path not in self.carried]
         self.keys = list(iterations.loop.lists)
-        self._body = Body(self.recorder, iterations, list(used))
+        self._body = Body(self.lifting, iterations, list(used))
         ends = [iterations.end(path) for path in (*self.carried, *self.last)]
         final = len(iterations.pieces) - 1
         appended = (iterations.collected(key, final)[0] for key in self.keys)
@@ -193,7 +193,7 @@ class _Rolling:
         iterations = self.iterations
         leaves = set(iterations.loop.leaves[iterations.first :])
         inner = self._inner()
-        for node, expression in self.recorder.scalars.items():
+        for node, expression in self.lifting.scalars.expressions.items():
             if leaves & set(topological([expression])) and set(node.users) - inner:
                 raise DifferenceError("its number is used behind it")
 
@@ -256,12 +256,14 @@ class _Rolling:
         self._rewiring.apply(recorder, parts)
         for key, content in self.contents.items():
             self.contents[key] = self._rewiring.content(content, parts)
-        recorder.tensors.hide(nodes)
+        recorder.tensors.forget(nodes)
         state = iterations.head(len(iterations.pieces)).state
         for index, path in enumerate((*self.carried, *self.last)):
             recorder.tensors.replace(state.tensors[path].tensor, parts[index])
         number = loop.range[iterations.first]
-        recorder.rolled[made] = Rolled(iterations, self._body.copies, number)
+        self.lifting.operands.rolled[made] = Rolled(
+            iterations, self._body.copies, number
+        )
         for node in reversed(nodes):
             recorder.graph.erase_node(node)
         self._drop_numbers()
@@ -269,7 +271,7 @@ class _Rolling:
     def _number(self, part: Expression) -> Any:
         if isinstance(part, Literal):
             return part.value
-        return self.recorder.lifted_tensors.scalar(part)
+        return self.lifting.scalars.node_of(part)
 
     def _parts(self, made: fx.Node) -> list[fx.Node]:
         graph, parts, behind = self.recorder.graph, [], made
@@ -281,16 +283,16 @@ class _Rolling:
 
     def _drop_numbers(self) -> None:
         leaves = set(self.iterations.loop.leaves[self.iterations.first :])
-        for node, expression in list(self.recorder.scalars.items()):
+        for node, expression in list(self.lifting.scalars.expressions.items()):
             if leaves & set(topological([expression])):
-                self.recorder.lifted_tensors.drop_scalar(node)
-        _forget_shapes(self.recorder, self.iterations.loop)
+                self.lifting.scalars.drop(node)
+        _forget_shapes(self.lifting, self.iterations.loop)
         for leaf in self.iterations.loop.leaves[: self.iterations.first]:
             self.lifting.pin(leaf)
 
 
 def _bind_list(
-    recorder: LiftingRecorder, loops: Sequence[Loop], key: int, nodes: list[fx.Node]
+    recorder: OperatorRecorder, loops: Sequence[Loop], key: int, nodes: list[fx.Node]
 ) -> None:
     rolled = [loop for loop in loops if key in loop.lists and not loop.failure]
     if rolled:

@@ -13,11 +13,11 @@ from torch.overrides import handle_torch_function
 from magweld.frontend.expressions.expressions import Expression, Literal
 from magweld.frontend.expressions.sources import SizeSource
 from magweld.frontend.lifting.call_rules import CONVERSIONS
-from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.state.nodes import Kind
 
 if TYPE_CHECKING:
-    from magweld.frontend.lifting.recorder import LiftingRecorder
+    from magweld.frontend.lifting.state import Lifting
+    from magweld.frontend.operators.tensors import TensorMap
     from magweld.frontend.session.session import Session
 
 
@@ -49,10 +49,8 @@ class Query:
 class Queries:
     """Follows the answer to a question about the form of a tensor."""
 
-    def __init__(
-        self, recorder: LiftingRecorder, lifting: Lifting, session: Session
-    ) -> None:
-        self._recorder = recorder
+    def __init__(self, tensors: TensorMap, lifting: Lifting, session: Session) -> None:
+        self._tensors = tensors
         self._lifting = lifting
         self._observer = session.current
 
@@ -68,10 +66,12 @@ class Queries:
             return
         answer = self._number(name, args, kwargs)
         if answer is None:
-            convert = self._recorder.tensors.convert
+            convert = self._tensors.convert
             fx_kwargs = {key: convert(value) for key, value in kwargs.items()}
             fx_args = tuple(map(convert, args))
-            self._recorder.queries.append(Query(func, fx_args, fx_kwargs, result))
+            self._lifting.operands.queries.append(
+                Query(func, fx_args, fx_kwargs, result)
+            )
         elif not isinstance(answer, Literal):
             self.answer(answer)
 
@@ -105,12 +105,12 @@ class Queries:
         return self._lifting.make.apply(operator.mul, (left, right), value)
 
     def _size(self, tensor: torch.Tensor, dim: int) -> Expression:
-        recorder, value = self._recorder, int(tensor.shape[dim])
-        item = recorder.tensors.inputs.get(id(tensor))
+        value = int(tensor.shape[dim])
+        item = self._tensors.inputs.get(id(tensor))
         if item is None:
-            node = recorder.tensors.node(tensor)
+            node = self._tensors.node(tensor)
             return self._lifting.size_leaf(SizeSource(node, dim), value)
-        if dim in recorder.lifted_dims(item.node):
+        if dim in self._lifting.operands.lifted_dims(item.node):
             return self._lifting.size_leaf(SizeSource(item.node, dim), value)
         return Literal(value)
 

@@ -11,10 +11,10 @@ from torch import fx
 
 from magweld.frontend.expressions.expressions import Expression, Leaf, Literal
 from magweld.frontend.expressions.sources import Condition, SizeSource, StridesSource
-from magweld.frontend.lifting.recorder import LiftingRecorder
 from magweld.frontend.lifting.simplifier import Simplifier
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.operators.effects import has_effects
+from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.state.nodes import Node
 
 if TYPE_CHECKING:
@@ -49,14 +49,16 @@ class Settled:
         return item if isinstance(item, Node) else self.simplify(item)
 
 
-def settle(recorder: LiftingRecorder, lifting: Lifting) -> Settled:
+def settle(recorder: OperatorRecorder, lifting: Lifting) -> Settled:
     """Decide what the lifted values of a finished run are on a hit."""
-    sizes, kept = _sizes(recorder, lifting) if recorder.is_symbolic else (None, "")
+    sizes, kept = (
+        _sizes(recorder, lifting) if lifting.operands.is_symbolic else (None, "")
+    )
     if has_effects(recorder.graph):
         # A call whose operators raise cannot be repeated eagerly then.
-        for expression in recorder.risky:
+        for expression in lifting.operands.risky:
             lifting.pin(expression)
-        for expression in recorder.scalars.values():
+        for expression in lifting.scalars.expressions.values():
             _bound(lifting, expression)
     dims: Mapping[Node, frozenset[int]] = {}
     simplify = lifting.simplifier(_constant)
@@ -64,7 +66,9 @@ def settle(recorder: LiftingRecorder, lifting: Lifting) -> Settled:
         for condition in sizes.conditions:
             lifting.require(condition)
         dims, simplify = sizes.dims, lifting.simplifier(sizes.resolve)
-    scalars = {node: simplify(found) for node, found in recorder.scalars.items()}
+    scalars = {
+        node: simplify(found) for node, found in lifting.scalars.expressions.items()
+    }
     conditions = lifting.conditions(simplify)
     pinned = lifting.decisive()
     if kept:
@@ -72,7 +76,7 @@ def settle(recorder: LiftingRecorder, lifting: Lifting) -> Settled:
     return Settled(scalars, conditions, simplify, pinned, dims, kept)
 
 
-def _sizes(recorder: LiftingRecorder, lifting: Lifting) -> tuple[Sizes | None, str]:
+def _sizes(recorder: OperatorRecorder, lifting: Lifting) -> tuple[Sizes | None, str]:
     # Symbolic shapes take long to import.
     from magweld.frontend.lifting.symbolic import symbolic_sizes
 

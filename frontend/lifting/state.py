@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from magweld.frontend.control.loop_follower import LoopFollower
 from magweld.frontend.expressions.expressions import (
@@ -28,6 +28,10 @@ from magweld.frontend.state.nodes import Kind, Node, Where, slot_of
 from magweld.frontend.state.paths import describe, path_of
 from magweld.frontend.state.refgraph import RefGraph
 
+if TYPE_CHECKING:
+    from magweld.frontend.lifting.operands import Operands
+    from magweld.frontend.lifting.scalars import Scalars
+
 # Reads whose value may be lifted.
 _LIFTED_KINDS = frozenset({Kind.ITEM, Kind.INDEX, Kind.CELL, Kind.SLOT})
 
@@ -49,7 +53,12 @@ class Lifting:
         undecided: Pinned expressions that another value need not have pinned.
         loops: Loops over lifted ranges.
         root: The call of the program; its result is that of the run.
+        operands: Follows lifted values into operators, if the run has any.
+        scalars: The inputs of its graph that are numbers.
     """
+
+    operands: Operands
+    scalars: Scalars
 
     def __init__(self, wanted: frozenset[str], graph: RefGraph) -> None:
         self.wanted = wanted
@@ -241,6 +250,15 @@ class Lifting:
         """Return the expressions that a hit must agree with in one way or another."""
         conditions = self._conditions.values()
         return [*self.pinned, *(condition.expression for condition in conditions)]
+
+    def close(self) -> None:
+        """Let go of operators, loops and containers, which know the lifted values."""
+        self.loops = LoopFollower()
+        self._kept.clear()
+        self._iterators.clear()
+        if hasattr(self, "operands"):
+            self.operands.detach()
+            del self.operands, self.scalars
 
     # What comes out.
 

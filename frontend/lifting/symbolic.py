@@ -36,13 +36,13 @@ from magweld.frontend.lifting.loop_shapes import (
     run_list_operator,
 )
 from magweld.frontend.lifting.numbers import SymbolicNumbers
-from magweld.frontend.lifting.recorder import LiftingRecorder
 from magweld.frontend.lifting.recurrent import RECURRENT
 from magweld.frontend.lifting.size_conditions import bounds, strides_hold
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.lifting.symbols import NotSymbolicError, Translator
 from magweld.frontend.operators.autocast import autocast_kept
 from magweld.frontend.operators.kinds import name_of
+from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.values_only import is_value_only
 from magweld.frontend.state.nodes import Node
 
@@ -62,7 +62,7 @@ class Sizes:
     dims: dict[Node, frozenset[int]]
 
 
-def symbolic_sizes(recorder: LiftingRecorder, lifting: Lifting) -> Sizes:
+def symbolic_sizes(recorder: OperatorRecorder, lifting: Lifting) -> Sizes:
     """Run the recorded graph on fake tensors with symbolic sizes.
 
     Raises:
@@ -70,10 +70,14 @@ def symbolic_sizes(recorder: LiftingRecorder, lifting: Lifting) -> Sizes:
             sizes must then stay as they were.
     """
     replay = _Replay(recorder, lifting)
-    replay.make_inputs()
-    with _quietly(), replay.mode:
-        replay.run()
-    return replay.sizes()
+    try:
+        replay.make_inputs()
+        with _quietly(), replay.mode:
+            replay.run()
+        return replay.sizes()
+    finally:
+        # It asks for sizes: a cycle would keep the tensors of the run.
+        del replay.numbers
 
 
 @functools.cache
@@ -93,7 +97,7 @@ def _quietly() -> Iterator[None]:
 
 @dataclass
 class _Replay:
-    recorder: LiftingRecorder
+    recorder: OperatorRecorder
     lifting: Lifting
     symbols: dict[str, Expression] = field(default_factory=dict)
     values: dict[fx.Node, Any] = field(default_factory=dict)
@@ -107,8 +111,12 @@ class _Replay:
         self._fakes: dict[Node, Any] = {}
         # An operator whose fake result lies otherwise in memory than the real one.
         self._estranged = ""
-        self._numbers = SymbolicNumbers(
-            self.env, self.lifting, self.recorder.shaping, self._size, self.symbols
+        self.numbers = SymbolicNumbers(
+            self.env,
+            self.lifting,
+            self.lifting.scalars.shaping,
+            self._size,
+            self.symbols,
         )
 
     # Running.
@@ -123,20 +131,20 @@ class _Replay:
     def run(self) -> None:
         """Run the graph, then check what else Python has asked about its tensors."""
         for node in self.recorder.graph.nodes:
-            if self.recorder.is_unused(node):
+            if self.lifting.operands.is_unused(node):
                 continue
             if (
                 node.op != "placeholder"
                 and node.target is not torch._C._set_grad_enabled
             ):
                 self._run(node)
-        for node in self.recorder.scalars:
+        for node in self.lifting.scalars.expressions:
             self._number(node)
         if self._estranged and (
-            self.recorder.queries or self.recorder.lifted_tensors.same
+            self.lifting.operands.queries or self.lifting.scalars.same
         ):
             raise NotSymbolicError(f"strides of {self._estranged}")
-        for query in self.recorder.queries:
+        for query in self.lifting.operands.queries:
             args, kwargs = self._map(query.args), self._map(query.kwargs)
             self._check(query.function(*args, **kwargs), query.result)
 
@@ -155,14 +163,14 @@ class _Replay:
 
     def _number(self, node: fx.Node) -> Any:
         # A number may depend on sizes that are known just before it is used.
-        expression = self.recorder.scalars.get(node)
+        expression = self.lifting.scalars.expressions.get(node)
         if expression is not None and node not in self.values:
-            self.values[node] = self._numbers.value(expression)
+            self.values[node] = self.numbers.value(expression)
         return self.values[node]
 
     def _map(self, args: Any, name: str = "", key: Any = None) -> Any:
         # Data takes no symbols: they would be fixed.
-        plain = self.recorder.scalars if is_value_only(name, key) else {}
+        plain = self.lifting.scalars.expressions if is_value_only(name, key) else {}
 
         def fetch(node: fx.Node) -> Any:
             return plain[node].value if node in plain else self.values[node]
@@ -170,7 +178,7 @@ class _Replay:
         return fx.map_arg(args, fetch)
 
     def _call(self, node: fx.Node, args: Any, kwargs: Any) -> Any:
-        rolled = self.recorder.rolled.get(node)
+        rolled = self.lifting.operands.rolled.get(node)
         if rolled is not None and isinstance(node.target, ForOperator):
             shapes = LoopShapes(rolled, self._call, self._compare)
             return shapes.run(node.target, args, self.values)
@@ -188,7 +196,7 @@ class _Replay:
         real = node.obj
         if real.is_conj() or real.is_neg() or real.layout is not torch.strided:
             raise NotSymbolicError("form of an input")
-        dims = self.recorder.lifted_dims(node)
+        dims = self.lifting.operands.lifted_dims(node)
         plain = torch.empty_strided(
             real.shape, real.stride(), dtype=real.dtype, device=real.device
         )
@@ -229,14 +237,14 @@ class _Replay:
     # Comparing with the run.
 
     def _compare(self, node: fx.Node, inputs: list[Any]) -> None:
-        fake, tensors = self.values[node], self.recorder.lifted_tensors
-        count = tensors.lengths.get(node)
+        fake, scalars = self.values[node], self.lifting.scalars
+        count = scalars.lengths.get(node)
         if count is not None and len(fake) != count:
             raise NotSymbolicError(f"results of {node.target}")
-        same = tensors.same.get(node)
+        same = scalars.same.get(node)
         if same is not None and fake is not self.values[same]:
             raise NotSymbolicError(f"{node.target} returned its argument")
-        real = tensors.tensor(node)
+        real = self.recorder.tensors.tensor(node)
         if real is None:
             return
         if same is None and any(fake is taken for taken in inputs):
@@ -292,7 +300,10 @@ class _Replay:
 
     def _leaves(self) -> Iterator[Leaf]:
         """Yield the leaves that matter: none of branches that were given up."""
-        demanded = {*self.lifting.demanded(), *self.recorder.scalars.values()}
+        demanded = {
+            *self.lifting.demanded(),
+            *self.lifting.scalars.expressions.values(),
+        }
         needed = set(topological(demanded))
         for leaf in self.lifting.make.leaves():
             source = leaf.source

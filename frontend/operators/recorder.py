@@ -224,6 +224,8 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
 
     def _keep(self, node: fx.Node, kind: CallKind, name: str, result: Any) -> None:
         """Take note of effects and results of an operator of the graph."""
+        if self.operands is not None and not self.watch.written:
+            self.operands.note_operand_as_result(node, result)
         self.tensors.note_writes(node, self.watch.written, self.watch.random)
         # What reads a value decides by it, and may refuse it: an index of no dimension.
         node.meta["fallible"] = self.watch.fallible or self.watch.reads
@@ -278,6 +280,8 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
             self._tested = None
             self._read_value(node, "dynamic-shape", result)
         session.graph.adopt(result)
+        if self.operands is not None:
+            self.operands.note_answer(func, name, args, kwargs, result)
 
     def _create(self, func: Any, name: str, args: Any, kwargs: Any) -> fx.Node:
         fx_args, fx_kwargs = self._arguments(func, args, kwargs)
@@ -294,6 +298,8 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         self, func: Any, args: Any, kwargs: Any
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments of a torch call as the graph holds them."""
+        if self.operands is not None:
+            return self.operands.arguments(func, args, kwargs)
         fx_kwargs = {key: self.tensors.convert(value) for key, value in kwargs.items()}
         return tuple(map(self.tensors.convert, args)), fx_kwargs
 

@@ -14,6 +14,7 @@ from magweld.frontend.operators.watch import OperatorWatch
 from magweld.frontend.state.nodes import Node
 
 if TYPE_CHECKING:
+    from magweld.frontend.lifting.operands import Operands
     from magweld.frontend.session.session import Session
 
 
@@ -26,6 +27,7 @@ class Recording:
         tensors: Which tensor is which node.
         watch: The view below autograd.
         library: Folder of torch.
+        operands: Follows lifted values into operators, None if none are lifted.
     """
 
     def __init__(self, watch: OperatorWatch) -> None:
@@ -34,6 +36,7 @@ class Recording:
         self.predicates: list[Predicate] = []
         self.tensors = TensorMap(self.graph)
         self.watch = watch
+        self.operands: Operands | None = None
         self._session: Session | None = None
 
     def attach(self, session: Session) -> None:
@@ -63,6 +66,8 @@ class Recording:
 
     def rely_on(self, predicate: Predicate) -> None:
         """Take note that the run depends on a value of a tensor."""
+        if self.operands is not None and self.operands.lifts(predicate):
+            return
         if predicate.placeholders:
             self.predicates.append(predicate)
 

@@ -25,6 +25,7 @@ from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_identity, is_numpy_scalar, is_scalar
 
 if TYPE_CHECKING:
+    from magweld.frontend.lifting.scalars import Scalars
     from magweld.frontend.session.session import Session
 
 PLAIN_TENSORS: Final = (torch.Tensor, torch.nn.Parameter)
@@ -57,6 +58,7 @@ class TensorMap:
         draws: Whether random numbers were drawn.
         arrays: The arrays that torch calls have taken.
         replacements: What became of form and memory of the inputs.
+        scalars: Lifted numbers that operators take, None if there are none.
     """
 
     def __init__(self, graph: fx.Graph) -> None:
@@ -70,6 +72,7 @@ class TensorMap:
         self.arrays = Arrays(RefGraph())
         self.replacements = Replacements()
         self.session: Session | None = None
+        self.scalars: Scalars | None = None
         self._nodes: dict[int, fx.Node] = {}
         self._tensors: dict[fx.Node, torch.Tensor] = {}
         self._storages: dict[int, bool] = {}
@@ -94,6 +97,10 @@ class TensorMap:
     def find(self, obj: Any) -> fx.Node | None:
         """Return the node of an object, None if it has none."""
         return self._nodes.get(id(obj))
+
+    def tensor(self, node: fx.Node) -> torch.Tensor | None:
+        """Return the tensor of a node that made one."""
+        return self._tensors.get(node)
 
     def is_new(self, tensor: torch.Tensor, name: str) -> bool:
         """Return whether the run has made what a call is about."""
@@ -182,18 +189,16 @@ class TensorMap:
         return meantime
 
     def forget(self, nodes: Iterable[fx.Node]) -> None:
-        """Take note that nodes are no longer in the graph."""
-        for node in nodes:
-            tensor = self._tensors.pop(node, None)
-            if tensor is not None and self._nodes.get(id(tensor)) is node:
-                del self._nodes[id(tensor)]
+        """Take note that nodes are no longer in the graph.
 
-    def hide(self, nodes: Iterable[fx.Node]) -> None:
-        """Take note that nodes are gone; their tensors still tell about them."""
+        With lifted numbers their tensors are still compared with others in the end.
+        """
         for node in nodes:
             tensor = self._tensors.get(node)
             if tensor is not None and self._nodes.get(id(tensor)) is node:
                 del self._nodes[id(tensor)]
+            if self.scalars is None:
+                self._tensors.pop(node, None)
 
     def bind(self, obj: Any, node: fx.Node) -> None:
         """Let a node stand for a tensor or a list of tensors."""
@@ -222,6 +227,8 @@ class TensorMap:
 
     def register(self, node: fx.Node, result: Any) -> bool:
         """Bind the tensors of a result to nodes; False if there is none."""
+        if self.scalars is not None:
+            self.scalars.note_result(node, result)
         if isinstance(result, torch.Tensor):
             self._bind(result, node)
             return True
@@ -260,6 +267,8 @@ class TensorMap:
         """Return an argument as the graph holds it."""
         if isinstance(obj, torch.Tensor):
             return self.node(obj)
+        if self.scalars is not None and isinstance(obj, (slice, tuple, list)):
+            return self.scalars.convert(obj)
         if is_numpy_scalar(obj):
             return python_number(obj)
         if is_scalar(obj) or (is_identity(obj) and not isinstance(obj, type)):

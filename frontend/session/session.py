@@ -187,6 +187,8 @@ class Session:
         """Do the same at the end of a run, also with its operators and tensors."""
         self.release()
         self.operators = NoOperators()
+        if self.graph.lifting is not None:
+            self.graph.lifting.close()
 
     def where(self) -> Where | None:
         """Return the user's instruction that is running."""

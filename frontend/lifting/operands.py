@@ -1,4 +1,4 @@
-"""Owns the recording of tensor operators that take lifted values."""
+"""Owns lifted values as operands of tensor operators, and what these tell of them."""
 
 from __future__ import annotations
 
@@ -10,26 +10,25 @@ import torch
 from torch import fx
 from torch.overrides import handle_torch_function
 
-from magweld.frontend.control.rolling import Rolled
 from magweld.frontend.expressions.expressions import Expression
 from magweld.frontend.expressions.sources import SizeSource, ValueSource
 from magweld.frontend.lifting.queries import Queries, Query, size_path
+from magweld.frontend.lifting.scalars import Scalars
 from magweld.frontend.lifting.shadow import Step, is_same
-from magweld.frontend.lifting.state import Lifting
-from magweld.frontend.lifting.tensors import LiftedTensors
-from magweld.frontend.operators.kinds import CallKind, name_of
+from magweld.frontend.operators.kinds import name_of
 from magweld.frontend.operators.predicates import (
     Predicate,
     is_liftable,
     text_of_predicate,
 )
-from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.values_only import TOTAL, is_value_only
-from magweld.frontend.operators.watch import OperatorWatch
 from magweld.frontend.state.nodes import Node
 from magweld.frontend.state.paths import path_of
 
 if TYPE_CHECKING:
+    from magweld.frontend.control.rolling import Rolled
+    from magweld.frontend.lifting.state import Lifting
+    from magweld.frontend.operators.recorder import OperatorRecorder
     from magweld.frontend.session.session import Session
 
 # Questions about a tensor whose answer needs no sizes.
@@ -46,11 +45,10 @@ _FORMLESS: Final = frozenset(
 Lifted = tuple[Expression | None, ...]
 
 
-class LiftingRecorder(OperatorRecorder):
-    """Records torch calls; numbers with an expression become inputs of the graph.
+class Operands:
+    """Follows lifted values into torch calls, and numbers that come out of tensors.
 
     Attributes:
-        lifting: The lifted values of the run.
         queries: What else Python asked about tensors.
         rolled: Loops that have become operators, by node.
         results: Nodes whose tensors a hit needs, when the run is over.
@@ -58,49 +56,38 @@ class LiftingRecorder(OperatorRecorder):
         risky: Expressions on whose value it may depend whether an operator raises.
     """
 
-    def __init__(self, watch: OperatorWatch) -> None:
-        super().__init__(watch)
-        self.lifting: Lifting | None = None
+    def __init__(
+        self, lifting: Lifting, session: Session, recorder: OperatorRecorder
+    ) -> None:
+        self._lifting = lifting
+        self._session = session
+        self._recorder = recorder
         self.risky: set[Expression] = set()
         self.values = 0
         self.queries: list[Query] = []
         self.rolled: dict[fx.Node, Rolled] = {}
         self.results: list[fx.Node] = []
-        self._numbers = LiftedTensors(self.graph)
-        self.tensors = self._numbers
 
-    def attach(self, session: Session) -> None:
-        """See `OperatorRecorder.attach`."""
-        super().attach(session)
-        self.lifting = self._numbers.lifting = session.graph.lifting
+    def attach(self) -> None:
+        """Let the recorder and its tensors ask here, until `detach`."""
+        self._recorder.operands = self._lifting.operands = self
+        scalars = Scalars(self._lifting, self._recorder.tensors)
+        self._recorder.tensors.scalars = self._lifting.scalars = scalars
 
-    @property
-    def scalars(self) -> dict[fx.Node, Expression]:
-        """Inputs of the graph that are numbers."""
-        return self._numbers.scalars
-
-    @property
-    def lifted_tensors(self) -> LiftedTensors:
-        """Tensors and numbers of the graph."""
-        return self._numbers
-
-    @property
-    def shaping(self) -> set[Expression]:
-        """Expressions that may decide about shapes."""
-        return self._numbers.shaping
+    def detach(self) -> None:
+        """Let go of the recorder: together they would be a cycle that keeps tensors."""
+        self._recorder.operands = self._recorder.tensors.scalars = None
 
     @property
     def is_symbolic(self) -> bool:
         """Whether shapes may be others on a hit."""
-        return bool(self.shaping) or any(
-            self.lifted_dims(item.node) for item in self.inputs
+        return bool(self._lifting.scalars.shaping) or any(
+            self.lifted_dims(item.node) for item in self._recorder.inputs
         )
 
     def lifted_dims(self, node: Node) -> frozenset[int]:
         """Return the lifted dimensions of a graph input; 0 and 1 stay as they are."""
-        if self.lifting is None:
-            return frozenset()
-        path, wanted = path_of(node), self.lifting.wanted
+        path, wanted = path_of(node), self._lifting.wanted
         return frozenset(
             dim
             for dim, size in enumerate(node.obj.shape)
@@ -111,16 +98,17 @@ class LiftingRecorder(OperatorRecorder):
         """Return the number of rows that a tensor was cut into, if it is lifted."""
         source: Any = cut.args[0]
         dim = cut.args[1] if len(cut.args) > 1 else cut.kwargs.get("dim", 0)
-        tensor = self._numbers.tensor(source)
-        if tensor is None or type(dim) is not int or self.lifting is None:
+        tensors = self._recorder.tensors
+        tensor = tensors.tensor(source)
+        if tensor is None or type(dim) is not int:
             return None
         dim %= tensor.dim()
-        item = self.tensors.inputs.get(id(tensor))
+        item = tensors.inputs.get(id(tensor))
         if item is not None and dim not in self.lifted_dims(item.node):
             return None
         of = source if item is None else item.node
         size = SizeSource(of, dim)
-        return self.lifting.size_leaf(size, tensor.shape[dim])
+        return self._lifting.size_leaf(size, tensor.shape[dim])
 
     def is_unused(self, node: fx.Node) -> bool:
         """Return whether a node cuts a tensor into rows that only a loop has used."""
@@ -132,31 +120,28 @@ class LiftingRecorder(OperatorRecorder):
         parts = cut.users if isinstance(cut, fx.Node) else ()
         return not any(part.users or part in self.results for part in parts)
 
-    def _read_metadata(
-        self,
-        session: Session,
-        func: Any,
-        name: str,
-        args: Any,
-        kwargs: Any,
-        result: Any,
+    def note_answer(
+        self, func: Any, name: str, args: Any, kwargs: Any, result: Any
     ) -> None:
-        super()._read_metadata(session, func, name, args, kwargs, result)
-        if self.is_symbolic and name not in _FORMLESS and self.lifting is not None:
-            Queries(self, self.lifting, session).note(func, name, args, kwargs, result)
+        """Take note of a question about tensors and its answer."""
+        if self.is_symbolic and name not in _FORMLESS:
+            self._asked().note(func, name, args, kwargs, result)
 
-    def _keep(self, node: fx.Node, kind: CallKind, name: str, result: Any) -> None:
-        taken = [self._numbers.tensor(source) for source in node.all_input_nodes]
-        returned = [tensor for tensor in taken if tensor is result]
-        if self.lifting is not None and returned and not self.watch.written:
-            # Numbers have decided that an operand comes back in place of a result.
+    def _asked(self) -> Queries:
+        return Queries(self._recorder.tensors, self._lifting, self._session)
+
+    def note_operand_as_result(self, node: fx.Node, result: Any) -> None:
+        """Pin the numbers of a torch call that has given back an operand."""
+        tensors = self._recorder.tensors
+        taken = [tensors.tensor(source) for source in node.all_input_nodes]
+        if any(tensor is result for tensor in taken):
             for source in node.all_input_nodes:
-                self.lifting.pin(self.scalars.get(source))
-        super()._keep(node, kind, name, result)
+                self._lifting.pin(self._lifting.scalars.expressions.get(source))
 
-    def _arguments(
+    def arguments(
         self, func: Any, args: Any, kwargs: Any
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the arguments of a torch call as the graph holds them."""
         lifted, lifted_kwargs = self._aligned(args, kwargs)
         name = name_of(func)
         fx_args = tuple(
@@ -173,40 +158,38 @@ class LiftingRecorder(OperatorRecorder):
         self, name: str, key: Any, value: Any, found: Expression | None, args: Any
     ) -> Any:
         """Return one argument as the graph holds it."""
-        value_only = is_value_only(name, key)
+        value_only, scalars = is_value_only(name, key), self._lifting.scalars
         if found is None:
-            return self._numbers.part(value, value_only)
+            return scalars.part(value, value_only)
         if value_only:
             tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
             floating = all(tensor.is_floating_point() for tensor in tensors)
             if name not in TOTAL or not floating:
                 self.risky.add(found)
         else:
-            self._numbers.shape(found)
-        return self._numbers.scalar(found)
+            scalars.shape(found)
+        return scalars.node_of(found)
 
-    def rely_on(self, predicate: Predicate) -> None:
-        """See `Recording.rely_on`."""
-        if self.lifting is None or self._session is None:
-            super().rely_on(predicate)
-            return
-        self.lifting.loops.valued |= predicate.needed
-        leaf = self._value_leaf(self.lifting, predicate)
+    def lifts(self, predicate: Predicate) -> bool:
+        """Take note of a value that decides; return whether it needs no guard."""
+        lifting = self._lifting
+        lifting.loops.valued |= predicate.needed
+        leaf = self._value_leaf(lifting, predicate)
         if leaf is not None:
             self.values += 1
-            Queries(self, self.lifting, self._session).answer(leaf)
-            return
-        super().rely_on(predicate)
+            self._asked().answer(leaf)
+            return True
         for number in predicate.numbers:
-            self.lifting.pin(self.scalars.get(number))
+            lifting.pin(lifting.scalars.expressions.get(number))
+        return False
 
     def _value_leaf(self, lifting: Lifting, predicate: Predicate) -> Expression | None:
         """Return what stands for a value of tensors, None where it is guarded."""
-        control = None if self._session is None else self._session.control
+        control = self._session.control
         in_branch = control is not None and bool(control.scopes)
         if in_branch or not predicate.placeholders or not is_liftable(predicate):
             return None
-        nodes = self.tensors_of(predicate)
+        nodes = self._recorder.tensors_of(predicate)
         path = text_of_predicate(predicate, nodes)
         if path not in lifting.wanted:
             return None
@@ -216,7 +199,7 @@ class LiftingRecorder(OperatorRecorder):
     def _aligned(self, args: Any, kwargs: Any) -> tuple[Lifted, dict[str, Expression]]:
         """Return the expressions of the arguments of a torch call."""
         nothing: tuple[Lifted, dict[str, Expression]] = (None,) * len(args), {}
-        observer = self._session.current if self._session is not None else None
+        observer = self._session.current
         shadow = None if observer is None else observer.shadow
         step = None if shadow is None else shadow.step
         if step is None or observer is None:
@@ -230,21 +213,20 @@ class LiftingRecorder(OperatorRecorder):
             if any(found is not None for found in (*lifted, *lifted_kwargs)):
                 if _same(values, args) and lifted_kwargs.keys() <= kwargs.keys():
                     return self._align(step, lifted, lifted_kwargs)
-        if link is not None and self.lifting is not None:
+        if link is not None:
             # The operator takes them in a way that is not known.
             for expression in (*link.lifted, *lifted_kwargs.values()):
-                self.lifting.pin(expression)
+                self._lifting.pin(expression)
         return nothing
 
     def _align(
         self, step: Step, lifted: Lifted, lifted_kwargs: dict[str, Expression]
     ) -> tuple[Lifted, dict[str, Expression]]:
-        assert self.lifting is not None, "expressions come from the lifting"
         step.aligned += 1
         if step.aligned > 1:
             # Two operators in one instruction: which takes what is not known.
             for expression in (*lifted, *lifted_kwargs.values()):
-                self.lifting.pin(expression)
+                self._lifting.pin(expression)
         return lifted, lifted_kwargs
 
 
