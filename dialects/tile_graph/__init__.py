@@ -28,7 +28,16 @@ from magweld.dialects.tile_graph.builders import (
 )
 from magweld.dialects.tile_graph.dialect import TileGraphDialect
 from magweld.dialects.tile_graph.grid import GridLoop, grid_parts
-from magweld.dialects.tile_graph.kernels import KERNEL, OPERATORS, PARTS, is_kernel
+from magweld.dialects.tile_graph.kernels import (
+    INTERIOR,
+    KERNEL,
+    OPERATORS,
+    PARTS,
+    REDUCTION_BLOCK,
+    REMATERIALIZED,
+    UNSHARED,
+    is_kernel,
+)
 from magweld.dialects.tile_graph.ops import (
     AllocateOp,
     BarrierOp,
@@ -60,10 +69,14 @@ from magweld.dialects.tile_graph.view import (
 __all__ = [
     "DEVICE",
     "FOR_TILES",
+    "INTERIOR",
     "KERNEL",
     "MOST_RESULTS",
     "OPERATORS",
     "PARTS",
+    "REDUCTION_BLOCK",
+    "REMATERIALIZED",
+    "UNSHARED",
     "AllocateOp",
     "BarrierOp",
     "ComputeOp",

@@ -154,9 +154,13 @@ def build_load(
     return _made(LoadOp, operands, _placed(region.attributes(), place), [type_])
 
 
-def build_compute(op_name: str, result_types: Sequence[ir.Type]) -> ComputeOp:
+def build_compute(
+    op_name: str, result_types: Sequence[ir.Type], reduction_block: int | None = None
+) -> ComputeOp:
     """Make the computation of a tile, its block empty."""
-    attributes = {"op_name": ir.StringAttr.get(op_name)}
+    attributes: dict[str, ir.Attribute] = {"op_name": ir.StringAttr.get(op_name)}
+    if reduction_block is not None:
+        attributes["reduction_block"] = _integer(reduction_block)
     return _with_block(ComputeOp, result_types, attributes)
 
 

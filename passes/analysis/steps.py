@@ -7,7 +7,8 @@ is one block of the rows and of the columns of a tile, however long the reductio
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 
 from magweld.passes.analysis.first_cache import LINE_BYTES
 from magweld.passes.analysis.regions import (
@@ -27,6 +28,8 @@ from magweld.passes.analysis.winograd import CHANNELS, ROWS
 REDUCTION_BLOCK = 192
 # Bytes of an element of the sums. Narrower ones would be rounded between two blocks.
 BLOCKED_BYTES = 4
+# Times that an operand has to be read for its blocks to pay.
+LEAST_READS = 16
 _PRODUCTS = (OperatorKind.CONTRACTION, OperatorKind.CONVOLUTION)
 
 
@@ -57,6 +60,40 @@ def block_count(node: OperatorModel) -> int:
     if loop is None:
         return 1
     return -(-node.extents[loop] // block_of(node.extents[loop]))
+
+
+def chosen_block(extent: int, reads: int) -> int | None:
+    """Return the iterations of a block of a reduction; None for one block.
+
+    Args:
+        extent: Iterations of the reduction.
+        reads: How often the operand that is read least is read.
+    """
+    block = block_of(extent)
+    return block if block < extent and reads >= LEAST_READS else None
+
+
+def reduction_block(node: OperatorModel, box: Sequence[Interval]) -> int | None:
+    """Return the iterations of a block in which a product's reduction is walked.
+
+    None where it is walked from its begin to its end: sums would wait in memory for
+    little, or would be rounded there.
+
+    Args:
+        node: The operator.
+        box: The iterations of a tile.
+    """
+    loop = _blocked_loop(node)
+    if loop is None or any(box[d].size > box[loop].size for d in node.reduction):
+        return None
+    return chosen_block(box[loop].size, min(_reads(node, box), default=0))
+
+
+def _reads(node: OperatorModel, box: Sequence[Interval]) -> Iterator[int]:
+    """Yield how often a box reads an element of each operand."""
+    for read in node.reads:
+        moves = {term[0] for index in read.index if index for term in index.terms}
+        yield math.prod(box[d].size for d in node.parallel if d not in moves)
 
 
 def one_block(node: OperatorModel, box: Sequence[Interval]) -> tuple[Interval, ...]:

@@ -17,8 +17,6 @@ Matrix = tuple[Row, ...]
 # of the argument that has the transformed weights.
 TILE = "magweld.winograd"
 WEIGHTS = "magweld.winograd_weights"
-# On a convolution with such tiles, a unit: negative zeros in its image are its border.
-BORDER = "magweld.winograd_border"
 
 # Points of a window along each dimension.
 WINDOW = 3

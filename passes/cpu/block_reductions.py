@@ -3,81 +3,61 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-from magweld.bindings import ir, memref, scf
+from magweld.bindings import func, ir, memref, scf
+from magweld.dialects.tile_graph import REDUCTION_BLOCK
 from magweld.passes.analysis.index_maps import linear_index
-from magweld.passes.analysis.steps import REDUCTION_BLOCK, block_of, is_alone
+from magweld.passes.analysis.steps import is_alone
 from magweld.passes.base import Pass
 from magweld.passes.cpu.emit_index import index_constant
 from magweld.passes.cpu.generic_forms import maps_of
 from magweld.passes.cpu.kernels import generics_of
-from magweld.passes.cpu.loop_nest import (
-    Access,
-    LoopNest,
-    NotALoopNest,
-    read_loop_nest,
-)
+from magweld.passes.cpu.loop_nest import NotALoopNest, read_loop_nest
+from magweld.passes.ir_utils import add_remark
 
 # Types whose sums lose nothing when they wait in memory between two blocks.
 _WIDE = ("f32", "f64")
-# Times that an operand has to be read for its blocks to pay.
-LEAST_READS = 16
 
 
 @dataclass(frozen=True)
 class BlockReductions(Pass):
-    """Split long reductions of matrix products into blocks that a cache holds.
+    """Split the reductions of matrix products into the blocks that the plan names.
 
     Sums wait in the result between two blocks. Every block is an operation of its own,
-    with a register tile and a packed panel of its own.
+    with a register tile and a packed panel of its own. A product that has no such
+    blocks stays whole, and the kernel keeps the reason as a remark.
 
-        y[m, n] += a[m, k] * b[k, n], k < 1536
+        y[m, n] += a[m, k] * b[k, n], k < 1536    {tile_graph.reduction_block = 192}
             =>   for kk = 0 to 1536 step 192:
                      y[m, n] += a[m, kk + k] * b[kk + k, n], k < 192
     """
 
     name: ClassVar[str] = "block-reductions"
 
-    step: Annotated[int, "most iterations of a block"] = REDUCTION_BLOCK
-
     def run(self, module: ir.Operation) -> None:
         """Rewrite the products of all kernels of the module."""
-        for _, op in generics_of(module):
-            loop = _long_reduction(op, self.step)
-            if loop is not None:
-                with op.location:
-                    _split(op, *loop)
+        for function, op in generics_of(module):
+            if REDUCTION_BLOCK in op.attributes:
+                block = ir.IntegerAttr(op.attributes[REDUCTION_BLOCK]).value
+                del op.attributes[REDUCTION_BLOCK]
+                _block_reduction(function, op, block)
 
 
-def _long_reduction(op: ir.Operation, step: int) -> tuple[int, int, int] | None:
-    """Return the loop to split, its extent and that of a block; None for not at all."""
+def _block_reduction(function: func.FuncOp, op: ir.Operation, block: int) -> None:
     try:
         nest = read_loop_nest(op)
-    except NotALoopNest:
-        return None
-    reads = min((_reads(nest, access) for access in nest.inputs), default=0)
-    if not nest.product or reads < LEAST_READS:
-        return None
-    if str(op.operands[2].type.element_type) not in _WIDE:
-        return None
-    loop = max(nest.reductions, key=lambda d: nest.extents[d])
+    except NotALoopNest as error:
+        add_remark(function, f"no blocks of {block} iterations: {error}")
+        return
+    loop = max(nest.reductions, key=lambda d: nest.extents[d], default=None)
     indices = [linear_index(expr) for map_ in maps_of(op) for expr in map_.results]
-    extent = nest.extents[loop]
-    block = block_of(extent, step)
-    if block == extent or not is_alone(loop, indices):
-        return None
-    return loop, extent, block
-
-
-def _reads(nest: LoopNest, access: Access) -> int:
-    """Return how often an element of an operand is read."""
-    return prod(
-        extent
-        for d, extent in enumerate(nest.extents)
-        if nest.parallel[d] and not access.strides[d]
-    )
+    wide = str(op.operands[len(op.operands) - 1].type.element_type) in _WIDE
+    if loop is None or not (nest.product and wide and is_alone(loop, indices)):
+        add_remark(function, f"no blocks of {block} iterations: no such product")
+    elif block < nest.extents[loop]:
+        with op.location:
+            _split(op, loop, nest.extents[loop], block)
 
 
 def _dimension(expr: ir.AffineExpr) -> int | None:

@@ -2,17 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
 
-from magweld.bindings import arith, ir, memref, scf
+from magweld.bindings import arith, ir, linalg, memref, scf
+from magweld.dialects.tile_graph import INTERIOR
+from magweld.passes.cpu.emit_index import index_constant
+from magweld.passes.cpu.emit_views import Offset, plus
 from magweld.passes.cpu.product_costs import power_below
 from magweld.passes.cpu.register_tile import ATTRIBUTE, RegisterTile
 from magweld.passes.linalg_builder import build_generic
 
+# Loops of a convolution that make up each index of its image.
+_LOOPS = ((0,), (4,), (2, 5), (3, 6))
 # Rows and lanes of the register tile of windows that are computed as they are.
 RARE_ROWS, RARE_LANES = 4, 16
-# The bits of what borders are made of.
-NEGATIVE_ZERO = -(1 << 31)
+
+
+@dataclass(frozen=True)
+class Border:
+    """Where an index of an image lies in the border of the tile that it is a part of.
+
+    Attributes:
+        offset: Index of the tile for the first index of the image.
+        low: First index of the tile that is no border.
+        size: How many are none from there.
+    """
+
+    offset: Offset
+    low: int
+    size: int
+
+
+def border_of(op: ir.Operation) -> dict[int, Border] | None:
+    """Return the borders around the image of a convolution, by dimension.
+
+    They are named by its attribute `tile_graph.interior`; without one there are none.
+    None if the image is a part of another tile than this attribute speaks of.
+    """
+    if INTERIOR not in op.attributes:
+        return {}
+    low, sizes, whole = (
+        list(ir.DenseI64ArrayAttr(op.attributes[INTERIOR][name]))
+        for name in ("low", "sizes", "whole")
+    )
+    offsets: list[Offset] = [0] * len(low)
+    value = op.operands[0]
+    while not isinstance(value.owner, ir.Block):
+        view = value.owner.opview
+        if not isinstance(view, memref.SubViewOp):
+            break
+        kept = len(view.source.type.shape) == len(low) == len(view.static_offsets)
+        if not kept or any(step != 1 for step in view.static_strides):
+            return None
+        dynamic, moving = ir.ShapedType.get_dynamic_size(), iter(view.offsets)
+        for d, known in enumerate(view.static_offsets):
+            moved = next(moving) if known == dynamic else known
+            offsets[d] = moved if offsets[d] == 0 else plus(offsets[d], moved)
+        value = view.source
+    if list(value.type.shape) != whole:
+        return None
+    return {
+        d: Border(offsets[d], low[d], sizes[d])
+        for d in range(len(low))
+        if sizes[d] < whole[d]
+    }
 
 
 def _emit_sum_of_zeros(result: ir.Value) -> ir.Value:
@@ -37,25 +92,33 @@ def _add(values: Sequence[ir.Value]) -> list[ir.Value]:
     return [arith.addf(so_far, arith.mulf(pixel, weight))]
 
 
-def _add_unless_border(values: Sequence[ir.Value]) -> list[ir.Value]:
-    """Emit the sum with a product; nothing is added for a negative zero."""
-    pixel, _, so_far = values
+def _add_inside(
+    border: Mapping[int, Border], values: Sequence[ir.Value]
+) -> list[ir.Value]:
+    """Emit the sum with a product; nothing is added for what is border."""
+    *_, so_far = values
     (total,) = _add(values)
-    integer = ir.IntegerType.get_signless(32)
-    bits = arith.bitcast(integer, pixel)
-    border = arith.constant(integer, ir.IntegerAttr.get(integer, NEGATIVE_ZERO))
-    is_border = arith.cmpi(arith.CmpIPredicate.eq, bits, border)
-    return [arith.select(is_border, so_far, total)]
+    for dimension, around in border.items():
+        loops = [linalg.IndexOp(loop).result for loop in _LOOPS[dimension]]
+        index = reduce(arith.addi, loops)
+        # One comparison: what is before the first one wraps around.
+        moved = arith.subi(plus(index, around.offset), index_constant(around.low))
+        inside = arith.CmpIPredicate.ult
+        is_inside = arith.cmpi(inside, moved, index_constant(around.size))
+        total = arith.select(is_inside, total, so_far)
+    return [total]
 
 
-def emit_check(op: ir.Operation, fill: ir.Operation, *, has_border: bool) -> None:
+def emit_check(
+    op: ir.Operation, fill: ir.Operation, border: Mapping[int, Border]
+) -> None:
     """Emit a convolution as it is written if its result is not all finite numbers.
 
     Args:
         op: The convolution, its result computed otherwise before.
         fill: What its result starts with.
-        has_border: Whether negative zeros of the image are a border around it, which
-            adds nothing even where weights are infinite.
+        border: What is border of the image, by dimension: nothing is added for it,
+            not even an infinite weight times zero.
     """
     result = op.operands[2]
     total = _emit_sum_of_zeros(result)
@@ -72,7 +135,7 @@ def emit_check(op: ir.Operation, fill: ir.Operation, *, has_border: bool) -> Non
             list(op.operands)[:2],
             [result],
             maps,
-            _add_unless_border if has_border else _add,
+            partial(_add_inside, border),
             reduced=range(4, 7),
         )
         # Little code: it hardly ever runs.

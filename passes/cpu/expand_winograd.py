@@ -8,9 +8,10 @@ from math import ceil
 from typing import ClassVar
 
 from magweld.bindings import arith, func, ir, linalg, memref
+from magweld.dialects.tile_graph import INTERIOR, REDUCTION_BLOCK
 from magweld.passes.analysis.constants import constant_number
+from magweld.passes.analysis.steps import chosen_block
 from magweld.passes.analysis.winograd import (
-    BORDER,
     FORMS,
     ROWS,
     TILE,
@@ -34,7 +35,7 @@ from magweld.passes.cpu.emit_views import (
     with_long_rows,
 )
 from magweld.passes.cpu.emit_weights import emit_in_parts
-from magweld.passes.cpu.emit_window_check import emit_check
+from magweld.passes.cpu.emit_window_check import border_of, emit_check
 from magweld.passes.cpu.generic_forms import fill_before, fill_value
 from magweld.passes.cpu.kernels import kernels_of
 from magweld.passes.ir_utils import add_remark, operations_of
@@ -73,12 +74,16 @@ class ExpandWinograd(Pass):
 def _expand(function: func.FuncOp, op: ir.Operation) -> None:
     form = FORMS[ir.IntegerAttr(op.attributes[TILE]).value]
     shared = op.attributes[WEIGHTS] if WEIGHTS in op.attributes else None
-    has_border = BORDER in op.attributes
-    for name in {TILE, WEIGHTS, BORDER} & set(op.attributes):
+    with ir.InsertionPoint(op), op.location:
+        border = border_of(op)
+    for name in {TILE, WEIGHTS, INTERIOR} & set(op.attributes):
         del op.attributes[name]
     fill = _zeros_before(op)
     if fill is None:
         add_remark(function, "no Winograd: the result does not start at zero")
+        return
+    if border is None:
+        add_remark(function, "no Winograd: the image is no part of a known tile")
         return
     with ir.InsertionPoint(op), op.location:
         transformed = None
@@ -86,7 +91,7 @@ def _expand(function: func.FuncOp, op: ir.Operation) -> None:
             argument = function.arguments[ir.IntegerAttr(shared).value]
             transformed = _rows_of(argument, op.operands[1])
         _Expander(form, op, transformed).expand()
-        emit_check(op, fill, has_border=has_border)
+        emit_check(op, fill, border)
     fill.erase()
     op.erase()
 
@@ -226,7 +231,7 @@ class _Expander:
         """Emit m[p, f, t] = the sum over c of u[p, c, f] v[p, c, t]."""
         flat = [with_long_rows(value) for value in (transformed, products)]
         p, f, t, c = (ir.AffineExpr.get_dim(d) for d in range(4))
-        build_generic(
+        product = build_generic(
             [weights, flat[0]],
             [flat[1]],
             [
@@ -236,6 +241,11 @@ class _Expander:
             lambda v: [arith.addf(v[2], arith.mulf(v[0], v[1]))],
             reduced=[3],
         )
+        _, depth, columns = flat[0].type.shape
+        block = chosen_block(depth, min(ROWS, columns))
+        if block is not None:
+            number = ir.IntegerType.get_signless(64)
+            product.attributes[REDUCTION_BLOCK] = ir.IntegerAttr.get(number, block)
 
     def _emit_result(self, products: ir.Value, part: ir.Value) -> None:
         """Emit y[n, f, 2h + a, 2w + b] = transform of m[p, f, n, h, w]."""

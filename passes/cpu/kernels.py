@@ -9,6 +9,8 @@ from magweld.dialects.tile_graph import is_kernel
 from magweld.passes.ir_utils import functions_of, operations_of
 
 TILES = "magweld.tiles"
+# How many operations of a kernel are marked as apart from equal ones.
+_APART = "tile_graph.apart"
 SCRATCH = "magweld.scratch_bytes"
 
 
@@ -17,6 +19,21 @@ def kernels_of(module: ir.Operation) -> Iterator[func.FuncOp]:
     for function in functions_of(module):
         if is_kernel(function) and not function.is_external:
             yield function
+
+
+def mark_apart(op: ir.Operation, name: str) -> None:
+    """Give an operation an attribute that no other one in its kernel has.
+
+    Equal operations are one for upstream's clean-up: this one is meant to be another.
+    """
+    function = op.parent
+    while function.name != "func.func":
+        function = function.parent
+    function = function.operation
+    taken = function.attributes[_APART].value if _APART in function.attributes else 0
+    number = ir.IntegerType.get_signless(64, op.context)
+    function.attributes[_APART] = ir.IntegerAttr.get(number, taken + 1)
+    op.attributes[name] = ir.IntegerAttr.get(number, taken)
 
 
 def generics_of(module: ir.Operation) -> list[tuple[func.FuncOp, ir.Operation]]:

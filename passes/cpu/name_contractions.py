@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from magweld.bindings import func, ir, linalg
+from magweld.dialects.tile_graph import REDUCTION_BLOCK
 from magweld.passes.base import Pass
 from magweld.passes.cpu.generic_forms import maps_of
 from magweld.passes.cpu.kernels import kernels_of
@@ -45,6 +46,8 @@ def _name_contractions(function: func.FuncOp) -> None:
                 op.attributes["indexing_maps"],
             )
             linalg.fill_builtin_region(contract.operation)
+        if REDUCTION_BLOCK in op.attributes:
+            contract.attributes[REDUCTION_BLOCK] = op.attributes[REDUCTION_BLOCK]
         for old, new in zip(
             op.operation.results, contract.operation.results, strict=True
         ):

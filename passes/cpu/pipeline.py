@@ -58,13 +58,11 @@ def _bufferized_steps() -> tuple[Step, ...]:
         NameContractions(),
         Upstream("linalg-fuse-elementwise-ops"),
         Upstream("canonicalize,cse"),
-        # No cse before the fusion: it would undo this.
         RematerializeElementwise(),
         Upstream("linalg-fuse-elementwise-ops"),
         Upstream("canonicalize,cse"),
         # Tensors become buffers; results are written where they belong.
         MarkReadonly(),
-        # No cse from here to the buffers: it would undo this.
         UnshareInits(),
         Upstream("eliminate-empty-tensors"),
         Upstream(_BUFFERIZE),
@@ -78,6 +76,8 @@ def _vectorized_steps(unit: VectorUnit) -> tuple[Step, ...]:
         # What bufferisation left in other forms becomes linalg.generic or arith.
         Upstream("lower-affine"),
         ExpandWinograd(),
+        # Loops of one iteration part what is fused below.
+        Upstream("canonicalize,cse"),
         Upstream("linalg-generalize-named-ops"),
         LinearizeConvRows(unit.bits, unit.registers),
         BlockReductions(),

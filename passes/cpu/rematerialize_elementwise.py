@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from magweld.bindings import ir
+from magweld.dialects.tile_graph import REMATERIALIZED
 from magweld.passes.base import Pass
 from magweld.passes.cpu.generic_forms import has_reduction, maps_of
-from magweld.passes.cpu.kernels import generics_of
+from magweld.passes.cpu.kernels import generics_of, mark_apart
 
 # Operations an element that are repeated rather than stored and loaded.
 MOST_OPERATIONS = 2
@@ -22,7 +23,9 @@ class RematerializeElementwise(Pass):
     Fusion of element-wise operations takes a producer that has one reader. A value
     that several read stays a tile in memory, written once and read by each of them;
     where it is made of one tensor and numbers of rows or columns by one or two
-    additions or products, reading that tensor instead costs no more.
+    additions or products, reading that tensor instead costs no more. Those that are
+    made again are numbered by `tile_graph.rematerialized`: they stay apart, whoever
+    looks for equal operations, until they are fused.
 
         %c = %x - %mean             %c = %x - %mean
         %v = sum %c * %c       =>   %v = sum %c * %c
@@ -81,6 +84,7 @@ def _repeat(op: ir.Operation) -> None:
         reader = use.owner.operation
         with ir.InsertionPoint(reader):
             clone = op.clone().operation
+        mark_apart(clone, REMATERIALIZED)
         reader.operands[use.operand_number] = clone.results[0]
 
 

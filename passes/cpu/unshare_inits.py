@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from magweld.bindings import ir
+from magweld.dialects.tile_graph import UNSHARED
 from magweld.passes.base import Pass
 from magweld.passes.cpu.generic_forms import fill_value
-from magweld.passes.cpu.kernels import generics_of
+from magweld.passes.cpu.kernels import generics_of, mark_apart
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,9 @@ class UnshareInits(Pass):
 
     Two sums of one shape begin from one tensor of zeros, as equal values are one. As
     buffers they cannot: one would begin from a copy of the zeros, which takes longer
-    than writing them, and which nothing that looks for zeros knows for what it is.
+    than writing them, and which nothing that looks for zeros knows for what it is. The
+    fills are numbered by `tile_graph.unshared`, and so are the tensors that they fill:
+    they stay apart, whoever looks for equal values.
 
         %z = fill 0                   %z = fill 0
         %a = matmul %x, %y, %z   =>   %a = matmul %x, %y, %z
@@ -39,11 +42,28 @@ def _separate(op: ir.Operation) -> None:
     empty = op.operands[0].owner
     if isinstance(empty, ir.Block) or empty.operation.name != "tensor.empty":
         return
-    # The last that is listed is most often the first that runs, next to the fill.
-    for use in list(op.results[0].uses)[:-1]:
+    uses = list(op.results[0].uses)
+    if not uses:
+        return
+    uses.remove(_nearest(op, uses))
+    for use in uses:
         user = use.owner.operation
         with ir.InsertionPoint(user):
             own = empty.operation.clone().operation
             clone = op.clone().operation
+        mark_apart(own, UNSHARED)
+        mark_apart(clone, UNSHARED)
         clone.operands[0] = own.results[0]
         user.operands[use.operand_number] = clone.results[0]
+
+
+def _nearest(op: ir.Operation, uses: list[ir.OpOperand]) -> ir.OpOperand:
+    """Return the use that keeps a fill: the first in its block, if there is one.
+
+    What a loop around a use begins from anew is filled in the loop.
+    """
+    users = [use.owner.operation for use in uses]
+    for other in op.block.operations:
+        if other.operation in users:
+            return uses[users.index(other.operation)]
+    return uses[-1]

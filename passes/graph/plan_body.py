@@ -129,11 +129,12 @@ def _plan_op(subgraph: Any, group: Group, split: dict[int, int]) -> Any:
 def _memory(subgraph: Any, device: Device, group: Group, tiles: Tiles) -> TileMemory:
     level = ir.StringAttr(subgraph.attributes["level"]).value
     outermost = device.levels[0]
+    cached = device.threads == 1
     if level == outermost.name:
         # Nothing is brought nearer than it is.
-        return TileMemory(level, Placement(), outermost)
+        return TileMemory(level, Placement(), outermost, cached)
     attributes = subgraph.attributes
     decided = "reduction_step" in attributes
     step = attributes["reduction_step"].value if decided else staged_step(group)
     placement = place_tile(group, tiles, device.level(level), step)
-    return TileMemory(level, placement, outermost)
+    return TileMemory(level, placement, outermost, cached)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from magweld.bindings import arith, ir
+from magweld.bindings import ir
 from magweld.dialects.tile_graph import (
     device_of,
     is_tile_graph,
@@ -18,7 +18,6 @@ from magweld.passes.analysis.operator_model import operator_model
 from magweld.passes.analysis.pads import static_pad
 from magweld.passes.analysis.regions import OperatorKind, OperatorModel
 from magweld.passes.analysis.winograd import (
-    BORDER,
     FORMS,
     IN_TILES,
     ROWS,
@@ -64,25 +63,8 @@ class SelectWinograd(FunctionPass):
             root = root_operation(operator)
             if root.name == "linalg.conv_2d_nchw_fchw" and _is_possible(root):
                 if winograd_share(operator_model(operator), device) < MOST_SHARE:
-                    _mark(root)
-
-
-def _mark(root: Any) -> None:
-    """Write the decision; make a border of zeros one of negative zeros.
-
-    Where the window itself is computed after all, they tell what is border: nothing is
-    added for it then, not even an infinite weight times zero.
-    """
-    number = ir.IntegerType.get_signless(64)
-    root.attributes[TILE] = ir.IntegerAttr.get(number, EXACT_TILE)
-    pad = static_pad(root.operands[0])
-    if pad is not None:
-        root.attributes[BORDER] = ir.UnitAttr.get()
-        maker = root.operands[0].owner.operation
-        *_, terminator = maker.regions[0].blocks[0].operations
-        with ir.InsertionPoint(maker), maker.location:
-            kind = pad.fill.type
-            terminator.operands[0] = arith.constant(kind, ir.FloatAttr.get(kind, -0.0))
+                    number = ir.IntegerType.get_signless(64)
+                    root.attributes[TILE] = ir.IntegerAttr.get(number, EXACT_TILE)
 
 
 def _is_possible(root: Any) -> bool:

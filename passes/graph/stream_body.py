@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from magweld.bindings import arith, ir, linalg, math, scf
+from magweld.dialects.tile_graph import REMATERIALIZED
 from magweld.passes.analysis.group import Group
 from magweld.passes.analysis.propagation import Refusal, propagate
 from magweld.passes.analysis.regions import STREAM
@@ -178,6 +179,10 @@ class _StreamBody:
         rescaling, around = self._rescaled[number], self.emitter.live.all()
         to = self.emitter.tile_of(rescaling.reference)
         factor = self._factor(number, tops[rescaling.maximum], to, _second)
+        # Each sum has a factor of its own, which is made where it is multiplied.
+        *_, made, _ = factor.owner.operation.regions[0].blocks[0].operations
+        mark = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
+        made.operation.attributes[REMATERIALIZED] = mark
         value = self._multiplied(number, value, factor, rescaling.rows)
         self.emitter.live.release_all_but(around)
         return value

@@ -9,6 +9,7 @@ from typing import Any
 
 from magweld.bindings import ir
 from magweld.dialects.tile_graph import (
+    INTERIOR,
     build_allocate,
     build_compute,
     build_load,
@@ -29,6 +30,7 @@ from magweld.passes.analysis.regions import (
     LinearIndex,
     OperatorKind,
 )
+from magweld.passes.analysis.steps import reduction_block
 from magweld.passes.graph.root_on_tiles import RootOnTiles, made_tile
 from magweld.passes.graph.tile_memory import LiveTiles, TileMemory
 from magweld.passes.graph.tile_parts import bordered, joined
@@ -150,10 +152,14 @@ class TileEmitter:
         self.live.release(filter(None, map(self._into.get, results)))
 
     def _compute(
-        self, number: int, types: list[Any], build: Callable[[], list[Any]]
+        self,
+        number: int,
+        types: list[Any],
+        build: Callable[[], list[Any]],
+        block: int | None = None,
     ) -> list[Any]:
         name = ir.StringAttr(self._body.operators[number].attributes["op_name"]).value
-        compute = build_compute(name, types)
+        compute = build_compute(name, types, block)
         with ir.InsertionPoint(compute.operation.regions[0].blocks[0]):
             yield_values(build())
         return list(compute.operation.results)
@@ -226,9 +232,16 @@ class TileEmitter:
                 tiles[inits + result] = accumulator
         types = [(tiles | into)[inits + i].type for i in range(len(regions))]
         root_on_tiles = RootOnTiles(root, accesses, box, self._slicer)
-        made = self._compute(
-            number, types, lambda: root_on_tiles.clone(tiles, into, helpers)
-        )
+        block = reduction_block(model, box) if self._memory.cached else None
+        interior = self._interior(number, box) if model.winograd else None
+
+        def build() -> list[Any]:
+            results = root_on_tiles.clone(tiles, into, helpers)
+            if interior is not None:
+                results[0].owner.operation.attributes[INTERIOR] = interior
+            return results
+
+        made = self._compute(number, types, build, block)
         for result, tile, region in zip(operator.results, made, regions, strict=True):
             self._tiles[result] = (tile, region)
 
@@ -272,6 +285,21 @@ class TileEmitter:
         tile, origin = self._tiles[source]
         return self._slicer.slice(tile, relative_box(region, origin), read.kept)
 
+    def _interior(self, number: int, box: Box) -> ir.DictAttr | None:
+        """What of the tile behind a window is no border; None without a border."""
+        read = self._body.models[number].reads[0]
+        pad = static_pad(root_operation(self._body.operators[number]).operands[0])
+        if pad is None or not read.padded:
+            return None
+        known = {
+            "low": pad.low,
+            "sizes": _sizes_inside(read, box),
+            "whole": read.bordered(box),
+        }
+        return ir.DictAttr.get(
+            {name: ir.DenseI64ArrayAttr.get(list(n)) for name, n in known.items()}
+        )
+
     def _padded(self, number: int, position: int, value: Any, box: Box) -> Any:
         """The window of a tensor with a border around it.
 
@@ -281,8 +309,7 @@ class TileEmitter:
         """
         read, pad = self._body.models[number].reads[position], static_pad(value)
         assert pad is not None, "padded operands are such pads"
-        window = read.window(box)
-        sizes = [min(i.size, e) for i, e in zip(window, read.shape, strict=True)]
+        window, sizes = read.window(box), _sizes_inside(read, box)
         wanted = tuple(
             Interval(i.offset, size) for i, size in zip(window, sizes, strict=True)
         )
@@ -292,12 +319,16 @@ class TileEmitter:
         around = ir.RankedTensorType.get(list(read.bordered(box)), element)
         slot = self._memory.placement.windows.get((number, position))
         into = self.allocate(around, slot)
-        # Winograd's tiles are told what is border by the sign of its zeros.
-        alone = bool(self._body.models[number].winograd)
-        build = partial(bordered, tile, into, pad, sizes, alone=alone)
+        build = partial(bordered, tile, into, pad, sizes)
         whole = self.part(number, around, build)
         shifted = tuple(
             Interval(LinearIndex(i.offset.terms, i.offset.constant + low), i.size)
             for i, low in zip(window, pad.low, strict=True)
         )
         return self._slicer.slice(whole, relative_box(shifted, inside))
+
+
+def _sizes_inside(read: Access, box: Box) -> list[int]:
+    """How much of a tensor a window with a border has along each dimension."""
+    window = read.window(box)
+    return [min(i.size, e) for i, e in zip(window, read.shape, strict=True)]

@@ -28,11 +28,13 @@ class TileMemory:
         level: Name of the level that holds tiles.
         placement: Where what lies there.
         outermost: Where tensors are loaded from and stored to.
+        cached: Whether the level keeps what is read of tensors by itself.
     """
 
     level: str
     placement: Placement
     outermost: Level
+    cached: bool
 
     def place(self, slot: Slot | None, size: int) -> PlaceAttr | None:
         """Return a slot as the place of a tile of a size, which may be less of it."""

@@ -6,7 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from magweld.bindings import affine, ir, scf, tensor
-from magweld.dialects.tile_graph import GridLoop, captured_values, grid_parts
+from magweld.dialects.tile_graph import (
+    REDUCTION_BLOCK,
+    GridLoop,
+    captured_values,
+    grid_parts,
+)
 from magweld.passes.analysis.cloning import ValueMap, clone_helper, clone_mapped
 from magweld.passes.tensor_slices import extract_slice, insert_in_parallel
 
@@ -125,6 +130,9 @@ class _TiledBody:
             clone_mapped(nested, self.values)
         for result, value in zip(op.results, terminator.operands, strict=True):
             self.values[result] = self.values[value]
+        if "reduction_block" in op.attributes:
+            made = self.values[op.results[0]].owner.operation
+            made.attributes[REDUCTION_BLOCK] = op.attributes["reduction_block"]
 
     def _allocated(self, tile: Any) -> None:
         """Make an allocation where something computes into it first.

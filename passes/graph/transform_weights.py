@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import affine, func, ir, linalg, scf, tensor
-from magweld.dialects.tile_graph import KERNEL, OPERATORS, is_kernel
+from magweld.dialects.tile_graph import INTERIOR, KERNEL, OPERATORS, is_kernel
 from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.analysis.tile_sizes import largest_divisor
 from magweld.passes.analysis.winograd import (
-    BORDER,
     FORMS,
     IN_TILES,
     ROWS,
@@ -96,7 +95,7 @@ def _marked(kernel: Any, in_tiles: int) -> list[tuple[Any, int]]:
             continue
         argument = _weights_of(op)
         if argument is None:
-            for name in (TILE, BORDER):
+            for name in (TILE, INTERIOR):
                 if name in op.attributes:
                     del op.attributes[name]
         else:

@@ -22,8 +22,14 @@ from magweld.passes.analysis.external_reads import RESIDENT_FRACTION, transactio
 from magweld.passes.analysis.group import Group, Source
 from magweld.passes.analysis.placement import footprint_bytes
 from magweld.passes.analysis.propagation import Tiles, propagate
-from magweld.passes.analysis.regions import LinearIndex, OperatorKind
-from magweld.passes.analysis.steps import REDUCTION_BLOCK, block_count, block_of
+from magweld.passes.analysis.regions import ZERO, Interval, LinearIndex, OperatorKind
+from magweld.passes.analysis.steps import (
+    LEAST_READS,
+    REDUCTION_BLOCK,
+    block_count,
+    block_of,
+    reduction_block,
+)
 from magweld.targets.device import Device, Level, LevelKind
 
 # q k^T of the Welder paper (section 2): 98304 rows, 64 long, 128 columns, in f32.
@@ -294,3 +300,23 @@ def test_the_memory_of_a_card_is_filled_from_the_host_once() -> None:
     found = cost(product, tiles, target, target.level("l1"), 1)
     assert found.traffic == (256 * 16 + 256 * 32 + 16 * 32) * 4
     assert found.tile_traffic == (256 * 16 + 256 * 32 + 32 * 16 * 32) * 4
+
+
+def test_blocks_of_a_tile_are_for_long_reductions_that_are_read_often() -> None:
+    product = matmul("product", 64, 64, REDUCTION_BLOCK * 4)
+    loops = [Interval(ZERO, extent) for extent in product.extents]
+
+    def block(**sizes: int) -> int | None:
+        of_loop = {product.parallel[0]: "rows", product.reduction[0]: "depth"}
+        tile = [
+            i._replace(size=sizes.get(of_loop.get(n, ""), i.size))
+            for n, i in enumerate(loops)
+        ]
+        return reduction_block(product, tile)
+
+    assert block() == REDUCTION_BLOCK
+    assert block(rows=LEAST_READS) == REDUCTION_BLOCK
+    assert block(rows=LEAST_READS - 1) is None
+    # A part of the reduction, as in a stream, is what has blocks then.
+    assert block(depth=REDUCTION_BLOCK * 2 - 1) is None
+    assert block(depth=400) == block_of(400) == 144

@@ -10,7 +10,11 @@ from magweld.dialects.tile_graph.plan_verification import (
     plan_around,
 )
 from magweld.dialects.tile_graph.structure import captured_values
-from magweld.dialects.tile_graph.verification import region_violations, report
+from magweld.dialects.tile_graph.verification import (
+    integer_violations,
+    region_violations,
+    report,
+)
 
 # Upstream clean-up may move them out of regions.
 _WITHOUT_DATA = frozenset({"arith.constant", "linalg.fill", "tensor.empty"})
@@ -27,6 +31,8 @@ class ComputeOp(Operation, name="compute"):
     Attributes:
         op_name: Name of the operator in reports; one operator may compute in several
             parts.
+        reduction_block: Optional; how many iterations of its longest reduction are
+            made before the next ones are begun. Sums wait in the result meanwhile.
     """
 
     first: ext.Result[Any]
@@ -41,12 +47,24 @@ class ComputeOp(Operation, name="compute"):
     def _violations(self) -> Iterator[str]:
         yield from inside_violations(self)
         yield from region_violations(self)
+        yield from self._block_violations()
         plan = plan_around(self)
         for value in captured_values(self):
             if isinstance(value.type, ir.RankedTensorType) and not _is_tile(
                 value, plan
             ):
                 yield "expected what it reads to be tiles of its plan, got a tensor"
+
+    def _block_violations(self) -> Iterator[str]:
+        yield from integer_violations(self, "reduction_block", 1)
+        if "reduction_block" not in self.operation.attributes:
+            return
+        *_, terminator = self.operation.regions[0].blocks[0].operations
+        made = terminator.operands[0]
+        inside = not isinstance(made, ir.BlockArgument)
+        name = made.owner.operation.name if inside else "an argument"
+        if not name.startswith("linalg."):
+            yield f"expected a linalg operation to make what has blocks, got '{name}'"
 
 
 def _is_tile(value: Any, plan: Any) -> bool:

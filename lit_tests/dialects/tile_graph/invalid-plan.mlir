@@ -1070,3 +1070,73 @@ func.func @f(%a: tensor<8xf32>) -> tensor<8xf32>
       operators = ["exp"], footprint = 64} : () -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }
+
+// -----
+
+// a computation: blocks of some iterations
+
+#device = #tile_graph.device<"toy", [
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"shared", 1, 1024, 200.0, 64, 2, "explicit", 0.0, 0>,
+  #tile_graph.level<"register", 2, 2048, 800.0, 32, 2, "explicit", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
+
+func.func @f(%a: tensor<8xf32>) -> tensor<8xf32>
+    attributes {tile_graph.device = #device} {
+  %0 = "tile_graph.for_tiles"() ({
+  ^bb0(%i: index):
+    %x = "tile_graph.load"(%a, %i) {offsets = affine_map<(i) -> (i)>, sizes = [4],
+        place = #tile_graph.place<"shared", 0, 16, 64>, moved = 16, transactions = 1}
+        : (tensor<8xf32>, index) -> tensor<4xf32>
+    %y = "tile_graph.allocate"() : () -> tensor<4xf32>
+    "tile_graph.barrier"() : () -> ()
+    // expected-error @below {{'tile_graph.compute' op expected attribute 'reduction_block' to be at least 1, got 0}}
+    %e = "tile_graph.compute"() ({
+      %r = linalg.exp ins(%x : tensor<4xf32>) outs(%y : tensor<4xf32>)
+          -> tensor<4xf32>
+      gpu.yield %r : tensor<4xf32>
+    }) {op_name = "exp", reduction_block = 0 : i64} : () -> tensor<4xf32>
+    "tile_graph.release"(%x) : (tensor<4xf32>) -> ()
+    "tile_graph.store"(%e, %y, %i) {offsets = affine_map<(i) -> (i)>, sizes = [4],
+        result = 0, moved = 16, transactions = 1}
+        : (tensor<4xf32>, tensor<4xf32>, index) -> ()
+    gpu.yield
+  }) {subgraph_name = "exp", level = "shared", extents = [8], steps = [4],
+      operators = ["exp"], footprint = 64} : () -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+// a computation: blocks of what an operation reduces
+
+#device = #tile_graph.device<"toy", [
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"shared", 1, 1024, 200.0, 64, 2, "explicit", 0.0, 0>,
+  #tile_graph.level<"register", 2, 2048, 800.0, 32, 2, "explicit", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
+
+func.func @f(%a: tensor<8xf32>) -> tensor<8xf32>
+    attributes {tile_graph.device = #device} {
+  %0 = "tile_graph.for_tiles"() ({
+  ^bb0(%i: index):
+    %x = "tile_graph.load"(%a, %i) {offsets = affine_map<(i) -> (i)>, sizes = [4],
+        place = #tile_graph.place<"shared", 0, 16, 64>, moved = 16, transactions = 1}
+        : (tensor<8xf32>, index) -> tensor<4xf32>
+    %y = "tile_graph.allocate"() : () -> tensor<4xf32>
+    "tile_graph.barrier"() : () -> ()
+    // expected-error @below {{'tile_graph.compute' op expected a linalg operation to make what has blocks, got 'tile_graph.allocate'}}
+    %e = "tile_graph.compute"() ({
+      %r = linalg.exp ins(%x : tensor<4xf32>) outs(%y : tensor<4xf32>)
+          -> tensor<4xf32>
+      gpu.yield %y : tensor<4xf32>
+    }) {op_name = "exp", reduction_block = 16 : i64} : () -> tensor<4xf32>
+    "tile_graph.release"(%x) : (tensor<4xf32>) -> ()
+    "tile_graph.store"(%e, %y, %i) {offsets = affine_map<(i) -> (i)>, sizes = [4],
+        result = 0, moved = 16, transactions = 1}
+        : (tensor<4xf32>, tensor<4xf32>, index) -> ()
+    gpu.yield
+  }) {subgraph_name = "exp", level = "shared", extents = [8], steps = [4],
+      operators = ["exp"], footprint = 64} : () -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}

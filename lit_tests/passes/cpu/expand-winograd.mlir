@@ -25,15 +25,26 @@
 // CHECK:         arith.cmpf uno
 // CHECK:         scf.if
 // CHECK:           linalg.generic {{.*}}ins(%[[X]], %[[W]] : {{.*}}outs(%[[Y]] : {{.*}}magweld.registers
-// Nothing is added there for the border.
-// CHECK:             arith.bitcast
+// Nothing is added there for the border, the first and the last row and column.
+// CHECK:             %[[SUM:.+]] = arith.addf
+// CHECK:             %[[H:.+]] = linalg.index 2
+// CHECK:             %[[I:.+]] = linalg.index 5
+// CHECK:             %[[ROW:.+]] = arith.addi %[[H]], %[[I]]
+// CHECK:             %[[MOVED:.+]] = arith.subi %[[ROW]], %c1
+// CHECK:             %[[IN_ROWS:.+]] = arith.cmpi ult, %[[MOVED]], %c8
+// CHECK:             %[[ONE:.+]] = arith.select %[[IN_ROWS]], %[[SUM]], %[[U:.+]] : f32
+// CHECK:             linalg.index 3
+// CHECK:             linalg.index 6
+// CHECK:             %[[IN_COLUMNS:.+]] = arith.cmpi ult, %{{.+}}, %c8
+// CHECK:             %[[TWO:.+]] = arith.select %[[IN_COLUMNS]], %[[ONE]], %[[U]] : f32
+// CHECK:             linalg.yield %[[TWO]]
 func.func @even(%x: memref<1x24x10x10xf32>, %w: memref<32x24x3x3xf32>, %t: memref<2x16x25x16xf32>, %y: memref<1x32x8x8xf32>) attributes {tile_graph.kernel} {
   %zero = arith.constant 0.0 : f32
   linalg.generic {indexing_maps = [affine_map<(n, f, h, w) -> (n, f, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} outs(%y : memref<1x32x8x8xf32>) {
   ^bb0(%u: f32):
     linalg.yield %zero : f32
   }
-  linalg.conv_2d_nchw_fchw {magweld.winograd = 2 : i64, magweld.winograd_border, magweld.winograd_weights = 2 : i64, dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%x, %w : memref<1x24x10x10xf32>, memref<32x24x3x3xf32>) outs(%y : memref<1x32x8x8xf32>)
+  linalg.conv_2d_nchw_fchw {magweld.winograd = 2 : i64, magweld.winograd_weights = 2 : i64, tile_graph.interior = {low = array<i64: 0, 0, 1, 1>, sizes = array<i64: 1, 24, 8, 8>, whole = array<i64: 1, 24, 10, 10>}, dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%x, %w : memref<1x24x10x10xf32>, memref<32x24x3x3xf32>) outs(%y : memref<1x32x8x8xf32>)
   return
 }
 
@@ -45,9 +56,9 @@ func.func @even(%x: memref<1x24x10x10xf32>, %w: memref<32x24x3x3xf32>, %t: memre
 // CHECK:         memref.copy %[[X]], %{{.+}}
 // CHECK:         memref.alloc() {{.*}} : memref<1x16x8x6xf32>
 // CHECK:         memref.copy %{{.+}}, %{{.+}} : memref<1x16x7x5xf32, {{.+}}> to memref<1x16x7x5xf32>
-// No border: negative zeros are zeros.
+// No border: everything is added.
 // CHECK:         scf.if
-// CHECK-NOT:       arith.bitcast
+// CHECK-NOT:       linalg.index
 // CHECK:         return
 func.func @odd(%x: memref<1x24x9x7xf32>, %w: memref<16x24x3x3xf32>, %t: memref<1x16x25x16xf32>, %y: memref<1x16x7x5xf32>) attributes {tile_graph.kernel} {
   %zero = arith.constant 0.0 : f32
@@ -88,5 +99,41 @@ func.func @in_place(%x: memref<1x256x10x10xf32>, %w: memref<32x256x3x3xf32>, %y:
     linalg.yield %zero : f32
   }
   linalg.conv_2d_nchw_fchw {magweld.winograd = 2 : i64, dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%x, %w : memref<1x256x10x10xf32>, memref<32x256x3x3xf32>) outs(%y : memref<1x32x8x8xf32>)
+  return
+}
+
+// The image is a part of a tile that is larger than what the plan speaks of, so nothing
+// tells where its border is.
+//
+// CHECK-LABEL: func.func @part_of_another(
+// CHECK-SAME:      magweld.remarks = ["no Winograd: the image is no part of a known tile"]
+// CHECK:         linalg.conv_2d_nchw_fchw {dilations
+func.func @part_of_another(%x: memref<1x24x12x12xf32>, %w: memref<32x24x3x3xf32>, %y: memref<1x32x8x8xf32>) attributes {tile_graph.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %part = memref.subview %x[0, 0, 1, 1] [1, 24, 10, 10] [1, 1, 1, 1] : memref<1x24x12x12xf32> to memref<1x24x10x10xf32, strided<[3456, 144, 12, 1], offset: 13>>
+  linalg.generic {indexing_maps = [affine_map<(n, f, h, w) -> (n, f, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} outs(%y : memref<1x32x8x8xf32>) {
+  ^bb0(%u: f32):
+    linalg.yield %zero : f32
+  }
+  linalg.conv_2d_nchw_fchw {magweld.winograd = 2 : i64, tile_graph.interior = {low = array<i64: 0, 0, 1, 1>, sizes = array<i64: 1, 24, 8, 8>, whole = array<i64: 1, 24, 10, 10>}, dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%part, %w : memref<1x24x10x10xf32, strided<[3456, 144, 12, 1], offset: 13>>, memref<32x24x3x3xf32>) outs(%y : memref<1x32x8x8xf32>)
+  return
+}
+
+// Rows of the tile from its third on; the first one that is no border is the second.
+//
+// CHECK-LABEL: func.func @moved(
+// CHECK:         %[[H:.+]] = linalg.index 2
+// CHECK:         %[[I:.+]] = linalg.index 5
+// CHECK:         %[[ROW:.+]] = arith.addi %[[H]], %[[I]]
+// CHECK:         %[[MOVED:.+]] = arith.addi %[[ROW]], %c1
+// CHECK:         arith.cmpi ult, %[[MOVED]], %c10
+func.func @moved(%x: memref<1x24x12x10xf32>, %w: memref<32x24x3x3xf32>, %y: memref<1x32x8x8xf32>) attributes {tile_graph.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %part = memref.subview %x[0, 0, 2, 0] [1, 24, 10, 10] [1, 1, 1, 1] : memref<1x24x12x10xf32> to memref<1x24x10x10xf32, strided<[2880, 120, 10, 1], offset: 20>>
+  linalg.generic {indexing_maps = [affine_map<(n, f, h, w) -> (n, f, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} outs(%y : memref<1x32x8x8xf32>) {
+  ^bb0(%u: f32):
+    linalg.yield %zero : f32
+  }
+  linalg.conv_2d_nchw_fchw {magweld.winograd = 2 : i64, tile_graph.interior = {low = array<i64: 0, 0, 1, 1>, sizes = array<i64: 1, 24, 10, 8>, whole = array<i64: 1, 24, 12, 10>}, dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%part, %w : memref<1x24x10x10xf32, strided<[2880, 120, 10, 1], offset: 20>>, memref<32x24x3x3xf32>) outs(%y : memref<1x32x8x8xf32>)
   return
 }

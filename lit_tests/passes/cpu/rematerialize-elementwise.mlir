@@ -1,5 +1,6 @@
 // RUN: magweld-opt --rematerialize-elementwise %s | filecheck %s
 // RUN: magweld-opt --pass-pipeline="builtin.module(rematerialize-elementwise,linalg-fuse-elementwise-ops,canonicalize)" %s | filecheck %s --check-prefix=FUSED
+// RUN: magweld-opt --pass-pipeline="builtin.module(rematerialize-elementwise,canonicalize,cse,linalg-fuse-elementwise-ops,canonicalize)" %s | filecheck %s --check-prefix=FUSED
 
 #all = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>

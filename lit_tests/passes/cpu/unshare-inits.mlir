@@ -1,5 +1,7 @@
 // RUN: magweld-opt --unshare-inits %s | filecheck %s
 // RUN: magweld-opt --unshare-inits --one-shot-bufferize %s | filecheck %s --check-prefix=BUFFER
+// RUN: magweld-opt --unshare-inits --canonicalize --cse --one-shot-bufferize %s \
+// RUN:   | filecheck %s --check-prefix=BUFFER
 // RUN: magweld-opt %s --pass-pipeline='builtin.module(unshare-inits, \
 // RUN:   one-shot-bufferize{bufferize-function-boundaries=1 \
 // RUN:     function-boundary-type-conversion=identity-layout-map}, expand-winograd)' \
@@ -13,7 +15,7 @@
 // CHECK:         [[A:%.+]] = tensor.empty() : tensor<f32>
 // CHECK:         [[ZERO:%.+]] = linalg.generic {{.*}} outs([[A]] : tensor<f32>)
 // CHECK:         linalg.generic {{.*}} ins(%{{.+}} : tensor<8xf32>) outs([[ZERO]] : tensor<f32>)
-// CHECK:         [[B:%.+]] = tensor.empty() : tensor<f32>
+// CHECK:         [[B:%.+]] = tensor.empty() {tile_graph.unshared = 0 : i64} : tensor<f32>
 // CHECK:         [[OTHER:%.+]] = linalg.generic {{.*}} outs([[B]] : tensor<f32>)
 // CHECK:         linalg.generic {{.*}} ins(%{{.+}} : tensor<8xf32>) outs([[OTHER]] : tensor<f32>)
 // BUFFER-LABEL: func.func @two_sums(
