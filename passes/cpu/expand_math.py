@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from magweld.bindings import arith, func, ir, math, vector
+from magweld.bindings import func, ir, math
 from magweld.passes.base import Pass
 from magweld.passes.cpu.emit_double_math import DOUBLE_EXPANSIONS
 from magweld.passes.cpu.emit_math import EXPANSIONS
+from magweld.passes.cpu.emit_power import expand_constant_power
 from magweld.passes.cpu.emit_trigonometry import TRIGONOMETRY
 from magweld.passes.cpu.emit_vectors import element_type, lanes_of
 from magweld.passes.cpu.kernels import kernels_of
@@ -43,7 +44,7 @@ class ExpandMath(Pass):
         made: dict[str, func.FuncOp] = {}
         for function in kernels_of(module):
             for op in operations_of(function, math.PowFOp):
-                _expand_power(op)
+                expand_constant_power(op)
             for op in operations_of(function, ir.OpView):
                 if op.operation.name.startswith("math."):
                     _expand(op.operation, module, made)
@@ -78,46 +79,3 @@ def _make(name: str, op: ir.Operation, module: ir.Operation, emit: Emit) -> func
         [ir.StringAttr.get("alwaysinline")]
     )
     return function
-
-
-def _expand_power(op: math.PowFOp) -> None:
-    base, power = op.operation.operands
-    expansion = _POWERS.get(_constant(power))
-    if expansion is None:
-        return
-    with ir.InsertionPoint(op), op.location:
-        op.result.replace_all_uses_with(expansion(base))
-    op.operation.erase()
-
-
-def _constant(value: ir.Value) -> float | None:
-    """Return the number that a scalar or all lanes of a vector are known to be."""
-    if isinstance(value, ir.BlockArgument):
-        return None
-    owner = value.owner.opview
-    if isinstance(owner, vector.BroadcastOp):
-        return _constant(owner.operation.operands[0])
-    if not isinstance(owner, arith.ConstantOp):
-        return None
-    number = owner.value
-    if isinstance(number, ir.DenseElementsAttr):
-        number = number.get_splat_value() if number.is_splat else None
-    return number.value if isinstance(number, ir.FloatAttr) else None
-
-
-def _multiply(a: ir.Value, b: ir.Value) -> ir.Value:
-    return arith.MulFOp(a, b).result
-
-
-def _square(base: ir.Value) -> ir.Value:
-    return _multiply(base, base)
-
-
-# What torch computes for these exponents; others are left to pow.
-_POWERS: dict[float | None, Callable[[ir.Value], ir.Value]] = {
-    0.5: lambda base: math.SqrtOp(base).result,
-    1.0: lambda base: base,
-    2.0: _square,
-    3.0: lambda base: _multiply(_square(base), base),
-    4.0: lambda base: _square(_square(base)),
-}

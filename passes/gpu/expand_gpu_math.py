@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from magweld.bindings import gpu, ir, llvm
+from magweld.bindings import gpu, ir, llvm, math
 from magweld.diagnostics import UnsupportedError
 from magweld.passes.base import Pass
 from magweld.passes.cpu.emit_math import (
@@ -16,6 +16,8 @@ from magweld.passes.cpu.emit_math import (
     LOG2_E,
     Lanes,
 )
+from magweld.passes.cpu.emit_power import emit_pow, expand_constant_power
+from magweld.passes.cpu.emit_trigonometry import TRIGONOMETRY
 from magweld.passes.ir_utils import node_of, operations_of
 
 # log2(e) rounded to f32, and what that lost: two fmas then give the fraction of
@@ -47,8 +49,9 @@ class ExpandGpuMath(Pass):
     targets select one or a few instructions for. `math.exp2` becomes the hardware's
     (2 units in the last place by NVIDIA's tables), `math.exp` that with an exact
     argument reduction. The other functions of f32 become arithmetic
-    (`passes/cpu/emit_math.py` states the errors). Any other function or type is
-    refused: the call to a library that it would become cannot be linked.
+    (`passes/cpu/emit_math.py`, `emit_trigonometry.py` and `emit_power.py` state the
+    errors), sines, cosines and powers in double precision. Any other function or type
+    is refused: the call to a library that it would become cannot be linked.
     """
 
     name: ClassVar[str] = "expand-gpu-math"
@@ -56,6 +59,8 @@ class ExpandGpuMath(Pass):
     def run(self, module: Any) -> None:
         """Expand the functions of all GPU modules."""
         for device_module in operations_of(module, gpu.GPUModuleOp):
+            for op in operations_of(device_module, math.PowFOp):
+                expand_constant_power(op)
             for op in _math_operations(device_module):
                 _replace(op, _expansion_of(op))
             for op in _math_operations(device_module):
@@ -71,6 +76,14 @@ def emit_exp(x: ir.Value) -> ir.Value:
     r = of.fma(clamped, of.real(_LOG2_E_HIGH), negative)
     r = of.fma(clamped, of.real(_LOG2_E_LOW), r)
     return of.scale(_call("llvm.exp2", [r]), number)
+
+
+_EXPANSIONS: dict[str, Callable[..., ir.Value]] = {
+    **EXPANSIONS,
+    **TRIGONOMETRY,
+    "math.exp": emit_exp,
+    "math.powf": emit_pow,
+}
 
 
 def _math_operations(root: Any) -> list[Any]:
@@ -96,8 +109,8 @@ def _expansion_of(op: Any) -> Callable[[], ir.Value] | None:
     operands = list(op.operands)
     if name in _INTRINSICS or not isinstance(operands[0].type, ir.F32Type):
         return None
-    emit = emit_exp if name == "math.exp" else EXPANSIONS.get(name)
-    return None if emit is None else lambda: emit(operands[0])
+    emit = _EXPANSIONS.get(name)
+    return None if emit is None else lambda: emit(*operands)
 
 
 def _intrinsic_of(op: Any) -> Callable[[], ir.Value]:

@@ -15,24 +15,59 @@ _NOT_STRUCTURED = frozenset({"linalg.index", "linalg.yield"})
 
 
 @dataclass(frozen=True)
+class Index:
+    """How loops index a dimension: `constant` and the sum of `factor * loop`.
+
+    Attributes:
+        terms: Pairs of a loop and its factor, each loop once.
+        constant: What is added.
+    """
+
+    terms: tuple[tuple[int, int], ...] = ()
+    constant: int = 0
+
+    @property
+    def loop(self) -> int | None:
+        """The loop that is the index, None if the index is something else."""
+        if len(self.terms) != 1 or self.constant:
+            return None
+        ((loop, factor),) = self.terms
+        return loop if factor == 1 else None
+
+    @property
+    def is_window(self) -> bool:
+        """Tell whether the index moves, but not as one loop does."""
+        return bool(self.terms) and self.loop is None
+
+
+@dataclass(frozen=True)
 class LoopNest:
     """The iteration space of a linalg operation.
 
     Attributes:
         extents: Trip count of each loop.
-        maps: One tuple an operand: the loop that indexes each of its dimensions,
-            None where a constant does.
+        indices: One tuple an operand: how each of its dimensions is indexed.
         outputs: How many of the operands, at the end, are outputs.
     """
 
     extents: tuple[int, ...]
-    maps: tuple[tuple[int | None, ...], ...]
+    indices: tuple[tuple[Index, ...], ...]
     outputs: int
+
+    @property
+    def maps(self) -> tuple[tuple[int | None, ...], ...]:
+        """The loop that is the index of each dimension, None for other indices."""
+        return tuple(tuple(i.loop for i in operand) for operand in self.indices)
 
     @property
     def output_maps(self) -> tuple[tuple[int | None, ...], ...]:
         """Maps of the outputs."""
         return self.maps[len(self.maps) - self.outputs :]
+
+    @property
+    def has_windows(self) -> bool:
+        """Tell whether an index of an operand is more than one loop or a constant."""
+        return any(index.is_window for operand in self.indices for index in operand)
 
     @property
     def parallel(self) -> tuple[int, ...]:
@@ -61,21 +96,26 @@ def loop_nest_of(op: Any) -> LoopNest:
     """Read the iteration space of a linalg operation on static shapes.
 
     Raises:
-        UnsupportedError: `gpu-index-expression`: a dimension is not indexed by one
-            loop, as in a convolution.
+        UnsupportedError: `gpu-index-expression`: an index is not linear in the loops,
+            an output is not indexed by single loops, or no dimension is as long as
+            some loop.
     """
     maps = [attribute.value for attribute in linalg.get_indexing_maps(op.operation)]
     extents = [0] * maps[0].n_dims
-    positions = []
+    indices = []
     for map_, operand in zip(maps, op.operands, strict=True):
-        loops = []
-        for expression, size in zip(map_.results, _shape(operand), strict=True):
-            loop = _loop_of(expression, op)
-            if loop is not None:
-                extents[loop] = size
-            loops.append(loop)
-        positions.append(tuple(loops))
-    return LoopNest(tuple(extents), tuple(positions), _output_count(op))
+        read = [_index_of(expression, op) for expression in map_.results]
+        for index, size in zip(read, _shape(operand), strict=True):
+            if index.loop is not None:
+                extents[index.loop] = size
+        indices.append(tuple(read))
+    nest = LoopNest(tuple(extents), tuple(indices), _output_count(op))
+    written = indices[len(indices) - nest.outputs :]
+    if any(index.is_window for operand in written for index in operand):
+        raise _refused(op, "writes to indices that are not single loops")
+    if 0 in extents:
+        raise _refused(op, "has a loop that is the index of no dimension")
+    return nest
 
 
 def inputs_of(op: Any) -> list[ir.Value]:
@@ -104,6 +144,11 @@ def is_contraction(op: Any) -> bool:
     )
 
 
+def has_windows(op: Any) -> bool:
+    """Tell whether `op` reads windows: convolutions and pooling."""
+    return loop_nest_of(op).has_windows
+
+
 def _output_count(op: Any) -> int:
     if isinstance(op, linalg.ReduceOp):
         return len(op.operands) // 2
@@ -118,16 +163,33 @@ def _shape(operand: ir.Value) -> list[int]:
     return list(operand.type.shape) if hasattr(operand.type, "shape") else []
 
 
-def _loop_of(expression: ir.AffineExpr, op: Any) -> int | None:
-    if isinstance(expression, ir.AffineConstantExpr):
-        return None
-    if not isinstance(expression, ir.AffineDimExpr):
-        raise UnsupportedError(
-            "gpu-index-expression",
-            f"'{op.operation.name}' indexes a dimension by '{expression}', "
-            "not by a single loop",
-            where=str(op.location),
-            nodes=[node_of(op.location)],
-            hint="such operators are computed by a library on GPUs for now",
-        )
-    return int(expression.position)
+def _index_of(expression: ir.AffineExpr, op: Any) -> Index:
+    factors: dict[int, int] = {}
+    constant = 0
+    pending = [(expression, 1)]
+    while pending:
+        part, factor = pending.pop()
+        if isinstance(part, ir.AffineAddExpr):
+            pending += [(part.lhs, factor), (part.rhs, factor)]
+        elif isinstance(part, ir.AffineConstantExpr):
+            constant += factor * part.value
+        elif isinstance(part, ir.AffineDimExpr):
+            factors[part.position] = factors.get(part.position, 0) + factor
+        elif isinstance(part, ir.AffineMulExpr) and isinstance(
+            part.rhs, ir.AffineConstantExpr
+        ):
+            pending.append((part.lhs, factor * part.rhs.value))
+        else:
+            raise _refused(op, f"indexes a dimension by '{expression}'")
+    terms = sorted((loop, factor) for loop, factor in factors.items() if factor)
+    return Index(tuple(terms), constant)
+
+
+def _refused(op: Any, what: str) -> UnsupportedError:
+    return UnsupportedError(
+        "gpu-index-expression",
+        f"'{op.operation.name}' {what}",
+        where=str(op.location),
+        nodes=[node_of(op.location)],
+        hint="such operators are computed by a library on GPUs for now",
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -15,6 +16,7 @@ from magweld.passes.gpu.cross_thread_reduction import (
 )
 from magweld.passes.gpu.linalg_structure import (
     LoopNest,
+    has_windows,
     is_contraction,
     linalg_operations_in,
     loop_nest_of,
@@ -32,6 +34,7 @@ from magweld.passes.gpu.thread_layout import (
     balanced_layout,
     coalesced_layout,
     merge_threads,
+    window_layout,
 )
 from magweld.passes.gpu.thread_loop import build_thread_loop
 from magweld.passes.ir_utils import located_error
@@ -109,11 +112,9 @@ class _Mapping:
 
     def fix_accumulators(self, operations: list[Any]) -> None:
         """Let contractions decide how their outputs are shared."""
-        for op in filter(is_contraction, operations):
+        for op in filter(_is_accumulation, operations):
             nest = loop_nest_of(op)
-            extents = tuple(nest.extents[i] for i in nest.parallel)
-            layout = balanced_layout(extents, self._options.threads)
-            self._buffers[outputs_of(op)[0]] = layout.threads
+            self._buffers[outputs_of(op)[0]] = self._output_layout(nest).threads
 
     def share(self, op: Any) -> None:
         """Replace an operation on tiles by thread loops."""
@@ -155,18 +156,33 @@ class _Mapping:
         return ThreadLayout(nest.extents, tuple(counts))
 
     def _layout(self, op: Any, nest: LoopNest) -> ThreadLayout:
-        decisive = nest.parallel if is_contraction(op) else range(len(nest.extents))
+        every = tuple(range(len(nest.extents)))
+        decisive = nest.parallel if _is_accumulation(op) else every
         for value, loops in zip(op.operands, nest.maps, strict=True):
             threads = self._buffers.get(value)
             if threads is None or set(loops) != set(decisive):
                 continue
             counts = dict(zip(loops, threads, strict=True))
-            return ThreadLayout(
-                nest.extents,
-                tuple(counts.get(i, 1) for i in range(len(nest.extents))),
-            )
+            return _on_loops(nest, counts)
+        if _is_accumulation(op):
+            shared = self._output_layout(nest).threads
+            return _on_loops(nest, dict(zip(nest.parallel, shared, strict=True)))
         options = self._options
         return coalesced_layout(nest.extents, options.threads, options.subgroup)
+
+    def _output_layout(self, nest: LoopNest) -> ThreadLayout:
+        """Return how threads share the output of a product or of windows."""
+        options = self._options
+        extents = tuple(nest.extents[i] for i in nest.parallel)
+        if not nest.has_windows:
+            return balanced_layout(extents, options.threads)
+        read = nest.indices[: len(nest.indices) - nest.outputs]
+        used = [{loop for index in one for loop, _ in index.terms} for one in read]
+        places = [
+            [place for place, loop in enumerate(nest.parallel) if loop in loops]
+            for loops in used
+        ]
+        return window_layout(extents, places, options.threads, options.subgroup)
 
     def _remember(self, op: Any, nest: LoopNest, layout: ThreadLayout) -> None:
         for value, loops in zip(outputs_of(op), nest.output_maps, strict=True):
@@ -176,6 +192,16 @@ class _Mapping:
             if is_allocation:
                 counts = tuple(1 if i is None else layout.threads[i] for i in loops)
                 self._buffers.setdefault(value, counts)
+
+
+def _is_accumulation(op: Any) -> bool:
+    """Tell whether each thread computes whole elements of the output of `op`."""
+    return is_contraction(op) or has_windows(op)
+
+
+def _on_loops(nest: LoopNest, counts: Mapping[Any, int]) -> ThreadLayout:
+    threads = tuple(counts.get(i, 1) for i in range(len(nest.extents)))
+    return ThreadLayout(nest.extents, threads)
 
 
 def _without_loops(layout: ThreadLayout, loops: tuple[int, ...]) -> ThreadLayout:

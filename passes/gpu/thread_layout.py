@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 
@@ -85,6 +85,34 @@ def balanced_layout(extents: tuple[int, ...], threads: int) -> ThreadLayout:
     def rank(counts: tuple[int, ...]) -> tuple[float, ...]:
         tile = [e // c for e, c in zip(extents, counts, strict=True)]
         return (-math.prod(counts), sum(tile[-2:]), *(-c for c in reversed(counts)))
+
+    return ThreadLayout(extents, min(_counts(extents, threads), key=rank))
+
+
+def window_layout(
+    extents: tuple[int, ...],
+    operands: Sequence[Collection[int]],
+    threads: int,
+    subgroup: int,
+) -> ThreadLayout:
+    """Return a layout for the output of a convolution or pooling.
+
+    As many threads as possible work; among those, one thread reads the fewest elements
+    for one point of the window, and the innermost loop gets a count near a subgroup.
+
+    Args:
+        extents: Trip counts of the parallel loops, in the order of the output.
+        operands: For each input, which of these loops it depends on, by position.
+        threads: Threads of the block.
+        subgroup: Threads that execute in lockstep.
+    """
+
+    def rank(counts: tuple[int, ...]) -> tuple[float, ...]:
+        tile = [e // c for e, c in zip(extents, counts, strict=True)]
+        reads = sum(math.prod(tile[i] for i in loops) for loops in operands)
+        innermost = counts[-1] if counts else 1
+        distance = abs(math.log2(innermost / subgroup))
+        return (-math.prod(counts), reads, distance, *(-c for c in reversed(counts)))
 
     return ThreadLayout(extents, min(_counts(extents, threads), key=rank))
 

@@ -6,11 +6,12 @@ from typing import Any
 
 from magweld.bindings import affine, ir, linalg, scf
 from magweld.passes.gpu.cross_thread_reduction import Partials
-from magweld.passes.gpu.linalg_structure import LoopNest, inputs_of
+from magweld.passes.gpu.linalg_structure import Index, LoopNest, inputs_of
 from magweld.passes.gpu.structure import thread_mapping
 from magweld.passes.gpu.thread_layout import ThreadLayout
 from magweld.passes.gpu.thread_slices import strided_subview
 from magweld.passes.ir_utils import operations_of
+from magweld.passes.linalg_builder import iterator_array, map_array
 
 
 def build_thread_loop(
@@ -36,8 +37,8 @@ def build_thread_loop(
         with ir.InsertionPoint(forall.body):
             sliced = inputs_of(op) if partials else list(op.operands)
             operands = [
-                _slice(value, loops, layout, ivs)
-                for value, loops in zip(sliced, nest.maps, strict=False)
+                _slice(value, indices, layout, ivs)
+                for value, indices in zip(sliced, nest.indices, strict=False)
             ]
             if partials is not None:
                 accumulator = _partial_slice(partials, nest, layout, ivs)
@@ -47,23 +48,83 @@ def build_thread_loop(
             for position, operand in enumerate(operands):
                 clone.operands[position] = operand
             _rebase_indices(clone, layout, ivs)
+            if nest.has_windows:
+                _index_windows(clone, nest, layout)
             scf.InParallelOp()
+
+
+def _index_windows(clone: Any, nest: LoopNest, layout: ThreadLayout) -> None:
+    """Make an operation generic whose windows are those of one thread's slices."""
+    loops = len(nest.extents)
+    maps = [
+        ir.AffineMap.get(loops, 0, [_local(index, layout) for index in operand])
+        for operand in nest.indices
+    ]
+    operands = list(clone.operands)
+    inputs = len(operands) - nest.outputs
+    with ir.InsertionPoint(clone), clone.location:
+        generic = linalg.GenericOp(
+            [],
+            operands[:inputs],
+            operands[inputs:],
+            map_array(maps),
+            iterator_array(loops, nest.reduction),
+        )
+    clone.regions[0].blocks[0].append_to(generic.regions[0])
+    clone.operation.erase()
+
+
+def _local(index: Index, layout: ThreadLayout) -> ir.AffineExpr:
+    """Return an index in the slice of one thread, whose iterations are counted."""
+    if index.loop is not None:
+        return ir.AffineDimExpr.get(index.loop)
+    constant = index.constant
+    expression: ir.AffineExpr = ir.AffineConstantExpr.get(0)
+    for loop, factor in index.terms:
+        count = layout.threads[loop]
+        expression = ir.AffineDimExpr.get(loop) * (factor * count) + expression
+        # Slices start where the last thread reads first.
+        constant -= max(0, -factor) * (count - 1)
+    return expression + constant
 
 
 def _slice(
     value: ir.Value,
-    loops: tuple[int | None, ...],
+    indices: tuple[Index, ...],
     layout: ThreadLayout,
     ivs: dict[int, ir.Value],
 ) -> ir.Value:
-    if all(loop not in ivs for loop in loops):
+    """Slice an operand: every T-th element, or what the windows of a thread reach."""
+    if not any(loop in ivs for index in indices for loop, _ in index.terms):
         return value
     offsets, sizes, strides = [], [], []
-    for loop, whole in zip(loops, value.type.shape, strict=True):
-        offsets.append(None if loop is None else ivs.get(loop))
-        sizes.append(whole if loop is None else layout.per_thread[loop])
-        strides.append(1 if loop is None else layout.threads[loop])
+    for index, whole in zip(indices, value.type.shape, strict=True):
+        if index.loop is not None:
+            offsets.append(ivs.get(index.loop))
+            sizes.append(layout.per_thread[index.loop])
+            strides.append(layout.threads[index.loop])
+            continue
+        shared = [(loop, factor) for loop, factor in index.terms if loop in ivs]
+        offsets.append(_window_start(shared, layout, ivs))
+        spread = (abs(factor) * (layout.threads[loop] - 1) for loop, factor in shared)
+        sizes.append(whole - sum(spread))
+        strides.append(1)
     return strided_subview(value, offsets, sizes, strides)
+
+
+def _window_start(
+    terms: list[tuple[int, int]], layout: ThreadLayout, ivs: dict[int, ir.Value]
+) -> ir.Value | None:
+    if not terms:
+        return None
+    expression: ir.AffineExpr = ir.AffineConstantExpr.get(0)
+    for number, (loop, factor) in enumerate(terms):
+        thread = ir.AffineDimExpr.get(number)
+        from_end = layout.threads[loop] - 1 - thread
+        expression += thread * factor if factor > 0 else from_end * -factor
+    map_ = ir.AffineMap.get(len(terms), 0, [expression])
+    made: ir.Value = affine.AffineApplyOp(map_, [ivs[loop] for loop, _ in terms]).result
+    return made
 
 
 def _partial_slice(

@@ -89,7 +89,11 @@ def _indexing_loops(kernel: func.FuncOp) -> set[Any]:
         for access in operations_of(kernel, kind):
             if not is_in_space(access.memref, space):
                 continue
-            for index in access.indices:
+            pending = list(access.indices)
+            while pending:
+                index = pending.pop()
                 if isinstance(index, ir.BlockArgument):
                     found.add(index.owner.owner)
+                elif isinstance(index.owner.opview, affine.AffineApplyOp):
+                    pending += index.owner.operands
     return found

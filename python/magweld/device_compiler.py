@@ -108,12 +108,9 @@ class _Kernels:
 
     def _compile(self, callee: str, function: Any) -> None:
         """Compile one kernel in a module of its own: others may be refused."""
-        self.nodes[callee] = _nodes_in(function)
-        module = ir.Module.create()
-        with ir.InsertionPoint(module.body):
-            function.operation.clone()
+        self.nodes[callee] = nodes_in(function)
         try:
-            run_pipeline(gpu_pipeline(self.target), module, dump_options("gpu"))
+            module = compile_kernel(function, self.target)
         except (MagweldError, ir.MLIRError) as error:
             # An error that names no operator is about all of the kernel.
             named = [node for node in getattr(error, "nodes", ()) if node]
@@ -184,7 +181,20 @@ class _Kernels:
             )
 
 
-def _nodes_in(function: Any) -> tuple[str, ...]:
+def compile_kernel(function: Any, target: Target) -> Any:
+    """Return a module of its own with a tiled kernel as `gpu.binary`.
+
+    Raises:
+        MagweldError: The kernel has no code for the target.
+    """
+    module = ir.Module.create()
+    with ir.InsertionPoint(module.body):
+        function.operation.clone()
+    run_pipeline(gpu_pipeline(target), module, dump_options("gpu"))
+    return module
+
+
+def nodes_in(function: Any) -> tuple[str, ...]:
     """Return the names of the graph nodes that a kernel computes, in order."""
     operators = operations_of(function.operation, ir.OpView)
     structured = (op for op in operators if op.operation.name.startswith("linalg."))

@@ -24,6 +24,22 @@ def _fma(a: Any, b: Any, c: Any) -> Any:
     return wide.astype(np.result_type(a))
 
 
+def _fma_of_doubles(a: Any, b: Any, c: Any) -> Any:
+    """a * b + c of doubles, whose product is kept in two parts (Dekker, Knuth)."""
+    a, b, c = (np.asarray(value, np.float64) for value in (a, b, c))
+    a_high, b_high = (np.float64(2**27 + 1) * value for value in (a, b))
+    a_high, b_high = a_high - (a_high - a), b_high - (b_high - b)
+    a_low, b_low = a - a_high, b - b_high
+    product = a * b
+    lost = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + (
+        a_low * b_low
+    )
+    total = product + c
+    back = total - product
+    lost_in_sum = (product - (total - back)) + (c - back)
+    return np.where(np.isfinite(total), total + (lost_in_sum + lost), total)
+
+
 def _exp2(x: Any) -> Any:
     return np.exp2(np.asarray(x, np.float64)).astype(np.result_type(x))
 
@@ -43,6 +59,8 @@ FLOAT_TESTS: dict[int, Callable[[Any, Any], Any]] = {
     3: lambda a, b: a >= b,
     4: lambda a, b: a < b,
     5: lambda a, b: a <= b,
+    6: lambda a, b: (a < b) | (a > b),
+    7: lambda a, b: ~(np.isnan(a) | np.isnan(b)),
     9: lambda a, b: ~(a <= b),
     10: lambda a, b: ~(a < b),
     11: lambda a, b: ~(a >= b),
@@ -58,21 +76,29 @@ PURE: dict[str, Callable[..., Any]] = {
     "arith.divsi": _truncated,
     "arith.maximumf": np.maximum,
     "arith.maxnumf": np.fmax,
+    "arith.maxsi": np.maximum,
+    "arith.minimumf": np.minimum,
+    "arith.minnumf": np.fmin,
+    "arith.minsi": np.minimum,
     "arith.mulf": np.multiply,
     "arith.muli": np.multiply,
     "arith.negf": np.negative,
+    "arith.ori": np.bitwise_or,
     "arith.remsi": lambda a, b: a - b * _truncated(a, b),
     "arith.select": np.where,
     "arith.shli": np.left_shift,
     "arith.shrsi": np.right_shift,
     "arith.subf": np.subtract,
     "arith.subi": np.subtract,
+    "arith.xori": np.bitwise_xor,
 }
 INTRINSICS: dict[str, Callable[..., Any]] = {
     "llvm.copysign.f32": np.copysign,
     "llvm.exp2.f32": _exp2,
     "llvm.fabs.f32": np.abs,
+    "llvm.fabs.f64": np.abs,
     "llvm.floor.f32": np.floor,
     "llvm.fma.f32": _fma,
+    "llvm.fma.f64": _fma_of_doubles,
     "llvm.sqrt.f32": np.sqrt,
 }

@@ -194,7 +194,8 @@ def _compare(op: Any, block: Block) -> None:
 
 def _cast(op: Any, block: Block) -> None:
     value = np.asarray(block.values[op.operands[0]])
-    block.values[op.results[0]] = value.astype(dtype_of(op.results[0].type))
+    with np.errstate(all="ignore"):
+        block.values[op.results[0]] = value.astype(dtype_of(op.results[0].type))
 
 
 def _bitcast(op: Any, block: Block) -> None:
@@ -207,8 +208,10 @@ _HANDLERS: dict[str, Callable[[Any, Block], None]] = {
     "arith.cmpf": _compare,
     "arith.cmpi": _compare,
     "arith.constant": _constant_op,
+    "arith.extf": _cast,
     "arith.index_cast": _cast,
     "arith.sitofp": _cast,
+    "arith.truncf": _cast,
     "arith.trunci": _cast,
     "gpu.barrier": _barrier,
     "gpu.block_id": _identity(lambda block: np.int64(block.number)),

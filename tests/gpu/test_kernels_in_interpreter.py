@@ -40,6 +40,25 @@ def layer_norm(x: Tensor, y: Tensor, w: Tensor, b: Tensor) -> Tensor:
     return F.layer_norm(x + y, (x.shape[-1],), w, b)
 
 
+def convolution(stride: int, sizes: dict[str, int]) -> Case:
+    """A convolution of an image that is padded already, its rows in tiles."""
+    rows = (sizes["T"] - 1) * stride + sizes["K"]
+    return Case(
+        "convolution",
+        {**sizes, "S": stride, "R": rows},
+        (
+            (1, sizes["C"], sizes["P"], sizes["P"]),
+            (sizes["O"], sizes["C"], sizes["K"], sizes["K"]),
+        ),
+        lambda x, w: F.conv2d(x, w, stride=stride),
+    )
+
+
+def neighbours(x: Tensor) -> Tensor:
+    """Sums of three in a row with zeros around."""
+    return F.pad(x, (1, 1)).unfold(1, 3, 1).sum(-1)
+
+
 def linear_relu(a: Tensor, b: Tensor, bias: Tensor) -> Tensor:
     return torch.relu(F.linear(a, b, bias))
 
@@ -78,6 +97,13 @@ CASES = [
          lambda x: x.sum(1)),
     Case("swap_last", {"B": 2, "X": 6, "Y": 5}, ((2, 6, 5),),
          lambda x: x.transpose(1, 2)),
+    convolution(1, {"C": 3, "O": 4, "K": 3, "P": 10, "H": 8, "T": 4}),
+    convolution(2, {"C": 2, "O": 6, "K": 3, "P": 13, "H": 6, "T": 3}),
+    convolution(1, {"C": 5, "O": 8, "K": 1, "P": 7, "H": 7, "T": 7}),
+    Case("max_pool", {"C": 6, "P": 11, "H": 5, "T": 3}, ((1, 6, 11, 11),),
+         lambda x: F.max_pool2d(x, 3, 2)),
+    Case("padded_window", {"C": 3, "W": 60, "T": 10, "R": 12, "B": 14}, ((3, 60),),
+         neighbours),
     Case("swap_middle", {"B": 2, "X": 3, "Y": 4, "D": 8}, ((2, 3, 4, 8),),
          lambda x: x.transpose(1, 2)),
 ]  # fmt: skip

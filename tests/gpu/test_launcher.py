@@ -59,8 +59,13 @@ def chained(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def convolved(x: Tensor, w: Tensor) -> Tensor:
-    """An operator that has no code for GPUs, between two that have."""
+    """Windows with zeros around the image, and what follows."""
     return F.conv2d(x + 1, w, padding=1).relu().sum((2, 3))
+
+
+def widened(x: Tensor) -> Tensor:
+    """An operator that has no code for GPUs, between two that have."""
+    return (x + 1).double().exp().float().relu().sum(1)
 
 
 def counted(x: Tensor) -> Tensor:
@@ -76,6 +81,7 @@ CASES: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     "linear-softmax": (linear_softmax, [(8, 12), (10, 12), (10,)]),
     "chained": (chained, [(6, 8), (8, 5)]),
     "convolved": (convolved, [(1, 2, 6, 6), (3, 2, 3, 3)]),
+    "widened": (widened, [(4, 7)]),
     "counted": (counted, [(4, 7)]),
     "updated": (updated, [(4, 7)]),
 }
@@ -130,15 +136,15 @@ def test_launches_are_those_of_the_program(mock: MockDriver, hosted: HostedGpu) 
 
 
 def test_launches_are_named_in_profilers(mock: MockDriver, hosted: HostedGpu) -> None:
-    graph, program, call, inputs = loaded("convolved", mock, hosted)
+    graph, program, call, inputs = loaded("widened", mock, hosted)
     with torch.profiler.profile() as profile:
         found = graph.finish(inputs, call(graph.prepare(inputs)))
-    torch.testing.assert_close(found, convolved(*inputs), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(found, widened(*inputs), rtol=1e-4, atol=1e-5)
     names = [e.name for e in profile.events() if e.name.startswith("magweld::")]
     assert names == [
-        "magweld::add",
-        "magweld::convolution (torch)",
-        "magweld::relu+sum",
+        "magweld::add+_to_copy",
+        "magweld::exp (torch)",
+        "magweld::_to_copy+relu+sum",
     ]
     assert len(mock.launched) == len(program.launches)
 

@@ -54,3 +54,23 @@ func.func @host(%a: f32) -> f32 {
   %0 = math.exp %a : f32
   return %0 : f32
 }
+
+// Waves and powers are computed in double precision, a square is a product.
+// CHECK-LABEL: gpu.func @doubles(
+// CHECK-SAME:      %[[A:.+]]: f32, %[[B:.+]]: f32,
+// CHECK:         arith.mulf %[[A]], %[[A]] : f32
+// CHECK:         arith.extf %{{.+}} : f32 to f64
+// CHECK:         llvm.call_intrinsic "llvm.fma.f64"
+// CHECK:         arith.truncf %{{.+}} : f64 to f32
+// CHECK:         arith.divf %{{.+}} : f64
+// CHECK-NOT:     math.
+gpu.module @doubles_module {
+  gpu.func @doubles(%a: f32, %b: f32, %out: memref<f32>) kernel {
+    %two = arith.constant 2.0 : f32
+    %0 = math.powf %a, %two : f32
+    %1 = math.sin %0 : f32
+    %2 = math.powf %1, %b : f32
+    memref.store %2, %out[] : memref<f32>
+    gpu.return
+  }
+}

@@ -120,6 +120,53 @@ func.func @index(%out: memref<32xindex>) attributes {tile_graph.kernel} {
 
 // -----
 
+// A window starts where its thread's output does; in the slice its steps are those of
+// all threads: 2 along the height, 8 along the width. The output is shared, the points of the window are not.
+// CHECK-DAG: #[[ROWS:.+]] = affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d1, d4 + d2 * 4, d5 + d3 * 16)>
+// CHECK-DAG: #[[START:map[0-9]*]] = affine_map<(d0) -> (d0 * 2)>
+// CHECK-LABEL: func.func @pooling(
+// CHECK:           scf.forall (%[[H:.+]], %[[W:.+]]) in (2, 8) {
+// CHECK-DAG:         %[[Y:.+]] = affine.apply #[[START]](%[[H]])
+// CHECK-DAG:         %[[X:.+]] = affine.apply #[[START]](%[[W]])
+// CHECK:             %[[OWN:.+]] = memref.subview %{{.+}}[0, 0, %[[Y]], %[[X]]] [1, 1, 15, 3] [1, 1, 1, 1]
+// CHECK:             %[[OUT:.+]] = memref.subview %{{.+}}[0, 0, %[[H]], %[[W]]] [1, 1, 4, 1] [1, 1, 2, 8]
+// CHECK:             linalg.generic {indexing_maps = [#[[ROWS]], #{{.+}}, #{{.+}}], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction"]} ins(%[[OWN]], %{{.+}} outs(%[[OUT]] :
+// CHECK:               arith.maximumf
+func.func @pooling(%x: memref<1x1x17x17xf32>, %w: memref<3x3xf32>, %out: memref<1x1x8x8xf32>) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    linalg.pooling_nchw_max {dilations = dense<1> : tensor<2xi64>, strides = dense<2> : tensor<2xi64>} ins(%x, %w : memref<1x1x17x17xf32>, memref<3x3xf32>) outs(%out : memref<1x1x8x8xf32>)
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// -----
+
+#mirror = affine_map<(d0, d1) -> (-d0 + d1 + 7)>
+#out = affine_map<(d0, d1) -> (d0)>
+#points = affine_map<(d0, d1) -> (d1)>
+
+// An index that falls: slices start where the last of 8 threads reads first.
+// CHECK-DAG: #[[LOCAL:.+]] = affine_map<(d0, d1) -> (d1 - d0 * 8)>
+// CHECK-DAG: #[[START:.+]] = affine_map<(d0) -> (-d0 + 7)>
+// CHECK-LABEL: func.func @mirrored(
+// CHECK:           scf.forall (%[[T:.+]]) in (8) {
+// CHECK:             %[[FROM:.+]] = affine.apply #[[START]](%[[T]])
+// CHECK:             memref.subview %{{.+}}[%[[FROM]]] [3] [1]
+// CHECK:             linalg.generic {indexing_maps = [#[[LOCAL]], #{{.+}}, #{{.+}}]
+func.func @mirrored(%x: memref<10xf32>, %w: memref<3xf32>, %out: memref<8xf32>) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    linalg.generic {indexing_maps = [#mirror, #points, #out], iterator_types = ["parallel", "reduction"]} ins(%x, %w : memref<10xf32>, memref<3xf32>) outs(%out : memref<8xf32>) {
+    ^bb0(%p: f32, %q: f32, %acc: f32):
+      %0 = arith.mulf %p, %q : f32
+      %1 = arith.addf %0, %acc : f32
+      linalg.yield %1 : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// -----
+
 func.func @spilled(%out: memref<8xf32>) attributes {tile_graph.kernel} {
   scf.forall (%n) in (1) {
     // expected-error @+1 {{'memref.alloc' op is a temporary in global memory}}
