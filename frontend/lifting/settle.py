@@ -97,10 +97,12 @@ def _constant(leaf: Leaf) -> Expression:
 
 
 def _bound(lifting: Lifting, expression: Expression) -> None:
-    # Integers beyond 64 bits make operators raise.
+    # Integers beyond 64 bits make some operators raise, up to 64 unsigned ones not all.
     if type(expression.value) is not int:
+        return
+    if abs(expression.value) > _INT64_MAX:
+        lifting.pin(expression)
         return
     make = lifting.make
     size = make.apply(abs, (expression,), abs(expression.value))
-    fits = abs(expression.value) <= _INT64_MAX
-    lifting.truth(make.apply(operator.le, (size, Literal(_INT64_MAX)), fits), fits)
+    lifting.require(make.apply(operator.le, (size, Literal(_INT64_MAX)), True))

@@ -160,6 +160,29 @@ def test_a_lifted_number_that_an_operator_refuses() -> None:
     assert torch.is_grad_enabled()
 
 
+def test_a_lifted_number_beyond_what_operators_take() -> None:
+    """What Python did before the operator raises is done, whatever the number."""
+
+    def program(x: Tensor, n: int, log: list[int]) -> Tensor:
+        log.append(n)
+        x.mul_(n)
+        return x
+
+    traced = frontend.trace(program, backend="eager", dynamic={"n": True})
+    logs: tuple[list[int], list[int]] = ([], [])
+    numbers = (3, 4, 2**63, 2**63 + 1, -(2**63) - 1, 5, 2**64, -(2**63), 6)
+    for n in numbers:
+        found = []
+        for function, log in zip((program, traced), logs, strict=True):
+            try:
+                found.append(function(torch.ones(3), n, log).tolist())
+            except (OverflowError, RuntimeError) as error:
+                found.append([type(error)])
+        assert found[0] == found[1]
+        assert logs[0] == logs[1]
+    assert traced.stats()["hits"] == 3
+
+
 def entropy(x: Tensor, y: Tensor) -> Tensor:
     return torch.nn.functional.binary_cross_entropy(x, y)
 
