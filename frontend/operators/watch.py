@@ -127,6 +127,13 @@ class OperatorWatch(_Mode):  # type: ignore[misc]
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         """Note one operator and run it."""
+        if torch._C._len_torch_function_stack():
+            # Modes of the program have had the call, or are not to see it.
+            with torch._C.DisableTorchFunction():
+                return self._note(func, args, kwargs)
+        return self._note(func, args, kwargs)
+
+    def _note(self, func: Any, args: Any, kwargs: Any) -> Any:
         traits = self._known.get(func)
         if traits is None:
             traits = self._known[func] = _traits(func)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.overrides import TorchFunctionMode
 
 from magweld.frontend import trace
 
@@ -281,3 +282,36 @@ def test_library_code_that_asks_for_globals_splits() -> None:
     for _ in range(4):
         assert fast(torch.ones(1))[1] == program(torch.ones(1))[1]
     assert "frame-access" not in {item.id for item in fast.breaks}
+
+
+class Noting(TorchFunctionMode):
+    """Notes which functions of torch it is asked about."""
+
+    def __init__(self, names: list[str]) -> None:
+        super().__init__()
+        self.names = names
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        self.names.append(function.__name__)
+        return function(*args, **(kwargs or {}))
+
+
+def test_a_mode_sees_the_functions_of_the_program_only() -> None:
+    """Operators are watched below the modes, some of which they have never met."""
+    rows = torch.ones(2, 6)
+
+    def program(x: torch.Tensor, names: list[str]) -> torch.Tensor:
+        with Noting(names):
+            x.set_(rows[:1].clone())
+            x.add_(1)
+            return x * 2
+
+    traced = trace(program, backend="eager")
+    for _ in range(3):
+        expected: list[str] = []
+        found: list[str] = []
+        result = program(torch.zeros(2, 6), expected)
+        assert torch.equal(traced(torch.zeros(2, 6), found), result)
+        assert found == expected
