@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
+from collections.abc import Iterator
 
 from .grammar import TOKEN, Grammar
 from .program import Step
@@ -22,14 +24,24 @@ class Calls:
         grad = self._random.random() < 0.8
         drifts = self._random.random() < self._grammar.drifting
         steps = (self._drift if drifts else self._vary)(arguments, grad)
+        if self._grammar.surroundings:
+            steps = list(self._surrounded(steps))
         if len(functions) == 1:
             return steps
         return [
-            Step(
-                step.changes, step.arguments, step.grad, self._random.choice(functions)
-            )
+            dataclasses.replace(step, function=self._random.choice(functions))
             for step in steps
         ]
+
+    def _surrounded(self, steps: list[Step]) -> Iterator[Step]:
+        """Yield calls of which some run within something, and in other threads."""
+        around, threads, usual = "", 0, self._random.random() < 0.5
+        for step in steps:
+            if self._random.random() < (0.1 if usual else 0.4):
+                around = self._random.choice(["", *self._grammar.surroundings])
+            if self._random.random() < 0.1:
+                threads = self._random.choice((0, 1, 1, 2))
+            yield dataclasses.replace(step, around=around, threads=threads)
 
     def _vary(self, arguments: tuple[str, ...], grad: bool) -> list[Step]:
         steps = [Step((), arguments, grad)]

@@ -69,6 +69,8 @@ class Grammar:
         dynamic: What is lifted from the first call on, one of which is chosen.
         depth: How deep blocks nest.
         branching: How often a statement has blocks.
+        surroundings: Context managers, one of which may be around a call.
+        nested: Names in the state that are traced for themselves, too.
     """
 
     name: str
@@ -92,3 +94,5 @@ class Grammar:
     dynamic: Sequence[Any] = ("auto",)
     depth: int = 2
     branching: float = 0.3
+    surroundings: Sequence[str] = ()
+    nested: Sequence[str] = ()

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 
-from .program import Block, Program
+from .program import Block, Program, Step
 
 Fails = Callable[[Program], bool]
 
@@ -67,11 +67,20 @@ def _simpler_calls(program: Program) -> Iterator[Program]:
     if program.dynamic != "auto":
         yield dataclasses.replace(program, dynamic="auto")
     for index, step in enumerate(program.steps):
-        for change in range(len(step.changes)):
-            changes = step.changes[:change] + step.changes[change + 1 :]
+        for simpler in _simpler_steps(step):
             steps = list(program.steps)
-            steps[index] = dataclasses.replace(step, changes=changes)
+            steps[index] = simpler
             yield dataclasses.replace(program, steps=steps)
+
+
+def _simpler_steps(step: Step) -> Iterator[Step]:
+    if step.around:
+        yield dataclasses.replace(step, around="")
+    if step.threads:
+        yield dataclasses.replace(step, threads=0)
+    for change in range(len(step.changes)):
+        changes = step.changes[:change] + step.changes[change + 1 :]
+        yield dataclasses.replace(step, changes=changes)
 
 
 def _simpler_results(program: Program) -> Iterator[Program]:

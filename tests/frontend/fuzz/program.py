@@ -67,16 +67,25 @@ class Step:
         arguments: Sources of the arguments.
         grad: Whether gradients are recorded.
         function: Name of the function that is called.
+        around: Source of a context manager around the call, "" for none.
+        threads: Number of threads that call one after the other, 0 for the main one.
     """
 
     changes: tuple[str, ...]
     arguments: tuple[str, ...]
     grad: bool
     function: str = "program"
+    around: str = ""
+    threads: int = 0
 
     def __str__(self) -> str:
         call = f"{self.function}({', '.join(self.arguments)})"
-        return f"{'; '.join(self.changes)} | {call}{'' if self.grad else ' | no_grad'}"
+        how = [
+            "" if self.grad else "no_grad",
+            self.around,
+            f"{self.threads} threads" if self.threads else "",
+        ]
+        return " | ".join(["; ".join(self.changes), call, *filter(None, how)])
 
 
 @dataclass

@@ -2,29 +2,56 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import sys
 import types
 import warnings
+import weakref
 from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy
 import torch
 from torch import fx
+from torch.utils.hooks import RemovableHandle
 
 from magweld.frontend import trace
 from magweld.frontend.differential.check import CheckError, Ending, run
 from magweld.frontend.differential.compare import compare
 from magweld.frontend.differential.describe import Description, Walk
 from magweld.frontend.differential.process import generator_states
+from magweld.frontend.operators.torch_state import torch_state
 from magweld.frontend.records.backends import run_eagerly
 from magweld.frontend.traced import Traced
 
 from .grammars import GRAMMARS
 from .program import Program, Step
 
+_HOOKS = torch.nn.modules.module._global_forward_hooks
+
+
+def _hook(hooks: dict[int, Any]) -> None:
+    _HOOKS.clear()
+    _HOOKS.update(hooks)
+
+
+# Flags of the process that programs and changes write: what reads and what writes one.
+_FLAGS: tuple[tuple[Callable[[], Any], Callable[[Any], None]], ...] = (
+    (torch.is_grad_enabled, torch._C._set_grad_enabled),
+    (torch.get_default_dtype, torch.set_default_dtype),
+    (torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms),
+    (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+    (torch._C._get_mkldnn_enabled, torch._C._set_mkldnn_enabled),
+    (lambda: dict(_HOOKS), _hook),
+    (
+        lambda: RemovableHandle.next_id,
+        lambda number: setattr(RemovableHandle, "next_id", number),
+    ),
+)
 # Lists that double in each call would take all the time.
 _LONG = 8
 # Refusals that no program should meet.
@@ -76,6 +103,9 @@ class Twin:
         names = [item.name for item in program.functions]
         self.functions: dict[str, Any] = {name: self.space[name] for name in names}
         self.results: list[Any] = []
+        self.nested = GRAMMARS[program.grammar].nested
+        self.originals: dict[int, tuple[Traced, Any]] = {}
+        self.process = Process()
         self.parameters = [item.name for item in GRAMMARS[program.grammar].parameters]
         self.differentiates = program.seed % 2 == 1
         self.exact = program.seed % 8 != 5
@@ -84,13 +114,24 @@ class Twin:
         """Let calls of the functions from outside go through traced ones."""
         for name, function in self.functions.items():
             self.functions[name] = trace(function, **options)
-        return list(self.functions.values())
+        # `dynamic` names parameters, which others need not have.
+        options = {**options, "dynamic": "auto"}
+        for name in self.nested:
+            original = self.space[name]
+            self.space[name] = trace(original, **options)
+            self.originals[id(self.space[name])] = self.space[name], original
+        nested = [traced for traced, _ in self.originals.values()]
+        return [*self.functions.values(), *nested]
 
     def step(self, step: Step, number: int, last: bool) -> tuple[Ending, Description]:
         """Change the state, make arguments, call; return what came of it.
 
         All state is looked at after the last call only: that is what takes long.
         """
+        with self.process.entered():
+            return self._step(step, number, last)
+
+    def _step(self, step: Step, number: int, last: bool) -> tuple[Ending, Description]:
         torch.default_generator.manual_seed(number)
         random.seed(number)
         numpy.random.seed(number)
@@ -102,29 +143,60 @@ class Twin:
         for name, text in zip(self.parameters, step.arguments, strict=True):
             locals_[name] = eval(text, self.space, locals_)
         arguments = tuple(locals_.values())
-        with torch.set_grad_enabled(step.grad):
-            ending = run(lambda: self.functions[step.function](*arguments))
-        if isinstance(ending.error, CheckError):
-            raise ending.error
-        self.results.append(ending.result)
-        if self.differentiates:
-            differentiate(ending.result)
-        return ending, self.describe(ending, arguments, changed, last)
+        for ending in self.endings(step, arguments):
+            if isinstance(ending.error, CheckError):
+                raise ending.error
+            self.results.append(ending.result)
+            if self.differentiates:
+                differentiate(ending.result)
+        beside = [*self.space.get("_hidden", list)(), ("torch state", torch_state())]
+        with self.shown():
+            return ending, self.describe(ending, arguments, changed, beside, last)
+
+    @contextlib.contextmanager
+    def shown(self) -> Iterator[None]:
+        """Have the state without hidden names, and what is traced in it as it was."""
+        before = dict(self.space)
+        for name, item in before.items():
+            if name[0] == "_" and name[1] != "_":
+                del self.space[name]
+            elif id(item) in self.originals:
+                self.space[name] = self.originals[id(item)][1]
+        try:
+            yield
+        finally:
+            self.space.update(before)
+
+    def endings(self, step: Step, arguments: tuple[Any, ...]) -> Iterator[Ending]:
+        """Yield the endings of a step: one, or that in each of its threads."""
+
+        def call() -> Ending:
+            around = step.around and eval(step.around, self.space)
+            with torch.set_grad_enabled(step.grad), around or contextlib.nullcontext():
+                return run(lambda: self.functions[step.function](*arguments))
+
+        if not step.threads:
+            yield call()
+        for _ in range(step.threads):
+            with ThreadPoolExecutor(1) as pool:
+                yield pool.submit(call).result()
 
     def shorten(self) -> None:
         """Cut the lists of the state, and those in its objects."""
         for value in list(self.space.values()):
+            if type(value) in weakref.ProxyTypes:
+                continue
             for item in (value, getattr(value, "__dict__", {}).get("items")):
                 if isinstance(item, list):
                     del item[_LONG:]
 
     def describe(
-        self, ending: Ending, arguments: Any, changed: Any, last: bool
+        self, ending: Ending, arguments: Any, changed: Any, beside: Any, last: bool
     ) -> Description:
         """Describe the outcome, and all state if it was the last call."""
         hidden = self.functions.keys()
         state = {**self.space, "results": self.results} if last else {}
-        state = {k: v for k, v in state.items() if k[0] != "_" and k not in hidden}
+        state = {k: v for k, v in state.items() if k not in hidden and k[0] != "_"}
         return Walk(exact=self.exact).describe(
             [
                 ("exception", shown(ending.error)),
@@ -132,10 +204,32 @@ class Twin:
                 ("arguments", arguments),
                 ("changes", [shown(item.error) for item in changed]),
                 *state.items(),
-                *self.space.get("_hidden", list)(),
+                *beside,
                 *generator_states(),
             ]
         )
+
+
+class Process:
+    """Flags and hooks of the process: a twin finds them as it has left them."""
+
+    def __init__(self) -> None:
+        self.start = [read() for read, _ in _FLAGS]
+        self.values = list(self.start)
+
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[None]:
+        """Have the flags of a twin; afterwards those of before."""
+        self._write(self.values)
+        try:
+            yield
+        finally:
+            self.values = [read() for read, _ in _FLAGS]
+            self._write(self.start)
+
+    def _write(self, values: list[Any]) -> None:
+        for (_, write), value in zip(_FLAGS, values, strict=True):
+            write(value)
 
 
 def differentiate(result: Any) -> None:

@@ -16,7 +16,7 @@ from .minimise import blocks, minimise
 from .program import Program
 from .running import run_program
 
-PROGRAMS = {"state": 40, "control": 20, "values": 20}
+PROGRAMS = {"state": 40, "control": 20, "values": 20, "ambient": 30}
 
 
 @pytest.mark.parametrize("grammar", GRAMMARS)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from .ambient import AMBIENT
 from .control import CONTROL
 from .state import STATE
 from .values import VALUES
 
-GRAMMARS: Final = {grammar.name: grammar for grammar in (STATE, CONTROL, VALUES)}
+GRAMMARS: Final = {
+    grammar.name: grammar for grammar in (STATE, CONTROL, VALUES, AMBIENT)
+}

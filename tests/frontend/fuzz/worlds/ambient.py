@@ -378,7 +378,7 @@ def _hidden():
         ("default dtype", str(torch.get_default_dtype())),
         ("grad", torch.is_grad_enabled()),
         ("made", Counted.made),
-        ("cached", tuple(cached.cache_info())),
+        ("cached", tuple(getattr(cached, "cache_info", tuple)())),
         ("local", sorted(vars(LOCAL).items())),
         ("threads", threading.active_count() > 0),
         ("reference", REF() is TARGET),
