@@ -14,6 +14,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
     ("absorb-unit-dims", "magweld.passes.graph.absorb_unit_dims:AbsorbUnitDims"),
     ("annotate-kernels", "magweld.passes.cpu.annotate_kernels:AnnotateKernels"),
     ("apply-plans", "magweld.passes.tile.apply_plans:ApplyPlans"),
+    ("bfloat-to-integer", "magweld.passes.cpu.bfloat_to_integer:BfloatToInteger"),
     ("block-reductions", "magweld.passes.cpu.block_reductions:BlockReductions"),
     ("connect-operators", "magweld.passes.tile.connect_operators:ConnectOperators"),
     (

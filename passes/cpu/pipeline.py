@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import chain
 
 from magweld.passes.cpu.annotate_kernels import AnnotateKernels
+from magweld.passes.cpu.bfloat_to_integer import BfloatToInteger
 from magweld.passes.cpu.block_reductions import BlockReductions
 from magweld.passes.cpu.expand_math import ExpandMath
 from magweld.passes.cpu.expand_winograd import ExpandWinograd
@@ -93,9 +94,11 @@ def _vectorized_steps(unit: VectorUnit) -> tuple[Step, ...]:
         # Arithmetic.
         Upstream("math-extend-to-supported-types"),
         ExpandMath(),
-        # bfloat is a format of memory: LLVM would call a library to round to it.
+        # bfloat is a format of memory: LLVM would call a library to round to it, and
+        # move its vectors element by element.
         Upstream("arith-emulate-unsupported-floats{source-types=bf16 target-type=f32}"),
         Upstream("arith-expand{include-bf16=1}"),
+        BfloatToInteger(),
         AnnotateKernels(unit.bits),
     )
 

@@ -187,12 +187,27 @@ def _constant_bytes(op: Any) -> bytes:
     attribute = op.attributes["value"]
     if not isinstance(attribute, ir.DenseElementsAttr):
         return _resource_bytes(op)
+    if isinstance(type_.element_type, ir.BF16Type):
+        return _bfloat_bytes(op, attribute)
     if attribute.is_splat:
         attribute = ir.DenseElementsAttr.get(
             [attribute.get_splat_value()] * math.prod(type_.shape), type_
         )
     # The buffer protocol of the bindings: one byte an element for i1 as well.
     return bytes(numpy.ascontiguousarray(numpy.array(attribute)).tobytes())
+
+
+def _bfloat_bytes(op: Any, attribute: Any) -> bytes:
+    """Return the data of a constant of bf16, which numpy does not know.
+
+    Raises:
+        PassError: Its elements differ: the bindings do not read those.
+    """
+    if not attribute.is_splat:
+        raise located_error(op, f"has different elements of {attribute.type}")
+    wide = numpy.float32(attribute.get_splat_value().value).view(numpy.uint32)
+    element = numpy.uint16(wide >> 16).tobytes()
+    return bytes(element * math.prod(attribute.type.shape))
 
 
 def _resource_bytes(op: Any) -> bytes:

@@ -137,6 +137,13 @@ def random_graph(seed: int) -> Graph:
     return _grown(g, KINDS, g.random.randint(2, 20))
 
 
+def half_graph(seed: int, dtype: torch.dtype) -> Graph:
+    """Return a random graph of some calls that begin with a tensor of halves."""
+    g = Graph(seed)
+    g.input(g.shape(g.random.choice((1, 2, 2, 3, 3, 4))), dtype)
+    return _grown(g, KINDS, g.random.randint(2, 20))
+
+
 def large_graph(seed: int) -> Graph:
     """Return a random graph of some calls, on tensors of many tiles."""
     g = Graph(seed, most=LARGE_ELEMENTS)

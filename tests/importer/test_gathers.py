@@ -32,6 +32,7 @@ LOOK_UPS: dict[str, tuple[Any, tuple[torch.Tensor, ...]]] = {
         lambda t, i: t.index_select(0, i) * 2,
         (TABLE, torch.tensor([3, 0])),
     ),
+    "half": (lambda t, i: F.embedding(i, t), (TABLE.half(), IDS)),
     "slices-of-rows": (lambda t, i: t[i][..., 1:4] + t[:2, None, 1:4], (TABLE, IDS)),
 }
 # Operators that stay whole.
@@ -41,7 +42,7 @@ OTHERS: dict[str, tuple[Any, tuple[torch.Tensor, ...]]] = {
     "other-dimension": (lambda t, i: t.index_select(1, i), (TABLE, IDS[0] % 6)),
     "two-indices": (lambda t, i: t[i, i % 6], (TABLE, IDS)),
     "vector": (lambda t, i: t[i], (TABLE[:, 0].clone(), IDS)),
-    "half": (lambda t, i: F.embedding(i, t), (TABLE.half(), IDS)),
+    "byte": (lambda t, i: F.embedding(i, t), (TABLE.to(torch.int8), IDS)),
 }
 
 

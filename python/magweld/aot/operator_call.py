@@ -12,7 +12,12 @@ from torch._ops import OpOverload
 
 from magweld.aot.errors import EXTERNAL_CALL, ArtifactError
 from magweld.aot.template import PLAIN
-from magweld.importer.externals import External, tensors_read, with_strides
+from magweld.importer.externals import (
+    External,
+    absorbed_operator,
+    tensors_read,
+    with_strides,
+)
 
 # Kind of object -> how it is named in torch's namespace.
 _NAMED: dict[type, str] = {
@@ -47,7 +52,7 @@ class OperatorCall:
         """
         operands = list(external.operands)
         return OperatorCall(
-            _encode_call(external.node, operands),
+            _encode_call(external.node, external.node.target, operands),
             tuple(_name(node.meta["val"].dtype) for node in operands),
             external.strides,
             external.positions,
@@ -101,11 +106,11 @@ class OperatorCall:
         )
 
 
-def _encode_call(node: fx.Node, operands: Sequence[fx.Node]) -> Any:
-    if not isinstance(node.target, OpOverload):
+def _encode_call(node: fx.Node, target: Any, operands: Sequence[fx.Node]) -> Any:
+    if not isinstance(target, OpOverload):
         raise EXTERNAL_CALL.at(f"node '{node.name}'")
     return {
-        "operator": str(node.target),
+        "operator": str(target),
         "args": [_encode(x, node, operands) for x in node.args],
         "kwargs": {k: _encode(x, node, operands) for k, x in node.kwargs.items()},
     }
@@ -119,7 +124,7 @@ def _encode(value: Any, node: fx.Node, operands: Sequence[fx.Node]) -> Any:
     if isinstance(value, fx.Node):
         if value in operands:
             return {"tensor": operands.index(value)}
-        return {"call": _encode_call(value, operands)}
+        return {"call": _encode_call(value, absorbed_operator(value), operands)}
     if isinstance(value, torch.device):
         # All tensors of a program are on one device, that of the call.
         return {"device": None}

@@ -16,7 +16,7 @@ from torch._decomp import decomposition_table as _torch_table
 from torch._ops import OpOverload
 
 from magweld.importer.attention import AttentionOptions, attention
-from magweld.importer.dtypes import generated_floats_only
+from magweld.importer.dtypes import arranged_only, generated_floats_only
 from magweld.importer.gradients import GRADIENTS
 from magweld.importer.normalization import (
     batch_norm_inference,
@@ -39,13 +39,10 @@ _FROM_TORCH: tuple[OpOverload, ...] = (
     aten.celu.default,
     aten.dot.default,
     aten.elu.default,
-    aten.expand_copy.default,
     aten.frac.default,
     aten.glu.default,
-    aten.hardshrink.default,
     aten.hardsigmoid.default,
     aten.hardswish.default,
-    aten.hardtanh.default,
     aten.heaviside.default,
     aten.huber_loss.default,
     aten.leaky_relu.default,
@@ -55,11 +52,26 @@ _FROM_TORCH: tuple[OpOverload, ...] = (
     aten.log_sigmoid_forward.default,
     aten.logaddexp.default,
     aten.logsumexp.default,
-    aten.masked_fill.Scalar,
-    aten.masked_fill.Tensor,
     aten.mish.default,
     aten.mse_loss.default,
     aten.mv.default,
+    aten.rsub.Scalar,
+    aten.rsub.Tensor,
+    aten.sgn.default,
+    aten.silu.default,
+    aten.smooth_l1_loss.default,
+    aten.softplus.default,
+    aten.trace.default,
+    aten.xlogy.Tensor,
+)
+
+# These round nothing: they hold for halves as well.
+_ARRANGING_FROM_TORCH: tuple[OpOverload, ...] = (
+    aten.expand_copy.default,
+    aten.hardshrink.default,
+    aten.hardtanh.default,
+    aten.masked_fill.Scalar,
+    aten.masked_fill.Tensor,
     aten.nan_to_num.default,
     aten.new_full.default,
     aten.new_ones.default,
@@ -68,19 +80,11 @@ _FROM_TORCH: tuple[OpOverload, ...] = (
     aten.ones_like.default,
     aten.pixel_shuffle.default,
     aten.pixel_unshuffle.default,
-    aten.rsub.Scalar,
-    aten.rsub.Tensor,
     aten.select_scatter.default,
-    aten.sgn.default,
-    aten.silu.default,
-    aten.smooth_l1_loss.default,
-    aten.softplus.default,
     aten.stack.default,
     aten.threshold.default,
-    aten.trace.default,
     aten.tril.default,
     aten.triu.default,
-    aten.xlogy.Tensor,
     aten.zero.default,
     aten.zeros.default,
     aten.zeros_like.default,
@@ -235,6 +239,7 @@ _OURS: dict[OpOverload, Callable[..., Any]] = {
 
 DECOMPOSITIONS: dict[OpOverload, Callable[..., Any]] = {
     **{op: generated_floats_only(_torch_table[op]) for op in _FROM_TORCH},
+    **{op: arranged_only(_torch_table[op]) for op in _ARRANGING_FROM_TORCH},
     **{op: generated_floats_only(function) for op, function in _OURS.items()},
     **GRADIENTS,
     **POINTWISE,

@@ -11,11 +11,13 @@ import torch
 from torch.utils import _pytree as pytree
 
 GENERATED_FLOATS = frozenset({torch.float32, torch.float64})
-# Narrower types would be computed with other intermediate precision than torch's,
-# unsigned ones would lose their sign rule on the way: they run through torch.
+# Unsigned types would lose their sign rule on the way: they run through torch.
 GENERATED = GENERATED_FLOATS | {torch.int64, torch.int32, torch.bool}
 
-_MOVED = {torch.bfloat16, torch.float16, torch.int16, torch.int8}
+HALVES = frozenset({torch.bfloat16, torch.float16})
+"""Types of memory alone: generated code arranges, rounds to and widens them."""
+
+_MOVED = HALVES | {torch.int16, torch.int8}
 # Elements that only torch computes with travel as integers of the same bits.
 _SAME_BITS = {
     torch.int8: (
@@ -44,6 +46,17 @@ LITERAL_TYPES: dict[torch.dtype, type[np.generic]] = {
 """Types of constants that text can hold, as numpy spells them."""
 
 
+def is_half(tensor: torch.Tensor) -> bool:
+    """Tell whether generated code rounds to the elements of a tensor, as on the CPU."""
+    # Torch's kernels for GPUs round at other places.
+    return tensor.dtype in HALVES and tensor.device.type == "cpu"
+
+
+def is_arranged(tensor: torch.Tensor) -> bool:
+    """Tell whether generated code loads and stores the elements of a tensor."""
+    return tensor.dtype in GENERATED or is_half(tensor)
+
+
 def is_carried(dtype: torch.dtype) -> bool:
     """Tell whether elements have another type in compiled code than in torch."""
     return dtype in _CARRIERS
@@ -69,14 +82,23 @@ def generated_floats_only(function: Callable[..., Any]) -> Callable[..., Any]:
     The operator then stays as it is and runs through torch as a whole, which keeps
     torch's own intermediate precision.
     """
+    return _guarded(function, lambda tensor: tensor.dtype in GENERATED)
 
+
+def arranged_only(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a decomposition that rounds nothing decline as above, but for halves."""
+    return _guarded(function, is_arranged)
+
+
+def _guarded(
+    function: Callable[..., Any], takes: Callable[[torch.Tensor], bool]
+) -> Callable[..., Any]:
     @functools.wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> Any:
         leaves = pytree.tree_leaves((args, kwargs))
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
-        for tensor in tensors:
-            if tensor.dtype not in GENERATED or tensor.numel() == 0:
-                return NotImplemented
+        if not all(takes(tensor) and tensor.numel() for tensor in tensors):
+            return NotImplemented
         return function(*args, **kwargs)
 
     return guarded

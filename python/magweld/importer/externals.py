@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import fx
 
-from magweld.importer.dtypes import carried
-from magweld.importer.nodes import positions_read, tensors_of, values_of
+from magweld.importer.dtypes import GENERATED, carried
+from magweld.importer.nodes import (
+    RUNS_FOR_ITSELF,
+    positions_read,
+    tensors_of,
+    values_of,
+)
 from magweld.importer.operators import is_generated
 from magweld.importer.simplify import (
     OPERAND_STRIDES,
     WITHOUT_VALUES,
+)
+
+aten = torch.ops.aten
+
+_VIEWS: frozenset[object] = frozenset(
+    {
+        aten.expand.default,
+        aten.permute.default,
+        aten.select.int,
+        aten.slice.Tensor,
+        aten.t.default,
+        aten.transpose.int,
+        aten.view.default,
+    }
 )
 
 
@@ -25,7 +44,8 @@ class External:
 
     Attributes:
         node: The node, with its scalars and options.
-        operands: Its tensor operands in order of first appearance.
+        operands: Its tensor operands in order of first appearance; those of the views
+            that it is given in the place of such views.
         strides: Strides to give each operand, where the operator depends on them.
         positions: Which parts of its result are read, None if it has no parts.
     """
@@ -56,7 +76,10 @@ class External:
         values = {node: tensor.view(_dtype(node)) for node, tensor in pairs}
 
         def value(node: fx.Node) -> Any:
-            return values[node] if node in values else _run_empty(node)
+            if node not in values:
+                arguments = fx.map_arg((node.args, node.kwargs), value)
+                values[node] = _run_absorbed(node, *arguments)
+            return values[node]
 
         arguments = fx.map_arg((self.node.args, self.node.kwargs), value)
         target: Callable[..., Any] = self.node.target  # type: ignore[assignment]
@@ -77,7 +100,9 @@ def tensors_read(
 def find_externals(graph: fx.Graph, forced: frozenset[str]) -> Mapping[str, External]:
     """Return the external operators of a graph by node name, in their order.
 
-    Tensors without values that only external operators take are made by those.
+    Tensors without values that only external operators take are made by those, and so
+    are views of elements that generated code does not compute with: a product is given
+    a transposed weight as eager torch has it, not a copy.
 
     Args:
         graph: A functional ATen graph.
@@ -90,24 +115,43 @@ def find_externals(graph: fx.Graph, forced: frozenset[str]) -> Mapping[str, Exte
         and node.target is not operator.getitem
         and (node.name in forced or not is_generated(node))
     ]
-    among = set(chosen)
+    among = {node for node in chosen if OPERAND_STRIDES not in node.meta}
     absorbed = {
         node
         for node in chosen
-        if node.target in WITHOUT_VALUES and node.users and among.issuperset(node.users)
+        if node.target in WITHOUT_VALUES and node.users and set(chosen) >= {*node.users}
     }
+    for node in reversed(graph.nodes):
+        if may_be_absorbed(node) and node.users and among >= {*node.users}:
+            absorbed.add(node)
+            among.add(node)
     return {
         node.name: _external(node, absorbed) for node in chosen if node not in absorbed
     }
 
 
+def may_be_absorbed(node: fx.Node) -> bool:
+    """Tell whether a node is a view that the externals that read it may make."""
+    if node.target not in _VIEWS or node.op != "call_function":
+        return False
+    return values_of(node).dtype not in GENERATED and RUNS_FOR_ITSELF not in node.meta
+
+
 def _external(node: fx.Node, absorbed: set[fx.Node]) -> External:
     strides = node.meta.get(OPERAND_STRIDES)
-    operands = [n for n in node.all_input_nodes if n not in absorbed]
+    operands = list(dict.fromkeys(_sources(node, absorbed)))
     if strides is not None:
         pairs = zip(node.all_input_nodes, strides, strict=True)
         strides = tuple(stride for n, stride in pairs if n not in absorbed)
     return External(node, tuple(operands), strides, positions_read(node))
+
+
+def _sources(node: fx.Node, absorbed: set[fx.Node]) -> Iterator[fx.Node]:
+    for source in node.all_input_nodes:
+        if source not in absorbed:
+            yield source
+        elif source.target in _VIEWS:
+            yield from _sources(source, absorbed)
 
 
 def _dtype(node: fx.Node) -> torch.dtype:
@@ -125,7 +169,13 @@ def with_strides(tensor: torch.Tensor, stride: tuple[int, ...]) -> torch.Tensor:
     return copy.copy_(tensor)
 
 
-def _run_empty(node: fx.Node) -> torch.Tensor:
-    target: Callable[..., Any] = node.target  # type: ignore[assignment]
-    result: torch.Tensor = target(*node.args, **node.kwargs)
+def absorbed_operator(node: fx.Node) -> Any:
+    """Return what makes an operand within an external that has absorbed its node."""
+    # What was a view of a copy may be none without it.
+    reshapes = node.target is aten.view.default
+    return aten.reshape.default if reshapes else node.target
+
+
+def _run_absorbed(node: fx.Node, args: Any, kwargs: Any) -> torch.Tensor:
+    result: torch.Tensor = absorbed_operator(node)(*args, **kwargs)
     return result

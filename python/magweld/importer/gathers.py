@@ -16,7 +16,7 @@ from torch import Tensor, fx
 from torch._ops import OpOverload
 from torch.library import Library
 
-from magweld.importer.dtypes import GENERATED
+from magweld.importer.dtypes import is_arranged
 from magweld.importer.nodes import values_of
 
 aten = torch.ops.aten
@@ -24,7 +24,6 @@ aten = torch.ops.aten
 # Of a node's meta what says where it comes from.
 _PLACES = frozenset({"original_aten", "from_node", "stack_trace", "seq_nr"})
 _INDICES = frozenset({torch.int32, torch.int64})
-_ROWS = GENERATED - {torch.bool}
 
 
 def _embedding(table: Tensor, indices: Tensor) -> Tensor:
@@ -145,7 +144,8 @@ def _finds_rows(table: Any, indices: Any) -> bool:
         return False
     rows, places = values_of(table), values_of(indices)
     return bool(
-        rows.dtype in _ROWS
+        is_arranged(rows)
+        and rows.dtype is not torch.bool
         and places.dtype in _INDICES
         and rows.dim() > 1
         and places.dim() > 0

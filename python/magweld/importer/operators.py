@@ -14,7 +14,7 @@ import torch
 from torch import fx
 from torch._ops import OpOverload
 
-from magweld.importer.dtypes import GENERATED, GENERATED_FLOATS
+from magweld.importer.dtypes import GENERATED_FLOATS, HALVES, is_arranged
 from magweld.importer.gathers import is_checked
 from magweld.importer.nodes import argument, operand, tensors_of, values_of
 
@@ -31,13 +31,16 @@ def is_generated(node: fx.Node) -> bool:
     if rule is None:
         return False
     tensors = [*tensors_of(node), *_operands(node)]
-    return all(map(_is_plain, tensors)) and rule(node)
+    if not all(map(_is_plain, tensors)):
+        return False
+    arranges = node.target in ARRANGING or all(t.dtype not in HALVES for t in tensors)
+    return arranges and rule(node)
 
 
 def _is_plain(value: Any) -> bool:
     return (
         isinstance(value, torch.Tensor)
-        and value.dtype in GENERATED
+        and is_arranged(value)
         and value.numel() > 0
         and value.layout is torch.strided
     )
@@ -49,6 +52,12 @@ def _operands(node: fx.Node) -> list[Any]:
 
 def _always(node: fx.Node) -> bool:
     return True
+
+
+def _conversion(node: fx.Node) -> bool:
+    # To and from halves all numbers go by f32, as they do in torch.
+    types = {value.dtype for value in (*tensors_of(node), *_operands(node))}
+    return not types & HALVES or torch.float32 in types or len(types) == 1
 
 
 def _floats(node: fx.Node) -> bool:
@@ -115,6 +124,30 @@ def _table(rule: Rule, operators: Iterable[OpOverload]) -> dict[OpOverload, Rule
     return dict.fromkeys(operators, rule)
 
 
+ARRANGING: frozenset[OpOverload] = frozenset(
+    {
+        aten._to_copy.default,
+        aten.cat.default,
+        aten.constant_pad_nd.default,
+        aten.expand.default,
+        aten.flip.default,
+        aten.full.default,
+        aten.full_like.default,
+        aten.index.Tensor,
+        aten.permute.default,
+        aten.repeat.default,
+        aten.scalar_tensor.default,
+        aten.select.int,
+        aten.slice.Tensor,
+        aten.slice_scatter.default,
+        aten.t.default,
+        aten.transpose.int,
+        aten.view.default,
+        aten.where.self,
+    }
+)
+"""Operators that compute nothing from elements: they take halves as well."""
+
 RULES: dict[OpOverload, Rule] = {
     **_table(
         _floats,
@@ -148,6 +181,7 @@ RULES: dict[OpOverload, Rule] = {
         ],
     ),
     aten._adaptive_avg_pool2d.default: _divisible_pool,
+    aten._to_copy.default: _conversion,
     aten.constant_pad_nd.default: _growing_pad,
     aten.index.Tensor: is_checked,
     aten.convolution.default: _forward_convolution,
@@ -193,7 +227,6 @@ RULES: dict[OpOverload, Rule] = {
     **_table(
         _always,
         [
-            aten._to_copy.default,
             aten.cat.default,
             aten.eq.Tensor,
             aten.expand.default,

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
-from magweld.importer.dtypes import generated_floats_only
+from magweld.importer.dtypes import arranged_only, generated_floats_only
 
 aten = torch.ops.aten
 
@@ -216,7 +216,28 @@ _OURS: dict[OpOverload, Callable[..., Any]] = {
     aten.trunc.default: _trunc,
 }
 
+# They choose between numbers, and round those that they are given.
+_CHOICES: frozenset[OpOverload] = frozenset(
+    {
+        aten.clamp.default,
+        aten.clamp_max.default,
+        aten.clamp_min.default,
+        aten.eq.Scalar,
+        aten.ge.Scalar,
+        aten.gt.Scalar,
+        aten.isnan.default,
+        aten.isneginf.default,
+        aten.isposinf.default,
+        aten.le.Scalar,
+        aten.lt.Scalar,
+        aten.ne.Scalar,
+    }
+)
+
 POINTWISE: dict[OpOverload, Callable[..., Any]] = {
-    operator: generated_floats_only(function) for operator, function in _OURS.items()
+    operator: (arranged_only if operator in _CHOICES else generated_floats_only)(
+        function
+    )
+    for operator, function in _OURS.items()
 }
 """Decompositions of element-wise operators."""

@@ -17,7 +17,7 @@ from torch_mlir.extras.fx_importer import (
 from magweld.bindings import func, ir
 from magweld.context import make_context
 from magweld.importer.dtypes import LITERAL_TYPES, carrier_of
-from magweld.importer.externals import External
+from magweld.importer.externals import External, may_be_absorbed
 from magweld.paced import checkpoint
 
 EXTERNAL_ATTRIBUTE = "magweld.external"
@@ -103,10 +103,12 @@ class _NodeImporter(GraphNodeImporter):  # type: ignore[misc]
     def _is_read(self, node: fx.Node) -> bool:
         """Tell whether the text needs a node: externals make some operands anew."""
         externals = self.fx_importer.externals
-        return any(
-            user.name not in externals or node in externals[user.name].operands
-            for user in node.users
+        return node in self.fx_importer.operands or any(
+            user.name not in externals and self._is_in_text(user) for user in node.users
         )
+
+    def _is_in_text(self, user: fx.Node) -> bool:
+        return not may_be_absorbed(user) or not user.users or self._is_read(user)
 
     def _bind_results(self, external: External, results: list[ir.Value]) -> None:
         if external.positions is None:
@@ -129,6 +131,7 @@ class _Importer(FxImporter):  # type: ignore[misc]
         )
         self._cc = _NodeNames(self._c, py_attr_tracker=self._py_attr_tracker)
         self.externals = externals
+        self.operands = {node for e in externals.values() for node in e.operands}
         self._declared = 0
 
     def import_function(self, graph: fx.Graph) -> None:

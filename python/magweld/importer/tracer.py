@@ -18,6 +18,7 @@ from torch._subclasses import FakeTensorMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from magweld.importer.halves import parts_in_single_precision
 from magweld.importer.nodes import RECORDED, RUNS_FOR_ITSELF, runs_for_itself
 from magweld.importer.refusals import recorded_name
 from magweld.paced import checkpoint
@@ -98,14 +99,19 @@ class _Recorder(TorchDispatchMode):
         kwargs = kwargs or {}
         if func is torch.ops.prim.device.default:
             return func(*args, **kwargs)
-        for parts in self._ways_apart(func, args):
+        for parts in self._ways_apart(func, args, kwargs):
             with self:
                 result = parts(*args, **kwargs)
             if result is not NotImplemented:
                 return result
         return self._record(func, args, kwargs)
 
-    def _ways_apart(self, func: Any, args: Any) -> Iterator[Callable[..., Any]]:
+    def _ways_apart(
+        self, func: Any, args: Any, kwargs: Any
+    ) -> Iterator[Callable[..., Any]]:
+        widened = parts_in_single_precision(func, args, kwargs)
+        if widened is not None:
+            yield widened
         if func in self._decompositions:
             yield self._decompositions[func]
         if func not in _READS and not _has_kernel(func, args):

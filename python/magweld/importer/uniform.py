@@ -13,7 +13,7 @@ import torch
 from torch import fx
 from torch._ops import OpOverload
 
-from magweld.importer.dtypes import GENERATED
+from magweld.importer.dtypes import is_arranged
 from magweld.importer.nodes import argument, is_random, operand, values_of
 
 aten = torch.ops.aten
@@ -57,11 +57,7 @@ def evaluate_uniform(graph: fx.Graph) -> None:
 
 def _is_plain(node: fx.Node) -> bool:
     value = node.meta.get("val")
-    return (
-        isinstance(value, torch.Tensor)
-        and value.dtype in GENERATED
-        and value.numel() > 0
-    )
+    return isinstance(value, torch.Tensor) and is_arranged(value) and value.numel() > 0
 
 
 def _element(node: fx.Node, known: dict[fx.Node, torch.Tensor]) -> torch.Tensor | None:

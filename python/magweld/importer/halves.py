@@ -1,0 +1,272 @@
+"""Owns operators on f16 and bf16 as operators on f32 between explicit roundings.
+
+Within one operator torch's kernels compute in f32 and round once, so each operator here
+becomes conversions of its operands, itself on f32, and a conversion of its results.
+Generated code converts in registers; memory holds the narrow elements.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+from torch.utils import _pytree as pytree
+
+from magweld.importer.dtypes import GENERATED, HALVES, is_arranged, is_half
+
+aten = torch.ops.aten
+
+Part = Callable[..., Any]
+
+
+def parts_in_single_precision(
+    operator: OpOverload, args: Any, kwargs: Mapping[str, Any]
+) -> Part | None:
+    """Return how an operator on halves is one on f32, None where it is left as it is.
+
+    Args:
+        operator: The operator of a call.
+        args: The call's positional arguments, tensors without data.
+        kwargs: The call's named arguments.
+
+    Returns:
+        A function that is called with the same arguments under the tracer. It may
+        return `NotImplemented`.
+    """
+    if operator is aten._to_copy.default:
+        return _conversion_in_steps(*args, **kwargs)
+    prepare = _WIDENED.get(operator)
+    if prepare is None or not _computes_halves(args, kwargs):
+        return None
+    expected = operator(*args, **kwargs)
+
+    def parts(*args: Any, **kwargs: Any) -> Any:
+        prepared = prepare(*args, **kwargs)
+        if prepared is NotImplemented or isinstance(prepared, Tensor):
+            return prepared
+        if isinstance(expected, Tensor) and is_half(expected):
+            prepared = pytree.tree_map(_promoted_to(expected.dtype), prepared)
+        args, kwargs = pytree.tree_map(_widened, prepared)
+        return pytree.tree_map(_like, operator(*args, **kwargs), expected)
+
+    return parts
+
+
+def _computes_halves(args: Any, kwargs: Mapping[str, Any]) -> bool:
+    leaves = pytree.tree_leaves((args, kwargs))
+    tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+    plain = all(is_arranged(tensor) and tensor.numel() for tensor in tensors)
+    return plain and any(map(is_half, tensors))
+
+
+def _conversion_in_steps(x: Tensor, **options: Any) -> Part | None:
+    """Convert to and from halves by f32, as torch does: that may round twice."""
+    dtype = options.get("dtype") or x.dtype
+    kinds = {x.dtype, dtype}
+    if not kinds & HALVES or torch.float32 in kinds or len(kinds) == 1:
+        return None
+    if not {*kinds - HALVES} <= GENERATED or x.device.type != "cpu" or not x.numel():
+        return None
+    return lambda x, **options: x.to(torch.float32).to(dtype)
+
+
+def _promoted_to(dtype: torch.dtype) -> Part:
+    """Return what rounds integer tensors to halves, as torch does before it computes.
+
+    Tensors without dimensions are numbers: they are not rounded.
+    """
+
+    def promote(value: Any) -> Any:
+        counts = isinstance(value, Tensor) and not value.is_floating_point()
+        return value.to(dtype) if counts and value.dim() else value
+
+    return promote
+
+
+def _widened(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.to(torch.float32) if value.dtype in HALVES else value
+    return (
+        torch.float32 if isinstance(value, torch.dtype) and value in HALVES else value
+    )
+
+
+def _like(result: Any, expected: Any) -> Any:
+    return result.to(expected.dtype) if isinstance(result, Tensor) else result
+
+
+# ---- what happens to operands before -------------------------------------------------
+
+
+def _as_they_are(*args: Any, **kwargs: Any) -> Any:
+    return args, kwargs
+
+
+def _rounded(value: Any, dtype: torch.dtype) -> Any:
+    """Return a number, or a tensor without dimensions, that a half can hold."""
+    return value.to(dtype) if isinstance(value, Tensor) else _nearest(value, dtype)
+
+
+def _nearest(number: float, dtype: torch.dtype) -> float:
+    """Return the half nearest to what f32 makes of a number, ties to even."""
+    with np.errstate(over="ignore"):
+        single = np.float32(number)
+        if dtype is torch.float16:
+            return float(single.astype(np.float16))
+    if np.isnan(single):
+        return math.nan
+    bits = int(single.view(np.uint32))
+    bits = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000
+    return float(np.uint32(bits).view(np.float32))
+
+
+def _sum_of_two(x: Any, y: Any, **options: Any) -> Any:
+    """Round a number to the type of the sum; a factor other than one is left alone."""
+    if options.pop("alpha", 1) != 1:
+        return NotImplemented
+    dtype = torch.result_type(x, y)
+    if dtype in HALVES:
+        x, y = _rounded(x, dtype), _rounded(y, dtype)
+    return (x, y), options
+
+
+def _difference_from(x: Any, y: Any, alpha: Any = 1) -> Any:
+    return _sum_of_two(x, y, alpha=alpha)
+
+
+def _power_of_tensor(x: Tensor, exponent: Any) -> Any:
+    """Round the exponent; torch makes some powers of bf16 of several roundings."""
+    exponent = _rounded(exponent, x.dtype)
+    if x.dtype is torch.bfloat16 and exponent == 3.0:
+        return x * x * x
+    if x.dtype is torch.bfloat16 and exponent == -2.0:
+        return torch.reciprocal(x * x)
+    # Of minus infinity torch takes roots in f32, and powers in f16.
+    is_root = x.dtype is torch.float16 and abs(exponent) == 0.5
+    return ((x, exponent), {}) if not is_root else NotImplemented
+
+
+def _given_statistics(*args: Any, **kwargs: Any) -> Any:
+    training = args[5]
+    return NotImplemented if training else (args, kwargs)
+
+
+def _power_of_number(number: Any, exponent: Tensor) -> Any:
+    return (_rounded(number, exponent.dtype), exponent), {}
+
+
+def _extremes(x: Tensor, y: Tensor) -> Any:
+    dtype = torch.result_type(x, y)
+    return (x.to(dtype), y.to(dtype)), {}
+
+
+_PREPARED: dict[OpOverload, Part] = {
+    aten.add.Tensor: _sum_of_two,
+    aten.add.Scalar: _sum_of_two,
+    aten.sub.Tensor: _sum_of_two,
+    aten.sub.Scalar: _sum_of_two,
+    aten.rsub.Scalar: _difference_from,
+    aten.rsub.Tensor: _sum_of_two,
+    aten.eq.Tensor: _extremes,
+    aten.ge.Tensor: _extremes,
+    aten.gt.Tensor: _extremes,
+    aten.le.Tensor: _extremes,
+    aten.lt.Tensor: _extremes,
+    aten.maximum.default: _extremes,
+    aten.minimum.default: _extremes,
+    aten.native_batch_norm.default: _given_statistics,
+    aten.ne.Tensor: _extremes,
+    aten.pow.Scalar: _power_of_number,
+    aten.pow.Tensor_Scalar: _power_of_tensor,
+}
+
+_WIDENED: Final[Mapping[OpOverload, Part]] = {
+    **dict.fromkeys(
+        (
+            aten._adaptive_avg_pool2d.default,
+            aten._log_softmax.default,
+            aten._log_softmax_backward_data.default,
+            aten._native_batch_norm_legit_no_training.default,
+            aten._softmax.default,
+            aten._softmax_backward_data.default,
+            aten.abs.default,
+            aten.addcdiv.default,
+            aten.addcmul.default,
+            aten.amax.default,
+            aten.amin.default,
+            aten.avg_pool2d.default,
+            aten.ceil.default,
+            aten.celu.default,
+            aten.cos.default,
+            aten.div.Scalar,
+            aten.div.Tensor,
+            aten.elu.default,
+            aten.erf.default,
+            aten.exp.default,
+            aten.expm1.default,
+            aten.floor.default,
+            aten.frac.default,
+            aten.gelu.default,
+            aten.gelu_backward.default,
+            aten.glu.default,
+            aten.hardsigmoid.default,
+            aten.hardswish.default,
+            aten.leaky_relu.default,
+            aten.lerp.Scalar,
+            aten.lerp.Tensor,
+            aten.linalg_vector_norm.default,
+            aten.log.default,
+            aten.log10.default,
+            aten.log1p.default,
+            aten.log2.default,
+            aten.log_sigmoid_forward.default,
+            aten.logaddexp.default,
+            aten.max.default,
+            aten.mean.default,
+            aten.mean.dim,
+            aten.min.default,
+            aten.mish.default,
+            aten.mul.Scalar,
+            aten.mul.Tensor,
+            aten.native_group_norm.default,
+            aten.native_layer_norm.default,
+            aten.neg.default,
+            aten.pow.Tensor_Tensor,
+            aten.reciprocal.default,
+            aten.relu.default,
+            aten.round.default,
+            aten.rsqrt.default,
+            aten.sgn.default,
+            aten.sigmoid.default,
+            aten.sign.default,
+            aten.silu.default,
+            aten.sin.default,
+            aten.softplus.default,
+            aten.softshrink.default,
+            aten.sqrt.default,
+            aten.std.correction,
+            aten.sum.default,
+            aten.sum.dim_IntList,
+            aten.tanh.default,
+            aten.tanh_backward.default,
+            aten.trunc.default,
+            aten.var.correction,
+            aten.var_mean.correction,
+            aten.min.dim,
+            aten.max.dim,
+            aten.max_pool2d_with_indices.default,
+            aten.logical_xor.default,
+            aten.logical_or.default,
+            aten.logical_not.default,
+            aten.logical_and.default,
+        ),
+        _as_they_are,
+    ),
+    **_PREPARED,
+}
+"""Operator to what makes its arguments on halves those that are widened."""

@@ -1,0 +1,118 @@
+"""What is compiled for f16 and bf16 rounds where torch does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+import torch
+from comparing import explanation, options_of, outcome
+from half_operators import EXACT, NEAR, REDUCTIONS
+from torch import Tensor, fx
+from torch_calls import half_graph
+
+from magweld.api import CompiledGraph, compile_graph
+
+DTYPES = (torch.bfloat16, torch.float16)
+GRAPHS = 12
+
+pytestmark = pytest.mark.parametrize("dtype", DTYPES, ids=str)
+
+
+def every_number(dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Return all numbers of a type twice, each pair of them by chance."""
+    bits = torch.arange(-(2**15), 2**15, dtype=torch.int32).to(torch.int16)
+    generator = torch.Generator().manual_seed(0)
+    x, y = (
+        bits[torch.randperm(2**16, generator=generator)].view(dtype) for _ in range(2)
+    )
+    # Of two numbers at random one is mostly too small to change the other.
+    x[::2] = torch.randn(2**15, generator=generator).to(dtype)
+    y[::2] = torch.randn(2**15, generator=generator).to(dtype)
+    return x, y
+
+
+def compiled(functions: Mapping[str, Callable[..., Any]], *inputs: Tensor) -> Any:
+    """Return the compiled graph that calls all functions."""
+    graph = fx.Graph()
+    places = tuple(graph.placeholder(f"x{n}") for n in range(len(inputs)))
+    results = [graph.call_function(f, places) for f in functions.values()]
+    graph.output(tuple(results))
+    return compile_graph(fx.GraphModule(torch.nn.Module(), graph), inputs)
+
+
+def is_same(mine: Tensor, theirs: Tensor) -> bool:
+    """Tell whether numbers and the signs of zeros are equal."""
+    if mine.dtype != theirs.dtype or mine.shape != theirs.shape:
+        return False
+    if not theirs.is_floating_point():
+        return torch.equal(mine, theirs)
+    equal = (mine == theirs) & (mine.signbit() == theirs.signbit())
+    return bool((equal | (mine.isnan() & theirs.isnan())).all())
+
+
+def is_near(mine: Tensor, theirs: Tensor, ulps: int, absolute: float) -> bool:
+    """Tell whether numbers are some units of their type apart, or next to nothing."""
+    unit = torch.finfo(theirs.dtype).eps
+    same = (mine == theirs) | (mine.isnan() & theirs.isnan())
+    apart = (mine.double() - theirs.double()).abs()
+    allowed = ulps * unit * theirs.double().abs() + absolute
+    return mine.dtype == theirs.dtype and bool((same | (apart <= allowed)).all())
+
+
+def test_elements_are_torchs_to_the_bit(dtype: torch.dtype) -> None:
+    x, y = every_number(dtype)
+    found = compiled(EXACT, x, y)
+    assert isinstance(found, CompiledGraph)
+    assert not found.imported.externals
+    pairs = zip(EXACT.items(), found(x.clone(), y.clone()), strict=True)
+    assert [n for (n, f), mine in pairs if not is_same(mine, f(x, y))] == []
+
+
+def test_functions_are_near_torchs(dtype: torch.dtype) -> None:
+    x, y = every_number(dtype)
+    x, y = x.clamp(-1e4, 1e4), y.clamp(-1e4, 1e4)
+    found = compiled(NEAR, x, y)
+    assert not found.imported.externals
+    pairs = zip(NEAR.items(), found(x.clone(), y.clone()), strict=True)
+    wrong = [n for (n, f), mine in pairs if not is_near(mine, f(x, y), 1, 2.0**-21)]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("spread", [0.3, 30.0])
+def test_reductions_sum_in_single_precision(dtype: torch.dtype, spread: float) -> None:
+    generator = torch.Generator().manual_seed(1)
+    x = (torch.randn(256, 768, generator=generator) * spread + 0.2).to(dtype)
+    found = compiled(REDUCTIONS, x)
+    assert not found.imported.externals
+    wrong = []
+    for (name, function), mine in zip(
+        REDUCTIONS.items(), found(x.clone()), strict=True
+    ):
+        theirs = function(x)
+        unit = 2 * torch.finfo(theirs.dtype).eps * float(theirs.abs().max())
+        if not is_near(mine, theirs, 0, unit):
+            wrong.append(name)
+    assert wrong == []
+
+
+def test_large_sums_overflow_as_torchs_do(dtype: torch.dtype) -> None:
+    x = torch.full((3, 64), torch.finfo(dtype).max / 32, dtype=dtype)
+    x[1] = -x[1]
+    x[2, ::2] = -x[2, ::2]
+    found = compiled({"sum": lambda x: x.sum(-1), "mean": lambda x: x.mean(-1)}, x)
+    for mine, theirs in zip(found(x.clone()), (x.sum(-1), x.mean(-1)), strict=True):
+        assert is_same(mine, theirs)
+    assert found(x)[0][:2].isinf().all()
+    # The sum is one in f32 until it is divided.
+    assert found(x)[1].isfinite().all() == (dtype is torch.float16)
+
+
+def test_random_graphs_are_eager(request: pytest.FixtureRequest, dtype: Any) -> None:
+    count = request.config.getoption("--random-graphs", default=None) or GRAPHS
+    first = request.config.getoption("--random-seed", default=None) or 0
+    for seed in range(first, first + count):
+        options = options_of(seed)
+        found = outcome(half_graph(seed, dtype), options)
+        assert not found.failure, explanation(half_graph(seed, dtype), options)
