@@ -15,6 +15,7 @@ from magweld.frontend.differential.check import (
     ElsewhereError,
     EndedError,
     Ending,
+    run,
     run_checked,
 )
 from magweld.frontend.engine import Engine, watched
@@ -107,7 +108,15 @@ class CheckedEngine(Engine):
             # What runs at the break may not run twice.
             eager = functools.partial(self._run_to, record, record.ends, program)
         exact = self._backend.name == "eager"
-        outcome = run_checked(eager, answer, roots, exact, _state)
+
+        def answered() -> Any:
+            self._running.instead = False
+            ending = run(answer)
+            if self._running.instead and record.ends is not None:
+                raise EndedError(ending)
+            return ending.give()
+
+        outcome = run_checked(eager, answered, roots, exact, _state)
         if outcome.skipped:
             self._checks["skipped"] += 1
             self._log.add(Break(CATALOGUE["check-skipped"], outcome.skipped, ""))
@@ -117,6 +126,10 @@ class CheckedEngine(Engine):
             guards = [str(guard) for guard in record.guards]
             raise CheckError(outcome.difference, guards)
         return outcome.ending.give()
+
+    def _run_instead(self, program: Program, reason: str) -> Any:
+        self._running.instead = True
+        return super()._run_instead(program, reason)
 
     def _run_to(self, record: Record, ends: Form, program: Program) -> Suspended:
         """Run a program up to a break, observed, as only that shows where this is.

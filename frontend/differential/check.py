@@ -54,7 +54,7 @@ class Ending:
 
 
 class EndedError(Exception):
-    """Eager did not stop where the record does; its end is that of the program."""
+    """A run did not stop where the record does; its end is that of the program."""
 
     def __init__(self, ending: Ending) -> None:
         super().__init__("the frames at a break cannot be left")
@@ -130,6 +130,8 @@ def run_checked(
         given = error.ending if isinstance(error, EndedError) else ending
         return Checked(given, skipped=str(reason))
     mine = run(traced)
+    if isinstance(mine.error, EndedError):
+        return Checked(mine.error.ending, skipped="an operator has raised")
     if isinstance(ending.error, ElsewhereError):
         return Checked(mine, skipped="the program breaks earlier than it did")
     found = _describe(mine, view, roots, origins, exact)

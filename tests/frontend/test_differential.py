@@ -492,3 +492,38 @@ def test_the_hit_warns_although_the_eager_run_has(monkeypatch, capsys):
         assert count(program) == expected
         assert count(traced) == expected
     assert traced.stats()["checked"] == 3
+
+
+def test_a_part_whose_graph_raises_is_not_compared():
+    """Eager stops at the break, what runs instead of the graph goes to the end."""
+
+    def program(x):
+        y = x * 2
+        zlib.crc32(b"a break")
+        return y + 1
+
+    def packed(tensor):
+        return tensor
+
+    traced = trace(program, backend="eager", check=True)
+    for _ in range(3):
+        assert torch.equal(traced(X), program(X))
+    with torch.autograd.graph.saved_tensors_hooks(packed, packed):
+        for _ in range(3):
+            assert torch.equal(traced(X), program(X))
+    assert {broken.id for broken in traced.breaks} >= {"backend-failed"}
+
+
+def test_a_part_whose_graph_raises_and_whose_rest_raises():
+    def program(x, index):
+        y = x[index] * 2
+        zlib.crc32(b"a break")
+        return y + 1
+
+    traced = trace(program, backend="eager", check=True)
+    for number in (0, 1, 2):
+        index = torch.tensor([number])
+        assert torch.equal(traced(X, index), program(X, index))
+    with pytest.raises(IndexError):
+        traced(X, torch.tensor([7]))
+    assert torch.equal(traced(X, index), program(X, index))
