@@ -31,6 +31,11 @@ def _mlir_opt() -> str | None:
     return str(tool) if tool and _runs(tool) else shutil.which("mlir-opt")
 
 
+def _mlir_translate() -> str | None:
+    tool = _in_package("mlir", "bin", "mlir-translate")
+    return str(tool) if tool and _runs(tool) else shutil.which("mlir-translate")
+
+
 def _ptxas() -> str | None:
     tool = _in_package("nvidia", "cu13", "bin", "ptxas")
     return str(tool) if tool else shutil.which("ptxas")
@@ -65,6 +70,8 @@ config.substitutions += [
 _OPTIONAL_TOOLS = {
     "mlir-opt": _mlir_opt(),
     "torch-mlir-opt": shutil.which("torch-mlir-opt", path=config.environment["PATH"]),
+    "mlir-translate": _mlir_translate(),
+    "iree-compile": shutil.which("iree-compile", path=config.environment["PATH"]),
     "ptxas": _ptxas(),
     "amd-lld": _amd_lld(),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +14,11 @@ from magweld.diagnostics import PipelineSyntaxError, Span, did_you_mean
 from magweld.passes.option_codecs import Codec, codec_of
 
 T = TypeVar("T")
+
+# The part of a docstring that describes fields, and the entries in it.
+_SECTION = re.compile(r"\n(?:Attributes|Options):\n")
+_ENTRY = re.compile(r" {4}(?P<name>\w+): (?P<text>\S.*)")
+_CONTINUED = " " * 8
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 
@@ -25,7 +31,8 @@ class OptionInfo:
         name: Spelling in pipeline text.
         type_name: What values look like, such as `int` or `one of f32, bf16`.
         default: Text of the default value; None if the option must be given.
-        help: The help text of the field's annotation, "" if it has none.
+        help: The help text of the field's annotation, or what the docstring of the
+            class says about it; "" if neither has one.
     """
 
     name: str
@@ -92,6 +99,7 @@ def describe_options(cls: type) -> tuple[OptionInfo, ...]:
     """Describe the options of a dataclass in the order of its fields."""
     codecs = _codecs(cls)
     hints = get_type_hints(cls, include_extras=True)
+    written = attribute_texts(cls)
     infos = []
     for field in dataclasses.fields(cls):
         name = _option_name(field.name)
@@ -102,10 +110,36 @@ def describe_options(cls: type) -> tuple[OptionInfo, ...]:
                 name=name,
                 type_name=codecs[name].type_name,
                 default=None if default is _MISSING else codecs[name].encode(default),
-                help=next((text for text in texts if isinstance(text, str)), ""),
+                help=next(
+                    (text for text in texts if isinstance(text, str)),
+                    written.get(field.name, ""),
+                ),
             )
         )
     return tuple(infos)
+
+
+def attribute_texts(cls: type) -> dict[str, str]:
+    """Return what the docstrings of a class and of its bases say about each field."""
+    texts: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        section = _SECTION.split(inspect.cleandoc(base.__doc__ or ""), maxsplit=1)
+        name = ""
+        for line in section[1].splitlines() if len(section) > 1 else ():
+            entry = _ENTRY.fullmatch(line)
+            if entry is not None:
+                name = entry["name"]
+                texts[name] = entry["text"]
+            elif line.startswith(_CONTINUED) and name:
+                texts[name] += f" {line.strip()}"
+            elif line.strip():
+                break
+    return texts
+
+
+def without_attributes(text: str) -> str:
+    """Return a docstring without the section that describes the fields."""
+    return _SECTION.split(text, maxsplit=1)[0].rstrip()
 
 
 _MISSING = dataclasses.MISSING

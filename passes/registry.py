@@ -124,6 +124,11 @@ _PASSES: tuple[tuple[str, str], ...] = (
         "erase-host-functions",
         "magweld.passes.phase.erase_host_functions:EraseHostFunctions",
     ),
+    ("strip-tile-graph", "magweld.passes.phase.strip_tile_graph:StripTileGraph"),
+    (
+        "tensor-forall-to-for",
+        "magweld.passes.phase.tensor_forall_to_for:TensorForallToFor",
+    ),
     ("verify-phase", "magweld.passes.phase.verify_phase:VerifyPhase"),
 )
 

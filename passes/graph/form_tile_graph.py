@@ -20,6 +20,7 @@ from magweld.passes.analysis.operator_model import REMATERIALISED, is_rematerial
 from magweld.passes.analysis.slices import static_slice
 from magweld.passes.base import FunctionPass
 from magweld.passes.ir_utils import located_error
+from magweld.passes.static_shapes import require_static_shapes
 from magweld.targets import Device, device
 
 _VIEWS = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})
@@ -50,6 +51,7 @@ class FormTileGraph(FunctionPass):
         """Replace the operations of `function`; one that is a graph is left."""
         if is_tile_graph(function):
             return
+        require_static_shapes(function.operation)
         _Former(function, device(self.device)).form()
 
 

@@ -16,6 +16,7 @@ from magweld.diagnostics import (
 )
 from magweld.passes.base import Pass
 from magweld.passes.ir_utils import node_of, operations_of, users_of
+from magweld.passes.static_shapes import require_static_shapes
 
 # The stages of torch-mlir's own pipelines, less those that a functional graph of
 # static shapes does not need (inlining, shape and dtype refinement) and less its
@@ -105,6 +106,7 @@ class LowerTorchToLinalg(Pass):
 
         Raises:
             UnloweredError: Operations without a lowering are left.
+            UnsupportedError: `dynamic-size`.
             PassError: A conversion failed otherwise.
         """
         _run(module, _PREPARE)
@@ -112,7 +114,7 @@ class LowerTorchToLinalg(Pass):
         _require_lowered(module)
         _run(module, _FINALIZE)
         _keep_signed_zeros(module)
-        _require_static(module)
+        require_static_shapes(module)
 
 
 def _keep_signed_zeros(module: ir.Operation) -> None:
@@ -208,22 +210,3 @@ def _torch_name(op: ir.Operation) -> str:
     if op.name != "torch.operator":
         return str(op.name)
     return str(ir.StringAttr(op.attributes["name"]).value)
-
-
-def _require_static(module: ir.Operation) -> None:
-    for view in operations_of(module, ir.OpView):
-        for result in view.operation.results:
-            shaped = isinstance(result.type, ir.RankedTensorType)
-            if shaped and not ir.ShapedType(result.type).has_static_shape:
-                op = view.operation
-                raise PassError(
-                    f"'{op.name}' op expected static shapes, got {result.type}",
-                    pass_name=LowerTorchToLinalg.name,
-                    diagnostics=[
-                        Diagnostic(
-                            Severity.ERROR,
-                            f"'{op.name}' op expected static shapes, got {result.type}",
-                            position_of(op.location),
-                        )
-                    ],
-                )

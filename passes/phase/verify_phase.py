@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from magweld.bindings import ir
+from magweld.dialects.tile_graph.discardable import discardable_violations
 from magweld.passes.base import Pass
-from magweld.passes.ir_utils import located_error
+from magweld.passes.ir_utils import located_error, operations_of
 from magweld.passes.phase.detection import phases_at
 from magweld.passes.phases import Phase
 
@@ -17,7 +18,9 @@ class VerifyPhase(Pass):
     """Make sure that a module is at a phase of the compiler.
 
     The named pipelines begin with it: passes find what they look for or change nothing,
-    so a module at another phase would come out as it went in. Nothing is changed.
+    so a module at another phase would come out as it went in. The attributes with which
+    passes mark ops of other dialects have to be as docs/tile_graph.md says. Nothing is
+    changed.
     """
 
     name: ClassVar[str] = "verify-phase"
@@ -32,3 +35,6 @@ class VerifyPhase(Pass):
             raise located_error(
                 module, f"expected to be at phase '{self.phase}', got {names}"
             )
+        for op in operations_of(module, ir.OpView):
+            for violation in discardable_violations(op.operation):
+                raise located_error(op, violation)

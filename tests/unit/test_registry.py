@@ -69,6 +69,10 @@ class TestEveryPass:
         folder = Path(str(module.__file__)).parent.name
         assert (ROOT / "lit_tests" / "passes" / folder / f"{name}.mlir").is_file()
 
+    def test_every_option_has_a_meaning(self, name: str) -> None:
+        for option in describe_options(PASSES.get(name)):
+            assert option.help, f"'{option.name}' is described nowhere"
+
     def test_options_of_the_defaults_are_empty(self, name: str) -> None:
         found = PASSES.get(name)
         if all(option.default is not None for option in describe_options(found)):

@@ -33,3 +33,38 @@ func.func @main(%x: !torch.vtensor<[4],f32>) -> !torch.vtensor<[4],f32> {
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %x : tensor<4xf32>
 }
+
+// -----
+
+// Attributes that passes leave on ops of other dialects have rules as well.
+// expected-error @below {{'func.func' op expected attribute 'tile_graph.parts' to be at least 1, got 0 : i64}}
+func.func private @kernel_0(%x: tensor<4xf32>) -> tensor<4xf32>
+    attributes {tile_graph.kernel, tile_graph.parts = 0 : i64} {
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+func.func private @kernel_0(%x: tensor<4xf32>) -> tensor<4xf32>
+    attributes {tile_graph.kernel} {
+  // expected-error @below {{'tensor.empty' op expected attribute 'magweld.place' to be StringAttr, got 7 : i64}}
+  %e = tensor.empty() {magweld.place = 7 : i64} : tensor<4xf32>
+  return %e : tensor<4xf32>
+}
+
+// -----
+
+func.func private @kernel_0(%x: tensor<4xf32>) -> tensor<4xf32>
+    attributes {tile_graph.kernel} {
+  // expected-error @below {{'tensor.empty' op expected no attribute 'magweld.tiles', which is of 'func.func' or 'llvm.func'}}
+  %e = tensor.empty() {magweld.tiles = 7 : i64} : tensor<4xf32>
+  return %e : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @below {{'func.func' op expected no attribute 'magweld.arena': no pass leaves such a one}}
+func.func private @kernel_0(%x: tensor<4xf32>) -> tensor<4xf32>
+    attributes {tile_graph.kernel, magweld.arena = 7 : i64} {
+  return %x : tensor<4xf32>
+}

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from importlib import resources
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -20,6 +21,8 @@ HOST = "cpu"
 IN_FILE = "#"
 WITH_HOST = "+host"
 _SHIPPED = "devices.toml"
+# Entry points whose values are paths of device files.
+ENTRY_POINT_GROUP = "magweld.devices"
 
 
 @cache
@@ -32,7 +35,8 @@ def tables() -> dict[str, Any]:
 def device_names() -> tuple[str, ...]:
     """Return the names of the devices with fixed numbers, sorted.
 
-    Those of the files that `MAGWELD_DEVICES` names are among them.
+    Those of the files that `MAGWELD_DEVICES` names, and of the files that installed
+    packages bring by entry points, are among them.
     """
     return tuple(sorted(_known()))
 
@@ -92,7 +96,7 @@ def _shipped() -> Mapping[str, DeviceEntry]:
 
 def _known() -> dict[str, DeviceEntry]:
     found = dict(_shipped())
-    for path in env.DEVICES.get():
+    for path in (*_installed(), *env.DEVICES.get()):
         for name, entry in read_devices(path).items():
             if name == HOST or name in found:
                 raise UnsupportedError(
@@ -102,6 +106,23 @@ def _known() -> dict[str, DeviceEntry]:
                 )
             found[name] = entry
     return found
+
+
+@cache
+def _installed() -> tuple[Path, ...]:
+    """Return the device files that installed packages bring, by their entry points."""
+    found = []
+    for point in sorted(entry_points(group=ENTRY_POINT_GROUP)):
+        try:
+            found.append(Path(point.load()))
+        except Exception as error:  # whatever a package raises while it is imported
+            raise UnsupportedError(
+                "invalid-device-file",
+                f"the entry point '{point.name} = {point.value}' in "
+                f"{ENTRY_POINT_GROUP} is no path of a device file: {error}",
+                hint="repair or remove the package that brings it",
+            ) from error
+    return tuple(found)
 
 
 def _is_host(key: str) -> bool:

@@ -1,0 +1,255 @@
+"""Owns the attributes with which our passes mark upstream's ops, and their rules.
+
+They are discardable in MLIR's sense: the ops verify without them, and IRDL cannot state
+rules for them. `verify-phase` checks them by this table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from magweld.bindings import ir
+from magweld.dialects.tile_graph.attributes import DeviceAttr, TileAttr
+from magweld.dialects.tile_graph.kernels import (
+    INTERIOR,
+    KERNEL,
+    OPERATORS,
+    PARTS,
+    REDUCTION_BLOCK,
+    REMATERIALIZED,
+    UNSHARED,
+)
+from magweld.dialects.tile_graph.verification import DEVICE
+
+PREFIXES = ("tile_graph.", "magweld.")
+_FUNCTION = ("func.func", "llvm.func")
+
+
+@dataclass(frozen=True)
+class DiscardableAttr:
+    """What an attribute says, where it may stand, and what it has to be.
+
+    Attributes:
+        name: With its prefix.
+        holders: Names of the ops that may have it; any op for none.
+        kind: Class of its value.
+        meaning: What it says, for readers.
+        least: Smallest value of an integer.
+    """
+
+    name: str
+    holders: tuple[str, ...]
+    kind: type
+    meaning: str
+    least: int = 0
+
+    def violation(self, op: ir.Operation) -> str | None:
+        """Return what is wrong with the attribute of an op that has it."""
+        value = op.attributes[self.name]
+        if self.holders and op.name not in self.holders:
+            return f"expected no attribute '{self.name}', which is of {self._where()}"
+        if not isinstance(value, self.kind):
+            expected = self.kind.__name__
+            return f"expected attribute '{self.name}' to be {expected}, got {value}"
+        if isinstance(value, ir.IntegerAttr) and value.value < self.least:
+            expected = f"at least {self.least}"
+            return f"expected attribute '{self.name}' to be {expected}, got {value}"
+        return None
+
+    def _where(self) -> str:
+        return " or ".join(f"'{name}'" for name in self.holders)
+
+
+# What `lower-subgraphs` copies from an execution plan to the kernel, for reports.
+_REPORTED = (
+    ("footprint", ir.IntegerAttr, "bytes that its tiles take at a time"),
+    ("level", ir.StringAttr, "memory level of its tiles"),
+    ("moved_after", ir.DictAttr, "bytes that are moved, by level"),
+    ("moved_before", ir.DictAttr, "bytes that are moved without fusion, by level"),
+    ("predicted_seconds", ir.FloatAttr, "predicted time"),
+    ("predicted_shares", ir.DictAttr, "what the predicted time is made of"),
+    ("ragged", ir.UnitAttr, "the last tiles may be smaller"),
+    ("recompute", ir.FloatAttr, "arithmetic over that without fusion"),
+    ("reduction_step", ir.IntegerAttr, "elements of a reduction that are held"),
+    ("seconds_apart", ir.FloatAttr, "predicted time of its operators alone"),
+    ("stream_step", ir.IntegerAttr, "elements of the streamed dimension in a block"),
+    ("tile", TileAttr, "sizes of its tiles"),
+    ("traffic_after", ir.IntegerAttr, "bytes to and from the outermost level"),
+    ("traffic_before", ir.IntegerAttr, "the same without fusion"),
+)
+
+DISCARDABLE: tuple[DiscardableAttr, ...] = (
+    DiscardableAttr(
+        DEVICE, ("func.func",), DeviceAttr, "what the graph is planned for"
+    ),
+    DiscardableAttr(KERNEL, _FUNCTION, ir.UnitAttr, "the function is a tiled kernel"),
+    DiscardableAttr(
+        PARTS, _FUNCTION, ir.IntegerAttr, "loops over tiles, one a shape", least=1
+    ),
+    DiscardableAttr(
+        OPERATORS, ("func.call",), ir.ArrayAttr, "operators that the call computes"
+    ),
+    DiscardableAttr(
+        REDUCTION_BLOCK,
+        (),
+        ir.IntegerAttr,
+        "iterations of a block of the longest reduction",
+        least=1,
+    ),
+    DiscardableAttr(
+        INTERIOR,
+        (),
+        ir.DictAttr,
+        "what of a tile with a border is none: `low`, `sizes`, and the `whole` shape",
+    ),
+    DiscardableAttr(
+        REMATERIALIZED, (), ir.IntegerAttr, "number of what is made for one reader"
+    ),
+    DiscardableAttr(
+        UNSHARED, (), ir.IntegerAttr, "number of what one reader begins from"
+    ),
+    DiscardableAttr(
+        "tile_graph.apart",
+        _FUNCTION,
+        ir.IntegerAttr,
+        "numbers of these two kinds that are taken",
+    ),
+    DiscardableAttr(
+        "tile_graph.plan",
+        ("func.func",),
+        ir.Attribute,
+        "plan that `apply-plans` applies, as measured or written by hand",
+    ),
+    *(
+        DiscardableAttr(f"tile_graph.{name}", _FUNCTION, kind, meaning)
+        for name, kind, meaning in _REPORTED
+    ),
+    DiscardableAttr(
+        "magweld.adopts",
+        ("func.func",),
+        ir.UnitAttr,
+        "the library gives memory of its own as result",
+    ),
+    DiscardableAttr(
+        "magweld.arena_bytes",
+        ("func.func",),
+        ir.IntegerAttr,
+        "size of the arena that intermediate tensors share",
+    ),
+    DiscardableAttr(
+        "magweld.external",
+        ("func.func",),
+        ir.StringAttr,
+        "graph node that torch runs, of a declaration",
+    ),
+    DiscardableAttr(
+        "magweld.launch",
+        ("gpu.binary",),
+        ir.DictAttr,
+        "what a launcher needs: symbol, grid, block, shared bytes, arguments",
+    ),
+    DiscardableAttr(
+        "magweld.library",
+        ("func.func",),
+        ir.DictAttr,
+        "library call and its options, of a declaration",
+    ),
+    DiscardableAttr(
+        "magweld.offset",
+        ("tensor.empty",),
+        ir.IntegerAttr,
+        "first byte in the arena",
+    ),
+    DiscardableAttr(
+        "magweld.parts",
+        ("linalg.generic",),
+        ir.IntegerAttr,
+        "parts that its reduction was split into",
+        least=1,
+    ),
+    DiscardableAttr(
+        "magweld.place",
+        ("tensor.empty",),
+        ir.StringAttr,
+        "memory of a destination: arena, output or adopted",
+    ),
+    DiscardableAttr(
+        "magweld.registers",
+        (),
+        ir.DictAttr,
+        "register tile of a loop nest",
+    ),
+    DiscardableAttr(
+        "magweld.remarks", ("func.func",), ir.ArrayAttr, "remarks of passes, for people"
+    ),
+    DiscardableAttr(
+        "magweld.scratch",
+        ("func.call",),
+        ir.IntegerAttr,
+        "first byte in the arena of what the tiles of the call need",
+    ),
+    DiscardableAttr(
+        "magweld.scratch_bytes",
+        _FUNCTION,
+        ir.IntegerAttr,
+        "bytes that a kernel allocates",
+    ),
+    DiscardableAttr(
+        "magweld.shared_bytes",
+        ("func.func",),
+        ir.IntegerAttr,
+        "shared memory of a kernel",
+    ),
+    DiscardableAttr(
+        "magweld.sweep",
+        (),
+        ir.IntegerAttr,
+        "number of the loop nest that operations share",
+    ),
+    DiscardableAttr(
+        "magweld.tile_runs",
+        ("func.func",),
+        ir.ArrayAttr,
+        "tiles that a call runs one by one",
+    ),
+    DiscardableAttr(
+        "magweld.tiles", _FUNCTION, ir.IntegerAttr, "tiles of a kernel", least=1
+    ),
+    DiscardableAttr(
+        "magweld.transient_bytes",
+        ("func.func",),
+        ir.IntegerAttr,
+        "most bytes that libraries allocate meanwhile",
+    ),
+    DiscardableAttr(
+        "magweld.winograd",
+        (),
+        ir.IntegerAttr,
+        "tile of a Winograd convolution",
+        least=1,
+    ),
+    DiscardableAttr(
+        "magweld.winograd_weights",
+        (),
+        ir.IntegerAttr,
+        "number of its transformed weights",
+    ),
+)
+"""Every such attribute that a phase may end with."""
+
+_BY_NAME = {attribute.name: attribute for attribute in DISCARDABLE}
+
+
+def discardable_violations(op: ir.Operation) -> Iterator[str]:
+    """Yield what is wrong with our attributes of an op of another dialect."""
+    if op.name.startswith(PREFIXES):
+        return
+    for name in op.attributes:
+        if not name.startswith(PREFIXES):
+            continue
+        known = _BY_NAME.get(name)
+        found = f"expected no attribute '{name}': no pass leaves such a one"
+        violation = found if known is None else known.violation(op)
+        if violation is not None:
+            yield violation
