@@ -104,7 +104,6 @@ class CallLog:
         """Take note that no record has answered.
 
         Args:
-            cache: The records.
             signature: Types of the arguments.
             failures: Each record with the guard that failed.
             begins: File and line behind a break, "" for the call itself.
@@ -129,7 +128,6 @@ class CallLog:
         """Count guards that have failed; return whether they always do.
 
         Args:
-            cache: The records.
             signature: Types of the arguments.
             failures: Each record with the guard that failed.
         """

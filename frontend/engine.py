@@ -246,8 +246,6 @@ class Engine:
 
         Args:
             held: What the caller knows of the program.
-            args: Arguments by position.
-            kwargs: Arguments by name.
         """
         # Inside of a monitored run this call is a part of that run.
         depth = _len_torch_function_stack()

@@ -94,7 +94,6 @@ class Profitability:
     Args:
         compares: Whether anything is compared.
         tell: Gets a line when a kind of calls is to run eagerly.
-        clock: Seconds.
 
     Attributes:
         is_open: Whether a call has to ask `runs_eagerly` and `comparison`.

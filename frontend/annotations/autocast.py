@@ -21,7 +21,7 @@ from magweld.frontend.monitor.annotation import (
     Use,
 )
 from magweld.frontend.operators.autocast import leave_autocast
-from magweld.frontend.rules.annotated import record_operator
+from magweld.frontend.rules.natives import record_operator
 from magweld.frontend.state.values import is_scalar
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from magweld.frontend.annotations.dicts import DICTS
 from magweld.frontend.annotations.effects import EFFECTS
 from magweld.frontend.annotations.introspection import INTROSPECTION
 from magweld.frontend.annotations.iterators import ITERATOR_RULES
-from magweld.frontend.annotations.library import LIBRARY_RULES
+from magweld.frontend.annotations.library import LIBRARY_RULES, REGULAR
 from magweld.frontend.annotations.objects import OBJECTS
 from magweld.frontend.annotations.operators import OPERATORS
 from magweld.frontend.annotations.python import (
@@ -19,7 +19,6 @@ from magweld.frontend.annotations.python import (
     METHODS,
     TYPES,
 )
-from magweld.frontend.annotations.regular import REGULAR
 from magweld.frontend.annotations.special import SPECIAL
 from magweld.frontend.monitor.annotation import Entry
 

@@ -75,10 +75,8 @@ def _repeat(
     must be waiting for an exception.
 
     Args:
-        observer: Of the frame.
         step: What repeats it.
         is_plain: Tells whether what takes it neither raises nor looks at the program.
-        about: Its arguments.
     """
     session = observer.session
     graph = session.graph

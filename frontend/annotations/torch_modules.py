@@ -2,21 +2,53 @@
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
-from magweld.frontend.monitor.annotation import Entry, NativeCall
+from magweld.frontend.monitor.annotation import Annotation, Entry, NativeCall, Rule, Use
 from magweld.frontend.rules.attributes import read_found
 from magweld.frontend.rules.functions import register_function
+from magweld.frontend.rules.natives import record_operator
 from magweld.frontend.state.contents import read_item
 from magweld.frontend.state.lookup import Lookup
 from magweld.frontend.state.mro import class_dict
 
 if TYPE_CHECKING:
     from magweld.frontend.monitor.observer import Observer
+
+
+def _operator(func: Any) -> Rule:
+    """Return a rule for what makes tensors unseen by the function mode."""
+
+    def rule(observer: Observer, call: NativeCall) -> None:
+        record_operator(observer, call.name, func, call.args, call.kwargs)
+
+    return rule
+
+
+def _script_function(observer: Observer, call: NativeCall) -> None:
+    function, *args = call.args
+    record_operator(observer, call.name, function, tuple(args), call.kwargs)
+
+
+_TENSOR_CLASSES: Final = tuple(
+    cls
+    for name in dir(torch)
+    if name.endswith("Tensor") and isinstance(cls := getattr(torch, name), type)
+)
+
+TORCH_CLASSES: Final[tuple[tuple[Any, Entry], ...]] = (
+    (torch.from_numpy, _operator(torch.from_numpy)),
+    *((cls, _operator(cls)) for cls in _TENSOR_CLASSES),
+    (torch.autograd.Variable, _operator(torch.autograd.Variable)),
+    (torch.nn.Parameter, _operator(torch.nn.Parameter)),
+    (class_dict(torch.jit.ScriptFunction)["__call__"], _script_function),
+)
+
 
 _GETTER: Final[Any] = class_dict(torch.nn.Module)["__getattr__"]
 # A function whose code was replaced is observed.
@@ -66,3 +98,17 @@ def _read_member(observer: Observer, module: Any, name: str) -> bool:
 
 
 TORCH_MODULES: Final[tuple[tuple[Any, Entry], ...]] = ((_GETTER, _getattr),)
+
+
+DYNAMO_MODULE: Final = "torch._dynamo.mutation_guard"
+
+
+def dynamo_entries() -> tuple[tuple[Any, Entry], ...]:
+    """Return the entries; the module `DYNAMO_MODULE` has been imported.
+
+    Its first compilation patches `nn.Module.__init__`: every new module is noted in a
+    weak dictionary that only TorchDynamo reads, so a program that makes modules does
+    nothing that anybody else could see.
+    """
+    tracker = sys.modules[DYNAMO_MODULE].__dict__["GenerationTracker"]
+    return ((tracker.__dict__["tag"].__func__, Annotation(rest=Use.KEEP)),)

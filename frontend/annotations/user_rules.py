@@ -18,7 +18,7 @@ from magweld.frontend.annotations.user import (
 )
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import Entry, NativeCall
-from magweld.frontend.rules.annotated import record_operator
+from magweld.frontend.rules.natives import record_operator
 from magweld.frontend.rules.protocols import read_value
 from magweld.frontend.state.contents import (
     CONTAINERS,

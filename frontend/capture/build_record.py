@@ -81,8 +81,6 @@ def finish(
     """Turn a recording into what a record consists of.
 
     Args:
-        session: The monitored run.
-        recorder: Its operators.
         arguments: What its guards begin with.
         state: Modes of torch before the run.
         result: What the run gives.

@@ -15,11 +15,14 @@ from magweld.frontend.annotations.arrays import ARRAYS
 from magweld.frontend.annotations.autocast import AUTOCAST
 from magweld.frontend.annotations.autograd import AUTOGRAD
 from magweld.frontend.annotations.core import CORE
-from magweld.frontend.annotations.dynamo import DYNAMO_MODULE, dynamo_entries
 from magweld.frontend.annotations.randomness import RANDOMNESS
-from magweld.frontend.annotations.torch_classes import TORCH_CLASSES
 from magweld.frontend.annotations.torch_functions import TORCH
-from magweld.frontend.annotations.torch_modules import TORCH_MODULES
+from magweld.frontend.annotations.torch_modules import (
+    DYNAMO_MODULE,
+    TORCH_CLASSES,
+    TORCH_MODULES,
+    dynamo_entries,
+)
 from magweld.frontend.annotations.training import TRAINING
 from magweld.frontend.annotations.user import UserAnnotation
 from magweld.frontend.annotations.user_rules import user_entries
@@ -117,8 +120,6 @@ def capture(
     is captured then.
 
     Args:
-        program: What to run.
-        sources: Makes continuations.
         places: Where the recording has to end before an instruction.
         wanted: Paths of numbers to lift.
         annotations: What users have annotated, beside what ships.

@@ -67,9 +67,7 @@ def build_graph(
     """Cut the recorded graph down to outputs and effects.
 
     Args:
-        recorder: The recording.
         outputs: Nodes whose tensors a hit needs.
-        grad_enabled: Grad mode when the run began.
         scalars: Nodes of the recorded graph that stand for numbers.
 
     Raises:

@@ -42,7 +42,7 @@ class Branches(Trials):
     """Makes operators of branches; receives what the observers see.
 
     Attributes:
-        unguarded: See `Control`.
+        unguarded: Frame and jump of a branch that the run is in and no record tells.
     """
 
     def __init__(
@@ -67,7 +67,6 @@ class Branches(Trials):
 
         Args:
             tensor: What is tested, None if it is no truth test.
-            outcome: What came out.
             predicate: Guard that would fix the outcome instead, None if there is none.
 
         Returns:

@@ -32,7 +32,6 @@ def may_escape(
     Native code that has called a frame may hold its arguments, and what else it likes.
 
     Args:
-        session: The run.
         wanted: Ids of the objects.
         values: What the innermost frame holds.
         callers: Observers of the other frames.

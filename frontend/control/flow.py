@@ -52,7 +52,6 @@ class Flow:
         """Return the first instruction from `offset` on that does something.
 
         Args:
-            offset: Where to begin.
             moves: Names of instructions that only go on elsewhere.
         """
         seen = set()

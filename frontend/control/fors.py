@@ -14,8 +14,7 @@ from magweld.frontend.control.loop_follower import LoopFollower
 from magweld.frontend.control.loop_state import State, StateReader
 from magweld.frontend.control.merge import DifferenceError
 from magweld.frontend.control.trial import read_state
-from magweld.frontend.expressions.expressions import Expression, Leaf
-from magweld.frontend.expressions.sources import InductionSource
+from magweld.frontend.expressions.expressions import Expression, InductionSource, Leaf
 from magweld.frontend.operators.torch_state import operator_state
 from magweld.frontend.state.iterators import content_of
 from magweld.frontend.state.nodes import Node
@@ -99,9 +98,7 @@ class Loops(LoopFollower):
     """Follows the loops of one run.
 
     Args:
-        lifting: Its lifted values.
         session: The run; is asked for its writes.
-        recorder: Its operators.
     """
 
     def __init__(

@@ -74,8 +74,6 @@ def close_branch(trials: Trials, branch: Branch, state: FrameState, row: Row) ->
     """Make an operator of a branch whose sides have met.
 
     Args:
-        trials: Its run.
-        branch: The branch.
         state: The values after the branch that the program took.
         row: The instruction where the branches meet.
 

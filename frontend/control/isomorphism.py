@@ -17,8 +17,6 @@ def are_isomorphic(
     """Return whether two sequences of operators agree one by one.
 
     Args:
-        left: Operators in order.
-        right: Operators in order.
         names: Which node of the right stands for which of the left; is completed.
     """
     lefts, rights = list(left), list(right)

@@ -13,12 +13,13 @@ from magweld.frontend.control.loop_state import Path
 from magweld.frontend.control.merge import DifferenceError
 from magweld.frontend.expressions.expressions import (
     Expression,
+    InductionSource,
     Leaf,
     Literal,
     Operation,
+    SizeSource,
     topological,
 )
-from magweld.frontend.expressions.sources import InductionSource, SizeSource
 from magweld.frontend.operators.autocast import SWITCHES
 
 if TYPE_CHECKING:

@@ -13,11 +13,12 @@ from magweld.frontend.control.merge import DifferenceError
 from magweld.frontend.control.operators import NUMBER_FUNCTIONS
 from magweld.frontend.expressions.expressions import (
     Expression,
+    InductionSource,
     Leaf,
     Literal,
+    SizeSource,
     topological,
 )
-from magweld.frontend.expressions.sources import InductionSource, SizeSource
 from magweld.frontend.operators.kinds import name_of
 from magweld.frontend.operators.values_only import NEUTRAL, VALUES
 

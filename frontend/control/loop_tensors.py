@@ -37,7 +37,6 @@ def with_counted_loops(
     stacked or concatenated, and the numbers of iterations must be fixed.
 
     Args:
-        module: The graph.
         examples: Tensors of the form of its inputs.
 
     Raises:

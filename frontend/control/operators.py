@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import operator
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import torch
 from torch import fx
@@ -29,30 +30,33 @@ class ControlOperator:
     of the program.
 
     Attributes:
+        bodies: The sub-graphs.
         carried: How many operands behind the test the results stand for in turn.
+        settings: What else decides about its meaning.
         leading: How many operands the sub-graphs do not take; the test, if there is
             one.
     """
 
     leading = 1
 
-    def __init__(self, name: str, carried: int = 0) -> None:
+    def __init__(
+        self, name: str, bodies: Sequence[Body], carried: int, *settings: object
+    ) -> None:
         self.__name__ = self.__qualname__ = name
+        self.bodies = tuple(bodies)
         self.carried = carried
+        self.settings = (carried, *settings)
 
-    @property
-    def bodies(self) -> tuple[Body, ...]:
-        """The sub-graphs."""
-        raise NotImplementedError
-
-    @property
-    def settings(self) -> tuple[object, ...]:
-        """What else decides about its meaning."""
-        return ()
-
-    def over(self, bodies: Sequence[Body]) -> ControlOperator:
+    def over(self, bodies: Sequence[Body]) -> Self:
         """Return the same operator over other forms of its sub-graphs."""
-        raise NotImplementedError
+        made = copy.copy(self)
+        made.bodies = tuple(bodies)
+        return made
+
+    @property
+    def step(self) -> Body:
+        """The sub-graph of a loop."""
+        return self.bodies[0]
 
     def __call__(self, *operands: torch.Tensor) -> Any:
         """Return a tuple of tensors."""
@@ -65,59 +69,33 @@ class ControlOperator:
 class IfOperator(ControlOperator):
     """Runs one of two sub-graphs on the same operands.
 
-    Attributes:
+    Args:
         on_true: Runs when the predicate is true; returns a tuple of tensors.
         on_false: Runs when it is false; its results have the same form.
     """
 
     def __init__(self, on_true: Body, on_false: Body) -> None:
-        super().__init__("if_operator")
-        self.on_true = on_true
-        self.on_false = on_false
-
-    @property
-    def bodies(self) -> tuple[Body, ...]:
-        """See `ControlOperator.bodies`."""
-        return (self.on_true, self.on_false)
-
-    def over(self, bodies: Sequence[Body]) -> IfOperator:
-        """See `ControlOperator.over`."""
-        return IfOperator(*bodies)
+        super().__init__("if_operator", (on_true, on_false), 0)
 
     def __call__(self, *operands: torch.Tensor) -> Any:
         """Return the results of the sub-graph that is due; the test comes first."""
         predicate, *rest = operands
-        return (self.on_true if predicate else self.on_false)(*rest)
+        return self.bodies[0 if predicate else 1](*rest)
 
 
 class WhileOperator(ControlOperator):
     """Runs a sub-graph as long as a predicate is true.
 
+    It takes the carried tensors and the invariant ones, and returns the next carried
+    tensors and the next predicate.
+
     Attributes:
-        step: Takes the carried tensors and the invariant ones; returns the next
-            carried tensors and the next predicate.
-        carried: Number of carried tensors.
         while_true: Whether the loop goes on on true.
     """
 
     def __init__(self, step: Body, carried: int, while_true: bool) -> None:
-        super().__init__("while_operator", carried)
-        self.step = step
+        super().__init__("while_operator", (step,), carried, while_true)
         self.while_true = while_true
-
-    @property
-    def bodies(self) -> tuple[Body, ...]:
-        """See `ControlOperator.bodies`."""
-        return (self.step,)
-
-    @property
-    def settings(self) -> tuple[object, ...]:
-        """See `ControlOperator.settings`."""
-        return (self.carried, self.while_true)
-
-    def over(self, bodies: Sequence[Body]) -> WhileOperator:
-        """See `ControlOperator.over`."""
-        return WhileOperator(bodies[0], self.carried, self.while_true)
 
     def __call__(self, *operands: torch.Tensor) -> Any:
         """Return the carried tensors in the end; the first test comes first."""
@@ -131,32 +109,17 @@ class WhileOperator(ControlOperator):
 class ForOperator(ControlOperator):
     """Runs a sub-graph for each number of a range, once at least.
 
+    It takes the number, the carried tensors and the invariant operands, and returns the
+    next carried tensors, then tensors of which the last ones are results, then tensors
+    that are collected.
+
     Attributes:
-        step: Takes the number, the carried tensors and the invariant operands; returns
-            the next carried tensors, then tensors of which the last ones are results,
-            then tensors that are collected.
-        carried: Number of carried tensors.
         last: Number of tensors of which the last ones are results.
     """
 
     def __init__(self, step: Body, carried: int, last: int) -> None:
-        super().__init__("for_operator", carried)
-        self.step = step
+        super().__init__("for_operator", (step,), carried, last)
         self.last = last
-
-    @property
-    def bodies(self) -> tuple[Body, ...]:
-        """See `ControlOperator.bodies`."""
-        return (self.step,)
-
-    @property
-    def settings(self) -> tuple[object, ...]:
-        """See `ControlOperator.settings`."""
-        return (self.carried, self.last)
-
-    def over(self, bodies: Sequence[Body]) -> ForOperator:
-        """See `ControlOperator.over`."""
-        return ForOperator(bodies[0], self.carried, self.last)
 
     def __call__(self, *operands: Any) -> Any:
         """Return the carried tensors, the last ones, and a list of each collected.
@@ -180,32 +143,18 @@ class ForOperator(ControlOperator):
 class CountedOperator(ControlOperator):
     """Runs a sub-graph for each number of a fixed range, which is a tensor to it.
 
+    It takes the number, the carried tensors and the invariant ones, and returns the
+    next carried tensors.
+
     Attributes:
-        step: Takes the number, the carried tensors and the invariant ones; returns the
-            next carried tensors.
         numbers: The range.
     """
 
     leading = 0
 
     def __init__(self, step: Body, carried: int, numbers: range) -> None:
-        super().__init__("counted_operator", carried)
-        self.step = step
+        super().__init__("counted_operator", (step,), carried, numbers)
         self.numbers = numbers
-
-    @property
-    def bodies(self) -> tuple[Body, ...]:
-        """See `ControlOperator.bodies`."""
-        return (self.step,)
-
-    @property
-    def settings(self) -> tuple[object, ...]:
-        """See `ControlOperator.settings`."""
-        return (self.carried, self.numbers)
-
-    def over(self, bodies: Sequence[Body]) -> CountedOperator:
-        """See `ControlOperator.over`."""
-        return CountedOperator(bodies[0], self.carried, self.numbers)
 
     def __call__(self, *operands: torch.Tensor) -> Any:
         """Return the carried tensors in the end; the first number comes first."""

@@ -34,8 +34,6 @@ def why_not_function(flow: Flow, region: list[Row], depth: int) -> str:
     """Return why a region of a function cannot run on its own, "" if it can.
 
     Args:
-        flow: Flow of the function.
-        region: Instructions of the region.
         depth: Depth of the value stack with the tested value on top.
     """
     flags = flow.code.co_flags
@@ -148,7 +146,6 @@ def jump_behind(flow: Flow, row: Row) -> Row | None:
     """Return the conditional jump that a test of a tensor decides about, if any.
 
     Args:
-        flow: Flow of the function.
         row: The jump itself, or the call of `bool` whose result it takes.
     """
     if _is_test(row):

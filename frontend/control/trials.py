@@ -72,10 +72,6 @@ class Trials:
         """Run a branch; what became of it is in `trial`.
 
         Args:
-            trial: The branch.
-            flow: Flow of its code.
-            start: Offset of its first instruction.
-            state: The values to start with.
             observer: Of the frame that it belongs to, which is the innermost.
 
         Returns:

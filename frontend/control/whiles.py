@@ -199,12 +199,6 @@ def check_iterations(recorder: OperatorRecorder, loop: Loop) -> None:
 def close_loop(trials: Trials, loop: Loop, state: FrameState, row: Row) -> None:
     """Make an operator of a loop that the program has left.
 
-    Args:
-        trials: Its run.
-        loop: The loop.
-        state: The values behind it.
-        row: The instruction behind it.
-
     Raises:
         DifferenceError: It cannot be one.
     """

@@ -98,8 +98,7 @@ class Snapshot:
             self._keep_globals(obj)
         elif builtin_base(obj) is set:
             self._sets.append((obj, elements(obj)))
-            self._restores.append(_set(obj))
-        elif builtin_base(obj) in _CONTENT:
+        if builtin_base(obj) in _CONTENT:
             self._restores.append(_CONTENT[builtin_base(obj)](obj))
         self._keep_attributes(obj)
 
@@ -174,38 +173,43 @@ def _grad(tensor: torch.Tensor) -> Restore:
     return restore
 
 
-def _cell(cell: types.CellType) -> Restore:
-    before = cell_value(cell)
+def _value(
+    get: Callable[[], Any], put: Callable[[Any], object], drop: Callable[[], object]
+) -> Restore:
+    """Return what puts a single value back; ABSENT stands for none."""
+    before = get()
 
     def restore() -> None:
-        if before is not ABSENT:
-            cell.cell_contents = before
-        elif cell_value(cell) is not ABSENT:
-            del cell.cell_contents
+        now = get()
+        if before is ABSENT and now is not ABSENT:
+            drop()
+        elif now is not before:
+            put(before)
 
     return restore
+
+
+def _cell(cell: types.CellType) -> Restore:
+    def put(value: Any) -> None:
+        cell.cell_contents = value
+
+    def drop() -> None:
+        del cell.cell_contents
+
+    return _value(lambda: cell_value(cell), put, drop)
 
 
 def _context(variable: contextvars.ContextVar[Any]) -> Restore:
-    before = variable.get(ABSENT)
-
-    def restore() -> None:
-        if before is not ABSENT and variable.get(ABSENT) is not before:
-            variable.set(before)
-
-    return restore
+    # Nothing takes a value away without the token that setting it has given.
+    return _value(lambda: variable.get(ABSENT), variable.set, lambda: None)
 
 
 def _slot(obj: Any, descriptor: Any) -> Restore:
-    before = slot_value(obj, descriptor)
-
-    def restore() -> None:
-        if before is not ABSENT:
-            descriptor.__set__(obj, before)
-        elif slot_value(obj, descriptor) is not ABSENT:
-            descriptor.__delete__(obj)
-
-    return restore
+    return _value(
+        lambda: slot_value(obj, descriptor),
+        lambda value: descriptor.__set__(obj, value),
+        lambda: descriptor.__delete__(obj),
+    )
 
 
 def _class(cls: Any) -> Restore:
@@ -265,40 +269,26 @@ def _dict(obj: Any) -> Restore:
     return restore
 
 
-def _list(obj: Any) -> Restore:
-    before = list(list.__iter__(obj))
-
-    def restore() -> None:
-        if not _same(before, list(list.__iter__(obj))):
-            list.__setitem__(obj, slice(None), before)
-
-    return restore
-
-
-def _deque(obj: Any) -> Restore:
-    before = list(deque.__iter__(obj))
-
-    def restore() -> None:
-        if not _same(before, list(deque.__iter__(obj))):
-            deque.clear(obj)
-            deque.extend(obj, before)
-
-    return restore
-
-
-def _set(obj: Any) -> Restore:
+def _refilled(obj: Any) -> Restore:
+    """Return what puts the members of a list, deque or set back, in their order."""
+    base = builtin_base(obj)
+    assert base is not None, "a container is expected"
     before = elements(obj)
 
     def restore() -> None:
         if not _same(before, elements(obj)):
-            set.clear(obj)
-            set.update(obj, before)
+            base.clear(obj)
+            _FILL[base](obj, before)
 
     return restore
 
 
+_FILL: dict[Any, Callable[[Any, Any], None]] = {
+    list: list.extend,
+    deque: deque.extend,
+    set: set.update,
+}
 _CONTENT: dict[Any, Callable[[Any], Restore]] = {
     dict: _dict,
-    list: _list,
-    deque: _deque,
+    **dict.fromkeys(_FILL, _refilled),
 }

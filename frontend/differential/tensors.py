@@ -46,7 +46,6 @@ def tensor_data(tensor: torch.Tensor, storage: int, exact: bool) -> TensorData:
     """Describe a tensor.
 
     Args:
-        tensor: The tensor.
         storage: Number of its storage in the order of appearance.
         exact: Whether the place in the storage is compared too.
     """

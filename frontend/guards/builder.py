@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from magweld.frontend.expressions.expressions import NUMBERS, Expression
-from magweld.frontend.expressions.sources import (
+from magweld.frontend.expressions.expressions import (
+    NUMBERS,
     ArgumentSource,
     EdgeSource,
+    Expression,
     SizeSource,
     StridesSource,
     ValueSource,
@@ -248,8 +249,6 @@ class Builder:
             category: What the guard is about.
             path: What it tests, for the reader.
             expected: What must come out, for the reader.
-            check: The function.
-            nodes: Its arguments.
             reason: Function of the same arguments that tells why they do not fit.
             lifts: Path and type of the number that is tested, if it is one.
         """

@@ -8,7 +8,6 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any, Final
 
-from magweld.frontend.guards.sameness import same_names, same_objects
 from magweld.frontend.state.contents import builtin_base
 from magweld.frontend.state.iterators import has_more, part_of, peek
 from magweld.frontend.state.mro import ABSENT, find_in_mro
@@ -18,8 +17,31 @@ from magweld.frontend.state.values import (
     complex_bits,
     float_bits,
     is_numpy_scalar,
+    is_scalar,
     numpy_bits,
+    same_scalar,
 )
+
+_TEXT: Final = {str}
+
+
+def same_objects(left: tuple[Any, ...], right: tuple[Any, ...]) -> bool:
+    """Return whether two tuples hold the same objects, or scalars that are equal."""
+    return len(left) == len(right) and all(map(_same, left, right))
+
+
+def _same(left: Any, right: Any) -> bool:
+    if left is right:
+        return True
+    if type(left) is tuple and type(right) is tuple:
+        return same_objects(left, right)
+    return is_scalar(left) and same_scalar(left, right) and left == left
+
+
+def same_names(left: tuple[Any, ...], right: tuple[Any, ...]) -> bool:
+    """Return whether two tuples hold the same strings, of the type `str` itself."""
+    return left == right and {*map(type, left)} <= _TEXT
+
 
 # Types of which `repr` is source; a longer text or number becomes a constant.
 _SIZES: Final[dict[type, Callable[[Any], int]]] = {

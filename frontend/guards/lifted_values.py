@@ -3,49 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from magweld.frontend.expressions.expressions import (
+    Condition,
     Expression,
     Leaf,
     Literal,
     text_of,
     topological,
 )
-from magweld.frontend.expressions.sources import Condition
 from magweld.frontend.guards import emit
-from magweld.frontend.guards.emit import Names
 from magweld.frontend.guards.guard import Category, shown
-from magweld.frontend.guards.listing import Test
-from magweld.frontend.state.nodes import Where
+from magweld.frontend.guards.listing import Listing, Test
 from magweld.frontend.state.values import is_scalar
-
-
-class Program(Protocol):
-    """The guard program under construction; see `guards.listing.Listing`."""
-
-    names: Names
-
-    def guard(
-        self,
-        category: Category,
-        path: str,
-        expected: str,
-        where: Where | None,
-        *setup: str,
-        test: Test | None = None,
-    ) -> None:
-        """Append one condition."""
 
 
 class ExpressionWriter:
     """Writes expressions into a guard program, each part once."""
 
-    def __init__(self, program: Program, leaf: Callable[[Any], str]) -> None:
+    def __init__(self, program: Listing, leaf: Callable[[Any], str]) -> None:
         """Begin with no expression.
 
         Args:
-            program: The program.
             leaf: Returns what fetches a lifted read.
         """
         self._program = program

@@ -49,7 +49,6 @@ class BranchShapes:
         """Return the results of a branch or loop.
 
         Args:
-            node: Its operator.
             value: Gives the values of what it takes, if they are not known by name.
 
         Raises:

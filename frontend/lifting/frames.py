@@ -5,8 +5,7 @@ from __future__ import annotations
 from types import CellType, CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
-from magweld.frontend.expressions.expressions import NUMBERS, Expression
-from magweld.frontend.expressions.sources import ArgumentSource
+from magweld.frontend.expressions.expressions import NUMBERS, ArgumentSource, Expression
 from magweld.frontend.lifting.shadow import Link, Shadow
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.monitor.code_table import variadic_names

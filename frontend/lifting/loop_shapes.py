@@ -127,7 +127,6 @@ class LoopShapes:
     """Runs one iteration of a loop, and a second on what it left.
 
     Args:
-        rolled: The loop.
         call: Runs an operator with the given arguments.
         compare: Compares the result of an operator, given what it took, with the run.
     """
@@ -148,8 +147,6 @@ class LoopShapes:
         """Return the results of a loop.
 
         Args:
-            target: Its operator.
-            args: Operands.
             values: Gets the values of all operators of the iterations.
 
         Raises:

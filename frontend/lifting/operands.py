@@ -10,8 +10,7 @@ import torch
 from torch import fx
 from torch.overrides import handle_torch_function
 
-from magweld.frontend.expressions.expressions import Expression
-from magweld.frontend.expressions.sources import SizeSource, ValueSource
+from magweld.frontend.expressions.expressions import Expression, SizeSource, ValueSource
 from magweld.frontend.lifting.queries import Queries, Query, size_path
 from magweld.frontend.lifting.scalars import Scalars
 from magweld.frontend.lifting.shadow import Step, is_same

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 from torch.overrides import handle_torch_function
 
-from magweld.frontend.expressions.expressions import Expression, Literal
-from magweld.frontend.expressions.sources import SizeSource
+from magweld.frontend.expressions.expressions import Expression, Literal, SizeSource
 from magweld.frontend.lifting.call_rules import CONVERSIONS
 from magweld.frontend.state.nodes import Kind
 

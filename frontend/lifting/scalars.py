@@ -28,10 +28,6 @@ class Scalars:
         same: Node of the argument that an operator returned, by its own node.
         lengths: Number of results, of operators with several.
         rows: Operators that cut a tensor into rows, by the id of the tuple of rows.
-
-    Args:
-        lifting: The lifted values of the run.
-        tensors: Its tensors.
     """
 
     def __init__(self, lifting: Lifting, tensors: TensorMap) -> None:
@@ -60,7 +56,6 @@ class Scalars:
         """Return an argument as the graph holds it.
 
         Args:
-            value: The argument.
             value_only: Whether no shape depends on numbers in it.
         """
         before, self._value_only = self._value_only, value_only

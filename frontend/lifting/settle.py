@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING
 
 from torch import fx
 
-from magweld.frontend.expressions.expressions import Expression, Leaf, Literal
-from magweld.frontend.expressions.sources import Condition, SizeSource, StridesSource
+from magweld.frontend.expressions.expressions import (
+    Condition,
+    Expression,
+    Leaf,
+    Literal,
+    SizeSource,
+    StridesSource,
+)
 from magweld.frontend.lifting.simplifier import Simplifier
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.operators.effects import has_effects

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from magweld.frontend.expressions.expressions import Expression
-from magweld.frontend.expressions.sources import Slot
+from magweld.frontend.expressions.expressions import Expression, Slot
 from magweld.frontend.lifting.join_expressions import ExpressionJoin, Noted
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import Held, Observer

@@ -6,16 +6,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from magweld.frontend.expressions.expressions import (
+    ArgumentSource,
+    EdgeSource,
     Expression,
+    InductionSource,
     Leaf,
     Literal,
     Operation,
     topological,
-)
-from magweld.frontend.expressions.sources import (
-    ArgumentSource,
-    EdgeSource,
-    InductionSource,
 )
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from types import CellType
 from typing import Any
 
-from magweld.frontend.expressions.expressions import Expression
-from magweld.frontend.expressions.sources import Slot
+from magweld.frontend.expressions.expressions import Expression, Slot
 from magweld.frontend.lifting.shadow import Shadow, Step, address_of
 from magweld.frontend.state.mro import find_in_mro
 from magweld.frontend.state.nodes import Kind, slot_of

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any
 from magweld.frontend.control.loop_follower import LoopFollower
 from magweld.frontend.expressions.expressions import (
     NUMBERS,
-    Expression,
-    Expressions,
-    Leaf,
-    Literal,
-)
-from magweld.frontend.expressions.sources import (
     Condition,
     EdgeSource,
+    Expression,
+    Expressions,
     InductionSource,
+    Leaf,
+    Literal,
     SizeSource,
     Slot,
     StridesSource,

@@ -26,20 +26,24 @@ from magweld.frontend.expressions.expressions import (
     Expression,
     Leaf,
     Literal,
+    SizeSource,
     topological,
 )
-from magweld.frontend.expressions.sources import SizeSource
 from magweld.frontend.lifting.branch_shapes import BranchShapes, is_branch
 from magweld.frontend.lifting.loop_shapes import (
     LoopShapes,
     is_list_operator,
     run_list_operator,
 )
-from magweld.frontend.lifting.numbers import SymbolicNumbers
 from magweld.frontend.lifting.recurrent import RECURRENT
-from magweld.frontend.lifting.size_conditions import bounds, strides_hold
 from magweld.frontend.lifting.state import Lifting
-from magweld.frontend.lifting.symbols import NotSymbolicError, Translator
+from magweld.frontend.lifting.symbols import (
+    NotSymbolicError,
+    SymbolicNumbers,
+    Translator,
+    bounds,
+    strides_hold,
+)
 from magweld.frontend.operators.autocast import autocast_kept
 from magweld.frontend.operators.kinds import name_of
 from magweld.frontend.operators.recorder import OperatorRecorder

@@ -1,12 +1,27 @@
-"""Owns the translation of symbolic sizes into expressions over what a hit can read."""
+"""Owns symbols of sizes as expressions, and what must hold of them and of strides."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from magweld.frontend.expressions.expressions import Expression, Expressions, Literal
+import torch
+from torch._dynamo.source import ConstantSource
+from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
+
+from magweld.frontend.expressions.expressions import (
+    Expression,
+    Expressions,
+    Leaf,
+    Literal,
+    Operation,
+    SizeSource,
+    pack,
+    topological,
+)
+from magweld.frontend.lifting.state import Lifting
+from magweld.frontend.state.nodes import Node
 
 
 class NotSymbolicError(Exception):
@@ -43,7 +58,6 @@ class Translator:
     """Turns expressions of sympy into expressions of Python.
 
     Args:
-        make: Makes the expressions.
         symbols: What each symbol stands for, by name.
     """
 
@@ -92,3 +106,125 @@ class Translator:
         if type(value) not in (bool, int):
             raise NotSymbolicError(function.__name__)
         return self._make.apply(function, operands, value)
+
+
+def bounds(
+    lifting: Lifting, env: ShapeEnv, symbols: Mapping[str, Expression]
+) -> Iterator[Expression]:
+    """Yield that symbols are within what torch assumes of them.
+
+    Args:
+        symbols: What they stand for, by name.
+    """
+    for symbol, interval in env.var_to_range.items():
+        leaf = symbols.get(symbol.name)
+        if leaf is None:
+            continue
+        for function, bound in (
+            (operator.ge, interval.lower),
+            (operator.le, interval.upper),
+        ):
+            if bound.is_Integer:
+                limit = Literal(int(bound))
+                holds = function(leaf.value, limit.value)
+                yield lifting.make.apply(function, (leaf, limit), holds)
+
+
+def strides_hold(
+    lifting: Lifting, node: Node, fake: Any, translate: Translator
+) -> Expression:
+    """Return that the strides of an input follow from sizes as those of a fake do."""
+    strides = [
+        Literal(s) if isinstance(s, int) else translate(s.node.expr)
+        for s in fake.stride()
+    ]
+    values = tuple(stride.value for stride in strides)
+    expected = lifting.make.apply(pack, strides, values)
+    leaf = lifting.strides_leaf(node)
+    same = tuple(leaf.value) == values
+    return lifting.make.apply(operator.eq, (leaf, expected), same)
+
+
+# Functions of integers that torch evaluates on symbolic sizes as Python does.
+_SYMBOLIC: Final = frozenset(
+    {
+        *(operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod),
+        *(operator.neg, operator.eq, operator.ne, operator.lt, operator.le),
+        *(operator.gt, operator.ge, min, max),
+    }
+)
+
+
+class SymbolicNumbers:
+    """Gives expressions the form in which fake tensors take them.
+
+    Args:
+        shaping: Expressions that may decide about shapes; all others stay numbers.
+        size: Gives the symbolic size of a tensor.
+        symbols: Gets what each new symbol stands for, by name.
+    """
+
+    def __init__(
+        self,
+        env: ShapeEnv,
+        lifting: Lifting,
+        shaping: Collection[Expression],
+        size: Callable[[SizeSource], Any],
+        symbols: dict[str, Expression],
+    ) -> None:
+        self._env = env
+        self._lifting = lifting
+        self._shaping = shaping
+        self._size = size
+        self._symbols = symbols
+        self._numbers: dict[Expression, Any] = {}
+        # Numbers that vary, but not as torch's symbols do.
+        self._concrete: set[Expression] = set()
+
+    def value(self, expression: Expression) -> Any:
+        """Return a number of the run, symbolic if shapes may depend on it."""
+        if expression not in self._shaping:
+            return expression.value
+        for part in topological([expression]):
+            if part not in self._numbers:
+                self._numbers[part] = self._evaluate(part)
+        if expression in self._concrete:
+            self._lifting.pin(expression)
+        return self._value(expression)
+
+    def _value(self, expression: Expression) -> Any:
+        if isinstance(expression, Literal) or expression in self._lifting.pinned:
+            return expression.value
+        return self._numbers[expression]
+
+    def _evaluate(self, part: Leaf | Operation) -> Any:
+        if part in self._lifting.pinned:
+            return part.value
+        if isinstance(part, Leaf):
+            return self._leaf(part)
+        operands = [self._value(operand) for operand in part.operands]
+        concrete = any(operand in self._concrete for operand in part.operands)
+        if not concrete:
+            if not any(isinstance(operand, torch.SymInt) for operand in operands):
+                return part.value
+            if part.function in _SYMBOLIC and type(part.value) is int:
+                return part.function(*operands)
+        self._concrete.add(part)
+        return part.value
+
+    def _leaf(self, leaf: Leaf) -> Any:
+        if isinstance(leaf.source, SizeSource):
+            return self._size(leaf.source)
+        if type(leaf.value) is not int:
+            self._concrete.add(leaf)
+            return leaf.value
+        source = ConstantSource(f"number_{leaf.serial}")
+        symbol = self._env.create_symbol(
+            leaf.value,
+            source,
+            dynamic_dim=DimDynamic.DYNAMIC,
+            positive=None,
+            do_not_specialize_zero_one=True,
+        )
+        self._symbols[str(symbol)] = leaf
+        return self._env.create_symintnode(symbol, hint=leaf.value, source=source)

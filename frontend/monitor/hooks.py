@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from types import CodeType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from magweld.frontend.monitor.code_table import Row
 
 if TYPE_CHECKING:
-    from magweld.frontend.monitor.control import Control
+    from magweld.frontend.control.branches import Branches
     from magweld.frontend.monitor.observer import Observer
 
 Rows = list[Row | None]
@@ -33,39 +33,38 @@ def _nothing() -> None:
     """There are no modes."""
 
 
-class OperatorLayer(Protocol):
-    """The tensor side of a monitored run.
+class OperatorLayer:
+    """The tensor side of a monitored run; this one is that of a run without tensors.
 
     Attributes:
         serial: Number of operators seen so far.
         last: Name of the last one.
         library: Folder whose code is not the user's.
         in_opaque: Whether the Python code that runs is part of one operator.
-        has_effects: Whether operators have written to memory from before the run, or
-            have drawn random numbers.
     """
 
-    serial: int
-    last: str
-    library: str
-    in_opaque: bool
+    serial = 0
+    last = ""
+    library = "\0"
+    in_opaque = False
 
     @property
-    def has_effects(self) -> bool: ...
+    def has_effects(self) -> bool:
+        """Whether operators have written to older memory or drawn random numbers."""
+        return False
 
     def is_tensor(self, kind: type) -> bool:
         """Return whether objects of this type are tensors."""
+        return False
 
     def is_operator(self, native: Any) -> bool:
         """Return whether a native callable can only act through operators."""
+        return False
 
     def open(self, func: Any, args: Any, kwargs: Any, *, watched: bool = False) -> None:
         """Take a call that is about to happen for one operator, whatever it does.
 
         Args:
-            func: What is called.
-            args: Its arguments.
-            kwargs: Its keyword arguments.
             watched: Whether it runs observed Python code, whose operators are its own.
         """
 
@@ -85,45 +84,8 @@ class OperatorLayer(Protocol):
         """Record a tensor that native code has given out; a new one shows another.
 
         Args:
-            tensor: What came.
             others: Objects among which the other one is.
         """
-
-
-class NoOperators:
-    """Operator layer of a run without tensors."""
-
-    serial = 0
-    last = ""
-    library = "\0"
-    in_opaque = False
-    has_effects = False
-
-    def is_tensor(self, kind: type) -> bool:
-        """See `OperatorLayer.is_tensor`."""
-        return False
-
-    def is_operator(self, native: Any) -> bool:
-        """See `OperatorLayer.is_operator`."""
-        return False
-
-    def open(self, func: Any, args: Any, kwargs: Any, *, watched: bool = False) -> None:
-        """See `OperatorLayer.open`."""
-
-    def note_written(self, tensors: list[Any]) -> None:
-        """See `OperatorLayer.note_written`."""
-
-    def close(self, result: Any) -> None:
-        """See `OperatorLayer.close`."""
-
-    def read_form(self, tensor: Any) -> None:
-        """See `OperatorLayer.read_form`."""
-
-    def release(self) -> None:
-        """See `OperatorLayer.release`."""
-
-    def take_alias(self, tensor: Any, others: list[Any]) -> None:
-        """See `OperatorLayer.take_alias`."""
 
 
 class Site(NamedTuple):
@@ -174,7 +136,7 @@ class SessionHooks:
     leave_modes: Callable[[], None] = _nothing
 
 
-def sites_of(active: Sequence[Observer], control: Control | None) -> tuple[Site, ...]:
+def sites_of(active: Sequence[Observer], control: Branches | None) -> tuple[Site, ...]:
     """Return where a recording ends: the observed frames from the outermost.
 
     Args:

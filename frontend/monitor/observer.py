@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from inspect import CO_GENERATOR
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.monitor.code_table import Row
-from magweld.frontend.monitor.drawn import ended, followed
+from magweld.frontend.monitor.code_table import Row, looks_at_frames
 from magweld.frontend.monitor.entry import call_entry
 from magweld.frontend.state.draws import Holding
 from magweld.frontend.state.nodes import Where
@@ -18,6 +17,63 @@ if TYPE_CHECKING:
     from magweld.frontend.lifting.join_expressions import Noted
     from magweld.frontend.lifting.shadow import Shadow
     from magweld.frontend.session.session import Session
+
+
+Holdings = tuple[Holding, ...]
+
+
+def followed(held: Holdings, row: Row, code: CodeType) -> Holdings:
+    """Return where numbers are after an instruction.
+
+    Those that it uses are left out: their value counts then. A comparison is looked at
+    by its own rule.
+
+    Args:
+        held: Where they were.
+    """
+    result: Holdings = ()
+    for holding in held:
+        result += _after_one(holding, row, code)
+    return result
+
+
+def _after_one(holding: Holding, row: Row, code: CodeType) -> Holdings:
+    place, slot = holding.place, holding.slot
+    name, top = row.opname, row.depth - 1
+    if name in ("STORE_FAST", "DELETE_FAST") and slot == row.arg:
+        slot = None
+    if place == top and name in ("STORE_FAST", "POP_TOP"):
+        if name == "STORE_FAST" and (slot is not None or looks_at_frames(code)):
+            return ()  # two variables hold it now
+        return holding.at(None, row.arg if name == "STORE_FAST" else slot)
+    if name in _MAY_BE_UNBOUND and slot == row.arg:
+        return ()
+    if name == "LOAD_FAST" and slot == row.arg:
+        return () if place is not None else holding.at(row.depth, slot)
+    if place is None or name == "COMPARE_OP" or _is_below(place, row):
+        return holding.at(place, slot)
+    return ()
+
+
+# They look at values that they do not take.
+_REORDERING: Final = ("COPY", "SWAP")
+_MAY_BE_UNBOUND: Final = ("LOAD_FAST_CHECK", "LOAD_FAST_AND_CLEAR")
+
+
+def _is_below(place: int, row: Row) -> bool:
+    return row.opname not in _REORDERING and row.depth - row.taken > place
+
+
+def ended(held: Holdings, row: Row) -> None:
+    """Take note that a frame has ended, with the numbers in its variables.
+
+    Args:
+        held: Where they were before its last instruction.
+    """
+    if row.opname in ("RETURN_VALUE", "RETURN_CONST"):
+        for holding in held:
+            holding.at(None, None)
+
 
 After = Callable[["Observer", list[Any]], None]
 # Slots, -1 on the stack, and what they hold after one branch and after another.
@@ -163,11 +219,7 @@ class Observer:
         return made
 
     def noted(self, depth: int) -> Noted | None:
-        """Return the expressions in the frame, if they are followed.
-
-        Args:
-            depth: Depth of its value stack.
-        """
+        """Return the expressions in the frame, if they are followed."""
         return None if self.shadow is None else self.shadow.noted(depth)
 
     def join(
@@ -176,9 +228,7 @@ class Observer:
         """Take note that another branch may have led to an instruction.
 
         Args:
-            row: The instruction.
             other: What was noted at the end of the other branch.
-            values: What matters.
             returns: Whether only what the instruction returns matters.
         """
         if self.shadow is not None and other is not None:

@@ -67,7 +67,6 @@ class FrameReader:
         Native readers take the stack of such a frame for empty.
 
         Args:
-            frame: The calling frame.
             depth: How much of the stack is still its own.
         """
         return self._read_stack(frame, depth)

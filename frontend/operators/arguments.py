@@ -33,8 +33,6 @@ def of_size(
     the graph holds a size as a tuple. None for any other call.
 
     Args:
-        func: What was called.
-        args: Its arguments.
         converted: Its arguments as the graph holds them.
 
     Raises:

@@ -50,12 +50,6 @@ class Arrays:
     ) -> tuple[Any, Any, Any]:
         """Return a call that makes the same tensor without an array.
 
-        Args:
-            func: What was called.
-            args: Its arguments.
-            kwargs: Its keyword arguments.
-            result: What it returned.
-
         Raises:
             StopRecordingError: There is none.
         """

@@ -118,11 +118,7 @@ _OF_NUMBERS: Final = frozenset(
 
 
 def raises_for_no_values(func: Any) -> tuple[bool, bool]:
-    """Return whether an operator raises for no values, and whether only with floats.
-
-    Args:
-        func: An overload of an operator.
-    """
+    """Return whether an operator raises for no values, and whether only with floats."""
     plain: str = func._schema.name.removesuffix("_")
     if not plain.startswith(_NAMESPACE):
         # Somebody's own: it may raise for any reason.

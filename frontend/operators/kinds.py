@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import types
 from enum import Enum, auto
 from typing import Any, Final
 
+import torch
+
 from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.rules.natives import native_name
 
 
 class CallKind(Enum):
@@ -164,7 +168,6 @@ def kind_here(
         kind: What it is in general.
         name: As `name_of` tells it.
         tensor: Its first argument.
-        result: What it returned.
         new: Whether the run has made the tensor.
     """
     if name in _WITHOUT_GRADIENT and not tensor.requires_grad:
@@ -172,3 +175,27 @@ def kind_here(
     if name in _OF_NEW_TENSORS and new and result is None:
         return CallKind.METADATA
     return CallKind.FORM if name in _FORM_WRITES and new else kind
+
+
+# Where such functions are defined.
+_OPERATOR_HOMES: Final = (
+    "torch._VariableFunctionsClass.",
+    "torch._C._fft.",
+    "torch._C._linalg.",
+    "torch._C._nested.",
+    "torch._C._nn.",
+    "torch._C._sparse.",
+    "torch._C._special.",
+    "torch._C._set_grad_enabled",
+    "torch._ops.",
+)
+
+
+def acts_through_operators(native: Any) -> bool:
+    """Return whether all that a native callable does is seen as operators."""
+    owner = getattr(native, "__objclass__", None)
+    if owner is not None:
+        return issubclass(torch.Tensor, owner) and owner is not object
+    if type(native) is not types.BuiltinFunctionType:
+        return False
+    return native_name(native).startswith(_OPERATOR_HOMES)

@@ -26,10 +26,7 @@ def run_opaque(
 
     Args:
         session: The run; it ends when the call is more than a computation.
-        tensors: Tensors of the run.
         name: As `name_of` tells it.
-        call: Makes the call.
-        args: Positional and keyword arguments.
     """
     try:
         if kind_of(name, args[0]) not in _REPEATABLE:

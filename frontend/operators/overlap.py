@@ -17,10 +17,6 @@ def neighbours(
 
     What can happen to one by a write to the other is the same in two calls in which
     this is the same. Tensors beside each other may lie anywhere.
-
-    Args:
-        tensors: The tensors.
-        of: Numbers of the tensors in question.
     """
     sharing: dict[int, list[int]] = {}
     groups = [sharing.setdefault(storage_of(tensor), []) for tensor in tensors]

@@ -109,7 +109,6 @@ def build_predicate(
     """Cut the computation of a value out of a recorded graph.
 
     Args:
-        graph: The graph so far.
         read: The node that makes the value.
         value: What it made.
         memory: What the nodes did to memory.

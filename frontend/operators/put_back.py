@@ -102,11 +102,7 @@ class Failing:
         return not self.inputs and not self.draws
 
     def save(self, tensors: Sequence[Any]) -> PutBack:
-        """Save what may change; the result puts it back.
-
-        Args:
-            tensors: The inputs of the graph.
-        """
+        """Save what may change; the result puts it back."""
         written = [tensors[place] for place in self.inputs]
         memory = {storage_of(tensor): SavedMemory.of(tensor) for tensor in written}
         put_back = save_torch_generators() if self.draws else _nothing
@@ -131,7 +127,6 @@ def failing(nodes: Iterable[fx.Node], inputs: Sequence[GraphInput]) -> Failing:
 
     Args:
         nodes: The recorded operators in order.
-        inputs: The inputs of the graph.
 
     Raises:
         StopRecordingError: Autograd has seen a write, which nothing takes back.

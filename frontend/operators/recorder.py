@@ -15,12 +15,12 @@ from magweld.frontend.operators.arguments import of_size
 from magweld.frontend.operators.kinds import (
     REFUSALS,
     CallKind,
+    acts_through_operators,
     check_undoable,
     kind_here,
     kind_of,
     name_of,
 )
-from magweld.frontend.operators.natives import acts_through_operators
 from magweld.frontend.operators.opaque_operator import (
     adopt_deep,
     holds_tensor,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import fx
 
+from magweld.frontend.monitor.hooks import OperatorLayer
 from magweld.frontend.operators.predicates import Memory, Predicate
 from magweld.frontend.operators.tensors import GraphInput, TensorMap
 from magweld.frontend.operators.watch import OperatorWatch
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from magweld.frontend.session.session import Session
 
 
-class Recording:
+class Recording(OperatorLayer):
     """The operators of a run.
 
     Attributes:

@@ -50,8 +50,6 @@ def create_node(
     """Append the node of one torch call.
 
     Args:
-        graph: Where.
-        func: What was called.
         name: As `name_of` tells it.
         args: Its arguments, tensors replaced by nodes.
         kwargs: Its keyword arguments, likewise.

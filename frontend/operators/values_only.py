@@ -41,7 +41,6 @@ def is_value_only(name: str, key: Any) -> bool:
     """Return whether an argument decides about values only.
 
     Args:
-        name: Of the operator.
         key: Position of the argument, or its name.
     """
     return name in NEUTRAL or key in VALUES.get(name, ())

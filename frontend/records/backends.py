@@ -178,7 +178,6 @@ def compile_captured(
     """Compile a captured graph; gradients flow through the result where they must.
 
     Args:
-        graph: The graph.
         backend: Compiles the whole graph, or its forward and backward halves if it
             does not differentiate.
         report: Gets what the backend raises later, for a backward half.

@@ -24,7 +24,6 @@ class RecordMaker:
     """Makes the records of one traced callable.
 
     Args:
-        backend: Compiles the graphs.
         tell: Gets each reason why a record is not compiled, or not for all sizes.
     """
 

@@ -84,7 +84,6 @@ class LiftedGraph:
         """Prepare a graph.
 
         Args:
-            module: The graph.
             numbers: How many of its last inputs are numbers.
             compile_graph: Compiles a graph for example inputs; None leaves it to torch.
             example: Its inputs in the recorded run.

@@ -197,8 +197,6 @@ def expect_operator(
     """Demand that the current instruction turns out to be a tensor operator.
 
     Args:
-        observer: Where.
-        name: Of the operator.
         answers: Types of results that follow from the types of the operands alone.
     """
     operators = observer.session.operators

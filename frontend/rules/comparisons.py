@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.rules.attributes import adopt_top, expect_operator
-from magweld.frontend.rules.decisions import note_decision
 from magweld.frontend.rules.operators import (
     has_tensor,
     is_plain,
@@ -24,18 +23,39 @@ from magweld.frontend.rules.protocols import (
     read_value,
 )
 from magweld.frontend.state.class_reads import note_class
-from magweld.frontend.state.contents import (
-    builtin_base,
-    elements,
-    read_all,
-    read_item,
-)
+from magweld.frontend.state.contents import builtin_base, elements, read_all, read_item
+from magweld.frontend.state.draws import Holding
 from magweld.frontend.state.mro import ABSENT
 from magweld.frontend.state.natives import is_buffer, scalar_base
 from magweld.frontend.state.values import is_identity, is_scalar
 
 if TYPE_CHECKING:
     from magweld.frontend.monitor.observer import Observer
+
+
+def note_decision(observer: Observer, symbol: str, stack: list[Any]) -> None:
+    """Record a comparison as a use of the random numbers in it."""
+    held = observer.drawn
+    observer.drawn = ()
+    for holding in held:
+        observer.drawn += _after(observer, holding, symbol, stack)
+
+
+def _after(
+    observer: Observer, holding: Holding, symbol: str, stack: list[Any]
+) -> tuple[Holding, ...]:
+    place, last = holding.place, len(stack) - 1
+    if place is None or place < last - 1:
+        return (holding,)
+    other = 2 * last - 1 - place
+    # What is to be compared with is another number in each call if it is lifted.
+    shadow = observer.shadow
+    lifted = shadow is not None and shadow.operand(other) is not None
+    if lifted or type(stack[other]) not in (int, float):
+        return ()
+    holding.draw.decide(symbol, stack[other], reflected=place == last)
+    return holding.at(None, holding.slot)
+
 
 COMPARISONS: Final = {
     "==": ("__eq__", "__eq__"),

@@ -31,8 +31,6 @@ def take_keys(observer: Observer, source: Any, target: Any = None) -> None:
     """Record that what an iterable gives becomes keys, or elements of a set.
 
     Args:
-        observer: Of the frame.
-        source: The iterable.
         target: What takes it; None for what the instruction returns.
     """
     base = builtin_base(source)
@@ -46,7 +44,6 @@ def take_pairs(observer: Observer, source: Any, target: Any = None) -> None:
     """Record that the first parts of what an iterable gives become keys of a dict.
 
     Args:
-        observer: Of the frame.
         source: The iterable, no dict.
         target: What takes it; None for what the instruction returns.
     """

@@ -28,7 +28,6 @@ def check_iterator(observer: Observer, iterator: Any, used: bool = True) -> None
 
     Args:
         observer: Of the frame that advances it.
-        iterator: The iterator.
         used: Whether the program looks at the item.
 
     Raises:
@@ -54,7 +53,6 @@ def _read_next(
 
     Args:
         observer: Of the frame that advances it.
-        node: The iterator.
         used: Whether the program looks at the item.
         pending: How often the current instruction advances each iterator.
     """

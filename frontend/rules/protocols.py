@@ -39,7 +39,6 @@ def read_value(observer: Observer, argument: Any, within: tuple[int, ...] = ()) 
 
     Args:
         observer: Of the frame that uses it.
-        argument: The object.
         within: Ids of the containers around it; one may contain itself.
     """
     graph = observer.session.graph

@@ -35,8 +35,6 @@ def read_text(observer: Observer, obj: Any, methods: tuple[str, ...]) -> None:
     """Record what the text of an object is made of.
 
     Args:
-        observer: Where.
-        obj: The object.
         methods: Special methods that are asked in turn, each by the default of the
             one before.
 

@@ -121,7 +121,6 @@ class Continuations:
         """Return the form of the state at a stop.
 
         Args:
-            offset: The stop.
             state: What is known there.
             also: Variables that matter beside those that are live there.
 

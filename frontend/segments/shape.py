@@ -102,7 +102,6 @@ class Continuation:
         """Return the function to be called with `values`, the state and the callable.
 
         Args:
-            namespace: Globals of the original function.
             values: Needed for the cell of the class that `super()` looks for.
         """
         cells: tuple[CellType, ...] = ()

@@ -69,8 +69,6 @@ class Step:
         """Prepare it.
 
         Args:
-            sources: Makes continuations.
-            form: Form of the programs.
             intern: Returns the one form among equal ones.
 
         Raises:
@@ -89,9 +87,6 @@ class Step:
 
     def run(self, values: tuple[Any, ...]) -> Suspended | Any:
         """Run the instruction.
-
-        Args:
-            values: The state of the program.
 
         Returns:
             The program behind it, or the result of the program when it has ended.
@@ -159,7 +154,6 @@ def steps_behind(sources: Sources, frame: FrameForm, calls: bool) -> Continuatio
     """Return the continuation of a frame that runs one instruction and stops.
 
     Args:
-        sources: Makes it.
         frame: The frame before the instruction.
         calls: Whether the instruction is a call that has led to another frame.
 

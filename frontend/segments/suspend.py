@@ -44,7 +44,6 @@ def suspend(
 
     Args:
         session: Its innermost frame is before an instruction, the others in a call.
-        sources: Knows the code.
         stack: Value stack of the innermost frame.
 
     Raises:

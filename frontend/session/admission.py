@@ -1,14 +1,16 @@
-"""Owns what explains a frame that begins: its function, its arguments, its caller."""
+"""Owns what a run begins with, and what explains a frame that begins in it."""
 
 from __future__ import annotations
 
 import os
-from types import CellType, CodeType, FrameType
+from collections.abc import Callable
+from types import CellType, CodeType, FrameType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import Annotation, Use
 from magweld.frontend.monitor.entry import call_entry
+from magweld.frontend.monitor.hooks import Resumed
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.monitor.stack import NULL
 from magweld.frontend.rules.functions import admit_special, register_function
@@ -17,6 +19,7 @@ from magweld.frontend.state.refgraph import RefGraph
 
 if TYPE_CHECKING:
     from magweld.frontend.session.session import Session
+
 
 # Code of the front end itself is not part of the program, but for the call of it.
 OWN_CODE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -107,3 +110,42 @@ def _first_argument(session: Session, frame: FrameType) -> Any:
     if type(value) is CellType and code.co_varnames[0] in code.co_cellvars:
         return value.cell_contents
     return value
+
+
+def begin_call(
+    session: Session,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> None:
+    """Register the program and the arguments of a call of it."""
+    graph = session.graph
+    graph.constant(function).name = _root_name(function)
+    graph.adopt(args)
+    graph.adopt(kwargs)
+    for index, value in enumerate(args):
+        graph.root(value, f"args[{index}]")
+    for name, value in kwargs.items():
+        graph.root(value, name)
+
+
+def begin_rest(session: Session, function: FunctionType, resumed: Resumed) -> None:
+    """Register the state of a program that goes on."""
+    graph = session.graph
+    for obj in (function, *resumed.made):
+        if type(obj) is FunctionType:
+            # Whatever is read of a function was read when it began.
+            graph.constant(obj)
+            graph.constant(obj.__globals__)
+            session.registered.add(id(obj))
+        else:
+            graph.adopt(obj)
+    for name, value in resumed.roots:
+        graph.root(value, name)
+    graph.adopt(resumed.args)
+
+
+def _root_name(function: Any) -> str:
+    if type(function) in (FunctionType, MethodType):
+        return str(function.__name__)
+    return "self"

@@ -6,18 +6,16 @@ import functools
 import sys
 from collections.abc import Callable
 from types import FrameType, FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from magweld.frontend.catalogue import SPLITTING, Break, StopRecordingError
 from magweld.frontend.lifting.frames import attach_shadow, lift_arguments, lift_rest
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.monitor.annotation import AnnotationTable, Entry, NativeCall
 from magweld.frontend.monitor.code_table import CodeTables, Row
-from magweld.frontend.monitor.control import Control
 from magweld.frontend.monitor.entry import call_entry
 from magweld.frontend.monitor.events import EventSource, Observe
 from magweld.frontend.monitor.hooks import (
-    NoOperators,
     OperatorLayer,
     Resumed,
     SessionHooks,
@@ -28,15 +26,19 @@ from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.monitor.stack import FrameReader
 from magweld.frontend.rules.natives import apply_entry
 from magweld.frontend.session.admission import (
+    begin_call,
+    begin_rest,
     connect,
     explain_frame,
     is_opaque,
     is_own,
 )
-from magweld.frontend.session.roots import begin_call, begin_rest
 from magweld.frontend.state.nodes import Where
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.steps import Call
+
+if TYPE_CHECKING:
+    from magweld.frontend.control.branches import Branches
 
 
 class Session:
@@ -65,7 +67,7 @@ class Session:
         self.tables = tables
         self.reader = reader
         self.annotations = annotations
-        self.operators: OperatorLayer = operators or NoOperators()
+        self.operators = operators or OperatorLayer()
         self.graph = RefGraph(locate=self.where)
         if wanted:
             self.graph.lifting = Lifting(wanted, self.graph)
@@ -73,7 +75,7 @@ class Session:
         self.effects: list[Call] = []
         self.opaque_caller: Observer | None = None
         self.registered: set[int] = set()
-        self.control: Control | None = None
+        self.control: Branches | None = None
         self._events: EventSource | None = None
         self.trail: tuple[Site, ...] = ()
         self.hooks = SessionHooks()
@@ -105,7 +107,6 @@ class Session:
         Args:
             events: Who tells about frames and instructions.
             function: Continuation of the outermost frame.
-            resumed: The state of the program.
 
         Raises:
             StopRecordingError: Another tool holds the interpreter's events.
@@ -186,7 +187,7 @@ class Session:
     def close(self) -> None:
         """Do the same at the end of a run, also with its operators and tensors."""
         self.release()
-        self.operators = NoOperators()
+        self.operators = OperatorLayer()
         if self.graph.lifting is not None:
             self.graph.lifting.close()
 

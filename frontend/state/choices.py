@@ -49,7 +49,6 @@ class Choices:
 
         Args:
             container: Object from before the run that is read.
-            value: What was read.
             attributes: Whether the attributes of the container are read.
 
         Raises:

@@ -22,9 +22,7 @@ def note_class(graph: RefGraph, cls: type, name: str, start: type | None = None)
     """Record a class lookup and return what it found, unbound, or ABSENT.
 
     Args:
-        graph: Where to record.
         cls: Class whose method resolution order is searched.
-        name: Attribute.
         start: Search only behind this base, as `super` does.
     """
     # A class that has not changed since is known, unless reads mean more than guards.

@@ -151,7 +151,6 @@ def check_buffers(graph: RefGraph, tensors_written: bool) -> None:
     """Check that no buffer was written behind the back of the recording.
 
     Args:
-        graph: What was read.
         tensors_written: Whether tensors from before the run were; on a hit one of them
             may share the memory of an array.
 

@@ -19,11 +19,7 @@ from magweld.frontend.state.tags import tag_cell, tags_work
 
 
 class ClassState:
-    """A class as it is now.
-
-    Args:
-        cls: The class.
-    """
+    """A class as it is now."""
 
     __slots__ = ("_cell", "_cls", "_tag")
 
@@ -42,7 +38,6 @@ class _Plan:
 
     Args:
         cls: The class; its attributes are looked up as `object` does it.
-        name: Name of the attribute.
     """
 
     __slots__ = ("_first", "_getter", "_last", "_name", "state")

@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 import torch
 
-from magweld.frontend.differential.check import run
-from magweld.frontend.differential.compare import compare
+from magweld.frontend.differential.check import compare, run
 from magweld.frontend.differential.describe import Description, Walk
 from magweld.frontend.differential.process import generator_states
 from magweld.frontend.traced import Traced, trace

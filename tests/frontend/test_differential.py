@@ -15,8 +15,7 @@ import torch
 from torch import nn
 
 from magweld.frontend import trace
-from magweld.frontend.differential.check import CheckError
-from magweld.frontend.differential.compare import compare
+from magweld.frontend.differential.check import CheckError, compare
 from magweld.frontend.differential.describe import Walk
 from magweld.frontend.differential.snapshot import Snapshot
 from magweld.frontend.state.steps import Constant

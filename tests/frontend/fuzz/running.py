@@ -20,8 +20,7 @@ from torch import fx
 from torch.utils.hooks import RemovableHandle
 
 from magweld.frontend import trace
-from magweld.frontend.differential.check import CheckError, Ending, run
-from magweld.frontend.differential.compare import compare
+from magweld.frontend.differential.check import CheckError, Ending, compare, run
 from magweld.frontend.differential.describe import Description, Walk
 from magweld.frontend.differential.process import generator_states
 from magweld.frontend.operators.torch_state import torch_state
