@@ -44,6 +44,13 @@ def _exp2(x: Any) -> Any:
     return np.exp2(np.asarray(x, np.float64)).astype(np.result_type(x))
 
 
+def bf16_bits(value: Any) -> Any:
+    """Return the bits of numbers of single precision, rounded to bf16."""
+    bits = np.asarray(value, np.float32).view(np.uint32)
+    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    return np.where(np.isnan(value), 0x7FC0, rounded).astype(np.uint16)
+
+
 INTEGER_TESTS: dict[int, Callable[[Any, Any], Any]] = {
     0: lambda a, b: a == b,
     1: lambda a, b: a != b,

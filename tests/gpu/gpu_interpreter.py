@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from gpu_arithmetic import FLOAT_TESTS, INTEGER_TESTS, INTRINSICS, PURE
+from gpu_arithmetic import FLOAT_TESTS, INTEGER_TESTS, INTRINSICS, PURE, bf16_bits
 from gpu_memory import Block, Memory, View, dtype_of, load, store, whole_view
 
 from magweld.bindings import arith, func, gpu, ir, memref
@@ -168,9 +168,10 @@ def _nothing(op: Any, block: Block) -> None:
 
 
 def _constant_op(op: arith.ConstantOp, block: Block) -> None:
-    attribute = op.operation.attributes["value"]
-    dtype = dtype_of(op.result.type)
-    block.values[op.result] = dtype.type(attribute.value)
+    value = op.operation.attributes["value"].value
+    if isinstance(op.result.type, ir.BF16Type):
+        value = bf16_bits(np.float32(value))
+    block.values[op.result] = dtype_of(op.result.type).type(value)
 
 
 def _shared(op: Any, block: Block) -> None:
@@ -198,6 +199,17 @@ def _cast(op: Any, block: Block) -> None:
         block.values[op.results[0]] = value.astype(dtype_of(op.results[0].type))
 
 
+def _convert_float(op: Any, block: Block) -> None:
+    value = np.asarray(block.values[op.operands[0]])
+    source, target = op.operands[0].type, op.results[0].type
+    with np.errstate(all="ignore"):
+        if isinstance(source, ir.BF16Type):
+            value = (value.astype(np.uint32) << 16).view(np.float32)
+        if isinstance(target, ir.BF16Type):
+            value = bf16_bits(value)
+        block.values[op.results[0]] = value.astype(dtype_of(target))
+
+
 def _bitcast(op: Any, block: Block) -> None:
     value = np.asarray(block.values[op.operands[0]])
     block.values[op.results[0]] = value.view(dtype_of(op.results[0].type))
@@ -208,10 +220,10 @@ _HANDLERS: dict[str, Callable[[Any, Block], None]] = {
     "arith.cmpf": _compare,
     "arith.cmpi": _compare,
     "arith.constant": _constant_op,
-    "arith.extf": _cast,
+    "arith.extf": _convert_float,
     "arith.index_cast": _cast,
     "arith.sitofp": _cast,
-    "arith.truncf": _cast,
+    "arith.truncf": _convert_float,
     "arith.trunci": _cast,
     "gpu.barrier": _barrier,
     "gpu.block_id": _identity(lambda block: np.int64(block.number)),

@@ -60,7 +60,9 @@ class Block:
 
 
 def dtype_of(type_: ir.Type) -> np.dtype:
-    names = {"f32": "f4", "f64": "f8", "index": "i8", "i1": "?"}
+    """Return numpy's type; bf16, which it has not, is kept as its bits."""
+    names = {"f16": "f2", "bf16": "u2", "f32": "f4", "f64": "f8"}
+    names |= {"index": "i8", "i1": "?"}
     text = str(type_)
     return np.dtype(names.get(text) or f"i{ir.IntegerType(type_).width // 8}")
 
