@@ -28,7 +28,7 @@ class SerializeToBinary(Pass):
 
     name: ClassVar[str] = "serialize-to-binary"
 
-    target: Annotated[str, "nvvm:sm_80, nvvm:sm_90a or rocdl:gfx942"] = "nvvm:sm_80"
+    target: Annotated[str, "nvvm:sm_80, rocdl:gfx942, ..."] = "nvvm:sm_80"
 
     def run(self, module: Any) -> None:
         """Compile all GPU modules of the module."""

@@ -24,7 +24,8 @@ from magweld.passes.pipeline import Pipeline
 from magweld.targets.target import parse_target
 
 NVIDIA = ("nvvm:sm_80", "nvvm:sm_90a")
-TARGETS = (*NVIDIA, "rocdl:gfx942")
+AMD = {"rocdl:gfx90a": 0x3F, "rocdl:gfx942": 0x4C}
+TARGETS = (*NVIDIA, *AMD)
 KERNELS = {
     "bias_gelu": {"M": 16, "N": 512, "T": 4},
     "masked_softmax": {"B": 2, "S": 64},
@@ -144,19 +145,19 @@ def test_nvidia_binary_holds_ptx_and_cubin(name, target, compile_kernel) -> None
 
 @pytest.mark.skipif(find_lld() is None, reason="no ld.lld")
 @pytest.mark.parametrize("name", KERNELS)
-def test_amd_binary_is_a_loadable_code_object(name, compile_kernel) -> None:
-    code = objects_of(compile_kernel(name, "rocdl:gfx942"))["Binary"]
+@pytest.mark.parametrize("target", AMD)
+def test_amd_binary_is_a_loadable_code_object(name, target, compile_kernel) -> None:
+    code = objects_of(compile_kernel(name, target))["Binary"]
     assert code[:4] == b"\x7fELF"
     kind, machine = struct.unpack_from("<HH", code, 16)
     dynamic, amdgpu = 3, 224
     assert (kind, machine) == (dynamic, amdgpu)
     (flags,) = struct.unpack_from("<I", code, 48)
-    gfx942 = 0x4C
-    assert flags & 0xFF == gfx942
+    assert flags & 0xFF == AMD[target]
     for text in (
         b"kernel_0_kernel.kd",
         b"amdhsa.kernels",
-        b"amdgcn-amd-amdhsa--gfx942",
+        f"amdgcn-amd-amdhsa--{target.partition(':')[2]}".encode(),
     ):
         assert text in code
 

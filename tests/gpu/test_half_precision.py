@@ -30,7 +30,7 @@ sys.path.append(str(BENCHMARKS))
 emulated_gpu = importlib.import_module("emulated_gpu")
 
 TYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
-TARGETS = ("nvvm:sm_80", "nvvm:sm_90a", "rocdl:gfx942")
+TARGETS = ("nvvm:sm_80", "nvvm:sm_90a", "rocdl:gfx90a", "rocdl:gfx942")
 SHAPES = ((32, 64), (64, 32), (32,))
 
 

@@ -41,6 +41,7 @@ def test_targets_stand_for_their_devices() -> None:
     expected = {
         "nvvm:sm_80": (Backend.NVVM, "sm_80", "a100"),
         "nvvm:sm_90a": (Backend.NVVM, "sm_90a", "h100"),
+        "rocdl:gfx90a": (Backend.ROCDL, "gfx90a", "mi250x"),
         "rocdl:gfx942": (Backend.ROCDL, "gfx942", "mi300x"),
         "cpu": (Backend.CPU, "", "cpu"),
     }

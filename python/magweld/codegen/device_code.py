@@ -22,6 +22,7 @@ class _Chip:
 _CHIPS = {
     "nvvm:sm_80": _Chip(compile_nvptx, "sm_80"),
     "nvvm:sm_90a": _Chip(compile_nvptx, "sm_90a"),
+    "rocdl:gfx90a": _Chip(compile_amdgpu, "gfx90a"),
     "rocdl:gfx942": _Chip(compile_amdgpu, "gfx942"),
 }
 
@@ -31,7 +32,7 @@ def compile_device_code(llvm_ir: str, target: str) -> DeviceCode:
 
     Args:
         llvm_ir: LLVM IR text that llvmlite reads, with kernels for the target.
-        target: "nvvm:sm_80", "nvvm:sm_90a" or "rocdl:gfx942".
+        target: "nvvm:sm_80", "nvvm:sm_90a", "rocdl:gfx90a" or "rocdl:gfx942".
 
     Raises:
         UnsupportedError: `unknown-gpu-target`, or `device-function` if the code calls
