@@ -23,6 +23,7 @@ from magweld.passes.graph.lower_subgraphs import LowerSubgraphs
 from magweld.passes.graph.lower_torch_to_linalg import LowerTorchToLinalg
 from magweld.passes.graph.plan_execution import PlanExecution
 from magweld.passes.graph.plan_memory import PlanMemory
+from magweld.passes.graph.roll_loops import RollLoops
 from magweld.passes.graph.select_implementation import LibraryUse, SelectImplementation
 from magweld.passes.graph.select_winograd import SelectWinograd
 from magweld.passes.graph.simplify_generic import SimplifyGeneric
@@ -48,6 +49,7 @@ def graph_steps(
     library: LibraryUse = "auto",
     fusion: Fusion = "all",
     memory_budget: int = 0,
+    roll_loops: bool = True,
 ) -> dict[Phase, tuple[Step, ...]]:
     """Return the steps to each phase from the torch dialect to tiled kernels.
 
@@ -56,7 +58,10 @@ def graph_steps(
         library: Whether library calls may compute operators.
         fusion: Which operators may share a kernel.
         memory_budget: Bytes for all tensors but arguments and results; 0 is no limit.
+        roll_loops: Whether alike iterations become loops.
     """
+    # A budget wants to see every tensor of a call.
+    roll = (RollLoops(),) if roll_loops and not memory_budget else ()
     form = FormTileGraph(device)
     # What is made tile by tile becomes functions of its own, which are graphs then.
     outline = (OutlineMemoryTiles(), form) if memory_budget else ()
@@ -67,6 +72,7 @@ def graph_steps(
         # Reshapes and transposes hide producers from consumers: read through them.
         UnflattenBatchMatmul(),
         Upstream("canonicalize,cse"),
+        *roll,
         HoistStride(),
         HoistSlice(),
         FoldTranspose(),
@@ -107,9 +113,10 @@ def graph_pipeline(
     fusion: Fusion = "all",
     after: Phase | None = None,
     memory_budget: int = 0,
+    roll_loops: bool = True,
 ) -> Pipeline:
     """Return the steps of `graph_steps` behind a phase, up to and with another one."""
-    steps = graph_steps(device, library, fusion, memory_budget)
+    steps = graph_steps(device, library, fusion, memory_budget, roll_loops)
     return Pipeline(steps_between(steps, after, until))
 
 

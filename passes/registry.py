@@ -58,6 +58,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
     ("place-allocations", "magweld.passes.cpu.place_allocations:PlaceAllocations"),
     ("plan-execution", "magweld.passes.graph.plan_execution:PlanExecution"),
     ("plan-memory", "magweld.passes.graph.plan_memory:PlanMemory"),
+    ("roll-loops", "magweld.passes.graph.roll_loops:RollLoops"),
     (
         "select-implementation",
         "magweld.passes.graph.select_implementation:SelectImplementation",

@@ -19,6 +19,7 @@ from magweld.passes.analysis.cloning import ValueMap, clone_mapped
 from magweld.passes.analysis.operator_model import inputs_of
 from magweld.passes.base import Pass
 from magweld.passes.graph.library_calls import LibraryCall, Reshape, library_call
+from magweld.passes.graph.loop_calls import loop_of
 from magweld.passes.graph.plan_execution import is_empty, is_planned
 from magweld.passes.graph.tiled_body import build_tiled_body
 from magweld.passes.ir_utils import (
@@ -37,7 +38,7 @@ class LowerSubgraphs(Pass):
     tensors or slices of the destinations that they are stored to, and computations
     linalg on these. Where tiles have several shapes `tile_graph.parts` says how many.
     Library subgraphs become declarations `@library_N` with `magweld.library`. The
-    graph itself dissolves into calls and reshapes.
+    graph itself dissolves into calls and reshapes; calls of loops get destinations.
     """
 
     name: ClassVar[str] = "lower-subgraphs"
@@ -57,6 +58,10 @@ class _Callees:
         self._symbols = ir.SymbolTable(module)
         self._block = module.regions[0].blocks[0]
         self._kernels: dict[str, Any] = {}
+
+    def function(self, call: Any) -> Any:
+        """Return the function that a call is of."""
+        return self._symbols[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
 
     def declare(self, name: str, signature: tuple[list[Any], list[Any]]) -> Any:
         """Make a private function of a name that may be taken already."""
@@ -110,6 +115,7 @@ class _Lowering:
 
     def _lower(self, op: Any) -> None:
         makers: dict[str, Callable[[Any], None]] = {
+            "func.call": self._call,
             "tile_graph.connect": self._edge,
             "tile_graph.for_tiles": self._kernel,
             "tile_graph.operator": self._unwrapped,
@@ -120,6 +126,20 @@ class _Lowering:
 
     def _other(self, op: Any) -> None:
         clone_mapped(op, self._values)
+
+    def _call(self, call: Any) -> None:
+        """Give the call of a loop destinations, as the calls of kernels have."""
+        callee = self._callees.function(call)
+        if loop_of(callee) is None:
+            self._other(call)
+            return
+        results = [value.type for value in call.results]
+        operands = [*(self._values[v] for v in call.operands), *map(_empty, results)]
+        types = ir.FunctionType.get([value.type for value in operands], results)
+        callee.attributes["function_type"] = ir.TypeAttr.get(types)
+        new = func.CallOp(callee, operands)
+        for old, value in zip(call.results, new.results, strict=True):
+            self._values[old] = value
 
     def _edge(self, connect: Any) -> None:
         self._values[connect.results[0]] = self._values[connect.operands[0]]

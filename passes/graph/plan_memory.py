@@ -12,6 +12,7 @@ from magweld.dialects.tile_graph import element_bytes, is_kernel
 from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.analysis.packing import Buffer, pack
 from magweld.passes.base import Pass
+from magweld.passes.graph.loop_calls import LOOP, LoopCall, loop_of
 from magweld.passes.ir_utils import functions_of, located_error
 from magweld.passes.memory.tile_list import TILES, Tile, tiles_of
 
@@ -29,7 +30,8 @@ class PlanMemory(Pass):
     `magweld.offset` in bytes by best fit over lifetimes (Welder's allocator, one
     level up), "output" where the tensor leaves the function, "adopted" where a
     callee brings its own tensor: library calls without an out variant. A call that
-    runs tile by tile gets `magweld.scratch`, the offset of what its tiles share.
+    runs tile by tile gets `magweld.scratch`, the offset of what its tiles share, and
+    one that runs a loop that of what its iterations share.
 
     The function gets `magweld.arena_bytes` and `magweld.transient_bytes`: the most
     that calls bring themselves at one time, a library's copies of its operands among
@@ -51,8 +53,8 @@ class PlanMemory(Pass):
             for function in functions.values()
             if not function.is_external and not is_kernel(function)
         ]
-        # What a tile takes is known before what runs its tiles is planned.
-        for function in sorted(hosts, key=lambda f: _calls_tiles(f, functions)):
+        # What a tile or an iteration takes is known before what runs it is planned.
+        for function in sorted(hosts, key=lambda f: _calls_parts(f, functions)):
             _Planner(function, functions).run()
 
 
@@ -123,18 +125,26 @@ class _Planner:
         return self._last_use.get(value, -1)
 
     def _place_scratch(self, call: Any, callee: Any, position: int) -> None:
-        """Reserve what the tiles of a call share, for as long as it runs."""
-        if TILES not in callee.attributes:
+        """Reserve what tiles or iterations share, for as long as the call runs."""
+        loop = loop_of(callee)
+        if loop is not None:
+            needed = loop_scratch(self._functions[loop.function], loop)
+        elif TILES in callee.attributes:
+            needed = max(
+                tile_scratch(self._functions[tile.function], tile, call)
+                for tile in tiles_of(callee)
+            )
+        else:
             return
-        needed = max(
-            tile_scratch(self._functions[tile.function], tile, call)
-            for tile in tiles_of(callee)
-        )
         self._buffers.append(Buffer(needed, position, position))
         self._places.append((call, "magweld.scratch"))
 
     def _taken_by(self, call: Any, callee: Any) -> int:
         """Bytes that a callee takes while it runs, beside what it returns."""
+        loop = loop_of(callee)
+        if loop is not None:
+            iteration = self._functions[loop.function]
+            return int(iteration.attributes["magweld.transient_bytes"].value)
         if TILES in callee.attributes:
             functions = {tile.function for tile in tiles_of(callee)}
             return max(_tile_bytes(self._functions[name]) for name in functions)
@@ -182,16 +192,26 @@ def tile_scratch(function: Any, tile: Tile, call: Any) -> int:
     return arena + sum(aligned(_bytes(part)) for part in parts)
 
 
+def loop_scratch(function: Any, loop: LoopCall) -> int:
+    """Bytes that iterations need in the arena: their own, and what they hand over.
+
+    A result of which only the last one is returned goes there in every other iteration.
+    """
+    arena = aligned(int(function.attributes["magweld.arena_bytes"].value))
+    results = zip(function.type.results, loop.stacked, strict=True)
+    return arena + sum(aligned(_type_bytes(t)) for t, stacked in results if not stacked)
+
+
 def aligned(size: int) -> int:
     """Return the bytes that a buffer of a size takes in an arena."""
     return -(-size // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
 
 
-def _calls_tiles(function: Any, functions: Mapping[str, Any]) -> bool:
+def _calls_parts(function: Any, functions: Mapping[str, Any]) -> bool:
     calls = (op for op in function.regions[0].blocks[0].operations)
     return any(
         op.operation.name == "func.call"
-        and TILES in functions[_callee(op.operation)].attributes
+        and {TILES, LOOP} & set(functions[_callee(op.operation)].attributes)
         for op in calls
     )
 
@@ -226,8 +246,12 @@ def _callee(call: Any) -> str:
 
 
 def _bytes(value: Any) -> int:
-    type_ = ir.RankedTensorType(value.type)
-    return math.prod(map(int, type_.shape)) * element_bytes(type_)
+    return _type_bytes(value.type)
+
+
+def _type_bytes(type_: Any) -> int:
+    ranked = ir.RankedTensorType(type_)
+    return math.prod(map(int, ranked.shape)) * element_bytes(ranked)
 
 
 def _annotate(destination: Any, place: str) -> None:

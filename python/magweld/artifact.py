@@ -13,7 +13,7 @@ from typing import Any
 
 from magweld.short_repr import short_repr
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 HOST_TARGET = "cpu"
 
 
@@ -137,6 +137,38 @@ class TiledStep:
 
 
 @dataclass(frozen=True)
+class LoopStep:
+    """Run a program several times, each run on results of the one before.
+
+    Argument `i` of the part is part of the value `reads[i]`.
+
+    Attributes:
+        reads: Value ids that iterations read.
+        writes: Value ids that they write, one for each result of the part.
+        part: Number of the program of an iteration, in `Program.parts`.
+        trips: How many iterations.
+        starts: For each argument the element where it begins in the first iteration.
+        strides: How many elements later it begins in each further one.
+        fed_by: For each argument which result of the iteration before it is from the
+            second iteration on, -1 for none.
+        stacked: For each result whether the value has those of all iterations one
+            after another, and not that of the last one.
+        scratch: Offset in the arena of what an iteration needs: the arena of its
+            program, then a copy of each result that is not stacked.
+    """
+
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    part: int
+    trips: int
+    starts: tuple[int, ...]
+    strides: tuple[int, ...]
+    fed_by: tuple[int, ...]
+    stacked: tuple[bool, ...]
+    scratch: int
+
+
+@dataclass(frozen=True)
 class DeviceLaunch:
     """One launch of a kernel on a GPU.
 
@@ -162,12 +194,13 @@ class DeviceLaunch:
     sources: tuple[str, ...] = ()
 
 
-Step = KernelStep | LibraryStep | ExternalStep | TiledStep
+Step = KernelStep | LibraryStep | ExternalStep | TiledStep | LoopStep
 _STEP_KINDS: dict[str, type[Step]] = {
     "kernel": KernelStep,
     "library": LibraryStep,
     "external": ExternalStep,
     "tiled": TiledStep,
+    "loop": LoopStep,
 }
 _KIND_OF_STEP = {cls: kind for kind, cls in _STEP_KINDS.items()}
 
@@ -184,8 +217,8 @@ class Program:
         objects: Object files of the host with all symbols of the kernel steps, or
             code images for a GPU.
         constants: Raw bytes of `Place.CONSTANT` values.
-        parts: Programs that make tiles; they have neither parts, objects nor constants
-            but those of this program.
+        parts: Programs that make tiles or are iterations; they have neither parts,
+            objects nor constants but those of this program.
         report: What was decided and predicted, for `explain()`: groups, tile graphs.
         unlowered: Graph nodes that turned out to have no lowering. Such a program has
             no steps: it is the answer that the graph must be compiled again with
@@ -214,11 +247,15 @@ class Program:
         return self.arena_bytes + sum(map(len, (*self.objects, *self.constants)))
 
     def step_kinds(self) -> tuple[str, ...]:
-        """Return how each step runs: "generated", "library", "tiled" or "external"."""
+        """Return how each step runs: "generated", "library", "tiled", "loop", ...
+
+        The rest are "external".
+        """
         words = {
             KernelStep: "generated",
             LibraryStep: "library",
             TiledStep: "tiled",
+            LoopStep: "loop",
         }
         return tuple(words.get(type(step), "external") for step in self.steps)
 
@@ -289,6 +326,9 @@ def _step(data: dict[str, Any]) -> Step:
     reads, writes = tuple(data.pop("reads")), tuple(data.pop("writes"))
     if cls is TiledStep:
         data["tiles"] = tuple(_tile(tile) for tile in data["tiles"])
+    if cls is LoopStep:
+        lists = ("starts", "strides", "fed_by", "stacked")
+        data.update({name: tuple(data[name]) for name in lists})
     return cls(reads=reads, writes=writes, **data)
 
 

@@ -14,6 +14,7 @@ from magweld.artifact import (
     ExternalStep,
     KernelStep,
     LibraryStep,
+    LoopStep,
     Program,
     Step,
     TiledStep,
@@ -201,6 +202,7 @@ def lower_to_tiles(
         fusion=options.fusion,
         after=after,
         memory_budget=options.memory_budget,
+        roll_loops=options.roll_loops,
     )
     part = "graph" if after is None else f"graph-after-{after}"
     run_pipeline(pipeline, module, dump_options(part))
@@ -217,6 +219,7 @@ def _read_hosts(module: Any) -> dict[str, HostFunction]:
     constants: list[bytes] = []
     main = read_host_function(module, "main", constants)
     names = [tile.function for call in main.calls for tile in call.tiles]
+    names += [call.loop.function for call in main.calls if call.loop is not None]
     parts = {n: read_host_function(module, n, constants) for n in dict.fromkeys(names)}
     return {"main": main, **parts}
 
@@ -285,8 +288,25 @@ def _tiled_step(call: HostCall, parts: Sequence[str]) -> Step:
     return TiledStep(call.operands, call.results, runs, call.scratch)
 
 
+def _loop_step(call: HostCall, parts: Sequence[str]) -> Step:
+    loop = call.loop
+    assert loop is not None, "the call of a loop says what it runs"
+    return LoopStep(
+        reads=call.operands,
+        writes=call.results,
+        part=parts.index(loop.function),
+        trips=loop.trips,
+        starts=loop.starts,
+        strides=loop.strides,
+        fed_by=loop.fed_by,
+        stacked=loop.stacked,
+        scratch=call.scratch,
+    )
+
+
 _STEPS: dict[str, Callable[[HostCall, Sequence[str]], Step]] = {
     "library": _library_step,
     "external": _external_step,
     "tiled": _tiled_step,
+    "loop": _loop_step,
 }

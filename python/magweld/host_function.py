@@ -13,6 +13,7 @@ from magweld.artifact import Place, Value
 from magweld.bindings import ir
 from magweld.diagnostics import MagweldError
 from magweld.dialects.tile_graph import OPERATORS, element_bytes
+from magweld.passes.graph.loop_calls import LoopCall, loop_of
 from magweld.passes.ir_utils import located_error
 from magweld.passes.memory.tile_list import TILES, Tile, tiles_of
 
@@ -37,14 +38,15 @@ class HostCall:
     """One call of the host function.
 
     Attributes:
-        kind: "kernel", "library", "external" or "tiled".
+        kind: "kernel", "library", "external", "tiled" or "loop".
         callee: Symbol that is called.
         operands: Value ids read.
         results: Value ids written.
         attributes: Of a library call, `op` among them.
         node: Graph node of an external.
         tiles: What a tiled call runs.
-        scratch: Offset in the arena of what its tiles need.
+        loop: What a loop call runs.
+        scratch: Offset in the arena of what its tiles or iterations need.
         report: What was decided and predicted, for people.
     """
 
@@ -55,6 +57,7 @@ class HostCall:
     attributes: dict[str, Any] = field(default_factory=dict)
     node: str = ""
     tiles: tuple[Tile, ...] = ()
+    loop: LoopCall | None = None
     scratch: int = 0
     report: dict[str, Any] = field(default_factory=dict)
 
@@ -156,6 +159,7 @@ class _Reader:
         if "magweld.external" in function.attributes:
             self._external(op, callee, function)
             return
+        loop = loop_of(function)
         inputs = len(op.operands) - len(op.results)
         operands = tuple(self._ids[v] for v in list(op.operands)[:inputs])
         results = tuple(self._ids[v] for v in list(op.operands)[inputs:])
@@ -164,6 +168,11 @@ class _Reader:
         if "magweld.library" in function.attributes:
             attributes = _plain(function.attributes["magweld.library"])
             call = HostCall("library", callee, operands, results, attributes)
+        elif loop is not None:
+            scratch = ir.IntegerAttr(op.attributes["magweld.scratch"]).value
+            call = HostCall(
+                "loop", callee, operands, results, loop=loop, scratch=scratch
+            )
         else:
             report = _report(op, callee, function)
             call = HostCall("kernel", callee, operands, results, report=report)

@@ -14,6 +14,7 @@ from magweld.artifact import (
     ExternalStep,
     KernelStep,
     LibraryStep,
+    LoopStep,
     Place,
     Step,
     TiledStep,
@@ -22,6 +23,7 @@ from magweld.runtime.errors import ProgramError
 from magweld.runtime.frame import Frame
 from magweld.runtime.layout import Layout
 from magweld.runtime.library import LibraryOperation, make_operation
+from magweld.runtime.looping import bind_loop, bind_native_loop
 from magweld.runtime.machine import LoadedKernels
 from magweld.runtime.names import in_range
 from magweld.runtime.tiling import Action, BoundPart, bind_tiles
@@ -132,6 +134,14 @@ class Binder:
                 return _bind_external(frame, step, code.run_external)
             case TiledStep():
                 return bind_tiles(frame, step, self._bind_part)
+            case LoopStep():
+                return self._bind_loop(step)
+
+    def _bind_loop(self, step: LoopStep) -> Action:
+        part = self._bind_part(step.part, step.scratch)
+        if self.frame.layout.is_native(step):
+            return bind_native_loop(self.frame, step, part.frame, self.code.kernels)
+        return bind_loop(self.frame, step, part)
 
     def _bind_part(self, number: int, scratch: int) -> BoundPart:
         """Bind a part to the arena of the program that it is part of."""

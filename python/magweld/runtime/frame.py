@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from magweld.artifact import KernelStep, Place
+from magweld.artifact import Place
 from magweld.runtime.admission import describe_difference
 from magweld.runtime.errors import ProgramError
 from magweld.runtime.layout import Layout
@@ -181,6 +181,6 @@ class Frame:
 def _ids_needed_as_tensors(layout: Layout) -> set[int]:
     needed = set(layout.program.results)
     for step in layout.program.steps:
-        if not isinstance(step, KernelStep):
+        if not layout.is_native(step):
             needed.update(step.reads, step.writes)
     return needed

@@ -9,7 +9,7 @@ from math import prod
 
 import torch
 
-from magweld.artifact import Place, Program, Value
+from magweld.artifact import KernelStep, LoopStep, Place, Program, Step, Value
 from magweld.runtime.dtypes import torch_dtype
 from magweld.runtime.errors import ProgramError
 from magweld.short_repr import short_repr
@@ -117,6 +117,37 @@ class Layout:
         for root in {self.roots[i] for i in self.program.results} & spans.keys():
             spans[root] = (spans[root][0], len(self.program.steps))
         return spans
+
+    @property
+    def makes_each(self) -> bool:
+        """Whether each result is memory that a call takes for it alone."""
+        results = self.program.results
+        places = {self.root_value(value_id).place for value_id in results}
+        roots = {self.roots[value_id] for value_id in results}
+        return places <= {Place.OUTPUT} and len(roots) == len(results)
+
+    @property
+    def kernel_symbols(self) -> tuple[str, ...]:
+        """Launch functions of the kernel steps, in order."""
+        steps = self.program.steps
+        return tuple(step.symbol for step in steps if isinstance(step, KernelStep))
+
+    def is_native(self, step: Step) -> bool:
+        """Whether a step is one call of native code, on addresses alone.
+
+        A loop is if its iterations have kernels alone, and make their results in
+        memory that they are given.
+        """
+        if isinstance(step, LoopStep):
+            part = Layout(self.program.parts[step.part])
+            return len(part.kernel_symbols) == len(part.program.steps) and (
+                part.makes_each
+            )
+        return isinstance(step, KernelStep)
+
+    def itemsize(self, value_id: int) -> int:
+        """Return the bytes of an element of a value."""
+        return self.signatures[value_id].dtype.itemsize
 
     def values_in(self, *places: Place) -> Iterator[int]:
         """Yield the ids of the values that have one of these places."""

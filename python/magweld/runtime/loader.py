@@ -10,11 +10,21 @@ from functools import partial
 from magweld.codegen.loader import LoadedObjects, LoadError
 from magweld.runtime.errors import ProgramError
 from magweld.runtime.perf_map import write_perf_map
-from magweld.runtime.sequence import SEQUENCE_SYMBOL, sequence_object
+from magweld.runtime.sequence import (
+    LOOP_SYMBOL,
+    MOVE_WORDS,
+    SEQUENCE_SYMBOL,
+    sequence_object,
+)
 
 _LOG = logging.getLogger(__name__)
 _SEQUENCE_TYPE = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p
+)
+_LOOP_TYPE = ctypes.CFUNCTYPE(
+    None,
+    *(ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p),
+    *(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64),
 )
 
 
@@ -32,10 +42,12 @@ class Kernels:
     def __init__(self, objects: Sequence[bytes], symbols: Sequence[str]) -> None:
         self._objects = [*objects, sequence_object()]
         try:
-            self._code = LoadedObjects(self._objects, [*symbols, SEQUENCE_SYMBOL])
+            own = (SEQUENCE_SYMBOL, LOOP_SYMBOL)
+            self._code = LoadedObjects(self._objects, [*symbols, *own])
         except LoadError as error:
             raise ProgramError("bad-object-code", str(error)) from error
         self._run_sequence = _SEQUENCE_TYPE(self._code.address(SEQUENCE_SYMBOL))
+        self._run_loop = _LOOP_TYPE(self._code.address(LOOP_SYMBOL))
 
     def name_for_perf(self, names: Mapping[str, str]) -> None:
         """Name the code for Linux `perf`; a map that cannot be written is no error.
@@ -60,6 +72,30 @@ class Kernels:
             symbols: Some of the launch functions, in order.
             table_address: The table that each of them gets.
         """
+        launches = self._launches(symbols)
+        return partial(self._run_sequence, launches, len(launches), table_address)
+
+    def looper(
+        self, symbols: Sequence[str], table_address: int, trips: int, moves: list[int]
+    ) -> Callable[[], object]:
+        """Return a function that runs these kernels several times; see `launcher`.
+
+        Args:
+            symbols: Some of the launch functions, in order.
+            table_address: The table that each of them gets.
+            trips: How often.
+            moves: What is done to the table each time, three words a move; see
+                `sequence_object`.
+        """
+        launches = self._launches(symbols)
+        words = (ctypes.c_int64 * len(moves))(*moves)
+        return partial(
+            self._run_loop,
+            launches,
+            *(len(launches), table_address, trips),
+            *(words, len(moves) // MOVE_WORDS),
+        )
+
+    def _launches(self, symbols: Sequence[str]) -> ctypes.Array[ctypes.c_int64]:
         addresses = [self._code.address(symbol) for symbol in symbols]
-        launches = (ctypes.c_int64 * len(addresses))(*addresses)
-        return partial(self._run_sequence, launches, len(addresses), table_address)
+        return (ctypes.c_int64 * len(addresses))(*addresses)

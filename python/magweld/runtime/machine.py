@@ -31,6 +31,19 @@ class LoadedKernels(Protocol):
             table_address: Where the addresses of all values are, as 64-bit integers.
         """
 
+    def looper(
+        self, symbols: Sequence[str], table_address: int, trips: int, moves: list[int]
+    ) -> Callable[[], object]:
+        """Return a function that launches the kernels of some steps several times.
+
+        Args:
+            symbols: `KernelStep.symbol` of the steps.
+            table_address: Where the addresses of all values are, as 64-bit integers.
+            trips: How often.
+            moves: What is done to the table each time: an entry to set, an entry to
+                read and what to add to that, one such three after the other.
+        """
+
 
 class Machine(Protocol):
     """Where a program runs.

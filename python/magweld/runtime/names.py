@@ -12,6 +12,7 @@ from magweld.artifact import (
     ExternalStep,
     KernelStep,
     LibraryStep,
+    LoopStep,
     Program,
     Step,
     range_symbol,
@@ -44,6 +45,8 @@ def step_names(program: Program) -> Callable[[Step], str]:
                 return f"{_PREFIX}{step.op} (library)"
             case ExternalStep():
                 return f"{_PREFIX}{'+'.join(plain_names([step.node]))} (torch)"
+            case LoopStep():
+                return f"{_PREFIX}loop"
         return f"{_PREFIX}tiles"
 
     return name

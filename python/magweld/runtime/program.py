@@ -13,7 +13,7 @@ from time import perf_counter
 from torch import Tensor
 from torch.autograd import profiler
 
-from magweld.artifact import KernelStep, Place, Program
+from magweld.artifact import Place, Program
 from magweld.runtime.admission import Admission
 from magweld.runtime.binding import (
     Binder,
@@ -99,12 +99,10 @@ class LoadedProgram:
         self._idle: dict[Hashable, deque[_BoundFrame]] = defaultdict(
             partial(deque, maxlen=_IDLE_FRAMES)
         )
-        self.results_are_fresh = _makes_each(self._layout)
+        self.results_are_fresh = self._layout.makes_each
         # Whether a call must be shielded from nothing but modes of the caller's.
         self._is_plain = (
-            machine is HOST
-            and self.results_are_fresh
-            and _runs_kernels_alone(self._layout)
+            machine is HOST and self.results_are_fresh and _is_native(self._layout)
         )
 
     def __call__(self, arguments: Sequence[Tensor]) -> list[Tensor]:
@@ -189,17 +187,9 @@ class LoadedProgram:
         return _BoundFrame(frame, actions)
 
 
-def _makes_each(layout: Layout) -> bool:
-    """Whether each result is memory that a call takes for it alone."""
-    results = layout.program.results
-    places = {layout.root_value(value_id).place for value_id in results}
-    roots = {layout.roots[value_id] for value_id in results}
-    return places <= {Place.OUTPUT} and len(roots) == len(results)
-
-
-def _runs_kernels_alone(layout: Layout) -> bool:
+def _is_native(layout: Layout) -> bool:
     """Whether a call asks torch for new memory and addresses, and nothing else."""
-    if not all(isinstance(step, KernelStep) for step in layout.program.steps):
+    if not all(map(layout.is_native, layout.program.steps)):
         return False
     # The tensor of a view is made by an operator.
     values = layout.program.values

@@ -20,7 +20,7 @@ Slices = tuple[slice, ...]
 
 @dataclass(frozen=True)
 class BoundPart:
-    """A program that makes a tile, on the arena of the one that it is part of."""
+    """A program that is part of another one, on the arena of that."""
 
     frame: Frame
     actions: tuple[Action, ...]
@@ -28,12 +28,23 @@ class BoundPart:
     def run(self, arguments: Sequence[Tensor]) -> Tensor:
         """Make a tile; it is only valid until the next run of any part."""
         try:
-            self.frame.begin(arguments, [tensor.data_ptr() for tensor in arguments])
-            for action in self.actions:
-                action()
+            self._act(arguments)
             return self.frame.tensor(self.frame.layout.program.results[0])
         finally:
             self.frame.end()
+
+    def results(self, arguments: Sequence[Tensor]) -> list[Tensor]:
+        """Run the program; none of its results shares memory with the arena."""
+        try:
+            self._act(arguments)
+            return self.frame.results()
+        finally:
+            self.frame.end()
+
+    def _act(self, arguments: Sequence[Tensor]) -> None:
+        self.frame.begin(arguments, [tensor.data_ptr() for tensor in arguments])
+        for action in self.actions:
+            action()
 
 
 def bind_tiles(

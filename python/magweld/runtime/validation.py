@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from magweld.artifact import KernelStep, Place, Program, Step, TiledStep
+from magweld.artifact import (
+    KernelStep,
+    LoopStep,
+    Place,
+    Program,
+    Step,
+    TiledStep,
+)
 from magweld.runtime.errors import ProgramError
 from magweld.runtime.layout import Layout
+from magweld.runtime.looping import check_loop, loop_scratch
 from magweld.runtime.memory import ALIGNMENT
 from magweld.runtime.tiling import check_tiles, scratch_bytes
 
@@ -55,6 +63,9 @@ def _check(layout: Layout, parts: Sequence[Layout]) -> Layout:
         if isinstance(step, TiledStep):
             check_tiles(layout, step, parts)
             _check_scratch(layout, number, step, scratch_bytes(layout, step, parts))
+        elif isinstance(step, LoopStep):
+            check_loop(layout, step, parts)
+            _check_scratch(layout, number, step, loop_scratch(step, parts))
     return layout
 
 
@@ -149,7 +160,7 @@ def _check_write(
         return
     # An adopted value has no bytes before its only writer has returned a tensor.
     if (
-        isinstance(step, KernelStep | TiledStep)
+        isinstance(step, KernelStep | TiledStep | LoopStep)
         or place is Place.VIEW
         or value_id in defined
     ):
@@ -175,7 +186,9 @@ def _check_overlaps(layout: Layout) -> None:
         live.append(root)
 
 
-def _check_scratch(layout: Layout, number: int, step: TiledStep, needed: int) -> None:
+def _check_scratch(
+    layout: Layout, number: int, step: TiledStep | LoopStep, needed: int
+) -> None:
     where = f"step {number}: {needed} bytes at {step.scratch}"
     end = step.scratch + needed
     inside = 0 <= step.scratch and end <= layout.program.arena_bytes

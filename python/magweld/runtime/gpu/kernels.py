@@ -47,7 +47,9 @@ class GpuKernels:
         self._driver = driver
         self._stream = stream
         self._synchronous = synchronous
-        self._count = len(program.values)
+        every = (program, *program.parts)
+        # A loop has entries for its results behind those of its values.
+        self._count = max(len(one.values) + len(one.results) for one in every)
         modules: dict[tuple[int, ...], Any] = {}
         self._steps: dict[str, list[_Kernel]] = {s: [] for s in kernel_symbols(program)}
         for launch in program.launches:
@@ -79,6 +81,30 @@ class GpuKernels:
                 self._launch(kernel, stream, table)
 
         return launch
+
+    def looper(
+        self, symbols: Sequence[str], table_address: int, trips: int, moves: list[int]
+    ) -> Callable[[], object]:
+        """Return a function that launches the kernels of some steps several times.
+
+        Args:
+            symbols: The steps.
+            table_address: Addresses of all values.
+            trips: How often.
+            moves: What is done to the table each time: an entry to set, an entry to
+                read and what to add to that, one such three after the other.
+        """
+        launch = self.launcher(symbols, table_address)
+        table = (ctypes.c_int64 * self._count).from_address(table_address)
+        triples = list(zip(moves[::3], moves[1::3], moves[2::3], strict=True))
+
+        def loop() -> None:
+            for _ in range(trips):
+                launch()
+                for to, source, add in triples:
+                    table[to] = table[source] + add
+
+        return loop
 
     def _launch(
         self, kernel: _Kernel, stream: int, table: ctypes.Array[ctypes.c_int64]
