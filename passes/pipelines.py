@@ -13,6 +13,7 @@ from magweld.passes.graph.absorb_broadcast import AbsorbBroadcast
 from magweld.passes.graph.absorb_transpose import AbsorbTranspose
 from magweld.passes.graph.absorb_unit_dims import AbsorbUnitDims
 from magweld.passes.graph.defer_normalization import DeferNormalization
+from magweld.passes.graph.fold_slices import FoldSlices
 from magweld.passes.graph.fold_transpose import FoldTranspose
 from magweld.passes.graph.form_tile_graph import FormTileGraph
 from magweld.passes.graph.hoist_collapse import HoistCollapse
@@ -27,6 +28,7 @@ from magweld.passes.graph.roll_loops import RollLoops
 from magweld.passes.graph.select_implementation import LibraryUse, SelectImplementation
 from magweld.passes.graph.select_winograd import SelectWinograd
 from magweld.passes.graph.simplify_generic import SimplifyGeneric
+from magweld.passes.graph.sink_concat import SinkConcat
 from magweld.passes.graph.split_reductions import SplitReductions
 from magweld.passes.graph.transform_weights import TransformWeights
 from magweld.passes.graph.unflatten_batch_matmul import UnflattenBatchMatmul
@@ -73,6 +75,7 @@ def graph_steps(
         UnflattenBatchMatmul(),
         Upstream("canonicalize,cse"),
         *roll,
+        SinkConcat(),
         HoistStride(),
         HoistSlice(),
         FoldTranspose(),
@@ -81,6 +84,7 @@ def graph_steps(
         AbsorbUnitDims(),
         HoistCollapse(),
         HoistExpand(),
+        FoldSlices(),
         DeferNormalization(),
         Upstream("canonicalize,cse"),
     )

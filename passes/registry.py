@@ -26,6 +26,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
     ("extract-subgraphs", "magweld.passes.tile.extract_subgraphs:ExtractSubgraphs"),
     ("hoist-pad-fill", "magweld.passes.cpu.hoist_pad_fill:HoistPadFill"),
     ("fit-memory", "magweld.passes.memory.fit_memory:FitMemory"),
+    ("fold-slices", "magweld.passes.graph.fold_slices:FoldSlices"),
     ("fold-transpose", "magweld.passes.graph.fold_transpose:FoldTranspose"),
     ("form-tile-graph", "magweld.passes.graph.form_tile_graph:FormTileGraph"),
     ("generalize-copies", "magweld.passes.cpu.generalize_copies:GeneralizeCopies"),
@@ -71,6 +72,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
     ("select-tiles", "magweld.passes.tile.select_tiles:SelectTiles"),
     ("simplify-generic", "magweld.passes.graph.simplify_generic:SimplifyGeneric"),
     ("tile-for-registers", "magweld.passes.cpu.tile_for_registers:TileForRegisters"),
+    ("sink-concat", "magweld.passes.graph.sink_concat:SinkConcat"),
     ("split-reductions", "magweld.passes.graph.split_reductions:SplitReductions"),
     (
         "unflatten-batch-matmul",

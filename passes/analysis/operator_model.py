@@ -160,14 +160,17 @@ def _opaque_model(operator: Any, name: str, root: Any) -> OperatorModel:
 
 
 def _is_direct(operator: Any, root: Any) -> bool:
-    """Whether a root reads inputs as they are, none of them empty."""
+    """Whether a root reads inputs or slices of them, none of them empty."""
     inputs = set(inputs_of(operator))
-    return all(v in inputs and 0 not in _shape(v) for v in root.operands)
+    return all(
+        sliced_operand(v, inputs).source in inputs and 0 not in _shape(v)
+        for v in root.operands
+    )
 
 
 def _concatenation_model(operator: Any, name: str, root: Any) -> OperatorModel:
     """Return the model of tensors one behind the other, which a tile takes whole."""
-    numbers = {value: i for i, value in enumerate(inputs_of(operator))}
+    inputs = {value: i for i, value in enumerate(inputs_of(operator))}
     along = ir.IntegerAttr(root.attributes["dim"]).value
     shape = _shape(root.results[0])
     index = tuple(
@@ -179,9 +182,28 @@ def _concatenation_model(operator: Any, name: str, root: Any) -> OperatorModel:
         kind=OperatorKind.CONCATENATION,
         extents=shape,
         parallel=tuple(range(len(shape))),
-        reads=tuple(Access(numbers[v], _shape(v), size, index) for v in root.operands),
+        reads=tuple(_joined_part(v, index, inputs) for v in root.operands),
         writes=(Access(0, shape, size, index),),
         flops=0,
+    )
+
+
+def _joined_part(
+    value: Any, index: tuple[LinearIndex | None, ...], inputs: dict[Any, int]
+) -> Access:
+    """Return how a concatenation reads an operand, which may be a slice."""
+    slice_ = sliced_operand(value, inputs)
+    size = element_bytes(value.type)
+    if slice_.source == value:
+        return Access(inputs[value], _shape(value), size, index)
+    return Access(
+        inputs[slice_.source],
+        _shape(slice_.source),
+        size,
+        _of_source(index, slice_),
+        part=slice_.sizes,
+        kept=slice_.kept,
+        first=slice_.offsets,
     )
 
 

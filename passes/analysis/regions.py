@@ -102,6 +102,8 @@ class Access:
         part: Extents of the part that is accessed at all where that is a slice.
         kept: The dimensions that the slice has as an operand, rising; the others are
             of extent one in it.
+        first: Where the part begins in dimensions that are accessed whole; at zero
+            where this is None.
         gathered: Values tell which elements are read, one an iteration: the region is
             the whole tensor, a bound that is not exact.
     """
@@ -113,6 +115,7 @@ class Access:
     border: tuple[tuple[int, int], ...] | None = None
     part: tuple[int, ...] | None = None
     kept: tuple[int, ...] | None = None
+    first: tuple[int, ...] | None = None
     gathered: bool = False
 
     def box(self, loops: tuple[Interval, ...]) -> tuple[Interval, ...]:
@@ -122,7 +125,7 @@ class Access:
         """
         return tuple(
             [
-                _whole_or(expr, extent, loops)
+                _whole_or(expr, whole, loops)
                 if loop is None
                 else (loops[loop] if loops[loop].size < extent else whole)
                 for extent, expr, loop, whole in self._dims
@@ -135,9 +138,17 @@ class Access:
     ) -> tuple[tuple[int, LinearIndex | None, int | None, Interval], ...]:
         """Extent, index, the loop that it is, and all of it, of each dimension."""
         return tuple(
-            (extent, expr, expr.single_loop if expr else None, Interval(ZERO, extent))
-            for extent, expr in zip(self.shape, self.index, strict=True)
+            (extent, expr, expr.single_loop if expr else None, self._whole(dim))
+            for dim, (extent, expr) in enumerate(
+                zip(self.shape, self.index, strict=True)
+            )
         )
+
+    def _whole(self, dim: int) -> Interval:
+        """All of a dimension: of the part, if no loop goes along it."""
+        if self.index[dim] is not None or self.first is None or self.part is None:
+            return Interval(ZERO, self.shape[dim])
+        return Interval(LinearIndex((), self.first[dim]), self.part[dim])
 
     def window(self, loops: tuple[Interval, ...]) -> tuple[Interval, ...]:
         """Return what iterations touch of a tensor and its border, by known indices."""
@@ -176,13 +187,13 @@ class Access:
 
 
 def _whole_or(
-    expr: LinearIndex | None, extent: int, loops: tuple[Interval, ...]
+    expr: LinearIndex | None, whole: Interval, loops: tuple[Interval, ...]
 ) -> Interval:
     if expr is None:
-        return Interval(ZERO, extent)
+        return whole
     size = expr.extent(tuple(interval.size for interval in loops))
-    if size >= extent:
-        return Interval(ZERO, extent)
+    if size >= whole.size:
+        return whole
     return Interval(expr.substitute(tuple(i.offset for i in loops)), size)
 
 

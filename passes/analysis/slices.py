@@ -58,7 +58,7 @@ def static_slice(op: Any) -> Slice | None:
     if dynamic or set(numbers["strides"]) - {1}:
         return None
     shape = tuple(op.operation.results[0].type.shape)
-    kept = _kept(numbers["sizes"], shape)
+    kept = matching_dims(numbers["sizes"], shape)
     return Slice(op.operation.operands[0], numbers["offsets"], numbers["sizes"], kept)
 
 
@@ -73,8 +73,12 @@ def sliced_operand(value: Any, inputs: Collection[Any]) -> Slice:
     return found
 
 
-def _kept(sizes: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The dimensions that are left; which one of several of extent one is the same."""
+def matching_dims(sizes: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the dimensions of a box that are those of a value of the same elements.
+
+    Which one of several of extent one is the same. There are fewer than the value has
+    where that is the box in another form.
+    """
     kept: list[int] = []
     for dim, size in enumerate(sizes):
         if len(kept) < len(shape) and size == shape[len(kept)]:

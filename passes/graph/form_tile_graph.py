@@ -34,11 +34,11 @@ class FormTileGraph(FunctionPass):
     """Form one tile graph from the linalg operations of each function.
 
     Every linalg operation becomes an operator that holds its fills, the slices that it
-    reads through, and, for convolutions, its padding; other slices and pads become
-    operators that move bytes, concatenations operators whose tiles hold a part of all
-    that is joined; reshapes stay views. Every value
-    that one operator makes for another passes through a connect at the outermost level
-    of the device.
+    reads through, and, for convolutions, its padding; concatenations become operators
+    that read slices in place, too, and whose tiles hold a part of all that is joined;
+    other slices and pads become operators that move bytes; reshapes stay views. Every
+    value that one operator makes for another passes through a connect at the outermost
+    level of the device.
 
     Options:
         device: "cpu" for this machine, "a100", "my.toml#mine", ...: docs/devices.md.
@@ -211,12 +211,13 @@ class _Former:
 
 
 def _is_private_slice(op: Any) -> bool:
-    """A box of a tensor that linalg reads in place; convolutions want whole images."""
-    if static_slice(op) is None:
+    """A box of a tensor that is read in place; convolutions want whole images."""
+    if static_slice(op) is None or 0 in op.results[0].type.shape:
         return False
     users = [use.owner.operation for use in op.results[0].uses]
     return all(
-        user.name.startswith("linalg.") and not linalg.isa_convolution_op(user)
+        user.name == "tensor.concat"
+        or (user.name.startswith("linalg.") and not linalg.isa_convolution_op(user))
         for user in users
     )
 

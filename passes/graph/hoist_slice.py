@@ -10,8 +10,7 @@ from magweld.bindings import ir, linalg, tensor
 from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.analysis.slices import Slice, static_slice
 from magweld.passes.base import Pattern, PatternPass
-from magweld.passes.ir_utils import groups_of
-from magweld.passes.tensor_slices import extract_slice
+from magweld.passes.graph.fold_slices import emit_slice, reshaped_slice
 
 
 def hoist(op: tensor.ExtractSliceOp, rewriter: Any) -> bool:
@@ -29,7 +28,9 @@ def hoist(op: tensor.ExtractSliceOp, rewriter: Any) -> bool:
         offsets[before], sizes[before] = taken.offsets[dim], taken.sizes[dim]
     order = [permutation[dim] for dim in taken.kept]
     kept = sorted(order)
-    value = _extract(Slice(transpose.input, tuple(offsets), tuple(sizes), tuple(kept)))
+    value = emit_slice(
+        Slice(transpose.input, tuple(offsets), tuple(sizes), tuple(kept))
+    )
     if order != kept:
         shape = [sizes[dim] for dim in order]
         empty = tensor.EmptyOp(shape, value.type.element_type).result
@@ -38,28 +39,6 @@ def hoist(op: tensor.ExtractSliceOp, rewriter: Any) -> bool:
         value = made.results[0]
     rewriter.replace_op(op.operation, [value])
     return True
-
-
-def drop_unit_dims(op: tensor.CollapseShapeOp, rewriter: Any) -> bool:
-    """Take a slice without the dimensions of extent one that a reshape merges away."""
-    taken = static_slice(defining_op(op.src))
-    if taken is None:
-        return False
-    kept: list[int] = []
-    for group in groups_of(op):
-        dims = [taken.kept[dim] for dim in group]
-        large = [dim for dim in dims if taken.sizes[dim] != 1]
-        if len(large) > 1:
-            return False
-        kept.append(large[0] if large else dims[-1])
-    value = _extract(Slice(taken.source, taken.offsets, taken.sizes, tuple(kept)))
-    rewriter.replace_op(op.operation, [value])
-    return True
-
-
-def _extract(wanted: Slice) -> Any:
-    shape = [wanted.sizes[dim] for dim in wanted.kept]
-    return extract_slice(wanted.source, wanted.offsets, wanted.sizes, shape)
 
 
 @dataclass(frozen=True)
@@ -86,5 +65,5 @@ class HoistSlice(PatternPass):
         """Return the pattern for transposes and the one for reshapes."""
         return (
             (tensor.ExtractSliceOp, hoist),
-            (tensor.CollapseShapeOp, drop_unit_dims),
+            (tensor.CollapseShapeOp, reshaped_slice),
         )

@@ -131,31 +131,6 @@ class Pad:
 
 
 @dataclass(frozen=True)
-class Concat:
-    """Tensors behind one another.
-
-    Attributes:
-        dim: Along which dimension.
-        lengths: Extent of each operand along it.
-    """
-
-    dim: int
-    lengths: tuple[int, ...]
-
-    def demand(self, box: Box) -> Demand | None:
-        """Return what a part of the result takes."""
-        needs: list[Box | None] = []
-        start = 0
-        for length in self.lengths:
-            low, high = box[self.dim]
-            part = (max(low - start, 0), min(high - start, length))
-            inside = (*box[: self.dim], part, *box[self.dim + 1 :])
-            needs.append(inside if part[0] < part[1] else None)
-            start += length
-        return Demand(box, tuple(needs))
-
-
-@dataclass(frozen=True)
 class Slice:
     """A regular part of a tensor.
 
@@ -170,7 +145,7 @@ class Slice:
     strides: tuple[int, ...]
     kept: tuple[int, ...]
 
-    def demand(self, box: Box) -> Demand | None:
+    def demand(self, box: Box) -> Demand:
         """Return what a part of the result takes."""
         spans = dict(zip(self.kept, box, strict=True))
         part = []
@@ -180,6 +155,63 @@ class Slice:
             low, high = spans.get(dim, (0, 1))
             part.append((offset + low * stride, offset + (high - 1) * stride + 1))
         return Demand(box, (tuple(part),))
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of the tensors behind one another: an operand or a slice of it.
+
+    Attributes:
+        operand: Number of the operand.
+        length: Extent along the dimension in which they follow each other.
+        slice: What it is of the operand, None for all of it.
+    """
+
+    operand: int
+    length: int
+    slice: Slice | None = None
+
+    def box(self, inside: Box) -> Box | None:
+        """Return where a part of it lies in the operand."""
+        if self.slice is None:
+            return inside
+        return self.slice.demand(inside).needs[0]
+
+
+@dataclass(frozen=True)
+class Concat:
+    """Tensors behind one another.
+
+    Attributes:
+        dim: Along which dimension.
+        parts: The tensors, in order.
+        operands: How many operands there are.
+    """
+
+    dim: int
+    parts: tuple[Part, ...]
+    operands: int
+
+    def inside(self, box: Box) -> list[tuple[Part, Box]]:
+        """Return the parts that a part of the result takes, and what of each."""
+        found = []
+        start = 0
+        for part in self.parts:
+            low, high = box[self.dim]
+            span = (max(low - start, 0), min(high - start, part.length))
+            if span[0] < span[1]:
+                found.append((part, (*box[: self.dim], span, *box[self.dim + 1 :])))
+            start += part.length
+        return found
+
+    def demand(self, box: Box) -> Demand | None:
+        """Return what a part of the result takes."""
+        needs: list[Box | None] = [None] * self.operands
+        for part, inside in self.inside(box):
+            region = part.box(inside)
+            assert region is not None, "slices take something of their operand"
+            needs[part.operand] = joined(needs[part.operand], region)
+        return Demand(box, tuple(needs))
 
 
 @dataclass(frozen=True)

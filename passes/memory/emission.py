@@ -80,11 +80,12 @@ class _Emitter:
 
     def concat(self, op: Any, node: Any, box: Box) -> Any:
         parts = [
-            self.part(number, need)
-            for number, need in zip(
-                node.operands, node.rule.demand(box).needs, strict=True
+            self.part(
+                node.operands[part.operand],
+                part.box(inside),
+                part.slice.kept if part.slice else None,
             )
-            if need is not None
+            for part, inside in node.rule.inside(box)
         ]
         if len(parts) == 1:
             return parts[0]

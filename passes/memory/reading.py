@@ -15,11 +15,12 @@ from magweld.passes.analysis.operator_model import (
     root_accesses,
 )
 from magweld.passes.analysis.regions import Access, LinearIndex, OperatorKind
-from magweld.passes.analysis.slices import static_slice
+from magweld.passes.analysis.slices import sliced_operand, static_slice
 from magweld.passes.memory.demands import (
     Concat,
     Nest,
     Pad,
+    Part,
     Regroup,
     Rule,
     Slice,
@@ -155,11 +156,18 @@ def _pad(operator: Any, root: Any, inputs: list[Any]) -> Rule | None:
 
 
 def _concat(operator: Any, root: Any, inputs: list[Any]) -> Rule | None:
-    if list(root.operands) != inputs:
-        return None
     dim = ir.IntegerAttr(root.attributes["dim"]).value
-    shapes = [ir.RankedTensorType(v.type).shape for v in inputs]
-    return Concat(dim, tuple(shape[dim] for shape in shapes))
+    parts = []
+    for value in root.operands:
+        taken = sliced_operand(value, inputs)
+        if taken.source not in inputs:
+            return None
+        length = int(ir.RankedTensorType(value.type).shape[dim])
+        box = Slice(taken.offsets, (1,) * len(taken.offsets), taken.kept)
+        is_whole = taken.source == value
+        number = inputs.index(taken.source)
+        parts.append(Part(number, length, None if is_whole else box))
+    return Concat(dim, tuple(parts), len(inputs))
 
 
 def _slice(operator: Any, root: Any, inputs: list[Any]) -> Rule | None:

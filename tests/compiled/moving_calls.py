@@ -127,6 +127,26 @@ def split(g: Graph) -> None:
         g.call(torch.chunk, value, g.random.randint(2, 3), dim)
 
 
+def rejoin(g: Graph) -> None:
+    """Add slices of one value, some of them changed, and their concatenation."""
+    value = g.pick(has_dims(1))
+    dim = a_dim(g, value)
+    if not value.tensor.shape[dim]:
+        raise Refused
+    parts = g.call(torch.chunk, value, g.random.randint(2, 5), dim)
+    for number, taken in enumerate(parts):
+        if is_float(taken.tensor) and g.random.random() < 0.3:
+            parts[number] = g.call(g.random.choice((torch.neg, torch.abs)), taken)
+    if g.random.random() < 0.6:
+        g.random.shuffle(parts)
+    elif g.random.random() < 0.5:
+        parts = parts[1:] or parts
+    joined = g.call(torch.cat, parts, dim)
+    if g.random.random() < 0.5:
+        cut = g.random.randint(0, joined.tensor.shape[dim] - 1)
+        g.call(torch.narrow, joined, dim, cut, joined.tensor.shape[dim] - cut)
+
+
 def repeat(g: Graph) -> None:
     value = g.pick()
     if g.random.random() < 0.6:

@@ -79,6 +79,7 @@ KINDS: dict[Call, int] = {
     moving_calls.join: 4,
     moving_calls.stack: 2,
     moving_calls.split: 2,
+    moving_calls.rejoin: 4,
     moving_calls.repeat: 2,
     moving_calls.pad: 3,
     moving_calls.triangle: 1,

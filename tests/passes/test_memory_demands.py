@@ -15,6 +15,7 @@ from magweld.passes.memory.demands import (
     Demand,
     Nest,
     Pad,
+    Part,
     Regroup,
     Slice,
     Window,
@@ -116,6 +117,28 @@ def test_pads(seed: int) -> None:
     np.testing.assert_array_equal(part, again)
 
 
+def _check_slices_of_one(whole: np.ndarray, dim: int, chance: random.Random) -> None:
+    """Slices of one operand behind one another: a box around what each takes."""
+    places = [chance.randrange(whole.shape[dim] - 1) for _ in range(2)]
+    slices = [np.take(whole, [place, place + 1], dim) for place in places]
+    offsets = [tuple(p if d == dim else 0 for d in range(2)) for p in places]
+    parts = tuple(Part(0, 2, Slice(begin, (1, 1), (0, 1))) for begin in offsets)
+    rule = Concat(dim, parts, 1)
+    joined = np.concatenate(slices, dim)
+    box = some_box(joined.shape, chance)
+    demand = rule.demand(box)
+    assert demand is not None
+    (need,) = demand.needs
+    regions = [part.box(inside) for part, inside in rule.inside(box)]
+    assert need is not None
+    for (low, high), *spans in zip(need, *regions, strict=True):
+        assert low == min(first for first, _ in spans)
+        assert high == max(last for _, last in spans)
+    taken = [whole[tuple(slice(*span) for span in region)] for region in regions]
+    expected = joined[tuple(slice(*span) for span in box)]
+    np.testing.assert_array_equal(np.concatenate(taken, dim), expected)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_joins_and_slices(seed: int) -> None:
     chance = random.Random(seed)
@@ -123,7 +146,8 @@ def test_joins_and_slices(seed: int) -> None:
     parts = [np.arange(20).reshape(shape) + 100 * i for i in range(3)]
     joined = np.concatenate(parts, dim)
     box = some_box(joined.shape, chance)
-    demand = Concat(dim, (shape[dim],) * 3).demand(box)
+    each = tuple(Part(number, shape[dim]) for number in range(3))
+    demand = Concat(dim, each, 3).demand(box)
     assert demand is not None
     taken = [
         part[tuple(slice(*span) for span in need)]
@@ -132,6 +156,7 @@ def test_joins_and_slices(seed: int) -> None:
     ]
     expected = joined[tuple(slice(*span) for span in box)]
     np.testing.assert_array_equal(np.concatenate(taken, dim), expected)
+    _check_slices_of_one(parts[0], dim, chance)
     # A row of a slice that drops a dimension.
     rule = Slice((1, 2), (1, 1), (1,))
     sliced = rule.demand(((1, 3),))

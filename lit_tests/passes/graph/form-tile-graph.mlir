@@ -255,3 +255,20 @@ func.func @resource(%a: tensor<2xf32>) -> tensor<2xf32> {
     }
   }
 #-}
+
+// A concatenation reads slices in place: they are part of its operator.
+//
+// CHECK-LABEL: func.func @concat_of_slices
+// CHECK-NEXT: "tile_graph.operator"()
+// CHECK:        %[[R:.+]] = tensor.extract_slice
+// CHECK:        %[[L:.+]] = tensor.extract_slice
+// CHECK:        tensor.concat dim(1) %[[R]], %[[L]]
+// CHECK:      }) {op_name = "concat_0"}
+// CHECK-NOT:  tile_graph.operator
+func.func @concat_of_slices(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %l = tensor.extract_slice %x[0, 0] [4, 4] [1, 1] : tensor<4x8xf32> to tensor<4x4xf32>
+  %r = tensor.extract_slice %x[0, 4] [4, 4] [1, 1] : tensor<4x8xf32> to tensor<4x4xf32>
+  %c = tensor.concat dim(1) %r, %l
+    : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x8xf32>
+  return %c : tensor<4x8xf32>
+}

@@ -27,6 +27,29 @@ def _split_with_sizes(x: Tensor, sizes: Sequence[int], dim: int = 0) -> Any:
     return parts
 
 
+def _cat(tensors: Sequence[Tensor], dim: int = 0) -> Any:
+    filled = [tensor for tensor in tensors if tensor.numel()]
+    same = len({tensor.dtype for tensor in tensors}) == 1
+    if not filled or not same or len(filled) == len(tensors):
+        return NotImplemented
+    if len(filled) > 1:
+        return aten.cat.default(filled, dim)
+    return aten.clone.default(filled[0])
+
+
+def _roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Any:
+    if not dims:
+        (shift,) = shifts
+        return _roll(x.reshape(-1), [shift], [0]).reshape(x.shape)
+    for shift, dim in zip(shifts, dims, strict=True):
+        extent = x.shape[dim]
+        begin = -shift % extent if extent else 0
+        if begin:
+            last = aten.slice.Tensor(x, dim, begin, extent)
+            x = aten.cat.default([last, aten.slice.Tensor(x, dim, 0, begin)], dim)
+    return aten.clone.default(x)
+
+
 def _unbind(x: Tensor, dim: int = 0) -> Any:
     return [aten.select.int(x, dim, index) for index in range(x.shape[dim])]
 
@@ -48,10 +71,12 @@ def _fill_tensor(x: Tensor, value: Tensor) -> Any:
 
 
 STRUCTURE: dict[OpOverload, Callable[..., Any]] = {
+    aten.cat.default: _cat,
     aten.copy.default: _copy,
     aten.fill.Scalar: _fill_scalar,
     aten.fill.Tensor: _fill_tensor,
     aten.new_empty.default: _new_empty,
+    aten.roll.default: _roll,
     aten.split.Tensor: _split,
     aten.split_with_sizes.default: _split_with_sizes,
     aten.unbind.int: _unbind,

@@ -1,0 +1,138 @@
+// RUN: magweld-opt --sink-concat --split-input-file %s | filecheck %s
+
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (j)>
+
+// Each part is computed by itself, with its part of the other operand.
+//
+// CHECK-LABEL: func.func @sink(
+// CHECK-SAME:      %[[A:.+]]: tensor<4x8xf32>, %[[B:.+]]: tensor<4x4xf32>, %[[S:.+]]: tensor<12xf32>)
+// CHECK:         %[[S0:.+]] = tensor.extract_slice %[[S]][0] [8] [1]
+// CHECK:         %[[Y0:.+]] = linalg.generic {{.+}} ins(%[[A]], %[[S0]] :
+// CHECK:         %[[S1:.+]] = tensor.extract_slice %[[S]][8] [4] [1]
+// CHECK:         %[[Y1:.+]] = linalg.generic {{.+}} ins(%[[B]], %[[S1]] :
+// CHECK:         %[[C:.+]] = tensor.concat dim(1) %[[Y0]], %[[Y1]]
+// CHECK-NEXT:    return %[[C]]
+func.func @sink(%a: tensor<4x8xf32>, %b: tensor<4x4xf32>, %s: tensor<12xf32>)
+    -> tensor<4x12xf32> {
+  %c = tensor.concat dim(1) %a, %b
+      : (tensor<4x8xf32>, tensor<4x4xf32>) -> tensor<4x12xf32>
+  %e = tensor.empty() : tensor<4x12xf32>
+  %y = linalg.generic {indexing_maps = [#id, #row, #id],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%c, %s : tensor<4x12xf32>, tensor<12xf32>) outs(%e : tensor<4x12xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %m = arith.mulf %p, %q : f32
+    linalg.yield %m : f32
+  } -> tensor<4x12xf32>
+  return %y : tensor<4x12xf32>
+}
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+#first = affine_map<(i, j) -> (i)>
+
+// A sum over the concatenation needs it as well: it stays.
+//
+// CHECK-LABEL: func.func @also_summed(
+// CHECK:         %[[C:.+]] = tensor.concat dim(1)
+// CHECK:         linalg.generic {{.+}} ins(%[[C]]
+// CHECK:         linalg.generic {{.+}} ins(%[[C]]
+func.func @also_summed(%a: tensor<4x8xf32>, %b: tensor<4x4xf32>)
+    -> (tensor<4x12xf32>, tensor<4xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %c = tensor.concat dim(1) %a, %b
+      : (tensor<4x8xf32>, tensor<4x4xf32>) -> tensor<4x12xf32>
+  %e = tensor.empty() : tensor<4x12xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%c : tensor<4x12xf32>) outs(%e : tensor<4x12xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %m = math.exp %p : f32
+    linalg.yield %m : f32
+  } -> tensor<4x12xf32>
+  %t = tensor.empty() : tensor<4xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%t : tensor<4xf32>) -> tensor<4xf32>
+  %r = linalg.generic {indexing_maps = [#id, #first],
+                       iterator_types = ["parallel", "reduction"]}
+      ins(%c : tensor<4x12xf32>) outs(%f : tensor<4xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %m = arith.addf %p, %o : f32
+    linalg.yield %m : f32
+  } -> tensor<4xf32>
+  return %y, %r : tensor<4x12xf32>, tensor<4xf32>
+}
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+
+// Numbers of the loops would be others in each part.
+//
+// CHECK-LABEL: func.func @reads_index(
+// CHECK:         %[[C:.+]] = tensor.concat dim(1)
+// CHECK:         linalg.generic {{.+}} ins(%[[C]]
+func.func @reads_index(%a: tensor<4x8xi64>, %b: tensor<4x4xi64>) -> tensor<4x12xi64> {
+  %c = tensor.concat dim(1) %a, %b
+      : (tensor<4x8xi64>, tensor<4x4xi64>) -> tensor<4x12xi64>
+  %e = tensor.empty() : tensor<4x12xi64>
+  %y = linalg.generic {indexing_maps = [#id, #id],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%c : tensor<4x12xi64>) outs(%e : tensor<4x12xi64>) {
+  ^bb0(%p: i64, %o: i64):
+    %i = linalg.index 1 : index
+    %n = arith.index_cast %i : index to i64
+    %m = arith.addi %p, %n : i64
+    linalg.yield %m : i64
+  } -> tensor<4x12xi64>
+  return %y : tensor<4x12xi64>
+}
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+
+// Slices that alone are read, and together are no more than all, are computed alone.
+//
+// CHECK-LABEL: func.func @slices_alone(
+// CHECK-SAME:      %[[X:.+]]: tensor<4x12xf32>)
+// CHECK:         %[[R:.+]] = tensor.extract_slice %[[X]][0, 8] [4, 4] [1, 1]
+// CHECK:         %[[Y:.+]] = linalg.generic {{.+}} ins(%[[R]] : tensor<4x4xf32>)
+// CHECK:         return %[[Y]]
+func.func @slices_alone(%x: tensor<4x12xf32>) -> tensor<4x4xf32> {
+  %e = tensor.empty() : tensor<4x12xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<4x12xf32>) outs(%e : tensor<4x12xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %m = math.exp %p : f32
+    linalg.yield %m : f32
+  } -> tensor<4x12xf32>
+  %s = tensor.extract_slice %y[0, 8] [4, 4] [1, 1] : tensor<4x12xf32> to tensor<4x4xf32>
+  return %s : tensor<4x4xf32>
+}
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+
+// Two slices that overlap would be computed twice in part.
+//
+// CHECK-LABEL: func.func @overlapping(
+// CHECK-SAME:      %[[X:.+]]: tensor<4x12xf32>)
+// CHECK:         linalg.generic {{.+}} ins(%[[X]] : tensor<4x12xf32>)
+// CHECK-COUNT-2: tensor.extract_slice
+func.func @overlapping(%x: tensor<4x12xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  %e = tensor.empty() : tensor<4x12xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<4x12xf32>) outs(%e : tensor<4x12xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %m = math.exp %p : f32
+    linalg.yield %m : f32
+  } -> tensor<4x12xf32>
+  %s = tensor.extract_slice %y[0, 0] [4, 8] [1, 1] : tensor<4x12xf32> to tensor<4x8xf32>
+  %t = tensor.extract_slice %y[0, 4] [4, 8] [1, 1] : tensor<4x12xf32> to tensor<4x8xf32>
+  return %s, %t : tensor<4x8xf32>, tensor<4x8xf32>
+}
