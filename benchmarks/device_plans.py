@@ -36,6 +36,7 @@ from magweld.passes.execution import run_pipeline
 from magweld.passes.ir_utils import find_function
 from magweld.passes.phases import Phase
 from magweld.passes.pipeline import Pipeline
+from magweld.passes.pipelines import preparation_steps
 from magweld.reports import operators_of
 
 ROOT = Path(__file__).parents[1]
@@ -98,6 +99,7 @@ def linalg_text(case: Case) -> tuple[str, int]:
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(text)
         lower_to_tiles(module, CompileOptions(library="never"), Phase.LINALG)
+        run_pipeline(Pipeline(preparation_steps()), module)
         name = case.name.replace("-", "_")
         text = module.operation.get_asm(enable_debug_info=True)
         return text.replace("@main(", f"@{name}("), least

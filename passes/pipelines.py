@@ -46,6 +46,33 @@ from magweld.passes.tile.select_tiles import SelectTiles
 from magweld.targets.target import Backend, Target, parse_target
 
 
+def preparation_steps(roll: tuple[Step, ...] = ()) -> tuple[Step, ...]:
+    """Return the steps that bring linalg into the form that tile graphs are made of.
+
+    Args:
+        roll: What makes loops of alike iterations.
+    """
+    return (
+        SimplifyGeneric(),
+        # Reshapes and transposes hide producers from consumers: read through them.
+        UnflattenBatchMatmul(),
+        Upstream("canonicalize,cse"),
+        *roll,
+        SinkConcat(),
+        HoistStride(),
+        HoistSlice(),
+        FoldTranspose(),
+        AbsorbBroadcast(),
+        AbsorbTranspose(),
+        AbsorbUnitDims(),
+        HoistCollapse(),
+        HoistExpand(),
+        FoldSlices(),
+        DeferNormalization(),
+        Upstream("canonicalize,cse"),
+    )
+
+
 def graph_steps(
     device: str,
     library: LibraryUse = "auto",
@@ -69,25 +96,7 @@ def graph_steps(
     outline = (OutlineMemoryTiles(), form) if memory_budget else ()
     # Libraries take memory of their own.
     fit = (SelectImplementation(library), FitMemory(memory_budget))
-    prepare = (
-        SimplifyGeneric(),
-        # Reshapes and transposes hide producers from consumers: read through them.
-        UnflattenBatchMatmul(),
-        Upstream("canonicalize,cse"),
-        *roll,
-        SinkConcat(),
-        HoistStride(),
-        HoistSlice(),
-        FoldTranspose(),
-        AbsorbBroadcast(),
-        AbsorbTranspose(),
-        AbsorbUnitDims(),
-        HoistCollapse(),
-        HoistExpand(),
-        FoldSlices(),
-        DeferNormalization(),
-        Upstream("canonicalize,cse"),
-    )
+    prepare = preparation_steps(roll)
     return {
         Phase.LINALG: (LowerTorchToLinalg(),),
         # With a budget reductions stay whole: tensors are what is made in parts then,
@@ -154,6 +163,7 @@ class _PhasePipeline(NamedPipeline):
     )
     fusion: Annotated[Fusion, "which operators may share a kernel"] = "all"
     memory_budget: Annotated[int, "bytes for intermediate tensors, 0 for no limit"] = 0
+    roll_loops: Annotated[bool, "whether alike iterations become loops"] = True
 
     @property
     @abstractmethod
@@ -190,7 +200,9 @@ class _PhasePipeline(NamedPipeline):
     def steps(self) -> tuple[Step, ...]:
         """Return the steps from the one phase to the other, behind its check."""
         device = self.device or self.compiled_target.reference
-        graph = graph_steps(device, self.library, self.fusion, self.memory_budget)
+        graph = graph_steps(
+            device, self.library, self.fusion, self.memory_budget, self.roll_loops
+        )
         after, until = self.compile_from, self.compile_to
         code = self.code_steps() if Phase.TILED.is_before(until) else {}
         return (VerifyPhase(after), *steps_between({**graph, **code}, after, until))
@@ -230,8 +242,8 @@ class CpuPipeline(_PhasePipeline):
 class GpuPipeline(_PhasePipeline):
     """Compile a module for a GPU, from a phase to another one.
 
-    Libraries of other processors cannot compute on it, so `library` is `never` unless
-    it is given.
+    Libraries of other processors cannot compute on it, and its programs have no loops:
+    `library` is `never` and `roll-loops` false unless they are given.
     """
 
     name: ClassVar[str] = "magweld-gpu"
@@ -240,6 +252,7 @@ class GpuPipeline(_PhasePipeline):
     library: Annotated[LibraryUse, "whether library calls may compute operators"] = (
         "never"
     )
+    roll_loops: Annotated[bool, "whether alike iterations become loops"] = False
     target: Annotated[str, "nvvm:sm_80, rocdl:gfx942, ..."] = "nvvm:sm_80"
 
     @property

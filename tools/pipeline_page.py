@@ -39,8 +39,10 @@ magweld-opt --compile-to=PHASE --device={device} \\
 ```
 
 and the GPU phases those of `magweld-opt --compile-to=PHASE --target={gpu}`. Long lines
-and long modules are cut, nothing else is changed. What each step does is in
-[passes.md](passes.md), what the ops mean in [tile_graph.md](tile_graph.md)."""
+and long modules are cut, nothing else is changed. `records[0].mlir(PHASE)` gives the
+module of a traced program, up to `tiled` for a GPU and up to `llvm` for a CPU. What
+each step does is in [passes.md](passes.md), what the ops mean in
+[tile_graph.md](tile_graph.md)."""
 
 _FROM = {
     Phase.TORCH: "",

@@ -156,6 +156,12 @@ DISCARDABLE: tuple[DiscardableAttr, ...] = (
         "library call and its options, of a declaration",
     ),
     DiscardableAttr(
+        "magweld.loop",
+        ("func.func",),
+        ir.DictAttr,
+        "loop whose iterations run a function, of the declaration that stands for it",
+    ),
+    DiscardableAttr(
         "magweld.offset",
         ("tensor.empty",),
         ir.IntegerAttr,

@@ -1,8 +1,8 @@
 // From linalg to tiled kernels through the whole list of passes: a linear layer whose
 // weight is transposed, a softmax, and a second product by a library.
 //
-// RUN: magweld-opt --pass-pipeline="builtin.module(unflatten-batch-matmul,canonicalize,cse,fold-transpose,absorb-transpose,absorb-unit-dims,hoist-expand,canonicalize,cse,form-tile-graph{device=a100},select-implementation,connect-operators,extract-subgraphs,select-tiles,propagate-tiles)" %s | filecheck --check-prefix=SCHEDULED %s
-// RUN: magweld-opt --pass-pipeline="builtin.module(unflatten-batch-matmul,canonicalize,cse,fold-transpose,absorb-transpose,absorb-unit-dims,hoist-expand,canonicalize,cse,form-tile-graph{device=a100},select-implementation,connect-operators,extract-subgraphs,select-tiles,propagate-tiles,plan-execution,lower-subgraphs,plan-memory)" %s | filecheck --check-prefix=TILED %s
+// RUN: magweld-opt --compile-to=scheduled --device=a100 %s | filecheck --check-prefix=SCHEDULED %s
+// RUN: magweld-opt --compile-to=tiled --device=a100 %s | filecheck --check-prefix=TILED %s
 
 // The layer and the softmax are one kernel, whose tiles are rows; every edge in it is in
 // shared memory. The second product is too large for all caches, and left to a library.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from magweld.bindings import func, gpu, ir, llvm
 from magweld.dialects.tile_graph import FOR_TILES, is_kernel, is_tile_graph
-from magweld.passes.phases import GRAPH_PHASES, Phase
+from magweld.passes.phases import Phase
 
 _BOTH_GPU = (Phase.NVVM, Phase.ROCDL)
 # Attributes of LLVM functions in a gpu.module that are kernels.
@@ -19,7 +19,8 @@ def phases_at(module: ir.Operation) -> tuple[Phase, ...]:
     """Return the phases that a module may be at, in their order.
 
     More than one is possible where a phase has nothing to do: a tile graph without
-    operators is scheduled, and one with library calls alone is planned.
+    operators is scheduled, one with library calls alone is planned, and an empty module
+    is at all of them.
     """
     contents = _Contents.of(module)
     return next(phases(contents) for holds, phases in _RULES if holds(contents))
@@ -116,5 +117,5 @@ _RULES: tuple[_Rule, ...] = (
     (lambda c: c.is_graph, _graph_phases),
     (lambda c: c.of_torch or "torch" in c.dialects, lambda c: (Phase.TORCH,)),
     (lambda c: bool(c.tops), lambda c: (Phase.LINALG,)),
-    (lambda c: True, lambda c: GRAPH_PHASES),
+    (lambda c: True, lambda c: tuple(Phase)),
 )

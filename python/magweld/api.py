@@ -32,7 +32,7 @@ from magweld.importer.importer import ImportedGraph, import_graph
 from magweld.importer.placing import stand_ins
 from magweld.importer.refusals import begin_of
 from magweld.logs import show_logs, topic
-from magweld.passes.phases import GRAPH_PHASES
+from magweld.passes.phases import GRAPH_PHASES, PHASES
 from magweld.piecewise import PiecewiseGraph, has_control
 from magweld.runtime.container import encode_request
 from magweld.runtime.fingerprint import compiler_identity, program_key
@@ -134,14 +134,14 @@ class CompiledGraph:
         return self.program.held_bytes
 
     def mlir(self, stage: str) -> str:
-        """Return the module at a stage: "torch", "linalg", "tile-graph", ...
+        """Return the module at a stage: "torch", "linalg", ..., "llvm" for a CPU.
 
         Raises:
             ValueError: There is no such stage on the way to this target.
         """
         if stage == "torch":
             return self.imported.text
-        return _lowered(self.imported.text, stage, self.options)
+        return _lowered(self.imported.text, stage, self.options, self.program.target)
 
     def measure(self, inputs: Sequence[Tensor], rounds: int) -> None:
         """Time each step of the program some times; the report then tells of it.
@@ -224,10 +224,13 @@ class ControlledGraph(PiecewiseGraph):
         return _lowered(text, stage, CompileOptions())
 
 
-def _lowered(text: str, stage: str, options: CompileOptions) -> str:
-    # What comes behind the tiled kernels is made kernel by kernel.
-    if stage not in GRAPH_PHASES:
-        names = ", ".join(GRAPH_PHASES)
+def _lowered(
+    text: str, stage: str, options: CompileOptions, target: str = "cpu"
+) -> str:
+    # Code for a GPU is made kernel by kernel.
+    stages = PHASES[Backend.CPU][:-1] if target == "cpu" else GRAPH_PHASES
+    if stage not in stages:
+        names = ", ".join(stages)
         raise ValueError(f"no stage of a module is called '{stage}'; known: {names}")
     payload = encode_request(options.text(), f"{stage}\n{text}")
     return compile_service().run(_PRINT_TASK, payload).decode()

@@ -40,7 +40,8 @@ from magweld.passes.ir_utils import functions_of
 from magweld.passes.memory.fit_memory import MemoryBudgetError
 from magweld.passes.memory.search import BudgetSearch
 from magweld.passes.phases import Phase
-from magweld.passes.pipelines import graph_pipeline
+from magweld.passes.pipeline import Pipeline
+from magweld.passes.pipelines import CpuPipeline, graph_pipeline
 from magweld.runtime.container import (
     decode_parts,
     decode_request,
@@ -97,7 +98,11 @@ def print_module(payload: bytes) -> bytes:
     stage, _, module_text = text.partition("\n")
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(module_text)
-        lower_to_tiles(module, CompileOptions.parse(options), Phase(stage))
+        until = Phase(stage)
+        lower_to_tiles(module, CompileOptions.parse(options), until)
+        if Phase.TILED.is_before(until):
+            steps = CpuPipeline(compile_from=Phase.TILED, compile_to=until).steps()
+            run_pipeline(Pipeline(steps), module, dump_options("cpu"))
         return str(module).encode()
 
 

@@ -272,6 +272,7 @@ def test_the_stages_can_be_read(compiled: Compile) -> None:
     assert "torch.aten" in graph.mlir("torch")
     assert "linalg." in graph.mlir("linalg")
     assert "tile_graph.operator" in graph.mlir("tile-graph")
+    assert "llvm.func @kernel_0" in graph.mlir("llvm")
     with pytest.raises(Exception, match="no stage of a module is called"):
         graph.mlir("nonsense")
 

@@ -1,4 +1,5 @@
 // A module is at the phase that it is said to be at, or an error tells where it is.
+// RUN: echo 'module {}' | magweld-opt --verify-phase=phase=llvm -
 // RUN: magweld-opt --split-input-file --verify-phase=phase=tiled --verify-diagnostics %s
 
 // A kernel.
@@ -18,7 +19,7 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32>
 
 // -----
 
-// Nothing is at every phase of a graph.
+// Nothing is at every phase.
 
 // -----
 
