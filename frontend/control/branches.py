@@ -20,7 +20,7 @@ from magweld.frontend.control.regions import (
 from magweld.frontend.control.scopes import Branch, Loop, TrialBranch, TrialEndedError
 from magweld.frontend.control.trial import read_state, state_at_end
 from magweld.frontend.control.trials import Trials
-from magweld.frontend.control.whiles import close_loop, open_loop, snapshot
+from magweld.frontend.control.whiles import close_loop, open_loop, with_nodes
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.operators.predicates import Predicate
@@ -127,7 +127,7 @@ class Branches(Trials):
                 break
             if isinstance(scope, Loop) and row.offset in scope.tests:
                 state = read_state(self.session, observer, row.depth)
-                scope.snapshots.append(snapshot(self.recorder, state))
+                scope.snapshots.append(with_nodes(self.recorder, state))
                 scope.marks.append(self.recorder.mark())
                 break
             if row.offset not in scope.join.ends:

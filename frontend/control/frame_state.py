@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import fx
 
 from magweld.frontend.monitor.stack import NULL
 from magweld.frontend.segments.continuation import Continuations
 from magweld.frontend.segments.liveness import Slot
 from magweld.frontend.segments.shape import Shape
+from magweld.frontend.state.values import is_scalar, same_scalar
 
 if TYPE_CHECKING:
     from magweld.frontend.lifting.join_expressions import Noted
@@ -24,11 +29,35 @@ class FrameState:
         slots: Locals, cells and free variables; NULL where there is none.
         stack: Value stack, NULL for its empty entries.
         noted: Expressions in the frame, None if none are followed.
+        nodes: Nodes of the tensors in it, by id, where they matter. One object may
+            stand for several nodes in turn.
     """
 
     slots: tuple[Any, ...]
     stack: tuple[Any, ...]
     noted: Noted | None = None
+    nodes: Mapping[int, fx.Node] = field(default_factory=dict)
+
+    @property
+    def tensors(self) -> list[torch.Tensor]:
+        """The tensors in the slots and on top of the stack."""
+        values = (*self.slots, *self.stack[-1:])
+        return [value for value in values if isinstance(value, torch.Tensor)]
+
+    def node(self, slot: int) -> fx.Node:
+        """Return the node of the tensor in a slot."""
+        return self.nodes[id(self.slots[slot])]
+
+    def ends(self, carried: Sequence[int]) -> list[fx.Node]:
+        """Return the nodes of carried tensors and of the one to be tested."""
+        return [*map(self.node, carried), self.nodes[id(self.stack[-1])]]
+
+    def differs(self, before: FrameState, slot: int) -> bool:
+        """Return whether a slot holds something else than it did before."""
+        mine, other = self.slots[slot], before.slots[slot]
+        if isinstance(mine, torch.Tensor):
+            return mine is not other or self.node(slot) is not before.node(slot)
+        return mine is not other and not (is_scalar(mine) and same_scalar(mine, other))
 
 
 @dataclass(frozen=True)

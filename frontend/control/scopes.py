@@ -13,7 +13,7 @@ from torch import fx
 from magweld.frontend.control.flow import Flow, Join
 from magweld.frontend.control.frame_state import FrameState
 from magweld.frontend.control.pieces import Piece
-from magweld.frontend.control.steps import Snapshot, Step
+from magweld.frontend.control.steps import Step
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.operators.predicates import Predicate
@@ -122,7 +122,7 @@ class Loop:
     start: int
     slots: frozenset[int]
     step: Step
-    snapshots: list[Snapshot]
+    snapshots: list[FrameState]
     marks: list[fx.Node]
     modes: tuple[Any, ...]
     states: list[FrameState] = field(default_factory=list)

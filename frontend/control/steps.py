@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import fx
@@ -14,41 +13,10 @@ from magweld.frontend.control.isomorphism import are_isomorphic
 from magweld.frontend.control.merge import DifferenceError, form_of
 from magweld.frontend.control.pieces import Piece, origin_of
 from magweld.frontend.monitor.stack import NULL
-from magweld.frontend.state.values import is_scalar, same_scalar
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """The values in a frame between two iterations.
-
-    Attributes:
-        state: The values; after an iteration with the tested tensor on the stack.
-        nodes: Nodes of the tensors among them, by id. One object may stand for
-            several nodes in turn.
-    """
-
-    state: FrameState
-    nodes: Mapping[int, fx.Node]
-
-    def node(self, slot: int) -> fx.Node:
-        """Return the node of the tensor in a slot."""
-        return self.nodes[id(self.state.slots[slot])]
-
-    def ends(self, carried: Sequence[int]) -> list[fx.Node]:
-        """Return the nodes of carried tensors and of the one to be tested."""
-        tested = self.nodes[id(self.state.stack[-1])]
-        return [*(self.node(slot) for slot in carried), tested]
-
-    def differs(self, before: Snapshot, slot: int) -> bool:
-        """Return whether a slot holds something else than it did before."""
-        mine, other = self.state.slots[slot], before.state.slots[slot]
-        if isinstance(mine, torch.Tensor):
-            return mine is not other or self.node(slot) is not before.node(slot)
-        return mine is not other and not (is_scalar(mine) and same_scalar(mine, other))
 
 
 def changed_slots(
-    before: Snapshot, after: Snapshot, slots: frozenset[int]
+    before: FrameState, after: FrameState, slots: frozenset[int]
 ) -> tuple[int, ...]:
     """Return the slots whose tensors an iteration has replaced.
 
@@ -56,17 +24,17 @@ def changed_slots(
         DifferenceError: Something else changes, or in a way that no loop can have.
     """
     # The tested tensor on top is none of it.
-    stack = zip(before.state.stack, after.state.stack[:-1], strict=False)
+    stack = zip(before.stack, after.stack[:-1], strict=False)
     if any(mine is not other for mine, other in stack):
         raise DifferenceError("the value stack changes in an iteration")
-    between = after.state.stack[len(before.state.stack) : -1]
+    between = after.stack[len(before.stack) : -1]
     if any(item is not NULL and item is not bool for item in between):
         raise DifferenceError("the test is another one")
-    if not isinstance(after.state.stack[-1], torch.Tensor):
+    if not isinstance(after.stack[-1], torch.Tensor):
         raise DifferenceError("the test is no longer one of a tensor")
     changed = tuple(slot for slot in sorted(slots) if after.differs(before, slot))
     for slot in changed:
-        mine, other = after.state.slots[slot], before.state.slots[slot]
+        mine, other = after.slots[slot], before.slots[slot]
         if not isinstance(mine, torch.Tensor) or not isinstance(other, torch.Tensor):
             raise DifferenceError("a value that is no tensor changes in a loop")
         if form_of(mine) != form_of(other):
@@ -135,9 +103,3 @@ class Step:
 def same_test(first: FrameState, second: FrameState) -> bool:
     """Return whether the tested tensors of two iterations have one form."""
     return form_of(first.stack[-1]) == form_of(second.stack[-1])
-
-
-def tensors_in(state: FrameState) -> list[Any]:
-    """Return the tensors in the slots and on top of the stack."""
-    values = (*state.slots, *state.stack[-1:])
-    return [value for value in values if isinstance(value, torch.Tensor)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
+from dataclasses import replace
 
 import torch
 from torch import fx
@@ -16,13 +17,7 @@ from magweld.frontend.control.operators import WhileOperator
 from magweld.frontend.control.pieces import Piece, effects_of
 from magweld.frontend.control.regions import LoopForm, why_not_function
 from magweld.frontend.control.scopes import Loop, TrialBranch
-from magweld.frontend.control.steps import (
-    Snapshot,
-    Step,
-    changed_slots,
-    same_test,
-    tensors_in,
-)
+from magweld.frontend.control.steps import Step, changed_slots, same_test
 from magweld.frontend.control.trial import read_state
 from magweld.frontend.control.trials import Trials
 from magweld.frontend.monitor.code_table import Row
@@ -31,11 +26,11 @@ from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.torch_state import operator_state
 
 
-def snapshot(recorder: OperatorRecorder, state: FrameState) -> Snapshot:
+def with_nodes(recorder: OperatorRecorder, state: FrameState) -> FrameState:
     """Return values of the running frame with the nodes of now."""
-    tensors = recorder.tensors
-    found = {id(tensor): tensors.known_node(tensor) for tensor in tensors_in(state)}
-    return Snapshot(state, {key: node for key, node in found.items() if node})
+    known = recorder.tensors.known_node
+    found = {id(tensor): known(tensor) for tensor in state.tensors}
+    return replace(state, nodes={key: node for key, node in found.items() if node})
 
 
 def open_loop(
@@ -55,7 +50,7 @@ def open_loop(
     reason = why_not_function(flow, flow.between((form.stay,), form.tests), row.depth)
     if reason:
         raise DifferenceError(reason)
-    start = snapshot(recorder, read_state(trials.session, observer, row.depth - 1))
+    start = with_nodes(recorder, read_state(trials.session, observer, row.depth - 1))
     moment = trials.session.graph.next_moment()
     condition = recorder.tensors.node(tensor)
     modes = operator_state()
@@ -76,7 +71,7 @@ def open_loop(
         snapshots=[start],
         marks=[recorder.mark()],
         modes=modes,
-        states=[start.state, *iterations.states],
+        states=[start, *iterations.states],
     )
 
 
@@ -97,7 +92,7 @@ class _Iterations:
         row: Row,
         form: LoopForm,
         observer: Observer,
-        start: Snapshot,
+        start: FrameState,
     ) -> None:
         self._trials = trials
         self._flow = flow
@@ -126,7 +121,7 @@ class _Iterations:
             for node in stand_ins.values():
                 graph.erase_node(node)
         extra = set(changed_slots(second, last, slots)) - set(carried)
-        if extra or not same_test(first.state, last.state):
+        if extra or not same_test(first, last):
             raise DifferenceError("the iterations of a loop differ")
         step = Step(piece, carried, list(stand_ins.values()), last.ends(carried))
         own = {node: before.copy_of(node) for node in before.all_nodes}
@@ -139,21 +134,21 @@ class _Iterations:
         return step
 
     def _run(
-        self, before: Snapshot, nodes: Mapping[int, fx.Node]
-    ) -> tuple[Piece, Snapshot]:
+        self, before: FrameState, nodes: Mapping[int, fx.Node]
+    ) -> tuple[Piece, FrameState]:
         trial = self._trials.new_trial(self._row, Join(self._form.tests, False))
         trial.nodes = nodes
-        state, stay = before.state, self._form.stay
-        piece = self._trials.run(trial, self._flow, stay, state, self._observer)
+        stay = self._form.stay
+        piece = self._trials.run(trial, self._flow, stay, before, self._observer)
         if trial.state is None:
             raise DifferenceError(trial.failure)
         self.states.append(trial.state)
         return piece, _at_end(trial, trial.state, self._trials.recorder)
 
     def _second(
-        self, first: Snapshot, stand_ins: dict[int, fx.Node], slots: frozenset[int]
-    ) -> Snapshot:
-        state = FrameState(first.state.slots, self._start.state.stack)
+        self, first: FrameState, stand_ins: dict[int, fx.Node], slots: frozenset[int]
+    ) -> FrameState:
+        state = FrameState(first.slots, self._start.stack)
         tensors = {slot: state.slots[slot] for slot in stand_ins}
         wanted = frozenset(map(id, tensors.values()))
         rest = [state.slots[slot] for slot in slots - stand_ins.keys()]
@@ -166,14 +161,14 @@ class _Iterations:
         for node in stand_ins.values():
             node.meta["effect"] = True  # no guard can be computed from it
         nodes = {id(tensors[slot]): node for slot, node in stand_ins.items()}
-        return Snapshot(state, {**first.nodes, **nodes})
+        return replace(state, nodes={**first.nodes, **nodes})
 
 
 def _at_end(
     trial: TrialBranch, state: FrameState, recorder: OperatorRecorder
-) -> Snapshot:
-    nodes = {id(t): trial.node(recorder.tensors, t) for t in tensors_in(state)}
-    return Snapshot(state, nodes)
+) -> FrameState:
+    nodes = {id(t): trial.node(recorder.tensors, t) for t in state.tensors}
+    return replace(state, nodes=nodes)
 
 
 def _left_by_iteration() -> None:
@@ -215,7 +210,7 @@ def close_loop(trials: Trials, loop: Loop, state: FrameState, row: Row) -> None:
     if may_escape(trials.session, older, held, trials.callers()):
         raise DifferenceError("a tensor that is still in use elsewhere")
     held_by = [(slot, state.slots[slot], state.slots[slot]) for slot in loop.slots]
-    for other in (*loop.states, *(after.state for after in loop.snapshots[1:])):
+    for other in (*loop.states, *loop.snapshots[1:]):
         loop.observer.join(row, other.noted, held_by)
     _make_operator(trials, loop, finals)
 
@@ -239,5 +234,5 @@ def _make_operator(trials: Trials, loop: Loop, finals: list[torch.Tensor]) -> No
     pairs = zip(step.carried, finals, strict=True)
     for index, (slot, tensor) in enumerate(pairs):
         part = recorder.graph.call_function(operator.getitem, (node, index))
-        tensors.rebind(tensor, part, start.state.slots[slot])
+        tensors.rebind(tensor, part, start.slots[slot])
         trials.session.graph.choices.merged.add(id(tensor))

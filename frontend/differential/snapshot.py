@@ -14,7 +14,6 @@ from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.differential.iterators import POSITIONED, Positions
 from magweld.frontend.differential.process import grad_mode
 from magweld.frontend.differential.structure import (
-    cell_value,
     code_names,
     is_consumable,
     is_library,
@@ -27,6 +26,7 @@ from magweld.frontend.operators.torch_state import torch_state
 from magweld.frontend.operators.watch import storage_of
 from magweld.frontend.state.contents import (
     builtin_base,
+    cell_value,
     elements,
     isinstance_exactly,
     keys_of,

@@ -19,6 +19,7 @@ from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.session.admission import OWN_CODE
 from magweld.frontend.state.contents import (
     builtin_base,
+    cell_value,
     elements,
     isinstance_exactly,
     keys_of,
@@ -129,14 +130,6 @@ def slot_value(obj: Any, descriptor: Any) -> Any:
     try:
         return descriptor.__get__(obj)
     except AttributeError:
-        return ABSENT
-
-
-def cell_value(cell: types.CellType) -> Any:
-    """Return the content of a cell, ABSENT if it is empty."""
-    try:
-        return cell.cell_contents
-    except ValueError:
         return ABSENT
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextvars
-import types
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any, Final
 
-from magweld.frontend.state.contents import builtin_base
+from magweld.frontend.state.contents import builtin_base, cell_value
 from magweld.frontend.state.iterators import has_more, part_of, peek
 from magweld.frontend.state.mro import ABSENT, find_in_mro
 from magweld.frontend.state.natives import base_value, content_of, referent
@@ -201,17 +200,9 @@ def _slot(edge: Edge, base: str, names: Names) -> str:
     return call(getter, base)
 
 
-def read_cell(cell: types.CellType) -> Any:
-    """Return the content of a cell, ABSENT if it is empty."""
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return ABSENT
-
-
 def _cell(edge: Edge, base: str, names: Names) -> str:
     if edge.value is ABSENT:
-        return call(names.constant(read_cell), base)
+        return call(names.constant(cell_value), base)
     return f"{base}.cell_contents"
 
 

@@ -15,9 +15,8 @@ from magweld.frontend.expressions.expressions import Expression, text_of
 from magweld.frontend.mock.lifted_parts import Lifted, lift_fill, lift_recipe
 from magweld.frontend.mock.rebuild import extend_dict, namespace_fills, recipe_for
 from magweld.frontend.mock.recipe import Recipe
-from magweld.frontend.rules.names import cell_value
 from magweld.frontend.state import steps
-from magweld.frontend.state.contents import builtin_base, elements, keys_of
+from magweld.frontend.state.contents import builtin_base, cell_value, elements, keys_of
 from magweld.frontend.state.iterators import advance
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import ABSENT, find_in_mro, find_own, is_class

@@ -11,8 +11,7 @@ from typing import Any, Final
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.mock.native_recipes import native_recipe
 from magweld.frontend.mock.recipe import Fill, Recipe
-from magweld.frontend.rules.names import cell_value
-from magweld.frontend.state.contents import elements, keys_of
+from magweld.frontend.state.contents import cell_value, elements, keys_of
 from magweld.frontend.state.iterators import REBUILDABLE, remake
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import ABSENT, class_dict, is_immutable, mro

@@ -16,9 +16,9 @@ from magweld.frontend.monitor.annotation import NativeCall
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.rules.attributes import adopt_top
 from magweld.frontend.rules.functions import register_function
-from magweld.frontend.rules.names import cell_node, cell_value, load_global
+from magweld.frontend.rules.names import cell_node, load_global
 from magweld.frontend.state.class_reads import note_class
-from magweld.frontend.state.contents import read_all, read_item
+from magweld.frontend.state.contents import cell_value, read_all, read_item
 from magweld.frontend.state.mro import is_class
 from magweld.frontend.state.nodes import Kind
 

@@ -11,8 +11,7 @@ from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.stack import NULL
 from magweld.frontend.rules.attributes import read_attribute
-from magweld.frontend.state.contents import Extent, before_write, read_item
-from magweld.frontend.state.mro import ABSENT
+from magweld.frontend.state.contents import Extent, before_write, cell_value, read_item
 from magweld.frontend.state.nodes import Kind, Node, slot_of
 
 if TYPE_CHECKING:
@@ -58,14 +57,6 @@ def cell_node(observer: Observer, row: Row) -> Node:
     node = graph.adopt(cell)
     assert node is not None, "a cell is no scalar"
     return node
-
-
-def cell_value(cell: CellType) -> Any:
-    """Return the content of a cell, ABSENT if it is empty."""
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return ABSENT
 
 
 def load_deref(observer: Observer, row: Row, stack: list[Any]) -> None:

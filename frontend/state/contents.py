@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from enum import Enum, auto
+from types import CellType
 from typing import Any
 
 from magweld.frontend.catalogue import StopRecordingError
@@ -44,6 +45,14 @@ def builtin_base(obj: Any) -> Any:
     if kind in EXACT_CONTAINERS:
         return dict if kind is OrderedDict else kind
     return next((base for base in CONTAINERS if issubclass(kind, base)), None)
+
+
+def cell_value(cell: CellType) -> Any:
+    """Return the content of a cell, ABSENT if it is empty."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return ABSENT
 
 
 def size_of(obj: Any) -> int:
