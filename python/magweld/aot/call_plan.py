@@ -16,6 +16,7 @@ from magweld.importer.dtypes import carried
 from magweld.importer.epilogue import (
     Buffer,
     BufferOutput,
+    DetachedOutput,
     Epilogue,
     InputOutput,
     InputViewOutput,
@@ -129,6 +130,9 @@ def _buffer(dtype: str, count: int, fills: Any) -> Buffer:
 _OUTPUTS: dict[str, Callable[[Any], Output]] = {
     "InputOutput": lambda d: InputOutput(d["input"]),
     "InputViewOutput": lambda d: InputViewOutput(d["input"], _window(d["window"])),
+    "DetachedOutput": lambda d: DetachedOutput(
+        d["input"], _optional_window(d["window"])
+    ),
     "SameOutput": lambda d: SameOutput(d["position"]),
     "ResultOutput": lambda d: ResultOutput(d["result"], _optional_window(d["window"])),
     "BufferOutput": lambda d: BufferOutput(d["buffer"], _window(d["window"])),

@@ -86,12 +86,21 @@ class InputViewOutput:
     window: Window
 
     def make(self, call: Call) -> Any:
-        """Return a new view, which needs no gradient, as nothing here does.
+        """Return a new view, a leaf that requires a gradient if the input does."""
+        return self.window.of(call.inputs[self.input])
 
-        A window on an input that needs one would be a leaf that needs one.
-        """
-        source = call.inputs[self.input]
-        return self.window.of(source.detach() if source.requires_grad else source)
+
+@dataclass(frozen=True)
+class DetachedOutput:
+    """An input without its gradient, or a view of that where there is a window."""
+
+    input: int
+    window: Window | None
+
+    def make(self, call: Call) -> Any:
+        """Return a new tensor on the memory of the input."""
+        source = call.inputs[self.input].detach()
+        return source if self.window is None else self.window.of(source)
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,7 @@ class TensorFacts:
         identity: Equal for two outputs or inputs that are one tensor object.
         storage: Equal for tensors that share memory.
         storage_bytes: Size of that memory.
+        root: Equal for tensors that are views of one, as autograd knows it.
     """
 
     dtype: torch.dtype
@@ -55,6 +56,7 @@ class TensorFacts:
     identity: int
     storage: int
     storage_bytes: int
+    root: int
 
 
 @dataclass(frozen=True)
@@ -225,4 +227,5 @@ def _facts(tensor: torch.Tensor) -> TensorFacts:
         identity=id(tensor),
         storage=storage._cdata,
         storage_bytes=storage.nbytes(),
+        root=id(tensor if tensor._base is None else tensor._base),
     )

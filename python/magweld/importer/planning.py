@@ -15,6 +15,7 @@ from magweld.importer.epilogue import (
     Buffer,
     BufferOutput,
     ConstantOutput,
+    DetachedOutput,
     Epilogue,
     InputOutput,
     InputViewOutput,
@@ -115,7 +116,11 @@ class _Planner:
             if source.dtype != facts.dtype:
                 raise refusals.VIEW_DTYPE.at("the graph's outputs")
             offset = facts.offset - source.offset
-            return InputViewOutput(position, Window(facts.shape, facts.stride, offset))
+            window = Window(facts.shape, facts.stride, offset)
+            if facts.root == source.root:
+                return InputViewOutput(position, window)
+            whole = facts.root == facts.identity and _form(facts) == _form(source)
+            return DetachedOutput(position, None if whole else window)
         return None
 
     def _of_output(self, leaf: fx.Node, facts: TensorFacts) -> Output:
@@ -218,6 +223,10 @@ def _contiguous(shape: Sequence[int]) -> tuple[int, ...]:
     for axis in reversed(range(len(shape) - 1)):
         strides[axis] = strides[axis + 1] * max(1, shape[axis + 1])
     return tuple(strides)
+
+
+def _form(facts: TensorFacts) -> tuple[object, ...]:
+    return facts.shape, facts.stride, facts.offset
 
 
 def _memory_order(facts: TensorFacts) -> list[int] | None:
