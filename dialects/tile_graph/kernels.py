@@ -6,6 +6,9 @@ from magweld.bindings import ir
 
 # A function that is a tiled kernel.
 KERNEL = "tile_graph.kernel"
+# The memory level that holds the tiles of a kernel; the place of an allocation in it.
+LEVEL = "tile_graph.level"
+PLACE = "tile_graph.place"
 # How many loops over tiles a kernel has, where its tiles have several shapes.
 PARTS = "tile_graph.parts"
 # On a product of a kernel: iterations of a block of its longest reduction.

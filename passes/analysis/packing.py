@@ -51,6 +51,27 @@ def pack(buffers: Sequence[Buffer], alignment: int) -> Packing:
     return by_size if by_size.size < in_time.size else in_time
 
 
+def slots_of(buffers: Sequence[Buffer]) -> tuple[int, ...]:
+    """Return for each buffer the number of its slot: those of one slot never meet.
+
+    The largest come first, each to the smallest slot that is free meanwhile.
+    """
+    slots: list[list[int]] = []
+    numbers = [0] * len(buffers)
+    for number in sorted(range(len(buffers)), key=lambda i: (-buffers[i].size, i)):
+        free = [
+            slot
+            for slot, held in enumerate(slots)
+            if not any(buffers[i].meets(buffers[number]) for i in held)
+        ]
+        # A slot is as large as its first buffer: later slots are smaller.
+        if not free:
+            slots.append([])
+        numbers[number] = free[-1] if free else len(slots) - 1
+        slots[numbers[number]].append(number)
+    return tuple(numbers)
+
+
 def _in_order_of_time(buffers: Sequence[Buffer], alignment: int) -> Packing:
     memory = BestFit(alignment)
     offsets = [0] * len(buffers)

@@ -11,6 +11,8 @@ from magweld.passes.ir_utils import functions_of, operations_of
 TILES = "magweld.tiles"
 # How many operations of a kernel are marked as apart from equal ones.
 _APART = "tile_graph.apart"
+# Bytes that the buffers of a kernel take of the level of its tiles.
+PLACED = "tile_graph.placed_bytes"
 SCRATCH = "magweld.scratch_bytes"
 
 

@@ -1,14 +1,16 @@
-"""Owns place-allocations: buffers inside a kernel move in front of its loops."""
+"""Owns place-allocations: where the buffers of a kernel lie, one place for several."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import ClassVar
 
-from magweld.bindings import func, ir, memref
+from magweld.bindings import arith, func, ir, memref
+from magweld.dialects.tile_graph import LEVEL, PLACE, place_attribute, type_bytes
+from magweld.passes.analysis.packing import Buffer, slots_of
 from magweld.passes.base import Pass
-from magweld.passes.cpu.kernels import SCRATCH, kernels_of
+from magweld.passes.cpu.kernels import PLACED, SCRATCH, kernels_of
 from magweld.passes.ir_utils import located_error, operations_of
 
 # Kernels run in threads of the caller, whose stacks are as small as 128 KiB on some
@@ -19,12 +21,17 @@ _ALIGNMENT = 64
 
 @dataclass(frozen=True)
 class PlaceAllocations(Pass):
-    """Make every buffer of a kernel once per call: on the stack, or allocated.
+    """Give every buffer of a kernel its place, which others have before and after it.
 
     A tile's buffers have static sizes and are free again with its end, so all tiles
     of a call, which one thread runs, share them. The smallest go on the stack until
-    `stack_bytes` are used; the others are allocated at entry and freed at the end, and
-    `magweld.scratch_bytes` says how much that is.
+    `stack_bytes` are used; the others are allocated at entry and freed at the end.
+    Of these, buffers that are never in use at one time share one allocation, as large
+    as the largest of them: the memory of a chain of products is that of two results.
+
+    `tile_graph.place` of each allocation says where it lies if all of them lie one
+    behind the other in the level of the plan, `tile_graph.placed_bytes` of the kernel
+    how many bytes that takes, `magweld.scratch_bytes` how many are not on the stack.
 
     Attributes:
         stack_bytes: Bytes that a kernel may take of its thread's stack.
@@ -35,32 +42,63 @@ class PlaceAllocations(Pass):
     stack_bytes: int = STACK_BYTES
 
     def run(self, module: ir.Operation) -> None:
-        """Move the buffers of all kernels of the module."""
+        """Place the buffers of all kernels of the module."""
         for function in kernels_of(module):
             allocations = operations_of(function, memref.AllocOp)
             for op in operations_of(function, memref.DeallocOp):
                 op.operation.erase()
-            self._place(function, allocations)
+            for op in allocations:
+                _require_local(op)
+            _place(function, allocations, self.stack_bytes)
 
-    def _place(self, function: func.FuncOp, allocations: list[memref.AllocOp]) -> None:
-        left, allocated = self.stack_bytes, 0
-        for op in sorted(allocations, key=_bytes):
-            _require_local(op)
-            left -= -(-_bytes(op) // _ALIGNMENT) * _ALIGNMENT
-            if left >= 0:
-                _to_stack(function, op)
-            else:
-                allocated += _bytes(op)
-                _to_entry(function, op)
-        if allocated:
-            number = ir.IntegerType.get_signless(64)
-            function.attributes[SCRATCH] = ir.IntegerAttr.get(number, allocated)
+
+def _place(function: func.FuncOp, allocations: list[memref.AllocOp], left: int) -> None:
+    groups: list[list[memref.AllocOp]] = []
+    others: list[memref.AllocOp] = []
+    for op in sorted(allocations, key=_bytes):
+        left -= _rounded_up(_bytes(op))
+        if left >= 0:
+            groups.append([op])
+        else:
+            others.append(op)
+    on_stack = len(groups)
+    groups += _shared(function, others)
+    end, allocated = 0, 0
+    for number, group in enumerate(groups):
+        size = max(map(_bytes, group))
+        made = _allocate(function, group, size, on_stack=number < on_stack)
+        if LEVEL in function.attributes:
+            level = ir.StringAttr(function.attributes[LEVEL]).value
+            with function.location:
+                place = place_attribute(level, end, size, _ALIGNMENT)
+            made.attributes[PLACE] = place
+        end += _rounded_up(size)
+        allocated += 0 if number < on_stack else size
+    number = ir.IntegerType.get_signless(64, function.context)
+    if allocations:
+        function.attributes[PLACED] = ir.IntegerAttr.get(number, end)
+    if allocated:
+        function.attributes[SCRATCH] = ir.IntegerAttr.get(number, allocated)
+
+
+def _shared(
+    function: func.FuncOp, allocations: list[memref.AllocOp]
+) -> list[list[memref.AllocOp]]:
+    """Return allocations in groups of which no two are in use at one time."""
+    spans = _Spans(function)
+    slots = slots_of([Buffer(_bytes(op), *spans.of_buffer(op)) for op in allocations])
+    groups: dict[int, list[memref.AllocOp]] = {}
+    for slot, op in sorted(zip(slots, allocations, strict=True), key=lambda s: s[0]):
+        groups.setdefault(slot, []).append(op)
+    return list(groups.values())
 
 
 def _bytes(op: memref.AllocOp) -> int:
-    kind = op.memref.type
-    width = getattr(kind.element_type, "width", 64)
-    return int(prod(kind.shape) * max(1, width // 8))
+    return type_bytes(op.memref.type)
+
+
+def _rounded_up(size: int) -> int:
+    return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
 def _require_local(op: memref.AllocOp) -> None:
@@ -70,18 +108,86 @@ def _require_local(op: memref.AllocOp) -> None:
         raise located_error(op, "is carried from one iteration to the next")
 
 
-def _to_stack(function: func.FuncOp, op: memref.AllocOp) -> None:
-    with ir.InsertionPoint.at_block_begin(function.entry_block), op.location:
-        alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _ALIGNMENT)
-        stack = memref.AllocaOp(op.memref.type, [], [], alignment=alignment)
-    op.memref.replace_all_uses_with(stack.memref)
-    op.operation.erase()
-
-
-def _to_entry(function: func.FuncOp, op: memref.AllocOp) -> None:
-    first, *_ = function.entry_block.operations
-    if op.operation != first.operation:
-        op.operation.move_before(first.operation)
+def _allocate(
+    function: func.FuncOp,
+    group: Sequence[memref.AllocOp],
+    size: int,
+    *,
+    on_stack: bool,
+) -> ir.Operation:
+    """Make one allocation for buffers, each of which becomes a view of it."""
     *_, terminator = function.entry_block.operations
-    with ir.InsertionPoint(terminator), op.location:
-        memref.DeallocOp(op.memref)
+    first, *others = group
+    kind = first.memref.type
+    if any(op.memref.type != kind for op in others):
+        byte = ir.IntegerType.get_signless(8)
+        kind = ir.MemRefType.get([size], byte)
+    alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _ALIGNMENT)
+    make = memref.AllocaOp if on_stack else memref.AllocOp
+    with ir.InsertionPoint.at_block_begin(function.entry_block), first.location:
+        made = make(kind, [], [], alignment=alignment)
+        for op in group:
+            view = _view(made.memref, op.memref.type)
+            op.memref.replace_all_uses_with(view)
+    for op in group:
+        op.operation.erase()
+    if not on_stack:
+        with ir.InsertionPoint(terminator), made.location:
+            memref.DeallocOp(made.memref)
+    return made.operation
+
+
+def _view(whole: ir.Value, kind: ir.MemRefType) -> ir.Value:
+    if whole.type == kind:
+        return whole
+    start = arith.constant(ir.IndexType.get(), 0)
+    return memref.ViewOp(kind, whole, start, []).result
+
+
+class _Spans:
+    """Numbers the operations of a kernel in the order in which they run."""
+
+    def __init__(self, function: func.FuncOp) -> None:
+        self._spans: dict[ir.Operation, tuple[int, int]] = {}
+        self._next = 0
+        self._number(function.entry_block)
+
+    def of_buffer(self, buffer: memref.AllocOp) -> tuple[int, int]:
+        """Return the first and the last operation that use an allocation.
+
+        A use in a loop that does not contain the allocation counts for all of the
+        loop: the buffer may carry values from one iteration to the next. One of which a
+        loop or branch gives a view is in use all the time.
+        """
+        block = buffer.operation.block
+        users = list(_users(buffer.memref))
+        if any(user.name == "scf.yield" for user in users):
+            return 0, self._next
+        spans = [self._spans[_ancestor(user, block)] for user in users]
+        spans = spans or [self._spans[buffer.operation]]
+        return min(first for first, _ in spans), max(last for _, last in spans)
+
+    def _number(self, block: ir.Block) -> None:
+        for op in block.operations:
+            first = self._next
+            self._next += 1
+            for region in op.operation.regions:
+                for nested in region.blocks:
+                    self._number(nested)
+            self._spans[op.operation] = (first, self._next - 1)
+
+
+def _ancestor(op: ir.Operation, block: ir.Block) -> ir.Operation:
+    while op.block != block:
+        op = op.parent.operation
+    return op
+
+
+def _users(buffer: ir.Value) -> Iterator[ir.Operation]:
+    """Yield what uses a buffer; what gives one of what it is given gives a view."""
+    for use in buffer.uses:
+        user = use.owner.operation
+        yield user
+        for result in user.results:
+            if isinstance(result.type, ir.MemRefType):
+                yield from _users(result)

@@ -18,8 +18,9 @@ from magweld.bindings import ir, linalg, memref
 from magweld.compiler import lower_to_tiles
 from magweld.compiler_options import CompileOptions
 from magweld.context import make_context
-from magweld.dialects.tile_graph import REDUCTION_BLOCK, is_kernel
+from magweld.dialects.tile_graph import LEVEL, PLACE, REDUCTION_BLOCK, is_kernel
 from magweld.importer.importer import import_graph
+from magweld.passes.cpu.kernels import PLACED
 from magweld.passes.cpu.pipeline import cpu_steps
 from magweld.passes.cpu.register_tile import ATTRIBUTE
 from magweld.passes.cpu.sweeps import SWEEP
@@ -112,3 +113,47 @@ def test_blocks_of_reductions_are_those_of_the_plan() -> None:
         )
         shapes = decided(steps[:until], text)["shapes"]
         assert any(f", {block}]" in shape for shape in shapes), (block, shapes)
+
+
+# Kernels whose buffers take more than the footprint of their plan by what the CPU end
+# adds: transforms of Winograd, a window that stays from tile to tile, a panel.
+MORE_THAN_PLANNED = {
+    "conv-relu-pool": 2.0,
+    "double-conv": 1.7,
+    "gated-depthwise": 1.2,
+    "mlp": 1.15,
+}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_buffers_take_no_more_than_the_footprint_of_the_plan(case: Case) -> None:
+    text = tiled(case)
+    steps = list(cpu_steps())
+    names = [getattr(step, "name", "") for step in steps]
+    steps = steps[: names.index("place-allocations") + 1]
+    most = 0.0
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        run_pipeline(Pipeline(tuple(steps)), module)
+        for kernel in module.body.operations:
+            attributes = kernel.attributes
+            if "tile_graph.footprint" in attributes and PLACED in attributes:
+                planned = attributes["tile_graph.footprint"].value
+                places = _places(kernel)
+                assert sum(places) == attributes[PLACED].value
+                most = max(most, attributes[PLACED].value / planned)
+    assert most <= MORE_THAN_PLANNED.get(case.name, 1.0)
+    # What is listed is more than planned: whoever plans it takes it from the list.
+    assert case.name not in MORE_THAN_PLANNED or most > 1.0
+
+
+def _places(kernel: Any) -> list[int]:
+    """Bytes of the places of a kernel; they lie one behind the other."""
+    makers = (memref.AllocOp, memref.AllocaOp)
+    ops = [op for kind in makers for op in operations_of(kernel.operation, kind)]
+    places = sorted((op.attributes[PLACE] for op in ops), key=lambda p: p.offset)
+    sizes = [-(-place.bytes // place.alignment) * place.alignment for place in places]
+    for number, place in enumerate(places):
+        assert place.offset == sum(sizes[:number])
+        assert place.level == kernel.attributes[LEVEL].value
+    return sizes

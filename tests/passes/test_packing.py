@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magweld.passes.analysis.packing import Buffer, pack
+from magweld.passes.analysis.packing import Buffer, pack, slots_of
 
 BUFFERS = st.lists(
     st.tuples(
@@ -50,3 +50,27 @@ def test_a_large_buffer_fits_where_two_small_ones_were() -> None:
     buffers = [Buffer(64, 0, 1), Buffer(64, 1, 2), Buffer(128, 2, 3)]
     assert pack(buffers, 64).size == 192
     assert pack([], 64).size == 0
+
+
+@given(buffers=BUFFERS)
+def test_buffers_of_one_slot_are_never_used_together(buffers: list[Buffer]) -> None:
+    slots = slots_of(buffers)
+    assert len(slots) == len(buffers)
+    for number, buffer in enumerate(buffers):
+        for other in range(number):
+            if slots[number] == slots[other]:
+                assert not buffer.meets(buffers[other])
+    together = max(
+        (sum(b.first <= at <= b.last for b in buffers) for at in range(31)), default=0
+    )
+    assert len(set(slots)) >= together
+
+
+def test_a_buffer_takes_the_smallest_slot_that_is_free() -> None:
+    long, large, small, late = (
+        Buffer(64, 0, 9),
+        Buffer(4096, 0, 1),
+        Buffer(256, 0, 1),
+        Buffer(200, 2, 3),
+    )
+    assert slots_of([long, large, small, late]) == (2, 0, 1, 1)
