@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from magweld.bindings import func, ir, structured_transform
+from magweld.bindings import func, ir, linalg, structured_transform, tensor
 from magweld.passes.base import Pass
 from magweld.passes.gpu.linalg_structure import (
+    has_windows,
+    inputs_of,
     is_contraction,
     linalg_operations_in,
     loop_nest_of,
 )
-from magweld.passes.gpu.structure import block_loop_of, kernels_of
+from magweld.passes.gpu.structure import (
+    block_loop_of,
+    element_bytes,
+    kernels_of,
+)
 from magweld.passes.gpu.thread_layout import divisors
 from magweld.passes.gpu.transform_script import (
     apply_script,
@@ -33,11 +40,16 @@ class TileReductionSteps(Pass):
     schedule chose (`tile_graph.reduction_step` of the kernel) if that is more: every
     step waits for all threads twice, which shorter ones do not pay for. Outer
     reduction loops advance by one. Reductions of at most one step are left alone.
+
+    A convolution whose image gets a border advances over its channels if the image with
+    its border has more than `border-bytes`: each step makes the border around as many
+    channels as that holds.
     """
 
     name: ClassVar[str] = "tile-reduction-steps"
 
     step: Annotated[int, "least limit on the elements of one step"] = 16
+    border_bytes: Annotated[int, "most bytes of an image with its border"] = 16384
 
     def run(self, module: Any) -> None:
         """Split the contractions of all kernels."""
@@ -51,7 +63,7 @@ class TileReductionSteps(Pass):
             limit = max(limit, scheduled)
         split: list[list[int]] = []
         for op in linalg_operations_in(block_loop_of(kernel)):
-            sizes = _step_sizes(op, limit)
+            sizes = _step_sizes(op, limit) or _channel_step(op, self.border_bytes)
             if any(sizes):
                 op.operation.attributes[_TAG] = _number(len(split))
                 split.append(sizes)
@@ -65,12 +77,15 @@ class TileReductionSteps(Pass):
 
         apply_script(kernel, build)
         remove_tags(kernel, _TAG)
+        for op in linalg_operations_in(block_loop_of(kernel)):
+            if has_windows(op):
+                _move_borders(op)
 
 
 def _step_sizes(op: Any, limit: int) -> list[int]:
-    """Return the tile size of each loop, 0 for loops that stay whole."""
+    """Return the tile size of each loop, 0 for loops that stay whole; [] for none."""
     if not is_contraction(op):
-        return [0]
+        return []
     nest = loop_nest_of(op)
     *outer, inner = nest.reduction
     sizes = [0] * len(nest.extents)
@@ -79,6 +94,144 @@ def _step_sizes(op: Any, limit: int) -> list[int]:
     step = max(d for d in divisors(nest.extents[inner]) if d <= max(1, limit))
     sizes[inner] = step if step < nest.extents[inner] else 0
     return sizes
+
+
+@dataclass(frozen=True)
+class _Border:
+    """An image with a border, as the plan makes it.
+
+    Attributes:
+        window: The part of the bordered image that is read.
+        inserted: The image put into a filled one.
+        fill: What fills it.
+    """
+
+    window: Any
+    inserted: Any
+    fill: Any
+
+    @property
+    def bordered(self) -> ir.RankedTensorType:
+        """The type of the image with its border."""
+        return ir.RankedTensorType(self.inserted.result.type)
+
+
+def _border_of(value: ir.Value) -> _Border | None:
+    """Return the image with a border that a value is a window of, None for others."""
+    window = _maker(value, tensor.ExtractSliceOp)
+    inserted = window and _maker(window.source, tensor.InsertSliceOp)
+    fill = inserted and _maker(inserted.dest, linalg.FillOp)
+    if not fill or _maker(fill.operation.operands[1], tensor.EmptyOp) is None:
+        return None
+    rank = len(inserted.result.type.shape)
+    same_rank = rank == len(value.type.shape) == len(inserted.source.type.shape)
+    strides = (*window.static_strides, *inserted.static_strides)
+    plain = same_rank and all(stride == 1 for stride in strides)
+    return _Border(window, inserted, fill) if plain else None
+
+
+def _maker(value: ir.Value, kind: type) -> Any:
+    """Return the operation of a kind that makes a value, None for others."""
+    if isinstance(value, ir.BlockArgument):
+        return None
+    op = value.owner.opview
+    return op if isinstance(op, kind) else None
+
+
+def _channel_step(op: Any, limit: int) -> list[int]:
+    """Return the tile sizes of a convolution that advances over channels."""
+    nest = loop_nest_of(op)
+    for value, loops in zip(inputs_of(op), nest.maps, strict=False):
+        border = _border_of(value)
+        if border is None:
+            continue
+        shape = border.bordered.shape
+        size = math.prod(shape) * element_bytes(border.bordered.element_type)
+        for dimension, loop in enumerate(loops):
+            if loop not in nest.reduction or not _is_whole(border, dimension):
+                continue
+            channel = size // shape[dimension]
+            fitting = [d for d in divisors(shape[dimension]) if d * channel <= limit]
+            step = max(fitting, default=1)
+            if step < shape[dimension]:
+                return [step if i == loop else 0 for i in range(len(nest.extents))]
+    return []
+
+
+def _is_whole(border: _Border, dimension: int) -> bool:
+    """Tell whether a dimension has no border and all of it is read."""
+    whole = border.bordered.shape[dimension]
+    return all(
+        (part.static_offsets[dimension], part.static_sizes[dimension]) == (0, whole)
+        for part in (border.window, border.inserted)
+    )
+
+
+def _move_borders(op: Any) -> None:
+    """Make borders around the channels of a step instead of around all of them."""
+    for position, value in enumerate(inputs_of(op)):
+        step = _maker(value, tensor.ExtractSliceOp)
+        border = None if step is None else _border_of(step.source)
+        if border is None or step.operation.parent == border.window.operation.parent:
+            continue
+        moved = [
+            dimension
+            for dimension, size in enumerate(step.static_sizes)
+            if size != step.source.type.shape[dimension]
+        ]
+        if len(moved) == 1 and _is_whole(border, moved[0]):
+            with ir.InsertionPoint(step), step.location:
+                op.operands[position] = _border_of_step(border, step, moved[0])
+
+
+def _border_of_step(border: _Border, step: Any, channel: int) -> ir.Value:
+    """Build the window on a bordered image of the channels that `step` takes."""
+    inserted, window = border.inserted, border.window
+    element = border.bordered.element_type
+    count = step.static_sizes[channel]
+
+    def narrowed(sizes: Any) -> list[int]:
+        return [count if d == channel else size for d, size in enumerate(sizes)]
+
+    def typed(sizes: list[int]) -> ir.Type:
+        return ir.RankedTensorType.get(sizes, element)
+
+    sizes = narrowed(inserted.static_sizes)
+    ones = [1] * len(sizes)
+    image = tensor.ExtractSliceOp(
+        typed(sizes),
+        inserted.source,
+        list(step.offsets),
+        [],
+        [],
+        list(step.static_offsets),
+        sizes,
+        ones,
+    ).result
+    empty = tensor.EmptyOp(narrowed(border.bordered.shape), element).result
+    filled = linalg.fill(border.fill.operation.operands[0], outs=[empty])
+    whole = tensor.InsertSliceOp(
+        image,
+        filled,
+        list(inserted.offsets),
+        [],
+        [],
+        list(inserted.static_offsets),
+        sizes,
+        ones,
+    ).result
+    sizes = narrowed(window.static_sizes)
+    made: ir.Value = tensor.ExtractSliceOp(
+        typed(sizes),
+        whole,
+        list(window.offsets),
+        [],
+        [],
+        list(window.static_offsets),
+        sizes,
+        ones,
+    ).result
+    return made
 
 
 def _number(value: int) -> ir.IntegerAttr:

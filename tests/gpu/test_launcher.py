@@ -81,6 +81,7 @@ CASES: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     "linear-softmax": (linear_softmax, [(8, 12), (10, 12), (10,)]),
     "chained": (chained, [(6, 8), (8, 5)]),
     "convolved": (convolved, [(1, 2, 6, 6), (3, 2, 3, 3)]),
+    "channels": (convolved, [(1, 96, 8, 8), (4, 96, 3, 3)]),
     "widened": (widened, [(4, 7)]),
     "counted": (counted, [(4, 7)]),
     "updated": (updated, [(4, 7)]),

@@ -69,3 +69,32 @@ func.func @short(%a: tensor<4x8xf32>, %b: tensor<8x4xf32>, %x: tensor<4x64xf32>,
   }
   return %r#0, %r#1 : tensor<4x4xf32>, tensor<4xf32>
 }
+
+// -----
+
+// A convolution advances over channels: 16384 bytes hold the border around 40 of 80.
+// CHECK-LABEL: func.func @border(
+// CHECK-SAME:      %[[X:[a-z0-9]+]]: tensor<1x80x8x8xf32>, %[[W:[a-z0-9]+]]: tensor<4x80x3x3xf32>
+// CHECK:           scf.for %[[C:.+]] = %{{.+}} to %{{.+}} step %{{.+}} iter_args(
+// CHECK-DAG:         %[[IMAGE:.+]] = tensor.extract_slice %{{.+}}[0, %[[C]], 0, 0] [1, 40, 8, 8]
+// CHECK-DAG:         %[[EMPTY:.+]] = tensor.empty() : tensor<1x40x10x10xf32>
+// CHECK:             %[[ZERO:.+]] = linalg.fill ins(%{{.+}}) outs(%[[EMPTY]]
+// CHECK:             %[[WHOLE:.+]] = tensor.insert_slice %[[IMAGE]] into %[[ZERO]][0, 0, 1, 1] [1, 40, 8, 8]
+// CHECK:             %[[WINDOW:.+]] = tensor.extract_slice %[[WHOLE]][0, 0, %{{.+}}, 0] [1, 40, 9, 10]
+// CHECK:             linalg.conv_2d_nchw_fchw {{.+}} ins(%[[WINDOW]], %{{.+}} : tensor<1x40x9x10xf32>, tensor<4x40x3x3xf32>)
+func.func @border(%x: tensor<1x80x8x8xf32>, %w: tensor<4x80x3x3xf32>, %out: tensor<1x4x7x8xf32>, %row: index) -> tensor<1x4x7x8xf32> attributes {tile_graph.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %r = scf.forall (%n) in (1) shared_outs(%o = %out) -> (tensor<1x4x7x8xf32>) {
+    %image = tensor.extract_slice %x[0, 0, 0, 0] [1, 80, 8, 8] [1, 1, 1, 1] : tensor<1x80x8x8xf32> to tensor<1x80x8x8xf32>
+    %empty = tensor.empty() : tensor<1x80x10x10xf32>
+    %blank = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x80x10x10xf32>) -> tensor<1x80x10x10xf32>
+    %bordered = tensor.insert_slice %image into %blank[0, 0, 1, 1] [1, 80, 8, 8] [1, 1, 1, 1] : tensor<1x80x8x8xf32> into tensor<1x80x10x10xf32>
+    %window = tensor.extract_slice %bordered[0, 0, %row, 0] [1, 80, 9, 10] [1, 1, 1, 1] : tensor<1x80x10x10xf32> to tensor<1x80x9x10xf32>
+    %f = linalg.fill ins(%zero : f32) outs(%o : tensor<1x4x7x8xf32>) -> tensor<1x4x7x8xf32>
+    %y = linalg.conv_2d_nchw_fchw {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%window, %w : tensor<1x80x9x10xf32>, tensor<4x80x3x3xf32>) outs(%f : tensor<1x4x7x8xf32>) -> tensor<1x4x7x8xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %y into %o[0, 0, 0, 0] [1, 4, 7, 8] [1, 1, 1, 1] : tensor<1x4x7x8xf32> into tensor<1x4x7x8xf32>
+    }
+  }
+  return %r : tensor<1x4x7x8xf32>
+}
