@@ -129,7 +129,15 @@ MOVES: dict[str, Function] = {
     "rolled": lambda x: torch.cat([x.roll(4, 1), x.roll(-2, 0)]).t(),
     "written": lambda x: torch.slice_scatter(x, x[:, :2], 1, 6, 8),
 }
-DTYPES = (torch.float32, torch.float64, torch.int64, torch.int32, torch.bool)
+DTYPES = (
+    torch.float32,
+    torch.float64,
+    torch.float16,
+    torch.bfloat16,
+    torch.int64,
+    torch.int32,
+    torch.bool,
+)
 
 
 def compare(function: Function, *arguments: Tensor) -> Counter[str]:
