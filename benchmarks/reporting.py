@@ -12,9 +12,16 @@ from typing import Any
 
 import torch
 
+DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
+
 
 def benchmark_options(
-    description: str | None, cases: Iterable[str], rounds: int, script: str
+    description: str | None,
+    cases: Iterable[str],
+    rounds: int,
+    script: str,
+    *,
+    dtypes: bool = False,
 ) -> argparse.Namespace:
     """Parse the command line and set the number of threads.
 
@@ -23,6 +30,7 @@ def benchmark_options(
         cases: Names that may be chosen; all are taken by default.
         rounds: Default of `--rounds`.
         script: File of the benchmark, after which its report is named.
+        dtypes: Whether the type of floats may be chosen, as `dtype`.
     """
     names = list(cases)
     parser = argparse.ArgumentParser(description=description)
@@ -30,6 +38,8 @@ def benchmark_options(
     parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--no-torch-compile", action="store_true")
+    if dtypes:
+        parser.add_argument("--dtype", choices=DTYPES, default="f32")
     parser.add_argument("-o", type=Path, default=report_file(script))
     options = parser.parse_args()
     torch.set_num_threads(options.threads)

@@ -1,6 +1,7 @@
 """Twenty subgraphs: eager, torch.compile, and magweld with less and more fusion.
 
-    python benchmarks/subgraphs.py [--cases NAME ...] [--rounds N] [-o FILE]
+    python benchmarks/subgraphs.py [--cases NAME ...] [--rounds N]
+        [--dtype f32|bf16|f16] [-o FILE]
 
 All peers of a case run in turns in this process; ratios are of least times, since other
 processes only ever add time. `unfused` is every operator in a kernel of its own,
@@ -15,7 +16,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from reporting import benchmark_options, write_report
+from reporting import DTYPES, benchmark_options, write_report
 from rich.console import Console
 from rich.table import Table
 from subgraph_cases import CASES, Case
@@ -62,9 +63,14 @@ def _tensors(results: Any) -> tuple[Tensor, ...]:
     return results if isinstance(results, tuple) else (results,)
 
 
-def run_case(case: Case, rounds: int, chosen: Sequence[str]) -> dict[str, Any]:
-    """Measure one case."""
-    arguments = case.arguments()
+def run_case(
+    case: Case, rounds: int, chosen: Sequence[str], dtype: torch.dtype
+) -> dict[str, Any]:
+    """Measure one case with floats of a type."""
+    arguments = [
+        argument.to(dtype) if argument.is_floating_point() else argument
+        for argument in case.arguments()
+    ]
     functions = peers(case, chosen)
     calls = {
         name: lambda function=function: function(*arguments)  # type: ignore[misc]
@@ -118,15 +124,16 @@ def _ours(result: dict[str, Any]) -> float:
 def main() -> None:
     """Run the chosen cases."""
     by_name = {case.name: case for case in CASES}
-    options = benchmark_options(__doc__, by_name, 30, __file__)
+    options = benchmark_options(__doc__, by_name, 30, __file__, dtypes=True)
     chosen = [] if options.no_torch_compile else ["torch.compile"]
+    dtype = DTYPES[options.dtype]
     with torch.no_grad():
         results = []
         for name in options.cases:
-            results.append(run_case(by_name[name], options.rounds, chosen))
+            results.append(run_case(by_name[name], options.rounds, chosen, dtype))
             show(results[-1:])
     show(results)
-    write_report(options.o, options.threads, results)
+    write_report(options.o, options.threads, results, dtype=options.dtype)
 
 
 if __name__ == "__main__":

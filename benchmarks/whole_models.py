@@ -1,14 +1,16 @@
 """Time per call of whole models, all peers side by side.
 
     python benchmarks/whole_models.py [--models NAME ...] [--batch N ...]
-        [--threads N ...] [--peers NAME ...] [--rounds N] [--compile-times] [-o FILE]
+        [--threads N ...] [--peers NAME ...] [--rounds N] [--dtype f32|bf16|f16]
+        [--compile-times] [-o FILE]
 
 Each combination of model, batch and threads is a process of its own, in which all
 peers run in turns; ratios are of least times, since other processes only ever add
 time. A result that differs from eager's by more than one part in a thousand of its
-largest value is an error. `registers` is magweld connecting only what melts element by
-element, `unfused` is every operator in a kernel of its own. With --compile-times the
-first call of each peer is timed in further processes, without and then with its caches.
+largest value (five in a hundred for f16 and bf16) is an error. `registers` is magweld
+connecting only what melts element by element, `unfused` is every operator in a kernel
+of its own. With --compile-times the first call of each peer is timed in further
+processes, without and then with its caches.
 """
 
 from __future__ import annotations
@@ -30,10 +32,11 @@ import torch
 from model_cases import CASES
 from model_peers import PEERS
 from model_tables import show
-from reporting import report_file, write_report
+from reporting import DTYPES, report_file, write_report
 from timing import interleaved, seconds_of
+from torch import Tensor, nn
 
-TOLERANCE = 1e-3
+TOLERANCES = {"f32": 1e-3, "bf16": 5e-2, "f16": 5e-2}
 DEFAULT_PEERS = ("eager", "torch.compile", "magweld")
 
 
@@ -53,14 +56,27 @@ def difference(got: torch.Tensor, expected: torch.Tensor) -> float:
     return float((got - expected).abs().max() / expected.abs().max())
 
 
+def made(model: str, batch: int, dtype: str) -> tuple[nn.Module, tuple[Tensor, ...]]:
+    """Return a model and its inputs with floats of a type."""
+    module, inputs = CASES[model].make(batch)
+    kind = DTYPES[dtype]
+    cast = [x.to(kind) if x.is_floating_point() else x for x in inputs]
+    return module.to(kind), tuple(cast)
+
+
 @torch.no_grad()
 def run_case(
-    model: str, batch: int, threads: int, peers: Sequence[str], rounds: int
+    model: str,
+    batch: int,
+    threads: int,
+    dtype: str,
+    peers: Sequence[str],
+    rounds: int,
 ) -> dict[str, Any]:
     """Measure one combination."""
     warnings.simplefilter("ignore")
     torch.set_num_threads(threads)
-    module, inputs = CASES[model].make(batch)
+    module, inputs = made(model, batch, dtype)
     expected = module(*inputs)
     calls: dict[str, Callable[[], Any]] = {}
     absent: dict[str, str] = {}
@@ -76,7 +92,7 @@ def run_case(
             absent[name] = f"{type(reason).__name__}: {reason}".splitlines()[0][:200]
             continue
         calls[name] = call
-        if not error <= TOLERANCE:
+        if not error <= TOLERANCES[dtype]:
             wrong[name] = error
     times = interleaved(calls, rounds)
     return {
@@ -89,26 +105,28 @@ def run_case(
 
 @torch.no_grad()
 def first_call(
-    model: str, batch: int, threads: int, peer: str, cache: str
+    model: str, batch: int, threads: int, dtype: str, peer: str, cache: str
 ) -> dict[str, Any]:
     """Time the making and first call of a peer, with a folder for its caches."""
     warnings.simplefilter("ignore")
     os.environ["MAGWELD_CACHE_DIR"] = f"{cache}/magweld"
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{cache}/inductor"
     torch.set_num_threads(threads)
-    module, inputs = CASES[model].make(batch)
+    module, inputs = made(model, batch, dtype)
     return {"seconds": seconds_of(lambda: PEERS[peer](module, inputs)())}
 
 
 def compile_times(
-    model: str, batch: int, threads: int, peers: Iterable[str]
+    model: str, batch: int, threads: int, dtype: str, peers: Iterable[str]
 ) -> dict[str, list[float | None]]:
     """Return the seconds to the first result of each peer, cold and cached."""
     seconds: dict[str, list[float | None]] = {}
     for peer in peers:
         with tempfile.TemporaryDirectory() as cache:
             seconds[peer] = [
-                alone(first_call, model, batch, threads, peer, cache).get("seconds")
+                alone(first_call, model, batch, threads, dtype, peer, cache).get(
+                    "seconds"
+                )
                 for _ in ("cold", "cached")
             ]
     return seconds
@@ -128,6 +146,7 @@ def options() -> argparse.Namespace:
     )
     parser.add_argument("--peers", nargs="+", choices=names, default=default)
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--dtype", choices=DTYPES, default="f32")
     parser.add_argument("--compile-times", action="store_true")
     parser.add_argument("-o", type=Path, default=report_file(__file__))
     parsed = parser.parse_args()
@@ -143,11 +162,16 @@ def main() -> int:
     for model, batch, threads in itertools.product(
         chosen.models, chosen.batch, chosen.threads
     ):
-        case = {"model": model, "batch": batch, "threads": threads}
+        case = {
+            "model": model,
+            "batch": batch,
+            "threads": threads,
+            "dtype": chosen.dtype,
+        }
         result = alone(run_case, *case.values(), chosen.peers, chosen.rounds)
         if chosen.compile_times:
-            made = [p for p in result.get("times", ()) if p != "eager"]
-            result["compile_s"] = compile_times(*case.values(), made)
+            others = [p for p in result.get("times", ()) if p != "eager"]
+            result["compile_s"] = compile_times(*case.values(), others)
         results.append(case | result)
         show(results[-1:], chosen.peers)
         write_report(chosen.o, max(chosen.threads), results)

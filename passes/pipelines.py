@@ -12,6 +12,7 @@ from magweld.passes.base import NamedPipeline
 from magweld.passes.graph.absorb_broadcast import AbsorbBroadcast
 from magweld.passes.graph.absorb_transpose import AbsorbTranspose
 from magweld.passes.graph.absorb_unit_dims import AbsorbUnitDims
+from magweld.passes.graph.absorb_widening import AbsorbWidening
 from magweld.passes.graph.defer_normalization import DeferNormalization
 from magweld.passes.graph.fold_slices import FoldSlices
 from magweld.passes.graph.fold_transpose import FoldTranspose
@@ -59,6 +60,7 @@ def preparation_steps(roll: tuple[Step, ...] = ()) -> tuple[Step, ...]:
         Upstream("canonicalize,cse"),
         *roll,
         SinkConcat(),
+        AbsorbWidening(),
         HoistStride(),
         HoistSlice(),
         FoldTranspose(),

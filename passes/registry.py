@@ -12,6 +12,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
     ("absorb-broadcast", "magweld.passes.graph.absorb_broadcast:AbsorbBroadcast"),
     ("absorb-transpose", "magweld.passes.graph.absorb_transpose:AbsorbTranspose"),
     ("absorb-unit-dims", "magweld.passes.graph.absorb_unit_dims:AbsorbUnitDims"),
+    ("absorb-widening", "magweld.passes.graph.absorb_widening:AbsorbWidening"),
     ("annotate-kernels", "magweld.passes.cpu.annotate_kernels:AnnotateKernels"),
     ("apply-plans", "magweld.passes.tile.apply_plans:ApplyPlans"),
     ("bfloat-to-integer", "magweld.passes.cpu.bfloat_to_integer:BfloatToInteger"),

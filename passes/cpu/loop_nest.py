@@ -277,19 +277,29 @@ def _combiners(block: ir.Block, inputs: int) -> tuple[str, ...]:
     return tuple(names)
 
 
-def is_product(op: ir.Operation) -> bool:
-    """Whether the body of a `linalg.generic` is `output + input 0 * input 1`."""
-    block = op.regions[0].blocks[0]
-    inputs = int(op.attributes["operandSegmentSizes"][0])
-    names = [str(o.operation.name) for o in block.operations]
-    if inputs != 2 or names != ["arith.mulf", "arith.addf", "linalg.yield"]:
+def is_product(generic: ir.Operation) -> bool:
+    """Whether the body of a `linalg.generic` is `output + input 0 * input 1`.
+
+    The inputs may be widened first.
+    """
+    block = generic.regions[0].blocks[0]
+    inputs = int(generic.attributes["operandSegmentSizes"][0])
+    if inputs != 2 or len(block.arguments) != 3 or len(block.operations) < 3:
         return False
-    product, total, _ = block.operations
-    a, b, out = block.arguments
-    return {*product.operands} == {a, b} and {*total.operands} == {
-        product.results[0],
-        out,
-    }
+    *widenings, product, total, _ = block.operations
+    a, b, output = block.arguments
+    factors = {a: a, b: b}
+    for op in widenings:
+        name, sources = op.operation.name, list(op.operation.operands)
+        if name != "arith.extf" or sources[0] not in factors:
+            return False
+        factors[sources[0]] = op.operation.results[0]
+    names = [str(o.operation.name) for o in (product, total)]
+    return (
+        names == ["arith.mulf", "arith.addf"]
+        and {*product.operands} == {*factors.values()}
+        and {*total.operands} == {product.results[0], output}
+    )
 
 
 def _scalar_reason(block: ir.Block, rows: frozenset[int] | None) -> str:

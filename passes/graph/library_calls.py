@@ -95,6 +95,8 @@ def _matmul(op: str, batch: int) -> Callable[[Any], LibraryCall | Refusal]:
         order = (left.argument, right.argument)
         if min(order) < 0 or any(a.padded or a.part for a in (left, right)):
             return Refusal("library-operand", "an operand is made by the operator")
+        if len({a.element_bytes for a in (left, right, result)}) > 1:
+            return Refusal("library-types", "the operands are narrower than the result")
         rows, columns = _loops(result)[batch:]
         transposed = (_loops(left)[batch] != rows, _loops(right)[-1] != columns)
         return LibraryCall(

@@ -106,3 +106,41 @@ REDUCTIONS: dict[str, Callable[[Tensor], Any]] = {
     "var": lambda x: x.var(-1),
 }
 """Torch sums in f32: two ulps of the result's type, of its largest element."""
+
+PRODUCTS: dict[str, Callable[[Tensor], Any]] = {
+    "addmm": lambda x: torch.addmm(x[0, :256], x, x.t(), beta=0.5, alpha=2.0),
+    "attention": lambda x: F.scaled_dot_product_attention(*_heads(x), is_causal=True),
+    "attention-masked": lambda x: F.scaled_dot_product_attention(
+        *_heads(x), attn_mask=x[:64, :64] > -1
+    ),
+    "baddbmm": lambda x: torch.baddbmm(
+        x[:, :64].reshape(4, 64, 64), x.view(4, 64, 768), _turned(x)
+    ),
+    "bmm": lambda x: x.view(4, 64, 768) @ _turned(x),
+    "convolution": lambda x: F.conv2d(*_image(x), padding=1),
+    "depthwise": lambda x: F.conv2d(
+        _image(x)[0], x[5, :108].view(12, 1, 3, 3), groups=12
+    ),
+    "dot": lambda x: torch.dot(x[0], x[1]),
+    "linear": lambda x: F.linear(x[:33], x[:100], x[0, :100]),
+    "linear-one-row": lambda x: F.linear(x[:1], x[:100], x[0, :100]),
+    "mixed": lambda x: (
+        F.linear(x[:9].float(), x[:100].float()).to(x.dtype) * x[:9, :100]
+    ),
+    "mm": lambda x: x.t()[:33] @ x[:, :50],
+    "mv": lambda x: x @ x[0],
+}
+"""Sums of products in f32, rounded once, with the bias inside: as for reductions."""
+
+
+def _heads(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    heads = x.view(4, 64, 12, 64).transpose(1, 2)
+    return heads, heads, heads
+
+
+def _turned(x: Tensor) -> Tensor:
+    return x.view(4, 64, 768).transpose(1, 2)
+
+
+def _image(x: Tensor) -> tuple[Tensor, Tensor]:
+    return x[:16].view(1, 12, 32, 32), x[20:23, :576].reshape(16, 12, 3, 3)

@@ -8,16 +8,17 @@ from typing import Any
 import pytest
 import torch
 from comparing import explanation, options_of, outcome
-from half_operators import EXACT, NEAR, REDUCTIONS
+from half_operators import EXACT, NEAR, PRODUCTS, REDUCTIONS
 from torch import Tensor, fx
 from torch_calls import half_graph
 
 from magweld.api import CompiledGraph, compile_graph
+from magweld.importer import halves
 
 DTYPES = (torch.bfloat16, torch.float16)
 GRAPHS = 12
 
-pytestmark = pytest.mark.parametrize("dtype", DTYPES, ids=str)
+of_both = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 
 
 def every_number(dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -61,6 +62,7 @@ def is_near(mine: Tensor, theirs: Tensor, ulps: int, absolute: float) -> bool:
     return mine.dtype == theirs.dtype and bool((same | (apart <= allowed)).all())
 
 
+@of_both
 def test_elements_are_torchs_to_the_bit(dtype: torch.dtype) -> None:
     x, y = every_number(dtype)
     found = compiled(EXACT, x, y)
@@ -70,6 +72,7 @@ def test_elements_are_torchs_to_the_bit(dtype: torch.dtype) -> None:
     assert [n for (n, f), mine in pairs if not is_same(mine, f(x, y))] == []
 
 
+@of_both
 def test_functions_are_near_torchs(dtype: torch.dtype) -> None:
     x, y = every_number(dtype)
     x, y = x.clamp(-1e4, 1e4), y.clamp(-1e4, 1e4)
@@ -80,6 +83,7 @@ def test_functions_are_near_torchs(dtype: torch.dtype) -> None:
     assert wrong == []
 
 
+@of_both
 @pytest.mark.parametrize("spread", [0.3, 30.0])
 def test_reductions_sum_in_single_precision(dtype: torch.dtype, spread: float) -> None:
     generator = torch.Generator().manual_seed(1)
@@ -97,6 +101,38 @@ def test_reductions_sum_in_single_precision(dtype: torch.dtype, spread: float) -
     assert wrong == []
 
 
+@of_both
+@pytest.mark.parametrize("by_library", [True, False])
+def test_products_sum_in_single_precision(
+    dtype: torch.dtype, by_library: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if by_library and dtype is torch.float16:
+        pytest.skip("libraries have no instructions for f16")
+    monkeypatch.setattr(halves, "_multiplies_bfloat", lambda *_: by_library)
+    generator = torch.Generator().manual_seed(2)
+    x = (torch.randn(256, 768, generator=generator) / 8).to(dtype)
+    found = compiled(PRODUCTS, x)
+    assert bool(found.imported.externals) == by_library
+    wrong = []
+    for (name, function), mine in zip(PRODUCTS.items(), found(x.clone()), strict=True):
+        theirs = function(x)
+        unit = 2 * torch.finfo(dtype).eps * float(theirs.abs().max())
+        if not is_near(mine, theirs, 0, unit):
+            wrong.append(name)
+    assert wrong == []
+
+
+def test_transposed_weights_are_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(halves, "_multiplies_bfloat", lambda *_: True)
+    x, w = torch.randn(16, 32).bfloat16(), torch.randn(8, 32).bfloat16()
+    found = compiled({"linear": lambda x, w: torch.nn.functional.linear(x, w)}, x, w)
+    (external,) = found.imported.externals.values()
+    assert len(external.operands) == 2
+    assert [node.op for node in external.operands] == ["placeholder"] * 2
+    assert torch.equal(found(x, w)[0], torch.nn.functional.linear(x, w))
+
+
+@of_both
 def test_large_sums_overflow_as_torchs_do(dtype: torch.dtype) -> None:
     x = torch.full((3, 64), torch.finfo(dtype).max / 32, dtype=dtype)
     x[1] = -x[1]
@@ -109,6 +145,7 @@ def test_large_sums_overflow_as_torchs_do(dtype: torch.dtype) -> None:
     assert found(x)[1].isfinite().all() == (dtype is torch.float16)
 
 
+@of_both
 def test_random_graphs_are_eager(request: pytest.FixtureRequest, dtype: Any) -> None:
     count = request.config.getoption("--random-graphs", default=None) or GRAPHS
     first = request.config.getoption("--random-seed", default=None) or 0
