@@ -19,7 +19,7 @@ _PHASE_OPTIONS = {
     "device": "device to plan for (default: that of the target)",
     "library": "auto, never or always: whether libraries may compute operators",
     "fusion": "all, registers or none: which operators may share a kernel",
-    "roll-loops": "true or false: whether alike iterations become loops",
+    "loops": "true or false: whether alike iterations become loops",
     "memory-budget": "bytes for intermediate tensors (default: 0, no limit)",
     "vector-bits": "width of a vector register (default: this machine's)",
     "vector-registers": "number of vector registers (default: this machine's)",

@@ -11,6 +11,7 @@ from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.analysis.slices import Slice, static_slice
 from magweld.passes.base import Pattern, PatternPass
 from magweld.passes.graph.fold_slices import emit_slice, reshaped_slice
+from magweld.passes.tensor_slices import extract_slice
 
 
 def hoist(op: tensor.ExtractSliceOp, rewriter: Any) -> bool:
@@ -41,6 +42,45 @@ def hoist(op: tensor.ExtractSliceOp, rewriter: Any) -> bool:
     return True
 
 
+def read_past_insert(op: tensor.ExtractSliceOp, rewriter: Any) -> bool:
+    """Read what a slice takes where it was before a write beside it, or from that."""
+    taken = static_slice(op)
+    insert = defining_op(taken.source) if taken is not None else None
+    if taken is None or not isinstance(insert, tensor.InsertSliceOp):
+        return False
+    written = _written_box(insert)
+    if written is None:
+        return False
+    boxes = list(zip(taken.offsets, taken.sizes, *written, strict=True))
+    if any(a + m <= b or b + n <= a for a, m, b, n in boxes):
+        source, offsets = insert.dest, taken.offsets
+    elif all(b <= a and a + m <= b + n for a, m, b, n in boxes):
+        source = insert.source
+        offsets = tuple(a - b for a, _, b, _ in boxes)
+    else:
+        return False
+    shape = list(ir.RankedTensorType(op.result.type).shape)
+    value = extract_slice(source, offsets, taken.sizes, shape)
+    rewriter.replace_op(op.operation, [value])
+    return True
+
+
+def _written_box(
+    insert: tensor.InsertSliceOp,
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Return offsets and sizes of what is written, None unless they are known here."""
+    operation = insert.operation
+    offsets, sizes, strides = (
+        tuple(ir.DenseI64ArrayAttr(operation.attributes[f"static_{name}"]))
+        for name in ("offsets", "sizes", "strides")
+    )
+    shape = tuple(ir.RankedTensorType(insert.source.type).shape)
+    # Values for numbers follow the two tensors; a part may lack dimensions.
+    if len(operation.operands) > 2 or set(strides) - {1} or shape != sizes:
+        return None
+    return offsets, sizes
+
+
 @dataclass(frozen=True)
 class HoistSlice(PatternPass):
     """Move `tensor.extract_slice` before the transpose that it follows.
@@ -55,6 +95,9 @@ class HoistSlice(PatternPass):
     %q = tensor.extract_slice %qkv[0, 0, 1, 0] [8, 64, 1, 32] [1, 1, 1, 1]
          : tensor<8x64x3x32xf32> to tensor<8x64x32xf32>
     ```
+    A slice of a tensor that part of another one was inserted in reads that other one,
+    or the tensor as it was, where it takes nothing of the other of both.
+
     Reshapes that only merge dimensions of extent one become part of the slice. What is
     left of the transpose stays behind it, and reads as much as the slice takes.
     """
@@ -62,8 +105,9 @@ class HoistSlice(PatternPass):
     name: ClassVar[str] = "hoist-slice"
 
     def patterns(self) -> Sequence[tuple[type[ir.OpView], Pattern]]:
-        """Return the pattern for transposes and the one for reshapes."""
+        """Return the patterns for transposes, insertions and reshapes."""
         return (
             (tensor.ExtractSliceOp, hoist),
+            (tensor.ExtractSliceOp, read_past_insert),
             (tensor.CollapseShapeOp, reshaped_slice),
         )

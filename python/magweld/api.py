@@ -451,7 +451,7 @@ def options_for(
             f"code for {target} is not made for a memory budget",
             hint="leave memory_budget out, or compile for the CPU",
         )
-    return replace(options, device=chosen.reference, library="never", roll_loops=False)
+    return replace(options, device=chosen.reference, library="never", loops=False)
 
 
 def _machine(target: str, device: torch.device) -> tuple[str, Machine]:

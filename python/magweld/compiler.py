@@ -207,7 +207,7 @@ def lower_to_tiles(
         fusion=options.fusion,
         after=after,
         memory_budget=options.memory_budget,
-        roll_loops=options.roll_loops,
+        roll_loops=options.loops,
     )
     part = "graph" if after is None else f"graph-after-{after}"
     run_pipeline(pipeline, module, dump_options(part))

@@ -22,14 +22,14 @@ class CompileOptions:
             their reader element by element, or none.
         memory_budget: Bytes that a call may take beside its arguments and results;
             0 is no limit.
-        roll_loops: Whether alike iterations become loops.
+        loops: Whether alike iterations become loops.
     """
 
     device: str = "cpu"
     library: Literal["auto", "never", "always"] = "auto"
     fusion: Literal["all", "registers", "none"] = "all"
     memory_budget: int = 0
-    roll_loops: bool = True
+    loops: bool = True
 
     def text(self) -> str:
         """Return the options as canonical text."""

@@ -39,7 +39,7 @@ def compile_for_device(payload: bytes) -> bytes:
     """
     name, text = decode_request(payload)
     target = parse_target(name)
-    options = CompileOptions(device=target.reference, library="never", roll_loops=False)
+    options = CompileOptions(device=target.reference, library="never", loops=False)
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(text)
         try:

@@ -356,7 +356,7 @@ def test_iterations_give_the_bits_of_the_unrolled_graph() -> None:
     x, module = torch.randn(5, 16), Repeated().eval()
     graph = torch.fx.symbolic_trace(module)
     rolled, unrolled = (
-        compile_graph(graph, [x], options=CompileOptions(roll_loops=roll))
+        compile_graph(graph, [x], options=CompileOptions(loops=roll))
         for roll in (True, False)
     )
     kinds = [one.program.step_kinds() for one in (rolled, unrolled)]

@@ -57,3 +57,30 @@ func.func @left_alone(%x: tensor<6x4xf32>, %y: tensor<4x2x3xf32>)
       : tensor<2x2x3xf32> into tensor<2x6xf32>
   return %s, %c : tensor<2x6xf32>, tensor<2x6xf32>
 }
+
+// A slice beside what was written reads the tensor as it was before, one inside of it
+// what was written.
+//
+// CHECK-LABEL: func.func @past_insert(
+// CHECK-SAME:      %[[X:.+]]: tensor<4x8xf32>, %[[P:.+]]: tensor<4x3xf32>)
+// CHECK-DAG:     %[[BESIDE:.+]] = tensor.extract_slice %[[X]][0, 5] [4, 2] [1, 1]
+// CHECK-DAG:     %[[INSIDE:.+]] = tensor.extract_slice %[[P]][1, 1] [2, 2] [1, 1]
+// CHECK-NOT:     tensor.insert_slice
+// CHECK:         return %[[BESIDE]], %[[INSIDE]]
+func.func @past_insert(%x: tensor<4x8xf32>, %p: tensor<4x3xf32>) -> (tensor<4x2xf32>, tensor<2x2xf32>) {
+  %i = tensor.insert_slice %p into %x[0, 2] [4, 3] [1, 1] : tensor<4x3xf32> into tensor<4x8xf32>
+  %a = tensor.extract_slice %i[0, 5] [4, 2] [1, 1] : tensor<4x8xf32> to tensor<4x2xf32>
+  %b = tensor.extract_slice %i[1, 3] [2, 2] [1, 1] : tensor<4x8xf32> to tensor<2x2xf32>
+  return %a, %b : tensor<4x2xf32>, tensor<2x2xf32>
+}
+
+// A slice of both stays.
+//
+// CHECK-LABEL: func.func @across_insert(
+// CHECK:         %[[I:.+]] = tensor.insert_slice
+// CHECK:         tensor.extract_slice %[[I]][0, 4] [4, 2] [1, 1]
+func.func @across_insert(%x: tensor<4x8xf32>, %p: tensor<4x3xf32>) -> tensor<4x2xf32> {
+  %i = tensor.insert_slice %p into %x[0, 2] [4, 3] [1, 1] : tensor<4x3xf32> into tensor<4x8xf32>
+  %a = tensor.extract_slice %i[0, 4] [4, 2] [1, 1] : tensor<4x8xf32> to tensor<4x2xf32>
+  return %a : tensor<4x2xf32>
+}
