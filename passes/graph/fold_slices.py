@@ -153,6 +153,16 @@ def emit_slice(wanted: Slice) -> Any:
     return extract_slice(wanted.source, wanted.offsets, wanted.sizes, shape)
 
 
+def drop_unit_dims(value: Any, kept: Sequence[int]) -> Any:
+    """Return a tensor with some of its dimensions; the others have extent one."""
+    type_ = ir.RankedTensorType(value.type)
+    if len(kept) == type_.rank:
+        return value
+    shape = [type_.shape[dim] for dim in kept]
+    result = ir.RankedTensorType.get(shape, type_.element_type)
+    return tensor.collapse_shape(result, value, _groups(kept, type_.rank))
+
+
 def concatenate(dim: int, values: Sequence[Any]) -> Any:
     """Return tensors one behind the other along a dimension."""
     types = [ir.RankedTensorType(value.type) for value in values]
@@ -268,13 +278,16 @@ def _full_rank(value: Any, place: Slice) -> Any:
     type_ = ir.RankedTensorType(value.type)
     if type_.rank == len(place.sizes):
         return value
-    if not type_.rank:
-        groups: list[list[int]] = []
-    else:
-        starts = [0, *place.kept[1:], len(place.sizes)]
-        groups = [list(range(a, b)) for a, b in pairwise(starts)]
+    groups = _groups(place.kept, len(place.sizes))
     result = ir.RankedTensorType.get(list(place.sizes), type_.element_type)
     return tensor.expand_shape(result, value, groups, [], list(place.sizes))
+
+
+def _groups(kept: Sequence[int], rank: int) -> list[list[int]]:
+    """The dimensions that each kept one stands for, those of extent one beside it."""
+    if not kept:
+        return []
+    return [list(range(a, b)) for a, b in pairwise([0, *kept[1:], rank])]
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from magweld.passes.base import Pattern, PatternPass
 from magweld.passes.graph.fold_slices import (
     FoldSlices,
     concatenate,
+    drop_unit_dims,
     emit_slice,
     parts_of,
 )
@@ -57,8 +58,8 @@ def hoist_slice(op: tensor.ExtractSliceOp, rewriter: Any) -> bool:
     if not _read_in_parts(producer):
         return False
     value = _on_box(producer, taken.offsets, taken.sizes)
-    every = Slice(value, (0,) * len(taken.sizes), taken.sizes, taken.kept)
-    rewriter.replace_op(op.operation, [emit_slice(every)])
+    # A reshape and no slice of all of it, which this pattern would find again.
+    rewriter.replace_op(op.operation, [drop_unit_dims(value, taken.kept)])
     return True
 
 

@@ -117,6 +117,31 @@ func.func @slices_alone(%x: tensor<4x12xf32>) -> tensor<4x4xf32> {
 
 #id = affine_map<(i, j) -> (i, j)>
 
+// Dimensions of extent one that the slice drops are dropped behind the operation.
+//
+// CHECK-LABEL: func.func @row_alone(
+// CHECK-SAME:      %[[X:.+]]: tensor<2x16xf32>)
+// CHECK:         %[[R:.+]] = tensor.extract_slice %[[X]][1, 0] [1, 16] [1, 1]
+// CHECK:         %[[Y:.+]] = linalg.generic {{.+}} ins(%[[R]] : tensor<1x16xf32>)
+// CHECK:         %[[C:.+]] = tensor.collapse_shape %[[Y]] {{\[\[}}0, 1]]
+// CHECK:         return %[[C]]
+func.func @row_alone(%x: tensor<2x16xf32>) -> tensor<16xf32> {
+  %e = tensor.empty() : tensor<2x16xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<2x16xf32>) outs(%e : tensor<2x16xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %m = math.exp %p : f32
+    linalg.yield %m : f32
+  } -> tensor<2x16xf32>
+  %s = tensor.extract_slice %y[1, 0] [1, 16] [1, 1] : tensor<2x16xf32> to tensor<16xf32>
+  return %s : tensor<16xf32>
+}
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+
 // Two slices that overlap would be computed twice in part.
 //
 // CHECK-LABEL: func.func @overlapping(
