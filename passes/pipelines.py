@@ -47,19 +47,26 @@ from magweld.passes.tile.select_tiles import SelectTiles
 from magweld.targets.target import Backend, Target, parse_target
 
 
-def preparation_steps(roll: tuple[Step, ...] = ()) -> tuple[Step, ...]:
+def preparation_steps(
+    *, roll_loops: bool = False, memory_budget: int = 0
+) -> tuple[Step, ...]:
     """Return the steps that bring linalg into the form that tile graphs are made of.
 
     Args:
-        roll: What makes loops of alike iterations.
+        roll_loops: Whether alike iterations become loops.
+        memory_budget: Bytes for all tensors but arguments and results; 0 is no limit.
     """
+    # A budget wants to see every tensor of a call, and concatenations in one piece:
+    # more tensors are alive at one time where each operand is computed on.
+    roll = (RollLoops(),) if roll_loops and not memory_budget else ()
+    sink = () if memory_budget else (SinkConcat(),)
     return (
         SimplifyGeneric(),
         # Reshapes and transposes hide producers from consumers: read through them.
         UnflattenBatchMatmul(),
         Upstream("canonicalize,cse"),
         *roll,
-        SinkConcat(),
+        *sink,
         AbsorbWidening(),
         HoistStride(),
         HoistSlice(),
@@ -91,14 +98,12 @@ def graph_steps(
         memory_budget: Bytes for all tensors but arguments and results; 0 is no limit.
         roll_loops: Whether alike iterations become loops.
     """
-    # A budget wants to see every tensor of a call.
-    roll = (RollLoops(),) if roll_loops and not memory_budget else ()
     form = FormTileGraph(device)
     # What is made tile by tile becomes functions of its own, which are graphs then.
     outline = (OutlineMemoryTiles(), form) if memory_budget else ()
     # Libraries take memory of their own.
     fit = (SelectImplementation(library), FitMemory(memory_budget))
-    prepare = preparation_steps(roll)
+    prepare = preparation_steps(roll_loops=roll_loops, memory_budget=memory_budget)
     return {
         Phase.LINALG: (LowerTorchToLinalg(),),
         # With a budget reductions stay whole: tensors are what is made in parts then,
