@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from magweld.bindings import ir
-from magweld.dialects.tile_graph.attributes import DeviceAttr, TileAttr
+from magweld.dialects.tile_graph.attributes import DeviceAttr, PlaceAttr, TileAttr
 from magweld.dialects.tile_graph.kernels import (
     INTERIOR,
     KERNEL,
     OPERATORS,
     PARTS,
+    PLACE,
     REDUCTION_BLOCK,
     REMATERIALIZED,
     UNSHARED,
@@ -120,6 +121,18 @@ DISCARDABLE: tuple[DiscardableAttr, ...] = (
         ("func.func",),
         ir.Attribute,
         "plan that `apply-plans` applies, as measured or written by hand",
+    ),
+    DiscardableAttr(
+        PLACE,
+        ("memref.alloc", "memref.alloca"),
+        PlaceAttr,
+        "where a buffer of a kernel lies",
+    ),
+    DiscardableAttr(
+        "tile_graph.placed_bytes",
+        _FUNCTION,
+        ir.IntegerAttr,
+        "bytes that the buffers of the kernel take of the level of its tiles",
     ),
     *(
         DiscardableAttr(f"tile_graph.{name}", _FUNCTION, kind, meaning)
