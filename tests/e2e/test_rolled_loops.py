@@ -267,9 +267,15 @@ def reordered(layers: Any, x: Tensor) -> Tensor:
     return x
 
 
-@pytest.mark.parametrize(
-    "function", [changed_constant, two_back, irregular_rows, reordered]
-)
+def test_what_is_two_iterations_back_is_carried() -> None:
+    x = torch.rand(64, 6) + 0.5
+    module, artifact = compiled(two_back, x)
+    check(module, artifact, x)
+    (loop,) = loops_of(artifact)
+    assert len(loop.fed_by) == 2
+
+
+@pytest.mark.parametrize("function", [changed_constant, irregular_rows, reordered])
 def test_near_misses_stay(function: Callable[..., Tensor]) -> None:
     x = torch.rand(64, 6) + 0.5
     module, artifact = compiled(function, x)
