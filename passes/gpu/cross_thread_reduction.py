@@ -62,8 +62,8 @@ class Partials:
     """Partial results of a reduction, one a thread.
 
     Attributes:
-        buffer: Memref in workgroup memory; the dimensions of the result, then one
-            for each loop of `loops`.
+        buffer: Memref in workgroup memory; the dimensions of the result, of extent
+            one where no loop indexes it, then one for each loop of `loops`.
         loops: Reduction loops that threads share.
         combiner: How two partial results become one.
     """
@@ -103,7 +103,8 @@ def allocate_partials(
 ) -> Partials:
     """Allocate the partial results of a reduction in front of it."""
     loops = tuple(i for i in nest.reduction if layout.threads[i] > 1)
-    shape = [nest.extents[i] for i in nest.parallel]
+    written = nest.output_maps[0]
+    shape = [1 if loop is None else nest.extents[loop] for loop in written]
     shape += [layout.threads[i] for i in loops]
     type_ = ir.MemRefType.get(shape, combiner.element, memory_space=workgroup_space())
     with ir.InsertionPoint(op), op.location:
@@ -115,7 +116,14 @@ def build_merge(op: Any, nest: LoopNest, partials: Partials) -> Any:
     rank = len(nest.parallel)
     total = rank + len(partials.loops)
     dims = [ir.AffineDimExpr.get(i) for i in range(total)]
-    maps = [ir.AffineMap.get(total, 0, d) for d in (dims, dims[:rank])]
+    zero = ir.AffineConstantExpr.get(0)
+    written = [
+        zero if loop is None else dims[nest.parallel.index(loop)]
+        for loop in nest.output_maps[0]
+    ]
+    maps = [
+        ir.AffineMap.get(total, 0, read) for read in (written + dims[rank:], written)
+    ]
     combiner = partials.combiner
 
     def body(values: Sequence[ir.Value]) -> list[ir.Value]:

@@ -123,7 +123,9 @@ class _Mapping:
 
     def _share(self, op: Any, nest: LoopNest, layout: ThreadLayout) -> None:
         shares_reduction = any(layout.threads[i] > 1 for i in nest.reduction)
-        combiner = combiner_of(op) if shares_reduction else None
+        # Partial results have one element where a constant is the index: number 0.
+        begins = not any(index.constant for index in nest.indices[-1])
+        combiner = combiner_of(op) if shares_reduction and begins else None
         if shares_reduction and combiner is None:
             layout = _without_loops(layout, nest.reduction)
         self._remember(op, nest, layout)

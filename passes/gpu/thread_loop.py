@@ -134,12 +134,14 @@ def _partial_slice(
     ivs: dict[int, ir.Value],
 ) -> ir.Value:
     """Slice what one thread accumulates: its rows, and one element of the others."""
-    kept, dropped = nest.parallel, partials.loops
+    kept, dropped = nest.output_maps[0], partials.loops
+    loops = (*kept, *dropped)
+    sizes = [1 if loop is None else layout.per_thread[loop] for loop in kept]
     return strided_subview(
         partials.buffer,
-        [ivs.get(loop) for loop in (*kept, *dropped)],
-        [layout.per_thread[loop] for loop in kept] + [1] * len(dropped),
-        [layout.threads[loop] for loop in (*kept, *dropped)],
+        [None if loop is None else ivs.get(loop) for loop in loops],
+        sizes + [1] * len(dropped),
+        [1 if loop is None else layout.threads[loop] for loop in loops],
         dropped=len(dropped),
     )
 

@@ -79,6 +79,31 @@ func.func @row_sum(%x: memref<2x32xf32>, %sum: memref<2xf32>) attributes {tile_g
 // -----
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
+#kept = affine_map<(d0, d1) -> (d0, 0)>
+
+// A dimension of the result that no loop indexes is one of extent one of the partials.
+// CHECK-DAG:     #[[PARTIALS:.+]] = affine_map<(d0, d1) -> (d0, 0, d1)>
+// CHECK-DAG:     #[[RESULT:.+]] = affine_map<(d0, d1) -> (d0, 0)>
+// CHECK-LABEL: func.func @kept_dimension(
+// CHECK:           %[[PARTIAL:.+]] = memref.alloc() : memref<2x1x8xf32, #gpu.address_space<workgroup>>
+// CHECK:           scf.forall (%[[R:.+]], %[[T:.+]]) in (2, 8) {
+// CHECK:             memref.subview %[[PARTIAL]][%[[R]], 0, %[[T]]] [1, 1, 1] [2, 1, 8]
+// CHECK:           scf.forall (%[[R:.+]]) in (2) {
+// CHECK:             linalg.generic {indexing_maps = [#[[PARTIALS]], #[[RESULT]]]
+func.func @kept_dimension(%x: memref<2x32xf32>, %sum: memref<2x1xf32>) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    linalg.generic {indexing_maps = [#id, #kept], iterator_types = ["parallel", "reduction"]} ins(%x : memref<2x32xf32>) outs(%sum : memref<2x1xf32>) {
+    ^bb0(%p: f32, %acc: f32):
+      %0 = arith.addf %p, %acc : f32
+      linalg.yield %0 : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 
 // A reduction without a known combiner is done by one thread a row.
