@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable
+from typing import Any
 
 from magweld.passes.base import NamedPipeline, Pass
 
@@ -201,11 +202,7 @@ class PassRegistry:
             KeyError: No pass has the name.
             TypeError: The table names something else than this pass.
         """
-        found = _imported(self._targets[name])
-        if not (isinstance(found, type) and issubclass(found, Pass)):
-            raise TypeError(f"{self._targets[name]} is no pass")
-        if found.name != name:
-            raise TypeError(f"{self._targets[name]} is called '{found.name}'")
+        found: type[Pass] = _imported(self._targets[name], name, Pass, "pass")
         return found
 
     def pipeline_names(self) -> tuple[str, ...]:
@@ -219,17 +216,21 @@ class PassRegistry:
             KeyError: No pipeline has the name.
             TypeError: The table names something else than this pipeline.
         """
-        found = _imported(self._pipelines[name])
-        if not (isinstance(found, type) and issubclass(found, NamedPipeline)):
-            raise TypeError(f"{self._pipelines[name]} is no pipeline")
-        if found.name != name:
-            raise TypeError(f"{self._pipelines[name]} is called '{found.name}'")
+        target = self._pipelines[name]
+        found: type[NamedPipeline] = _imported(target, name, NamedPipeline, "pipeline")
         return found
 
 
-def _imported(target: str) -> object:
+def _imported(target: str, name: str, kind: type[Any], word: str) -> Any:
+    """Import a class, which must be of a kind and have a name."""
     module_name, class_name = target.split(":")
-    return getattr(importlib.import_module(module_name), class_name)
+    found: Any = getattr(importlib.import_module(module_name), class_name)
+    is_one = isinstance(found, type) and issubclass(found, kind)
+    if not is_one:
+        raise TypeError(f"{target} is no {word}")
+    if found.name != name:
+        raise TypeError(f"{target} is called '{found.name}'")
+    return found
 
 
 PASSES = PassRegistry(_PASSES, _PIPELINES)
