@@ -20,6 +20,11 @@ LOG2_E = 1.0 / polynomials.LN2
 ROUNDER = 1.5 * 2.0**23
 MANTISSA_BITS = 23
 EXPONENT_BIAS = 127
+DOUBLE_MANTISSA_BITS = 52
+_FORMATS = {
+    32: (MANTISSA_BITS, EXPONENT_BIAS),
+    64: (DOUBLE_MANTISSA_BITS, 1023),
+}
 MIN_NORMAL = 2.0**-126
 # e^x is 0 or infinity behind these, and 2^n stays a product of two normal numbers.
 EXP_LOW, EXP_HIGH = -104.0, 89.0
@@ -32,21 +37,28 @@ TANH_SPLIT = 0.625
 
 
 class Lanes:
-    """Arithmetic on values of one shape: f32, or a vector of it."""
+    """Arithmetic on values of one shape: f32 or f64, or a vector of it.
 
-    def __init__(self, like: ir.Value) -> None:
+    Args:
+        like: A value of the shape, of any element type.
+        width: Bits of an element, 32 or 64.
+    """
+
+    def __init__(self, like: ir.Value, width: int = 32) -> None:
         lanes = lanes_of(like)
-        self.float = with_lanes(ir.F32Type.get(), lanes)
-        self.int = with_lanes(ir.IntegerType.get_signless(32), lanes)
+        self._real = ir.F32Type.get() if width == 32 else ir.F64Type.get()
+        self._whole = ir.IntegerType.get_signless(width)
+        self._mantissa_bits, self._exponent_bias = _FORMATS[width]
+        self.float = with_lanes(self._real, lanes)
+        self.int = with_lanes(self._whole, lanes)
 
     def real(self, number: float) -> ir.Value:
         """Return a constant."""
-        return splat(self.float, ir.FloatAttr.get_f32(number))
+        return splat(self.float, ir.FloatAttr.get(self._real, number))
 
     def whole(self, number: int) -> ir.Value:
         """Return an integer constant."""
-        kind = ir.IntegerType.get_signless(32)
-        return splat(self.int, ir.IntegerAttr.get(kind, number))
+        return splat(self.int, ir.IntegerAttr.get(self._whole, number))
 
     def fma(self, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
         """Return a * b + c, rounded once."""
@@ -103,8 +115,9 @@ class Lanes:
 
     def power_of_two(self, exponent: ir.Value) -> ir.Value:
         """Return 2^n for an integer n of a normal number."""
-        biased = arith.AddIOp(exponent, self.whole(EXPONENT_BIAS)).result
-        return self.from_bits(arith.ShLIOp(biased, self.whole(MANTISSA_BITS)).result)
+        biased = arith.AddIOp(exponent, self.whole(self._exponent_bias)).result
+        field = arith.ShLIOp(biased, self.whole(self._mantissa_bits)).result
+        return self.from_bits(field)
 
     def scale(self, value: ir.Value, exponent: ir.Value) -> ir.Value:
         """Return value * 2^n, also where 2^n alone overflows or is subnormal."""

@@ -10,11 +10,8 @@ import math as numbers
 from collections.abc import Callable
 
 from magweld.bindings import arith, ir, math, vector
-from magweld.passes.cpu.emit_math import Lanes
-from magweld.passes.cpu.emit_vectors import splat
+from magweld.passes.cpu.emit_math import DOUBLE_MANTISSA_BITS, Lanes
 
-_DOUBLE_BITS = 52
-_DOUBLE_BIAS = 1023
 # Adding it leaves the integer part, to the nearest, in the low bits of the significand.
 _ROUNDER = 1.5 * 2.0**52
 # 2^t is 0 or infinity in single precision behind these.
@@ -38,22 +35,24 @@ def expand_constant_power(op: math.PowFOp) -> bool:
 
 def emit_pow(base: ir.Value, power: ir.Value) -> ir.Value:
     """base^power of scalars, as 2^(power * log2 |base|) in double precision."""
-    of = Lanes(base)
+    of, wide = Lanes(base), Lanes(base, width=64)
     size = math.AbsFOp(base).result
-    exponent = arith.MulFOp(_wide(power), _log2(size)).result
-    value = arith.TruncFOp(of.float, _exp2(exponent)).result
+    logarithm = _log2(wide, arith.ExtFOp(wide.float, size).result)
+    exponent = wide.mul(arith.ExtFOp(wide.float, power).result, logarithm)
+    value = arith.TruncFOp(of.float, _exp2(wide, exponent)).result
     one, zero = of.real(1.0), of.real(0.0)
     # The logarithm of 1 is 0, and 0 times infinity no number.
     value = of.pick(of.test("OEQ", size, one), one, value)
-    whole = of.test("OEQ", math.FloorOp(power).result, power)
+    floor = math.FloorOp(power).result
+    whole = of.test("OEQ", floor, power)
     half = of.mul(power, of.real(0.5))
     odd = of.test("ONE", math.FloorOp(half).result, half)
     odd = arith.AndIOp(odd, whole).result
     value = of.pick(odd, math.CopySignOp(value, base).result, value)
     finite = of.test("OLT", size, of.real(float("inf")))
     negative = arith.AndIOp(of.test("OLT", base, zero), finite).result
-    fraction = arith.CmpFOp(arith.CmpFPredicate.UNE, math.FloorOp(power).result, power)
-    nowhere = arith.AndIOp(negative, fraction.result).result
+    fraction = of.test("UNE", floor, power)
+    nowhere = arith.AndIOp(negative, fraction).result
     nan = of.real(float("nan"))
     value = of.pick(nowhere, nan, value)
     known = of.test("ORD", base, power)
@@ -63,76 +62,34 @@ def emit_pow(base: ir.Value, power: ir.Value) -> ir.Value:
     return of.pick(trivial, one, value)
 
 
-def _log2(size: ir.Value) -> ir.Value:
-    """The binary logarithm of a number that is not negative, as a double."""
-    x = _wide(size)
-    root = _bits(_real(0.5**0.5))
+def _log2(of: Lanes, x: ir.Value) -> ir.Value:
+    """The binary logarithm of a double that is not negative."""
+    root = of.bits(of.real(0.5**0.5))
     # Bits counted from those of sqrt(1/2): the exponent field is then e.
-    above = arith.SubIOp(_bits(x), root).result
-    count = arith.ShRSIOp(above, _long(_DOUBLE_BITS)).result
-    field = arith.ShLIOp(count, _long(_DOUBLE_BITS)).result
-    mantissa = _from_bits(arith.SubIOp(_bits(x), field).result)
-    one = _real(1.0)
-    above_one = arith.SubFOp(mantissa, one).result
-    ratio = arith.DivFOp(above_one, arith.AddFOp(mantissa, one).result).result
-    square = arith.MulFOp(ratio, ratio).result
+    above = arith.SubIOp(of.bits(x), root).result
+    count = arith.ShRSIOp(above, of.whole(DOUBLE_MANTISSA_BITS)).result
+    field = arith.ShLIOp(count, of.whole(DOUBLE_MANTISSA_BITS)).result
+    mantissa = of.from_bits(arith.SubIOp(of.bits(x), field).result)
+    one = of.real(1.0)
+    ratio = of.div(of.sub(mantissa, one), of.add(mantissa, one))
     # log2 m = 2/ln 2 (s + s^3/3 + s^5/5 + ...) with s = (m - 1) / (m + 1).
     series = [2 / numbers.log(2) / (2 * k + 1) for k in range(_LOG_TERMS)]
-    tail = arith.MulFOp(ratio, _polynomial(square, series)).result
-    exponent = arith.SIToFPOp(ir.F64Type.get(), count).result
-    value = arith.AddFOp(exponent, tail).result
-    infinity = _real(float("inf"))
-    value = _pick("OEQ", x, infinity, infinity, value)
-    return _pick("OEQ", x, _real(0.0), _real(-float("inf")), value)
+    tail = of.mul(ratio, of.polynomial(of.mul(ratio, ratio), series))
+    value = of.add(arith.SIToFPOp(of.float, count).result, tail)
+    infinity = of.real(float("inf"))
+    value = of.pick(of.test("OEQ", x, infinity), infinity, value)
+    return of.pick(of.test("OEQ", x, of.real(0.0)), of.real(-float("inf")), value)
 
 
-def _exp2(t: ir.Value) -> ir.Value:
+def _exp2(of: Lanes, t: ir.Value) -> ir.Value:
     """2^t as a double, in the range of single precision; NaN gives any number."""
-    t = _pick("OGT", t, _real(_HIGH), _real(_HIGH), t)
-    t = _pick("OLT", t, _real(_LOW), _real(_LOW), t)
-    rounder = _real(_ROUNDER)
-    shifted = arith.AddFOp(t, rounder).result
-    count = arith.SubIOp(_bits(shifted), _bits(rounder)).result
-    rest = arith.SubFOp(t, arith.SubFOp(shifted, rounder).result).result
+    t = of.at_least(of.at_most(t, _HIGH), _LOW)
+    rounder = of.real(_ROUNDER)
+    shifted = of.add(t, rounder)
+    count = arith.SubIOp(of.bits(shifted), of.bits(rounder)).result
+    rest = of.sub(t, of.sub(shifted, rounder))
     series = [numbers.log(2) ** k / numbers.factorial(k) for k in range(_EXP_TERMS)]
-    biased = arith.AddIOp(count, _long(_DOUBLE_BIAS)).result
-    power = _from_bits(arith.ShLIOp(biased, _long(_DOUBLE_BITS)).result)
-    return arith.MulFOp(_polynomial(rest, series), power).result
-
-
-def _polynomial(x: ir.Value, coefficients: list[float]) -> ir.Value:
-    total = _real(coefficients[-1])
-    for coefficient in reversed(coefficients[:-1]):
-        total = math.FmaOp(total, x, _real(coefficient)).result
-    return total
-
-
-def _pick(
-    predicate: str, a: ir.Value, b: ir.Value, yes: ir.Value, no: ir.Value
-) -> ir.Value:
-    test = arith.CmpFOp(arith.CmpFPredicate[predicate], a, b).result
-    return arith.SelectOp(test, yes, no).result
-
-
-def _wide(value: ir.Value) -> ir.Value:
-    return arith.ExtFOp(ir.F64Type.get(), value).result
-
-
-def _real(number: float) -> ir.Value:
-    return splat(ir.F64Type.get(), ir.FloatAttr.get_f64(number))
-
-
-def _long(number: int) -> ir.Value:
-    kind = ir.IntegerType.get_signless(64)
-    return splat(kind, ir.IntegerAttr.get(kind, number))
-
-
-def _bits(value: ir.Value) -> ir.Value:
-    return arith.BitcastOp(ir.IntegerType.get_signless(64), value).result
-
-
-def _from_bits(value: ir.Value) -> ir.Value:
-    return arith.BitcastOp(ir.F64Type.get(), value).result
+    return of.mul(of.polynomial(rest, series), of.power_of_two(count))
 
 
 def _constant(value: ir.Value) -> float | None:
