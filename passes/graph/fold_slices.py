@@ -12,6 +12,7 @@ from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.analysis.slices import Slice, matching_dims, static_slice, whole
 from magweld.passes.base import Pattern, PatternPass
 from magweld.passes.ir_utils import users_of
+from magweld.passes.tensor_reshapes import collapse, expand
 from magweld.passes.tensor_slices import extract_slice
 
 
@@ -54,9 +55,7 @@ def slice_with_step(op: tensor.ExtractSliceOp, rewriter: Any) -> bool:
     split = [*shape[:dim], sizes[dim], step, *shape[dim + 1 :]]
     rank = range(len(shape))
     groups = [[d] if d < dim else [d, d + 1] if d == dim else [d + 1] for d in rank]
-    element = ir.RankedTensorType(op.source.type).element_type
-    type_ = ir.RankedTensorType.get(split, element)
-    source = tensor.expand_shape(type_, op.source, groups, [], split)
+    source = expand(op.source, split, groups)
     boxes = [*sizes[: dim + 1], 1, *sizes[dim + 1 :]]
     places = [*offsets[:dim], 0, *offsets[dim:]]
     result = tuple(op.result.type.shape)
@@ -155,12 +154,8 @@ def emit_slice(wanted: Slice) -> Any:
 
 def drop_unit_dims(value: Any, kept: Sequence[int]) -> Any:
     """Return a tensor with some of its dimensions; the others have extent one."""
-    type_ = ir.RankedTensorType(value.type)
-    if len(kept) == type_.rank:
-        return value
-    shape = [type_.shape[dim] for dim in kept]
-    result = ir.RankedTensorType.get(shape, type_.element_type)
-    return tensor.collapse_shape(result, value, _groups(kept, type_.rank))
+    rank = ir.RankedTensorType(value.type).rank
+    return value if len(kept) == rank else collapse(value, _groups(kept, rank))
 
 
 def concatenate(dim: int, values: Sequence[Any]) -> Any:
@@ -257,11 +252,7 @@ class _Run:
         value = emit_slice(replace(self.box, kept=kept))
         groups = [[d] if d < dim else [d + 1] for d in range(len(self.box.kept))]
         groups[dim] = [dim, dim + 1]
-        shape = [self.box.sizes[d] for d in self.box.kept]
-        shape[dim] *= self.box.sizes[self.across]
-        element = ir.RankedTensorType(value.type).element_type
-        type_ = ir.RankedTensorType.get(shape, element)
-        return tensor.collapse_shape(type_, value, groups)
+        return collapse(value, groups)
 
 
 def _inserted_box(op: tensor.InsertSliceOp) -> Slice | None:
@@ -275,12 +266,10 @@ def _inserted_box(op: tensor.InsertSliceOp) -> Slice | None:
 
 def _full_rank(value: Any, place: Slice) -> Any:
     """Return a tensor with the dimensions of extent one of its place."""
-    type_ = ir.RankedTensorType(value.type)
-    if type_.rank == len(place.sizes):
+    rank = len(place.sizes)
+    if ir.RankedTensorType(value.type).rank == rank:
         return value
-    groups = _groups(place.kept, len(place.sizes))
-    result = ir.RankedTensorType.get(list(place.sizes), type_.element_type)
-    return tensor.expand_shape(result, value, groups, [], list(place.sizes))
+    return expand(value, place.sizes, _groups(place.kept, rank))
 
 
 def _groups(kept: Sequence[int], rank: int) -> list[list[int]]:

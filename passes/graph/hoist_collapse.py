@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any, ClassVar
 
 from magweld.bindings import ir, tensor
@@ -12,6 +11,7 @@ from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.base import Pattern, PatternPass
 from magweld.passes.graph.hoist_expand import Groups, is_elementwise, rebuild
 from magweld.passes.ir_utils import groups_of
+from magweld.passes.tensor_reshapes import collapse
 
 
 def hoist(op: tensor.CollapseShapeOp, rewriter: Any) -> bool:
@@ -72,7 +72,7 @@ def _on_joined_dimensions(op: tensor.CollapseShapeOp, groups: Groups) -> Any:
         return producer.src
     maps = [attr.value for attr in producer.indexing_maps]
     operands = [
-        _joined(value, groups) if len(map_.results) == map_.n_dims else value
+        collapse(value, groups) if len(map_.results) == map_.n_dims else value
         for value, map_ in zip(producer.inputs, maps[:-1], strict=True)
     ]
     number = {dim: joined for joined, dims in enumerate(groups) for dim in dims}
@@ -89,14 +89,6 @@ def _on_joined_dimensions(op: tensor.CollapseShapeOp, groups: Groups) -> Any:
     ]
     shape = list(ir.RankedTensorType(op.result.type).shape)
     return rebuild(producer, operands, joined_maps, shape)
-
-
-def _joined(value: Any, groups: Groups) -> Any:
-    """Join the dimensions of an operand that has all of them."""
-    whole = ir.RankedTensorType(value.type)
-    shape = [prod(whole.shape[dim] for dim in group) for group in groups]
-    result = ir.RankedTensorType.get(shape, whole.element_type)
-    return tensor.collapse_shape(result, value, groups)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from magweld.passes.analysis.operator_model import is_rematerialised
 from magweld.passes.base import Pattern, PatternPass
 from magweld.passes.ir_utils import groups_of
 from magweld.passes.linalg_builder import iterator_array, map_array
+from magweld.passes.tensor_reshapes import expand
 
 Groups = list[list[int]]
 
@@ -103,11 +104,9 @@ def _expanded(value: Any, map_: Any, groups: Groups, shape: list[int]) -> Any:
         start = len(sizes)
         reassociation.append(list(range(start, start + len(group))))
         sizes.extend(shape[dim] for dim in group)
-    type_ = ir.RankedTensorType(value.type)
-    if sizes == list(type_.shape):
+    if sizes == list(ir.RankedTensorType(value.type).shape):
         return value
-    result = ir.RankedTensorType.get(sizes, type_.element_type)
-    return tensor.expand_shape(result, value, reassociation, [], sizes)
+    return expand(value, sizes, reassociation)
 
 
 def rebuild(

@@ -10,6 +10,7 @@ from typing import Any
 from magweld.bindings import ir, linalg, tensor
 from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.ir_utils import groups_of, operations_of
+from magweld.passes.tensor_reshapes import collapse, expand
 from magweld.passes.tensor_slices import extract_slice
 
 _RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
@@ -112,11 +113,11 @@ def _joined(part: _Part, dim: int) -> Any:
         rows = linalg.transpose(rows, outs=[empty], permutation=order).results[0]
         groups = [[d] for d in range(dim)]
         groups += [[dim, dim + 1], *([d + 1] for d in range(dim + 1, rank))]
-        return _collapsed(rows, groups)
+        return collapse(rows, groups)
     # Extents of one may stand anywhere.
-    flat = _collapsed(rows, [list(range(len(shape) + 1))])
+    flat = collapse(rows, [list(range(len(shape) + 1))])
     sizes = [*shape[:dim], count * shape[dim], *shape[dim + 1 :]]
-    return _expanded(flat, sizes, [list(range(len(sizes)))])
+    return expand(flat, sizes, [list(range(len(sizes)))])
 
 
 def _taken(first: Row, count: int) -> Any:
@@ -136,22 +137,9 @@ def _reshaped_rows(rows: Any, like: Any) -> Any:
         return rows
     groups = [[0], *([d + 1 for d in group] for group in groups_of(op.opview))]
     if op.operation.name == "tensor.collapse_shape":
-        return _collapsed(rows, groups)
+        return collapse(rows, groups)
     count = ir.RankedTensorType(rows.type).shape[0]
-    return _expanded(rows, [count, *ir.RankedTensorType(like.type).shape], groups)
-
-
-def _collapsed(value: Any, groups: list[list[int]]) -> Any:
-    type_ = ir.RankedTensorType(value.type)
-    shape = [prod(type_.shape[d] for d in group) for group in groups]
-    result = ir.RankedTensorType.get(shape, type_.element_type)
-    return tensor.collapse_shape(result, value, groups)
-
-
-def _expanded(value: Any, shape: list[int], groups: list[list[int]]) -> Any:
-    element = ir.RankedTensorType(value.type).element_type
-    result = ir.RankedTensorType.get(shape, element)
-    return tensor.expand_shape(result, value, groups, [], shape)
+    return expand(rows, [count, *ir.RankedTensorType(like.type).shape], groups)
 
 
 def _drop(values: Iterable[Any]) -> None:

@@ -11,6 +11,7 @@ from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.analysis.constants import filled_with
 from magweld.passes.base import Pattern, PatternPass
 from magweld.passes.graph.contractions import all_floats, build_contraction
+from magweld.passes.tensor_reshapes import expand
 
 # [b0, b1, rows, columns] with its first two dims flattened.
 _FLATTENED = [[0, 1], [2], [3]]
@@ -61,9 +62,7 @@ def _flattened(value: Any) -> Any | None:
 
 def _expand(value: Any, batch: tuple[int, ...]) -> Any:
     flat = ir.RankedTensorType(value.type)
-    shape = [*batch, *flat.shape[1:]]
-    type_ = ir.RankedTensorType.get(shape, flat.element_type)
-    return tensor.expand_shape(type_, value, _FLATTENED, [], shape)
+    return expand(value, [*batch, *flat.shape[1:]], _FLATTENED)
 
 
 def _with_two_batch_dims(map_: Any) -> Any:

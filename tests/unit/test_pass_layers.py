@@ -72,7 +72,13 @@ LAYERS = (
     ),
     Layer(
         "reading and building of IR",
-        ("ir_utils", "linalg_builder", "static_shapes", "tensor_slices"),
+        (
+            "ir_utils",
+            "linalg_builder",
+            "static_shapes",
+            "tensor_reshapes",
+            "tensor_slices",
+        ),
     ),
     Layer("analysis of IR", ("analysis", "winograd_weights")),
     Layer("transforms", ("cpu", "gpu", "graph", "memory", "phase", "tile")),
