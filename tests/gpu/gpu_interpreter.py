@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from gpu_arithmetic import FLOAT_TESTS, INTEGER_TESTS, INTRINSICS, PURE, bf16_bits
-from gpu_memory import Block, Memory, View, dtype_of, load, store, whole_view
+from gpu_memory import Block, Memory, Observer, View, dtype_of, load, store, whole_view
 
 from magweld.bindings import arith, func, gpu, ir, memref
 
@@ -36,9 +36,19 @@ def run_host(module: ir.Module, inputs: list[np.ndarray]) -> np.ndarray:
 
 
 def launch(
-    module: ir.Module, arguments: list[np.ndarray], host: func.FuncOp | None = None
+    module: ir.Module,
+    arguments: list[np.ndarray],
+    host: func.FuncOp | None = None,
+    observer_of: Callable[[int], Observer] | None = None,
 ) -> None:
-    """Run the only launch of a function, or of the module; arrays are changed."""
+    """Run the only launch of a function, or of the module; arrays are changed.
+
+    Args:
+        module: What holds the kernel.
+        arguments: The arguments of the function.
+        host: The function.
+        observer_of: Called with the number of each block when it begins.
+    """
     (launched,) = _find((host or module).operation, gpu.LaunchFuncOp)
     name = ir.SymbolRefAttr(launched.kernel).value[-1]
     (function,) = (
@@ -56,7 +66,8 @@ def launch(
     for number in range(blocks):
         shared = Memory(np.full(shared_bytes, 0xFF, np.uint8), "shared memory")
         mask = np.ones(threads, bool)
-        block = Block(number, threads, epoch + 1, {}, mask, shared)
+        observer = None if observer_of is None else observer_of(number)
+        block = Block(number, threads, epoch + 1, {}, mask, shared, observer)
         body = function.entry_block
         for argument, memory in zip(body.arguments, memories, strict=True):
             block.values[argument] = whole_view(argument.type, memory)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +44,10 @@ class View:
     shape: tuple[int, ...]
 
 
+# Told of each access: if it writes, the memory, the threads, their addresses, bytes.
+Observer = Callable[[bool, Memory, np.ndarray, np.ndarray, int], None]
+
+
 @dataclass
 class Block:
     """The state of one block of threads."""
@@ -53,6 +58,13 @@ class Block:
     values: dict[Any, Any]
     mask: np.ndarray
     shared: Memory
+    observer: Observer | None = None
+
+    def observe(self, is_store: bool, memory: Memory, where: np.ndarray) -> None:
+        """Tell the observer of the bytes that the active threads access."""
+        if self.observer is not None:
+            threads = np.flatnonzero(self.mask)
+            self.observer(is_store, memory, threads, where[:, 0], where.shape[1])
 
     @property
     def identities(self) -> np.ndarray:
@@ -93,6 +105,7 @@ def load(op: Any, block: Block) -> None:
         rows = np.arange(block.threads)[block.mask][:, None]
         raw = view.memory[rows, where]
     else:
+        block.observe(False, view.memory, where)
         _note_read(view.memory, where, block)
         raw = view.memory.data[where]
     result[block.mask] = np.ascontiguousarray(raw).view(view.dtype)[:, 0]
@@ -109,6 +122,7 @@ def store(op: Any, block: Block) -> None:
         rows = np.arange(block.threads)[block.mask][:, None]
         view.memory[rows, where] = raw
     else:
+        block.observe(True, view.memory, where)
         _note_write(view.memory, where, block)
         view.memory.data[where] = raw
 

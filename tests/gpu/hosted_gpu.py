@@ -120,10 +120,24 @@ def compile_interpreted(
 ) -> tuple[ImportedGraph, Program]:
     """Compile a graph, and let the interpreter compute what the driver launches."""
     imported, program = compile_imported(imported, CompileOptions(), target=target)
+    for name, run in interpreted_kernels(imported.text, target).items():
+        driver.kernels[name] = _of_cells(run)
+    return imported, program
+
+
+Interpreted = Callable[..., None]
+
+
+def interpreted_kernels(text: str, target: str) -> dict[str, Interpreted]:
+    """Return the kernels of a graph by name, as functions of their addresses.
+
+    What else such a function takes goes to the interpreter's `launch`.
+    """
     chosen = parse_target(target)
-    options = CompileOptions(device=chosen.reference, library="never")
+    options = CompileOptions(device=chosen.reference, library="never", loops=False)
+    kernels: dict[str, Interpreted] = {}
     with make_context(), ir.Location.unknown():
-        module = ir.Module.parse(imported.text)
+        module = ir.Module.parse(text)
         lower_to_tiles(module, options)
         functions = {op.name.value: op for op in module.body.operations}
         calls = read_host_function(module).calls
@@ -132,13 +146,21 @@ def compile_interpreted(
             with ir.InsertionPoint(kernel.body):
                 functions[callee].operation.clone()
             run_pipeline(Pipeline(block_steps(BlockShape.of(chosen))), kernel)
-            for name, run in _interpreted(kernel):
-                driver.kernels[name] = run
-    return imported, program
+            kernels |= _interpreted(kernel)
+    return kernels
 
 
-def _interpreted(module: ir.Module) -> list[tuple[str, Callable[[Any], None]]]:
-    """Return the kernels of a module by name, as functions of their parameters."""
+def _of_cells(run: Interpreted) -> Callable[[Any], None]:
+    """Return a kernel as a function of the array that a driver gets."""
+
+    def run_cells(parameters: Any) -> None:
+        run(lambda place: ctypes.c_uint64.from_address(parameters[place]).value)
+
+    return run_cells
+
+
+def _interpreted(module: ir.Module) -> dict[str, Interpreted]:
+    """Return the kernel of a module by name, as a function of its addresses."""
     launches = operations_of(module.operation, gpu.LaunchFuncOp)
     assert len(launches) == 1
     (host,) = (op for op in module.body if "tile_graph.kernel" in op.attributes)
@@ -146,19 +168,19 @@ def _interpreted(module: ir.Module) -> list[tuple[str, Callable[[Any], None]]]:
     numbers = [operand.arg_number for operand in launches[0].kernelOperands]
     text = str(module)
 
-    def run(parameters: Any) -> None:
+    def run(address_of: Callable[[int], int], **options: Any) -> None:
         arrays: list[Any] = [None] * len(types)
         for place, number in enumerate(numbers):
-            cell = ctypes.c_uint64.from_address(parameters[place])
-            arrays[number] = shapes[number](cell.value)
+            arrays[number] = shapes[number](address_of(place))
         with make_context(), ir.Location.unknown():
-            launch(ir.Module.parse(text), arrays)
+            launch(ir.Module.parse(text), arrays, **options)
 
     shapes = [_array_at(type_) for type_ in types]
-    return [(ir.SymbolRefAttr(launches[0].kernel).value[-1], run)]
+    return {ir.SymbolRefAttr(launches[0].kernel).value[-1]: run}
 
 
 _NUMPY = {"f32": np.float32, "f64": np.float64, "i64": np.int64, "i1": np.bool_}
+_NUMPY |= {"f16": np.float16, "bf16": np.uint16, "i32": np.int32}
 
 
 def _array_at(type_: memref.MemRefType) -> Callable[[int], np.ndarray]:

@@ -1,0 +1,101 @@
+"""Transactions of memory accesses: what is counted by hand, and of whole kernels."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+sys.path[:0] = [str(BENCHMARKS), str(BENCHMARKS.parent / "examples")]
+
+counters_of = importlib.import_module("memory_counters")
+emulated = importlib.import_module("emulated_gpu")
+needs_emulator = pytest.mark.skipif(bool(emulated.missing()), reason=emulated.missing())
+
+
+def counted(
+    first: Any, width: int = 4, shared: bool = False, store: bool = False
+) -> Any:
+    counters = counters_of.MemoryCounters(sector=32)
+    first = np.asarray(first, np.int64)
+    lanes = np.arange(len(first))
+    counters.note(counters_of.Access(store, shared, lanes, first, width))
+    counters.end_block()
+    return counters
+
+
+@pytest.mark.parametrize(
+    ("first", "width", "done", "least"),
+    [
+        (np.arange(32) * 4, 4, 4, 4),  # neighbours
+        (np.arange(32) * 4 + 16, 4, 5, 4),  # not aligned to a sector
+        (np.arange(32) * 8, 4, 8, 4),  # every second word
+        (np.arange(32) * 512, 4, 32, 4),  # a column
+        (np.zeros(32), 4, 1, 1),  # all the same
+        (np.arange(32) * 16, 16, 16, 16),  # 16 bytes a thread
+        (np.arange(32) * 2, 2, 2, 2),  # halves
+    ],
+)
+def test_sectors(first: Any, width: int, done: int, least: int) -> None:
+    reads = counted(first, width).reads
+    assert (reads.done, reads.least) == (done, least)
+    writes = counted(first, width, store=True).writes
+    assert (writes.done, writes.least) == (done, least)
+
+
+@pytest.mark.parametrize(
+    ("first", "width", "done", "least"),
+    [
+        (np.arange(32) * 4, 4, 1, 1),  # neighbours
+        (np.arange(32) * 8, 4, 2, 1),  # two words a bank
+        (np.arange(32) * 128, 4, 32, 1),  # all in one bank
+        (np.arange(32) * 132, 4, 1, 1),  # a padded column
+        (np.zeros(32), 4, 1, 1),  # one word for all
+        (np.arange(64) * 4, 4, 2, 2),  # a wavefront moves 256 bytes
+        (np.arange(32) * 16, 16, 4, 4),  # eight threads a pass
+        (np.arange(32) * 128, 16, 32, 4),  # rows of 128 bytes
+        (np.arange(32) * 2, 2, 1, 1),  # halves of a word
+    ],
+)
+def test_passes_of_shared_memory(first: Any, width: int, done: int, least: int) -> None:
+    passes = counted(first, width, shared=True).passes
+    assert (passes.done, passes.least) == (done, least)
+
+
+def test_a_byte_counts_once_a_block() -> None:
+    counters = counters_of.MemoryCounters(sector=32)
+    lanes = np.arange(32)
+    read = counters_of.Access(False, False, lanes, lanes * 4, 4)
+    counters.note(read)
+    counters.note(read)
+    counters.end_block()
+    counters.note(read)
+    counters.end_block()
+    assert counters.block_bytes == 2 * 128
+    assert counters.reads.done == 3 * 4
+
+
+def check_norm(target: str) -> None:
+    """Add, then a layer norm of 32 rows of 96: read once a kernel, written once."""
+    counts = importlib.import_module("device_counts").count("add-norm", target, "f32")
+    added, norm = counts.kernels
+    assert added.counters.block_bytes == 3 * 32 * 96 * 4
+    assert added.of_prediction == 1
+    for kernel in (added, norm):
+        assert kernel.counters.reads.ratio <= 1.1
+        assert kernel.counters.writes.ratio <= 1.1
+    assert norm.counters.writes.done * norm.counters.sector == 32 * 96 * 4
+
+
+def test_kernels_for_nvidia_are_counted() -> None:
+    check_norm("nvvm:sm_80")
+
+
+@needs_emulator
+def test_kernels_for_amd_are_counted() -> None:
+    check_norm("rocdl:gfx942")
