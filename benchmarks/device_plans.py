@@ -32,11 +32,11 @@ from magweld.context import make_context
 from magweld.frontend.columns import bytes_text, seconds_text
 from magweld.importer.importer import import_graph
 from magweld.passes.analysis.summary import summarize
-from magweld.passes.execution import run_pipeline
-from magweld.passes.ir_utils import find_function
-from magweld.passes.phases import Phase
-from magweld.passes.pipeline import Pipeline
-from magweld.passes.pipelines import preparation_steps
+from magweld.passes.infrastructure.execution import run_pipeline
+from magweld.passes.infrastructure.phases import Phase
+from magweld.passes.infrastructure.pipeline import Pipeline
+from magweld.passes.ir.utils import find_function
+from magweld.passes.pipelines.middle import preparation_steps
 from magweld.reports import operators_of
 
 ROOT = Path(__file__).parents[1]

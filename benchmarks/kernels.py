@@ -31,7 +31,7 @@ from magweld.codegen.launch import Launch
 from magweld.codegen.loader import LoadedObjects
 from magweld.context import make_context
 from magweld.kernel_code import lower_kernels
-from magweld.passes.execution import RunOptions
+from magweld.passes.infrastructure.execution import RunOptions
 
 KERNELS = Path(__file__).parent.parent / "tests" / "cpu" / "kernels"
 SECONDS = 0.4

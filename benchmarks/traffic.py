@@ -36,8 +36,8 @@ from magweld.compiler_options import CompileOptions
 from magweld.context import make_context
 from magweld.host_function import read_host_function
 from magweld.kernel_code import lower_kernels
-from magweld.passes.execution import RunOptions
-from magweld.passes.phases import Phase
+from magweld.passes.infrastructure.execution import RunOptions
+from magweld.passes.infrastructure.phases import Phase
 from magweld.targets.device import ARITHMETIC
 
 OUTERMOST = "dram"

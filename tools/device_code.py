@@ -17,10 +17,10 @@ from magweld.codegen.device_llvm import DeviceCode
 from magweld.codegen.llvm_text import translate_to_llvm_ir
 from magweld.context import make_context
 from magweld.diagnostics import MagweldError
-from magweld.passes.execution import run_pipeline
-from magweld.passes.gpu.pipeline import gpu_phase_steps
-from magweld.passes.ir_utils import operations_of
-from magweld.passes.pipeline import Pipeline
+from magweld.passes.infrastructure.execution import run_pipeline
+from magweld.passes.infrastructure.pipeline import Pipeline
+from magweld.passes.ir.utils import operations_of
+from magweld.passes.pipelines.gpu import gpu_phase_steps
 from magweld.targets.target import Target, parse_target
 
 

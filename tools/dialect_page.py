@@ -12,7 +12,7 @@ from magweld.context import make_context
 from magweld.dialects import tile_graph
 from magweld.dialects.tile_graph.dialect import Attribute, Operation
 from magweld.dialects.tile_graph.discardable import DISCARDABLE
-from magweld.passes.options import attribute_texts, without_attributes
+from magweld.passes.infrastructure.options import attribute_texts, without_attributes
 
 # A module that the lit suite verifies, with every op and attribute.
 EXAMPLES = Path("lit_tests", "dialects", "tile_graph", "ops.mlir")

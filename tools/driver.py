@@ -27,10 +27,10 @@ from magweld.diagnostics import (
     render_diagnostic,
 )
 from magweld.dialects import irdl_module
-from magweld.passes.execution import RunOptions, run_pipeline
-from magweld.passes.options import describe_options
-from magweld.passes.pipeline import Pipeline
-from magweld.passes.registry import PASSES, PassRegistry
+from magweld.passes.infrastructure.execution import RunOptions, run_pipeline
+from magweld.passes.infrastructure.options import describe_options
+from magweld.passes.infrastructure.pipeline import Pipeline
+from magweld.passes.infrastructure.registry import PASSES, PassRegistry
 from magweld.tools.native_stderr import captured_stderr
 from magweld.tools.opt_options import OptOptions, UsageError, parse_arguments
 from magweld.tools.output import write_data, write_output

@@ -6,12 +6,16 @@ import argparse
 from pathlib import Path
 
 from magweld import env
-from magweld.passes.base import Pass
-from magweld.passes.cpu.pipeline import cpu_phase_steps
-from magweld.passes.gpu.pipeline import gpu_phase_steps
-from magweld.passes.options import OptionInfo, describe_options, without_attributes
-from magweld.passes.pipelines import graph_steps
-from magweld.passes.registry import PASSES, PassRegistry
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.infrastructure.options import (
+    OptionInfo,
+    describe_options,
+    without_attributes,
+)
+from magweld.passes.infrastructure.registry import PASSES, PassRegistry
+from magweld.passes.pipelines.cpu import cpu_phase_steps
+from magweld.passes.pipelines.gpu import gpu_phase_steps
+from magweld.passes.pipelines.middle import graph_steps
 from magweld.targets.target import parse_target
 from magweld.tools.dialect_page import dialect_page
 from magweld.tools.pipeline_page import pipeline_page

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import entry_points
 
 from magweld.diagnostics import MagweldError
-from magweld.passes.registry import PASSES, PassRegistry
+from magweld.passes.infrastructure.registry import PASSES, PassRegistry
 
 ENTRY_POINT_GROUP = "magweld.passes"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from magweld.diagnostics import MagweldError, did_you_mean
-from magweld.passes.phases import Phase
+from magweld.passes.infrastructure.phases import Phase
 from magweld.targets.catalog import HOST
 
 _BOOLEANS = {"0": False, "false": False, "1": True, "true": True}

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from magweld.bindings import ir
 from magweld.diagnostics import MagweldError, UnsupportedError
-from magweld.passes.ir_utils import located_error
-from magweld.passes.option_codecs import codec_of
+from magweld.passes.infrastructure.option_codecs import codec_of
+from magweld.passes.infrastructure.phases import PHASES, Phase
+from magweld.passes.infrastructure.pipeline import Pipeline
+from magweld.passes.ir.utils import located_error
 from magweld.passes.phase.detection import phases_at
-from magweld.passes.phases import PHASES, Phase
-from magweld.passes.pipeline import Pipeline
 from magweld.targets.target import Backend, Target, parse_target
 from magweld.tools.opt_options import Compilation, UsageError
 

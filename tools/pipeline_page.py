@@ -6,11 +6,11 @@ from pathlib import Path
 
 from magweld.bindings import ir
 from magweld.context import make_context
-from magweld.passes.base import Pass
-from magweld.passes.execution import run_pipeline
-from magweld.passes.phases import GRAPH_PHASES, PHASES, Phase
-from magweld.passes.pipeline import Pipeline, Step
-from magweld.passes.pipelines import CpuPipeline, GpuPipeline
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.infrastructure.execution import run_pipeline
+from magweld.passes.infrastructure.phases import GRAPH_PHASES, PHASES, Phase
+from magweld.passes.infrastructure.pipeline import Pipeline, Step
+from magweld.passes.pipelines.middle import CpuPipeline, GpuPipeline
 from magweld.targets.target import Backend
 
 EXAMPLES = Path("lit_tests", "pipelines", "Inputs")

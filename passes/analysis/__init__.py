@@ -1,1 +1,1 @@
-"""Pure analyses: regions, footprints, traffic and the tiling policy."""
+"""What is read from IR: models of operators, dependences, summaries."""

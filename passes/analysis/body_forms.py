@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from magweld.passes.analysis.constants import constant_number, filled_with
-from magweld.passes.analysis.regions import BodyForm
+from magweld.passes.ir.constants import constant_number, filled_with
+from magweld.passes.tiling.regions import BodyForm
 
 _CASTS = frozenset({"arith.extf", "arith.truncf"})
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from magweld.dialects.tile_graph import captured_values
-from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.analysis.graph_body import source_value
-from magweld.passes.ir_utils import located_error
+from magweld.passes.ir.cloning import defining_op
+from magweld.passes.ir.utils import located_error
 
 _CONNECT = "tile_graph.connect"
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from magweld.passes.analysis.cloning import defining_op
-from magweld.passes.analysis.group import Group, Source
 from magweld.passes.analysis.operator_model import inputs_of, operator_model
-from magweld.passes.analysis.regions import OperatorModel
+from magweld.passes.ir.cloning import defining_op
+from magweld.passes.tiling.group import Group, Source
+from magweld.passes.tiling.regions import OperatorModel
 
 
 @dataclass(frozen=True)

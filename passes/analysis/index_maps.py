@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from magweld.bindings import ir
-from magweld.passes.analysis.regions import LinearIndex
+from magweld.passes.tiling.regions import LinearIndex
 
 # Stands for the constant term beside loop numbers.
 _CONSTANT = -1

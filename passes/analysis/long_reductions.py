@@ -7,9 +7,9 @@ from typing import Any
 
 from magweld.bindings import ir, linalg
 from magweld.dialects.tile_graph import captured_values
-from magweld.passes.analysis.cloning import defining_op
-from magweld.passes.analysis.constants import constant_number, filled_with
 from magweld.passes.analysis.index_maps import loop_extents
+from magweld.passes.ir.cloning import defining_op
+from magweld.passes.ir.constants import constant_number, filled_with
 
 # Associative and commutative operations, with the number that changes nothing; None
 # where any number does not when it is taken more than once.

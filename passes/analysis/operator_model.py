@@ -13,20 +13,20 @@ from magweld.dialects.tile_graph import (
     parallel_extents,
     root_operation,
 )
-from magweld.passes.analysis.arithmetic import iteration_flops
 from magweld.passes.analysis.body_forms import body_form
-from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.analysis.index_maps import linear_index, loop_extents
-from magweld.passes.analysis.pads import Pad, static_pad
-from magweld.passes.analysis.regions import (
+from magweld.passes.analysis.winograd import winograd_tile
+from magweld.passes.ir.cloning import defining_op
+from magweld.passes.ir.pads import Pad, static_pad
+from magweld.passes.ir.slices import Slice, sliced_operand
+from magweld.passes.tiling.arithmetic import iteration_flops
+from magweld.passes.tiling.regions import (
     ZERO,
     Access,
     LinearIndex,
     OperatorKind,
     OperatorModel,
 )
-from magweld.passes.analysis.slices import Slice, sliced_operand
-from magweld.passes.analysis.winograd import winograd_tile
 
 _MEMOIZED_MAPS = "linalg.memoized_indexing_maps"
 

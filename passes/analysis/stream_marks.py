@@ -6,11 +6,11 @@ from typing import Any
 
 from magweld.bindings import ir
 from magweld.passes.analysis.graph_body import GraphBody
-from magweld.passes.analysis.group import Group
-from magweld.passes.analysis.propagation import Refusal
-from magweld.passes.analysis.stream import Blocks, Stream
-from magweld.passes.analysis.streamed_loops import single_loop
-from magweld.passes.analysis.streaming import streams
+from magweld.passes.tiling.group import Group
+from magweld.passes.tiling.propagation import Refusal
+from magweld.passes.tiling.stream import Blocks, Stream
+from magweld.passes.tiling.streamed_loops import single_loop
+from magweld.passes.tiling.streaming import streams
 
 STEP = "stream_step"
 MARK = "stream"

@@ -16,8 +16,11 @@ from magweld.dialects.tile_graph import (
     parallel_extents,
     root_operation,
 )
-from magweld.passes.analysis.cloning import defining_op
-from magweld.passes.analysis.winograd import ROWS, winograd_tile
+from magweld.passes.analysis.winograd import winograd_tile
+from magweld.passes.ir.cloning import defining_op
+from magweld.passes.tiling.winograd_forms import (
+    ROWS,
+)
 from magweld.targets.device import Device
 
 _SUBGRAPH = "tile_graph.subgraph"

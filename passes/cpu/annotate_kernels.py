@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from magweld.bindings import arith, func, ir
-from magweld.passes.base import Pass
 from magweld.passes.cpu.kernels import kernels_of
-from magweld.passes.ir_utils import operations_of
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.utils import operations_of
 
 _CONTRACTIBLE = (arith.AddFOp, arith.SubFOp, arith.MulFOp)
 

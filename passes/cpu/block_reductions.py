@@ -8,13 +8,13 @@ from typing import ClassVar
 from magweld.bindings import func, ir, memref, scf
 from magweld.dialects.tile_graph import REDUCTION_BLOCK
 from magweld.passes.analysis.index_maps import linear_index
-from magweld.passes.analysis.steps import is_alone
-from magweld.passes.base import Pass
 from magweld.passes.cpu.emit_index import index_constant
 from magweld.passes.cpu.generic_forms import maps_of
 from magweld.passes.cpu.kernels import generics_of
 from magweld.passes.cpu.loop_nest import NotALoopNest, read_loop_nest
-from magweld.passes.ir_utils import add_remark
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.utils import add_remark
+from magweld.passes.tiling.steps import is_alone
 
 # Types whose sums lose nothing when they wait in memory between two blocks.
 _WIDE = ("f32", "f64")

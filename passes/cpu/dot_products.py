@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import log2, prod
 
-from magweld.passes.analysis.vectors import TURN_CYCLES
 from magweld.passes.cpu.loop_nest import Access, LoopNest
 from magweld.passes.cpu.product_costs import (
     Candidate,
@@ -17,6 +16,7 @@ from magweld.passes.cpu.product_costs import (
     points_of,
 )
 from magweld.passes.cpu.register_tile import NONE, RegisterTile, VectorUnit
+from magweld.passes.tiling.vectors import TURN_CYCLES
 
 
 def dot_candidates(nest: LoopNest, unit: VectorUnit, lanes: int) -> Iterator[Candidate]:

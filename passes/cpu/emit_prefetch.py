@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from math import ceil
 
 from magweld.bindings import arith, memref
-from magweld.passes.analysis.first_cache import LINE_BYTES
 from magweld.passes.cpu.emit_buffer import FlatBuffer
 from magweld.passes.cpu.emit_cursor import Cursor
 from magweld.passes.cpu.emit_index import Index, index_constant
+from magweld.passes.tiling.first_cache import LINE_BYTES
 
 # Products in each step of a reduction for one prefetch, so that loads come first.
 PRODUCTS = 3

@@ -7,8 +7,8 @@ from math import ceil, prod
 from typing import TypeAlias
 
 from magweld.bindings import arith, ir, memref, scf
-from magweld.passes.analysis.first_cache import LINE_BYTES
 from magweld.passes.cpu.emit_index import index_constant
+from magweld.passes.tiling.first_cache import LINE_BYTES
 
 # An index that is known, or a value.
 Offset: TypeAlias = "ir.Value | int"

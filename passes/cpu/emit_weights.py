@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from magweld.bindings import ir
-from magweld.passes.analysis.tile_sizes import largest_divisor
-from magweld.passes.analysis.winograd import (
-    CHANNELS,
-    ROWS,
-    WINDOW,
-    WinogradForm,
-)
+from magweld.passes.analysis.winograd_weights import transform_rows, turn_rows
 from magweld.passes.cpu.emit_views import (
     Offset,
     aligned_buffer,
@@ -21,7 +15,13 @@ from magweld.passes.cpu.emit_views import (
     plus,
     view,
 )
-from magweld.passes.winograd_weights import transform_rows, turn_rows
+from magweld.passes.tiling.tile_sizes import largest_divisor
+from magweld.passes.tiling.winograd_forms import (
+    CHANNELS,
+    ROWS,
+    WINDOW,
+    WinogradForm,
+)
 
 # Parts that are smaller than a quarter of what fits are not worth a loop.
 SMALLEST_PART = 4

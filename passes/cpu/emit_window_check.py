@@ -12,7 +12,7 @@ from magweld.passes.cpu.emit_index import index_constant
 from magweld.passes.cpu.emit_views import Offset, plus
 from magweld.passes.cpu.product_costs import power_below
 from magweld.passes.cpu.register_tile import ATTRIBUTE, RegisterTile
-from magweld.passes.linalg_builder import build_generic
+from magweld.passes.ir.linalg_builder import build_generic
 
 # Loops of a convolution that make up each index of its image.
 _LOOPS = ((0,), (4,), (2, 5), (3, 6))

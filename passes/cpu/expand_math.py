@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from magweld.bindings import func, ir, math
-from magweld.passes.base import Pass
 from magweld.passes.cpu.emit_double_math import DOUBLE_EXPANSIONS
 from magweld.passes.cpu.emit_math import EXPANSIONS
 from magweld.passes.cpu.emit_power import expand_constant_power
 from magweld.passes.cpu.emit_trigonometry import TRIGONOMETRY
 from magweld.passes.cpu.emit_vectors import element_type, lanes_of
 from magweld.passes.cpu.kernels import kernels_of
-from magweld.passes.ir_utils import operations_of
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.utils import operations_of
 
 Emit = Callable[[ir.Value], ir.Value]
 _EMITTERS: dict[str, dict[str, Emit]] = {

@@ -9,18 +9,11 @@ from typing import ClassVar
 
 from magweld.bindings import arith, func, ir, linalg, memref
 from magweld.dialects.tile_graph import INTERIOR, REDUCTION_BLOCK
-from magweld.passes.analysis.constants import constant_number
-from magweld.passes.analysis.steps import chosen_block
 from magweld.passes.analysis.winograd import (
-    FORMS,
-    ROWS,
     TILE,
     WEIGHTS,
-    WinogradForm,
-    choose_block,
     emit_transform,
 )
-from magweld.passes.base import Pass
 from magweld.passes.cpu.emit_index import index_constant
 from magweld.passes.cpu.emit_views import (
     Offset,
@@ -38,8 +31,17 @@ from magweld.passes.cpu.emit_weights import emit_in_parts
 from magweld.passes.cpu.emit_window_check import border_of, emit_check
 from magweld.passes.cpu.generic_forms import fill_before, fill_value
 from magweld.passes.cpu.kernels import kernels_of
-from magweld.passes.ir_utils import add_remark, operations_of
-from magweld.passes.linalg_builder import build_generic
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.constants import constant_number
+from magweld.passes.ir.linalg_builder import build_generic
+from magweld.passes.ir.utils import add_remark, operations_of
+from magweld.passes.tiling.steps import chosen_block
+from magweld.passes.tiling.winograd_forms import (
+    FORMS,
+    ROWS,
+    WinogradForm,
+    choose_block,
+)
 
 
 @dataclass(frozen=True)

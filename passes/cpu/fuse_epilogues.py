@@ -25,7 +25,7 @@ from magweld.passes.cpu.register_policy import choose_register_tile
 from magweld.passes.cpu.register_tile import NONE, VectorUnit
 from magweld.passes.cpu.sweeps import SWEEP, Sweep
 from magweld.passes.cpu.vector_unit_pass import VectorUnitPass
-from magweld.passes.ir_utils import operations_of
+from magweld.passes.ir.utils import operations_of
 
 # Operations of a body behind a reduction that are worth less than a load and a store;
 # longer ones, and math functions, want the registers that the sums take.

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from magweld.bindings import ir, memref
-from magweld.passes.base import Pass
 from magweld.passes.cpu.kernels import kernels_of
-from magweld.passes.ir_utils import operations_of
-from magweld.passes.linalg_builder import build_generic
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.linalg_builder import build_generic
+from magweld.passes.ir.utils import operations_of
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from magweld.bindings import (
     transform,
     transform_interpreter,
 )
-from magweld.passes.base import Pass
 from magweld.passes.cpu.kernels import kernels_of
+from magweld.passes.infrastructure.base import Pass
 
 _WINDOWED = ("linalg.conv", "linalg.depthwise_conv", "linalg.pooling")
 _NOT_NAMED = ("linalg.generic", "linalg.contract", "linalg.index", "linalg.yield")

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from magweld.bindings import arith, func, ir, memref, scf
-from magweld.passes.base import Pass
 from magweld.passes.cpu.buffer_roots import roots_read, roots_written, users_of_buffer
 from magweld.passes.cpu.generic_forms import (
     fill_value,
@@ -15,7 +14,8 @@ from magweld.passes.cpu.generic_forms import (
     maps_of,
 )
 from magweld.passes.cpu.kernels import kernels_of
-from magweld.passes.ir_utils import operations_of
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.utils import operations_of
 
 
 @dataclass(frozen=True)

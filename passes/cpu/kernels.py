@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from magweld.bindings import func, ir, linalg
 from magweld.dialects.tile_graph import is_kernel
-from magweld.passes.ir_utils import functions_of, operations_of
+from magweld.passes.ir.utils import functions_of, operations_of
 
 TILES = "magweld.tiles"
 # How many operations of a kernel are marked as apart from equal ones.

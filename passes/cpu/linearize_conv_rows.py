@@ -23,7 +23,7 @@ from magweld.passes.cpu.window_rows import (
     joined_nest,
     row_length,
 )
-from magweld.passes.linalg_builder import map_array
+from magweld.passes.ir.linalg_builder import map_array
 
 # Cycles to move one vector of a result to its place: a load and a store.
 COPY_CYCLES = 2.0

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from magweld.bindings import ir
-from magweld.passes.base import Pass
 from magweld.passes.cpu.kernels import kernels_of
+from magweld.passes.infrastructure.base import Pass
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from magweld.bindings import func, ir, linalg
 from magweld.dialects.tile_graph import REDUCTION_BLOCK
-from magweld.passes.base import Pass
 from magweld.passes.cpu.generic_forms import maps_of
 from magweld.passes.cpu.kernels import kernels_of
 from magweld.passes.cpu.loop_nest import is_product
-from magweld.passes.ir_utils import operations_of
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.utils import operations_of
 
 
 @dataclass(frozen=True)

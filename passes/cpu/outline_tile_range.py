@@ -8,10 +8,10 @@ from typing import ClassVar
 
 from magweld.bindings import arith, func, ir, memref, scf
 from magweld.dialects.tile_graph import PARTS
-from magweld.passes.base import Pass
 from magweld.passes.cpu.emit_index import index_constant
 from magweld.passes.cpu.kernels import TILES, kernels_of
-from magweld.passes.ir_utils import (
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.utils import (
     add_remark,
     forall_grid,
     located_error,

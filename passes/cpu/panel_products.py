@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, gcd
 
-from magweld.passes.analysis.first_cache import LINE_BYTES, SETS, WAYS
-from magweld.passes.analysis.vectors import TURN_CYCLES, copy_cycles
 from magweld.passes.cpu.dot_products import rest_dots
 from magweld.passes.cpu.loop_nest import Access, LoopNest
 from magweld.passes.cpu.product_costs import (
@@ -26,6 +24,8 @@ from magweld.passes.cpu.product_costs import (
     power_below,
 )
 from magweld.passes.cpu.register_tile import NONE, RegisterTile, VectorUnit
+from magweld.passes.tiling.first_cache import LINE_BYTES, SETS, WAYS
+from magweld.passes.tiling.vectors import TURN_CYCLES, copy_cycles
 
 # Distance between rows of a panel, in elements, from which walking down the rows
 # costs more address translations than copying the panel, and what it costs then.

@@ -8,10 +8,10 @@ from typing import ClassVar
 
 from magweld.bindings import arith, func, ir, memref
 from magweld.dialects.tile_graph import LEVEL, PLACE, place_attribute, type_bytes
-from magweld.passes.analysis.packing import Buffer, slots_of
-from magweld.passes.base import Pass
 from magweld.passes.cpu.kernels import PLACED, SCRATCH, kernels_of
-from magweld.passes.ir_utils import located_error, operations_of
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.utils import located_error, operations_of
+from magweld.passes.tiling.packing import Buffer, slots_of
 
 # Kernels run in threads of the caller, whose stacks are as small as 128 KiB on some
 # systems; other frames want most of that.

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from magweld.bindings import ir
 from magweld.dialects.tile_graph import REMATERIALIZED
-from magweld.passes.base import Pass
 from magweld.passes.cpu.generic_forms import has_reduction, maps_of
 from magweld.passes.cpu.kernels import generics_of, mark_apart
+from magweld.passes.infrastructure.base import Pass
 
 # Operations an element that are repeated rather than stored and loaded.
 MOST_OPERATIONS = 2

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from magweld.bindings import func, ir, linalg
 from magweld.passes.cpu.generic_forms import has_reduction, maps_of
 from magweld.passes.cpu.loop_nest import Access, LoopNest, read_access, read_loop_nest
-from magweld.passes.ir_utils import operations_of
+from magweld.passes.ir.utils import operations_of
 
 SWEEP = "magweld.sweep"
 

@@ -12,7 +12,7 @@ from magweld.passes.cpu.register_policy import choose_register_tile
 from magweld.passes.cpu.register_tile import ATTRIBUTE, NONE, VectorUnit
 from magweld.passes.cpu.sweeps import Sweep, sweeps_of
 from magweld.passes.cpu.vector_unit_pass import VectorUnitPass
-from magweld.passes.ir_utils import add_remark
+from magweld.passes.ir.utils import add_remark
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from magweld.bindings import ir
 from magweld.dialects.tile_graph import UNSHARED
-from magweld.passes.base import Pass
 from magweld.passes.cpu.generic_forms import fill_value
 from magweld.passes.cpu.kernels import generics_of, mark_apart
+from magweld.passes.infrastructure.base import Pass
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from magweld.passes.base import Pass
 from magweld.passes.cpu.register_tile import VectorUnit
+from magweld.passes.infrastructure.base import Pass
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import arith, gpu, ir
-from magweld.passes.base import Pass
-from magweld.passes.ir_utils import operations_of
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.utils import operations_of
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from magweld.bindings import arith, ir, memref
 from magweld.passes.gpu.linalg_structure import LoopNest, outputs_of
 from magweld.passes.gpu.structure import workgroup_space
 from magweld.passes.gpu.thread_layout import ThreadLayout
-from magweld.passes.linalg_builder import build_generic
+from magweld.passes.ir.linalg_builder import build_generic
 
 
 def _integer_range(type_: ir.Type) -> tuple[int, int]:

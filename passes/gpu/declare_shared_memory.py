@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import gpu, ir, llvm
-from magweld.passes.base import Pass
 from magweld.passes.gpu.structure import SHARED_ADDRESS_SPACE, SHARED_ALIGNMENT
-from magweld.passes.ir_utils import operations_of
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.utils import operations_of
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 from magweld.bindings import gpu, ir, llvm, math
 from magweld.diagnostics import UnsupportedError
-from magweld.passes.base import Pass
 from magweld.passes.cpu.emit_math import (
     EXP_HIGH,
     EXP_LOW,
@@ -18,7 +17,8 @@ from magweld.passes.cpu.emit_math import (
 )
 from magweld.passes.cpu.emit_power import emit_pow, expand_constant_power
 from magweld.passes.cpu.emit_trigonometry import TRIGONOMETRY
-from magweld.passes.ir_utils import node_of, operations_of
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.utils import node_of, operations_of
 
 # log2(e) rounded to f32, and what that lost: two fmas then give the fraction of
 # x * log2(e) with an error of half a unit in the last place of 1/2.

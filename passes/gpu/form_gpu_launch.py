@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from magweld.bindings import arith, func, gpu, gpu_transform, ir
-from magweld.passes.base import Pass
 from magweld.passes.gpu.place_shared_memory import SHARED_BYTES
 from magweld.passes.gpu.structure import block_loop_of, kernels_of
 from magweld.passes.gpu.transform_script import apply_script
-from magweld.passes.ir_utils import located_error, operations_of
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.utils import located_error, operations_of
 
 
 @dataclass(frozen=True)

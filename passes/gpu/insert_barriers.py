@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from magweld.bindings import gpu, ir, memref, scf
-from magweld.passes.base import Pass
 from magweld.passes.gpu.linalg_structure import (
     inputs_of,
     linalg_operations_in,
@@ -24,6 +23,7 @@ from magweld.passes.gpu.structure import (
     storage_of,
 )
 from magweld.passes.gpu.thread_slices import ThreadSlice, thread_slice_of
+from magweld.passes.infrastructure.base import Pass
 
 
 @dataclass(frozen=True)

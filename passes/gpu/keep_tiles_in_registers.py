@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from magweld.bindings import ir, memref
-from magweld.passes.base import Pass
 from magweld.passes.gpu.structure import (
     block_loop_of,
     buffers_in,
@@ -20,7 +19,8 @@ from magweld.passes.gpu.thread_slices import (
     thread_loop_around,
     thread_slice_of,
 )
-from magweld.passes.ir_utils import users_of
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.utils import users_of
 
 
 @dataclass(frozen=True)

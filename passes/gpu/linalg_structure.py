@@ -7,7 +7,7 @@ from typing import Any
 
 from magweld.bindings import ir, linalg
 from magweld.diagnostics import UnsupportedError
-from magweld.passes.ir_utils import node_of, operations_of
+from magweld.passes.ir.utils import node_of, operations_of
 
 _DIALECT = "linalg."
 # In the region of another linalg operation.

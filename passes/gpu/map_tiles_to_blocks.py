@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import affine, func, ir
-from magweld.passes.base import Pass
 from magweld.passes.gpu.structure import (
     block_loop_of,
     block_mapping,
     kernels_of,
 )
-from magweld.passes.ir_utils import located_error
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.utils import located_error
 
 # Grid size in x: CUDA C++ programming guide, table of compute capabilities.
 _MAX_BLOCKS = 2**31 - 1

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from magweld.bindings import ir, linalg, memref
-from magweld.passes.base import Pass
 from magweld.passes.gpu.cross_thread_reduction import (
     Combiner,
     allocate_partials,
@@ -37,7 +36,8 @@ from magweld.passes.gpu.thread_layout import (
     window_layout,
 )
 from magweld.passes.gpu.thread_loop import build_thread_loop
-from magweld.passes.ir_utils import located_error
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.utils import located_error
 
 # Partial results that one thread merges alone; more are merged in two rounds.
 _SERIAL_MERGE = 8

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import func, ir, structured_transform
-from magweld.passes.base import Pass
 from magweld.passes.gpu.linalg_structure import (
     linalg_operations_in,
     loop_nest_of,
@@ -18,6 +17,7 @@ from magweld.passes.gpu.transform_script import (
     match_tagged,
     remove_tags,
 )
+from magweld.passes.infrastructure.base import Pass
 
 _TAG = "magweld.interchange"
 

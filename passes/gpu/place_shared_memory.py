@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from magweld.bindings import arith, gpu, ir, memref, scf
-from magweld.passes.analysis.packing import Buffer, pack
-from magweld.passes.base import Pass
 from magweld.passes.gpu.structure import (
     SHARED_ALIGNMENT,
     block_loop_of,
@@ -20,7 +18,9 @@ from magweld.passes.gpu.structure import (
     storage_of,
     workgroup_space,
 )
-from magweld.passes.ir_utils import located_error
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.utils import located_error
+from magweld.passes.tiling.packing import Buffer, pack
 
 SHARED_BYTES = "magweld.shared_bytes"
 

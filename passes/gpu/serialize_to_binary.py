@@ -9,8 +9,8 @@ from magweld.bindings import gpu, ir
 from magweld.codegen.device_code import compile_device_code
 from magweld.codegen.llvm_text import translate_to_llvm_ir
 from magweld.diagnostics import UnsupportedError
-from magweld.passes.base import Pass
-from magweld.passes.ir_utils import located_error, operations_of
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.utils import located_error, operations_of
 
 LAUNCH = "magweld.launch"
 

@@ -8,7 +8,6 @@ from typing import Annotated, Any, ClassVar
 
 from magweld.bindings import bufferization, ir, linalg, scf, tensor
 from magweld.diagnostics import UnsupportedError
-from magweld.passes.base import Pass
 from magweld.passes.gpu.linalg_structure import (
     inputs_of,
     is_contraction,
@@ -24,7 +23,8 @@ from magweld.passes.gpu.structure import (
     phases_in,
     workgroup_space,
 )
-from magweld.passes.ir_utils import node_of
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.utils import node_of
 
 _PASSED_THROUGH = (
     "tensor.collapse_shape",

@@ -7,7 +7,7 @@ from typing import Any
 
 from magweld.bindings import func, ir, memref, scf
 from magweld.dialects.tile_graph import is_kernel
-from magweld.passes.ir_utils import functions_of, located_error
+from magweld.passes.ir.utils import functions_of, located_error
 
 # LLVM's number for the memory of a block, on NVPTX and AMDGPU alike.
 SHARED_ADDRESS_SPACE = 3

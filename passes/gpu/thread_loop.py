@@ -10,8 +10,8 @@ from magweld.passes.gpu.linalg_structure import Index, LoopNest, inputs_of
 from magweld.passes.gpu.structure import thread_mapping
 from magweld.passes.gpu.thread_layout import ThreadLayout
 from magweld.passes.gpu.thread_slices import strided_subview
-from magweld.passes.ir_utils import operations_of
-from magweld.passes.linalg_builder import iterator_array, map_array
+from magweld.passes.ir.linalg_builder import iterator_array, map_array
+from magweld.passes.ir.utils import operations_of
 
 
 def build_thread_loop(

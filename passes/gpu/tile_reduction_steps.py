@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from magweld.bindings import func, ir, linalg, structured_transform, tensor
-from magweld.passes.base import Pass
 from magweld.passes.gpu.linalg_structure import (
     has_windows,
     inputs_of,
@@ -26,6 +25,7 @@ from magweld.passes.gpu.transform_script import (
     match_tagged,
     remove_tags,
 )
+from magweld.passes.infrastructure.base import Pass
 
 _TAG = "magweld.reduction_step"
 _SCHEDULED = "tile_graph.reduction_step"

@@ -11,7 +11,7 @@ from magweld.bindings import (
     transform,
     transform_interpreter,
 )
-from magweld.passes.ir_utils import located_error
+from magweld.passes.ir.utils import located_error
 
 Build = Callable[[ir.Value], None]
 """Builds the body of a script; gets the handle of the payload root."""

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from magweld.bindings import affine, func, ir, loop_transform
-from magweld.passes.base import Pass
 from magweld.passes.gpu.structure import is_in_space, kernels_of, private_space
 from magweld.passes.gpu.transform_script import (
     apply_script,
     match_tagged,
     remove_tags,
 )
-from magweld.passes.ir_utils import operations_of
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.utils import operations_of
 
 _TAG = "magweld.unroll"
 

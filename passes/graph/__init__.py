@@ -1,1 +1,1 @@
-"""Passes on linalg and on the whole tile graph."""
+"""Transforms of linalg on whole tensors."""

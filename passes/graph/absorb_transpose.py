@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import ir, linalg, tensor
-from magweld.passes.analysis.cloning import ValueMap, clone_mapped, defining_op
-from magweld.passes.analysis.constants import filled_with
-from magweld.passes.base import Pattern, PatternPass
 from magweld.passes.graph.generic_reads import replace_reads
-from magweld.passes.linalg_builder import map_array
+from magweld.passes.infrastructure.base import Pattern, PatternPass
+from magweld.passes.ir.cloning import ValueMap, clone_mapped, defining_op
+from magweld.passes.ir.constants import filled_with
+from magweld.passes.ir.linalg_builder import map_array
 
 
 def absorb_operands(op: linalg.GenericOp, rewriter: Any) -> bool:

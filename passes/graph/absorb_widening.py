@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 from magweld.bindings import arith, ir, linalg
-from magweld.passes.analysis.cloning import defining_op
-from magweld.passes.base import Pattern, PatternPass
+from magweld.passes.infrastructure.base import Pattern, PatternPass
+from magweld.passes.ir.cloning import defining_op
 
 MatmulLike: TypeAlias = linalg.MatmulOp | linalg.BatchMatmulOp
 

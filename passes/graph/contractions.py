@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from magweld.bindings import arith, ir
-from magweld.passes.linalg_builder import build_generic
+from magweld.passes.ir.linalg_builder import build_generic
 
 
 def build_contraction(operands: Sequence[Any], init: Any, maps: Sequence[Any]) -> Any:

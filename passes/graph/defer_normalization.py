@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 
 from magweld.bindings import func, ir, linalg, tensor
 from magweld.passes.analysis.body_forms import body_form
-from magweld.passes.analysis.cloning import defining_op
-from magweld.passes.analysis.constants import constant_number, filled_with
-from magweld.passes.analysis.regions import BodyForm
-from magweld.passes.base import FunctionPass, apply_patterns
-from magweld.passes.ir_utils import add_remark, operations_of
-from magweld.passes.linalg_builder import iterator_array, map_array
+from magweld.passes.infrastructure.base import FunctionPass, apply_patterns
+from magweld.passes.ir.cloning import defining_op
+from magweld.passes.ir.constants import constant_number, filled_with
+from magweld.passes.ir.linalg_builder import iterator_array, map_array
+from magweld.passes.ir.utils import add_remark, operations_of
+from magweld.passes.tiling.regions import BodyForm
 
 # Operations between the sums of a softmax and what its rows are scaled by.
 MOST_STEPS = 8

@@ -8,12 +8,12 @@ from itertools import accumulate, pairwise
 from typing import Any, ClassVar
 
 from magweld.bindings import ir, tensor
-from magweld.passes.analysis.cloning import defining_op
-from magweld.passes.analysis.slices import Slice, matching_dims, static_slice, whole
-from magweld.passes.base import Pattern, PatternPass
-from magweld.passes.ir_utils import users_of
-from magweld.passes.tensor_reshapes import collapse, expand
-from magweld.passes.tensor_slices import extract_slice
+from magweld.passes.infrastructure.base import Pattern, PatternPass
+from magweld.passes.ir.cloning import defining_op
+from magweld.passes.ir.slices import Slice, matching_dims, static_slice, whole
+from magweld.passes.ir.tensor_reshapes import collapse, expand
+from magweld.passes.ir.tensor_slices import extract_slice
+from magweld.passes.ir.utils import users_of
 
 
 def slice_of_slice(op: tensor.ExtractSliceOp, rewriter: Any) -> bool:

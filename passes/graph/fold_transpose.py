@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 from magweld.bindings import ir, linalg
-from magweld.passes.base import Pattern, PatternPass
-from magweld.passes.linalg_builder import map_array
+from magweld.passes.infrastructure.base import Pattern, PatternPass
+from magweld.passes.ir.linalg_builder import map_array
 
 MatmulLike: TypeAlias = linalg.MatmulOp | linalg.BatchMatmulOp
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from magweld.bindings import ir, linalg
-from magweld.passes.analysis.cloning import ValueMap, clone_mapped
-from magweld.passes.linalg_builder import map_array
+from magweld.passes.ir.cloning import ValueMap, clone_mapped
+from magweld.passes.ir.linalg_builder import map_array
 
 
 def loops_known(maps: Sequence[Any]) -> bool:

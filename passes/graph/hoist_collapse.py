@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import ir, tensor
-from magweld.passes.analysis.cloning import defining_op
-from magweld.passes.base import Pattern, PatternPass
-from magweld.passes.graph.hoist_expand import Groups, is_elementwise, rebuild
-from magweld.passes.ir_utils import groups_of
-from magweld.passes.tensor_reshapes import collapse
+from magweld.passes.analysis.elementwise import Groups, is_elementwise, rebuild
+from magweld.passes.infrastructure.base import Pattern, PatternPass
+from magweld.passes.ir.cloning import defining_op
+from magweld.passes.ir.tensor_reshapes import collapse
+from magweld.passes.ir.utils import groups_of
 
 
 def hoist(op: tensor.CollapseShapeOp, rewriter: Any) -> bool:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import ir, linalg, tensor
-from magweld.passes.analysis.cloning import defining_op
-from magweld.passes.analysis.slices import Slice, static_slice
-from magweld.passes.base import Pattern, PatternPass
 from magweld.passes.graph.fold_slices import emit_slice, reshaped_slice
-from magweld.passes.tensor_slices import extract_slice
+from magweld.passes.infrastructure.base import Pattern, PatternPass
+from magweld.passes.ir.cloning import defining_op
+from magweld.passes.ir.slices import Slice, static_slice
+from magweld.passes.ir.tensor_slices import extract_slice
 
 
 def hoist(op: tensor.ExtractSliceOp, rewriter: Any) -> bool:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import ir, linalg, tensor
-from magweld.passes.base import Pattern, PatternPass
-from magweld.passes.linalg_builder import build_generic
+from magweld.passes.infrastructure.base import Pattern, PatternPass
+from magweld.passes.ir.linalg_builder import build_generic
 
 
 def hoist(op: linalg.Conv2DNchwFchwOp, rewriter: Any) -> bool:

@@ -14,9 +14,9 @@ from magweld.diagnostics import (
     collect_diagnostics,
     position_of,
 )
-from magweld.passes.base import Pass
-from magweld.passes.ir_utils import node_of, operations_of, users_of
-from magweld.passes.static_shapes import require_static_shapes
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.static_shapes import require_static_shapes
+from magweld.passes.ir.utils import node_of, operations_of, users_of
 
 # The stages of torch-mlir's own pipelines, less those that a functional graph of
 # static shapes does not need (inlining, shape and dtype refinement) and less its

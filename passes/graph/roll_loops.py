@@ -10,7 +10,7 @@ from math import prod
 from typing import Any, ClassVar
 
 from magweld.bindings import func, ir, linalg, tensor
-from magweld.passes.analysis.cloning import defining_op, nested_deeply
+from magweld.passes.analysis.loop_calls import LOOP, LoopCall
 from magweld.passes.analysis.repeats import (
     Inner,
     Iterations,
@@ -19,12 +19,12 @@ from magweld.passes.analysis.repeats import (
     Outer,
     Source,
 )
-from magweld.passes.analysis.slices import Slice, static_slice
-from magweld.passes.base import Pass
-from magweld.passes.graph.loop_calls import LOOP, LoopCall
 from magweld.passes.graph.stacked_rows import Row, join_rows
-from magweld.passes.ir_utils import functions_of, unused_name
-from magweld.passes.tensor_slices import extract_slice
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.cloning import defining_op, nested_deeply
+from magweld.passes.ir.slices import Slice, static_slice
+from magweld.passes.ir.tensor_slices import extract_slice
+from magweld.passes.ir.utils import functions_of, unused_name
 
 # A loop pays from so many iterations on, and so many operators in all: less is
 # compiled in little time, and kernels may then reach across iterations.

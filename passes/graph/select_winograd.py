@@ -13,21 +13,21 @@ from magweld.dialects.tile_graph import (
     root_operation,
 )
 from magweld.passes.analysis.body_forms import starts_at_zero
-from magweld.passes.analysis.constants import constant_number
 from magweld.passes.analysis.operator_model import operator_model
-from magweld.passes.analysis.pads import static_pad
-from magweld.passes.analysis.regions import OperatorKind, OperatorModel
-from magweld.passes.analysis.winograd import (
+from magweld.passes.analysis.winograd import TILE
+from magweld.passes.infrastructure.base import FunctionPass
+from magweld.passes.ir.constants import constant_number
+from magweld.passes.ir.pads import static_pad
+from magweld.passes.tiling.regions import OperatorKind, OperatorModel
+from magweld.passes.tiling.winograd_forms import (
     FORMS,
     IN_TILES,
     ROWS,
-    TILE,
     WINDOW,
     WinogradForm,
     block_count,
     product_share,
 )
-from magweld.passes.base import FunctionPass
 from magweld.targets.device import Device
 
 # The tile whose results are as exact as sums of products are.

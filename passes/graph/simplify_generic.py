@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import arith, ir, linalg, math
-from magweld.passes.analysis.cloning import ValueMap, clone_mapped, defining_op
-from magweld.passes.base import Pattern, PatternPass
 from magweld.passes.graph.generic_reads import loops_known
-from magweld.passes.linalg_builder import map_array
+from magweld.passes.infrastructure.base import Pattern, PatternPass
+from magweld.passes.ir.cloning import ValueMap, clone_mapped, defining_op
+from magweld.passes.ir.linalg_builder import map_array
 
 # Formats whose numbers are all numbers of Python, and those that are rounded to.
 _EXACT = ir.F64Type | ir.F32Type

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import ir, linalg, tensor
-from magweld.passes.analysis.cloning import defining_op
+from magweld.passes.analysis.elementwise import is_elementwise, rebuild
 from magweld.passes.analysis.operator_model import is_rematerialised
-from magweld.passes.analysis.slices import Slice, static_slice
-from magweld.passes.base import Pattern, PatternPass
 from magweld.passes.graph.fold_slices import (
     FoldSlices,
     concatenate,
@@ -19,8 +17,10 @@ from magweld.passes.graph.fold_slices import (
     emit_slice,
     parts_of,
 )
-from magweld.passes.graph.hoist_expand import is_elementwise, rebuild
-from magweld.passes.ir_utils import users_of
+from magweld.passes.infrastructure.base import Pattern, PatternPass
+from magweld.passes.ir.cloning import defining_op
+from magweld.passes.ir.slices import Slice, static_slice
+from magweld.passes.ir.utils import users_of
 
 # Each operand becomes a loop nest of its own: code grows with their number.
 _MAX_PARTS = 16

@@ -8,10 +8,10 @@ from math import prod
 from typing import Any
 
 from magweld.bindings import ir, linalg, tensor
-from magweld.passes.analysis.cloning import defining_op
-from magweld.passes.ir_utils import groups_of, operations_of
-from magweld.passes.tensor_reshapes import collapse, expand
-from magweld.passes.tensor_slices import extract_slice
+from magweld.passes.ir.cloning import defining_op
+from magweld.passes.ir.tensor_reshapes import collapse, expand
+from magweld.passes.ir.tensor_slices import extract_slice
+from magweld.passes.ir.utils import groups_of, operations_of
 
 _RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
 _VIEWS = (*_RESHAPES, "tensor.extract_slice")

@@ -8,24 +8,26 @@ from typing import Any, ClassVar
 
 from magweld.bindings import affine, func, ir, linalg, scf, tensor
 from magweld.dialects.tile_graph import INTERIOR, KERNEL, OPERATORS, is_kernel
-from magweld.passes.analysis.cloning import defining_op
-from magweld.passes.analysis.tile_sizes import largest_divisor
 from magweld.passes.analysis.winograd import (
+    TILE,
+    WEIGHTS,
+    winograd_tile,
+)
+from magweld.passes.analysis.winograd_weights import transform_rows, turn_rows
+from magweld.passes.graph.weight_uses import transforms_in_tiles
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.cloning import defining_op
+from magweld.passes.ir.tensor_slices import extract_slice, insert_in_parallel
+from magweld.passes.ir.utils import functions_of, operations_of, unused_name
+from magweld.passes.tiling.tile_sizes import largest_divisor
+from magweld.passes.tiling.winograd_forms import (
     FORMS,
     IN_TILES,
     ROWS,
-    TILE,
-    WEIGHTS,
     WINDOW,
     WinogradForm,
     padded_depth,
-    winograd_tile,
 )
-from magweld.passes.base import Pass
-from magweld.passes.graph.weight_uses import transforms_in_tiles
-from magweld.passes.ir_utils import functions_of, operations_of, unused_name
-from magweld.passes.tensor_slices import extract_slice, insert_in_parallel
-from magweld.passes.winograd_weights import transform_rows, turn_rows
 
 # Channels of the image that one tile of the transform takes.
 CHANNELS = 64

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import ir, linalg, tensor
-from magweld.passes.analysis.cloning import defining_op
-from magweld.passes.analysis.constants import filled_with
-from magweld.passes.base import Pattern, PatternPass
 from magweld.passes.graph.contractions import all_floats, build_contraction
-from magweld.passes.tensor_reshapes import expand
+from magweld.passes.infrastructure.base import Pattern, PatternPass
+from magweld.passes.ir.cloning import defining_op
+from magweld.passes.ir.constants import filled_with
+from magweld.passes.ir.tensor_reshapes import expand
 
 # [b0, b1, rows, columns] with its first two dims flattened.
 _FLATTENED = [[0, 1], [2], [3]]

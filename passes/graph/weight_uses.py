@@ -6,8 +6,12 @@ from math import ceil, prod
 from typing import Any
 
 from magweld.bindings import ir, scf
-from magweld.passes.analysis.winograd import FORMS, block_count, winograd_tile
-from magweld.passes.ir_utils import forall_grid
+from magweld.passes.analysis.winograd import winograd_tile
+from magweld.passes.ir.utils import forall_grid
+from magweld.passes.tiling.winograd_forms import (
+    FORMS,
+    block_count,
+)
 
 
 def transforms_in_tiles(op: Any, all_rows: int) -> int:

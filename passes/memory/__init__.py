@@ -1,1 +1,1 @@
-"""Owns the running of graphs tile by tile within a memory budget."""
+"""Owns the arena, and the running of graphs tile by tile in a memory budget."""

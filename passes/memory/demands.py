@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from magweld.passes.analysis.regions import LinearIndex
 from magweld.passes.memory.boxes import (
     Box,
     Span,
@@ -18,6 +17,7 @@ from magweld.passes.memory.boxes import (
     relative,
     whole,
 )
+from magweld.passes.tiling.regions import LinearIndex
 
 Padding = tuple[tuple[int, ...], tuple[int, ...]]
 """Elements in front of each dimension, and behind it."""

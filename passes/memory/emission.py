@@ -7,14 +7,14 @@ from typing import Any
 
 from magweld.bindings import arith, ir, tensor
 from magweld.dialects.tile_graph import captured_values, root_operation
-from magweld.passes.analysis.cloning import (
+from magweld.passes.analysis.operator_model import inputs_of, root_accesses
+from magweld.passes.ir.cloning import (
     ValueMap,
     clone_helper,
     clone_mapped,
     shift_indices,
 )
-from magweld.passes.analysis.operator_model import inputs_of, root_accesses
-from magweld.passes.analysis.regions import Access
+from magweld.passes.ir.tensor_slices import extract_slice
 from magweld.passes.memory.boxes import Box, offsets, relative, sizes, whole
 from magweld.passes.memory.cones import Trace
 from magweld.passes.memory.demands import (
@@ -29,7 +29,7 @@ from magweld.passes.memory.demands import (
     span,
 )
 from magweld.passes.memory.reading import ReadGraph
-from magweld.passes.tensor_slices import extract_slice
+from magweld.passes.tiling.regions import Access
 
 
 def emit_tile(read: ReadGraph, trace: Trace, arguments: dict[int, Any]) -> Any:

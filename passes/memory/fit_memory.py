@@ -17,13 +17,13 @@ from magweld.dialects.tile_graph import (
     tile_attribute,
     yield_values,
 )
-from magweld.passes.analysis.cloning import ValueMap, clone_mapped
 from magweld.passes.analysis.operator_model import inputs_of
-from magweld.passes.analysis.propagation import Refusal
-from magweld.passes.base import FunctionPass
+from magweld.passes.infrastructure.base import FunctionPass
+from magweld.passes.ir.cloning import ValueMap, clone_mapped
 from magweld.passes.memory.boxes import whole
 from magweld.passes.memory.plan import TiledCone, plan_memory
 from magweld.passes.memory.reading import ReadGraph, read_graph
+from magweld.passes.tiling.propagation import Refusal
 from magweld.targets.device import Device, Level, LevelKind
 
 HOST = "host"

@@ -16,8 +16,8 @@ from magweld.dialects.tile_graph import (
     operators_of,
     subgraphs_of,
 )
-from magweld.passes.base import Pass
-from magweld.passes.ir_utils import functions_of, located_error, unused_name
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.utils import functions_of, located_error, unused_name
 from magweld.passes.memory.boxes import Box, grid, offsets, relative, sizes
 from magweld.passes.memory.cones import Trace, find_cone
 from magweld.passes.memory.demands import paddings

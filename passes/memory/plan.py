@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from magweld.passes.analysis.propagation import Refusal
 from magweld.passes.memory.choices import Choice, choices_of
 from magweld.passes.memory.cones import Cone, Use, find_cone
 from magweld.passes.memory.demands import Nest
 from magweld.passes.memory.graph import Graph, Node
+from magweld.passes.tiling.propagation import Refusal
 from magweld.targets.device import Device
 
 # Shares of the budget; tensors up to one of them are stored to begin with.

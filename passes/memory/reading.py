@@ -14,8 +14,7 @@ from magweld.passes.analysis.operator_model import (
     operator_model,
     root_accesses,
 )
-from magweld.passes.analysis.regions import Access, LinearIndex, OperatorKind
-from magweld.passes.analysis.slices import sliced_operand, static_slice
+from magweld.passes.ir.slices import sliced_operand, static_slice
 from magweld.passes.memory.demands import (
     Concat,
     Nest,
@@ -27,6 +26,7 @@ from magweld.passes.memory.demands import (
     Window,
 )
 from magweld.passes.memory.graph import Graph, Node, Tensor
+from magweld.passes.tiling.regions import Access, LinearIndex, OperatorKind
 
 VIEWS = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})
 _TERMINATORS = frozenset({"func.return", "gpu.yield"})

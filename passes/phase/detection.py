@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from magweld.bindings import func, gpu, ir, llvm
 from magweld.dialects.tile_graph import FOR_TILES, is_kernel, is_tile_graph
-from magweld.passes.phases import Phase
+from magweld.passes.infrastructure.phases import Phase
 
 _BOTH_GPU = (Phase.NVVM, Phase.ROCDL)
 # Attributes of LLVM functions in a gpu.module that are kernels.

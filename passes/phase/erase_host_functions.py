@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from magweld.bindings import ir
 from magweld.dialects.tile_graph import is_kernel
-from magweld.passes.base import Pass
+from magweld.passes.infrastructure.base import Pass
 
 
 @dataclass(frozen=True)

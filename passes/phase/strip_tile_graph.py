@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from magweld.bindings import ir
 from magweld.dialects.tile_graph import ConnectOp, ForTilesOp, OperatorOp, SubgraphOp
-from magweld.passes.base import Pass
-from magweld.passes.ir_utils import located_error, operations_of
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.utils import located_error, operations_of
 
 # Of attributes that say something about an operation and are no part of it.
 _PREFIXES = ("tile_graph.", "magweld.")

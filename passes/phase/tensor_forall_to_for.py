@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import ClassVar
 
 from magweld.bindings import arith, func, ir, scf, tensor
-from magweld.passes.base import FunctionPass
-from magweld.passes.ir_utils import forall_grid, located_error, operations_of
+from magweld.passes.infrastructure.base import FunctionPass
+from magweld.passes.ir.utils import forall_grid, located_error, operations_of
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from typing import Annotated, ClassVar
 
 from magweld.bindings import ir
 from magweld.dialects.tile_graph.discardable import discardable_violations
-from magweld.passes.base import Pass
-from magweld.passes.ir_utils import located_error, operations_of
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.infrastructure.phases import Phase
+from magweld.passes.ir.utils import located_error, operations_of
 from magweld.passes.phase.detection import phases_at
-from magweld.passes.phases import Phase
 
 
 @dataclass(frozen=True)

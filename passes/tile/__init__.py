@@ -1,1 +1,1 @@
-"""Passes that choose tiles and levels."""
+"""The tile graph: forming it, implementations, connections, groups, tiles."""

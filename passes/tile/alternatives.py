@@ -9,14 +9,14 @@ from typing import Any
 from magweld.bindings import ir
 from magweld.dialects.tile_graph import device_of, tile_attribute
 from magweld.passes.analysis.graph_body import GraphBody, read_body
-from magweld.passes.analysis.policy import Scheduler
+from magweld.passes.analysis.library_calls import LibraryCall, library_call
 from magweld.passes.analysis.stream_marks import STEP, mark_stream
-from magweld.passes.analysis.trials import Plan
-from magweld.passes.graph.library_calls import LibraryCall, library_call
-from magweld.passes.graph.select_implementation import LibraryUse, SelectImplementation
 from magweld.passes.tile.apply_plans import PLAN
 from magweld.passes.tile.connect_operators import Connector
 from magweld.passes.tile.merger import Fusion, Merger
+from magweld.passes.tile.select_implementation import LibraryUse, SelectImplementation
+from magweld.passes.tiling.policy import Scheduler
+from magweld.passes.tiling.trials import Plan
 
 # Units with more operators that a library can compute get no choice for each of them.
 MOST_CHOICES = 3

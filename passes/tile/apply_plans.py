@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from magweld.bindings import ir
 from magweld.dialects.tile_graph import device_of, is_tile_graph
 from magweld.passes.analysis.graph_body import GraphBody, read_body
-from magweld.passes.base import Pass
-from magweld.passes.ir_utils import functions_of, located_error
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.utils import functions_of, located_error
 from magweld.passes.tile.merger import Fusion
 from magweld.passes.tile.units import (
     EDGE_DECISIONS,

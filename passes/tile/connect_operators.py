@@ -7,16 +7,16 @@ from typing import Any, ClassVar
 
 from magweld.bindings import ir
 from magweld.dialects.tile_graph import device_of, is_tile_graph
-from magweld.passes.analysis.cloning import defining_op
 from magweld.passes.analysis.graph_body import Edge, GraphBody, read_body
-from magweld.passes.analysis.policy import Scheduler
-from magweld.passes.analysis.propagation import Refusal
 from magweld.passes.analysis.stream_marks import mark_stream
-from magweld.passes.analysis.trials import Plan
-from magweld.passes.base import FunctionPass
+from magweld.passes.infrastructure.base import FunctionPass
+from magweld.passes.ir.cloning import defining_op
 from magweld.passes.tile.group_search import GroupSearch
 from magweld.passes.tile.grouping import Grouping
 from magweld.passes.tile.merger import Fusion, Merger
+from magweld.passes.tiling.policy import Scheduler
+from magweld.passes.tiling.propagation import Refusal
+from magweld.passes.tiling.trials import Plan
 
 # Partial groupings that are kept, and parts of groups that are tried to be given back
 # in a graph: each takes the planning of about two groups.

@@ -16,12 +16,12 @@ from magweld.dialects.tile_graph import (
     set_tile,
     yield_values,
 )
-from magweld.passes.analysis.cloning import ValueMap, clone_mapped
 from magweld.passes.analysis.dependences import sort_block
 from magweld.passes.analysis.graph_body import GraphBody, read_body, source_value
 from magweld.passes.analysis.stream_marks import STEP
-from magweld.passes.base import FunctionPass
-from magweld.passes.ir_utils import located_error
+from magweld.passes.infrastructure.base import FunctionPass
+from magweld.passes.ir.cloning import ValueMap, clone_mapped
+from magweld.passes.ir.utils import located_error
 from magweld.targets.device import Device
 
 

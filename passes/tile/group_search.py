@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from magweld.passes.analysis.graph_body import Edge
-from magweld.passes.analysis.propagation import Refusal
 from magweld.passes.tile.grouping import Cluster, Grouping
 from magweld.passes.tile.merger import Merger
+from magweld.passes.tiling.propagation import Refusal
 
 # Rules by which groups are refused that are too much together: parts may not be.
 _TOO_MUCH = frozenset(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from magweld.passes.analysis.propagation import Refusal
+from magweld.passes.tiling.propagation import Refusal
 
 
 @dataclass(frozen=True)

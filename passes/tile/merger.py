@@ -10,12 +10,12 @@ from typing import Any, Literal
 from magweld.dialects.tile_graph import MOST_RESULTS
 from magweld.passes.analysis.dependences import comes_back, readers_by_place
 from magweld.passes.analysis.graph_body import Edge, GraphBody
-from magweld.passes.analysis.group import Group
-from magweld.passes.analysis.policy import Scheduler, tile_levels
-from magweld.passes.analysis.propagation import Refusal
 from magweld.passes.analysis.stream_marks import decided_step
-from magweld.passes.analysis.trials import Plan
 from magweld.passes.tile.grouping import Grouping
+from magweld.passes.tiling.group import Group
+from magweld.passes.tiling.policy import Scheduler, tile_levels
+from magweld.passes.tiling.propagation import Refusal
+from magweld.passes.tiling.trials import Plan
 from magweld.targets.device import LevelKind
 
 Fusion = Literal["all", "registers", "none"]

@@ -13,10 +13,10 @@ from magweld.dialects.tile_graph import (
     tile_attribute,
 )
 from magweld.passes.analysis.graph_body import read_body
-from magweld.passes.analysis.propagation import Refusal, propagate
 from magweld.passes.analysis.stream_marks import marked_blocks
-from magweld.passes.base import FunctionPass
-from magweld.passes.ir_utils import located_error
+from magweld.passes.infrastructure.base import FunctionPass
+from magweld.passes.ir.utils import located_error
+from magweld.passes.tiling.propagation import Refusal, propagate
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,13 @@ from magweld.dialects.tile_graph import (
     subgraphs_of,
 )
 from magweld.passes.analysis.graph_body import GraphBody, read_body
-from magweld.passes.analysis.group import Group
-from magweld.passes.analysis.policy import Scheduler
-from magweld.passes.analysis.propagation import Refusal
 from magweld.passes.analysis.stream_marks import STEP, mark_stream, marked_blocks
-from magweld.passes.analysis.trials import Plan
-from magweld.passes.base import FunctionPass
-from magweld.passes.ir_utils import located_error
+from magweld.passes.infrastructure.base import FunctionPass
+from magweld.passes.ir.utils import located_error
+from magweld.passes.tiling.group import Group
+from magweld.passes.tiling.policy import Scheduler
+from magweld.passes.tiling.propagation import Refusal
+from magweld.passes.tiling.trials import Plan
 
 
 @dataclass(frozen=True)

@@ -15,15 +15,15 @@ from magweld.dialects.tile_graph import (
     device_of,
     root_operation,
 )
-from magweld.passes.analysis.cloning import ValueMap, clone_mapped, defining_op
 from magweld.passes.analysis.graph_body import GraphBody, read_body, source_value
 from magweld.passes.analysis.operator_model import is_rematerialised
-from magweld.passes.analysis.policy import Scheduler
 from magweld.passes.analysis.stream_marks import MARK, STEP
-from magweld.passes.analysis.trials import Plan
-from magweld.passes.graph.select_implementation import SelectImplementation
+from magweld.passes.ir.cloning import ValueMap, clone_mapped, defining_op
 from magweld.passes.tile.connect_operators import Connector
 from magweld.passes.tile.merger import Fusion, Merger
+from magweld.passes.tile.select_implementation import SelectImplementation
+from magweld.passes.tiling.policy import Scheduler
+from magweld.passes.tiling.trials import Plan
 from magweld.targets.device import Device
 
 # Units with more operators are cut: each choice more doubles what is to be measured.

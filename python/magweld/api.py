@@ -32,7 +32,7 @@ from magweld.importer.importer import ImportedGraph, import_graph
 from magweld.importer.placing import stand_ins
 from magweld.importer.refusals import begin_of
 from magweld.logs import show_logs, topic
-from magweld.passes.phases import GRAPH_PHASES, PHASES
+from magweld.passes.infrastructure.phases import GRAPH_PHASES, PHASES
 from magweld.piecewise import PiecewiseGraph, has_control
 from magweld.runtime.container import encode_request
 from magweld.runtime.fingerprint import compiler_identity, program_key

@@ -34,14 +34,14 @@ from magweld.kernel_code import (
     split_launches,
 )
 from magweld.passes.analysis.summary import summarize
-from magweld.passes.execution import run_pipeline
 from magweld.passes.graph.lower_torch_to_linalg import UnloweredError
-from magweld.passes.ir_utils import functions_of
+from magweld.passes.infrastructure.execution import run_pipeline
+from magweld.passes.infrastructure.phases import Phase
+from magweld.passes.infrastructure.pipeline import Pipeline
+from magweld.passes.ir.utils import functions_of
 from magweld.passes.memory.fit_memory import MemoryBudgetError
 from magweld.passes.memory.search import BudgetSearch
-from magweld.passes.phases import Phase
-from magweld.passes.pipeline import Pipeline
-from magweld.passes.pipelines import CpuPipeline, graph_pipeline
+from magweld.passes.pipelines.middle import CpuPipeline, graph_pipeline
 from magweld.runtime.container import (
     decode_parts,
     decode_request,

@@ -17,11 +17,11 @@ from magweld.context import make_context
 from magweld.diagnostics import MagweldError
 from magweld.host_function import HostCall, HostFunction, read_host_function
 from magweld.kernel_code import dump_options, launch_symbol
-from magweld.passes.execution import run_pipeline
-from magweld.passes.gpu.pipeline import gpu_pipeline
 from magweld.passes.gpu.serialize_to_binary import LAUNCH
 from magweld.passes.graph.lower_torch_to_linalg import UnloweredError
-from magweld.passes.ir_utils import node_of, operations_of
+from magweld.passes.infrastructure.execution import run_pipeline
+from magweld.passes.ir.utils import node_of, operations_of
+from magweld.passes.pipelines.gpu import gpu_pipeline
 from magweld.runtime.container import decode_request, encode_program
 from magweld.targets import Target, parse_target
 

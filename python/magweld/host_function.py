@@ -13,8 +13,8 @@ from magweld.artifact import Place, Value
 from magweld.bindings import ir
 from magweld.diagnostics import MagweldError
 from magweld.dialects.tile_graph import OPERATORS, element_bytes
-from magweld.passes.graph.loop_calls import LoopCall, loop_of
-from magweld.passes.ir_utils import located_error
+from magweld.passes.analysis.loop_calls import LoopCall, loop_of
+from magweld.passes.ir.utils import located_error
 from magweld.passes.memory.tile_list import TILES, Tile, tiles_of
 
 _VIEWS = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})

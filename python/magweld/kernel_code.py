@@ -19,9 +19,9 @@ from magweld.codegen.launch import Launch
 from magweld.codegen.llvm_text import kernel_signatures
 from magweld.context import make_context
 from magweld.host_function import HostFunction
-from magweld.passes.cpu.pipeline import cpu_pipeline
 from magweld.passes.cpu.register_tile import VectorUnit
-from magweld.passes.execution import RunOptions, run_pipeline
+from magweld.passes.infrastructure.execution import RunOptions, run_pipeline
+from magweld.passes.pipelines.cpu import cpu_pipeline
 from magweld.runtime.container import decode_parts, encode_parts
 from magweld.targets import device
 

@@ -18,10 +18,10 @@ from magweld.codegen.launch import Launch
 from magweld.codegen.llvm_text import kernel_signatures
 from magweld.codegen.loader import LoadedObjects
 from magweld.context import make_context
-from magweld.passes.cpu.pipeline import cpu_steps
 from magweld.passes.cpu.register_tile import VectorUnit
-from magweld.passes.execution import run_pipeline
-from magweld.passes.pipeline import Pipeline, Step
+from magweld.passes.infrastructure.execution import run_pipeline
+from magweld.passes.infrastructure.pipeline import Pipeline, Step
+from magweld.passes.pipelines.cpu import cpu_steps
 
 KERNELS = Path(__file__).parent / "kernels"
 LAUNCH = "launch_0"

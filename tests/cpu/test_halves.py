@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from magweld.passes.cpu.pipeline import cpu_steps
 from magweld.passes.cpu.register_tile import VectorUnit
+from magweld.passes.pipelines.cpu import cpu_steps
 
 WIDENING = """
 #id = affine_map<(d0) -> (d0)>

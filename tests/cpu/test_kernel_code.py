@@ -7,7 +7,7 @@ from magweld.bindings import ir
 from magweld.codegen.host import HostTarget
 from magweld.context import make_context
 from magweld.kernel_code import lower_kernels
-from magweld.passes.execution import RunOptions
+from magweld.passes.infrastructure.execution import RunOptions
 
 KERNELS = Path(__file__).parent / "kernels"
 SIZES = {"C": 4, "H": 8, "COUNT": 64, "T": 2}

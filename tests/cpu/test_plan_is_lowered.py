@@ -21,13 +21,13 @@ from magweld.context import make_context
 from magweld.dialects.tile_graph import LEVEL, PLACE, REDUCTION_BLOCK, is_kernel
 from magweld.importer.importer import import_graph
 from magweld.passes.cpu.kernels import PLACED
-from magweld.passes.cpu.pipeline import cpu_steps
 from magweld.passes.cpu.register_tile import ATTRIBUTE
 from magweld.passes.cpu.sweeps import SWEEP
-from magweld.passes.execution import run_pipeline
-from magweld.passes.ir_utils import operations_of
-from magweld.passes.phases import Phase
-from magweld.passes.pipeline import Pipeline, Step, Upstream
+from magweld.passes.infrastructure.execution import run_pipeline
+from magweld.passes.infrastructure.phases import Phase
+from magweld.passes.infrastructure.pipeline import Pipeline, Step, Upstream
+from magweld.passes.ir.utils import operations_of
+from magweld.passes.pipelines.cpu import cpu_steps
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from subgraph_cases import CASES, Case

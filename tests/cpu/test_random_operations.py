@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from magweld.passes.cpu.pipeline import cpu_steps
 from magweld.passes.cpu.tile_for_registers import TileForRegisters
+from magweld.passes.pipelines.cpu import cpu_steps
 
 FLOATS = ("f32", "f64", "f16", "bf16")
 INTEGERS = ("i64", "i32", "i8", "i1")

@@ -14,7 +14,7 @@ import pytest
 from magweld.bindings import ir, llvm
 from magweld.context import make_context
 from magweld.passes.cpu.place_allocations import STACK_BYTES
-from magweld.passes.ir_utils import operations_of
+from magweld.passes.ir.utils import operations_of
 
 # Tiles whose buffers together are small, and many times as large as the limit.
 KERNELS: list[tuple[str, dict[str, int]]] = [

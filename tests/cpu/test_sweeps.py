@@ -14,8 +14,8 @@ import torch
 
 from magweld.codegen.host import HostTarget
 from magweld.passes.cpu.fuse_epilogues import FuseEpilogues
-from magweld.passes.cpu.pipeline import cpu_steps
 from magweld.passes.cpu.register_tile import VectorUnit
+from magweld.passes.pipelines.cpu import cpu_steps
 
 SIZE = 20
 PROGRAMS = 8

@@ -12,9 +12,9 @@ import pytest
 
 from magweld.bindings import ir
 from magweld.context import make_context
-from magweld.passes.execution import run_pipeline
-from magweld.passes.gpu.pipeline import BlockShape, block_steps
-from magweld.passes.pipeline import Pipeline, Step
+from magweld.passes.infrastructure.execution import run_pipeline
+from magweld.passes.infrastructure.pipeline import Pipeline, Step
+from magweld.passes.pipelines.gpu import BlockShape, block_steps
 
 # Test modules of a folder cannot import each other otherwise under importlib mode.
 sys.path.insert(0, str(Path(__file__).parent))

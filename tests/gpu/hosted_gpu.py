@@ -23,10 +23,10 @@ from magweld.compiler_options import CompileOptions
 from magweld.context import make_context
 from magweld.host_function import read_host_function
 from magweld.importer.importer import ImportedGraph
-from magweld.passes.execution import run_pipeline
-from magweld.passes.gpu.pipeline import BlockShape, block_steps
-from magweld.passes.ir_utils import operations_of
-from magweld.passes.pipeline import Pipeline
+from magweld.passes.infrastructure.execution import run_pipeline
+from magweld.passes.infrastructure.pipeline import Pipeline
+from magweld.passes.ir.utils import operations_of
+from magweld.passes.pipelines.gpu import BlockShape, block_steps
 from magweld.runtime.gpu.driver import LibraryDriver
 from magweld.runtime.gpu.kernels import GpuKernels
 from magweld.targets import parse_target

@@ -7,7 +7,7 @@ import pytest
 from gpu_memory import RaceError
 
 from magweld.bindings import gpu
-from magweld.passes.ir_utils import operations_of
+from magweld.passes.ir.utils import operations_of
 
 SOFTMAX = ("masked_softmax", {"B": 2, "S": 16}, ((2, 16, 16), (16,)), (2, 16, 16))
 # Three reduction steps of 16.

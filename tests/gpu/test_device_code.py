@@ -16,11 +16,11 @@ from magweld.codegen.device_llvm import DeviceCode, DeviceCodegenError
 from magweld.codegen.device_tools import find_lld, find_ptxas, run_tool
 from magweld.codegen.llvm_text import translate_to_llvm_ir
 from magweld.diagnostics import UnsupportedError
-from magweld.passes.execution import run_pipeline
 from magweld.passes.gpu.expand_gpu_math import ExpandGpuMath
-from magweld.passes.gpu.pipeline import gpu_steps, nvvm_steps, rocdl_steps
-from magweld.passes.ir_utils import operations_of
-from magweld.passes.pipeline import Pipeline
+from magweld.passes.infrastructure.execution import run_pipeline
+from magweld.passes.infrastructure.pipeline import Pipeline
+from magweld.passes.ir.utils import operations_of
+from magweld.passes.pipelines.gpu import gpu_steps, nvvm_steps, rocdl_steps
 from magweld.targets.target import parse_target
 
 NVIDIA = ("nvvm:sm_80", "nvvm:sm_90a")

@@ -16,12 +16,12 @@ from torch import Tensor
 
 from magweld.bindings import gpu, ir
 from magweld.device_compiler import compile_kernel
-from magweld.passes.execution import run_pipeline
-from magweld.passes.gpu.pipeline import block_steps
 from magweld.passes.gpu.serialize_to_binary import LAUNCH
 from magweld.passes.gpu.structure import kernels_of
-from magweld.passes.ir_utils import operations_of
-from magweld.passes.pipeline import Pipeline
+from magweld.passes.infrastructure.execution import run_pipeline
+from magweld.passes.infrastructure.pipeline import Pipeline
+from magweld.passes.ir.utils import operations_of
+from magweld.passes.pipelines.gpu import block_steps
 from magweld.runtime.gpu.driver import Geometry
 from magweld.targets import parse_target
 

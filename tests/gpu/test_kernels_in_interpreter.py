@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from magweld.passes.gpu.pipeline import BlockShape
+from magweld.passes.pipelines.gpu import BlockShape
 
 TOLERANCE = 2e-5
 

@@ -10,9 +10,9 @@ import torch
 from gpu_interpreter import launch
 
 from magweld.bindings import ir
-from magweld.passes.execution import run_pipeline
 from magweld.passes.gpu.expand_gpu_math import ExpandGpuMath
-from magweld.passes.pipeline import Pipeline
+from magweld.passes.infrastructure.execution import run_pipeline
+from magweld.passes.infrastructure.pipeline import Pipeline
 
 COUNT = 4096
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 3.4e38, -3.4e38]

@@ -7,13 +7,13 @@ import pytest
 from gpu_interpreter import run_host
 
 from magweld.bindings import gpu, ir
-from magweld.passes.execution import run_pipeline
-from magweld.passes.gpu.pipeline import BlockShape, block_steps
-from magweld.passes.graph.lower_subgraphs import LowerSubgraphs
-from magweld.passes.ir_utils import operations_of
-from magweld.passes.phases import Phase
-from magweld.passes.pipeline import Pipeline
-from magweld.passes.pipelines import graph_steps
+from magweld.passes.infrastructure.execution import run_pipeline
+from magweld.passes.infrastructure.phases import Phase
+from magweld.passes.infrastructure.pipeline import Pipeline
+from magweld.passes.ir.utils import operations_of
+from magweld.passes.pipelines.gpu import BlockShape, block_steps
+from magweld.passes.pipelines.middle import graph_steps
+from magweld.passes.plan.lower_subgraphs import LowerSubgraphs
 from magweld.targets.target import parse_target
 
 # softmax(relu(a b + bias)) over rows.

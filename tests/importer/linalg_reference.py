@@ -16,7 +16,7 @@ from magweld.context import make_context
 from magweld.importer import ImportedGraph
 from magweld.passes.graph.lower_torch_to_linalg import LowerTorchToLinalg
 from magweld.passes.graph.simplify_generic import SimplifyGeneric
-from magweld.passes.ir_utils import functions_of
+from magweld.passes.ir.utils import functions_of
 
 TO_LLVM = (
     "builtin.module("

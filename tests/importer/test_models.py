@@ -18,7 +18,7 @@ from magweld.context import make_context
 from magweld.importer import import_graph
 from magweld.passes.graph.lower_torch_to_linalg import LowerTorchToLinalg
 from magweld.passes.graph.simplify_generic import SimplifyGeneric
-from magweld.passes.ir_utils import operations_of
+from magweld.passes.ir.utils import operations_of
 
 pytestmark = pytest.mark.slow
 

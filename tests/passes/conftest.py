@@ -15,9 +15,9 @@ from torch_mlir.execution_engine import ExecutionEngine
 
 from magweld.bindings import ir, passmanager
 from magweld.context import make_context
-from magweld.passes.execution import run_pipeline
-from magweld.passes.ir_utils import find_function
-from magweld.passes.pipeline import Pipeline, Step
+from magweld.passes.infrastructure.execution import run_pipeline
+from magweld.passes.infrastructure.pipeline import Pipeline, Step
+from magweld.passes.ir.utils import find_function
 
 # Test modules of a folder cannot import each other otherwise under importlib mode.
 sys.path.insert(0, str(Path(__file__).parent))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from magweld.passes.analysis.group import Group, Source
-from magweld.passes.analysis.regions import (
+from magweld.passes.tiling.group import Group, Source
+from magweld.passes.tiling.regions import (
     Access,
     LinearIndex,
     OperatorKind,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magweld.passes.analysis.best_fit import BestFit
+from magweld.passes.tiling.best_fit import BestFit
 
 # A size to allocate, or None to release the buffer that the second number picks.
 CALLS = st.lists(st.tuples(st.none() | st.integers(0, 500), st.integers(0, 100)))

@@ -20,7 +20,7 @@ from magweld.compiler_options import CompileOptions
 from magweld.context import make_context
 from magweld.host_function import read_host_function
 from magweld.kernel_code import compile_launches, launches_of
-from magweld.passes.phases import Phase
+from magweld.passes.infrastructure.phases import Phase
 
 SHORT, LONG = 10, 20
 # Steps may grow with the square of the length, and half as much again.

@@ -17,13 +17,13 @@ from operator_models import (
     row_reduction,
 )
 
-from magweld.passes.analysis.cost import Cost, cost
-from magweld.passes.analysis.external_reads import RESIDENT_FRACTION, transaction_bytes
-from magweld.passes.analysis.group import Group, Source
-from magweld.passes.analysis.placement import footprint_bytes
-from magweld.passes.analysis.propagation import Tiles, propagate
-from magweld.passes.analysis.regions import ZERO, Interval, LinearIndex, OperatorKind
-from magweld.passes.analysis.steps import (
+from magweld.passes.tiling.cost import Cost, cost
+from magweld.passes.tiling.external_reads import RESIDENT_FRACTION, transaction_bytes
+from magweld.passes.tiling.group import Group, Source
+from magweld.passes.tiling.placement import footprint_bytes
+from magweld.passes.tiling.propagation import Tiles, propagate
+from magweld.passes.tiling.regions import ZERO, Interval, LinearIndex, OperatorKind
+from magweld.passes.tiling.steps import (
     LEAST_READS,
     REDUCTION_BLOCK,
     block_count,

@@ -11,9 +11,9 @@ import pytest
 
 from magweld.bindings import ir
 from magweld.context import make_context
-from magweld.passes.execution import run_pipeline
 from magweld.passes.graph.defer_normalization import DeferNormalization
-from magweld.passes.pipeline import Pipeline
+from magweld.passes.infrastructure.execution import run_pipeline
+from magweld.passes.infrastructure.pipeline import Pipeline
 
 # 8 rows of 8 so that a wrong dimension has the right extent.
 TEMPLATE = """

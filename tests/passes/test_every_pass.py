@@ -9,9 +9,9 @@ import pytest
 from magweld.bindings import ir
 from magweld.context import make_context
 from magweld.diagnostics import MagweldError, Severity, UnsupportedError
-from magweld.passes.execution import run_pipeline
-from magweld.passes.pipeline import Pipeline
-from magweld.passes.registry import PASSES
+from magweld.passes.infrastructure.execution import run_pipeline
+from magweld.passes.infrastructure.pipeline import Pipeline
+from magweld.passes.infrastructure.registry import PASSES
 from magweld.tools.driver import split_chunks
 
 PASSES_FOLDER = Path(__file__).parents[2] / "lit_tests" / "passes"

@@ -13,16 +13,16 @@ from test_tiled_numerics import GRAPHS, STREAMED, Lower, steps
 
 from magweld.bindings import ir
 from magweld.dialects.tile_graph import BarrierOp, ForTilesOp
-from magweld.passes.analysis.group import Group, Source
-from magweld.passes.analysis.placement import Placement, Slot, place_tile
-from magweld.passes.analysis.propagation import Tiles, propagate
-from magweld.passes.analysis.regions import BodyForm
-from magweld.passes.analysis.stream import Blocks, Stream
-from magweld.passes.graph.form_tile_graph import FormTileGraph
-from magweld.passes.ir_utils import operations_of
-from magweld.passes.phases import Phase
-from magweld.passes.pipeline import Step
-from magweld.passes.pipelines import graph_steps
+from magweld.passes.infrastructure.phases import Phase
+from magweld.passes.infrastructure.pipeline import Step
+from magweld.passes.ir.utils import operations_of
+from magweld.passes.pipelines.middle import graph_steps
+from magweld.passes.tile.form_tile_graph import FormTileGraph
+from magweld.passes.tiling.group import Group, Source
+from magweld.passes.tiling.placement import Placement, Slot, place_tile
+from magweld.passes.tiling.propagation import Tiles, propagate
+from magweld.passes.tiling.regions import BodyForm
+from magweld.passes.tiling.stream import Blocks, Stream
 from magweld.targets.device import Level, LevelKind
 
 CACHE = Level("l2", 1 << 20, 100.0, 64, 1, LevelKind.CACHE)

@@ -11,14 +11,14 @@ from random_graphs import random_module
 from magweld.bindings import ir
 from magweld.context import make_context
 from magweld.passes.analysis.graph_body import GraphBody, read_body
-from magweld.passes.analysis.policy import Scheduler
-from magweld.passes.execution import run_pipeline
-from magweld.passes.graph.form_tile_graph import FormTileGraph
-from magweld.passes.ir_utils import find_function
-from magweld.passes.pipeline import Pipeline
+from magweld.passes.infrastructure.execution import run_pipeline
+from magweld.passes.infrastructure.pipeline import Pipeline
+from magweld.passes.ir.utils import find_function
+from magweld.passes.tile.form_tile_graph import FormTileGraph
 from magweld.passes.tile.group_search import GroupSearch
 from magweld.passes.tile.grouping import Cluster, Grouping
 from magweld.passes.tile.merger import MOST_MEMBERS, Merger
+from magweld.passes.tiling.policy import Scheduler
 from magweld.targets import device
 
 # Three results are one too many: a small tensor is taken before a large one

@@ -7,11 +7,11 @@ import pytest
 from magweld.bindings import ir
 from magweld.context import make_context
 from magweld.dialects.tile_graph import operators_of
-from magweld.passes.analysis.propagation import Refusal
-from magweld.passes.execution import run_pipeline
-from magweld.passes.graph.form_tile_graph import FormTileGraph
-from magweld.passes.graph.library_calls import LibraryCall, library_call
-from magweld.passes.pipeline import Pipeline
+from magweld.passes.analysis.library_calls import LibraryCall, library_call
+from magweld.passes.infrastructure.execution import run_pipeline
+from magweld.passes.infrastructure.pipeline import Pipeline
+from magweld.passes.tile.form_tile_graph import FormTileGraph
+from magweld.passes.tiling.propagation import Refusal
 
 
 def last_call(body: str, arguments: str, result: str) -> LibraryCall | Refusal:

@@ -8,7 +8,6 @@ import random
 import numpy as np
 import pytest
 
-from magweld.passes.analysis.regions import LinearIndex
 from magweld.passes.memory.boxes import Box, grid, hull, relative, volume, whole
 from magweld.passes.memory.demands import (
     Concat,
@@ -22,6 +21,7 @@ from magweld.passes.memory.demands import (
     padding,
     paddings,
 )
+from magweld.passes.tiling.regions import LinearIndex
 
 
 def positions(box: Box) -> list[tuple[int, ...]]:

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from magweld.passes.analysis.propagation import Refusal
-from magweld.passes.analysis.regions import LinearIndex
 from magweld.passes.memory.boxes import whole
 from magweld.passes.memory.cones import find_cone
 from magweld.passes.memory.demands import Nest, Regroup, Window
 from magweld.passes.memory.graph import Graph, Node, Tensor
 from magweld.passes.memory.plan import MemoryPlan, plan_memory
+from magweld.passes.tiling.propagation import Refusal
+from magweld.passes.tiling.regions import LinearIndex
 from magweld.targets.device import Device, Level, LevelKind
 
 DEVICE = Device(

@@ -10,17 +10,17 @@ from magweld.context import make_context
 from magweld.dialects.tile_graph import element_bytes, operators_of
 from magweld.passes.analysis.graph_body import GraphBody, read_body
 from magweld.passes.analysis.operator_model import operator_model
-from magweld.passes.analysis.regions import (
+from magweld.passes.infrastructure.execution import run_pipeline
+from magweld.passes.infrastructure.pipeline import Pipeline
+from magweld.passes.tile.form_tile_graph import FormTileGraph
+from magweld.passes.tiling.regions import (
     ZERO,
     BodyForm,
     LinearIndex,
     OperatorKind,
     OperatorModel,
 )
-from magweld.passes.analysis.tile_sizes import root_sizes
-from magweld.passes.execution import run_pipeline
-from magweld.passes.graph.form_tile_graph import FormTileGraph
-from magweld.passes.pipeline import Pipeline
+from magweld.passes.tiling.tile_sizes import root_sizes
 
 COPY = """ {
   ^bb0(%p: f32, %u: f32):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magweld.passes.analysis.packing import Buffer, pack, slots_of
+from magweld.passes.tiling.packing import Buffer, pack, slots_of
 
 BUFFERS = st.lists(
     st.tuples(

@@ -8,9 +8,9 @@ from collections import Counter
 import pytest
 from operator_models import elementwise
 
-from magweld.passes.analysis.partition import is_partition
-from magweld.passes.analysis.regions import ZERO, Interval, LinearIndex
-from magweld.passes.analysis.tile_sizes import divisors
+from magweld.passes.tiling.partition import is_partition
+from magweld.passes.tiling.regions import ZERO, Interval, LinearIndex
+from magweld.passes.tiling.tile_sizes import divisors
 
 ROOT = elementwise("root", (4, 6), [])
 

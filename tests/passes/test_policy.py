@@ -20,18 +20,18 @@ from operator_models import (
     row_reduction,
 )
 
-from magweld.passes.analysis.group import Group
-from magweld.passes.analysis.policy import (
+from magweld.passes.tiling.group import Group
+from magweld.passes.tiling.policy import (
     Scheduler,
     schedule,
     staged_step,
     tile_levels,
 )
-from magweld.passes.analysis.preference import LONG_RUN
-from magweld.passes.analysis.propagation import Refusal
-from magweld.passes.analysis.regions import OperatorKind, OperatorModel
-from magweld.passes.analysis.steps import block_of
-from magweld.passes.analysis.tile_sizes import (
+from magweld.passes.tiling.preference import LONG_RUN
+from magweld.passes.tiling.propagation import Refusal
+from magweld.passes.tiling.regions import OperatorKind, OperatorModel
+from magweld.passes.tiling.steps import block_of
+from magweld.passes.tiling.tile_sizes import (
     MAX_CANDIDATES,
     MOST_SHAPES,
     NEAR,
@@ -41,7 +41,7 @@ from magweld.passes.analysis.tile_sizes import (
     shapes_of_tiles,
     tile_sizes,
 )
-from magweld.passes.analysis.trials import CACHE_SHARE, Plan
+from magweld.passes.tiling.trials import CACHE_SHARE, Plan
 from magweld.targets import device as named_device
 from magweld.targets.device import Device, LevelKind
 

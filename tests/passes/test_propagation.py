@@ -18,10 +18,10 @@ from operator_models import (
     row_reduction,
 )
 
-from magweld.passes.analysis.clamps import Clamp
-from magweld.passes.analysis.group import Group, Source
-from magweld.passes.analysis.propagation import Refusal, Tiles, propagate
-from magweld.passes.analysis.regions import ZERO, Interval, LinearIndex, OperatorKind
+from magweld.passes.tiling.clamps import Clamp
+from magweld.passes.tiling.group import Group, Source
+from magweld.passes.tiling.propagation import Refusal, Tiles, propagate
+from magweld.passes.tiling.regions import ZERO, Interval, LinearIndex, OperatorKind
 
 
 def interval(size: int, *terms: tuple[int, int]) -> Interval:

@@ -7,12 +7,12 @@ import itertools
 import pytest
 from operator_models import access, chain, loops
 
-from magweld.passes.analysis.group import Group
-from magweld.passes.analysis.policy import MODEL_ACCURACY, Scheduler
-from magweld.passes.analysis.refinement import across, along
-from magweld.passes.analysis.regions import LinearIndex, OperatorKind, OperatorModel
-from magweld.passes.analysis.tile_sizes import divisors
-from magweld.passes.analysis.trials import Plan
+from magweld.passes.tiling.group import Group
+from magweld.passes.tiling.policy import MODEL_ACCURACY, Scheduler
+from magweld.passes.tiling.refinement import across, along
+from magweld.passes.tiling.regions import LinearIndex, OperatorKind, OperatorModel
+from magweld.passes.tiling.tile_sizes import divisors
+from magweld.passes.tiling.trials import Plan
 from magweld.targets import device as named_device
 
 CHOICES = [(1, 2, 4), (1, 3), (5,)]

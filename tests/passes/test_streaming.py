@@ -7,20 +7,20 @@ from dataclasses import replace
 import pytest
 from operator_models import access, chain, device, elementwise, loops, matmul
 
-from magweld.passes.analysis.cost import cost
-from magweld.passes.analysis.group import Group, Source
-from magweld.passes.analysis.policy import schedule
-from magweld.passes.analysis.propagation import Refusal, Tiles, propagate
-from magweld.passes.analysis.regions import (
+from magweld.passes.tiling.cost import cost
+from magweld.passes.tiling.group import Group, Source
+from magweld.passes.tiling.policy import schedule
+from magweld.passes.tiling.propagation import Refusal, Tiles, propagate
+from magweld.passes.tiling.regions import (
     STREAM,
     BodyForm,
     LinearIndex,
     OperatorKind,
     OperatorModel,
 )
-from magweld.passes.analysis.stream import Blocks, Rescaling, Stream
-from magweld.passes.analysis.streaming import streams
-from magweld.passes.analysis.trials import Plan
+from magweld.passes.tiling.stream import Blocks, Rescaling, Stream
+from magweld.passes.tiling.streaming import streams
+from magweld.passes.tiling.trials import Plan
 from magweld.targets.device import LevelKind
 
 QUERIES, KEYS, SIZE = 64, 1024, 32

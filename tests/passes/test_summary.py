@@ -7,9 +7,9 @@ import pytest
 from magweld.bindings import ir
 from magweld.context import make_context
 from magweld.passes.analysis.summary import GraphSummary, summarize
-from magweld.passes.execution import run_pipeline
-from magweld.passes.ir_utils import find_function
-from magweld.passes.pipeline import Pipeline
+from magweld.passes.infrastructure.execution import run_pipeline
+from magweld.passes.infrastructure.pipeline import Pipeline
+from magweld.passes.ir.utils import find_function
 
 SCHEDULE = (
     "form-tile-graph{device=a100},select-implementation{library=always},"

@@ -15,17 +15,17 @@ from magweld.bindings import ir
 from magweld.dialects.device_attributes import device_attribute
 from magweld.dialects.tile_graph import DEVICE, grid_parts, set_tile, subgraphs_of
 from magweld.passes.analysis.graph_body import read_body
-from magweld.passes.analysis.group import Group
-from magweld.passes.analysis.propagation import Refusal, propagate
-from magweld.passes.analysis.stream import Blocks, Stream
 from magweld.passes.analysis.stream_marks import STEP, mark_stream
-from magweld.passes.analysis.streaming import streams
-from magweld.passes.analysis.tile_sizes import divisors
-from magweld.passes.base import FunctionPass
-from magweld.passes.graph.form_tile_graph import FormTileGraph
-from magweld.passes.phases import Phase
-from magweld.passes.pipeline import Step
-from magweld.passes.pipelines import graph_steps
+from magweld.passes.infrastructure.base import FunctionPass
+from magweld.passes.infrastructure.phases import Phase
+from magweld.passes.infrastructure.pipeline import Step
+from magweld.passes.pipelines.middle import graph_steps
+from magweld.passes.tile.form_tile_graph import FormTileGraph
+from magweld.passes.tiling.group import Group
+from magweld.passes.tiling.propagation import Refusal, propagate
+from magweld.passes.tiling.stream import Blocks, Stream
+from magweld.passes.tiling.streaming import streams
+from magweld.passes.tiling.tile_sizes import divisors
 from magweld.targets.device import Device, Level, LevelKind
 
 GRAPHS = Path(__file__).parent / "graphs"

@@ -8,11 +8,11 @@ import pytest
 from operator_models import access, chain, device, loops, matmul
 from welder_groups import CONVOLUTION, convolutions, window
 
-from magweld.passes.analysis.policy import schedule
-from magweld.passes.analysis.propagation import Tiles, propagate
-from magweld.passes.analysis.tile_sizes import candidate_tiles, root_sizes
-from magweld.passes.analysis.trials import Plan
-from magweld.passes.analysis.vectors import ALONG_REDUCTION, vector_waste
+from magweld.passes.tiling.policy import schedule
+from magweld.passes.tiling.propagation import Tiles, propagate
+from magweld.passes.tiling.tile_sizes import candidate_tiles, root_sizes
+from magweld.passes.tiling.trials import Plan
+from magweld.passes.tiling.vectors import ALONG_REDUCTION, vector_waste
 from magweld.targets.device import Device
 
 

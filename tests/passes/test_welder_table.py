@@ -21,11 +21,11 @@ from welder_groups import (
     window,
 )
 
-from magweld.passes.analysis.cost import Cost, cost
-from magweld.passes.analysis.group import Group
-from magweld.passes.analysis.policy import schedule, staged_step
-from magweld.passes.analysis.propagation import Refusal, Tiles, propagate
-from magweld.passes.analysis.trials import Plan
+from magweld.passes.tiling.cost import Cost, cost
+from magweld.passes.tiling.group import Group
+from magweld.passes.tiling.policy import schedule, staged_step
+from magweld.passes.tiling.propagation import Refusal, Tiles, propagate
+from magweld.passes.tiling.trials import Plan
 from magweld.targets import Device
 from magweld.targets import device as named_device
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from magweld.passes.analysis.winograd import (
+from magweld.passes.tiling.winograd_forms import (
     BLOCK_BYTES,
     ELEMENT_BYTES,
     FORMS,

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 from operator_models import access, elementwise, loops
 
-from magweld.passes.analysis.group import Group, Source
-from magweld.passes.analysis.regions import (
+from magweld.passes.tiling.group import Group, Source
+from magweld.passes.tiling.regions import (
     Access,
     LinearIndex,
     OperatorKind,

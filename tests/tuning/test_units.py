@@ -22,8 +22,8 @@ from magweld.context import make_context
 from magweld.dialects.tile_graph import is_tile_graph
 from magweld.frontend import trace
 from magweld.importer.importer import import_graph
-from magweld.passes.ir_utils import functions_of
-from magweld.passes.phases import Phase
+from magweld.passes.infrastructure.phases import Phase
+from magweld.passes.ir.utils import functions_of
 from magweld.passes.tile.units import mark_units
 from magweld.passes.tile.units import units_of as units_of_graph
 from magweld.runtime.container import decode_program, encode_parts, encode_request

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from magweld.bindings import ir
 from magweld.context import make_context
-from magweld.passes.phases import PHASES
-from magweld.passes.registry import PASSES
+from magweld.passes.infrastructure.phases import PHASES
+from magweld.passes.infrastructure.registry import PASSES
 from magweld.tools.dialect_page import dialect_page
 from magweld.tools.gen_docs import NOTICE, passes_in_order
 from magweld.tools.pipeline_page import pipeline_page

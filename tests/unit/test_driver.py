@@ -12,8 +12,8 @@ from typing import Annotated, ClassVar
 import pytest
 
 from magweld.bindings import ir
-from magweld.passes.base import Pass
-from magweld.passes.registry import PassRegistry
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.infrastructure.registry import PassRegistry
 from magweld.tools.driver import Chunk, OptDriver, list_passes, split_chunks
 from magweld.tools.opt_options import UsageError, parse_arguments
 

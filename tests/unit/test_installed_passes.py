@@ -12,7 +12,7 @@ SOURCE = """
 from dataclasses import dataclass
 from typing import ClassVar
 from magweld.bindings import ir
-from magweld.passes.base import FunctionPass
+from magweld.passes.infrastructure.base import FunctionPass
 
 @dataclass(frozen=True)
 class Mark(FunctionPass):

@@ -268,7 +268,7 @@ def test_the_tables_name_modules_that_exist() -> None:
         ("magweld.passes.x", "import magweld.runtime.program"),
         ("magweld.passes.x", "from torch_mlir import ir"),
         ("magweld.passes.x", "from . import base"),
-        ("magweld.runtime.x", "from magweld.passes.base import Pass"),
+        ("magweld.runtime.x", "from magweld.passes.infrastructure.base import Pass"),
         ("magweld.diagnostics", "from magweld.bindings import ir"),
         ("magweld.dialects.x", "from magweld.passes import base"),
         ("magweld.frontend.x", "from torch_mlir.extras import fx_importer"),
@@ -282,7 +282,7 @@ def test_a_wrong_import_is_found(module: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("magweld.passes.x", "from magweld.passes.base import Pass"),
+        ("magweld.passes.x", "from magweld.passes.infrastructure.base import Pass"),
         ("magweld.passes.x", "from magweld.bindings import ir"),
         ("magweld.frontend.x", "import torch"),
         ("magweld.tools.x", "from magweld.passes import base"),

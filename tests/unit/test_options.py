@@ -12,7 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magweld.diagnostics import PipelineSyntaxError, Span
-from magweld.passes.options import describe_options, format_options, parse_options
+from magweld.passes.infrastructure.options import (
+    describe_options,
+    format_options,
+    parse_options,
+)
 
 
 class Order(StrEnum):

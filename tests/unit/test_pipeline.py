@@ -17,10 +17,10 @@ from magweld.diagnostics import (
     Severity,
     UnsupportedError,
 )
-from magweld.passes.base import FunctionPass, Pass, apply_patterns
-from magweld.passes.execution import RunOptions, run_pipeline
-from magweld.passes.ir_utils import located_error, operations_of
-from magweld.passes.pipeline import Pipeline, Upstream
+from magweld.passes.infrastructure.base import FunctionPass, Pass, apply_patterns
+from magweld.passes.infrastructure.execution import RunOptions, run_pipeline
+from magweld.passes.infrastructure.pipeline import Pipeline, Upstream
+from magweld.passes.ir.utils import located_error, operations_of
 
 MODULE = """
 func.func @f(%a: i32) -> i32 {

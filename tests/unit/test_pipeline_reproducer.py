@@ -14,8 +14,8 @@ import pytest
 from magweld.bindings import ir
 from magweld.context import make_context
 from magweld.diagnostics import MagweldError, PassError, Severity
-from magweld.passes.execution import RunOptions, run_pipeline
-from magweld.passes.pipeline import Pipeline
+from magweld.passes.infrastructure.execution import RunOptions, run_pipeline
+from magweld.passes.infrastructure.pipeline import Pipeline
 from magweld.reproducer import write_reproducer
 
 MODULE = """

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magweld.diagnostics import PipelineSyntaxError, Span
-from magweld.passes.pipeline_text import (
+from magweld.passes.infrastructure.pipeline_text import (
     Element,
     Nest,
     format_pipeline,

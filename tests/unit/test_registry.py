@@ -8,9 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from magweld.passes.base import Pass
-from magweld.passes.options import describe_options, format_options, parse_options
-from magweld.passes.registry import PASSES, PassRegistry
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.infrastructure.options import (
+    describe_options,
+    format_options,
+    parse_options,
+)
+from magweld.passes.infrastructure.registry import PASSES, PassRegistry
 from magweld.tools import gen_docs
 
 ROOT = Path(__file__).parents[2]
@@ -42,7 +46,7 @@ def test_the_table_s_name_must_be_the_class_s() -> None:
 
 
 def test_the_table_must_name_passes() -> None:
-    target = "magweld.passes.registry:PassRegistry"
+    target = "magweld.passes.infrastructure.registry:PassRegistry"
     with pytest.raises(TypeError, match="is no pass"):
         PassRegistry([("x", target)]).get("x")
 

@@ -15,8 +15,8 @@ from magweld.compiler_options import CompileOptions
 from magweld.context import make_context
 from magweld.dialects.tile_graph import is_tile_graph
 from magweld.passes.graph.lower_torch_to_linalg import UnloweredError
-from magweld.passes.ir_utils import functions_of
-from magweld.passes.phases import Phase
+from magweld.passes.infrastructure.phases import Phase
+from magweld.passes.ir.utils import functions_of
 from magweld.passes.tile.alternatives import alternatives
 from magweld.passes.tile.apply_plans import PLAN
 from magweld.passes.tile.units import Unit, mark_units, units_of

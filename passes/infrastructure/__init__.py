@@ -1,0 +1,1 @@
+"""Machinery of passes: their base classes, options, registry and running."""

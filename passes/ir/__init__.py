@@ -1,0 +1,1 @@
+"""Reading and building of IR that several passes share."""

@@ -1,0 +1,44 @@
+"""Owns the reading of pads: how far an operand reaches beyond the tensor behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from magweld.bindings import ir
+from magweld.passes.ir.cloning import defining_op
+from magweld.passes.ir.constants import constant_number
+
+
+@dataclass(frozen=True)
+class Pad:
+    """A tensor with a border of one constant around it.
+
+    Attributes:
+        source: The tensor without the border.
+        low: Elements before it, one number for each dimension.
+        high: Elements behind it, likewise.
+        fill: The constant, a scalar value.
+    """
+
+    source: Any
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    fill: Any
+
+
+def static_pad(value: Any) -> Pad | None:
+    """Return the pad that makes a tensor, None for anything but a constant border."""
+    op = defining_op(value)
+    if op is None or op.operation.name != "tensor.pad":
+        return None
+    pad = op.operation
+    low = tuple(ir.DenseI64ArrayAttr(pad.attributes["static_low"]))
+    high = tuple(ir.DenseI64ArrayAttr(pad.attributes["static_high"]))
+    *_, terminator = pad.regions[0].blocks[0].operations
+    fill = terminator.operands[0]
+    if len(pad.operands) > 1 or min((*low, *high), default=0) < 0:
+        return None
+    if constant_number(fill) is None:
+        return None
+    return Pad(pad.operands[0], low, high, fill)

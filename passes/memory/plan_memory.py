@@ -1,0 +1,259 @@
+"""Owns plan-memory: where the bytes of every tensor of the host function live."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from magweld.bindings import ir
+from magweld.dialects.tile_graph import element_bytes, is_kernel
+from magweld.passes.analysis.loop_calls import LOOP, LoopCall, loop_of
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.cloning import defining_op
+from magweld.passes.ir.utils import functions_of, located_error
+from magweld.passes.memory.tile_list import TILES, Tile, tiles_of
+from magweld.passes.tiling.packing import Buffer, pack
+
+EXTERNAL = "magweld.external"
+VIEWS = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})
+# A cache line, and the widest vector: no kernel touches a line of two buffers.
+ARENA_ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class PlanMemory(Pass):
+    """Give every intermediate tensor of the host function a place in one arena.
+
+    Destinations (`tensor.empty`) get `magweld.place`: "arena" with
+    `magweld.offset` in bytes by best fit over lifetimes (Welder's allocator, one
+    level up), "output" where the tensor leaves the function, "adopted" where a
+    callee brings its own tensor: library calls without an out variant. A call that
+    runs tile by tile gets `magweld.scratch`, the offset of what its tiles share, and
+    one that runs a loop that of what its iterations share.
+
+    The function gets `magweld.arena_bytes` and `magweld.transient_bytes`: the most
+    that calls bring themselves at one time, a library's copies of its operands among
+    it. Both together bound what a call of the function takes beside arguments and
+    results.
+    """
+
+    name: ClassVar[str] = "plan-memory"
+
+    def run(self, module: Any) -> None:
+        """Plan the functions that call kernels, libraries or externals.
+
+        Raises:
+            PassError: Two calls write one destination.
+        """
+        functions = {f.name.value: f for f in functions_of(module)}
+        hosts = [
+            function
+            for function in functions.values()
+            if not function.is_external and not is_kernel(function)
+        ]
+        # What a tile or an iteration takes is known before what runs it is planned.
+        for function in sorted(hosts, key=lambda f: _calls_parts(f, functions)):
+            _Planner(function, functions).run()
+
+
+class _Planner:
+    """Plans the memory of one function."""
+
+    def __init__(self, function: Any, functions: Mapping[str, Any]) -> None:
+        block = function.regions[0].blocks[0]
+        self._function = function
+        self._functions = functions
+        self._operations = [op.operation for op in block.operations]
+        self._owner = self._owners()
+        self._last_use: dict[Any, int] = {}
+        for position, op in enumerate(self._operations):
+            for value in op.operands:
+                self._last_use[self._owner.get(value, value)] = position
+        self._returned = {
+            self._owner.get(value, value) for value in self._operations[-1].operands
+        }
+        # What lies in the arena, and where to write its offset.
+        self._buffers: list[Buffer] = []
+        self._places: list[tuple[Any, str]] = []
+        self._adopted: dict[Any, int] = {}
+
+    def run(self) -> None:
+        placed: set[Any] = set()
+        transient = 0
+        for position, op in enumerate(self._operations):
+            if op.name == "func.call":
+                _require_sizes(op)
+            for destination in self._destinations(op):
+                if destination in placed:
+                    raise located_error(op, "expected a destination of its own")
+                placed.add(destination)
+                self._take(op, destination, position)
+            if op.name == "func.call":
+                callee = self._functions[_callee(op)]
+                self._place_scratch(op, callee, position)
+                self._adopted.update(_brought(op, callee))
+                taken = sum(self._adopted.values()) + self._taken_by(op, callee)
+                transient = max(transient, taken)
+            for value in [v for v in self._adopted if self._last(v) <= position]:
+                del self._adopted[value]
+        for op in self._operations:
+            if op.name == "tensor.empty" and op.results[0] not in placed:
+                # Nobody writes it: it has no elements.
+                _annotate(op.results[0], "output")
+        packing = pack(self._buffers, ARENA_ALIGNMENT)
+        for (op, name), offset in zip(self._places, packing.offsets, strict=True):
+            op.attributes[name] = _integer(offset)
+        attributes = self._function.attributes
+        attributes["magweld.arena_bytes"] = _integer(packing.size)
+        attributes["magweld.transient_bytes"] = _integer(transient)
+
+    def _take(self, op: Any, destination: Any, position: int) -> None:
+        place = self._place(op, destination)
+        _annotate(destination, place)
+        if place == "arena":
+            last = max(position, self._last(destination))
+            self._buffers.append(Buffer(_bytes(destination), position, last))
+            maker = destination.owner.operation
+            self._places.append((maker, "magweld.offset"))
+        elif place == "adopted" and destination not in self._returned:
+            self._adopted[destination] = _bytes(destination)
+
+    def _last(self, value: Any) -> int:
+        """Position of the last operation that reads the bytes of a value."""
+        return self._last_use.get(value, -1)
+
+    def _place_scratch(self, call: Any, callee: Any, position: int) -> None:
+        """Reserve what tiles or iterations share, for as long as the call runs."""
+        loop = loop_of(callee)
+        if loop is not None:
+            needed = loop_scratch(self._functions[loop.function], loop)
+        elif TILES in callee.attributes:
+            needed = max(
+                tile_scratch(self._functions[tile.function], tile, call)
+                for tile in tiles_of(callee)
+            )
+        else:
+            return
+        self._buffers.append(Buffer(needed, position, position))
+        self._places.append((call, "magweld.scratch"))
+
+    def _taken_by(self, call: Any, callee: Any) -> int:
+        """Bytes that a callee takes while it runs, beside what it returns."""
+        loop = loop_of(callee)
+        if loop is not None:
+            iteration = self._functions[loop.function]
+            return int(iteration.attributes["magweld.transient_bytes"].value)
+        if TILES in callee.attributes:
+            functions = {tile.function for tile in tiles_of(callee)}
+            return max(_tile_bytes(self._functions[name]) for name in functions)
+        if "magweld.library" not in callee.attributes:
+            return 0
+        library = ir.DictAttr(callee.attributes["magweld.library"])
+        if ir.StringAttr(library["op"]).value != "convolution":
+            return 0
+        # Operands and result in a layout of the library's, and the padded image.
+        copies = sum(map(_bytes, call.operands))
+        return copies + (_bytes(call.operands[0]) if "front" in library else 0)
+
+    def _owners(self) -> dict[Any, Any]:
+        """Map results of calls and reshapes to the value whose bytes they are."""
+        owner: dict[Any, Any] = {}
+        for op in self._operations:
+            if op.name in VIEWS:
+                owner[op.results[0]] = owner.get(op.operands[0], op.operands[0])
+            for result, value in zip(op.results, self._destinations(op), strict=False):
+                owner[result] = value
+        return owner
+
+    def _destinations(self, op: Any) -> list[Any]:
+        """The `tensor.empty` operands of a call, which its results overwrite."""
+        if op.name != "func.call":
+            return []
+        if EXTERNAL in self._functions[_callee(op)].attributes:
+            return []
+        tail = list(op.operands)[len(op.operands) - len(op.results) :]
+        made = [value for value in tail if defining_op(value) is not None]
+        found = [v for v in made if v.owner.operation.name == "tensor.empty"]
+        return found if len(found) == len(op.results) else []
+
+    def _place(self, call: Any, destination: Any) -> str:
+        if "magweld.adopts" in self._functions[_callee(call)].attributes:
+            return "adopted"
+        return "output" if destination in self._returned else "arena"
+
+
+def tile_scratch(function: Any, tile: Tile, call: Any) -> int:
+    """Bytes that a tile needs in the arena: its own, and copies of what it reads."""
+    arena = aligned(int(function.attributes["magweld.arena_bytes"].value))
+    read = zip(function.arguments, tile.operands, strict=True)
+    parts = [v for v, operand in read if v.type != call.operands[operand].type]
+    return arena + sum(aligned(_bytes(part)) for part in parts)
+
+
+def loop_scratch(function: Any, loop: LoopCall) -> int:
+    """Bytes that iterations need in the arena: their own, and what they hand over.
+
+    A result of which only the last one is returned goes there in every other iteration.
+    """
+    arena = aligned(int(function.attributes["magweld.arena_bytes"].value))
+    results = zip(function.type.results, loop.stacked, strict=True)
+    return arena + sum(aligned(_type_bytes(t)) for t, stacked in results if not stacked)
+
+
+def aligned(size: int) -> int:
+    """Return the bytes that a buffer of a size takes in an arena."""
+    return -(-size // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
+
+
+def _calls_parts(function: Any, functions: Mapping[str, Any]) -> bool:
+    calls = (op for op in function.regions[0].blocks[0].operations)
+    return any(
+        op.operation.name == "func.call"
+        and {TILES, LOOP} & set(functions[_callee(op.operation)].attributes)
+        for op in calls
+    )
+
+
+def _brought(call: Any, callee: Any) -> dict[Any, int]:
+    """What an operator that runs through torch returns, with its bytes."""
+    if EXTERNAL not in callee.attributes:
+        return {}
+    return {value: _bytes(value) for value in call.results}
+
+
+def _tile_bytes(function: Any) -> int:
+    """Bytes that a tile takes beside the arena: what it brings, and its result."""
+    *_, terminator = function.regions[0].blocks[0].operations
+    transient = int(function.attributes["magweld.transient_bytes"].value)
+    return transient + sum(map(_bytes, terminator.operation.operands))
+
+
+def _integer(value: int) -> Any:
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
+
+
+def _require_sizes(call: Any) -> None:
+    for value in (*call.operands, *call.results):
+        is_tensor = isinstance(value.type, ir.RankedTensorType)
+        if not is_tensor or not value.type.has_static_shape:
+            raise located_error(call, f"expected tensors, got {value.type}")
+
+
+def _callee(call: Any) -> str:
+    return str(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
+
+
+def _bytes(value: Any) -> int:
+    return _type_bytes(value.type)
+
+
+def _type_bytes(type_: Any) -> int:
+    ranked = ir.RankedTensorType(type_)
+    return math.prod(map(int, ranked.shape)) * element_bytes(ranked)
+
+
+def _annotate(destination: Any, place: str) -> None:
+    attributes = destination.owner.operation.attributes
+    attributes["magweld.place"] = ir.StringAttr.get(place)

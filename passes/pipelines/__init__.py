@@ -1,0 +1,1 @@
+"""The compiler as lists of steps: the middle and its two ends."""

@@ -1,0 +1,157 @@
+"""Owns the straight lists of steps from tiled kernels to GPU binaries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import chain
+
+from magweld.passes.gpu.annotate_parameters import AnnotateParameters
+from magweld.passes.gpu.contract_multiply_add import ContractMultiplyAdd
+from magweld.passes.gpu.declare_shared_memory import DeclareSharedMemory
+from magweld.passes.gpu.expand_gpu_math import ExpandGpuMath
+from magweld.passes.gpu.form_gpu_launch import FormGpuLaunch
+from magweld.passes.gpu.insert_barriers import InsertBarriers
+from magweld.passes.gpu.keep_tiles_in_registers import KeepTilesInRegisters
+from magweld.passes.gpu.map_tiles_to_blocks import MapTilesToBlocks
+from magweld.passes.gpu.map_tiles_to_threads import MapTilesToThreads
+from magweld.passes.gpu.order_register_loops import OrderRegisterLoops
+from magweld.passes.gpu.place_shared_memory import PlaceSharedMemory
+from magweld.passes.gpu.serialize_to_binary import SerializeToBinary
+from magweld.passes.gpu.stage_in_shared_memory import StageInSharedMemory
+from magweld.passes.gpu.tile_reduction_steps import TileReductionSteps
+from magweld.passes.gpu.unroll_register_loops import UnrollRegisterLoops
+from magweld.passes.infrastructure.phases import PHASES, Phase
+from magweld.passes.infrastructure.pipeline import Pipeline, Step, Upstream
+from magweld.passes.phase.erase_host_functions import EraseHostFunctions
+from magweld.targets.target import Backend, Target
+
+_BUFFERIZE = (
+    "one-shot-bufferize{bufferize-function-boundaries=1 "
+    "function-boundary-type-conversion=identity-layout-map}"
+)
+_ADDRESSES = "fold-memref-alias-ops,expand-strided-metadata,canonicalize,cse"
+
+
+@dataclass(frozen=True)
+class BlockShape:
+    """How many threads work on a tile, and what they may use.
+
+    Attributes:
+        threads: Threads of a block.
+        subgroup: Threads that execute in lockstep.
+        shared_bytes: Shared memory of a block.
+    """
+
+    threads: int
+    subgroup: int
+    shared_bytes: int
+
+    @staticmethod
+    def of(target: Target, threads: int = 256) -> BlockShape:
+        """Return the shape for a device."""
+        device = target.device
+        return BlockShape(
+            min(threads, device.threads), device.warp, device.level("shared").capacity
+        )
+
+
+def block_steps(shape: BlockShape) -> tuple[Step, ...]:
+    """Return the steps from tiled kernels to the gpu dialect, for any GPU."""
+    return (
+        # Blocks: tiles of tensors.
+        MapTilesToBlocks(),
+        Upstream("linalg-fuse-elementwise-ops"),
+        TileReductionSteps(),
+        Upstream("eliminate-empty-tensors,canonicalize,cse"),
+        StageInSharedMemory(),
+        Upstream("canonicalize,cse"),
+        # Tensors become buffers; results are written where they belong.
+        Upstream(_BUFFERIZE),
+        Upstream("drop-equivalent-buffer-results"),
+        Upstream("fold-memref-alias-ops,canonicalize,cse,canonicalize"),
+        # Threads: strided slices of buffers.
+        MapTilesToThreads(shape.threads, shape.subgroup),
+        KeepTilesInRegisters(),
+        PlaceSharedMemory(shape.shared_bytes),
+        InsertBarriers(),
+        FormGpuLaunch(shape.threads, shape.subgroup),
+        Upstream("canonicalize,cse"),
+        # One thread: loops over its slice.
+        OrderRegisterLoops(),
+        Upstream("convert-linalg-to-affine-loops"),
+        UnrollRegisterLoops(),
+        Upstream("canonicalize,cse"),
+        Upstream("gpu-launch-sink-index-computations"),
+        Upstream("gpu-kernel-outlining"),
+        AnnotateParameters(),
+        # Arithmetic.
+        Upstream("gpu.module(math-extend-to-supported-types)"),
+        ContractMultiplyAdd(),
+        ExpandGpuMath(),
+        Upstream(f"gpu.module({_ADDRESSES},lower-affine,canonicalize,cse)"),
+    )
+
+
+def nvvm_steps() -> tuple[Step, ...]:
+    """Return the steps from the gpu dialect to the NVVM dialect."""
+    return (
+        Upstream("gpu.module(convert-scf-to-cf)"),
+        Upstream(
+            "gpu.module(convert-gpu-to-nvvm{index-bitwidth=64 "
+            "use-bare-ptr-memref-call-conv=1})"
+        ),
+        Upstream("gpu.module(convert-nvvm-to-llvm,convert-to-llvm)"),
+        Upstream("gpu.module(reconcile-unrealized-casts,canonicalize,cse)"),
+        DeclareSharedMemory(),
+    )
+
+
+def rocdl_steps(chip: str) -> tuple[Step, ...]:
+    """Return the steps from the gpu dialect to the ROCDL dialect."""
+    return (
+        Upstream("gpu.module(convert-scf-to-cf)"),
+        Upstream(
+            f"gpu.module(convert-gpu-to-rocdl{{chipset={chip} index-bitwidth=64 "
+            "runtime=HIP use-bare-ptr-memref-call-conv=1})"
+        ),
+        Upstream("gpu.module(convert-to-llvm)"),
+        Upstream("gpu.module(reconcile-unrealized-casts,canonicalize,cse)"),
+        DeclareSharedMemory(),
+    )
+
+
+_LOWERINGS: dict[Backend, Callable[[str], tuple[Step, ...]]] = {
+    Backend.NVVM: lambda chip: nvvm_steps(),
+    Backend.ROCDL: rocdl_steps,
+}
+
+
+def gpu_phase_steps(target: Target) -> dict[Phase, tuple[Step, ...]]:
+    """Return the steps to each phase from tiled kernels to `gpu.binary`.
+
+    Raises:
+        ValueError: The target is no GPU.
+    """
+    if target.backend not in _LOWERINGS:
+        raise ValueError(f"expected the target to be a GPU, got '{target}'")
+    *_, lowered, _ = PHASES[target.backend]
+    return {
+        Phase.GPU: (EraseHostFunctions(), *block_steps(BlockShape.of(target))),
+        lowered: _LOWERINGS[target.backend](target.chip),
+        Phase.BINARY: (SerializeToBinary(str(target)),),
+    }
+
+
+def gpu_steps(target: Target) -> tuple[Step, ...]:
+    """Return `gpu_phase_steps` as one list.
+
+    Raises:
+        ValueError: The target is no GPU.
+    """
+    return tuple(chain.from_iterable(gpu_phase_steps(target).values()))
+
+
+def gpu_pipeline(target: Target) -> Pipeline:
+    """Return `gpu_steps` as a pipeline."""
+    return Pipeline(gpu_steps(target))

@@ -1,0 +1,285 @@
+"""Owns the compiler as one straight list of steps for each part of the way."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from magweld.diagnostics import UnsupportedError
+from magweld.passes.graph.absorb_broadcast import AbsorbBroadcast
+from magweld.passes.graph.absorb_transpose import AbsorbTranspose
+from magweld.passes.graph.absorb_unit_dims import AbsorbUnitDims
+from magweld.passes.graph.absorb_widening import AbsorbWidening
+from magweld.passes.graph.defer_normalization import DeferNormalization
+from magweld.passes.graph.fold_slices import FoldSlices
+from magweld.passes.graph.fold_transpose import FoldTranspose
+from magweld.passes.graph.hoist_collapse import HoistCollapse
+from magweld.passes.graph.hoist_expand import HoistExpand
+from magweld.passes.graph.hoist_slice import HoistSlice
+from magweld.passes.graph.hoist_stride import HoistStride
+from magweld.passes.graph.lower_torch_to_linalg import LowerTorchToLinalg
+from magweld.passes.graph.roll_loops import RollLoops
+from magweld.passes.graph.select_winograd import SelectWinograd
+from magweld.passes.graph.simplify_generic import SimplifyGeneric
+from magweld.passes.graph.sink_concat import SinkConcat
+from magweld.passes.graph.transform_weights import TransformWeights
+from magweld.passes.graph.unflatten_batch_matmul import UnflattenBatchMatmul
+from magweld.passes.infrastructure.base import NamedPipeline
+from magweld.passes.infrastructure.phases import PHASES, Phase
+from magweld.passes.infrastructure.pipeline import Pipeline, Step, Upstream
+from magweld.passes.memory.fit_memory import FitMemory
+from magweld.passes.memory.outline_memory_tiles import OutlineMemoryTiles
+from magweld.passes.memory.plan_memory import PlanMemory
+from magweld.passes.phase.verify_phase import VerifyPhase
+from magweld.passes.plan.lower_subgraphs import LowerSubgraphs
+from magweld.passes.plan.plan_execution import PlanExecution
+from magweld.passes.tile.apply_plans import ApplyPlans
+from magweld.passes.tile.connect_operators import ConnectOperators
+from magweld.passes.tile.extract_subgraphs import ExtractSubgraphs
+from magweld.passes.tile.form_tile_graph import FormTileGraph
+from magweld.passes.tile.merger import Fusion
+from magweld.passes.tile.propagate_tiles import PropagateTiles
+from magweld.passes.tile.select_implementation import LibraryUse, SelectImplementation
+from magweld.passes.tile.select_tiles import SelectTiles
+from magweld.passes.tile.split_reductions import SplitReductions
+from magweld.targets.target import Backend, Target, parse_target
+
+
+def preparation_steps(
+    *, roll_loops: bool = False, memory_budget: int = 0
+) -> tuple[Step, ...]:
+    """Return the steps that bring linalg into the form that tile graphs are made of.
+
+    Args:
+        roll_loops: Whether alike iterations become loops.
+        memory_budget: Bytes for all tensors but arguments and results; 0 is no limit.
+    """
+    # A budget wants to see every tensor of a call, and concatenations in one piece:
+    # more tensors are alive at one time where each operand is computed on.
+    roll = (RollLoops(),) if roll_loops and not memory_budget else ()
+    sink = () if memory_budget else (SinkConcat(),)
+    return (
+        SimplifyGeneric(),
+        # Reshapes and transposes hide producers from consumers: read through them.
+        UnflattenBatchMatmul(),
+        Upstream("canonicalize,cse"),
+        *roll,
+        *sink,
+        AbsorbWidening(),
+        HoistStride(),
+        HoistSlice(),
+        FoldTranspose(),
+        AbsorbBroadcast(),
+        AbsorbTranspose(),
+        AbsorbUnitDims(),
+        HoistCollapse(),
+        HoistExpand(),
+        FoldSlices(),
+        DeferNormalization(),
+        Upstream("canonicalize,cse"),
+    )
+
+
+def graph_steps(
+    device: str,
+    library: LibraryUse = "auto",
+    fusion: Fusion = "all",
+    memory_budget: int = 0,
+    roll_loops: bool = True,
+) -> dict[Phase, tuple[Step, ...]]:
+    """Return the steps to each phase from the torch dialect to tiled kernels.
+
+    Args:
+        device: Name of a device description.
+        library: Whether library calls may compute operators.
+        fusion: Which operators may share a kernel.
+        memory_budget: Bytes for all tensors but arguments and results; 0 is no limit.
+        roll_loops: Whether alike iterations become loops.
+    """
+    form = FormTileGraph(device)
+    # What is made tile by tile becomes functions of its own, which are graphs then.
+    outline = (OutlineMemoryTiles(), form) if memory_budget else ()
+    # Libraries take memory of their own.
+    fit = (SelectImplementation(library), FitMemory(memory_budget))
+    prepare = preparation_steps(roll_loops=roll_loops, memory_budget=memory_budget)
+    return {
+        Phase.LINALG: (LowerTorchToLinalg(),),
+        # With a budget reductions stay whole: tensors are what is made in parts then,
+        # and transformed weights take memory of their own.
+        Phase.TILE_GRAPH: (*prepare, form, *fit)
+        if memory_budget
+        else (*prepare, SplitReductions(device, library), form, SelectWinograd()),
+        Phase.SCHEDULED: (
+            *outline,
+            ApplyPlans(fusion),
+            SelectImplementation(library),
+            ConnectOperators(fusion),
+            ExtractSubgraphs(),
+            SelectTiles(),
+            PropagateTiles(),
+        ),
+        Phase.PLANNED: (PlanExecution(),),
+        Phase.TILED: (LowerSubgraphs(), TransformWeights(), PlanMemory()),
+    }
+
+
+def graph_pipeline(
+    device: str,
+    library: LibraryUse = "auto",
+    until: Phase = Phase.TILED,
+    *,
+    fusion: Fusion = "all",
+    after: Phase | None = None,
+    memory_budget: int = 0,
+    roll_loops: bool = True,
+) -> Pipeline:
+    """Return the steps of `graph_steps` behind a phase, up to and with another one."""
+    steps = graph_steps(device, library, fusion, memory_budget, roll_loops)
+    return Pipeline(steps_between(steps, after, until))
+
+
+def steps_between(
+    steps: Mapping[Phase, tuple[Step, ...]], after: Phase | None, until: Phase
+) -> tuple[Step, ...]:
+    """Return the steps behind a phase, or all for None, up to and with another one."""
+    phases = [
+        phase
+        for phase in steps
+        if not until.is_before(phase) and (after is None or after.is_before(phase))
+    ]
+    return tuple(step for phase in phases for step in steps[phase])
+
+
+@dataclass(frozen=True)
+class _PhasePipeline(NamedPipeline):
+    """A pipeline from one phase to another.
+
+    Attributes:
+        kind: What the target has to be, for messages.
+    """
+
+    kind: ClassVar[str]
+
+    compile_from: Annotated[Phase, "phase of the module"] = Phase.LINALG
+    compile_to: Annotated[Phase, "phase to stop at"] = Phase.TILED
+    device: Annotated[str, "device to plan for; by default that of the target"] = ""
+    library: Annotated[LibraryUse, "whether library calls may compute operators"] = (
+        "auto"
+    )
+    fusion: Annotated[Fusion, "which operators may share a kernel"] = "all"
+    memory_budget: Annotated[int, "bytes for intermediate tensors, 0 for no limit"] = 0
+    roll_loops: Annotated[bool, "whether alike iterations become loops"] = True
+
+    @property
+    @abstractmethod
+    def compiled_target(self) -> Target:
+        """What code is made for."""
+
+    @abstractmethod
+    def code_steps(self) -> dict[Phase, tuple[Step, ...]]:
+        """Return the steps to each phase behind that of tiled kernels."""
+
+    def phases(self) -> tuple[Phase, ...]:
+        """Return the phases of the target that are phases of a module."""
+        way = PHASES[self.compiled_target.backend]
+        return tuple(phase for phase in way if phase is not Phase.OBJECT)
+
+    def __post_init__(self) -> None:
+        known = self.phases()
+        for phase in (self.compile_from, self.compile_to):
+            if phase is Phase.OBJECT and self.kind == "a CPU":
+                raise ValueError(
+                    "an object file is no module; magweld-opt --compile-to=object "
+                    f"writes one from phase '{Phase.LLVM}'"
+                )
+            if phase not in known:
+                raise ValueError(
+                    f"phase '{phase}' is not one of target '{self.compiled_target}'; "
+                    f"known: {', '.join(known)}"
+                )
+        if self.compile_to.is_before(self.compile_from):
+            raise ValueError(
+                f"phase '{self.compile_to}' is before phase '{self.compile_from}'"
+            )
+
+    def steps(self) -> tuple[Step, ...]:
+        """Return the steps from the one phase to the other, behind its check."""
+        device = self.device or self.compiled_target.reference
+        graph = graph_steps(
+            device, self.library, self.fusion, self.memory_budget, self.roll_loops
+        )
+        after, until = self.compile_from, self.compile_to
+        code = self.code_steps() if Phase.TILED.is_before(until) else {}
+        return (VerifyPhase(after), *steps_between({**graph, **code}, after, until))
+
+
+@dataclass(frozen=True)
+class CpuPipeline(_PhasePipeline):
+    """Compile a module for a CPU, from a phase to another one."""
+
+    name: ClassVar[str] = "magweld-cpu"
+    kind: ClassVar[str] = "a CPU"
+
+    vector_bits: Annotated[int, "width of a vector register, 0 for this machine's"] = 0
+    vector_registers: Annotated[int, "vector registers, 0 for this machine's"] = 0
+
+    @property
+    def compiled_target(self) -> Target:
+        """The host."""
+        return parse_target("cpu")
+
+    def code_steps(self) -> dict[Phase, tuple[Step, ...]]:
+        """Return the steps from tiled kernels to the LLVM dialect."""
+        # Only here, as LLVM takes a while to load.
+        from magweld.codegen.host import HostTarget
+        from magweld.passes.cpu.register_tile import VectorUnit
+        from magweld.passes.pipelines.cpu import cpu_phase_steps
+
+        bits, registers = self.vector_bits, self.vector_registers
+        if not (bits and registers):
+            host = HostTarget.detect()
+            bits = bits or host.vector_bits
+            registers = registers or host.vector_registers
+        return cpu_phase_steps(VectorUnit(bits, registers))
+
+
+@dataclass(frozen=True)
+class GpuPipeline(_PhasePipeline):
+    """Compile a module for a GPU, from a phase to another one.
+
+    Libraries of other processors cannot compute on it, and its programs have no loops:
+    `library` is `never` and `roll-loops` false unless they are given.
+    """
+
+    name: ClassVar[str] = "magweld-gpu"
+    kind: ClassVar[str] = "a GPU"
+
+    library: Annotated[LibraryUse, "whether library calls may compute operators"] = (
+        "never"
+    )
+    roll_loops: Annotated[bool, "whether alike iterations become loops"] = False
+    target: Annotated[str, "nvvm:sm_80, rocdl:gfx942, ..."] = "nvvm:sm_80"
+
+    @property
+    def compiled_target(self) -> Target:
+        """The GPU.
+
+        Raises:
+            ValueError: The target is no GPU, or unknown.
+        """
+        try:
+            target = parse_target(self.target)
+        except UnsupportedError as error:
+            raise ValueError(str(error)) from error
+        if target.backend is Backend.CPU:
+            raise ValueError(f"expected the target to be a GPU, got '{target}'")
+        return target
+
+    def code_steps(self) -> dict[Phase, tuple[Step, ...]]:
+        """Return the steps from tiled kernels to `gpu.binary`."""
+        # Only here: a compilation for a CPU needs none of it.
+        from magweld.passes.pipelines.gpu import gpu_phase_steps
+
+        return gpu_phase_steps(self.compiled_target)

@@ -1,0 +1,263 @@
+"""Owns lower-subgraphs: every planned subgraph becomes a tiled, fused function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from magweld.bindings import func, ir, tensor
+from magweld.dialects.tile_graph import (
+    DEVICE,
+    KERNEL,
+    OPERATORS,
+    PARTS,
+    is_tile_graph,
+    operators_of,
+)
+from magweld.passes.analysis.library_calls import LibraryCall, Reshape, library_call
+from magweld.passes.analysis.loop_calls import loop_of
+from magweld.passes.analysis.operator_model import inputs_of
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.cloning import ValueMap, clone_mapped
+from magweld.passes.ir.utils import (
+    functions_of,
+    located_error,
+    unused_name,
+)
+from magweld.passes.plan.plan_execution import is_empty, is_planned
+from magweld.passes.plan.tiled_body import build_tiled_body
+
+
+@dataclass(frozen=True)
+class LowerSubgraphs(Pass):
+    """Lower the plans of subgraphs to functions of tiled and fused linalg.
+
+    Each plan becomes `@kernel_N(inputs..., destinations...)`: one `scf.forall` over
+    the tiles of each shape, in which loads are slices of the inputs, allocations empty
+    tensors or slices of the destinations that they are stored to, and computations
+    linalg on these. Where tiles have several shapes `tile_graph.parts` says how many.
+    Library subgraphs become declarations `@library_N` with `magweld.library`. The
+    graph itself dissolves into calls and reshapes; calls of loops get destinations.
+    """
+
+    name: ClassVar[str] = "lower-subgraphs"
+
+    def run(self, module: Any) -> None:
+        """Lower all graphs of the module."""
+        callees = _Callees(module)
+        for function in list(functions_of(module)):
+            if is_tile_graph(function):
+                _Lowering(callees, function).run()
+
+
+class _Callees:
+    """The functions made for subgraphs, in the module that they stand in."""
+
+    def __init__(self, module: Any) -> None:
+        self._symbols = ir.SymbolTable(module)
+        self._block = module.regions[0].blocks[0]
+        self._kernels: dict[str, Any] = {}
+
+    def function(self, call: Any) -> Any:
+        """Return the function that a call is of."""
+        return self._symbols[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
+
+    def declare(self, name: str, signature: tuple[list[Any], list[Any]]) -> Any:
+        """Make a private function of a name that may be taken already."""
+        with ir.InsertionPoint(self._block):
+            return func.FuncOp(name, signature, visibility="private")
+
+    def add_library(self, function: Any) -> Any:
+        """Give a declaration a name of its own."""
+        self._rename(function, "library")
+        return function
+
+    def add_kernel(self, function: Any) -> Any:
+        """Give a kernel a name of its own, or drop it for an equal one: layers repeat.
+
+        Returns:
+            The function to call.
+        """
+        # Not verified here: the pass manager does that once the pass is through.
+        text = function.operation.get_asm(enable_debug_info=False, assume_verified=True)
+        if text in self._kernels:
+            function.erase()
+        else:
+            self._rename(function, "kernel")
+            self._kernels[text] = function
+        return self._kernels[text]
+
+    def _rename(self, function: Any, kind: str) -> None:
+        name = unused_name(self._symbols, kind)
+        function.attributes["sym_name"] = ir.StringAttr.get(name)
+        self._symbols.insert(function)
+
+
+class _Lowering:
+    def __init__(self, callees: _Callees, function: Any) -> None:
+        self._callees = callees
+        self._function = function
+        self._values = ValueMap()
+
+    def run(self) -> None:
+        block = self._function.regions[0].blocks[0]
+        old = [op.operation for op in block.operations]
+        terminator = old.pop()
+        with ir.InsertionPoint(old[0] if old else terminator):
+            for op in old:
+                self._lower(op)
+        for position, value in enumerate(terminator.operands):
+            terminator.operands[position] = self._values[value]
+        for op in reversed(old):
+            op.erase()
+        del self._function.attributes[DEVICE]
+
+    def _lower(self, op: Any) -> None:
+        makers: dict[str, Callable[[Any], None]] = {
+            "func.call": self._call,
+            "tile_graph.connect": self._edge,
+            "tile_graph.for_tiles": self._kernel,
+            "tile_graph.operator": self._unwrapped,
+            "tile_graph.subgraph": self._subgraph,
+        }
+        with op.location:
+            makers.get(op.name, self._other)(op)
+
+    def _other(self, op: Any) -> None:
+        clone_mapped(op, self._values)
+
+    def _call(self, call: Any) -> None:
+        """Give the call of a loop destinations, as the calls of kernels have."""
+        callee = self._callees.function(call)
+        if loop_of(callee) is None:
+            self._other(call)
+            return
+        results = [value.type for value in call.results]
+        operands = [*(self._values[v] for v in call.operands), *map(_empty, results)]
+        types = ir.FunctionType.get([value.type for value in operands], results)
+        callee.attributes["function_type"] = ir.TypeAttr.get(types)
+        new = func.CallOp(callee, operands)
+        for old, value in zip(call.results, new.results, strict=True):
+            self._values[old] = value
+
+    def _edge(self, connect: Any) -> None:
+        self._values[connect.results[0]] = self._values[connect.operands[0]]
+
+    def _unwrapped(self, operator: Any) -> None:
+        raise located_error(operator, "expected extract-subgraphs to have wrapped it")
+
+    def _subgraph(self, subgraph: Any) -> None:
+        """Call a library, or nothing where there are no elements to compute."""
+        if is_empty(subgraph):
+            for value in subgraph.results:
+                self._values[value] = _empty(value.type)
+        elif is_planned(subgraph):
+            raise located_error(subgraph, "expected plan-execution to have planned it")
+        else:
+            self._library(subgraph, inputs_of(subgraph))
+
+    def _kernel(self, plan: Any) -> None:
+        """Make the function of a plan and call it with fresh destinations."""
+        inputs = inputs_of(plan)
+        # Two edges from one tensor are one operand.
+        operands = list(dict.fromkeys(self._values[value] for value in inputs))
+        numbers = {value: operands.index(self._values[value]) for value in inputs}
+        kernel = self._build_kernel(plan, numbers, [v.type for v in operands])
+        function = self._callees.add_kernel(kernel)
+        results = [value.type for value in plan.results]
+        call = func.CallOp(function, [*operands, *map(_empty, results)])
+        call.attributes[OPERATORS] = plan.attributes["operators"]
+        for old, new in zip(plan.results, call.results, strict=True):
+            self._values[old] = new
+
+    def _build_kernel(
+        self, plan: Any, numbers: dict[Any, int], operands: list[Any]
+    ) -> Any:
+        """Make the kernel of a plan.
+
+        Args:
+            plan: What to compute.
+            numbers: Operand number of each tensor that the plan loads.
+            operands: Types of the operands.
+        """
+        results = [value.type for value in plan.results]
+        signature = (operands + results, results)
+        function = self._callees.declare("kernel", signature)
+        function.attributes[KERNEL] = ir.UnitAttr.get()
+        for key in sorted(_REPORTED & set(plan.attributes)):
+            function.attributes[f"tile_graph.{key}"] = plan.attributes[key]
+        parts = len(plan.regions[0].blocks)
+        if parts > 1:
+            number = ir.IntegerType.get_signless(64)
+            function.attributes[PARTS] = ir.IntegerAttr.get(number, parts)
+        with ir.InsertionPoint(function.add_entry_block()):
+            arguments = list(function.arguments)
+            func.ReturnOp(
+                build_tiled_body(
+                    plan,
+                    {value: arguments[number] for value, number in numbers.items()},
+                    arguments[len(operands) :],
+                )
+            )
+        return function
+
+    def _library(self, subgraph: Any, inputs: list[Any]) -> None:
+        call = library_call(operators_of(subgraph)[0])
+        if not isinstance(call, LibraryCall):
+            raise located_error(subgraph, f"has no library call: {call.detail}")
+        reshapes = call.reshapes or (None,) * (len(call.operands) + 1)
+        used = [
+            _reshaped(self._values[inputs[i]], reshape)
+            for i, reshape in zip(call.operands, reshapes, strict=False)
+        ]
+        ours = ir.RankedTensorType(subgraph.results[0].type)
+        result = _library_type(ours, reshapes[-1])
+        signature = ([*(v.type for v in used), result], [result])
+        function = self._callees.declare("library", signature)
+        function.attributes["magweld.library"] = call.attribute()
+        if call.adopts:
+            function.attributes["magweld.adopts"] = ir.UnitAttr.get()
+        self._callees.add_library(function)
+        made = func.CallOp(function, [*used, _empty(result)]).results[0]
+        back = reshapes[-1]
+        if back is not None:
+            made = _reshaped(made, Reshape(back.groups, not back.expand), ours)
+        self._values[subgraph.results[0]] = made
+
+
+def _empty(type_: Any) -> Any:
+    ranked = ir.RankedTensorType(type_)
+    return tensor.EmptyOp(list(ranked.shape), ranked.element_type).result
+
+
+def _library_type(type_: Any, reshape: Reshape | None) -> Any:
+    if reshape is None:
+        return type_
+    shape = reshape.shape(tuple(type_.shape))
+    return ir.RankedTensorType.get(shape, type_.element_type)
+
+
+def _reshaped(value: Any, reshape: Reshape | None, to: Any = None) -> Any:
+    """Reshape a tensor as a library call wants it, or to a given type."""
+    if reshape is None:
+        return value
+    type_ = to or _library_type(ir.RankedTensorType(value.type), reshape)
+    groups = [list(group) for group in reshape.groups]
+    if not reshape.expand:
+        return tensor.collapse_shape(type_, value, groups)
+    return tensor.expand_shape(type_, value, groups, [], list(type_.shape))
+
+
+_REPORTED = frozenset(
+    {
+        "footprint",
+        "level",
+        "predicted_seconds",
+        "reduction_step",
+        "stream_step",
+        "tile",
+        "traffic_after",
+        "traffic_before",
+    }
+)

@@ -1,0 +1,146 @@
+"""Owns select-implementation: generated code or a library call for each operator."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from magweld.bindings import ir
+from magweld.dialects.tile_graph import device_of, is_tile_graph, operators_of
+from magweld.passes.analysis.library_calls import LibraryCall, library_call
+from magweld.passes.analysis.operator_model import operator_model
+from magweld.passes.infrastructure.base import FunctionPass
+from magweld.passes.tiling.group import Group, Source
+from magweld.passes.tiling.policy import schedule, tile_levels
+from magweld.passes.tiling.propagation import Refusal, propagate
+from magweld.passes.tiling.regions import OperatorKind, OperatorModel
+from magweld.passes.tiling.vectors import vector_waste
+from magweld.targets.device import Device, LevelKind
+
+# The last loops of the convolutions that a library computes, all over two dimensions.
+WINDOW_LOOPS = 2
+
+# Channels on both sides from which a library's convolution is as fast on a CPU as
+# generated code: it computes blocks of them, which fewer do not fill. Measured with
+# windows of 3x3: 48 -> 3 takes 0.8 and 0.2 ms, 24 -> 24 takes 1.3 and 0.5 ms,
+# 64 -> 64 as long either way.
+LIBRARY_CHANNELS = 32
+
+# Products of wider elements are as fast as a library's, which has instructions for
+# narrower ones that generated code does not use.
+GENERATED_BYTES = 4
+
+# Predicted time over that of the arithmetic from which a library is faster.
+SLOW = 1.5
+
+LibraryUse = Literal["auto", "never", "always"]
+
+
+@dataclass(frozen=True)
+class SelectImplementation(FunctionPass):
+    """Choose between generated code and a library call for each operator.
+
+    A library computes what is bound by arithmetic and what generated code is slower
+    at: convolutions over many channels with windows of more than one point, and
+    products of matrices whose elements have less than four bytes, or that no tile
+    suits. If a core works on a tile alone, that is what the best plan says: whether it
+    comes near the peak of the device. Threads that share a tile are slower than a
+    library where the matrices exceed all caches. The rest stays generated, so that it
+    can be fused. Written as `implementation` to the operator; what is there already is
+    kept.
+
+    Options:
+        library: "auto" as above, "never", or "always" where a call exists.
+    """
+
+    name: ClassVar[str] = "select-implementation"
+    library: LibraryUse = "auto"
+
+    def run_on_function(self, function: Any) -> None:
+        """Annotate the operators of the graphs of `function`."""
+        if not is_tile_graph(function):
+            return
+        device = device_of(function)
+        for operator in operators_of(function):
+            if "implementation" not in operator.attributes:
+                use = self.uses_library(operator, device)
+                name = "library" if use else "generated"
+                operator.attributes["implementation"] = ir.StringAttr.get(name)
+
+    def uses_library(self, operator: Any, device: Device) -> bool:
+        """Whether this is the choice for an operator, whatever is written there."""
+        if self.library == "never":
+            return False
+        if not isinstance(library_call(operator), LibraryCall):
+            return False
+        model = operator_model(operator)
+        return self.library == "always" or is_for_library(model, device)
+
+
+def is_for_library(model: OperatorModel, device: Device) -> bool:
+    """Whether a library computes an operator faster than generated code.
+
+    A convolution is if it has a window and sums over channels, many from many. One of
+    single points is a product of matrices whose bias, norm and activation are worth
+    more in the same kernel; one of each channel by itself reads more than it computes.
+    """
+    if model.winograd:
+        return False
+    if model.kind is OperatorKind.CONVOLUTION:
+        *channels, _, _ = model.reduction
+        window = (model.extents[loop] > 1 for loop in model.reduction[-WINDOW_LOOPS:])
+        narrow = device.threads == 1 and _fewest_channels(model) < LIBRARY_CHANNELS
+        return bool(channels) and any(window) and not narrow
+    moved = sum(a.total_bytes for a in (*model.reads, *model.writes))
+    # A contraction's body is one multiplication and one addition.
+    arithmetic = math.prod(model.extents) * 2 / (device.peak_gflops * 1e9)
+    if arithmetic <= moved / (device.levels[0].bandwidth * 1e9):
+        return False
+    if model.writes[0].element_bytes < GENERATED_BYTES:
+        return True
+    if device.threads > 1:
+        caches = [lvl.capacity for lvl in device.levels if lvl.kind is LevelKind.CACHE]
+        return moved // _batches(model) > max(caches, default=0)
+    # What fits the memory of a core whole needs no tiles.
+    own = max((level.capacity for level in tile_levels(device)), default=0)
+    return moved > own and _is_slow(model, device, arithmetic)
+
+
+def _fewest_channels(model: OperatorModel) -> int:
+    """Return how many channels a convolution reads or makes, whichever are fewer."""
+    reduction = set(model.reduction)
+    window = set(model.reduction[-WINDOW_LOOPS:])
+    weight = {
+        loop
+        for index in model.reads[1].index
+        if index is not None
+        for loop, _ in index.terms
+    } - window
+    read = math.prod(model.extents[loop] for loop in weight & reduction)
+    return min(read, math.prod(model.extents[loop] for loop in weight - reduction))
+
+
+def _is_slow(model: OperatorModel, device: Device, seconds: float) -> bool:
+    """Whether no plan of a product comes near the time that its arithmetic takes.
+
+    Columns that do not fill vectors cost a library as much.
+    """
+    sources = tuple(Source(None, number) for number in range(len(model.reads)))
+    group = Group((model,), (sources,))
+    plan, whole = schedule(group, device), propagate(group, model.whole_tile)
+    if isinstance(plan, Refusal) or isinstance(whole, Refusal):
+        return True
+    least = seconds * vector_waste(whole.parts[0], device)
+    return max(share.seconds for share in plan.cost.shares) > SLOW * least
+
+
+def _batches(model: OperatorModel) -> int:
+    """Return how many products there are: loops that every operand has are of them."""
+    accesses = (*model.reads, *model.writes)
+    loops = [
+        {loop for index in access.index if index is not None for loop, _ in index.terms}
+        for access in accesses
+    ]
+    shared = set.intersection(*loops)
+    return max(1, math.prod(model.extents[loop] for loop in shared))

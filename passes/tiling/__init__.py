@@ -1,0 +1,1 @@
+"""Regions, footprints, traffic, time and the choice of tiles, without IR."""

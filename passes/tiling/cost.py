@@ -1,0 +1,280 @@
+"""Owns traffic and predicted time of a tiled group on a device.
+
+Welder's MemTraffic (section 4.2), in bytes, with every level of the
+device a candidate bottleneck: seconds are those of the slowest level or of arithmetic,
+and a share of the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from magweld.passes.tiling.external_reads import (
+    Reads,
+    transaction_bytes,
+    written_boxes,
+)
+from magweld.passes.tiling.group import Group
+from magweld.passes.tiling.needs import OperatorTile
+from magweld.passes.tiling.placement import footprint_bytes
+from magweld.passes.tiling.propagation import Tiles
+from magweld.passes.tiling.regions import Interval
+from magweld.passes.tiling.steps import block_count
+from magweld.passes.tiling.vectors import vector_waste
+from magweld.targets.device import ARITHMETIC, Device, Level, LevelKind
+
+# Fixed costs that make a plan of a million tiny tiles lose against a few large ones.
+# Orders of magnitude, not measurements of one machine.
+TILE_SECONDS = 50e-9
+LAUNCH_SECONDS = 3e-6
+# How much of the time of the faster levels is not hidden behind the slowest.
+OVERLAP_LOSS = 0.5
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one part of a device has to do for a plan.
+
+    Attributes:
+        name: Of a memory level, or `ARITHMETIC`.
+        amount: Bytes read from and written to the level; operations.
+        seconds: How long that takes if nothing else is waited for.
+    """
+
+    name: str
+    amount: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Predicted cost of a plan.
+
+    Attributes:
+        footprint: Bytes of the tile level that one tile needs.
+        traffic: Bytes moved from and to the outermost level.
+        tile_traffic: Bytes moved into and out of the tile level, all tiles.
+        seconds: Predicted time of one run.
+        shares: Of every level from the outermost to that of the tiles, whose bytes
+            include reuse tiles, and of arithmetic.
+    """
+
+    footprint: int
+    traffic: int
+    tile_traffic: int
+    seconds: float
+    shares: tuple[Share, ...]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What the tiles of a group do, in whatever level they lie.
+
+    Attributes:
+        reads: What tiles read from outside.
+        reuse: Bytes of reuse tiles and of windows with a border, all tiles.
+        waiting: Bytes of sums that wait between two blocks of a reduction in a cache.
+        operations: Arithmetic of all tiles.
+        slots: The operations that this takes the time of: vectors may not be full.
+    """
+
+    reads: Reads
+    reuse: int
+    waiting: int
+    operations: int
+    slots: float
+
+
+def cost(group: Group, tiles: Tiles, device: Device, level: Level, step: int) -> Cost:
+    """Return the predicted cost of running `group` with its reuse tiles in `level`."""
+    found = cost_of(work_of(group, tiles, device), group, tiles, device, level)
+    assert found is not None, "nothing is beyond infinity"
+    return replace(found, footprint=footprint_bytes(group, tiles, level, step))
+
+
+class _Done(NamedTuple):
+    """What an operator does for one tile.
+
+    Attributes:
+        size: Bytes of one result, made once.
+        waiting: Bytes of sums that wait between two blocks of a reduction.
+        windows: Bytes of windows with a border.
+        operations: Arithmetic.
+        slots: The operations that this takes the time of.
+    """
+
+    size: int
+    waiting: int
+    windows: int
+    operations: int
+    slots: float
+
+
+def work_of(group: Group, tiles: Tiles, device: Device) -> Work:
+    """Return what tiles do, as far as that does not depend on the level."""
+    last = len(group.nodes) - 1
+    reuse = waiting = operations = 0
+    slots = 0.0
+    reused = []
+    for position, part in enumerate(tiles.parts):
+        done = _done(part, device)
+        melts = group.stays_in_registers(position)
+        # Reuse tiles are written once and read at least once; so are accumulators of
+        # a stream, once a block.
+        if (position < last or part.times > 1) and not melts:
+            reuse += done.size * part.times
+        reused.append(0 if melts or position == last else done.size)
+        waiting += done.waiting
+        # So are windows with a border around them.
+        reuse += done.windows
+        operations += done.operations
+        slots += done.slots
+    # What is no longer needed gives its place to others.
+    most = max(
+        size + sum([reused[producer] for _, producer, _ in inner])
+        for size, inner in zip(reused, group.inner_reads, strict=True)
+    )
+    rescaling = _rescaling_flops(tiles)
+    return Work(
+        reads=Reads(group, tiles, most, device.levels[0].transaction),
+        reuse=reuse * tiles.grid,
+        waiting=waiting * tiles.grid,
+        operations=(operations + rescaling) * tiles.grid,
+        slots=(slots + rescaling) * tiles.grid,
+    )
+
+
+def _done(part: OperatorTile, device: Device) -> _Done:
+    """Return what an operator does, found once for a device."""
+    known: tuple[Device, _Done] | None = part.known.get("done")
+    if known is not None and known[0] is device:
+        return known[1]
+    node = part.model
+    size = part.results * node.writes[0].element_bytes
+    windows = sum(
+        math.prod(_sizes(read.window(part.box))) * read.element_bytes
+        for read in node.reads
+        if read.padded
+    )
+    flops = part.points * node.flops
+    slots = flops * vector_waste(part, device)
+    done = _Done(size, size * (block_count(node) - 1), windows, flops, slots)
+    part.known["done"] = device, done
+    return done
+
+
+def cost_of(
+    work: Work,
+    group: Group,
+    tiles: Tiles,
+    device: Device,
+    level: Level,
+    limit: float = math.inf,
+) -> Cost | None:
+    """Return the predicted cost of work whose tiles lie in `level`.
+
+    None if it is more than `limit` seconds. Its footprint is left at 0: placing the
+    tiles takes as long as all of the rest.
+    """
+    inner, workers = device.levels.index(level), max(1, level.units)
+    writes = [
+        _bytes_written(group, tiles, device, outer, inner) for outer in range(inner)
+    ]
+    loaded = work.reads.by_tiles(device.levels[inner - 1].transaction)
+    # Bandwidths are of all units together: idle ones in the last wave are lost.
+    waves = -(-tiles.grid // workers) * workers / tiles.grid
+    own = _own_shares(work, (loaded, writes[-1]), device, level, waves)
+    fixed = fixed_seconds(tiles.grid * _blocks(tiles), workers)
+    if _overlapped(own) + fixed > limit:
+        return None  # before what takes longest to find out
+    # Explicit memory is filled again for every tile, a cache with what is new.
+    last = inner + (1 if level.kind is LevelKind.CACHE else 0)
+    reads = [
+        work.reads.from_level(outer, device.levels[number + 1 : last])
+        for number, outer in enumerate(device.levels[:inner])
+    ]
+    outer = (
+        Share(outer.name, read + written, outer.transfer_seconds(read, written))
+        for outer, read, written in zip(device.levels, reads, writes, strict=False)
+    )
+    shares = (*outer, *own)
+    seconds = _overlapped(shares) + fixed
+    if seconds > limit:
+        return None
+    return Cost(
+        footprint=0,
+        traffic=reads[0] + writes[0],
+        tile_traffic=loaded + writes[-1],
+        seconds=seconds,
+        shares=shares,
+    )
+
+
+def _own_shares(
+    work: Work, moved: tuple[int, int], device: Device, level: Level, waves: float
+) -> tuple[Share, Share]:
+    """Return the shares of the level of the tiles and of arithmetic.
+
+    Args:
+        work: What tiles do.
+        moved: Bytes that they read from outside and write there.
+        device: What runs them.
+        level: Where they lie.
+        waves: How much longer it takes than if no unit were ever idle.
+    """
+    reuse = work.reuse + work.waiting * (level.kind is LevelKind.CACHE)
+    into, out_of = (size + reuse for size in moved)
+    seconds = level.transfer_seconds(into, out_of) * waves
+    slots = work.slots * waves / (device.peak_gflops * 1e9)
+    return (
+        Share(level.name, into + out_of, seconds),
+        Share(ARITHMETIC, work.operations, slots),
+    )
+
+
+def fixed_seconds(rounds: int, units: int) -> float:
+    """Return what starting so many tiles, or blocks of them, takes on some units."""
+    return rounds * TILE_SECONDS / units + LAUNCH_SECONDS
+
+
+def _sizes(box: tuple[Interval, ...]) -> tuple[int, ...]:
+    return tuple([interval.size for interval in box])
+
+
+def _overlapped(shares: Sequence[Share]) -> float:
+    """Return the time of parts that work side by side, but not entirely."""
+    times = [share.seconds for share in shares]
+    slowest = max(times)
+    return slowest + OVERLAP_LOSS * (sum(times) - slowest)
+
+
+def _blocks(tiles: Tiles) -> int:
+    return 1 if tiles.blocks is None else tiles.blocks.count
+
+
+def _rescaling_flops(tiles: Tiles) -> int:
+    """Operations of one tile that bring sums from one maximum to the next."""
+    rescaled = () if tiles.blocks is None else tiles.blocks.stream.rescaled
+    parts = [tiles.parts[node] for node, _ in rescaled]
+    return sum(part.results * part.times for part in parts)
+
+
+def _bytes_written(
+    group: Group, tiles: Tiles, device: Device, outer: int, inner: int
+) -> int:
+    """Bytes of results that go from the tiles to level `outer`.
+
+    They come in whole transactions, unless a cache on the way merges neighbours.
+    """
+    way = device.levels[outer + 1 : inner + 1]
+    if any(level.kind is LevelKind.CACHE for level in way):
+        return sum(write.total_bytes for write in group.stored)
+    smallest = device.levels[outer].to_write
+    return sum(
+        tiles.grid
+        * transaction_bytes(_sizes(box), write.shape, write.element_bytes, smallest)
+        for write, box in written_boxes(group, tiles)
+    )

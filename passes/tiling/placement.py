@@ -1,0 +1,218 @@
+"""Owns where the buffers of one tile lie in the level that holds its tiles.
+
+Welder's MemFootprint (section 4.2): what a tile needs at its worst moment, by best fit
+in the order in which the operators run. A cache holds all operands of a tile, of a long
+product those of one block of its reduction. Explicit memory holds what is staged there:
+the operands of contractions, a step of the reduction long, and reuse tiles.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from magweld.passes.tiling.best_fit import BestFit
+from magweld.passes.tiling.group import Group
+from magweld.passes.tiling.needs import OperatorTile
+from magweld.passes.tiling.propagation import Tiles
+from magweld.passes.tiling.regions import ZERO, Access, Interval, OperatorKind
+from magweld.passes.tiling.steps import few_channels, one_block
+from magweld.passes.tiling.stream import Blocks
+from magweld.targets.device import Level, LevelKind
+
+# One buffer starts on a line of its own: 64 bytes is a cache line of the CPUs and a
+# whole number of banks of the GPUs in devices.toml.
+ALIGNMENT_BYTES = 64
+# Whose operands are staged in explicit memory; others stream through registers.
+STAGED_KINDS = frozenset({OperatorKind.CONTRACTION, OperatorKind.CONVOLUTION})
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where a buffer lies.
+
+    Attributes:
+        offset: Its first byte.
+        size: Bytes that are used; what they are rounded up to is taken.
+    """
+
+    offset: int
+    size: int
+
+
+@dataclass
+class Placement:
+    """The buffers of one tile; what is in none of the tables has no place.
+
+    Attributes:
+        reads: Of what is read from outside, by node and number of the read.
+        windows: Of windows with a border around them, likewise.
+        tiles: Of what is made, by node and number of the result.
+        tops: Of maxima that are subtracted in a stream, by node.
+        factors: Of what brings sums to another maximum: by node that makes the
+            maximum, for a block, and by node that sums, behind the last block.
+        size: Bytes that all of it takes.
+    """
+
+    reads: dict[tuple[int, int], Slot] = field(default_factory=dict)
+    windows: dict[tuple[int, int], Slot] = field(default_factory=dict)
+    tiles: dict[tuple[int, int], Slot] = field(default_factory=dict)
+    tops: dict[int, Slot] = field(default_factory=dict)
+    factors: dict[int, Slot] = field(default_factory=dict)
+    size: int = 0
+
+
+def footprint_bytes(group: Group, tiles: Tiles, level: Level, step: int) -> int:
+    """Return the bytes of `level` that one tile needs at its worst moment."""
+    return place_tile(group, tiles, level, step).size
+
+
+def place_tile(group: Group, tiles: Tiles, level: Level, step: int) -> Placement:
+    """Return places for the buffers of one tile.
+
+    Args:
+        group: The operators.
+        tiles: What each of them computes.
+        level: The memory that holds the tiles.
+        step: How much of a reduction is staged at a time in explicit memory.
+    """
+    placer = _Placer(group, tiles, level, step)
+    if tiles.blocks is None:
+        placer.one_after_another()
+    else:
+        placer.in_blocks(tiles.blocks)
+    placer.placement.size = placer.memory.high_water
+    return placer.placement
+
+
+class _Placer:
+    def __init__(self, group: Group, tiles: Tiles, level: Level, step: int) -> None:
+        self.group = group
+        self.parts = tiles.parts
+        self.explicit = level.kind is LevelKind.EXPLICIT
+        self.step = step
+        self.memory = BestFit(ALIGNMENT_BYTES)
+        self.placement = Placement()
+
+    def one_after_another(self) -> None:
+        """Place operators in their order, each tile until its last reader."""
+        for node in range(len(self.group.nodes)):
+            self._operator(node)
+            for producer in self.group.ending_at(node):
+                self._release(self._tiles_of(producer))
+
+    def in_blocks(self, blocks: Blocks) -> None:
+        """Place what surrounds the blocks, and within it what a block has.
+
+        What a block makes is there until its end.
+        """
+        stream, nodes = blocks.stream, range(len(self.group.nodes))
+        streamed = [node for node in nodes if stream.loops[node] is not None]
+        for node in nodes:
+            if node not in streamed and node not in stream.after:
+                self._operator(node)
+        accumulators = stream.accumulators(self.group)
+        for node in accumulators:
+            self._tile(node)
+        for top in stream.subtracted:
+            self.placement.tops[top] = self._like_tile(top)
+        made: list[Slot] = []
+        for node in streamed:
+            self._operator(node, tile=node not in accumulators)
+            made += [] if node in accumulators else self._tiles_of(node)
+            if node in stream.subtracted:
+                self.placement.factors[node] = self._like_tile(node)
+                made.append(self.placement.factors[node])
+        self._release(made)
+        rescaled = dict(stream.rescaled)
+        for node in nodes:
+            if node in stream.after:
+                self._operator(node)
+            elif node in rescaled:
+                factor = self._like_tile(rescaled[node].maximum)
+                self.placement.factors[node] = factor
+                self._release([factor])
+
+    def _operator(self, node: int, *, tile: bool = True) -> None:
+        """Place what an operator reads and makes; what it reads is gone behind it."""
+        staged = self._stage(node)
+        if tile:
+            self._tile(node)
+        self._release(staged)
+
+    def _tile(self, node: int) -> None:
+        # What leaves explicit memory at once is kept in registers.
+        leaves = self.explicit and not self.group.consumers(node)
+        if leaves or self.group.stays_in_registers(node):
+            return
+        part = self.parts[node]
+        for number, write in enumerate(part.model.writes):
+            slot = self._allocate(part.results * write.element_bytes)
+            self.placement.tiles[node, number] = slot
+
+    def _stage(self, position: int) -> list[Slot]:
+        part, found = self.parts[position], []
+        for number, is_window, size in self._staged(part):
+            slots = self.placement.windows if is_window else self.placement.reads
+            slot = slots[position, number] = self._allocate(size)
+            found.append(slot)
+        return found
+
+    def _staged(self, part: OperatorTile) -> list[tuple[int, bool, int]]:
+        """Return (read, whether it is a window with a border, bytes) of what is read.
+
+        Found once for each kind of memory.
+        """
+        key = f"staged in {self.step}" if self.explicit else "staged"
+        known: list[tuple[int, bool, int]] | None = part.known.get(key)
+        if known is None:
+            known = part.known[key] = list(self._find_staged(part))
+        return known
+
+    def _find_staged(self, part: OperatorTile) -> Iterator[tuple[int, bool, int]]:
+        node, loops = part.model, list(part.box)
+        if self.explicit and node.kind not in STAGED_KINDS:
+            return
+        if self.explicit:
+            # Outer reduction loops advance by one, the innermost by a step.
+            for loop in node.reduction:
+                most = self.step if loop == node.reduction[-1] else 1
+                loops[loop] = Interval(ZERO, min(loops[loop].size, most))
+        else:
+            loops = list(one_block(node, loops))
+        box = tuple(loops)
+        for number, read in enumerate(node.reads):
+            if read.padded and not self.explicit:
+                # A window with a border is a copy, whoever makes what is inside.
+                size = math.prod(read.bordered(box)) * read.element_bytes
+                yield number, True, size
+                # What is copied is read once, and needed no more.
+            elif part.outside[number]:
+                yield number, False, _bytes_of(read, few_channels(node, box))
+
+    def _like_tile(self, node: int) -> Slot:
+        part = self.parts[node]
+        return self._allocate(part.results * part.model.writes[0].element_bytes)
+
+    def _tiles_of(self, node: int) -> list[Slot]:
+        results = range(len(self.group.nodes[node].writes))
+        found = (self.placement.tiles.get((node, number)) for number in results)
+        return [slot for slot in found if slot is not None]
+
+    def _allocate(self, size: int) -> Slot:
+        return Slot(self.memory.allocate(size), size)
+
+    def _release(self, slots: Iterable[Slot]) -> None:
+        for slot in slots:
+            self.memory.release(slot.offset)
+
+
+def _bytes_of(read: Access, box: tuple[Interval, ...]) -> int:
+    if read.gathered:
+        return read.gathered_bytes(math.prod(_sizes(box)))
+    return math.prod(_sizes(read.box(box))) * read.element_bytes
+
+
+def _sizes(box: tuple[Interval, ...]) -> Iterator[int]:
+    return (interval.size for interval in box)

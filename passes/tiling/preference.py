@@ -1,0 +1,34 @@
+"""Owns which of several plans is taken that are equally fast by the model."""
+
+from __future__ import annotations
+
+from magweld.passes.tiling.regions import OperatorModel
+from magweld.passes.tiling.tile_sizes import shapes_of_tiles
+from magweld.passes.tiling.trials import Plan
+
+# Bytes of a run of memory in which prefetchers are under way; longer ones gain less
+# than a small footprint.
+LONG_RUN = 1024
+
+
+def preference(root: OperatorModel, plan: Plan) -> tuple[float, ...]:
+    """Return what is less for a better one of the plans of a group that ends in `root`.
+
+    One shape of tiles, few blocks, whole rows, rows that follow each other, then a
+    small footprint.
+    """
+    shapes = shapes_of_tiles(root.whole_tile, plan.tile)
+    rows = plan.tile[-1] / root.grid_extents[-1] if plan.tile else 1.0
+    blocks = 0 if plan.tiles.blocks is None else plan.tiles.blocks.count
+    run = min(_run(root, plan.tile), LONG_RUN)
+    return (shapes, blocks, -rows, -run, plan.cost.footprint, plan.cost.seconds)
+
+
+def _run(root: OperatorModel, tile: tuple[int, ...]) -> int:
+    """Return the bytes of a tile of results that lie next to each other in memory."""
+    run = root.writes[0].element_bytes
+    for size, extent in zip(reversed(tile), reversed(root.grid_extents), strict=True):
+        run *= size
+        if size < extent:
+            break
+    return run

@@ -1,0 +1,211 @@
+"""Owns the trial of one tile: what a group costs with it, or why it cannot have it.
+
+Trials end as soon as it is known that a tile will not be chosen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from magweld.dialects.tile_graph.grid import grid_parts
+from magweld.passes.tiling.cost import Cost, Work, cost_of, fixed_seconds, work_of
+from magweld.passes.tiling.group import Group
+from magweld.passes.tiling.needs import Needs
+from magweld.passes.tiling.placement import footprint_bytes
+from magweld.passes.tiling.propagation import Propagation, Refusal, Tiles
+from magweld.passes.tiling.stream import Blocks
+from magweld.passes.tiling.tile_sizes import MOST_SHAPES, shapes_of_tiles
+from magweld.targets.device import Device, Level, LevelKind
+
+# Arithmetic done over arithmetic needed that a plan may have.
+MAX_RECOMPUTE = 1.25
+# Share of a cache that a tile may fill: the rest goes to what streams past it.
+CACHE_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A tile for a group.
+
+    Attributes:
+        level: Name of the level that holds the reuse tiles.
+        tile: Result tile of the root.
+        tiles: What every node computes for it.
+        step: Reduction step of staged operands.
+        cost: Predicted cost.
+    """
+
+    level: str
+    tile: tuple[int, ...]
+    tiles: Tiles
+    step: int
+    cost: Cost
+
+
+def may_be_ragged(device: Device) -> bool:
+    """Return whether sizes of tiles need not divide extents.
+
+    They do where threads share a tile: they would have to share several shapes.
+    """
+    return device.threads == 1
+
+
+class Trials:
+    """Tries tiles for one group.
+
+    Attributes:
+        group: The operators.
+        device: What runs them.
+        levels: Of the device, those that may hold tiles.
+    """
+
+    def __init__(
+        self,
+        group: Group,
+        device: Device,
+        levels: Sequence[Level],
+        step: int,
+        needs: Needs,
+    ) -> None:
+        """Say what tiles are tried for.
+
+        Args:
+            group: The operators.
+            device: What runs them.
+            levels: Of the device, those that may hold tiles.
+            step: Reduction step of staged operands.
+            needs: What is known of operators.
+        """
+        self.group = group
+        self.device = device
+        self.levels = levels
+        self._step = step
+        self._needs = needs
+        self._propagations: list[tuple[Blocks | None, Propagation]] = []
+
+    def plan(self, tile: tuple[int, ...], blocks: Blocks | None) -> Plan | Refusal:
+        """Return the plan with a tile, or why there is none."""
+        found = self.plan_within(tile, blocks, math.inf)
+        assert found is not None, "nothing is beyond infinity"
+        return found
+
+    def plan_within(
+        self, tile: tuple[int, ...], blocks: Blocks | None, limit: float
+    ) -> Plan | Refusal | None:
+        """Return the plan with a tile, or why there is none.
+
+        None if it is known to take longer than a number of seconds, whether or not
+        there is one.
+        """
+        if self._least_seconds(tile) > limit:
+            return None
+        tiles = self._propagation(blocks).tiles(tile, MAX_RECOMPUTE)
+        if isinstance(tiles, Refusal):
+            return tiles
+        trial = _Trial(self.group, self.device, tile, tiles, self._step)
+        found = trial.run(self.levels, limit)
+        if not isinstance(found, Plan):
+            return found
+        return self._refuse_rest(tile, blocks) or found
+
+    def _refuse_rest(
+        self, tile: tuple[int, ...], blocks: Blocks | None
+    ) -> Refusal | None:
+        """Why there cannot be smaller tiles at the end, where there have to be."""
+        whole = self.group.root.whole_tile
+        shapes = shapes_of_tiles(whole, tile)
+        if shapes == 1:
+            return None
+        allowed = MOST_SHAPES if may_be_ragged(self.device) else 1
+        if shapes > allowed:
+            detail = f"tiles {tile} of {whole} have {shapes} shapes, {allowed} allowed"
+            return Refusal("ragged-tile", detail)
+        for part in grid_parts(whole, tile)[1:]:
+            sizes = tuple(loop.step for loop in part)
+            found = self._propagation(blocks).tiles(sizes)
+            if isinstance(found, Refusal):
+                return found
+        return None
+
+    def _propagation(self, blocks: Blocks | None) -> Propagation:
+        for known, propagation in self._propagations:
+            if known is blocks:
+                return propagation
+        propagation = Propagation(self.group, blocks, self._needs)
+        self._propagations.append((blocks, propagation))
+        return propagation
+
+    def _least_seconds(self, tile: tuple[int, ...]) -> float:
+        """What starting all tiles takes, whatever they do."""
+        extents = self.group.root.grid_extents
+        rounds = [-(-e // size) for e, size in zip(extents, tile, strict=True)]
+        units = max((level.units for level in self.levels), default=1)
+        return fixed_seconds(math.prod(rounds), units)
+
+
+@dataclass
+class _Trial:
+    """One tile in the levels that may hold it."""
+
+    group: Group
+    device: Device
+    tile: tuple[int, ...]
+    tiles: Tiles
+    step: int
+    _footprints: dict[LevelKind, int] = field(default_factory=dict)
+
+    def run(self, levels: Sequence[Level], limit: float) -> Plan | Refusal | None:
+        """Return the fastest plan, why there is none, or None beyond the limit."""
+        name = self.device.name
+        refusal = Refusal("no-level", f"{name} has no level for reuse tiles")
+        best: Plan | None = None
+        is_slow = False
+        for level in levels:
+            if self.tiles.blocks is not None and level.kind is LevelKind.EXPLICIT:
+                continue  # the steps of a kernel are staged there, blocks are not
+            found = self._in_level(level, limit)
+            if isinstance(found, Refusal):
+                refusal = min(refusal, found, key=lambda one: one.excess)
+            elif found is None:
+                is_slow = True
+            elif best is None or found.cost.seconds < best.cost.seconds:
+                best, limit = found, found.cost.seconds
+        if best is None and is_slow:
+            return None
+        return refusal if best is None else best
+
+    def _in_level(self, level: Level, limit: float) -> Plan | Refusal | None:
+        if limit == math.inf:  # no cost is too high: look first whether there is room
+            refusal = self._refusal(level)
+            if refusal is not None:
+                return refusal
+        price = cost_of(self._work, self.group, self.tiles, self.device, level, limit)
+        if price is None:
+            return None
+        refusal = self._refusal(level)
+        if refusal is not None:
+            return refusal
+        price = replace(price, footprint=self._footprint(level))
+        return Plan(level.name, self.tile, self.tiles, self.step, price)
+
+    def _refusal(self, level: Level) -> Refusal | None:
+        share = CACHE_SHARE if level.kind is LevelKind.CACHE else 1
+        room, footprint = int(level.capacity * share), self._footprint(level)
+        if not level.capacity or footprint <= room:
+            return None
+        detail = f"{footprint} bytes needed in {level.name}, {room} there"
+        return Refusal("footprint", detail, footprint / max(room, 1))
+
+    @cached_property
+    def _work(self) -> Work:
+        return work_of(self.group, self.tiles, self.device)
+
+    def _footprint(self, level: Level) -> int:
+        """Bytes that the tile needs, which levels of one kind agree on."""
+        if level.kind not in self._footprints:
+            size = footprint_bytes(self.group, self.tiles, level, self.step)
+            self._footprints[level.kind] = size
+        return self._footprints[level.kind]

@@ -1,0 +1,118 @@
+"""Owns the cycles of a tile beside arithmetic: vectors that are not full, panels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from magweld.passes.tiling.needs import OperatorTile
+from magweld.passes.tiling.regions import (
+    Interval,
+    LinearIndex,
+    OperatorKind,
+    OperatorModel,
+)
+from magweld.passes.tiling.winograd_forms import (
+    FORMS,
+    ROWS,
+    product_share,
+)
+from magweld.targets.device import Device
+
+Box = tuple[Interval, ...]
+
+# Cycles to copy an element of an operand into a panel, turned or as it is, the latter
+# with vectors of 512 bits: memory decides about it, so it takes as long with others.
+TURN_CYCLES, COPY_CYCLES, COPY_BITS = 0.5, 0.15, 512
+# What vectors along the reduction cost more, which need no panel.
+ALONG_REDUCTION = 1.25
+
+
+def _product_waste(node: OperatorModel, box: Box, device: Device) -> float:
+    """Return the cycles of a product over those of its multiply-adds.
+
+    Vectors run along the columns. The operand that moves with these is copied into a
+    panel for every tile, which few rows do not pay for.
+    """
+    column = node.parallel[-1]
+    panel = next((r for r in node.reads if _moves(r.index, column)), None)
+    points = math.prod(interval.size for interval in box)
+    if panel is None or not points:
+        return 1.0
+    lanes = max(1, device.vector_bits // (8 * node.writes[0].element_bytes))
+    elements = math.prod(interval.size for interval in panel.window(box))
+    turned = not _moves(panel.index[-1:], column)
+    copied = TURN_CYCLES if turned else copy_cycles(device.vector_bits)
+    columns = box[column].size
+    waste = _vectors(columns, lanes) * lanes / columns
+    waste += copied * elements * lanes / points
+    rows = (
+        any(_moves(r.index[-1:], loop) for loop in node.reduction) for r in node.reads
+    )
+    return min(waste, ALONG_REDUCTION) if all(rows) else waste
+
+
+def copy_cycles(vector_bits: int) -> float:
+    """Return what copying an element into a panel takes, in products of vectors."""
+    return COPY_CYCLES * COPY_BITS / vector_bits
+
+
+def _moves(index: Sequence[LinearIndex | None], loop: int) -> bool:
+    return any(i is not None and any(t[0] == loop for t in i.terms) for i in index)
+
+
+def vector_waste(part: OperatorTile, device: Device) -> float:
+    """Return the vectors that a convolution takes over those that its rows fill.
+
+    What is left of a row takes vectors of half the lanes, of a quarter, ..., unless
+    rows are walked as one: those that follow each other in memory, and those of a
+    window with what lies between them in the image. With fewer products than windows
+    have, it is less than one.
+    """
+    node, box = part.model, part.box
+    if device.threads > 1:
+        return 1.0
+    if node.kind is OperatorKind.CONTRACTION and node.parallel:
+        return _product_waste(node, box, device)
+    is_image = node.kind is OperatorKind.CONVOLUTION and len(node.parallel) > 1
+    if not is_image or not node.reads or not node.reads[0].index:
+        return 1.0
+    if not all(interval.size for interval in box):
+        return 1.0
+    if node.winograd:
+        return _winograd_share(node, box)
+    image, dim = node.reads[0], -1
+    down, across = node.parallel[-2:]
+    rows, row = box[down].size, box[across].size
+    if image.shape[-1] == node.extents[across] == 1:
+        # An image that is one column wide is one row in memory.
+        dim, across, rows, row = -2, down, 1, rows
+    last = image.index[dim]
+    lanes = max(1, device.vector_bits // (8 * node.writes[0].element_bytes))
+    vectors = rows * _vectors(row, lanes)
+    inside = not part.outside[0]
+    terms = [t for t in last.terms if box[t[0]].size > 1] if last is not None else []
+    if terms == [(across, 1)]:
+        whole = inside or row == image.shape[dim]
+        vectors = _vectors(rows * row, lanes) if whole else vectors
+    elif (across, 1) in terms:
+        pitch = image.window(box)[dim].size
+        vectors = min(vectors, _vectors((rows - 1) * pitch + row, lanes))
+    return vectors * lanes / (rows * row)
+
+
+def _winograd_share(node: OperatorModel, box: tuple[Interval, ...]) -> float:
+    """Return the arithmetic of a tile over that of the windows.
+
+    Without whole blocks of rows of the weights, the windows are computed as they are.
+    """
+    *_, row, down, across = node.parallel
+    rows, depth = box[row].size, box[node.reduction[0]].size
+    if rows % ROWS:
+        return 1.0
+    form = FORMS[node.winograd]
+    return product_share(form, rows, depth, (box[down].size, box[across].size))
+
+
+def _vectors(elements: int, lanes: int) -> int:
+    return elements // lanes + (elements % lanes).bit_count()
