@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -52,7 +53,7 @@ class GraphBody:
         """Return the operators at `members`, rising positions, as a group."""
         position = {member: i for i, member in enumerate(members)}
         made_by = {
-            (e.consumer, e.operand): e for e in self.edges if e.producer in position
+            (edge.consumer, edge.operand): edge for edge in self.edges_among(position)
         }
         tensors: dict[Any, int] = {}
 
@@ -70,6 +71,23 @@ class GraphBody:
         )
         models = tuple(self.models[member] for member in members)
         return Group(models, sources, self._outputs(members))
+
+    def edges_among(self, members: Collection[int]) -> list[Edge]:
+        """Return the edges that lead from one of `members` to another of them."""
+        return [
+            edge
+            for member in members
+            for edge in self.edges_to[member]
+            if edge.producer in members
+        ]
+
+    @cached_property
+    def edges_to(self) -> tuple[tuple[Edge, ...], ...]:
+        """For each operator the edges over which it reads."""
+        found: list[list[Edge]] = [[] for _ in self.operators]
+        for edge in self.edges:
+            found[edge.consumer].append(edge)
+        return tuple(map(tuple, found))
 
     def _outputs(self, members: list[int]) -> tuple[tuple[int, int], ...]:
         """What members other than the last one make for others than members."""

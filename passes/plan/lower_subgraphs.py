@@ -80,7 +80,10 @@ class _Callees:
             The function to call.
         """
         # Not verified here: the pass manager does that once the pass is through.
-        text = function.operation.get_asm(enable_debug_info=False, assume_verified=True)
+        # Only in local scope is the module around it not read again for each kernel.
+        text = function.operation.get_asm(
+            enable_debug_info=False, assume_verified=True, use_local_scope=True
+        )
         if text in self._kernels:
             function.erase()
         else:

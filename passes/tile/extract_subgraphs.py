@@ -104,9 +104,7 @@ def _extract(body: GraphBody, members: list[int], device: Device, number: int) -
     stored = _stored(body, members)
     root = operators[-1]
     inside = {
-        edge.connect: _level(edge.connect)
-        for edge in body.edges
-        if edge.producer in members and edge.consumer in members
+        edge.connect: _level(edge.connect) for edge in body.edges_among(set(members))
     }
     with ir.InsertionPoint(root), root.location:
         subgraph = build_subgraph(

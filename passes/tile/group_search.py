@@ -100,7 +100,7 @@ class GroupSearch:
         return [
             edge
             for member in grouping.clusters[root].members
-            for edge in self.merger.edges_of[member]
+            for edge in self.merger.body.edges_to[member]
             if grouping.root_of[edge.producer] != root
         ]
 
@@ -163,7 +163,7 @@ class GroupSearch:
         return [
             edge
             for member in cluster.members
-            for edge in self.merger.edges_of[member]
+            for edge in self.merger.body.edges_to[member]
             if edge.producer in all_ and (edge.producer in inside) != (member in inside)
         ]
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from magweld.dialects.tile_graph import MOST_RESULTS
 from magweld.passes.analysis.dependences import comes_back, readers_by_place
-from magweld.passes.analysis.graph_body import Edge, GraphBody
+from magweld.passes.analysis.graph_body import GraphBody
 from magweld.passes.analysis.stream_marks import decided_step
 from magweld.passes.tile.grouping import Grouping
 from magweld.passes.tiling.group import Group
@@ -203,14 +203,6 @@ class Merger:
         return {
             c: c in inside for c, a in connects.items() if c in inside or "refused" in a
         }
-
-    @cached_property
-    def edges_of(self) -> tuple[tuple[Edge, ...], ...]:
-        """For each operator the edges over which it reads."""
-        found: list[list[Edge]] = [[] for _ in self.body.operators]
-        for edge in self.body.edges:
-            found[edge.consumer].append(edge)
-        return tuple(map(tuple, found))
 
 
 def _weighed(plan: Plan) -> float:

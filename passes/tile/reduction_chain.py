@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cmp_to_key
 from typing import Any
 
 from magweld.bindings import func, ir
@@ -49,9 +50,15 @@ def chain_of(reduction: Reduction) -> Chain:
     for loop in reduction.reduced:
         for value, dim in operands_along(reduction.op, reduction.maps, loop):
             visit(value, dim)
-    block = reduction.op.block.operations
-    ops = [op.operation for op in block if op.operation in found]
+    ops = sorted(found, key=cmp_to_key(_in_order))
     return Chain((*ops, reduction.op), frozenset(ends))
+
+
+def _in_order(first: Any, second: Any) -> int:
+    """Compare two operations of a block: the block itself may be long."""
+    if first == second:
+        return 0
+    return -1 if first.is_before_in_block(second) else 1
 
 
 def function_of(chain: Chain) -> Any:
