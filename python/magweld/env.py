@@ -36,6 +36,9 @@ LOG_TOPICS: dict[str, str] = {
 COMPILE_MOMENTS = ("background", "now")
 """When `trace` compiles a graph."""
 
+CPU_CAPABILITIES = ("default", "avx2")
+"""What of the CPU's instructions generated code may use."""
+
 _BOOLEANS = {"0": False, "false": False, "1": True, "true": True}
 
 
@@ -106,10 +109,13 @@ def _boolean(text: str) -> bool:
     return _BOOLEANS[text.lower()]
 
 
-def _moment(text: str) -> str:
-    if text not in COMPILE_MOMENTS:
-        raise ValueError(text)
-    return text
+def _one_of(words: tuple[str, ...]) -> Callable[[str], str]:
+    def decode(text: str) -> str:
+        if text not in words:
+            raise ValueError(text)
+        return text
+
+    return decode
 
 
 def _path(text: str) -> Path:
@@ -182,8 +188,18 @@ COMPILE: Variable[str] = Variable(
     "background",
     "Whether `trace` compiles behind the calls, which torch answers meanwhile, or"
     " within the call that needs the code.",
-    _moment,
+    _one_of(COMPILE_MOMENTS),
     lambda: "background",
+)
+
+CPU_CAPABILITY: Variable[str] = Variable(
+    "MAGWELD_CPU_CAPABILITY",
+    "default or avx2",
+    "default",
+    "Instructions of generated code: all that this CPU has, or none beyond AVX2. To be"
+    " set before the process starts. torch has `ATEN_CPU_CAPABILITY` for its own code.",
+    _one_of(CPU_CAPABILITIES),
+    lambda: "default",
 )
 
 DEBUG: Variable[int] = Variable(
@@ -284,6 +300,7 @@ VARIABLES: tuple[Variable[object], ...] = (
     CACHE_MAX_BYTES,
     CHECK,
     COMPILE,
+    CPU_CAPABILITY,
     DEBUG,
     DEVICES,
     DUMP_DIR,

@@ -3,6 +3,7 @@
 import ctypes
 import logging
 import math
+import os
 import subprocess
 import sys
 
@@ -174,6 +175,27 @@ def test_codegen_does_not_import_torch() -> None:
         "assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+LIMITED = """
+from magweld.codegen.host import HostTarget
+from magweld.runtime.fingerprint import compiler_identity
+from magweld.targets.host import host_device
+target = HostTarget.detect()
+enabled = [word for word in target.features.split(",") if word.startswith("+")]
+beyond = [f for f in enabled if f.startswith(("+avx512", "+avx10", "+amx", "+evex"))]
+assert not beyond, beyond
+assert target.vector_bits <= 256 and target.vector_registers == 16
+assert host_device().vector_bits <= 256
+assert "capability avx2" in compiler_identity()
+"""
+
+
+def test_code_may_be_limited_to_avx2() -> None:
+    environment = os.environ | {"MAGWELD_CPU_CAPABILITY": "avx2"}
+    command = [sys.executable, "-c", LIMITED]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
 
 
 def test_host_target_names_this_cpu() -> None:

@@ -38,6 +38,7 @@ def test_a_variable_is_read_when_it_is_asked_for(
         (env.CACHE, "True", True),
         (env.CACHE_DIR, "/some/where", Path("/some/where")),
         (env.CACHE_MAX_BYTES, "0", 0),
+        (env.CPU_CAPABILITY, "avx2", "avx2"),
         (env.DEBUG, "3", 3),
         (env.DUMP_DIR, "~/x", Path.home() / "x"),
         (env.WORKERS, "2", 2),
@@ -58,6 +59,7 @@ def test_values(
     [
         (env.CACHE, "yes"),
         (env.CACHE_MAX_BYTES, "-1"),
+        (env.CPU_CAPABILITY, "avx512"),
         (env.CACHE_MAX_BYTES, "4G"),
         (env.DEBUG, "4"),
         (env.WORKERS, "0"),

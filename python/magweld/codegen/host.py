@@ -8,11 +8,14 @@ from dataclasses import dataclass
 
 import llvmlite.binding as llvm
 
+from magweld import env
 from magweld.diagnostics import MagweldError
 
 # With these LLVM 22 takes vectors of bfloat for legal and then aborts on some of
 # their rearrangements ("Unexpected illegal type!"); without them they are widened.
 _BROKEN = frozenset({"avx512bf16", "avxneconvert"})
+# Families of instructions beyond AVX2: what starts so is off where that is the limit.
+_BEYOND_AVX2 = ("amx", "avx10", "avx512", "evex512")
 
 
 # LLVM compares each store with many before it, which takes a third of the optimiser's
@@ -64,7 +67,7 @@ class HostTarget:
 
     @staticmethod
     def detect() -> HostTarget:
-        """Describe the CPU of this process."""
+        """Describe the CPU of this process, as far as `env.CPU_CAPABILITY` lets it."""
         _initialize()
         return HostTarget(
             llvm.get_process_triple(),
@@ -136,8 +139,12 @@ def _link(
 
 
 def _reliable_features(features: Mapping[str, bool]) -> str:
+    limited = env.CPU_CAPABILITY.get() == "avx2"
     enabled = {
-        name: present and name not in _BROKEN for name, present in features.items()
+        name: present
+        and name not in _BROKEN
+        and not (limited and name.startswith(_BEYOND_AVX2))
+        for name, present in features.items()
     }
     return ",".join(
         ("+" if present else "-") + name for name, present in sorted(enabled.items())

@@ -12,6 +12,7 @@ from pathlib import Path
 from llvmlite import binding
 
 import magweld
+from magweld import env
 from magweld.artifact import FORMAT_VERSION
 from magweld.runtime.container import CONTAINER_VERSION, encode_parts
 from magweld.targets.host import host_device
@@ -44,6 +45,7 @@ def compiler_identity() -> str:
             *(f"{name} {version(name)}" for name in _TOOLCHAIN),
             f"cpu {binding.get_host_cpu_name()}",
             f"features {binding.get_host_cpu_features().flatten()}",
+            f"capability {env.CPU_CAPABILITY.get()}",
             f"device {host_device()}",
         ]
     )

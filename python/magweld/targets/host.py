@@ -22,6 +22,8 @@ _SYSTEM_CPU = Path("/sys/devices/system/cpu")
 _CPUINFO = Path("/proc/cpuinfo")
 # Widest first. Names are those of /proc/cpuinfo on x86-64 and AArch64.
 _VECTOR_BITS_OF_FLAG = (("avx512f", 512), ("avx", 256), ("sse2", 128), ("asimd", 128))
+# Widest vectors of each `env.CPU_CAPABILITY`.
+_VECTOR_BITS = {"default": 512, "avx2": 256}
 _SUFFIXES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -227,7 +229,9 @@ def _read_vector_bits(cpuinfo: Path) -> int | None:
     flags = next(
         (line for line in lines if line.startswith(("flags", "Features"))), ""
     ).split()
-    return next((bits for flag, bits in _VECTOR_BITS_OF_FLAG if flag in flags), None)
+    most = _VECTOR_BITS[env.CPU_CAPABILITY.get()]
+    there = (bits for flag, bits in _VECTOR_BITS_OF_FLAG if flag in flags)
+    return next((bits for bits in there if bits <= most), None)
 
 
 def _read_clock_ghz(system_cpu: Path) -> float | None:
