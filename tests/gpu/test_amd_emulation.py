@@ -17,14 +17,19 @@ sys.path[:0] = [str(BENCHMARKS), str(BENCHMARKS.parent / "examples")]
 gpu = importlib.import_module("emulated_gpu")
 pytestmark = pytest.mark.skipif(bool(gpu.missing()), reason=gpu.missing())
 
-# A convolution with a border, pooling and rows that threads reduce together.
-CASES = ("conv-relu-pool", "pooled-scale")
+# A convolution with a border, pooling, rows that threads reduce together, products.
+CASES = (
+    ("conv-relu-pool", "f32"),
+    ("pooled-scale", "f32"),
+    ("pooled-scale", "bf16"),
+    ("mlp", "f16"),
+)
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_machine_code_gives_what_torch_gives(case: str) -> None:
+@pytest.mark.parametrize(("case", "dtype"), CASES)
+def test_machine_code_gives_what_torch_gives(case: str, dtype: str) -> None:
     emulation = importlib.import_module("device_emulation")
-    found = emulation.emulate(case, "rocdl:gfx942", "f32")
+    found = emulation.emulate(case, "rocdl:gfx942", dtype)
     assert found.kernels
     assert not found.externals
     assert found.is_right, emulation.row(found)

@@ -47,9 +47,8 @@ LITERAL_TYPES: dict[torch.dtype, type[np.generic]] = {
 
 
 def is_half(tensor: torch.Tensor) -> bool:
-    """Tell whether generated code rounds to the elements of a tensor, as on the CPU."""
-    # Torch's kernels for GPUs round at other places.
-    return tensor.dtype in HALVES and tensor.device.type == "cpu"
+    """Tell whether generated code rounds to the elements of a tensor."""
+    return tensor.dtype in HALVES
 
 
 def is_arranged(tensor: torch.Tensor) -> bool:

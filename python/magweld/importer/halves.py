@@ -2,7 +2,8 @@
 
 Within one operator torch's kernels compute in f32 and round once, so each operator here
 becomes conversions of its operands, itself on f32, and a conversion of its results.
-Generated code converts in registers; memory holds the narrow elements.
+Generated code converts in registers; memory holds the narrow elements. What numbers are
+rounded to before depends on the device, as it does in torch.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def _conversion_in_steps(x: Tensor, **options: Any) -> Part | None:
     kinds = {x.dtype, dtype}
     if not kinds & HALVES or torch.float32 in kinds or len(kinds) == 1:
         return None
-    if not {*kinds - HALVES} <= GENERATED or x.device.type != "cpu" or not x.numel():
+    if not {*kinds - HALVES} <= GENERATED or not x.numel():
         return None
     return lambda x, **options: x.to(torch.float32).to(dtype)
 
@@ -85,12 +86,14 @@ def _conversion_in_steps(x: Tensor, **options: Any) -> Part | None:
 def _promoted_to(dtype: torch.dtype) -> Part:
     """Return what rounds integer tensors to halves, as torch does before it computes.
 
-    Tensors without dimensions are numbers: they are not rounded.
+    Tensors without dimensions are numbers, which stay as they are but on GPUs.
     """
 
     def promote(value: Any) -> Any:
-        counts = isinstance(value, Tensor) and not value.is_floating_point()
-        return value.to(dtype) if counts and value.dim() else value
+        if not isinstance(value, Tensor) or value.dtype in HALVES:
+            return value
+        counts = value.dim() and not value.is_floating_point()
+        return value.to(dtype) if counts or is_on_gpu(value) else value
 
     return promote
 
@@ -114,12 +117,18 @@ def _as_they_are(*args: Any, **kwargs: Any) -> Any:
     return args, kwargs
 
 
+def is_on_gpu(*values: Any) -> bool:
+    """Tell whether some of the operands are tensors for torch's kernels of a GPU."""
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    return any(tensor.device.type != "cpu" for tensor in tensors)
+
+
 def _rounded(value: Any, dtype: torch.dtype) -> Any:
     """Return a number, or a tensor without dimensions, that a half can hold."""
-    return value.to(dtype) if isinstance(value, Tensor) else _nearest(value, dtype)
+    return value.to(dtype) if isinstance(value, Tensor) else nearest_half(value, dtype)
 
 
-def _nearest(number: float, dtype: torch.dtype) -> float:
+def nearest_half(number: float, dtype: torch.dtype) -> float:
     """Return the half nearest to what f32 makes of a number, ties to even."""
     with np.errstate(over="ignore"):
         single = np.float32(number)
@@ -133,11 +142,14 @@ def _nearest(number: float, dtype: torch.dtype) -> float:
 
 
 def _sum_of_two(x: Any, y: Any, **options: Any) -> Any:
-    """Round a number to the type of the sum; a factor other than one is left alone."""
+    """Round a number to the type of the sum; a factor other than one is left alone.
+
+    On GPUs numbers take part as f32.
+    """
     if options.pop("alpha", 1) != 1:
         return NotImplemented
     dtype = torch.result_type(x, y)
-    if dtype in HALVES:
+    if dtype in HALVES and not is_on_gpu(x, y):
         x, y = _rounded(x, dtype), _rounded(y, dtype)
     return (x, y), options
 
@@ -147,19 +159,34 @@ def _difference_from(x: Any, y: Any, alpha: Any = 1) -> Any:
 
 
 def _power_of_tensor(x: Tensor, exponent: Any) -> Any:
-    """Round the exponent; torch makes some powers of bf16 of several roundings."""
+    """Round the exponent; torch makes some powers of several roundings.
+
+    On the CPU these are powers of bf16, on GPUs of both types.
+    """
     exponent = _rounded(exponent, x.dtype)
-    if x.dtype is torch.bfloat16 and exponent == 3.0:
+    in_steps = x.dtype is torch.bfloat16 or is_on_gpu(x)
+    if in_steps and exponent == 3.0:
         return x * x * x
-    if x.dtype is torch.bfloat16 and exponent == -2.0:
+    if in_steps and exponent == -2.0:
         return torch.reciprocal(x * x)
-    # Of minus infinity torch takes roots in f32, and powers in f16.
-    is_root = x.dtype is torch.float16 and abs(exponent) == 0.5
+    # Of minus infinity torch takes roots in f32, and on the CPU powers in f16.
+    is_root = not in_steps and abs(exponent) == 0.5
     return ((x, exponent), {}) if not is_root else NotImplemented
 
 
+def _shrunk(x: Tensor, bound: Any = 0.5) -> Any:
+    return (x, _rounded(bound, x.dtype) if is_on_gpu(x) else bound), {}
+
+
+def _grouped(x: Tensor, *args: Any) -> Any:
+    """Leave groups on GPUs to torch, which rounds their mean and deviation."""
+    return NotImplemented if is_on_gpu(x) else ((x, *args), {})
+
+
 def _multiplies_bfloat(*operands: Any) -> bool:
-    """Whether torch's library has instructions for the products of some tensors."""
+    """Whether torch's library for CPUs has instructions for the products of tensors."""
+    if is_on_gpu(*operands):
+        return False
     narrow = any(
         isinstance(tensor, Tensor) and tensor.dtype is torch.bfloat16
         for tensor in operands
@@ -229,9 +256,11 @@ _PREPARED: dict[OpOverload, Part] = {
     aten.mv.default: _product,
     aten.minimum.default: _extremes,
     aten.native_batch_norm.default: _given_statistics,
+    aten.native_group_norm.default: _grouped,
     aten.ne.Tensor: _extremes,
     aten.pow.Scalar: _power_of_number,
     aten.pow.Tensor_Scalar: _power_of_tensor,
+    aten.softshrink.default: _shrunk,
 }
 
 _WIDENED: Final[Mapping[OpOverload, Part]] = {
@@ -282,7 +311,6 @@ _WIDENED: Final[Mapping[OpOverload, Part]] = {
             aten.mish.default,
             aten.mul.Scalar,
             aten.mul.Tensor,
-            aten.native_group_norm.default,
             aten.native_layer_norm.default,
             aten.neg.default,
             aten.pow.Tensor_Tensor,
@@ -296,7 +324,6 @@ _WIDENED: Final[Mapping[OpOverload, Part]] = {
             aten.silu.default,
             aten.sin.default,
             aten.softplus.default,
-            aten.softshrink.default,
             aten.sqrt.default,
             aten.std.correction,
             aten.sum.default,

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
-from magweld.importer.dtypes import arranged_only, generated_floats_only
+from magweld.importer.dtypes import HALVES, arranged_only, generated_floats_only
+from magweld.importer.halves import is_on_gpu, nearest_half
 
 aten = torch.ops.aten
 
@@ -29,6 +30,9 @@ def _compared(operator: OpOverload) -> Callable[..., Any]:
     def compare(x: Tensor, number: Any) -> Any:
         dtype = torch.result_type(x, number)
         if dtype is torch.bool or not _represents(dtype, number):
+            return NotImplemented
+        # Whether torch rounds the number first is not known for equality on GPUs.
+        if dtype in HALVES and is_on_gpu(x) and nearest_half(number, dtype) != number:
             return NotImplemented
         return operator(x.to(dtype), _number(number, dtype))
 

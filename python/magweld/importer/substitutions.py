@@ -18,8 +18,11 @@ from magweld.importer import refusals
 from magweld.importer.attention import AttentionOptions, attention
 from magweld.importer.dtypes import (
     GENERATED_FLOATS,
+    HALVES,
+    arranged_only,
     generated_floats_only,
 )
+from magweld.importer.halves import is_on_gpu
 from magweld.importer.normalization import (
     batch_norm_training,
     running_statistics,
@@ -27,7 +30,7 @@ from magweld.importer.normalization import (
 from magweld.importer.randomness import bernoulli
 
 
-@generated_floats_only
+@arranged_only
 def _scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,
@@ -38,12 +41,22 @@ def _scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Any:
+    dtype = query.dtype
     kept = slice(-3) if enable_gqa else slice(-2)
     batches = {tensor.shape[kept] for tensor in (query, key, value)}
-    if len(batches) != 1 or query.dtype not in GENERATED_FLOATS:
+    # Torch's function for CPUs is known by its halves, see `halves.py`.
+    on_gpu = query.dtype in HALVES and is_on_gpu(query)
+    if len(batches) != 1 or not (on_gpu or query.dtype in GENERATED_FLOATS):
         return NotImplemented
+    if on_gpu:
+        query, key, value, attn_mask = map(_widened, (query, key, value, attn_mask))
     options = AttentionOptions(attn_mask, is_causal, scale, dropout_p)
-    return attention(query, key, value, options)[0]
+    return attention(query, key, value, options)[0].to(dtype)
+
+
+def _widened(x: Any) -> Any:
+    narrow = isinstance(x, Tensor) and x.dtype in HALVES
+    return x.to(torch.float32) if narrow else x
 
 
 @generated_floats_only
