@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check install -q -c constraints.txt
 JOBS ?= 2
 
-.PHONY: help demo browser test lint format bench wheel clean
+.PHONY: help demo browser test lint format results bench wheel clean
 help: ## Show this list.
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/:/'
 
@@ -65,8 +65,11 @@ format: $(VENV)/.test ## Format and fix what can be fixed.
 	$(BIN)/ruff check --fix .
 
 $(VENV)/.peers: $(VENV)/.demo
-	$(PIP) -e ".[peers]"
+	$(PIP) -e ".[bench,peers]"
 	@touch $@
+
+results: $(VENV)/.peers ## Measure all that benchmarks/results holds; hours on two cores.
+	$(BIN)/python benchmarks/full_run.py
 
 BENCH := --batch 1 8 --threads 1 2 --peers all --compile-times
 bench: $(VENV)/.peers ## Whole models side by side with torch, ONNX Runtime and IREE.

@@ -1,4 +1,4 @@
-"""What the benchmarks share: command line options and the report file."""
+"""Owns what the benchmarks share: command line options and the report file."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ import argparse
 import json
 import os
 import platform
+import subprocess
 from collections.abc import Iterable
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
+from llvmlite import binding
+
+from magweld import env
 
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
 
@@ -47,21 +53,49 @@ def benchmark_options(
 
 
 def report_file(script: str) -> Path:
-    """Return where a benchmark writes its report, from wherever it is started."""
-    return Path(__file__).with_name("results") / f"{Path(script).stem}.json"
+    """Return where a benchmark writes its report, from wherever it is started.
+
+    Not among the results that the repository holds: those are of `full_run.py`.
+    """
+    return Path(__file__).with_name("runs") / f"{Path(script).stem}.json"
 
 
 def write_report(
     path: Path, threads: int, results: list[dict[str, Any]], **summary: Any
 ) -> None:
     """Write results as JSON, with the machine that gave them and a summary."""
-    report = {
-        "machine": platform.processor() or platform.machine(),
-        "cores": os.cpu_count(),
-        "threads": threads,
-        "torch": torch.__version__,
-        **summary,
-        "results": results,
-    }
+    report = provenance() | {"threads": threads} | summary | {"results": results}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(report, indent=2) + "\n")
+
+
+def provenance() -> dict[str, Any]:
+    """Return machine, instructions used, date, commit and versions of a run."""
+    packages = ("torch", "torch-mlir", "llvmlite", "magweld")
+    return {
+        "machine": binding.get_host_cpu_name(),
+        "cores": os.cpu_count(),
+        "capability": {
+            "torch": torch.backends.cpu.get_cpu_capability(),
+            "magweld": env.CPU_CAPABILITY.get(),
+        },
+        "date": datetime.now(UTC).date().isoformat(),
+        "commit": _commit(),
+        "versions": {name: version(name) for name in packages}
+        | {"python": platform.python_version()},
+    }
+
+
+def _commit() -> str:
+    """Return the commit of this folder, marked if files differ from it."""
+    try:
+        run = subprocess.run(
+            ["git", "describe", "--always", "--exclude=*", "--dirty"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return run.stdout.strip()

@@ -1,0 +1,122 @@
+"""Compare two runs of benchmarks and name what became slower.
+
+    python benchmarks/compare.py BEFORE AFTER [--tolerance 0.05]
+
+Both are reports, or folders of reports that are matched by their names. A case is
+compared by how many times as fast as eager it was in its own run, so that runs on a
+machine under another load can be compared; without eager, by its times. Exits with 1 if
+a case is slower by more than the tolerance or is missing, and with 2 for files that are
+no reports.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from reports import OURS, Report, ReportError, Row, geometric_mean, read_reports
+from rich.console import Console
+from rich.table import Table
+
+
+@dataclass(frozen=True)
+class Change:
+    """What became of one case.
+
+    Attributes:
+        report: Name of the report.
+        case: Name of the case.
+        before: How many times as fast as eager it was; milliseconds without eager.
+        after: The same of the second run; None if the case is missing or failed.
+        ratio: How many times as fast it is; None likewise.
+    """
+
+    report: str
+    case: str
+    before: float
+    after: float | None
+    ratio: float | None
+
+    def is_regression(self, tolerance: float) -> bool:
+        """Whether it is missing, or slower by more than a part `tolerance`."""
+        return self.ratio is None or self.ratio < 1 - tolerance
+
+
+def changes(before: dict[str, Report], after: dict[str, Report]) -> Iterator[Change]:
+    """Yield what became of each case that the first run measured."""
+    for name, report in before.items():
+        found = after.get(name)
+        rows = {row.name: row for row in found.rows} if found else {}
+        for row in report.rows:
+            if OURS in row.times:
+                yield _change(name, row, rows.get(row.name))
+
+
+def _change(report: str, old: Row, new: Row | None) -> Change:
+    was = old.speed("eager")
+    if was is None:
+        milliseconds = old.times[OURS]
+        now = new.times.get(OURS) if new else None
+        return Change(
+            report, old.name, milliseconds, now, milliseconds / now if now else None
+        )
+    speed = new.speed("eager") if new else None
+    return Change(report, old.name, was, speed, speed / was if speed else None)
+
+
+def show(found: list[Change], tolerance: float) -> None:
+    """Print the geometric mean of each report, then what became slower or is gone."""
+    console = Console(width=110)
+    means = Table("report", "cases", "after / before, geometric mean")
+    for report in dict.fromkeys(change.report for change in found):
+        ratios = [change.ratio for change in found if change.report == report]
+        mean = geometric_mean(ratios)
+        means.add_row(report, str(len(ratios)), f"{mean:.3f}" if mean else "-")
+    console.print(means)
+    slower = [change for change in found if change.is_regression(tolerance)]
+    if not slower:
+        console.print(f"no case is slower by more than {tolerance:.0%}")
+        return
+    table = Table("report", "case", "before", "after", "after / before")
+    for change in sorted(slower, key=lambda change: change.ratio or 0):
+        cells = (change.after, change.ratio)
+        table.add_row(
+            change.report,
+            change.case,
+            f"{change.before:.2f}",
+            *("missing" if cell is None else f"{cell:.2f}" for cell in cells),
+        )
+    console.print(table)
+
+
+def main() -> int:
+    """Compare what the command line names."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("before", type=Path)
+    parser.add_argument("after", type=Path)
+    parser.add_argument("--tolerance", type=float, default=0.05)
+    options = parser.parse_args()
+    try:
+        before, after = (read_reports(p) for p in (options.before, options.after))
+    except ReportError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    if options.before.is_file() and options.after.is_file():
+        # Two files are two runs of one benchmark, whatever they are called.
+        (name,), (report,) = before, after.values()
+        after = {name: report}
+    found = list(changes(before, after))
+    if not found:
+        print(f"error: no measured case in {options.before}", file=sys.stderr)
+        return 2
+    show(found, options.tolerance)
+    return int(any(change.is_regression(options.tolerance) for change in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

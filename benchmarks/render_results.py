@@ -1,0 +1,146 @@
+"""Make tables and plots of a folder of reports.
+
+    python benchmarks/render_results.py [FOLDER]
+
+Writes FOLDER/README.md with one table for each report, and a plot for each report that
+has torch.compile's times: FOLDER/NAME.svg. FOLDER is `benchmarks/results` by default.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from reports import OURS, PEERS, Report, ReportError, geometric_mean, read_reports
+
+HEAD = """\
+# Results
+
+<!-- Written by `benchmarks/render_results.py`. -->
+
+Least times of a call in milliseconds, all peers of a row in turns in one process; in
+brackets how many times as fast ours is. `python benchmarks/full_run.py` measures all of
+it again, `python benchmarks/compare.py` names what differs between two folders."""
+
+# Legible in print and on screens, for readers with any colour vision (Okabe and Ito).
+_COLOURS = {"eager": "#56B4E9", "torch.compile": "#E69F00", "onnxruntime": "#009E73"}
+
+
+def render(folder: Path) -> None:
+    """Write the tables and plots of the reports in a folder.
+
+    Raises:
+        ReportError: A file is no report.
+    """
+    reports = read_reports(folder)
+    pages = [page(report, folder) for report in reports.values()]
+    (folder / "README.md").write_text("\n\n".join([HEAD, *pages]) + "\n")
+
+
+def page(report: Report, folder: Path) -> str:
+    """Return the section of one report and write its plot."""
+    lines = [f"## {report.name}", "", _origin(report), ""]
+    if plotted(report):
+        # Without a date the same figures give the same file.
+        plot(report).savefig(folder / f"{report.name}.svg", metadata={"Date": None})
+        lines += [f"![{report.name}]({report.name}.svg)", ""]
+    return "\n".join([*lines, *table(report)])
+
+
+def _origin(report: Report) -> str:
+    facts = report.facts
+    versions = facts.get("versions", {})
+    used = facts.get("capability", {})
+    return (
+        f"{facts.get('machine')}, {facts.get('threads')} of {facts.get('cores')} cores,"
+        f" {facts.get('date')}, commit {facts.get('commit')}, torch"
+        f" {versions.get('torch')} ({used.get('torch')}), ours {used.get('magweld')}."
+    )
+
+
+def table(report: Report) -> Iterator[str]:
+    """Yield the lines of a table of times, geometric means last."""
+    peers = [p for p in PEERS if any(p in row.times for row in report.rows)]
+    yield f"| case | {' | '.join([*peers, OURS])} |"
+    yield f"| --- |{' ---: |' * (len(peers) + 1)}"
+    for row in report.rows:
+        cells = [_cell(row.times.get(p), row.speed(p)) for p in peers]
+        yield f"| {row.name} | {' | '.join([*cells, _cell(row.times.get(OURS))])} |"
+    means = [geometric_mean(row.speed(p) for row in report.rows) for p in peers]
+    shown = [f"**{mean:.2f}**" if mean else "-" for mean in means]
+    yield f"| **times as fast, geometric mean** | {' | '.join([*shown, ''])} |"
+
+
+def _cell(milliseconds: float | None, speed: float | None = None) -> str:
+    if milliseconds is None:
+        return "-"
+    text = f"{milliseconds:.3g}" if milliseconds < 100 else f"{milliseconds:.0f}"
+    return text if speed is None else f"{text} ({speed:.2f})"
+
+
+def plotted(report: Report) -> bool:
+    """Whether a report is about speed beside torch.compile."""
+    return any(row.speed("torch.compile") for row in report.rows)
+
+
+def plot(report: Report) -> Figure:
+    """Return bars of how many times as fast as each peer ours is, on a log scale."""
+    rows = [row for row in report.rows if OURS in row.times]
+    peers = [p for p in _COLOURS if any(row.speed(p) for row in rows)]
+    figure = Figure(
+        figsize=(8, 1.2 + 0.13 * (len(peers) + 1) * len(rows)), layout="constrained"
+    )
+    axes = figure.subplots()
+    height = 0.8 / len(peers)
+    for number, peer in enumerate(peers):
+        measured = [(at, row.speed(peer)) for at, row in enumerate(rows)]
+        places = [
+            at + (number - (len(peers) - 1) / 2) * height for at, s in measured if s
+        ]
+        speeds = [s for _, s in measured if s]
+        axes.barh(
+            places,
+            [s - 1 for s in speeds],
+            height,
+            left=1,
+            color=_COLOURS[peer],
+            label=f"beside {peer}",
+        )
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}x")
+    axes.axvline(1, color="black", linewidth=0.8)
+    axes.set_yticks(range(len(rows)), [row.name for row in rows], fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xlabel("times as fast as the peer (right of the line: ours is faster)")
+    figure.legend(loc="outside upper center", ncols=len(peers))
+    axes.grid(axis="x", linewidth=0.3)
+    return figure
+
+
+# Text stays text, and names in the file do not change from run to run.
+mpl.rcParams["svg.fonttype"] = "none"
+mpl.rcParams["svg.hashsalt"] = "magweld"
+
+
+def main() -> int:
+    """Render the folder that the command line names."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    default = Path(__file__).with_name("results")
+    parser.add_argument("folder", type=Path, nargs="?", default=default)
+    options = parser.parse_args()
+    try:
+        render(options.folder)
+    except ReportError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

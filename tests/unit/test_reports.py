@@ -1,0 +1,89 @@
+"""Reports of benchmarks: what became slower is named, and tables show each figure."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+def result(case: str, eager: float, ours: float, **more: Any) -> dict[str, Any]:
+    """Return one row as benchmarks write it, times in milliseconds."""
+    times = {"eager": eager, "torch.compile": 0.8 * eager, "magweld": ours}
+    return {"case": case, **more, "times": {p: {"min_ms": t} for p, t in times.items()}}
+
+
+def write(path: Path, *results: dict[str, Any]) -> None:
+    path.parent.mkdir(exist_ok=True)
+    facts = {"machine": "some-cpu", "threads": 1, "cores": 2, "date": "2026-01-01"}
+    path.write_text(json.dumps(facts | {"results": results}))
+
+
+def run(script: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(BENCHMARKS / script), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def test_runs_that_differ_by_noise_have_no_regression(tmp_path: Path) -> None:
+    write(tmp_path / "a" / "r.json", result("x", 10, 5), result("y", 8, 4))
+    # The second run was on a machine that is twice as slow.
+    write(tmp_path / "b" / "r.json", result("x", 20, 10.2), result("y", 16, 7.9))
+    done = run("compare.py", tmp_path / "a", tmp_path / "b")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "no case is slower by more than 5%" in done.stdout
+
+
+def test_what_became_slower_or_is_gone_is_named(tmp_path: Path) -> None:
+    before = [result("x", 10, 5, batch=n) for n in (1, 8)] + [result("gone", 1, 1)]
+    write(tmp_path / "a.json", *before)
+    after = [result("x", 10, 5, batch=1), result("x", 10, 6, batch=8)]
+    write(tmp_path / "b.json", *after)
+    done = run("compare.py", tmp_path / "a.json", tmp_path / "b.json")
+    assert done.returncode == 1
+    slower = [line for line in done.stdout.splitlines() if "x 8" in line]
+    assert len(slower) == 1
+    assert "0.83" in slower[0]
+    assert "x 1" not in done.stdout
+    assert "missing" in done.stdout
+    wide = run(
+        "compare.py", "--tolerance", "0.3", tmp_path / "a.json", tmp_path / "a.json"
+    )
+    assert wide.returncode == 0
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"results": [1]}'])
+def test_a_file_that_is_no_report_is_one_error(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.json").write_text(text)
+    for script, files in (
+        ("compare.py", (tmp_path / "a.json", tmp_path / "a.json")),
+        ("render_results.py", (tmp_path,)),
+    ):
+        done = run(script, *files)
+        assert done.returncode == 2
+        assert done.stderr.startswith("error: ")
+        assert "Traceback" not in done.stderr
+
+
+def test_tables_and_plots_have_each_case(tmp_path: Path) -> None:
+    write(tmp_path / "subgraphs-t1.json", result("x", 10, 5), result("y", 8, 2))
+    failed = {"case": "broken", "absent": {"magweld": "reason"}}
+    write(tmp_path / "models.json", result("m", 100, 200), failed)
+    done = run("render_results.py", tmp_path)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "README.md").read_text()
+    assert "| x | 10 (2.00) | 8 (1.60) | 5 |" in page
+    assert "**2.83** | **2.26**" in page
+    assert "| broken | - | - | - |" in page
+    assert "some-cpu" in page
+    svg = (tmp_path / "subgraphs-t1.svg").read_text()
+    assert ">x</text>" in svg
+    assert ">y</text>" in svg
+    again = run("render_results.py", tmp_path)
+    assert again.returncode == 0
+    assert (tmp_path / "subgraphs-t1.svg").read_text() == svg
