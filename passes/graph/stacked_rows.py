@@ -15,6 +15,8 @@ from magweld.passes.ir.utils import groups_of, operations_of
 
 _RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
 _VIEWS = (*_RESHAPES, "tensor.extract_slice")
+# Tensors whose rows are joined in turn: results of one iteration, at most.
+_MOST_TENSORS = 64
 
 
 @dataclass(frozen=True)
@@ -36,11 +38,18 @@ class _Part:
 
     Attributes:
         values: The operands.
-        first: The row that the first one is, reshaped; None if it is no row.
+        turn: The rows that the first ones are, reshaped, one of each tensor; the
+            others are further rows of these tensors in turn. Empty if a single value
+            is no row.
     """
 
     values: list[Any]
-    first: Row | None
+    turn: list[Row]
+
+    @property
+    def count(self) -> int:
+        """How many rows of each tensor."""
+        return len(self.values) // len(self.turn)
 
 
 def join_rows(function: Any, rows: Mapping[Any, Row]) -> None:
@@ -68,17 +77,47 @@ def join_rows(function: Any, rows: Mapping[Any, Row]) -> None:
 
 
 def _parts(operands: Sequence[Any], rows: Mapping[Any, Row]) -> Iterator[_Part]:
-    part: _Part | None = None
-    for value in operands:
-        row = _row(value, rows)
-        if part is not None and _follows(part, row, value):
-            part.values.append(value)
-            continue
-        if part is not None:
-            yield part
-        part = _Part([value], row)
-    if part is not None:
-        yield part
+    found = [_row(value, rows) for value in operands]
+    at = 0
+    while at < len(operands):
+        turn = _turn(found, at)
+        length = _length(operands, found, at, turn)
+        if length < 2 * len(turn) or not turn:
+            turn, length = [], 1
+        yield _Part(list(operands[at : at + length]), turn)
+        at += length
+
+
+def _turn(found: Sequence[Row | None], at: int) -> list[Row]:
+    """Return the rows from a place on as far as they are one row of different tensors.
+
+    The tensors are of one type.
+    """
+    turn: list[Row] = []
+    for row in found[at : at + _MOST_TENSORS]:
+        if row is None or any(row.whole == other.whole for other in turn):
+            break
+        if turn and _place(row) != _place(turn[0]):
+            break
+        turn.append(row)
+    return turn
+
+
+def _place(row: Row) -> tuple[int, Any]:
+    return row.number, row.whole.type
+
+
+def _length(
+    operands: Sequence[Any], found: Sequence[Row | None], at: int, turn: Sequence[Row]
+) -> int:
+    """Return how many operands from a place on are rows of tensors in turn."""
+    for length in range(len(operands) - at if turn else 0):
+        trips, number = divmod(length, len(turn))
+        wanted = Row(turn[number].whole, turn[number].number + trips)
+        same_type = operands[at + length].type == operands[at].type
+        if not same_type or found[at + length] != wanted:
+            return length - length % len(turn)
+    return (len(operands) - at) // max(1, len(turn)) * len(turn)
 
 
 def _row(value: Any, rows: Mapping[Any, Row]) -> Row | None:
@@ -88,21 +127,13 @@ def _row(value: Any, rows: Mapping[Any, Row]) -> Row | None:
     return rows.get(value)
 
 
-def _follows(part: _Part, row: Row | None, value: Any) -> bool:
-    first = part.first
-    if first is None or row is None or first.whole != row.whole:
-        return False
-    alike = value.type == part.values[0].type
-    return alike and row.number == first.number + len(part.values)
-
-
 def _joined(part: _Part, dim: int) -> Any:
     """Concatenate the values of a part along a dimension."""
-    if part.first is None or len(part.values) == 1:
+    if not part.turn:
         return part.values[0]
     count = len(part.values)
     shape = list(ir.RankedTensorType(part.values[0].type).shape)
-    rows = _reshaped_rows(_taken(part.first, count), part.values[0])
+    rows = _reshaped_rows(_interleaved(part), part.values[0])
     # The rows come first; they belong in front of what is concatenated.
     if prod(shape[:dim]) != 1:
         rank = len(shape)
@@ -118,6 +149,20 @@ def _joined(part: _Part, dim: int) -> Any:
     flat = collapse(rows, [list(range(len(shape) + 1))])
     sizes = [*shape[:dim], count * shape[dim], *shape[dim + 1 :]]
     return expand(flat, sizes, [list(range(len(sizes)))])
+
+
+def _interleaved(part: _Part) -> Any:
+    """Return the rows of a part one after another."""
+    wholes = [_taken(first, part.count) for first in part.turn]
+    if len(wholes) == 1:
+        return wholes[0]
+    trips, *row = ir.RankedTensorType(wholes[0].type).shape
+    groups = [[0, 1], *([d + 2] for d in range(len(row)))]
+    columns = [expand(whole, [trips, 1, *row], groups) for whole in wholes]
+    element = ir.RankedTensorType(wholes[0].type).element_type
+    shape = [trips, len(wholes), *row]
+    joined = tensor.ConcatOp(ir.RankedTensorType.get(shape, element), 1, columns)
+    return collapse(joined.result, groups)
 
 
 def _taken(first: Row, count: int) -> Any:

@@ -115,6 +115,29 @@ GENERATED: dict[str, Case] = {
         lambda x, m, v, w: F.batch_norm(x, m, v, w, training=True),
         (IMAGE, floats(4), floats(4).abs() + 0.5, floats(4)),
     ),
+    "lstm-cell": (
+        lambda x, w, u: torch.lstm_cell(x, (A[:, :3], A[:, 3:]), w, u),
+        (A, floats(12, 6), floats(12, 3)),
+    ),
+    "lstm-cell-biases": (
+        lambda x, s, w, u, b: torch.lstm_cell(x, (s, s.sin()), w, u, b, b.cos()),
+        (A, floats(4, 3), floats(12, 6), floats(12, 3), floats(12)),
+    ),
+    "gru-cell": (
+        lambda x, s, w, u, b: torch.gru_cell(x, s, w, u, b, b.cos()),
+        (A, floats(4, 3), floats(9, 6), floats(9, 3), floats(9)),
+    ),
+    "gru-cell-double": (
+        lambda x, s, w, u: torch.gru_cell(x, s, w, u),
+        (A.double(), *(floats(*d).double() for d in ((4, 3), (9, 6), (9, 3)))),
+    ),
+    "rnn-cells": (
+        lambda x, s, w, u, b: (
+            torch.rnn_tanh_cell(x, s, w, u, b, b),
+            torch.rnn_relu_cell(x, s, w, u),
+        ),
+        (A, floats(4, 3), floats(3, 6), floats(3, 3), floats(3)),
+    ),
     "batch-norm-no-statistics": (
         lambda x: F.batch_norm(x, None, None, training=True),
         (IMAGE,),
@@ -155,10 +178,6 @@ EXTERNAL: dict[str, Case] = {
     "integer-product": (torch.matmul, (torch.ones(2, 2).long(),) * 2),
     "integer-division": (lambda x: (x // 2, x % 3), (torch.arange(-4, 4),)),
     "remainder": (lambda x: (x % 0.7, torch.fmod(x, 0.7)), (A,)),
-    "lstm-cell": (
-        lambda x, w, u: torch.lstm_cell(x, (A[:, :3], A[:, 3:]), w, u),
-        (A, floats(12, 6), floats(12, 3)),
-    ),
     "large-power": (lambda x: (x**17, x ** torch.tensor(2.0)), (A,)),
     "bernoulli-of": (lambda x: torch.bernoulli(x.sigmoid()), (A,)),
 }

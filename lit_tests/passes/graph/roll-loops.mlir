@@ -70,6 +70,57 @@ func.func @columns(%x: tensor<2x4xf32>, %h: tensor<2xf32>) -> tensor<4x2xf32> {
 
 // -----
 
+// Two results of each iteration in turn: the stacks are joined behind their first
+// dimension, with two operands in place of eight.
+//
+// CHECK-LABEL: func.func @in_turn(
+// CHECK:         %[[S:.+]]:2 = call @loop_0(
+// CHECK:         %[[A:.+]] = tensor.expand_shape %[[S]]#1 {{.*}} into tensor<4x1x1x2xf32>
+// CHECK:         %[[B:.+]] = tensor.expand_shape %[[S]]#0 {{.*}} into tensor<4x1x1x2xf32>
+// CHECK:         %[[C:.+]] = tensor.concat dim(1) %[[A]], %[[B]] : {{.*}} -> tensor<4x2x1x2xf32>
+// CHECK:         %[[D:.+]] = tensor.collapse_shape %[[C]] {{.*}} into tensor<8x1x2xf32>
+// CHECK-NOT:     tensor.concat
+// CHECK:       func.func private @loop_0(
+// CHECK-SAME:    trips = 4
+func.func @in_turn(%h: tensor<1x2xf32>) -> tensor<8x2xf32> {
+  %e = tensor.empty() : tensor<1x2xf32>
+  %a0 = linalg.exp ins(%h : tensor<1x2xf32>) outs(%e : tensor<1x2xf32>) -> tensor<1x2xf32>
+  %b0 = linalg.tanh ins(%a0 : tensor<1x2xf32>) outs(%e : tensor<1x2xf32>) -> tensor<1x2xf32>
+  %a1 = linalg.exp ins(%b0 : tensor<1x2xf32>) outs(%e : tensor<1x2xf32>) -> tensor<1x2xf32>
+  %b1 = linalg.tanh ins(%a1 : tensor<1x2xf32>) outs(%e : tensor<1x2xf32>) -> tensor<1x2xf32>
+  %a2 = linalg.exp ins(%b1 : tensor<1x2xf32>) outs(%e : tensor<1x2xf32>) -> tensor<1x2xf32>
+  %b2 = linalg.tanh ins(%a2 : tensor<1x2xf32>) outs(%e : tensor<1x2xf32>) -> tensor<1x2xf32>
+  %a3 = linalg.exp ins(%b2 : tensor<1x2xf32>) outs(%e : tensor<1x2xf32>) -> tensor<1x2xf32>
+  %b3 = linalg.tanh ins(%a3 : tensor<1x2xf32>) outs(%e : tensor<1x2xf32>) -> tensor<1x2xf32>
+  %r = tensor.concat dim(0) %a0, %b0, %a1, %b1, %a2, %b2, %a3, %b3 : (tensor<1x2xf32>, tensor<1x2xf32>, tensor<1x2xf32>, tensor<1x2xf32>, tensor<1x2xf32>, tensor<1x2xf32>, tensor<1x2xf32>, tensor<1x2xf32>) -> tensor<8x2xf32>
+  return %r : tensor<8x2xf32>
+}
+
+// -----
+
+// In another order only what follows each other is joined.
+//
+// CHECK-LABEL: func.func @out_of_turn(
+// CHECK:         tensor.concat dim(0) %{{[^,]+}}, %{{[^,]+}}, %{{[^,]+}}, %{{[^,]+}} : (
+// CHECK-SAME:      tensor<1x2xf32>, tensor<1x2xf32>, tensor<4x2xf32>, tensor<1x2xf32>)
+// CHECK:       func.func private @loop_0(
+// CHECK-SAME:    trips = 4
+func.func @out_of_turn(%h: tensor<1x2xf32>) -> tensor<7x2xf32> {
+  %e = tensor.empty() : tensor<1x2xf32>
+  %a0 = linalg.exp ins(%h : tensor<1x2xf32>) outs(%e : tensor<1x2xf32>) -> tensor<1x2xf32>
+  %b0 = linalg.tanh ins(%a0 : tensor<1x2xf32>) outs(%e : tensor<1x2xf32>) -> tensor<1x2xf32>
+  %a1 = linalg.exp ins(%b0 : tensor<1x2xf32>) outs(%e : tensor<1x2xf32>) -> tensor<1x2xf32>
+  %b1 = linalg.tanh ins(%a1 : tensor<1x2xf32>) outs(%e : tensor<1x2xf32>) -> tensor<1x2xf32>
+  %a2 = linalg.exp ins(%b1 : tensor<1x2xf32>) outs(%e : tensor<1x2xf32>) -> tensor<1x2xf32>
+  %b2 = linalg.tanh ins(%a2 : tensor<1x2xf32>) outs(%e : tensor<1x2xf32>) -> tensor<1x2xf32>
+  %a3 = linalg.exp ins(%b2 : tensor<1x2xf32>) outs(%e : tensor<1x2xf32>) -> tensor<1x2xf32>
+  %b3 = linalg.tanh ins(%a3 : tensor<1x2xf32>) outs(%e : tensor<1x2xf32>) -> tensor<1x2xf32>
+  %r = tensor.concat dim(0) %b0, %a0, %a0, %b0, %a1, %b1, %a0 : (tensor<1x2xf32>, tensor<1x2xf32>, tensor<1x2xf32>, tensor<1x2xf32>, tensor<1x2xf32>, tensor<1x2xf32>, tensor<1x2xf32>) -> tensor<7x2xf32>
+  return %r : tensor<7x2xf32>
+}
+
+// -----
+
 // A constant that changes in the middle of bodies is read twice in one of them: the
 // iterations differ although each reads constants alone.
 //

@@ -24,6 +24,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from magweld.diagnostics import UnsupportedError
 from magweld.importer import refusals
 from magweld.importer.placing import CPU, tensors_without_data
+from magweld.importer.repeated_calls import RepeatedCalls
 from magweld.paced import checkpoint
 
 aten = torch.ops.aten
@@ -107,6 +108,7 @@ class _OverlapWatcher(GraphRunner):
         super().__init__(graph)
         # By the tensor's address; it is kept so that no other gets that address.
         self._overlapping: dict[int, torch.Tensor] = {}
+        self._calls = RepeatedCalls()
 
     def run_node(self, n: fx.Node) -> Any:
         """Run one node.
@@ -115,17 +117,25 @@ class _OverlapWatcher(GraphRunner):
             UnsupportedError: It cannot run, or writes to an overlapping tensor.
         """
         args, kwargs = self.fetch_args_kwargs_from_env(n)
+        call = self._calls.call_of(n, args, kwargs)
+        known = self._calls.answer(call)
+        if known is not None:
+            return known
         operands = _tensors((args, kwargs))
         overlapping = [t for t in operands if id(t) in self._overlapping]
-        versions = [_version(t) for t in overlapping]
+        versions = {id(t): _version(t) for t in operands}
         result = super().run_node(n)
-        if versions != [_version(t) for t in overlapping]:
+        written = [t for t in operands if _version(t) != versions[id(t)]]
+        if any(id(t) in self._overlapping for t in written):
             raise refusals.OVERLAPPING_MUTATION.at_node(n)
         storages = {t.untyped_storage()._cdata for t in overlapping}
-        for tensor in _tensors(result):
+        results = _tensors(result)
+        for tensor in results:
             derived = tensor.untyped_storage()._cdata in storages
             if derived or _may_overlap(tensor):
                 self._overlapping[id(tensor)] = tensor
+        if not written and not any(id(t) in self._overlapping for t in results):
+            self._calls.keep(call, operands, result)
         return result
 
 

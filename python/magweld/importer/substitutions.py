@@ -28,6 +28,12 @@ from magweld.importer.normalization import (
     running_statistics,
 )
 from magweld.importer.randomness import bernoulli
+from magweld.importer.recurrent import (
+    gru_cell,
+    lstm_cell,
+    rnn_relu_cell,
+    rnn_tanh_cell,
+)
 
 
 @arranged_only
@@ -130,6 +136,10 @@ SUBSTITUTIONS: dict[Any, Callable[..., Any]] = {
     torch.batch_norm: _torch_batch_norm,
     torch.dropout: _dropout,
     torch.feature_alpha_dropout: _in_logical_order,
+    torch.gru_cell: gru_cell,
+    torch.lstm_cell: lstm_cell,
+    torch.rnn_relu_cell: rnn_relu_cell,
+    torch.rnn_tanh_cell: rnn_tanh_cell,
     torch.ops.aten.batch_norm.default: _torch_batch_norm,
     torch.ops.aten.dropout.default: _dropout,
     torch.ops.aten.scaled_dot_product_attention.default: _scaled_dot_product_attention,
