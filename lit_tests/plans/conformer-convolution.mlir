@@ -15,7 +15,7 @@
 // V100: }) {footprint = 0 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{0\.00118[0-9]*}} : f64{{.*}}seconds_apart = {{0\.00118[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[64, 512, 512]>, traffic_after = 201326592 : i64, traffic_before = 201326592 : i64
 // V100: "tile_graph.connect"({{.+}}) {level = "global", refused = "no-operator: it comes from tensor.expand_shape"}
 // V100: "tile_graph.connect"({{.+}}) {level = "global", refused = "no-operator: it comes from tensor.expand_shape"}
-// V100: }) {footprint = 8256 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{3\.36[0-9]*E-4}} : f64{{.*}}seconds_apart = {{7\.08[0-9]*E-4}} : f64{{.*}}tile = #tile_graph.tile<[1, 4, 512, 1]>, traffic_after = 201390080 : i64, traffic_before = 469825536 : i64
+// V100: }) {footprint = 16960 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{3\.36[0-9]*E-4}} : f64{{.*}}seconds_apart = {{7\.08[0-9]*E-4}} : f64{{.*}}tile = #tile_graph.tile<[1, 4, 512, 1]>, traffic_after = 201390080 : i64, traffic_before = 469825536 : i64
 // V100: "tile_graph.connect"({{.+}}) {level = "global", refused = "no-operator: it comes from tensor.collapse_shape"}
 // V100: }) {footprint = 8192 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{2\.06[0-9]*E-4}} : f64{{.*}}seconds_apart = {{8\.55[0-9]*E-4}} : f64{{.*}}tile = #tile_graph.tile<[1, 4, 512]>, traffic_after = 134221824 : i64, traffic_before = 603983872 : i64
 // V100: "tile_graph.connect"({{.+}}) {level = "global", refused = "slower: 1.878e-03 s together, 1.597e-03 s apart"}
@@ -30,7 +30,7 @@
 // H100: }) {footprint = 0 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{8\.37[0-9]*E-4}} : f64{{.*}}seconds_apart = {{8\.37[0-9]*E-4}} : f64{{.*}}tile = #tile_graph.tile<[64, 512, 512]>, traffic_after = 201326592 : i64, traffic_before = 201326592 : i64
 // H100: "tile_graph.connect"({{.+}}) {level = "global", refused = "no-operator: it comes from tensor.expand_shape"}
 // H100: "tile_graph.connect"({{.+}}) {level = "global", refused = "no-operator: it comes from tensor.expand_shape"}
-// H100: }) {footprint = 8256 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{9\.32[0-9]*E-5}} : f64{{.*}}seconds_apart = {{1\.92[0-9]*E-4}} : f64{{.*}}tile = #tile_graph.tile<[4, 1, 512, 1]>, traffic_after = 201390080 : i64, traffic_before = 469825536 : i64
+// H100: }) {footprint = 16960 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{9\.32[0-9]*E-5}} : f64{{.*}}seconds_apart = {{1\.92[0-9]*E-4}} : f64{{.*}}tile = #tile_graph.tile<[4, 1, 512, 1]>, traffic_after = 201390080 : i64, traffic_before = 469825536 : i64
 // H100: "tile_graph.connect"({{.+}}) {level = "global", refused = "no-operator: it comes from tensor.collapse_shape"}
 // H100: }) {footprint = 32768 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{5\.67[0-9]*E-5}} : f64{{.*}}seconds_apart = {{2\.33[0-9]*E-4}} : f64{{.*}}tile = #tile_graph.tile<[4, 4, 512]>, traffic_after = 134221824 : i64, traffic_before = 603983872 : i64
 // H100: "tile_graph.connect"({{.+}}) {level = "global", refused = "slower: 3.779e-04 s together, 3.777e-04 s apart"}

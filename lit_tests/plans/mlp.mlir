@@ -25,43 +25,43 @@ module {
     %2 = linalg.matmul indexing_maps = [#map, #map1, #map2] ins(%arg0, %arg1 : tensor<2073600x64xf32>, tensor<64x64xf32>) outs(%1 : tensor<2073600x64xf32>) -> tensor<2073600x64xf32>
     %3 = linalg.generic {indexing_maps = [#map3, #map3], iterator_types = ["parallel", "parallel"]} ins(%2 : tensor<2073600x64xf32>) outs(%0 : tensor<2073600x64xf32>) {
     ^bb0(%in: f32, %out: f32):
-      %17 = arith.cmpf ugt, %in, %cst : f32
-      %18 = arith.select %17, %in, %cst : f32
+      %17 = arith.cmpf olt, %in, %cst : f32
+      %18 = arith.select %17, %cst, %in : f32
       linalg.yield %18 : f32
     } -> tensor<2073600x64xf32>
     %4 = linalg.matmul indexing_maps = [#map, #map1, #map2] ins(%3, %arg2 : tensor<2073600x64xf32>, tensor<64x64xf32>) outs(%1 : tensor<2073600x64xf32>) -> tensor<2073600x64xf32>
     %5 = linalg.generic {indexing_maps = [#map3, #map3], iterator_types = ["parallel", "parallel"]} ins(%4 : tensor<2073600x64xf32>) outs(%0 : tensor<2073600x64xf32>) {
     ^bb0(%in: f32, %out: f32):
-      %17 = arith.cmpf ugt, %in, %cst : f32
-      %18 = arith.select %17, %in, %cst : f32
+      %17 = arith.cmpf olt, %in, %cst : f32
+      %18 = arith.select %17, %cst, %in : f32
       linalg.yield %18 : f32
     } -> tensor<2073600x64xf32>
     %6 = linalg.matmul indexing_maps = [#map, #map1, #map2] ins(%5, %arg3 : tensor<2073600x64xf32>, tensor<64x64xf32>) outs(%1 : tensor<2073600x64xf32>) -> tensor<2073600x64xf32>
     %7 = linalg.generic {indexing_maps = [#map3, #map3], iterator_types = ["parallel", "parallel"]} ins(%6 : tensor<2073600x64xf32>) outs(%0 : tensor<2073600x64xf32>) {
     ^bb0(%in: f32, %out: f32):
-      %17 = arith.cmpf ugt, %in, %cst : f32
-      %18 = arith.select %17, %in, %cst : f32
+      %17 = arith.cmpf olt, %in, %cst : f32
+      %18 = arith.select %17, %cst, %in : f32
       linalg.yield %18 : f32
     } -> tensor<2073600x64xf32>
     %8 = linalg.matmul indexing_maps = [#map, #map1, #map2] ins(%7, %arg4 : tensor<2073600x64xf32>, tensor<64x64xf32>) outs(%1 : tensor<2073600x64xf32>) -> tensor<2073600x64xf32>
     %9 = linalg.generic {indexing_maps = [#map3, #map3], iterator_types = ["parallel", "parallel"]} ins(%8 : tensor<2073600x64xf32>) outs(%0 : tensor<2073600x64xf32>) {
     ^bb0(%in: f32, %out: f32):
-      %17 = arith.cmpf ugt, %in, %cst : f32
-      %18 = arith.select %17, %in, %cst : f32
+      %17 = arith.cmpf olt, %in, %cst : f32
+      %18 = arith.select %17, %cst, %in : f32
       linalg.yield %18 : f32
     } -> tensor<2073600x64xf32>
     %10 = linalg.matmul indexing_maps = [#map, #map1, #map2] ins(%9, %arg5 : tensor<2073600x64xf32>, tensor<64x64xf32>) outs(%1 : tensor<2073600x64xf32>) -> tensor<2073600x64xf32>
     %11 = linalg.generic {indexing_maps = [#map3, #map3], iterator_types = ["parallel", "parallel"]} ins(%10 : tensor<2073600x64xf32>) outs(%0 : tensor<2073600x64xf32>) {
     ^bb0(%in: f32, %out: f32):
-      %17 = arith.cmpf ugt, %in, %cst : f32
-      %18 = arith.select %17, %in, %cst : f32
+      %17 = arith.cmpf olt, %in, %cst : f32
+      %18 = arith.select %17, %cst, %in : f32
       linalg.yield %18 : f32
     } -> tensor<2073600x64xf32>
     %12 = linalg.matmul indexing_maps = [#map, #map1, #map2] ins(%11, %arg6 : tensor<2073600x64xf32>, tensor<64x64xf32>) outs(%1 : tensor<2073600x64xf32>) -> tensor<2073600x64xf32>
     %13 = linalg.generic {indexing_maps = [#map3, #map3], iterator_types = ["parallel", "parallel"]} ins(%12 : tensor<2073600x64xf32>) outs(%0 : tensor<2073600x64xf32>) {
     ^bb0(%in: f32, %out: f32):
-      %17 = arith.cmpf ugt, %in, %cst : f32
-      %18 = arith.select %17, %in, %cst : f32
+      %17 = arith.cmpf olt, %in, %cst : f32
+      %18 = arith.select %17, %cst, %in : f32
       linalg.yield %18 : f32
     } -> tensor<2073600x64xf32>
     %14 = tensor.empty() : tensor<2073600x3xf32>

@@ -25,7 +25,7 @@ def build_thread_loop(
         layout: How threads share that space.
         partials: Where each thread accumulates, if threads share a reduction.
     """
-    shared = [loop for loop, count in enumerate(layout.threads) if count > 1]
+    shared = [loop for loop in _order(nest, layout) if layout.threads[loop] > 1]
     # One thread alone still needs a loop, so that the others skip the work.
     trips = [layout.threads[loop] for loop in shared] or [1]
     rank = len(trips)
@@ -51,6 +51,17 @@ def build_thread_loop(
             if nest.has_windows:
                 _index_windows(clone, nest, layout)
             scf.InParallelOp()
+
+
+def _order(nest: LoopNest, layout: ThreadLayout) -> tuple[int, ...]:
+    """Return the loops in the order in which threads are numbered along them.
+
+    Whole elements have the order of the output, whatever order an operation has its
+    loops in: who makes a tile and who reads it number its threads alike.
+    """
+    if any(layout.threads[loop] > 1 for loop in nest.reduction):
+        return tuple(range(len(nest.extents)))
+    return (*nest.parallel, *nest.reduction)
 
 
 def _index_windows(clone: Any, nest: LoopNest, layout: ThreadLayout) -> None:

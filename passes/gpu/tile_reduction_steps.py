@@ -26,6 +26,7 @@ from magweld.passes.gpu.transform_script import (
     remove_tags,
 )
 from magweld.passes.infrastructure.base import Pass
+from magweld.passes.tiling.steps import BORDERED_BYTES
 
 _TAG = "magweld.reduction_step"
 _SCHEDULED = "tile_graph.reduction_step"
@@ -49,7 +50,7 @@ class TileReductionSteps(Pass):
     name: ClassVar[str] = "tile-reduction-steps"
 
     step: Annotated[int, "least limit on the elements of one step"] = 16
-    border_bytes: Annotated[int, "most bytes of an image with its border"] = 16384
+    border_bytes: Annotated[int, "most bytes of an image with border"] = BORDERED_BYTES
 
     def run(self, module: Any) -> None:
         """Split the contractions of all kernels."""

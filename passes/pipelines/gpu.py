@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
 
+from magweld.passes.cpu.name_contractions import NameContractions
 from magweld.passes.gpu.annotate_parameters import AnnotateParameters
 from magweld.passes.gpu.contract_multiply_add import ContractMultiplyAdd
 from magweld.passes.gpu.declare_shared_memory import DeclareSharedMemory
@@ -61,6 +62,8 @@ def block_steps(shape: BlockShape) -> tuple[Step, ...]:
     return (
         # Blocks: tiles of tensors.
         MapTilesToBlocks(),
+        # Under a name of their own products keep plain operands, which are staged.
+        NameContractions(),
         Upstream("linalg-fuse-elementwise-ops"),
         TileReductionSteps(),
         Upstream("eliminate-empty-tensors,canonicalize,cse"),

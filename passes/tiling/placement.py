@@ -17,7 +17,7 @@ from magweld.passes.tiling.group import Group
 from magweld.passes.tiling.needs import OperatorTile
 from magweld.passes.tiling.propagation import Tiles
 from magweld.passes.tiling.regions import ZERO, Access, Interval, OperatorKind
-from magweld.passes.tiling.steps import few_channels, one_block
+from magweld.passes.tiling.steps import bordered_bytes, few_channels, one_block
 from magweld.passes.tiling.stream import Blocks
 from magweld.targets.device import Level, LevelKind
 
@@ -171,24 +171,30 @@ class _Placer:
         return known
 
     def _find_staged(self, part: OperatorTile) -> Iterator[tuple[int, bool, int]]:
-        node, loops = part.model, list(part.box)
-        if self.explicit and node.kind not in STAGED_KINDS:
-            return
         if self.explicit:
-            # Outer reduction loops advance by one, the innermost by a step.
-            for loop in node.reduction:
-                most = self.step if loop == node.reduction[-1] else 1
-                loops[loop] = Interval(ZERO, min(loops[loop].size, most))
-        else:
-            loops = list(one_block(node, loops))
-        box = tuple(loops)
+            yield from self._staged_explicitly(part)
+            return
+        node, box = part.model, one_block(part.model, part.box)
         for number, read in enumerate(node.reads):
-            if read.padded and not self.explicit:
+            if read.padded:
                 # A window with a border is a copy, whoever makes what is inside.
                 size = math.prod(read.bordered(box)) * read.element_bytes
                 yield number, True, size
                 # What is copied is read once, and needed no more.
             elif part.outside[number]:
+                yield number, False, _bytes_of(read, few_channels(node, box))
+
+    def _staged_explicitly(self, part: OperatorTile) -> Iterator[tuple[int, bool, int]]:
+        node, loops = part.model, list(part.box)
+        # Outer reduction loops advance by one, the innermost by a step.
+        for loop in node.reduction:
+            most = self.step if loop == node.reduction[-1] else 1
+            loops[loop] = Interval(ZERO, min(loops[loop].size, most))
+        box = tuple(loops)
+        for number, read in enumerate(node.reads):
+            if read.padded:
+                yield number, True, bordered_bytes(node, read, part.box)
+            elif part.outside[number] and node.kind in STAGED_KINDS:
                 yield number, False, _bytes_of(read, few_channels(node, box))
 
     def _like_tile(self, node: int) -> Slot:

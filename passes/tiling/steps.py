@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from magweld.passes.tiling.first_cache import LINE_BYTES
 from magweld.passes.tiling.regions import (
     ZERO,
+    Access,
     Interval,
     LinearIndex,
     OperatorKind,
@@ -33,6 +34,9 @@ REDUCTION_BLOCK = 192
 BLOCKED_BYTES = 4
 # Times that an operand has to be read for its blocks to pay.
 LEAST_READS = 16
+# Most bytes of an image with its border in explicit memory, if a channel has no more:
+# convolutions that sum over channels advance over them.
+BORDERED_BYTES = 16384
 _PRODUCTS = (OperatorKind.CONTRACTION, OperatorKind.CONVOLUTION)
 
 
@@ -127,6 +131,24 @@ def few_channels(
     loops, channel = list(box), node.reduction[0]
     loops[channel] = Interval(ZERO, min(box[channel].size, CHANNELS))
     return tuple(loops)
+
+
+def bordered_bytes(node: OperatorModel, read: Access, box: tuple[Interval, ...]) -> int:
+    """Return the bytes of a copy of a padded operand in explicit memory.
+
+    Args:
+        node: The operator that reads it.
+        read: The operand.
+        box: The iterations of a tile.
+    """
+    size = math.prod(read.bordered(box)) * read.element_bytes
+    summed = [
+        index.single_loop
+        for index in read.index
+        if index is not None and index.single_loop in node.reduction
+    ]
+    channels = math.prod(math.ceil(box[loop].size) for loop in summed)
+    return min(size, max(size // channels, BORDERED_BYTES))
 
 
 def is_alone(loop: int, indices: Iterable[LinearIndex | None]) -> bool:

@@ -16,6 +16,7 @@ from operator_models import (
     matmul,
     row_reduction,
 )
+from welder_groups import convolutions, window
 
 from magweld.passes.tiling.cost import Cost, cost
 from magweld.passes.tiling.external_reads import RESIDENT_FRACTION, transaction_bytes
@@ -24,6 +25,7 @@ from magweld.passes.tiling.placement import footprint_bytes
 from magweld.passes.tiling.propagation import Tiles, propagate
 from magweld.passes.tiling.regions import ZERO, Interval, LinearIndex, OperatorKind
 from magweld.passes.tiling.steps import (
+    BORDERED_BYTES,
     LEAST_READS,
     REDUCTION_BLOCK,
     block_count,
@@ -217,6 +219,28 @@ def test_explicit_memory_holds_one_step_of_the_operands() -> None:
     assert isinstance(tiles, Tiles)
     found = footprint_bytes(chain(product), tiles, target.levels[1], step=4)
     assert found == (8 * 4 + 4 * 16) * 4
+
+
+@pytest.mark.parametrize(
+    ("sizes", "channels", "image"),
+    [
+        ((1, 4, 8, 8), (), 4 * 10 * 10 * 4),  # all channels of a tile at once
+        ((1, 256, 8, 8), (), 256 * 10 * 10 * 4),  # each has a result of its own
+        ((1, 4, 8, 8), (8,), 8 * 10 * 10 * 4),
+        ((1, 4, 8, 8), (64,), BORDERED_BYTES),  # summed in several steps
+        ((1, 4, 126, 126), (64,), 128 * 128 * 4),  # one channel has more
+    ],
+)
+def test_explicit_memory_holds_an_image_with_its_border(
+    sizes: tuple[int, ...], channels: tuple[int, ...], image: int
+) -> None:
+    group = convolutions(window(OperatorKind.CONVOLUTION, sizes, channels, 3))
+    tiles = propagate(group, sizes)
+    assert isinstance(tiles, Tiles)
+    level = device(kind=LevelKind.EXPLICIT).levels[1]
+    weights = sizes[1] * 3 * 4  # of one row of taps
+    found = footprint_bytes(group, tiles, level, step=4)
+    assert found == image + -(-weights // 64) * 64
 
 
 def test_reuse_tiles_live_from_their_producer_to_their_last_reader() -> None:

@@ -166,6 +166,27 @@ func.func @pooling(%x: memref<1x1x17x17xf32>, %w: memref<3x3xf32>, %out: memref<
 
 // -----
 
+// The loops of a depthwise convolution end with the channels, its output with the width:
+// threads are numbered along the output, as those of its fill are.
+// CHECK-LABEL: func.func @depthwise(
+// CHECK:           scf.forall (%[[C:.+]], %[[W:.+]]) in (4, 4) {
+// CHECK:             memref.subview %{{.+}}[0, %[[C]], 0, %[[W]]] [1, 1, 1, 2] [1, 4, 1, 4]
+// CHECK:             linalg.fill
+// CHECK:           scf.forall (%[[C2:.+]], %[[W2:.+]]) in (4, 4) {
+// CHECK:             memref.subview %{{.+}}[0, %[[C2]], 0, %[[W2]]] [1, 1, 1, 2] [1, 4, 1, 4]
+// CHECK:             linalg.generic
+func.func @depthwise(%x: memref<1x4x3x10xf32>, %w: memref<4x3x3xf32>, %zero: f32, %out: memref<1x4x1x8xf32>) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    %sums = memref.alloc() : memref<1x4x1x8xf32, #gpu.address_space<workgroup>>
+    linalg.fill ins(%zero : f32) outs(%sums : memref<1x4x1x8xf32, #gpu.address_space<workgroup>>)
+    linalg.depthwise_conv_2d_nchw_chw {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%x, %w : memref<1x4x3x10xf32>, memref<4x3x3xf32>) outs(%sums : memref<1x4x1x8xf32, #gpu.address_space<workgroup>>)
+    linalg.copy ins(%sums : memref<1x4x1x8xf32, #gpu.address_space<workgroup>>) outs(%out : memref<1x4x1x8xf32>)
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// -----
+
 #mirror = affine_map<(d0, d1) -> (-d0 + d1 + 7)>
 #out = affine_map<(d0, d1) -> (d0)>
 #points = affine_map<(d0, d1) -> (d1)>

@@ -1,0 +1,61 @@
+"""Every kernel of the subgraphs at full size has the shared memory that it needs."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from magweld.bindings import ir
+from magweld.compiler import lower_to_tiles
+from magweld.compiler_options import CompileOptions
+from magweld.context import make_context
+from magweld.importer.importer import import_graph
+from magweld.passes.gpu.place_shared_memory import SHARED_BYTES
+from magweld.passes.gpu.structure import kernels_of
+from magweld.passes.infrastructure.execution import run_pipeline
+from magweld.passes.infrastructure.phases import Phase
+from magweld.passes.infrastructure.pipeline import Pipeline
+from magweld.passes.pipelines.gpu import gpu_phase_steps
+from magweld.targets import parse_target
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "examples")]
+CASES = {case.name: case for case in importlib.import_module("subgraph_cases").CASES}
+# Of the targets the one whose blocks have the least shared memory.
+TARGET = "rocdl:gfx942"
+
+
+def kernels(name: str) -> Iterator[Any]:
+    """Yield the tiled kernels of a subgraph, each in a module of its own."""
+    case, target = CASES[name], parse_target(TARGET)
+    inputs = case.arguments()
+    with torch.no_grad():
+        graph = make_fx(case.function, tracing_mode="fake", pre_dispatch=True)(*inputs)
+    text = import_graph(graph, inputs, device=torch.device("meta")).text
+    module = ir.Module.parse(text)
+    lower_to_tiles(module, CompileOptions(device=target.reference, library="never"))
+    for function in kernels_of(module.operation):
+        kernel = ir.Module.create()
+        with ir.InsertionPoint(kernel.body):
+            function.operation.clone()
+        yield kernel
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_kernels_fit(name: str) -> None:
+    target = parse_target(TARGET)
+    capacity = target.device.level("shared").capacity
+    with make_context(), ir.Location.unknown():
+        for kernel in kernels(name):
+            run_pipeline(Pipeline(gpu_phase_steps(target)[Phase.GPU]), kernel)
+            (function,) = (
+                op for op in kernel.body.operations if SHARED_BYTES in op.attributes
+            )
+            assert ir.IntegerAttr(function.attributes[SHARED_BYTES]).value <= capacity
