@@ -15,6 +15,7 @@ from magweld.passes.cpu.emit_vectors import (
 from magweld.passes.cpu.rows import LOAD
 
 IndexOf = Callable[[int], tuple[Index, int]]
+Body = Callable[[Sequence[ir.Value | None], IndexOf], list[ir.Value]]
 
 
 def emit_body(
@@ -47,6 +48,13 @@ def emit_body(
             results = _emit_operation(op.operation, operands, values)
         values.update(zip(op.operation.results, results, strict=True))
     return [values.get(v, v) for v in terminator.operands]
+
+
+def emit_copied(values: Sequence[ir.Value | None], index_of: IndexOf) -> list[ir.Value]:
+    """Return what was loaded: the body of a copy."""
+    (value, *_) = values
+    assert value is not None, "a copy reads its operand"
+    return [value]
 
 
 def _emit_index(op: ir.Operation, index_of: IndexOf) -> ir.Value:

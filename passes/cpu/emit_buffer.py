@@ -39,6 +39,11 @@ class FlatBuffer:
         """Type of an element."""
         return self.view.type.element_type
 
+    @property
+    def unit(self) -> int:
+        """Elements of the view that are read as one."""
+        return 1
+
     def load(self, index: Index, lanes: int, stride: int) -> ir.Value:
         """Load `lanes` elements `stride` apart; a scalar for stride 0 or one lane."""
         if lanes == 1 or stride == 0:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import prod
 
+from magweld.passes.cpu.emit_body import Body, emit_copied
 from magweld.passes.cpu.emit_buffer import FlatBuffer, Operand, scratch
 from magweld.passes.cpu.emit_cursor import Cursor
 from magweld.passes.cpu.emit_index import Index, emit_loop
+from magweld.passes.cpu.emit_pairs import pair_sources, pair_type
 from magweld.passes.cpu.emit_prefetch import NextPanel, emit_next_panel
 from magweld.passes.cpu.emit_tile import TileEmitter, Work
 from magweld.passes.cpu.loop_nest import Access, LoopNest
@@ -96,43 +99,58 @@ class NestEmitter:
         across = self.cursor.is_rest(columns)
         loops = [columns, *self.reductions] if across else [*self.reductions, columns]
         extents = [sizes[d] for d in loops]
-        panel = scratch(prod(extents), source.element)
+        paired = self.tile.pairs != NONE
+        panel = scratch(prod(extents), pair_type() if paired else source.element)
         strides = [0] * len(self.nest.extents)
         for k, loop in enumerate(loops):
             strides[loop] = prod(extents[k + 1 :])
         corner = self.cursor.index(source, dict.fromkeys(opened, 0))
         start = Index().emit()
+        along = tuple(source.strides[d] for d in loops)
+        sources = [replace(source, strides=along, origin=corner)]
+        body: Body = emit_copied
+        if paired:
+            sources, body = pair_sources(sources[0], loops.index(self.tile.pairs))
         emit_copy(
-            FlatBuffer(
-                source.view,
-                source.start,
-                tuple(source.strides[d] for d in loops),
-                corner,
-            ),
+            sources,
             FlatBuffer(panel, start, tuple(strides[d] for d in loops), Index()),
             tuple(extents),
-            self.nest.inputs[number].bits,
+            body,
             self.unit,
         )
         if len(self.reductions) == 1 and not across:
-            self.next_panel = emit_next_panel(source, corner, self.cursor)
+            read = replace(sources[0], strides=source.strides)
+            self.next_panel = emit_next_panel(read, corner, self.cursor)
         origin = self.cursor.positions[columns].times(-strides[columns])
         self.operands[number] = FlatBuffer(panel, start, tuple(strides), origin)
 
 
 def emit_copy(
-    source: FlatBuffer,
+    sources: Sequence[FlatBuffer],
     target: FlatBuffer,
     extents: tuple[int, ...],
-    bits: int,
+    body: Body,
     unit: VectorUnit,
 ) -> None:
-    """Emit a copy between buffers, in vectors, turning blocks where that is needed."""
+    """Emit a copy between buffers, in vectors, turning blocks where that is needed.
+
+    Args:
+        sources: What is read at each point.
+        target: What is written.
+        extents: The loops.
+        body: Makes one element of those that are read.
+        unit: The registers.
+    """
+    buffers = [*sources, target]
+    *inputs, output = (
+        Access(buffer.strides, 0, buffer.element.width, buffer is not target)
+        for buffer in buffers
+    )
     nest = LoopNest(
         extents=extents,
         parallel=(True,) * len(extents),
-        inputs=(Access(source.strides, 0, bits, True),),
-        outputs=(Access(target.strides, 0, bits, False),),
+        inputs=tuple(inputs),
+        outputs=(output,),
         combiners=("",),
         scalar_reason="",
         uses_index=False,
@@ -142,8 +160,7 @@ def emit_copy(
     tile = choose_register_tile(nest, unit)
     nest = nest.collapse(tile.dims)
     operands = [
-        FlatBuffer(buffer.view, buffer.start, access.strides, buffer.origin)
-        for buffer, access in zip((source, target), nest.accesses, strict=True)
+        replace(buffer, strides=access.strides)
+        for buffer, access in zip(buffers, nest.accesses, strict=True)
     ]
-    work = Work(lambda values, _: [values[0]])
-    NestEmitter(nest, tile, operands, work, unit).emit()
+    NestEmitter(nest, tile, operands, Work(body), unit).emit()

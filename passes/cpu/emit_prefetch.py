@@ -50,7 +50,8 @@ class NextPanel:
         row, piece = cursor.positions[loop], cursor.pieces[loop]
         tiles = (piece.stop - piece.start) // piece.step
         # In a row of memory one prefetch fetches its neighbours as well.
-        width = 1 if self.down == 1 else LINE_BYTES * 8 // self.source.element.width
+        row_wise = self.down == self.source.unit
+        width = 1 if row_wise else LINE_BYTES * 8 // self.source.element.width
         wanted = ceil(self.columns / width / tiles)
         number = min(wanted, products // PRODUCTS)
         turn = arith.divui(row.shifted(-piece.start).emit(), index_constant(piece.step))
@@ -92,8 +93,9 @@ def emit_next_panel(source: FlatBuffer, corner: Index, cursor: Cursor) -> NextPa
     along, down = source.strides[loop], source.strides[reduction]
     column, columns = cursor.positions[loop], cursor.pieces[loop].step
     behind = corner.shifted(columns * along)
-    if down == 1 and along > nest.extents[reduction]:
-        first = corner.plus(column.times(-along)).shifted(nest.extents[reduction])
+    length = nest.extents[reduction] * source.unit
+    if down == source.unit and along > length:
+        first = corner.plus(column.times(-along)).shifted(length)
         end = column.shifted(columns).emit()
         all_columns = index_constant(nest.extents[loop])
         is_last = arith.cmpi(arith.CmpIPredicate.uge, end, all_columns)

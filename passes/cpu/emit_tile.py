@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from magweld.bindings import ir
-from magweld.passes.cpu.emit_body import Combiner, IndexOf
+from magweld.passes.cpu.emit_body import Body, Combiner
 from magweld.passes.cpu.emit_buffer import FlatBuffer, Operand
 from magweld.passes.cpu.emit_cursor import Cursor, Fetcher, Point
 from magweld.passes.cpu.emit_finish import Finish
@@ -22,7 +22,6 @@ from magweld.passes.cpu.emit_vectors import (
 from magweld.passes.cpu.loop_nest import LoopNest
 from magweld.passes.cpu.register_tile import RegisterTile
 
-Body = Callable[[Sequence[ir.Value | None], IndexOf], list[ir.Value]]
 State = list[ir.Value | None]
 
 

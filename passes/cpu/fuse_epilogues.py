@@ -50,6 +50,7 @@ class FuseEpilogues(VectorUnitPass):
     Attributes:
         vector_bits: Width of a vector register.
         vector_registers: Number of vector registers.
+        bf16_pairs: Whether one instruction multiplies pairs of bf16.
     """
 
     name: ClassVar[str] = "fuse-epilogues"

@@ -46,6 +46,7 @@ class LinearizeConvRows(VectorUnitPass):
     Attributes:
         vector_bits: Width of a vector register.
         vector_registers: Number of vector registers.
+        bf16_pairs: Whether one instruction multiplies pairs of bf16.
     """
 
     name: ClassVar[str] = "linearize-conv-rows"

@@ -68,6 +68,7 @@ class LoopNest:
         uses_index: Whether the body asks for loop indices.
         uses_math: Whether the body calls math functions.
         product: Whether the body is `output + input 0 * input 1`.
+        bf16_product: Whether it is one of factors of bf16 that is summed in f32.
         vector_loops: The only loops that can be vectorised, where the body loads from
             rows that values tell: those along the rows.
         beside: Addresses of what is read and written in the same sweep.
@@ -82,6 +83,7 @@ class LoopNest:
     uses_index: bool
     uses_math: bool
     product: bool
+    bf16_product: bool = False
     vector_loops: frozenset[int] | None = None
     beside: tuple[Access, ...] = ()
 
@@ -185,6 +187,7 @@ def read_loop_nest(op: ir.Operation) -> LoopNest:
         uses_index=any(name == "linalg.index" for name in names),
         uses_math=any(name.startswith("math.") for name in names),
         product=is_product(op),
+        bf16_product=is_product(op) and _is_of_bf16(block),
         vector_loops=rows,
     )
 
@@ -300,6 +303,12 @@ def is_product(generic: ir.Operation) -> bool:
         and {*product.operands} == {*factors.values()}
         and {*total.operands} == {product.results[0], output}
     )
+
+
+def _is_of_bf16(product: ir.Block) -> bool:
+    *factors, total = (argument.type for argument in product.arguments)
+    narrow = all(isinstance(kind, ir.BF16Type) for kind in factors)
+    return narrow and isinstance(total, ir.F32Type)
 
 
 def _scalar_reason(block: ir.Block, rows: frozenset[int] | None) -> str:

@@ -13,6 +13,7 @@ from math import ceil, gcd
 
 from magweld.passes.cpu.dot_products import rest_dots
 from magweld.passes.cpu.loop_nest import Access, LoopNest
+from magweld.passes.cpu.pair_nests import can_be_pairs, paired_nest
 from magweld.passes.cpu.product_costs import (
     OUTPUT_CYCLES,
     Candidate,
@@ -50,6 +51,9 @@ def panel_candidates(
             if panel.strides[columns] == 1:
                 yield product.in_place()
             yield product.packed()
+            for depth in nest.reductions if unit.pairs else ():
+                if can_be_pairs(nest, number, depth):
+                    yield product.paired(depth)
 
 
 @dataclass(frozen=True)
@@ -142,6 +146,13 @@ class _PanelProduct:
         rest = replace(dots.tile, order=tile.order)
         parted = Candidate(cycles, replace(tile, rest=rest))
         return min(whole, parted, key=lambda candidate: candidate.cycles)
+
+    def paired(self, depth: int) -> Candidate:
+        """Return the tile that multiplies pairs along a loop of the reduction."""
+        product = replace(self, nest=paired_nest(self.nest, depth))
+        cycles = product._cycles(self.extents[1]) + TURN_CYCLES * product.elements
+        tile = replace(product._tile(), packed_input=self.number, pairs=depth)
+        return Candidate(cycles, tile)
 
     @property
     def _times(self) -> int:

@@ -19,10 +19,12 @@ class VectorUnit:
     Attributes:
         bits: Width of a register.
         registers: Number of registers.
+        pairs: Whether one instruction multiplies pairs of bf16 and adds them to f32.
     """
 
     bits: int = 512
     registers: int = 32
+    pairs: bool = False
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ class RegisterTile:
         lanes: Elements of a vector, a power of two; 1 for scalar code.
         packed_input: Input that is copied panel by panel into contiguous scratch
             memory before it is used, or NONE.
+        pairs: The group whose iterations are multiplied in pairs, or NONE. The packed
+            input has the two elements of a pair beside each other.
         rest: The tile of the last iterations of the vectorised group, those that
             fill no vector; None where smaller vectors make them.
     """
@@ -49,15 +53,18 @@ class RegisterTile:
     vector_dim: int = NONE
     lanes: int = 1
     packed_input: int = NONE
+    pairs: int = NONE
     rest: RegisterTile | None = None
 
     def to_attribute(self) -> ir.DictAttr:
         """Return the tile as the attribute that `vectorize` reads."""
         number = ir.IntegerType.get_signless(64)
-        rest = {} if self.rest is None else {"rest": self.rest.to_attribute()}
+        more = {} if self.rest is None else {"rest": self.rest.to_attribute()}
+        if self.pairs != NONE:
+            more["pairs"] = ir.IntegerAttr.get(number, self.pairs)
         return ir.DictAttr.get(
             {
-                **rest,
+                **more,
                 "dims": ir.ArrayAttr.get(
                     [ir.DenseI64ArrayAttr.get(group) for group in self.dims]
                 ),
@@ -79,6 +86,7 @@ class RegisterTile:
             vector_dim=attribute["vector_dim"].value,
             lanes=attribute["lanes"].value,
             packed_input=attribute["packed_input"].value,
+            pairs=attribute["pairs"].value if "pairs" in attribute else NONE,
             rest=RegisterTile.from_attribute(attribute["rest"])
             if "rest" in attribute
             else None,

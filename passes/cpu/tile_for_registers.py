@@ -28,6 +28,7 @@ class TileForRegisters(VectorUnitPass):
     Attributes:
         vector_bits: Width of a vector register.
         vector_registers: Number of vector registers.
+        bf16_pairs: Whether one instruction multiplies pairs of bf16.
     """
 
     name: ClassVar[str] = "tile-for-registers"

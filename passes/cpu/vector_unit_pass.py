@@ -15,12 +15,14 @@ class VectorUnitPass(Pass):
     Attributes:
         vector_bits: Width of a vector register.
         vector_registers: Number of vector registers.
+        bf16_pairs: Whether one instruction multiplies pairs of bf16.
     """
 
     vector_bits: int = 512
     vector_registers: int = 32
+    bf16_pairs: bool = False
 
     @property
     def unit(self) -> VectorUnit:
         """The vector registers."""
-        return VectorUnit(self.vector_bits, self.vector_registers)
+        return VectorUnit(self.vector_bits, self.vector_registers, self.bf16_pairs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
@@ -18,10 +18,17 @@ from magweld.passes.cpu.emit_buffer import (
 )
 from magweld.passes.cpu.emit_finish import Finish
 from magweld.passes.cpu.emit_nest import NestEmitter
+from magweld.passes.cpu.emit_pairs import emit_pair_products, paired_operands
 from magweld.passes.cpu.emit_tile import Work
 from magweld.passes.cpu.kernels import kernels_of
 from magweld.passes.cpu.loop_nest import COMBINERS, Access, LoopNest
-from magweld.passes.cpu.register_tile import ATTRIBUTE, RegisterTile, VectorUnit
+from magweld.passes.cpu.pair_nests import paired_nest
+from magweld.passes.cpu.register_tile import (
+    ATTRIBUTE,
+    NONE,
+    RegisterTile,
+    VectorUnit,
+)
 from magweld.passes.cpu.sweeps import Sweep, sweeps_of
 from magweld.passes.cpu.vector_unit_pass import VectorUnitPass
 
@@ -37,6 +44,7 @@ class Vectorize(VectorUnitPass):
     Attributes:
         vector_bits: Width of a vector register, for the copies of packed operands.
         vector_registers: Number of vector registers.
+        bf16_pairs: Whether one instruction multiplies pairs of bf16.
     """
 
     name: ClassVar[str] = "vectorize"
@@ -62,6 +70,10 @@ def _vectorize(sweep: Sweep, unit: VectorUnit) -> None:
             _first(sweep),
             _finish(sweep, nest),
         )
+        if tile.pairs != NONE:
+            nest = paired_nest(nest, tile.pairs)
+            operands = paired_operands(operands, tile.pairs, tile.packed_input)
+            work = replace(work, body=emit_pair_products)
         NestEmitter(nest, tile, operands, work, unit).emit()
     for member in sweep.operations:
         member.erase()

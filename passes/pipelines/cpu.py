@@ -80,14 +80,14 @@ def _vectorized_steps(unit: VectorUnit) -> tuple[Step, ...]:
         # Loops of one iteration part what is fused below.
         Upstream("canonicalize,cse"),
         Upstream("linalg-generalize-named-ops"),
-        LinearizeConvRows(unit.bits, unit.registers),
+        LinearizeConvRows(unit.bits, unit.registers, unit.pairs),
         BlockReductions(),
         GeneralizeCopies(),
         HoistPadFill(),
         # Registers.
-        FuseEpilogues(unit.bits, unit.registers),
-        TileForRegisters(unit.bits, unit.registers),
-        Vectorize(unit.bits, unit.registers),
+        FuseEpilogues(unit.bits, unit.registers, unit.pairs),
+        TileForRegisters(unit.bits, unit.registers, unit.pairs),
+        Vectorize(unit.bits, unit.registers, unit.pairs),
         Upstream("convert-linalg-to-loops"),
         PlaceAllocations(),
         Upstream("canonicalize,cse"),

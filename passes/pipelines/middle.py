@@ -224,6 +224,9 @@ class CpuPipeline(_PhasePipeline):
 
     vector_bits: Annotated[int, "width of a vector register, 0 for this machine's"] = 0
     vector_registers: Annotated[int, "vector registers, 0 for this machine's"] = 0
+    bf16_pairs: Annotated[
+        bool, "whether pairs of bf16 are multiplied, as on this machine if it can"
+    ] = False
 
     @property
     def compiled_target(self) -> Target:
@@ -238,11 +241,13 @@ class CpuPipeline(_PhasePipeline):
         from magweld.passes.pipelines.cpu import cpu_phase_steps
 
         bits, registers = self.vector_bits, self.vector_registers
+        pairs = self.bf16_pairs
         if not (bits and registers):
             host = HostTarget.detect()
             bits = bits or host.vector_bits
             registers = registers or host.vector_registers
-        return cpu_phase_steps(VectorUnit(bits, registers))
+            pairs = pairs or (bits == host.vector_bits and host.multiplies_pairs)
+        return cpu_phase_steps(VectorUnit(bits, registers, pairs))
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,9 @@ def lower_kernels(
         target: The CPU whose registers they use.
         options: How the passes are run.
     """
-    unit = VectorUnit(target.vector_bits, target.vector_registers)
+    unit = VectorUnit(
+        target.vector_bits, target.vector_registers, target.multiplies_pairs
+    )
     run_pipeline(cpu_pipeline(unit), module, options)
     return {found.symbol: found for found in kernel_signatures(module)}
 

@@ -109,6 +109,7 @@ def test_products_sum_in_single_precision(
     if by_library and dtype is torch.float16:
         pytest.skip("libraries have no instructions for f16")
     monkeypatch.setattr(halves, "_multiplies_bfloat", lambda *_: by_library)
+    monkeypatch.setattr(halves, "_generates_pairs", lambda: False)
     generator = torch.Generator().manual_seed(2)
     x = (torch.randn(256, 768, generator=generator) / 8).to(dtype)
     found = compiled(PRODUCTS, x)
@@ -124,12 +125,28 @@ def test_products_sum_in_single_precision(
 
 def test_transposed_weights_are_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(halves, "_multiplies_bfloat", lambda *_: True)
+    monkeypatch.setattr(halves, "_generates_pairs", lambda: False)
     x, w = torch.randn(16, 32).bfloat16(), torch.randn(8, 32).bfloat16()
     found = compiled({"linear": lambda x, w: torch.nn.functional.linear(x, w)}, x, w)
     (external,) = found.imported.externals.values()
     assert len(external.operands) == 2
     assert [node.op for node in external.operands] == ["placeholder"] * 2
     assert torch.equal(found(x, w)[0], torch.nn.functional.linear(x, w))
+
+
+def test_products_in_pairs_are_generated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(halves, "_multiplies_bfloat", lambda *_: True)
+    monkeypatch.setattr(halves, "_generates_pairs", lambda: True)
+    x, w, v = torch.randn(16, 32), torch.randn(8, 32), torch.randn(8, 33)
+    x, w, v = x.bfloat16(), w.bfloat16(), v.bfloat16()
+    linear = torch.nn.functional.linear
+    assert not compiled({"even": linear}, x, w).imported.externals
+    # Pairs need an even sum, and neighbours in one of the factors.
+    assert compiled(
+        {"odd": linear}, torch.randn(16, 33).bfloat16(), v
+    ).imported.externals
+    apart = {"apart": lambda x, w: x.t() @ w}
+    assert compiled(apart, x, torch.randn(16, 8).bfloat16()).imported.externals
 
 
 @of_both

@@ -62,7 +62,8 @@ Build = Callable[..., Kernel]
 
 def host_steps() -> tuple[Step, ...]:
     target = HostTarget.detect()
-    return cpu_steps(VectorUnit(target.vector_bits, target.vector_registers))
+    bits, registers = target.vector_bits, target.vector_registers
+    return cpu_steps(VectorUnit(bits, registers, target.multiplies_pairs))
 
 
 @pytest.fixture(scope="session")

@@ -202,4 +202,29 @@ def test_host_target_names_this_cpu() -> None:
     target = HostTarget.detect()
     assert target.cpu == llvm.get_host_cpu_name()
     assert target.vector_bits in (128, 256, 512)
-    assert "+avx512bf16" not in target.features
+
+
+def test_code_generator_makes_no_vectors_of_bfloat() -> None:
+    target = HostTarget("x86_64-unknown-linux-gnu", "znver4", "+avx512bf16,+avx512f")
+    text = """
+define <16 x bfloat> @f(<16 x float> %x) {
+  %y = fptrunc <16 x float> %x to <16 x bfloat>
+  ret <16 x bfloat> %y
+}
+"""
+    machine = target.machine()
+    assert "vcvtneps2bf16" not in machine.emit_assembly(llvm.parse_assembly(text))
+
+
+@pytest.mark.parametrize(
+    ("features", "pairs"),
+    [
+        ("+avx,+avx512f,+avx512vl,+avx512bf16", True),
+        ("+avx,+avx512f,+avx512vl,-avx512bf16", False),
+        ("+avx,-avx512f,+avx512bf16", False),
+    ],
+)
+def test_pairs_are_multiplied_where_there_is_an_instruction(
+    features: str, pairs: bool
+) -> None:
+    assert HostTarget("", "", features).multiplies_pairs == pairs

@@ -1,5 +1,6 @@
 // RUN: magweld-opt --tile-for-registers %s | filecheck %s
 // RUN: magweld-opt --pass-pipeline="tile-for-registers{vector-bits=256 vector-registers=16}" %s | filecheck %s --check-prefix=AVX2
+// RUN: magweld-opt --pass-pipeline="tile-for-registers{bf16-pairs=true}" %s | filecheck %s --check-prefix=PAIRS
 
 #row = affine_map<(d0, d1) -> (d0, d1)>
 #turned = affine_map<(d0, d1) -> (d1, d0)>
@@ -155,6 +156,74 @@ func.func @dynamic(%x: memref<?xf32>, %y: memref<?xf32>) attributes {tile_graph.
   linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x : memref<?xf32>) outs(%y : memref<?xf32>) {
   ^bb0(%p: f32, %u: f32):
     linalg.yield %p : f32
+  }
+  return
+}
+
+// Products of bf16 are multiplied in pairs where the CPU can: the panel has them together.
+// CHECK-LABEL: func.func @pairs(
+// CHECK-NOT:     pairs =
+// PAIRS-LABEL: func.func @pairs(
+// PAIRS:         lanes = 16 : i64, order = array<i64: 1, 0, 2>, packed_input = 1 : i64, pairs = 2 : i64, unroll = array<i64: 6, 4, 1>
+func.func @pairs(%x: memref<48x64xbf16>, %y: memref<64x64xbf16>, %z: memref<48x64xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %y : memref<48x64xbf16>, memref<64x64xbf16>) outs(%z : memref<48x64xf32>) {
+  ^bb0(%p: bf16, %q: bf16, %acc: f32):
+    %0 = arith.extf %p : bf16 to f32
+    %1 = arith.extf %q : bf16 to f32
+    %2 = arith.mulf %0, %1 : f32
+    %3 = arith.addf %acc, %2 : f32
+    linalg.yield %3 : f32
+  }
+  return
+}
+
+// There is no such instruction for f16.
+// CHECK-LABEL: func.func @no_pairs_of_f16(
+// CHECK-NOT:     pairs =
+// PAIRS-LABEL: func.func @no_pairs_of_f16(
+// PAIRS-NOT:     pairs =
+func.func @no_pairs_of_f16(%x: memref<48x64xf16>, %y: memref<64x64xf16>, %z: memref<48x64xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %y : memref<48x64xf16>, memref<64x64xf16>) outs(%z : memref<48x64xf32>) {
+  ^bb0(%p: f16, %q: f16, %acc: f32):
+    %0 = arith.extf %p : f16 to f32
+    %1 = arith.extf %q : f16 to f32
+    %2 = arith.mulf %0, %1 : f32
+    %3 = arith.addf %acc, %2 : f32
+    linalg.yield %3 : f32
+  }
+  return
+}
+
+// An odd reduction is no number of pairs.
+// CHECK-LABEL: func.func @no_pairs_left(
+// CHECK-NOT:     pairs =
+// PAIRS-LABEL: func.func @no_pairs_left(
+// PAIRS-NOT:     pairs =
+func.func @no_pairs_left(%x: memref<48x63xbf16>, %y: memref<63x64xbf16>, %z: memref<48x64xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %y : memref<48x63xbf16>, memref<63x64xbf16>) outs(%z : memref<48x64xf32>) {
+  ^bb0(%p: bf16, %q: bf16, %acc: f32):
+    %0 = arith.extf %p : bf16 to f32
+    %1 = arith.extf %q : bf16 to f32
+    %2 = arith.mulf %0, %1 : f32
+    %3 = arith.addf %acc, %2 : f32
+    linalg.yield %3 : f32
+  }
+  return
+}
+
+// What is not packed has its pairs as neighbours.
+// CHECK-LABEL: func.func @no_neighbours(
+// CHECK-NOT:     pairs =
+// PAIRS-LABEL: func.func @no_neighbours(
+// PAIRS-NOT:     pairs =
+func.func @no_neighbours(%x: memref<64x48xbf16>, %y: memref<64x64xbf16>, %z: memref<48x64xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (k, m)>, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %y : memref<64x48xbf16>, memref<64x64xbf16>) outs(%z : memref<48x64xf32>) {
+  ^bb0(%p: bf16, %q: bf16, %acc: f32):
+    %0 = arith.extf %p : bf16 to f32
+    %1 = arith.extf %q : bf16 to f32
+    %2 = arith.mulf %0, %1 : f32
+    %3 = arith.addf %acc, %2 : f32
+    linalg.yield %3 : f32
   }
   return
 }

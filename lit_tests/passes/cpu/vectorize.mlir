@@ -238,3 +238,28 @@ func.func @in_turns(%x: memref<4xf32>, %y: memref<8xf32>) attributes {tile_graph
   }
   return
 }
+
+// Pairs of bf16 are one integer: rows of the panel are joined, those of the other operand
+// are read as they are.
+// CHECK-LABEL: func.func @pairs(
+// CHECK:         memref.alloc() {alignment = 64 : i64} : memref<256xi32>
+// CHECK:         %[[EVEN:.+]] = arith.extui %{{.+}} : vector<16xi16> to vector<16xi32>
+// CHECK:         %[[ODD:.+]] = arith.extui %{{.+}} : vector<16xi16> to vector<16xi32>
+// CHECK:         %[[HIGH:.+]] = arith.shli %[[ODD]], %{{.+}} : vector<16xi32>
+// CHECK:         %[[PAIRS:.+]] = arith.ori %[[EVEN]], %[[HIGH]] : vector<16xi32>
+// CHECK:         vector.store %[[PAIRS]]
+// CHECK:         scf.for %[[K:.+]] = %c0 to %c16 step %c1
+// CHECK:         %[[PAIR:.+]] = vector.load %{{.+}} : memref<256xbf16, strided<[1]>>, vector<2xbf16>
+// CHECK:         vector.bitcast %[[PAIR]] : vector<2xbf16> to vector<1xi32>
+// CHECK:         llvm.inline_asm "vdpbf16ps $3, $2, $0", "=v,0,v,v" %{{.+}}, %{{.+}}, %{{.+}} : (vector<16xf32>, vector<16xi32>, vector<16xi32>) -> vector<16xf32>
+func.func @pairs(%x: memref<8x32xbf16>, %y: memref<32x16xbf16>, %z: memref<8x16xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"], magweld.registers = {dims = [array<i64: 0>, array<i64: 1>, array<i64: 2>], lanes = 16 : i64, order = array<i64: 1, 0, 2>, packed_input = 1 : i64, pairs = 2 : i64, unroll = array<i64: 4, 1, 1>, vector_dim = 1 : i64}} ins(%x, %y : memref<8x32xbf16>, memref<32x16xbf16>) outs(%z : memref<8x16xf32>) {
+  ^bb0(%p: bf16, %q: bf16, %acc: f32):
+    %0 = arith.extf %p : bf16 to f32
+    %1 = arith.extf %q : bf16 to f32
+    %2 = arith.mulf %0, %1 : f32
+    %3 = arith.addf %acc, %2 : f32
+    linalg.yield %3 : f32
+  }
+  return
+}

@@ -72,7 +72,7 @@ class HostTarget:
         return HostTarget(
             llvm.get_process_triple(),
             llvm.get_host_cpu_name(),
-            _reliable_features(llvm.get_host_cpu_features()),
+            _listed(llvm.get_host_cpu_features()),
         )
 
     @property
@@ -89,11 +89,21 @@ class HostTarget:
         """Number of vector registers."""
         return 32 if self.vector_bits == 512 else 16
 
+    @property
+    def multiplies_pairs(self) -> bool:
+        """Whether one instruction multiplies pairs of bf16 and adds them to f32."""
+        enabled = set(self.features.split(","))
+        return {"+avx512bf16", "+avx512vl"} <= enabled and self.vector_bits == 512
+
     def machine(self) -> llvm.TargetMachine:
         """Return a new target machine."""
         _initialize()
         return llvm.Target.from_triple(self.triple).create_target_machine(
-            cpu=self.cpu, features=self.features, opt=3, reloc="pic", jit=True
+            cpu=self.cpu,
+            features=_reliable(self.features),
+            opt=3,
+            reloc="pic",
+            jit=True,
         )
 
 
@@ -138,12 +148,10 @@ def _link(
     return linked
 
 
-def _reliable_features(features: Mapping[str, bool]) -> str:
+def _listed(features: Mapping[str, bool]) -> str:
     limited = env.CPU_CAPABILITY.get() == "avx2"
     enabled = {
-        name: present
-        and name not in _BROKEN
-        and not (limited and name.startswith(_BEYOND_AVX2))
+        name: present and not (limited and name.startswith(_BEYOND_AVX2))
         for name, present in features.items()
     }
     return ",".join(
@@ -151,9 +159,17 @@ def _reliable_features(features: Mapping[str, bool]) -> str:
     )
 
 
+def _reliable(features: str) -> str:
+    """Return features without those that LLVM generates wrong code for."""
+    return ",".join(
+        f"-{name[1:]}" if name[1:] in _BROKEN else name for name in features.split(",")
+    )
+
+
 @functools.cache
 def _initialize() -> None:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()  # instructions that kernels have as text
     for option in _SEARCH_LIMITS:
         llvm.set_option("magweld", option)  # a second time would be an error

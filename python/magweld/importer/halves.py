@@ -18,6 +18,7 @@ from torch import Tensor
 from torch._ops import OpOverload
 from torch.utils import _pytree as pytree
 
+from magweld import env
 from magweld.importer.dtypes import GENERATED, HALVES, is_arranged, is_half
 
 aten = torch.ops.aten
@@ -28,7 +29,8 @@ Part = Callable[..., Any]
 # 768 x 768 weights of bf16 and one row: 63 us in a kernel, 116 by a call of torch.
 _FEW_ROWS: Final = 4
 # Scores of one head from which the library's products outweigh that attention is one
-# kernel: with 128 x 128 of bf16 it takes 0.6 and 0.9 ms, with 1024 x 1024 47 and 35 ms.
+# kernel, where generated code multiplies no pairs: with 128 x 128 of bf16 it takes 0.6
+# and 0.9 ms, with 1024 x 1024 47 and 35 ms.
 _MANY_SCORES: Final = 256 * 256
 
 
@@ -194,12 +196,28 @@ def _multiplies_bfloat(*operands: Any) -> bool:
     return narrow and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
+def _generates_pairs() -> bool:
+    """Whether generated products of bf16 are as fast as those of torch's library.
+
+    Both multiply pairs then; the library has still other instructions where there are
+    registers for tiles of matrices.
+    """
+    limited = env.CPU_CAPABILITY.get() == "avx2"
+    tiles = torch.cpu._is_amx_tile_supported()
+    return torch.cpu._is_avx512_bf16_supported() and not tiles and not limited
+
+
 def _product(left: Tensor, right: Tensor) -> Any:
-    """Leave products of bf16 to torch's library, but those that wait for memory."""
+    """Leave products of bf16 to torch's library where generated ones are slower.
+
+    Those of few rows wait for memory, whoever computes them.
+    """
     rows = left.shape[-2] if left.dim() > 1 and right.dim() > 1 else 1
-    if rows > _FEW_ROWS and _multiplies_bfloat(left, right):
-        return NotImplemented
-    return (left, right), {}
+    if rows <= _FEW_ROWS or not _multiplies_bfloat(left, right):
+        return (left, right), {}
+    together = 1 in (left.stride(-1), right.stride(-2))
+    pairs = together and left.shape[-1] % 2 == 0 and _generates_pairs()
+    return ((left, right), {}) if pairs else NotImplemented
 
 
 def _sum_and_product(start: Tensor, left: Tensor, right: Tensor, **factors: Any) -> Any:
@@ -213,7 +231,7 @@ def _convolution(x: Tensor, *args: Any) -> Any:
 
 def _attention(query: Tensor, key: Tensor, *args: Any, **options: Any) -> Any:
     many = query.shape[-2] * key.shape[-2] > _MANY_SCORES
-    if many and _multiplies_bfloat(query):
+    if many and _multiplies_bfloat(query) and not _generates_pairs():
         return NotImplemented
     return (query, key, *args), options
 
