@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.autograd import Variable
 from torch.utils import _pytree as pytree
 
+from magweld.frontend.operators.history import gradient_node
 from magweld.frontend.records.record import Record
 
 # Timed calls of each kind: so many at least, and so many at most.
@@ -204,12 +205,17 @@ class Profitability:
 def _differentiable(result: Any) -> list[Tensor] | None:
     """Return the tensors of a result that backward can begin at.
 
-    None for a result with parts of other classes, which may hold further ones.
+    None for a result with parts of other classes, which may hold further ones, and with
+    views that autograd tells nothing of.
     """
     leaves = pytree.tree_leaves(result)
     if not all(isinstance(leaf, (Tensor, *_VALUES)) for leaf in leaves):
         return None
-    return [leaf for leaf in leaves if isinstance(leaf, Tensor) and leaf.grad_fn]
+    tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+    try:
+        return [tensor for tensor in tensors if gradient_node(tensor)]
+    except RuntimeError:
+        return None
 
 
 def _time_backward(

@@ -21,6 +21,7 @@ from magweld.frontend.differential.structure import (
     slots_of,
 )
 from magweld.frontend.differential.tensors import history, is_strided
+from magweld.frontend.operators.history import gradient_node
 from magweld.frontend.operators.put_back import save_generators
 from magweld.frontend.operators.torch_state import torch_state
 from magweld.frontend.operators.watch import storage_of
@@ -131,6 +132,8 @@ class Snapshot:
         if not is_strided(tensor):
             raise CannotRestoreError(f"a {tensor.layout} {type(tensor).__qualname__}")
         self._tensors.append((tensor, _identity(tensor)))
+        if not tensor.is_inference():
+            self._restores.append(_version(tensor))
         if tensor.is_leaf:
             self._restores.append(_grad(tensor))
         if storage_of(tensor) not in self._seen:
@@ -145,11 +148,10 @@ def _identity(tensor: torch.Tensor) -> tuple[Any, ...]:
 
 def _history(tensor: torch.Tensor) -> int:
     try:
-        return id(tensor.grad_fn) if tensor.grad_fn is not None else 0
+        node = gradient_node(tensor)
     except RuntimeError:
-        # A view made without gradients whose base was written since: torch tells no
-        # history of it, to nobody.
-        return 0
+        return 0  # the base of the view was written since
+    return 0 if node is None else id(node)
 
 
 def _storage(tensor: torch.Tensor) -> Restore:
@@ -159,6 +161,16 @@ def _storage(tensor: torch.Tensor) -> Restore:
     def restore() -> None:
         # A write to the storage leaves the version of the tensors alone.
         storage.copy_(copy)
+
+    return restore
+
+
+def _version(tensor: torch.Tensor) -> Restore:
+    before = tensor._version
+
+    def restore() -> None:
+        if tensor._version != before:
+            torch._C._autograd._unsafe_set_version_counter((tensor,), (before,))
 
     return restore
 

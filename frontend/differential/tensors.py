@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from magweld.frontend.operators.history import gradient_node
+
 
 @dataclass(frozen=True)
 class TensorData:
@@ -30,12 +32,12 @@ def is_strided(tensor: torch.Tensor) -> bool:
 def history(tensor: torch.Tensor) -> dict[str, Any]:
     """Return what autograd tells of a tensor.
 
-    It refuses views made without it of what was then written with it.
+    It does not tell it of some views whose base was written since.
     """
     try:
         return {
             "requires_grad": tensor.requires_grad,
-            "grad_fn": tensor.grad_fn is not None,
+            "grad_fn": gradient_node(tensor) is not None,
             "is_leaf": tensor.is_leaf,
         }
     except RuntimeError as error:

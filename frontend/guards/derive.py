@@ -246,7 +246,8 @@ def _guard_tensors(
     more = f" and {len(nodes) - 3} more" if len(nodes) > 3 else ""
     lifted = [dims.get(node, frozenset()) for node in nodes]
     builder.not_nested(nodes)
-    check = TensorCheck(tensors, [path_of(node) for node in nodes], lifted)
+    before = [recorder.tensors.replacements.before(tensor) for tensor in tensors]
+    check = TensorCheck(before, [path_of(node) for node in nodes], lifted)
     builder.external(
         Category.TENSOR,
         names + more,

@@ -134,6 +134,9 @@ def failing(nodes: Iterable[fx.Node], inputs: Sequence[GraphInput]) -> Failing:
     written: set[int] = set()
     fallible = late = draws = acts = False
     for node in nodes:
+        if node.meta.get("refusable"):
+            # Autograd refuses before anything is written.
+            fallible, late = True, late or acts
         acts |= has_effect(node)
         written |= node.meta.get("writes", frozenset())
         draws |= bool(node.meta.get("draws"))

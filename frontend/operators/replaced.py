@@ -1,4 +1,4 @@
-"""Owns form and memory of the inputs of a run: `x.data = y` gives it other memory."""
+"""Owns what the inputs of a run were: `x.data = y` and `x += w` make them others."""
 
 from __future__ import annotations
 
@@ -26,15 +26,24 @@ class Replacements:
     def __init__(self) -> None:
         self._inputs: list[tuple[torch.Tensor, tuple[Any, ...]]] = []
         self._before: _Before | None = None
+        self._flags: dict[int, tuple[Any, ...]] = {}
         self._moved: list[tuple[torch.Tensor, int]] = []
 
     def note_input(self, tensor: torch.Tensor) -> None:
-        """Take note of a tensor from before the run."""
-        self._inputs.append((tensor, _flags_of(tensor)))
+        """Take note of a tensor from before the run; the last call was its first."""
+        flags = self._flags.get(id(tensor))
+        self._inputs.append((tensor, flags or _flags_of(tensor)))
 
     def note(self, func: Any, args: Any) -> None:
         """Take note of a torch call that is about to happen."""
         self._before = None
+        first = args[0] if args else None
+        written = first if type(first) in (tuple, list) else (first,)
+        self._flags = {
+            id(tensor): _flags_of(tensor)
+            for tensor in written
+            if type(tensor) is torch.Tensor and tensor.layout is torch.strided
+        }
         if name_of(func) == "set data":
             tensor, value = args
             storage = storage_of(tensor)
@@ -67,12 +76,19 @@ class Replacements:
                 from or gave it to another input: nothing would tell which ones share.
         """
         for tensor, flags in self._inputs:
-            if _flags_of(tensor) != flags:
+            if _flags_of(tensor) not in (flags, (*flags[:-1], True)):
                 raise StopRecordingError("tensor-write", "form of an input")
             for moved, storage in self._moved:
                 shared = (storage, storage_of(moved))
                 if tensor is not moved and storage_of(tensor) in shared:
                     raise StopRecordingError("tensor-write", "memory of two inputs")
+
+    def before(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return an input with the flags that it had: a write may need gradients."""
+        for known, flags in self._inputs:
+            if known is tensor and tensor.requires_grad != flags[-1]:
+                return tensor.detach()
+        return tensor
 
 
 def _flags_of(tensor: torch.Tensor) -> tuple[Any, ...]:

@@ -154,8 +154,16 @@ class TensorMap:
             node.meta["draws"] = True
         node.meta["writes"] = frozenset(known)
         node.meta["internal"] = not external and not random
+        node.meta["refusable"] = self._may_be_leaves(external - self.written)
         self.written |= external
         self.touched |= known
+
+    def _may_be_leaves(self, storages: set[int]) -> bool:
+        """Return whether autograd may refuse a first write: that to a leaf."""
+        if not storages or not torch.is_grad_enabled():
+            return False
+        tensors: list[torch.Tensor] = [item.node.obj for item in self.inputs.values()]
+        return any(x.requires_grad and storage_of(x) in storages for x in tensors)
 
     def note_moved(self, storages: set[int]) -> None:
         """Take note of memory that an input has lost, and of what it has got."""
@@ -314,6 +322,9 @@ class TensorMap:
         if item is not None and item.placeholder is not None:
             # It has stood for a result that is gone: what it is now is not known.
             raise StopRecordingError("tensor-value", "a tensor that a branch chose")
+        if tensor.requires_grad and storage_of(tensor) in self.written:
+            # Whether it did before is not known: a write to another may have made it.
+            raise StopRecordingError("tensor-write", "memory of a tensor met later")
         placeholder = self.graph.placeholder(identifier_of(known))
         self.inputs[id(tensor)] = GraphInput(known, placeholder)
         self._nodes[id(tensor)] = placeholder

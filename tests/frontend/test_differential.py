@@ -51,6 +51,19 @@ class Model(nn.Module):
         return y.t(), x.view(-1), torch.rand(2)
 
 
+def test_versions_are_put_back():
+    def program(x, base):
+        part = base[:2]
+        part += x
+        return base._version
+
+    base, twin, x = torch.zeros(4), torch.zeros(4), torch.ones(2)
+    traced = trace(program, backend="eager", check=True)
+    for _ in range(4):
+        assert traced(x, base) == program(x, twin)
+    assert base._version == twin._version
+
+
 def test_right_hits_pass_and_effects_happen_once():
     model, twin = Model(), Model()
     twin.load_state_dict(model.state_dict())

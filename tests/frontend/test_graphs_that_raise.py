@@ -106,6 +106,60 @@ def test_a_write_that_autograd_has_seen_is_refused() -> None:
         traced(w * 1, torch.tensor([7]))
 
 
+def adds(x: Tensor, w: Tensor) -> None:
+    LOG.append(1)
+    x += w
+
+
+def adds_to_a_view(x: Tensor, w: Tensor) -> None:
+    LOG.append(1)
+    x[1:].add_(w[1:])
+
+
+@pytest.mark.parametrize("function", [adds, adds_to_a_view])
+def test_writes_that_autograd_refuses(function: Callable[..., Any]) -> None:
+    """A leaf that needs gradients is not written; what Python did before it stays."""
+    w = torch.ones(3, requires_grad=True)
+
+    def other(kind: str) -> Tensor:
+        x = torch.zeros(3, requires_grad=kind == "leaf")
+        return x + w if kind == "made" else x
+
+    def use(call: Callable[..., Any], kind: str) -> tuple[Any, ...]:
+        LOG.clear()
+        x = other(kind)
+        try:
+            call(x, w)
+        except RuntimeError as error:
+            return str(error), list(LOG)
+        return x.tolist(), x.requires_grad, list(LOG)
+
+    traced = frontend.trace(function, backend="eager")
+    for kind in ("plain", "plain", "leaf", "made", "made", "leaf", "plain", "leaf"):
+        assert use(traced, kind) == use(function, kind)
+    assert traced.stats()["records"] == 2
+    assert traced.stats()["hits"] >= 3
+
+
+def test_a_stale_view_counts_as_a_leaf() -> None:
+    """Torch makes the new node of a view only when somebody asks for it."""
+
+    def use(call: Callable[..., Any]) -> list[Any]:
+        base, w = torch.zeros(4), torch.ones(4, requires_grad=True)
+        view, found = base[:3], []
+        for x in (base[1:], view):
+            LOG.clear()
+            try:
+                call(x, w[1:])
+                found.append(list(LOG))
+            except RuntimeError as error:
+                found.append((str(error), list(LOG)))
+        return found
+
+    for check in (False, True):
+        assert use(frontend.trace(adds, backend="eager", check=check)) == use(adds)
+
+
 def test_recomputation_that_stops_half_way() -> None:
     weight = torch.ones(3, requires_grad=True)
 
