@@ -87,6 +87,73 @@ def test_results_can_be_written_to_with_gradients() -> None:
     assert halved(traced)
 
 
+def written_before(x: Tensor, w: Tensor) -> tuple[Tensor]:
+    y = x * w
+    part = y[:2]
+    y.mul_(2)
+    return (part,)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, w: ((x * w)[:2],),
+        lambda x, w: (torch.stack([x, x * w])[1],),
+        lambda x, w: ((x * w).t(),),
+        written_before,
+    ],
+    ids=["part", "row", "transposed", "written before"],
+)
+def test_results_that_are_views_can_be_written_to(function: Any) -> None:
+    def use(call: Any, x: Tensor, w: Tensor) -> tuple[Tensor, ...]:
+        (y,) = call(x, w)
+        y.add_(1).pow_(2)
+        return y.detach(), *torch.autograd.grad(y.sum(), (x, w))
+
+    traced = trace(function, backend=Halves())
+    x, w = leaf(3, 2), leaf(3, 2)
+    for _ in range(3):
+        torch.testing.assert_close(use(traced, x, w), use(function, x, w))
+    assert halved(traced)
+
+
+def first_of_several(x: Tensor, w: Tensor) -> tuple[Tensor]:
+    return ((x * w).unbind()[0],)
+
+
+def made_without_gradients(x: Tensor, w: Tensor) -> tuple[Tensor]:
+    y = x.detach() * 2
+    with torch.no_grad():
+        part = y[:2]
+    y.mul_(w)
+    return (part,)
+
+
+def older_than_a_write(x: Tensor, w: Tensor) -> tuple[Tensor]:
+    y = x.detach() * 2
+    part = y[:2]
+    y.mul_(w)
+    return (part,)
+
+
+@pytest.mark.parametrize(
+    "function", [first_of_several, made_without_gradients, older_than_a_write]
+)
+@pytest.mark.parametrize("backend", [Halves(), "magweld"], ids=["halves", "magweld"])
+def test_views_that_torch_does_not_let_be_written_to(
+    function: Any, backend: Any
+) -> None:
+    def use(call: Any) -> str:
+        (y,) = call(leaf(3, 2), leaf(3, 2))
+        with pytest.raises(RuntimeError) as caught:
+            y.add_(1)
+        return str(caught.value)
+
+    traced = trace(function, backend=backend)
+    for _ in range(8):
+        assert use(traced) == use(function)
+
+
 @pytest.mark.parametrize(
     "function",
     [

@@ -148,13 +148,11 @@ def observe_training(
             raise refusals.GRAD_MODE.at("the graph")
     written = _written(inputs, fakes, watch)
     outputs, forms = _outputs(fakes, results)
-    return TrainingFacts(
-        outputs,
-        forms,
-        written,
-        frozenset(i for i in written if fakes[i]._version == versions[i]),
-        tuple(watch.draws),
-    )
+    silently = frozenset(i for i in written if fakes[i]._version == versions[i])
+    with torch.enable_grad(), mode:
+        for form in forms:
+            _require_writable(results[form.position])
+    return TrainingFacts(outputs, forms, written, silently, tuple(watch.draws))
 
 
 def _written(
@@ -212,6 +210,16 @@ def _form(position: int, tensor: torch.Tensor) -> Form:
         tuple(tensor.shape),
         tuple(tensor.stride()),
     )
+
+
+def _require_writable(tensor: torch.Tensor) -> None:
+    """Write to a result, as its user may; torch refuses that of some views."""
+    if tensor.requires_grad and tensor._is_view():
+        try:
+            tensor.fill_(0)
+        except RuntimeError as error:
+            place = "the graph's outputs"
+            raise refusals.RESTRICTED_VIEW.at(place) from error
 
 
 def _require_apart(results: Sequence[torch.Tensor]) -> None:

@@ -21,6 +21,11 @@ OUTPUT_VIEW: Final = Refusal(
     "an output that needs gradients shares memory with {detail}",
     "return a copy of it, or only one of them",
 )
+RESTRICTED_VIEW: Final = Refusal(
+    "training-restricted-view",
+    "an output that needs gradients is a view that torch does not let be written to",
+    "return a copy of it",
+)
 RANDOM_NUMBERS: Final = Refusal(
     "training-random",
     "the forward half would draw other random numbers than eager torch: {detail}",

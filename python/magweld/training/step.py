@@ -125,11 +125,11 @@ class _Halves(torch.autograd.Function):
         results = graph.forward(*inputs)
         count = len(facts.values)
         _write(facts, inputs, results[count:])
-        values = tuple(results[:count])
-        before = ctx.state.inputs
+        values = tuple(_no_view(result) for result in results[:count])
+        before, made = ctx.state.inputs, (*values, *results[count:])
         ctx.save_for_backward(
             *(
-                before[number] if kind == "input" else results[number]
+                before[number] if kind == "input" else made[number]
                 for kind, number in graph.halves.saved
             )
         )
@@ -196,6 +196,14 @@ class _State:
             inputs = tuple(copied)
         random = torch.get_rng_state() if facts.draws else None
         return _State(inputs, tuple(x._version for x in inputs), random)
+
+
+def _no_view(result: Tensor) -> Tensor:
+    """Return a result as a tensor of its own, with its memory and its version.
+
+    Autograd forbids in-place operators on views that leave a custom function.
+    """
+    return result.detach() if result._is_view() else result
 
 
 def _write(
