@@ -37,7 +37,7 @@ class Replacements:
     def note(self, func: Any, args: Any) -> None:
         """Take note of a torch call that is about to happen."""
         self._before = None
-        first = args[0] if args else None
+        first: Any = args[0] if args else None
         written = first if type(first) in (tuple, list) else (first,)
         self._flags = {
             id(tensor): _flags_of(tensor)
