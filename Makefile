@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check install -q -c constraints.txt
 JOBS ?= 2
 
-.PHONY: help demo browser test lint format results bench wheel clean
+.PHONY: help demo browser test lint site format results bench wheel clean
 help: ## Show this list.
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/:/'
 
@@ -59,6 +59,9 @@ lint: $(VENV)/.test build/tree ## Formatting, lint and types.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+site: $(VENV)/.test ## Build the documentation into build/site.
+	$(BIN)/python -m sphinx -q -W --keep-going docs build/site
 
 format: $(VENV)/.test ## Format and fix what can be fixed.
 	$(BIN)/ruff format .
