@@ -134,6 +134,9 @@ def _describe_report(report: dict[str, Any]) -> list[str]:
     for graph in report.get("graphs", ()):
         lines += [f"  {line}" for line in describe_graph(graph)]
         places |= graph.get("sources", {})
+    lines += (
+        _describe_repeat(found, places) for found in report.get("written_out", ())
+    )
     lines += (f"  {describe_plan(found)}" for found in report.get("tuning", ()))
     cuts = report.get("cuts", ())
     if cuts:
@@ -145,6 +148,15 @@ def _describe_report(report: dict[str, Any]) -> list[str]:
     if externals:
         lines.append(f"  through torch: {shorten(externals, _SHOWN_OPERATORS)}")
     return lines
+
+
+def _describe_repeat(found: dict[str, Any], places: dict[str, list[str]]) -> str:
+    at = places.get(found["node"], [""])[-1]
+    where = f"{found['node']} ({at})" if at else found["node"]
+    return (
+        f"  no loop of {found['count']} x {found['operators']} operators:"
+        f" {found['reason']}: {where} [{found['id']}]"
+    )
 
 
 def describe_plan(found: dict[str, Any]) -> str:

@@ -254,6 +254,12 @@ DISCARDABLE: tuple[DiscardableAttr, ...] = (
         ir.IntegerAttr,
         "number of its transformed weights",
     ),
+    DiscardableAttr(
+        "magweld.written_out",
+        ("func.func",),
+        ir.ArrayAttr,
+        "repeated operations that are no loop, and why: id, reason, count, node",
+    ),
 )
 """Every such attribute that a phase may end with."""
 

@@ -84,6 +84,26 @@ class Iterations:
         return self.start + self.period * self.count
 
 
+@dataclass(frozen=True)
+class Obstacle:
+    """Why operations that repeat are no iterations of one loop.
+
+    Attributes:
+        start: Position of the first operation.
+        period: Operations after which they repeat.
+        count: How often they are there.
+        reader: Position of the operation that reads otherwise.
+        from_before: Whether it reads other values from before all iterations, and not
+            results of other iterations than the one before.
+    """
+
+    start: int
+    period: int
+    count: int
+    reader: int
+    from_before: bool
+
+
 Prefix = Callable[[Sequence[Operand]], int]
 
 
@@ -105,23 +125,27 @@ class Line:
     def iterations(self, least: int) -> Iterations | None:
         """Return iterations that cover much of the line, at least so many."""
         for start, period, length in _runs(self.kinds, least):
-            found = self._aligned(start, period, length, least)
-            if found is not None:
+            for begin in self._begins(start, period, length, least):
+                count = (start + length - begin) // period
+                found = self.match(begin, period, count, least)
+                if isinstance(found, Iterations):
+                    return found
+        return None
+
+    def obstacle(self, least: int) -> Obstacle | None:
+        """Return why the longest repeating range has no iterations; None for none."""
+        for start, period, length in _runs(self.kinds, least):
+            begin = self._begins(start, period, length, least)[0]
+            count = (start + length - begin) // period
+            found = self.match(begin, period, count, least)
+            if isinstance(found, Obstacle):
                 return found
         return None
 
-    def _aligned(
-        self, start: int, period: int, length: int, least: int
-    ) -> Iterations | None:
-        """Return the iterations of a run, begun where the fewest values cross."""
+    def _begins(self, start: int, period: int, length: int, least: int) -> list[int]:
+        """Return where iterations may begin, first where the fewest values cross."""
         begins = range(start, min(start + period, start + length - period * least + 1))
-        order = sorted(begins, key=lambda at: (self._crossing(at, period), at))
-        for begin in order:
-            count = (start + length - begin) // period
-            found = self.match(begin, period, count)
-            if found is not None and found.count >= least:
-                return found
-        return None
+        return sorted(begins, key=lambda at: (self._crossing(at, period), at))
 
     def _crossing(self, begin: int, period: int) -> int:
         """How many values the second iteration takes from the first."""
@@ -135,11 +159,14 @@ class Line:
             }
         )
 
-    def match(self, start: int, period: int, count: int) -> Iterations | None:
+    def match(
+        self, start: int, period: int, count: int, least: int = 2
+    ) -> Iterations | Obstacle:
         """Return the iterations of a length from a position on, at most `count`.
 
-        None if there are less than two.
+        If there are less than `least`, which is two or more, return why.
         """
+        repeated = count
         sources = []
         for at in range(period):
             row = []
@@ -149,8 +176,9 @@ class Line:
                 ]
                 found, alike = self._source(read, start, period)
                 count = min(count, alike)
-                if found is None or count < 2:
-                    return None
+                if found is None or count < least:
+                    before = all(max(o.maker, o.since) < start for o in read)
+                    return Obstacle(start, period, repeated, start + at, before)
                 row.append(found)
             sources.append(tuple(row))
         return Iterations(start, period, count, _cut(sources, count))

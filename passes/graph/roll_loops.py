@@ -15,16 +15,18 @@ from magweld.passes.analysis.repeats import (
     Inner,
     Iterations,
     Line,
+    Obstacle,
     Operand,
     Outer,
     Source,
 )
+from magweld.passes.analysis.written_out import WrittenOut, note_written_out
 from magweld.passes.graph.stacked_rows import Row, join_rows
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.cloning import defining_op, nested_deeply
 from magweld.passes.ir.slices import Slice, static_slice
 from magweld.passes.ir.tensor_slices import extract_slice
-from magweld.passes.ir.utils import functions_of, unused_name
+from magweld.passes.ir.utils import functions_of, node_of, unused_name
 
 # A loop pays from so many iterations on, and so many operators in all: less is
 # compiled in little time, and kernels may then reach across iterations.
@@ -32,6 +34,8 @@ LEAST_TRIPS = 4
 LEAST_OPERATORS = 96
 # Operators of the body at least: kernels reach across the iterations in it.
 BODY_OPERATORS = 32
+# What is no loop is told from this part of its operators on.
+_TOLD = 4
 # Loops of a function at most.
 _MOST_LOOPS = 16
 # Slices of one tensor from which on it is read part by part in a loop.
@@ -67,7 +71,7 @@ class RollLoops(Pass):
 
     Short iterations are joined to a body of at least 32 operators. Iterations that read
     different weights, constants that change, or results from two iterations before are
-    left.
+    left. The function keeps in `magweld.written_out` why what repeats is no loop.
 
     Attributes:
         least_operators: Operators of all iterations from which a loop is made.
@@ -87,23 +91,53 @@ class RollLoops(Pass):
 
     def _function(self, module: Any, function: Any) -> None:
         rows: dict[Any, Row] = {}
-        for _ in range(_MOST_LOOPS):
+        for number in range(_MOST_LOOPS):
             # A loop gives rows of a tensor to what is behind it: it is read anew.
             body = _Body(function)
             found = body.line.iterations(LEAST_TRIPS)
-            found = found and self._joined(body, found)
-            if found is None:
+            joined = found and self._joined(body, found)
+            if joined is None:
+                # Of a loop that was made, a few iterations may be left.
+                left = None if number else self._written_out(body, found)
+                if left is not None:
+                    note_written_out(function, left)
                 break
-            rows.update(_Loop(module, body, found).build())
+            rows.update(_Loop(module, body, joined).build())
         if rows:
             join_rows(function, rows)
 
+    def _written_out(self, body: _Body, found: Iterations | None) -> WrittenOut | None:
+        """Return what is no loop, and why, if it is large enough to be told."""
+        if found is not None:
+            first = body.operations[found.start]
+            return self._told(body, found, "loop-too-small", first)
+        for line, id in ((body.line, ""), (body.loose_line(), "loop-external")):
+            obstacle = line.obstacle(LEAST_TRIPS)
+            alike = obstacle or line.iterations(LEAST_TRIPS)
+            if alike is None:
+                continue
+            reader = body.operations[alike.start]
+            if id:
+                period = body.operations[alike.start : alike.start + alike.period]
+                reader = next((op for op in period if op.name == "func.call"), reader)
+            elif obstacle is not None:
+                reader = body.operations[obstacle.reader]
+                far = "loop-other-iterations"
+                id = "loop-other-values" if obstacle.from_before else far
+            return self._told(body, alike, id, reader)
+        return None
+
+    def _told(
+        self, body: _Body, alike: Iterations | Obstacle, id: str, reader: Any
+    ) -> WrittenOut | None:
+        each = body.operators(alike.start, alike.period)
+        if _TOLD * each * alike.count < self.least_operators:
+            return None
+        return WrittenOut(id, alike.count, each, node_of(reader.location))
+
     def _joined(self, body: _Body, found: Iterations) -> Iterations | None:
         """Return iterations with a body that is large enough; None if they are few."""
-        each = sum(
-            op.name.startswith("linalg.")
-            for op in body.operations[found.start : found.start + found.period]
-        )
+        each = body.operators(found.start, found.period)
         if each * found.count < self.least_operators:
             return None
         least = max(1, -(-self.body_operators // each))
@@ -113,7 +147,8 @@ class RollLoops(Pass):
         # What is left over is compiled as it stands.
         factor = min(range(least, most + 1), key=lambda one: (found.count % one, one))
         count = found.count // factor
-        return body.line.match(found.start, found.period * factor, count)
+        joined = body.line.match(found.start, found.period * factor, count)
+        return joined if isinstance(joined, Iterations) else None
 
 
 class _Body:
@@ -149,6 +184,28 @@ class _Body:
             self._positions[op] = len(self.operations)
             self.operations.append(op)
         self.line = Line(kinds, operands, self._prefix)
+
+    def operators(self, start: int, count: int) -> int:
+        """Return how many of some operations compute."""
+        found = self.operations[start : start + count]
+        return sum(op.name.startswith("linalg.") for op in found)
+
+    def loose_line(self) -> Line:
+        """Return the line with calls of functions of one type taken for equal.
+
+        What repeats in it is no loop: externals are calls of different functions.
+        """
+        types: dict[tuple[Any, ...], int] = {}
+        kinds = [
+            kind
+            if op.name != "func.call"
+            else len(self._texts)
+            + types.setdefault(
+                tuple(str(v.type) for v in (*op.operands, *op.results)), len(types)
+            )
+            for op, kind in zip(self.operations, self.line.kinds, strict=True)
+        ]
+        return Line(kinds, self.line.operands, self._prefix)
 
     def maker(self, value: Any) -> Any | None:
         """Return the operation that a value is from if it floats."""

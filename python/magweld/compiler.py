@@ -34,6 +34,7 @@ from magweld.kernel_code import (
     split_launches,
 )
 from magweld.passes.analysis.summary import summarize
+from magweld.passes.analysis.written_out import written_out
 from magweld.passes.graph.lower_torch_to_linalg import UnloweredError
 from magweld.passes.infrastructure.execution import run_pipeline
 from magweld.passes.infrastructure.phases import Phase
@@ -77,13 +78,13 @@ def plan_module(payload: bytes) -> bytes:
     with make_context(), ir.Location.unknown():
         try:
             module = ir.Module.parse(text)
-            hosts, graphs = _lowered(module, options, None)
+            hosts, told = _lowered(module, options, None)
         except UnloweredError as error:
             return encode_parts([encode_program(_unlowered_program(error))])
         launches = launches_of(hosts)
         parts = split_launches(module, launches, int(most))
         code = compile_launches(module, launches) if len(parts) < 2 else KernelCode()
-        program = _program(hosts, code, graphs)
+        program = _program(hosts, code, told)
         return encode_parts([encode_program(program), *(parts if parts[1:] else ())])
 
 
@@ -138,18 +139,25 @@ def compile_tiled(
         UnloweredError: Operations have no lowering.
         MagweldError: The module cannot be compiled.
     """
-    hosts, graphs = _lowered(module, options, after)
-    return _program(hosts, compile_launches(module, launches_of(hosts)), graphs)
+    hosts, told = _lowered(module, options, after)
+    return _program(hosts, compile_launches(module, launches_of(hosts)), told)
 
 
 def _lowered(
     module: Any, options: CompileOptions, after: Phase | None
-) -> tuple[dict[str, HostFunction], list[dict[str, Any]]]:
-    """Lower a module to tiled kernels, return its host functions and summaries."""
+) -> tuple[dict[str, HostFunction], dict[str, Any]]:
+    """Lower a module to tiled kernels, return its host functions and what to report."""
     lower_to_tiles(module, options, Phase.SCHEDULED, after)
-    graphs = _summaries(module)
+    told = {"graphs": _summaries(module), "written_out": _written_out(module)}
     lower_to_tiles(module, options, after=Phase.SCHEDULED)
-    return _read_hosts(module), graphs
+    return _read_hosts(module), told
+
+
+def _written_out(module: Any) -> list[dict[str, Any]]:
+    return [
+        {**asdict(found), "reason": found.reason}
+        for found in written_out(module.operation)
+    ]
 
 
 def _summaries(module: Any) -> list[dict[str, Any]]:
@@ -178,7 +186,7 @@ def _compile_within(text: str, options: CompileOptions) -> Program:
             code = compile_launches(module, launches_of(hosts))
             taken += code.scratch
             if taken <= budget:
-                return _program(hosts, code, [])
+                return _program(hosts, code, {})
         search.takes(taken)
     raise search.error()
 
@@ -230,7 +238,7 @@ def _read_hosts(module: Any) -> dict[str, HostFunction]:
 
 
 def _program(
-    hosts: Mapping[str, HostFunction], code: KernelCode, graphs: list[dict[str, Any]]
+    hosts: Mapping[str, HostFunction], code: KernelCode, told: dict[str, Any]
 ) -> Program:
     main, *parts = hosts
     host = hosts[main]
@@ -246,7 +254,7 @@ def _program(
         "scratch_bytes": code.scratch,
         "tiled": tiled,
     }
-    report = {"groups": reports, "graphs": graphs, "memory": memory}
+    report = {"groups": reports, "graphs": [], **told, "memory": memory}
     return replace(
         _part(main, host, parts),
         objects=code.objects,

@@ -189,3 +189,20 @@ func.func @reordered(%w: tensor<2xf32>, %h: tensor<2xf32>) -> tensor<2xf32> {
   %5 = linalg.sub ins(%4, %w : tensor<2xf32>, tensor<2xf32>) outs(%e : tensor<2xf32>) -> tensor<2xf32>
   return %5 : tensor<2xf32>
 }
+
+// -----
+
+// Each iteration reads another weight: the function says so, and names the node.
+//
+// CHECK-LABEL: func.func @other_weights(
+// CHECK-SAME:    attributes {magweld.written_out = [{count = 4 : i64,
+// CHECK-SAME:    id = "loop-other-values", node = "add", operators = 1 : i64}]}
+// CHECK-NOT:   magweld.loop
+func.func @other_weights(%x: tensor<2xf32>, %a: tensor<2xf32>, %b: tensor<2xf32>) -> tensor<2xf32> {
+  %e = tensor.empty() : tensor<2xf32>
+  %0 = linalg.add ins(%x, %a : tensor<2xf32>, tensor<2xf32>) outs(%e : tensor<2xf32>) -> tensor<2xf32> loc("add")
+  %1 = linalg.add ins(%0, %b : tensor<2xf32>, tensor<2xf32>) outs(%e : tensor<2xf32>) -> tensor<2xf32>
+  %2 = linalg.add ins(%1, %a : tensor<2xf32>, tensor<2xf32>) outs(%e : tensor<2xf32>) -> tensor<2xf32>
+  %3 = linalg.add ins(%2, %b : tensor<2xf32>, tensor<2xf32>) outs(%e : tensor<2xf32>) -> tensor<2xf32>
+  return %3 : tensor<2xf32>
+}
