@@ -2,11 +2,13 @@
 
 from magweld.dialects.tile_graph.attributes import (
     DeviceAttr,
+    FragmentAttr,
     InstructionAttr,
     LevelAttr,
     PeakAttr,
     PlaceAttr,
     TileAttr,
+    fragment_attribute,
     place_attribute,
     tile_attribute,
 )
@@ -29,6 +31,7 @@ from magweld.dialects.tile_graph.builders import (
 from magweld.dialects.tile_graph.dialect import TileGraphDialect
 from magweld.dialects.tile_graph.grid import GridLoop, grid_parts
 from magweld.dialects.tile_graph.kernels import (
+    FRAGMENT,
     INTERIOR,
     KERNEL,
     LEVEL,
@@ -71,6 +74,7 @@ from magweld.dialects.tile_graph.view import (
 __all__ = [
     "DEVICE",
     "FOR_TILES",
+    "FRAGMENT",
     "INTERIOR",
     "KERNEL",
     "LEVEL",
@@ -87,6 +91,7 @@ __all__ = [
     "ConnectOp",
     "DeviceAttr",
     "ForTilesOp",
+    "FragmentAttr",
     "GridLoop",
     "InstructionAttr",
     "LevelAttr",
@@ -114,6 +119,7 @@ __all__ = [
     "captured_values",
     "device_of",
     "element_bytes",
+    "fragment_attribute",
     "grid_parts",
     "is_kernel",
     "is_tile_graph",

@@ -1,9 +1,10 @@
-"""Owns the attributes: a memory level, a device, a tile.
+"""Owns the attributes: a memory level, a device, a tile, a place, a fragment.
 
 Their parameters read as plain Python values: str, int, float and tuples.
 `magweld.dialects.device_attributes` makes and reads whole devices.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -173,6 +174,49 @@ class TileAttr(_PlainAttribute, name="tile"):
     sizes: ir.ArrayAttr
 
 
+class FragmentAttr(_PlainAttribute, name="fragment"):
+    """How subgroups compute a product by matrix instructions, and who has what of it.
+
+    `#tile_graph.fragment<"...mfma.f32.16x16x16f16", [16, 16, 16], [4, 4], [16], [0, 0],
+    [2, 2]>`: rows of a result are 4 x 4, of which the first are counted along lanes.
+    Thread `t` is, in the order outermost first, a subgroup along rows, one along
+    columns, a lane along rows and one along columns.
+
+    Attributes:
+        instruction: The intrinsic.
+        shape: Rows, columns and reduction of one instruction.
+        rows: What the rows of its result are split into.
+        columns: What the columns are split into.
+        lanes: Which part of the rows and of the columns lanes are counted along; a lane
+            has all elements of the others.
+        subgroups: How many work along the rows and the columns of the tile.
+    """
+
+    instruction: ir.StringAttr
+    shape: ir.ArrayAttr
+    rows: ir.ArrayAttr
+    columns: ir.ArrayAttr
+    lanes: ir.ArrayAttr
+    subgroups: ir.ArrayAttr
+
+    def violation(self) -> str | None:
+        """Return what is wrong with it."""
+        shape, lanes, subgroups = (
+            tuple(map(int, numbers))
+            for numbers in (self.shape, self.lanes, self.subgroups)
+        )
+        sides = [tuple(map(int, side)) for side in (self.rows, self.columns)]
+        if len(shape) != 3 or len(subgroups) != 2 or min(*shape, *subgroups) < 1:
+            return f"expected a shape of three sizes and two counts, got {self}"
+        for name, side, size in zip(("rows", "columns"), sides, shape, strict=False):
+            if math.prod(side) != size:
+                return f"expected {name} of product {size}, got {list(side)}"
+        within = zip(lanes, sides, strict=False)
+        if len(lanes) != 2 or not all(0 <= at < len(side) for at, side in within):
+            return f"expected lanes to be a part of each side, got {list(lanes)}"
+        return None
+
+
 def tile_attribute(sizes: Sequence[int]) -> TileAttr:
     """Return `#tile_graph.tile<[...]>` in the current context."""
     i64 = ir.IntegerType.get_signless(64)
@@ -186,3 +230,20 @@ def place_attribute(level: str, offset: int, size: int, alignment: int) -> Place
     i64 = ir.IntegerType.get_signless(64)
     numbers = (ir.IntegerAttr.get(i64, n) for n in (offset, size, alignment))
     return PlaceAttr.get(ir.StringAttr.get(level), *numbers)
+
+
+def fragment_attribute(
+    instruction: str, numbers: Sequence[Sequence[int]]
+) -> FragmentAttr:
+    """Return `#tile_graph.fragment<...>` in the current context.
+
+    Args:
+        instruction: The intrinsic.
+        numbers: The other parameters in their order.
+    """
+    i64 = ir.IntegerType.get_signless(64)
+    arrays = (
+        ir.ArrayAttr.get([ir.IntegerAttr.get(i64, number) for number in one])
+        for one in numbers
+    )
+    return FragmentAttr.get(ir.StringAttr.get(instruction), *arrays)

@@ -10,8 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from magweld.bindings import ir
-from magweld.dialects.tile_graph.attributes import DeviceAttr, PlaceAttr, TileAttr
+from magweld.dialects.tile_graph.attributes import (
+    DeviceAttr,
+    FragmentAttr,
+    PlaceAttr,
+    TileAttr,
+)
 from magweld.dialects.tile_graph.kernels import (
+    FRAGMENT,
     INTERIOR,
     KERNEL,
     OPERATORS,
@@ -56,6 +62,10 @@ class DiscardableAttr:
         if isinstance(value, ir.IntegerAttr) and value.value < self.least:
             expected = f"at least {self.least}"
             return f"expected attribute '{self.name}' to be {expected}, got {value}"
+        if isinstance(value, FragmentAttr) and value.violation():
+            return (
+                f"expected a fragment in attribute '{self.name}': {value.violation()}"
+            )
         return None
 
     def _where(self) -> str:
@@ -127,6 +137,12 @@ DISCARDABLE: tuple[DiscardableAttr, ...] = (
         ("memref.alloc", "memref.alloca"),
         PlaceAttr,
         "where a buffer of a kernel lies",
+    ),
+    DiscardableAttr(
+        FRAGMENT,
+        ("linalg.generic",),
+        FragmentAttr,
+        "the product is computed by matrix instructions, which share it so",
     ),
     DiscardableAttr(
         "tile_graph.placed_bytes",

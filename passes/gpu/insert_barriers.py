@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from magweld.bindings import gpu, ir, memref, scf
+from magweld.dialects.tile_graph import FRAGMENT
 from magweld.passes.gpu.linalg_structure import (
     inputs_of,
     linalg_operations_in,
@@ -107,7 +108,11 @@ def _accesses(thread_loop: Any) -> list[_Access]:
     found = []
     for op in linalg_operations_in(thread_loop):
         for value in inputs_of(op):
-            found.append(_access(value, thread_loop, writes=False))
+            read = _access(value, thread_loop, writes=False)
+            if FRAGMENT in op.operation.attributes and read is not None:
+                # The lanes of a subgroup load each other's factors.
+                read = replace(read, part=None)
+            found.append(read)
         for number, value in enumerate(outputs_of(op)):
             found.append(_access(value, thread_loop, writes=True))
             if reads_output(op, number):

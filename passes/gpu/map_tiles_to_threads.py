@@ -36,6 +36,7 @@ from magweld.passes.gpu.thread_layout import (
     window_layout,
 )
 from magweld.passes.gpu.thread_loop import build_thread_loop
+from magweld.passes.gpu.thread_slices import thread_loop_around
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.utils import located_error
 
@@ -68,8 +69,10 @@ class MapTilesToThreads(Pass):
             _replace_copies(loop)
             _check_allocations(loop)
             mapping = _Mapping(self)
-            operations = linalg_operations_in(loop)
-            _check_buffers(operations)
+            every = linalg_operations_in(loop)
+            _check_buffers(every)
+            # What matrix instructions compute has its threads already.
+            operations = [op for op in every if thread_loop_around(op) is None]
             mapping.fix_accumulators(operations)
             for op in operations:
                 mapping.share(op)

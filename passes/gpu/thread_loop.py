@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from magweld.bindings import affine, ir, linalg, scf
@@ -15,7 +16,11 @@ from magweld.passes.ir.utils import operations_of
 
 
 def build_thread_loop(
-    op: Any, nest: LoopNest, layout: ThreadLayout, partials: Partials | None = None
+    op: Any,
+    nest: LoopNest,
+    layout: ThreadLayout,
+    partials: Partials | None = None,
+    order: Sequence[int] | None = None,
 ) -> None:
     """Build the loop over threads in front of `op`, which is left to be erased.
 
@@ -24,8 +29,11 @@ def build_thread_loop(
         nest: Its iteration space.
         layout: How threads share that space.
         partials: Where each thread accumulates, if threads share a reduction.
+        order: The shared loops, that along which neighbouring threads lie last, where
+            it is not the order of the output.
     """
-    shared = [loop for loop in _order(nest, layout) if layout.threads[loop] > 1]
+    loops = _order(nest, layout) if order is None else order
+    shared = [loop for loop in loops if layout.threads[loop] > 1]
     # One thread alone still needs a loop, so that the others skip the work.
     trips = [layout.threads[loop] for loop in shared] or [1]
     rank = len(trips)

@@ -100,10 +100,18 @@ _PASSES: tuple[tuple[str, str], ...] = (
         "keep-tiles-in-registers",
         "magweld.passes.gpu.keep_tiles_in_registers:KeepTilesInRegisters",
     ),
+    (
+        "lower-matrix-instructions",
+        "magweld.passes.gpu.lower_matrix_instructions:LowerMatrixInstructions",
+    ),
     ("map-tiles-to-blocks", "magweld.passes.gpu.map_tiles_to_blocks:MapTilesToBlocks"),
     (
         "map-tiles-to-threads",
         "magweld.passes.gpu.map_tiles_to_threads:MapTilesToThreads",
+    ),
+    (
+        "map-to-matrix-instructions",
+        "magweld.passes.gpu.map_to_matrix_instructions:MapToMatrixInstructions",
     ),
     (
         "order-register-loops",

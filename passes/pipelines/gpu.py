@@ -14,8 +14,10 @@ from magweld.passes.gpu.expand_gpu_math import ExpandGpuMath
 from magweld.passes.gpu.form_gpu_launch import FormGpuLaunch
 from magweld.passes.gpu.insert_barriers import InsertBarriers
 from magweld.passes.gpu.keep_tiles_in_registers import KeepTilesInRegisters
+from magweld.passes.gpu.lower_matrix_instructions import LowerMatrixInstructions
 from magweld.passes.gpu.map_tiles_to_blocks import MapTilesToBlocks
 from magweld.passes.gpu.map_tiles_to_threads import MapTilesToThreads
+from magweld.passes.gpu.map_to_matrix_instructions import MapToMatrixInstructions
 from magweld.passes.gpu.order_register_loops import OrderRegisterLoops
 from magweld.passes.gpu.place_shared_memory import PlaceSharedMemory
 from magweld.passes.gpu.serialize_to_binary import SerializeToBinary
@@ -34,6 +36,9 @@ _BUFFERIZE = (
 _ADDRESSES = "fold-memref-alias-ops,expand-strided-metadata,canonicalize,cse"
 
 
+_MATRIX = {Backend.NVVM: "mma", Backend.ROCDL: "mfma"}
+
+
 @dataclass(frozen=True)
 class BlockShape:
     """How many threads work on a tile, and what they may use.
@@ -42,18 +47,23 @@ class BlockShape:
         threads: Threads of a block.
         subgroup: Threads that execute in lockstep.
         shared_bytes: Shared memory of a block.
+        matrix: Family of its matrix instructions, "" for none.
     """
 
     threads: int
     subgroup: int
     shared_bytes: int
+    matrix: str = ""
 
     @staticmethod
     def of(target: Target, threads: int = 256) -> BlockShape:
         """Return the shape for a device."""
         device = target.device
         return BlockShape(
-            min(threads, device.threads), device.warp, device.level("shared").capacity
+            min(threads, device.threads),
+            device.warp,
+            device.level("shared").capacity,
+            _MATRIX[target.backend],
         )
 
 
@@ -74,6 +84,7 @@ def block_steps(shape: BlockShape) -> tuple[Step, ...]:
         Upstream("drop-equivalent-buffer-results"),
         Upstream("fold-memref-alias-ops,canonicalize,cse,canonicalize"),
         # Threads: strided slices of buffers.
+        MapToMatrixInstructions(shape.matrix, shape.threads, shape.subgroup),
         MapTilesToThreads(shape.threads, shape.subgroup),
         KeepTilesInRegisters(),
         PlaceSharedMemory(shape.shared_bytes),
@@ -81,6 +92,7 @@ def block_steps(shape: BlockShape) -> tuple[Step, ...]:
         FormGpuLaunch(shape.threads, shape.subgroup),
         Upstream("canonicalize,cse"),
         # One thread: loops over its slice.
+        LowerMatrixInstructions(),
         OrderRegisterLoops(),
         Upstream("convert-linalg-to-affine-loops"),
         UnrollRegisterLoops(),

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import gpu_fragments
 import numpy as np
 from gpu_arithmetic import FLOAT_TESTS, INTEGER_TESTS, INTRINSICS, PURE, bf16_bits
 from gpu_memory import Block, Memory, Observer, View, dtype_of, load, store, whole_view
@@ -106,7 +107,8 @@ def _run(body: ir.Block, block: Block) -> None:
 
 def _compute(op: Any, name: str, operands: list[Any]) -> Any:
     if name == "llvm.call_intrinsic":
-        return INTRINSICS[ir.StringAttr(op.intrin).value](*operands)
+        known = INTRINSICS | gpu_fragments.INTRINSICS
+        return known[ir.StringAttr(op.intrin).value](*operands)
     return PURE[name](*operands)
 
 
@@ -227,6 +229,7 @@ def _bitcast(op: Any, block: Block) -> None:
 
 
 _HANDLERS: dict[str, Callable[[Any, Block], None]] = {
+    **gpu_fragments.HANDLERS,
     "arith.bitcast": _bitcast,
     "arith.cmpf": _compare,
     "arith.cmpi": _compare,

@@ -112,6 +112,26 @@ def load(op: Any, block: Block) -> None:
     block.values[op.result] = result
 
 
+def load_neighbours(
+    memref: ir.Value, indices: list[Any], width: int, block: Block
+) -> np.ndarray:
+    """Load elements that lie side by side, aligned to all of them, of shared memory."""
+    view: View = block.values[memref]
+    assert view.strides[-1] == 1, "neighbours lie side by side"
+    last = [*indices[:-1], indices[-1] + width - 1]
+    _bytes_of(view, last, block)  # inside as well
+    first = _bytes_of(view, indices, block)[block.mask]
+    size = width * view.dtype.itemsize
+    assert (first[:, 0] % size == 0).all(), "a wide load must be aligned"
+    where = first[:, :1] + np.arange(size)
+    assert isinstance(view.memory, Memory)
+    block.observe(False, view.memory, where)
+    _note_read(view.memory, where, block)
+    result = np.zeros((block.threads, width), view.dtype)
+    result[block.mask] = np.ascontiguousarray(view.memory.data[where]).view(view.dtype)
+    return result
+
+
 def store(op: Any, block: Block) -> None:
     view: View = block.values[op.memref]
     where = _bytes_of(view, [block.values[i] for i in op.indices], block)[block.mask]

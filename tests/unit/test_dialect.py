@@ -235,7 +235,7 @@ def test_the_irdl_export_defines_every_op_and_attribute() -> None:
     assert defined == {
         *("connect", "operator", "subgraph"),
         *("for_tiles", "allocate", "load", "compute", "store", "barrier", "release"),
-        *("device", "instruction", "level", "peak", "place", "tile"),
+        *("device", "fragment", "instruction", "level", "peak", "place", "tile"),
     }
 
 

@@ -217,3 +217,20 @@ func.func @planned(%x: tensor<8x12xf32>) -> tensor<8xf32>
       operators = ["sum"], footprint = 128} : () -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }
+
+// A product that matrix instructions compute.
+// CHECK-LABEL: func.func @fragment(
+// CHECK:         tile_graph.fragment = #tile_graph.fragment<"mfma", [16, 16, 16], [4, 4], [16], [0, 0], [2, 2]>
+func.func @fragment(%a: memref<32x16xf32>, %b: memref<16x32xf32>, %c: memref<32x32xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
+      affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %b : memref<32x16xf32>, memref<16x32xf32>) outs(%c : memref<32x32xf32>)
+      attrs = {tile_graph.fragment = #tile_graph.fragment<"mfma", [16, 16, 16], [4, 4], [16], [0, 0], [2, 2]>} {
+  ^bb0(%x: f32, %y: f32, %sum: f32):
+    %p = arith.mulf %x, %y : f32
+    %s = arith.addf %sum, %p : f32
+    linalg.yield %s : f32
+  }
+  return
+}

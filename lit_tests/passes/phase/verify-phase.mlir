@@ -69,3 +69,16 @@ func.func private @kernel_0(%x: tensor<4xf32>) -> tensor<4xf32>
     attributes {tile_graph.kernel, magweld.arena = 7 : i64} {
   return %x : tensor<4xf32>
 }
+
+// -----
+
+func.func private @kernel_0(%x: tensor<4x4xf32>) -> tensor<4x4xf32>
+    attributes {tile_graph.kernel} {
+  // expected-error @below {{'linalg.generic' op expected a fragment in attribute 'tile_graph.fragment': expected rows of product 16, got [4, 2]}}
+  %y = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]}
+      outs(%x : tensor<4x4xf32>) attrs = {tile_graph.fragment = #tile_graph.fragment<"mfma", [16, 16, 16], [4, 2], [16], [0, 0], [1, 1]>} {
+  ^bb0(%old: f32):
+    linalg.yield %old : f32
+  } -> tensor<4x4xf32>
+  return %y : tensor<4x4xf32>
+}

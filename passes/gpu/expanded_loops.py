@@ -1,0 +1,139 @@
+"""Owns linalg operations on buffers whose loops are split into several."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from magweld.bindings import affine, ir, linalg, memref
+from magweld.passes.gpu.linalg_structure import loop_nest_of
+from magweld.passes.ir.linalg_builder import iterator_array, map_array
+from magweld.passes.ir.utils import operations_of
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """Loops that become several, outermost first.
+
+    Attributes:
+        parts: Extents of the new loops, by the number of the old one.
+    """
+
+    parts: Mapping[int, tuple[int, ...]]
+
+    def first(self, loop: int) -> int:
+        """Return the number of the first of the loops that an old one becomes."""
+        return sum(len(self.parts.get(i, (0,))) for i in range(loop))
+
+    def loops(self, loop: int) -> range:
+        """Return the numbers of the loops that an old one becomes."""
+        first = self.first(loop)
+        return range(first, first + len(self.parts.get(loop, (0,))))
+
+
+def expand_loops(
+    op: Any, expansion: Expansion, replaced: Mapping[ir.Value, ir.Value]
+) -> linalg.GenericOp:
+    """Build an operation with more loops in front of `op`, which is left as it is.
+
+    Args:
+        op: A linalg operation on buffers, indexed by single loops.
+        expansion: How its loops are split.
+        replaced: Operands that have been split already, by what they were; the others
+            are seen through `memref.expand_shape`.
+    """
+    nest = loop_nest_of(op)
+    total = expansion.first(len(nest.extents))
+    with ir.InsertionPoint(op), op.location:
+        operands, maps = [], []
+        for value, loops, indices in zip(
+            op.operands, nest.maps, nest.indices, strict=True
+        ):
+            results: list[ir.AffineExpr] = []
+            for loop, index in zip(loops, indices, strict=True):
+                results += (
+                    [ir.AffineConstantExpr.get(index.constant)]
+                    if loop is None
+                    else [ir.AffineDimExpr.get(i) for i in expansion.loops(loop)]
+                )
+            maps.append(ir.AffineMap.get(total, 0, results))
+            known = replaced.get(value)
+            operands.append(_expanded(value, loops, expansion) if not known else known)
+        reduced = [i for loop in nest.reduction for i in expansion.loops(loop)]
+        count = len(operands) - nest.outputs
+        generic = linalg.GenericOp(
+            [],
+            operands[:count],
+            operands[count:],
+            map_array(maps),
+            iterator_array(total, reduced),
+        )
+        copy = op.operation.clone()
+    copy.regions[0].blocks[0].append_to(generic.regions[0])
+    copy.operation.erase()
+    _count_in_parts(generic, expansion)
+    return generic
+
+
+def _expanded(
+    value: ir.Value, loops: Sequence[int | None], expansion: Expansion
+) -> ir.Value:
+    """Return an operand with a dimension for each of the loops that index it."""
+    if not any(loop in expansion.parts for loop in loops):
+        return value
+    type_ = ir.MemRefType(value.type)
+    strides, offset = type_.get_strides_and_offset()
+    shape: list[int] = []
+    steps: list[int] = []
+    groups: list[list[int]] = []
+    for loop, size, stride in zip(loops, type_.shape, strides, strict=True):
+        parts = (size,) if loop is None else expansion.parts.get(loop, (size,))
+        groups.append(list(range(len(shape), len(shape) + len(parts))))
+        shape += parts
+        steps += [stride * math.prod(parts[i + 1 :]) for i in range(len(parts))]
+    plain = ir.MemRefType.get(shape, type_.element_type, None, type_.memory_space)
+    strided = ir.MemRefType.get(
+        shape,
+        type_.element_type,
+        ir.StridedLayoutAttr.get(offset, steps),
+        type_.memory_space,
+    )
+    is_plain = plain.get_strides_and_offset() == strided.get_strides_and_offset()
+    had_layout = isinstance(type_.layout, ir.StridedLayoutAttr)
+    result = plain if is_plain and not had_layout else strided
+    made: ir.Value = memref.ExpandShapeOp(result, value, groups, [], shape).result
+    return made
+
+
+def collapsed(value: ir.Value, type_: ir.Type) -> ir.Value:
+    """Build the view of an allocation that has the dimensions of another type."""
+    groups: list[list[int]] = []
+    shape = list(value.type.shape)
+    place = 0
+    for size in ir.MemRefType(type_).shape:
+        first, product = place, shape[place]
+        place += 1
+        while product < size:
+            product *= shape[place]
+            place += 1
+        groups.append(list(range(first, place)))
+    made: ir.Value = memref.CollapseShapeOp(type_, value, groups).result
+    return made
+
+
+def _count_in_parts(generic: Any, expansion: Expansion) -> None:
+    """Make `linalg.index` count in the old loops again."""
+    for op in operations_of(generic, linalg.IndexOp):
+        loop = ir.IntegerAttr(op.dim).value
+        parts = expansion.parts.get(loop, (0,))
+        numbers = expansion.loops(loop)
+        with ir.InsertionPoint(op), op.location:
+            terms = [linalg.IndexOp(number).result for number in numbers]
+            whole: ir.AffineExpr = ir.AffineConstantExpr.get(0)
+            for i in range(len(parts)):
+                whole += ir.AffineDimExpr.get(i) * math.prod(parts[i + 1 :])
+            map_ = ir.AffineMap.get(len(parts), 0, [whole])
+            op.result.replace_all_uses_with(affine.AffineApplyOp(map_, terms).result)
+        op.operation.erase()

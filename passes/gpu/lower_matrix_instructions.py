@@ -1,0 +1,321 @@
+"""Owns lower-matrix-instructions: products with a fragment become instructions."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from magweld.bindings import affine, arith, gpu, ir, llvm, memref, vector
+from magweld.dialects.tile_graph import FRAGMENT, FragmentAttr
+from magweld.passes.gpu.linalg_structure import (
+    inputs_of,
+    linalg_operations_in,
+    loop_nest_of,
+    outputs_of,
+)
+from magweld.passes.gpu.matrix_instructions import (
+    MatrixInstruction,
+    Position,
+    instruction_of,
+)
+from magweld.passes.gpu.structure import SHARED_ALIGNMENT, element_bytes, kernels_of
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.utils import located_error
+
+
+@dataclass(frozen=True)
+class LowerMatrixInstructions(Pass):
+    """Replace products that have a `tile_graph.fragment` by matrix instructions.
+
+    Each lane loads its operands from the tiles in workgroup memory, neighbours along
+    the reduction at once where they lie side by side, and the elements of the
+    accumulator that are its own. One intrinsic for each result of the tile and step:
+
+        %d = llvm.call_intrinsic "llvm.amdgcn.mfma.f32.16x16x16f16"(%a, %b, %c, ...)
+    """
+
+    name: ClassVar[str] = "lower-matrix-instructions"
+
+    def run(self, module: Any) -> None:
+        """Lower the products of all kernels."""
+        for kernel in kernels_of(module):
+            for op in linalg_operations_in(kernel):
+                if FRAGMENT in op.operation.attributes:
+                    with ir.InsertionPoint(op), op.location:
+                        _Lowering(op).build()
+                    op.operation.erase()
+
+
+@dataclass(frozen=True)
+class _Operand:
+    """A factor: the tile that all threads see, and how it is indexed.
+
+    Attributes:
+        tile: A memref with one dimension for the rows, or columns.
+        line: The dimension of the rows, or columns.
+        step: The dimension of the reduction.
+        positions: Where the operands of a lane begin.
+        subgroup: Number of the subgroup along the rows, or columns, by thread.
+        subgroups: How many there are.
+    """
+
+    tile: ir.Value
+    line: int
+    step: int
+    positions: tuple[Position, ...]
+    subgroup: ir.AffineExpr
+    subgroups: int
+
+
+class _Lowering:
+    """Lowers one product."""
+
+    def __init__(self, op: Any) -> None:
+        attribute = FragmentAttr(op.operation.attributes[FRAGMENT])
+        self._op = op
+        self._nest = loop_nest_of(op)
+        self._instruction: MatrixInstruction = instruction_of(attribute.instruction)
+        along_rows, along_columns = map(int, attribute.subgroups)
+        self._subgroups = along_rows, along_columns
+        self._accumulator = outputs_of(op)[0]
+        self._thread = gpu.thread_id(gpu.Dimension.x)
+
+    def build(self) -> None:
+        """Build the instructions in front of the product."""
+        one = self._instruction
+        left, right = self._operands()
+        rows, columns = self._tiles()
+        size = left.tile.type.shape[left.step]
+        sums = {
+            tile: self._load_accumulator(*tile)
+            for tile in itertools.product(range(rows), range(columns))
+        }
+        for step in range(0, size, one.reduction):
+            lefts = [self._load(left, row, step) for row in range(rows)]
+            rights = [self._load(right, column, step) for column in range(columns)]
+            for row, column in sums:
+                factors = (lefts[row], rights[column])
+                sums[row, column] = self._multiply(*factors, sums[row, column])
+        for tile, values in sums.items():
+            self._store_accumulator(*tile, values)
+
+    def _tiles(self) -> tuple[int, int]:
+        """Return how many results of the instruction a subgroup has each way."""
+        shape = self._accumulator.type.shape
+        row, column = self._places()
+        return shape[row], shape[column]
+
+    def _places(self) -> tuple[int, int]:
+        """Return the dimensions of the accumulator that count results."""
+        one = self._instruction
+        rank = len(self._accumulator.type.shape)
+        column = rank - 1 - len(one.columns.extents)
+        return column - 1 - len(one.rows.extents), column
+
+    def _operands(self) -> tuple[_Operand, _Operand]:
+        one = self._instruction
+        thread = ir.AffineDimExpr.get(0)
+        along_columns = self._subgroups[1]
+        number = ir.AffineExpr.get_floor_div(thread, one.subgroup)
+        which = (
+            ir.AffineExpr.get_floor_div(number, along_columns),
+            number % along_columns,
+        )
+        loops = self._nest.output_maps[0]
+        found = []
+        for place, positions, subgroup, count in zip(
+            self._places(), (one.left, one.right), which, self._subgroups, strict=True
+        ):
+            loop = loops[place]
+            number_of = next(
+                i for i, map_ in enumerate(self._nest.maps[:2]) if loop in map_
+            )
+            found.append(self._operand(number_of, loop, positions, (subgroup, count)))
+        return found[0], found[1]
+
+    def _operand(
+        self,
+        number: int,
+        loop: int | None,
+        positions: tuple[Position, ...],
+        subgroups: tuple[ir.AffineExpr, int],
+    ) -> _Operand:
+        map_ = self._nest.maps[number]
+        tile = self._tile_of(inputs_of(self._op)[number])
+        line = map_.index(loop)
+        long = [i for i in self._nest.reduction if self._nest.extents[i] > 1]
+        after = map_.index(long[0])
+        # The parts of the line are one dimension of the tile.
+        parts = len(map_) - len(tile.type.shape)
+        step = after - parts if after > line else after
+        return _Operand(tile, line, step, positions, *subgroups)
+
+    def _tile_of(self, value: ir.Value) -> ir.Value:
+        """Return the tile that the slice of a thread is taken of."""
+        kinds = (memref.SubViewOp, memref.ExpandShapeOp)
+        for kind in kinds:
+            if isinstance(value, ir.BlockArgument) or not isinstance(
+                value.owner.opview, kind
+            ):
+                if kind is memref.SubViewOp:
+                    continue
+                raise located_error(
+                    self._op, "expected a slice of a tile that is split into parts"
+                )
+            value = value.owner.operands[0]
+        return value
+
+    # ---- factors ---------------------------------------------------------------------
+
+    def _load(self, operand: _Operand, tile: int, step: int) -> list[ir.Value]:
+        """Load what a lane has of one factor of one instruction."""
+        one = self._instruction
+        thread = ir.AffineDimExpr.get(0)
+        size = self._line_size(operand)
+        number = operand.subgroup + tile * operand.subgroups
+        loaded = []
+        for position in operand.positions:
+            line, inner = position(thread % one.subgroup)
+            loaded.append(
+                self._load_neighbours(operand, number * size + line, inner + step)
+            )
+        return loaded
+
+    def _line_size(self, operand: _Operand) -> int:
+        rows, columns, _ = self._instruction.shape
+        return rows if operand.positions is self._instruction.left else columns
+
+    def _load_neighbours(
+        self, operand: _Operand, line: ir.AffineExpr, step: ir.AffineExpr
+    ) -> ir.Value:
+        width = self._instruction.width
+        type_ = ir.MemRefType(operand.tile.type)
+        at_line = self._apply(line)
+        if width > 1 and _lies_side_by_side(type_, operand.step, width):
+            indices = self._indices(operand, at_line, self._apply(step))
+            result = ir.VectorType.get([width], type_.element_type)
+            size = width * element_bytes(type_.element_type)
+            made: ir.Value = vector.LoadOp(
+                result, operand.tile, indices, alignment=size
+            ).result
+            return made
+        loaded = [
+            memref.LoadOp(
+                operand.tile, self._indices(operand, at_line, self._apply(step + i))
+            ).result
+            for i in range(width)
+        ]
+        return loaded[0] if width == 1 else _vector_of(loaded)
+
+    def _indices(
+        self, operand: _Operand, line: ir.Value, step: ir.Value
+    ) -> list[ir.Value]:
+        rank = len(operand.tile.type.shape)
+        zero = arith.ConstantOp(ir.IndexType.get(), 0).result
+        known = {operand.line: line, operand.step: step}
+        return [known.get(dimension, zero) for dimension in range(rank)]
+
+    def _apply(self, expression: ir.AffineExpr) -> ir.Value:
+        map_ = ir.AffineMap.get(1, 0, [expression])
+        made: ir.Value = affine.AffineApplyOp(map_, [self._thread]).result
+        return made
+
+    # ---- the accumulator -------------------------------------------------------------
+
+    def _registers(self, row: int, column: int) -> Iterator[list[ir.Value]]:
+        """Yield the indices of a lane's elements of a result, in their order."""
+        one = self._instruction
+        first, _ = self._places()
+        parts = (row, *one.rows.registers, column, *one.columns.registers)
+        fixed = {0, 1 + len(one.rows.extents)}
+        choices = [
+            (part,) if i in fixed else range(part) for i, part in enumerate(parts)
+        ]
+        for numbers in itertools.product(*choices):
+            yield [
+                arith.ConstantOp(ir.IndexType.get(), number).result
+                for number in (*[0] * first, *numbers)
+            ]
+
+    def _load_accumulator(self, row: int, column: int) -> list[ir.Value]:
+        return [
+            memref.LoadOp(self._accumulator, indices).result
+            for indices in self._registers(row, column)
+        ]
+
+    def _store_accumulator(
+        self, row: int, column: int, values: Sequence[ir.Value]
+    ) -> None:
+        for value, indices in zip(values, self._registers(row, column), strict=True):
+            memref.StoreOp(value, self._accumulator, indices)
+
+    def _multiply(
+        self,
+        left: Sequence[ir.Value],
+        right: Sequence[ir.Value],
+        sums: Sequence[ir.Value],
+    ) -> list[ir.Value]:
+        name = self._instruction.name
+        if name.startswith("llvm.nvvm."):
+            return _mma(name, [*left, *right], sums)
+        return _mfma(name, [*left, *right], sums)
+
+
+def _lies_side_by_side(type_: ir.MemRefType, step: int, width: int) -> bool:
+    """Tell whether neighbours along the reduction can be loaded at once, aligned."""
+    strides, offset = type_.get_strides_and_offset()
+    others = [s for i, s in enumerate(strides) if i != step]
+    aligned = all(stride % width == 0 for stride in (*others, offset))
+    is_known = offset != ir.ShapedType.get_dynamic_stride_or_offset()
+    size = width * element_bytes(type_.element_type)
+    return is_known and strides[step] == 1 and aligned and SHARED_ALIGNMENT % size == 0
+
+
+def _vector_of(values: Sequence[ir.Value]) -> ir.Value:
+    type_ = ir.VectorType.get([len(values)], values[0].type)
+    made: ir.Value = vector.FromElementsOp(type_, list(values)).result
+    return made
+
+
+def _as_bits(value: ir.Value, type_: ir.Type) -> ir.Value:
+    made: ir.Value = llvm.BitcastOp(type_, value).result
+    return made
+
+
+def _mfma(
+    name: str, factors: Sequence[ir.Value], sums: Sequence[ir.Value]
+) -> list[ir.Value]:
+    """Call an intrinsic of AMD: vectors, and numbers that change nothing."""
+    if name.endswith("bf16.1k"):
+        i16 = ir.IntegerType.get_signless(16)
+        bits = ir.VectorType.get([4], i16)
+        factors = [_as_bits(factor, bits) for factor in factors]
+    none = arith.ConstantOp(ir.IntegerType.get_signless(32), 0).result
+    accumulator = _vector_of(sums)
+    call = llvm.CallIntrinsicOp(
+        accumulator.type, name, [*factors, accumulator, none, none, none], [], []
+    )
+    return [
+        vector.ExtractOp(call.results_, [], [number]).result
+        for number in range(len(sums))
+    ]
+
+
+def _mma(
+    name: str, factors: Sequence[ir.Value], sums: Sequence[ir.Value]
+) -> list[ir.Value]:
+    """Call an intrinsic of NVIDIA: registers of 32 bits, results as a structure."""
+    if name.endswith("bf16"):
+        i32 = ir.IntegerType.get_signless(32)
+        factors = [_as_bits(factor, i32) for factor in factors]
+    fields = ", ".join(str(value.type) for value in sums)
+    type_ = ir.Type.parse(f"!llvm.struct<({fields})>")
+    call = llvm.CallIntrinsicOp(type_, name, [*factors, *sums], [], [])
+    return [
+        llvm.ExtractValueOp(
+            value.type, call.results_, ir.DenseI64ArrayAttr.get([number])
+        ).result
+        for number, value in enumerate(sums)
+    ]

@@ -1,0 +1,132 @@
+"""Owns vectors and matrix instructions of interpreted GPU code, lane by lane.
+
+Written from the PTX ISA ("Matrix Fragments for mma.m16n8k16") and AMD's ISA documents
+of CDNA 3 (matrix instructions of 16 x 16 results), not from the tables of the passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from gpu_memory import Block, dtype_of, load_neighbours
+
+from magweld.bindings import ir
+
+
+def _of_threads(value: Any, block: Block) -> np.ndarray:
+    return np.broadcast_to(value, (block.threads,))
+
+
+def _load(op: Any, block: Block) -> None:
+    (width,) = op.result.type.shape
+    indices = [block.values[i] for i in op.indices]
+    block.values[op.result] = load_neighbours(op.base, indices, width, block)
+
+
+def _from_elements(op: Any, block: Block) -> None:
+    elements = [_of_threads(block.values[v], block) for v in op.operands]
+    block.values[op.results[0]] = np.stack(elements, 1)
+
+
+def _extract(op: Any, block: Block) -> None:
+    (number,) = list(op.static_position)
+    block.values[op.results[0]] = block.values[op.operands[0]][:, number]
+
+
+def _extract_value(op: Any, block: Block) -> None:
+    (number,) = list(ir.DenseI64ArrayAttr(op.operation.attributes["position"]))
+    block.values[op.results[0]] = block.values[op.operands[0]][:, number]
+
+
+def _bits(op: Any, block: Block) -> None:
+    type_ = op.results[0].type
+    value = np.ascontiguousarray(block.values[op.operands[0]])
+    if isinstance(type_, ir.VectorType):
+        block.values[op.results[0]] = value.view(dtype_of(type_.element_type))
+    else:
+        block.values[op.results[0]] = value.view(dtype_of(type_))[:, 0]
+
+
+HANDLERS: dict[str, Callable[[Any, Block], None]] = {
+    "llvm.bitcast": _bits,
+    "llvm.extractvalue": _extract_value,
+    "vector.extract": _extract,
+    "vector.from_elements": _from_elements,
+    "vector.load": _load,
+}
+
+
+def _f32(bits: np.ndarray, kind: str) -> np.ndarray:
+    if kind == "bf16":
+        return (bits.astype(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    return bits.astype(np.float32)
+
+
+def _mfma(kind: str, width: int) -> Callable[..., np.ndarray]:
+    """16 x 16 x (4 * width); lane l has A[l % 16][width * (l / 16) + i] and B alike."""
+
+    def multiply(a: Any, b: Any, c: Any, *flags: Any) -> np.ndarray:
+        assert not any(map(np.any, flags)), "flags that permute lanes"
+        lane = np.arange(64)
+        left, right = (
+            _f32(
+                x.reshape(-1, 64, width).view(np.uint16 if kind == "bf16" else x.dtype),
+                kind,
+            )
+            for x in (a, b)
+        )
+        matrix_a = np.empty((left.shape[0], 16, 4 * width), np.float32)
+        matrix_b = np.empty((left.shape[0], 4 * width, 16), np.float32)
+        for i in range(width):
+            step = width * (lane // 16) + i
+            matrix_a[:, lane % 16, step] = left[:, :, i]
+            matrix_b[:, step, lane % 16] = right[:, :, i]
+        product = matrix_a @ matrix_b
+        result = c.reshape(-1, 64, 4).copy()
+        for i in range(4):
+            result[:, :, i] += product[:, 4 * (lane // 16) + i, lane % 16]
+        return result.reshape(-1, 4)
+
+    return multiply
+
+
+def _mma(kind: str) -> Callable[..., np.ndarray]:
+    """m16n8k16: with g = l / 4 and t = l % 4, as the figures of the PTX ISA say."""
+
+    def pairs(register: np.ndarray) -> np.ndarray:
+        raw = np.ascontiguousarray(register)
+        halves = raw.reshape(-1, 1).view(np.uint16) if kind == "bf16" else raw
+        return _f32(halves.reshape(-1, 32, 2), kind)
+
+    def multiply(*registers: np.ndarray) -> np.ndarray:
+        a, b = [pairs(r) for r in registers[:4]], [pairs(r) for r in registers[4:6]]
+        sums = np.stack(
+            [np.broadcast_to(c, a[0].shape[0] * 32) for c in registers[6:]], 1
+        )
+        g, t = np.arange(32) // 4, np.arange(32) % 4
+        matrix_a = np.empty((a[0].shape[0], 16, 16), np.float32)
+        matrix_b = np.empty((a[0].shape[0], 16, 8), np.float32)
+        for i in range(2):
+            for number, (row, step) in enumerate(((0, 0), (8, 0), (0, 8), (8, 8))):
+                matrix_a[:, g + row, 2 * t + i + step] = a[number][:, :, i]
+            for number, step in enumerate((0, 8)):
+                matrix_b[:, 2 * t + i + step, g] = b[number][:, :, i]
+        product = matrix_a @ matrix_b
+        result = sums.reshape(-1, 32, 4).copy()
+        for number in range(4):
+            row, column = number // 2 * 8, number % 2
+            result[:, :, number] += product[:, g + row, 2 * t + column]
+        return result.reshape(-1, 4)
+
+    return multiply
+
+
+INTRINSICS: dict[str, Callable[..., Any]] = {
+    "llvm.amdgcn.mfma.f32.16x16x16f16": _mfma("f16", 4),
+    "llvm.amdgcn.mfma.f32.16x16x16bf16.1k": _mfma("bf16", 4),
+    "llvm.amdgcn.mfma.f32.16x16x4f32": _mfma("f32", 1),
+    "llvm.nvvm.mma.m16n8k16.row.col.f32.f32": _mma("f16"),
+    "llvm.nvvm.mma.m16n8k16.row.col.bf16": _mma("bf16"),
+}
