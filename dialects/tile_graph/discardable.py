@@ -99,7 +99,10 @@ DISCARDABLE: tuple[DiscardableAttr, ...] = (
         PARTS, _FUNCTION, ir.IntegerAttr, "loops over tiles, one a shape", least=1
     ),
     DiscardableAttr(
-        OPERATORS, ("func.call",), ir.ArrayAttr, "operators that the call computes"
+        OPERATORS,
+        ("func.call",),
+        ir.ArrayAttr,
+        "operators that the call computes; a list for each member of a batch",
     ),
     DiscardableAttr(
         REDUCTION_BLOCK,
@@ -165,6 +168,13 @@ DISCARDABLE: tuple[DiscardableAttr, ...] = (
         ("func.func",),
         ir.IntegerAttr,
         "size of the arena that intermediate tensors share",
+    ),
+    DiscardableAttr(
+        "magweld.batch",
+        ("func.func",),
+        ir.DictAttr,
+        "kernel that a call runs for many members, of the declaration that stands for "
+        "it",
     ),
     DiscardableAttr(
         "magweld.external",

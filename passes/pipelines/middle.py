@@ -33,6 +33,7 @@ from magweld.passes.memory.fit_memory import FitMemory
 from magweld.passes.memory.outline_memory_tiles import OutlineMemoryTiles
 from magweld.passes.memory.plan_memory import PlanMemory
 from magweld.passes.phase.verify_phase import VerifyPhase
+from magweld.passes.plan.batch_kernels import BatchKernels
 from magweld.passes.plan.lower_subgraphs import LowerSubgraphs
 from magweld.passes.plan.plan_execution import PlanExecution
 from magweld.passes.tile.apply_plans import ApplyPlans
@@ -88,6 +89,7 @@ def graph_steps(
     fusion: Fusion = "all",
     memory_budget: int = 0,
     roll_loops: bool = True,
+    batch: bool = False,
 ) -> dict[Phase, tuple[Step, ...]]:
     """Return the steps to each phase from the torch dialect to tiled kernels.
 
@@ -97,7 +99,10 @@ def graph_steps(
         fusion: Which operators may share a kernel.
         memory_budget: Bytes for all tensors but arguments and results; 0 is no limit.
         roll_loops: Whether alike iterations become loops.
+        batch: Whether independent calls of one kernel become one launch.
     """
+    # Together, members keep all that they make at one time.
+    batches = (BatchKernels(),) if batch and not memory_budget else ()
     form = FormTileGraph(device)
     # What is made tile by tile becomes functions of its own, which are graphs then.
     outline = (OutlineMemoryTiles(), form) if memory_budget else ()
@@ -121,7 +126,12 @@ def graph_steps(
             PropagateTiles(),
         ),
         Phase.PLANNED: (PlanExecution(),),
-        Phase.TILED: (LowerSubgraphs(), TransformWeights(), PlanMemory()),
+        Phase.TILED: (
+            LowerSubgraphs(),
+            TransformWeights(),
+            *batches,
+            PlanMemory(),
+        ),
     }
 
 
@@ -134,9 +144,10 @@ def graph_pipeline(
     after: Phase | None = None,
     memory_budget: int = 0,
     roll_loops: bool = True,
+    batch: bool = False,
 ) -> Pipeline:
     """Return the steps of `graph_steps` behind a phase, up to and with another one."""
-    steps = graph_steps(device, library, fusion, memory_budget, roll_loops)
+    steps = graph_steps(device, library, fusion, memory_budget, roll_loops, batch)
     return Pipeline(steps_between(steps, after, until))
 
 
@@ -171,6 +182,7 @@ class _PhasePipeline(NamedPipeline):
     fusion: Annotated[Fusion, "which operators may share a kernel"] = "all"
     memory_budget: Annotated[int, "bytes for intermediate tensors, 0 for no limit"] = 0
     roll_loops: Annotated[bool, "whether alike iterations become loops"] = True
+    batch: Annotated[bool, "whether equal independent kernels are one launch"] = True
 
     @property
     @abstractmethod
@@ -208,7 +220,12 @@ class _PhasePipeline(NamedPipeline):
         """Return the steps from the one phase to the other, behind its check."""
         device = self.device or self.compiled_target.reference
         graph = graph_steps(
-            device, self.library, self.fusion, self.memory_budget, self.roll_loops
+            device,
+            self.library,
+            self.fusion,
+            self.memory_budget,
+            self.roll_loops,
+            self.batch,
         )
         after, until = self.compile_from, self.compile_to
         code = self.code_steps() if Phase.TILED.is_before(until) else {}
@@ -255,7 +272,7 @@ class GpuPipeline(_PhasePipeline):
     """Compile a module for a GPU, from a phase to another one.
 
     Libraries of other processors cannot compute on it, and its programs have no loops:
-    `library` is `never` and `roll-loops` false unless they are given.
+    `library` is `never`, `roll-loops` and `batch` are false unless they are given.
     """
 
     name: ClassVar[str] = "magweld-gpu"
@@ -265,6 +282,7 @@ class GpuPipeline(_PhasePipeline):
         "never"
     )
     roll_loops: Annotated[bool, "whether alike iterations become loops"] = False
+    batch: Annotated[bool, "whether equal independent kernels are one launch"] = False
     target: Annotated[str, "nvvm:sm_80, rocdl:gfx942, ..."] = "nvvm:sm_80"
 
     @property

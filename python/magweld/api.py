@@ -6,7 +6,7 @@ import functools
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
@@ -171,16 +171,20 @@ class CompiledGraph:
 
     def _timed(self, steps: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """Add `measured_seconds` to the steps that were measured."""
-        times = deque(self._times({_what_runs(step) for step in steps}))
+        # Those of one kind run in the order of the graph; batches run before others.
+        times: dict[Any, deque[float]] = {_what_runs(step): deque() for step in steps}
+        for ran, seconds in self._times(frozenset(times)):
+            times[ran].append(seconds)
         timed = []
         for step in steps:
             # One without elements never runs.
-            if times and times[0][0] == _what_runs(step):
-                step = {**step, "measured_seconds": times.popleft()[1]}
+            if times[_what_runs(step)]:
+                seconds = times[_what_runs(step)].popleft()
+                step = {**step, "measured_seconds": seconds}
             timed.append(step)
         return timed
 
-    def _times(self, known: Collection[Any]) -> Iterator[tuple[Any, float]]:
+    def _times(self, known: frozenset[Any]) -> Iterator[tuple[Any, float]]:
         """Yield what ran, as one of the known steps, and how long.
 
         A kernel that is none of them prepares for the next one.
@@ -189,10 +193,14 @@ class CompiledGraph:
         before = 0.0
         kinds = self.program.step_kinds()
         for kind, seconds in zip(kinds, self.measured, strict=False):
-            made = tuple(next(groups)["operators"]) if kind == "generated" else kind
             before += seconds
-            if made in known:
-                yield made, before
+            ran: list[Any] = [kind]
+            if kind == "generated":
+                group = next(groups)
+                members = group.get("members", [group["operators"]])
+                ran = [tuple(names) for names in members]
+            if known.issuperset(ran):
+                yield from ((made, before / len(ran)) for made in ran)
                 before = 0.0
 
 

@@ -216,6 +216,7 @@ def lower_to_tiles(
         after=after,
         memory_budget=options.memory_budget,
         roll_loops=options.loops,
+        batch=options.batch,
     )
     part = "graph" if after is None else f"graph-after-{after}"
     run_pipeline(pipeline, module, dump_options(part))

@@ -23,6 +23,7 @@ class CompileOptions:
         memory_budget: Bytes that a call may take beside its arguments and results;
             0 is no limit.
         loops: Whether alike iterations become loops.
+        batch: Whether independent calls of one kernel become one launch.
     """
 
     device: str = "cpu"
@@ -30,6 +31,7 @@ class CompileOptions:
     fusion: Literal["all", "registers", "none"] = "all"
     memory_budget: int = 0
     loops: bool = True
+    batch: bool = True
 
     def text(self) -> str:
         """Return the options as canonical text."""

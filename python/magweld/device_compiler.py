@@ -39,7 +39,9 @@ def compile_for_device(payload: bytes) -> bytes:
     """
     name, text = decode_request(payload)
     target = parse_target(name)
-    options = CompileOptions(device=target.reference, library="never", loops=False)
+    options = CompileOptions(
+        device=target.reference, library="never", loops=False, batch=False
+    )
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(text)
         try:

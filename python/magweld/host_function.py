@@ -13,6 +13,7 @@ from magweld.artifact import Place, Value
 from magweld.bindings import ir
 from magweld.diagnostics import MagweldError
 from magweld.dialects.tile_graph import OPERATORS, element_bytes
+from magweld.passes.analysis.batch_calls import batch_of, verify_batch
 from magweld.passes.analysis.loop_calls import LoopCall, loop_of
 from magweld.passes.ir.utils import located_error
 from magweld.passes.memory.tile_list import TILES, Tile, tiles_of
@@ -42,6 +43,8 @@ class HostCall:
         callee: Symbol that is called.
         operands: Value ids read.
         results: Value ids written.
+        members: How many times a kernel runs, each time on its part of the operands
+            and results.
         attributes: Of a library call, `op` among them.
         node: Graph node of an external.
         tiles: What a tiled call runs.
@@ -54,12 +57,23 @@ class HostCall:
     callee: str
     operands: tuple[int, ...]
     results: tuple[int, ...]
+    members: int = 1
     attributes: dict[str, Any] = field(default_factory=dict)
     node: str = ""
     tiles: tuple[Tile, ...] = ()
     loop: LoopCall | None = None
     scratch: int = 0
     report: dict[str, Any] = field(default_factory=dict)
+
+    def entries(self) -> tuple[int, ...]:
+        """Return what a kernel takes: operands, then results, for each member."""
+        lists = (self.operands, self.results)
+        return tuple(
+            identity
+            for member in range(self.members)
+            for ids in lists
+            for identity in _share(ids, member, self.members)
+        )
 
 
 @dataclass
@@ -167,20 +181,39 @@ class _Reader:
             self._ids[value] = identity
         if "magweld.library" in function.attributes:
             attributes = _plain(function.attributes["magweld.library"])
-            call = HostCall("library", callee, operands, results, attributes)
+            call = HostCall("library", callee, operands, results, attributes=attributes)
         elif loop is not None:
             scratch = ir.IntegerAttr(op.attributes["magweld.scratch"]).value
             call = HostCall(
                 "loop", callee, operands, results, loop=loop, scratch=scratch
             )
         else:
-            report = _report(op, callee, function)
-            call = HostCall("kernel", callee, operands, results, report=report)
+            call = self._kernel(op, callee, operands, results)
         if TILES in function.attributes:
             scratch = ir.IntegerAttr(op.attributes["magweld.scratch"]).value
             tiles = tuple(tiles_of(function))
             call = replace(call, kind="tiled", tiles=tiles, scratch=scratch)
         self._host.calls.append(call)
+
+    def _kernel(
+        self, op: Any, callee: str, operands: tuple[int, ...], results: tuple[int, ...]
+    ) -> HostCall:
+        function = self._functions[callee]
+        batch = batch_of(function)
+        if batch is None:
+            report = _report(op, callee, function)
+            return HostCall("kernel", callee, operands, results, report=report)
+        kernel = self._functions[batch.kernel]
+        verify_batch(function, batch, kernel)
+        report = _report(op, batch.kernel, kernel)
+        members = report["operators"]
+        report |= {
+            "operators": [name for names in members for name in names],
+            "members": members,
+        }
+        return HostCall(
+            "kernel", batch.kernel, operands, results, batch.members, report=report
+        )
 
     def _external(self, op: Any, callee: str, function: Any) -> None:
         operands = tuple(self._ids[v] for v in op.operands)
@@ -189,6 +222,12 @@ class _Reader:
         self._host.calls.append(
             HostCall("external", callee, operands, results, node=node)
         )
+
+
+def _share(ids: tuple[int, ...], member: int, members: int) -> tuple[int, ...]:
+    """Return what belongs to a member of what lies one member after another."""
+    size = len(ids) // members
+    return ids[member * size : (member + 1) * size]
 
 
 def _constant_bytes(op: Any) -> bytes:

@@ -37,14 +37,17 @@ class PlannedLaunch:
     Attributes:
         symbol: Name of the launch function.
         kernel: Name of the kernel.
-        entries: For each pointer of the kernel, its index in the table.
+        entries: For each pointer of the kernel, its index in the table; those of one
+            member after another.
         parallel: Whether the tiles are worth sharing out among threads.
+        members: How many times the kernel runs.
     """
 
     symbol: str
     kernel: str
     entries: tuple[int, ...]
     parallel: bool
+    members: int = 1
 
 
 @dataclass(frozen=True)
@@ -61,11 +64,13 @@ def launches_of(hosts: Mapping[str, HostFunction]) -> list[PlannedLaunch]:
     found = []
     for name, host in hosts.items():
         for call in (call for call in host.calls if call.kind == "kernel"):
-            entries = (*call.operands, *call.results)
-            moved = sum(host.bytes_of(value) for value in entries)
+            entries = call.entries()
+            moved = sum(host.bytes_of(value) for value in set(entries))
             symbol = launch_symbol(name, numbers[name])
             parallel = moved >= PARALLEL_BYTES
-            found.append(PlannedLaunch(symbol, call.callee, entries, parallel))
+            found.append(
+                PlannedLaunch(symbol, call.callee, entries, parallel, call.members)
+            )
             numbers[name] += 1
     return found
 
@@ -88,10 +93,12 @@ def compile_launches(module: Any, launches: Sequence[PlannedLaunch]) -> KernelCo
     target = HostTarget.detect()
     signatures = lower_kernels(module, target, dump_options("cpu"))
     made = [
-        Launch(one.symbol, signatures[one.kernel], one.entries, one.parallel)
+        Launch(
+            one.symbol, signatures[one.kernel], one.entries, one.parallel, one.members
+        )
         for one in launches
     ]
-    scratch = max(_scratch_bytes(one.kernel, one.parallel) for one in made)
+    scratch = max(map(_scratch_bytes, made))
     return KernelCode((compile_kernels(module, made, target),), scratch)
 
 
@@ -192,6 +199,7 @@ def _functions(module: Any) -> dict[str, Any]:
     }
 
 
-def _scratch_bytes(kernel: KernelSignature, parallel: bool) -> int:
+def _scratch_bytes(launch: Launch) -> int:
     """Bytes that a kernel allocates, in as many threads as run it at most."""
-    return kernel.scratch * (min(device("cpu").units, kernel.tiles) if parallel else 1)
+    threads = min(device("cpu").units, launch.tiles) if launch.parallel else 1
+    return launch.kernel.scratch * threads

@@ -93,6 +93,43 @@ def test_every_tile_is_launched_once(tiles: int, parallel: bool) -> None:
     assert total.value == tiles
 
 
+# Adds tile + 1 for each tile of a member to what its pointer leads to.
+SUM_OF_TILES = """
+define void @sum(ptr %p, i64 %lo, i64 %hi) {
+entry:
+  br label %head
+head:
+  %t = phi i64 [ %lo, %entry ], [ %next, %body ]
+  %more = icmp slt i64 %t, %hi
+  br i1 %more, label %body, label %done
+body:
+  %next = add i64 %t, 1
+  %was = atomicrmw add ptr %p, i64 %next seq_cst
+  br label %head
+done:
+  ret void
+}
+"""
+
+
+@pytest.mark.parametrize("tiles", [1, 2, 7])
+@pytest.mark.parametrize("members", [2, 3, 64])
+@pytest.mark.parametrize("parallel", [False, True])
+def test_every_tile_of_every_member_is_launched_once(
+    tiles: int, members: int, parallel: bool
+) -> None:
+    kernel = KernelSignature("sum", 1, tiles)
+    entries = tuple(reversed(range(members)))
+    launch = Launch("go", kernel, entries, parallel, members)
+    data = emit_object([SUM_OF_TILES, launch_module([launch])], HostTarget.detect())
+    objects = LoadedObjects([data], ["go"])
+    sums = (ctypes.c_int64 * members)()
+    first = ctypes.addressof(sums)
+    table = (ctypes.c_int64 * members)(*(first + 8 * k for k in range(members)))
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(objects.address("go"))(table)
+    assert list(sums) == [tiles * (tiles + 1) // 2] * members
+
+
 def test_one_kernel_has_many_launches() -> None:
     kernel = KernelSignature("count", 1, 2)
     launches = [Launch(f"go{k}", kernel, (k,), parallel=False) for k in range(3)]
@@ -104,6 +141,8 @@ def test_one_kernel_has_many_launches() -> None:
 def test_launch_wants_an_entry_for_every_pointer() -> None:
     with pytest.raises(ValueError, match="expected 2 table entries"):
         Launch("go", KernelSignature("k", 2, 1), (0,), parallel=False)
+    with pytest.raises(ValueError, match="expected 6 table entries"):
+        Launch("go", KernelSignature("k", 2, 1), (0, 1), parallel=False, members=3)
 
 
 def test_bad_llvm_ir_is_a_codegen_error() -> None:

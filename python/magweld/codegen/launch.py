@@ -23,21 +23,30 @@ class Launch:
     Attributes:
         symbol: Name of the launch function, `void symbol(int64_t* table)`.
         kernel: The kernel.
-        entries: For each pointer of the kernel, its index in the table.
+        entries: For each pointer of the kernel, its index in the table; those of one
+            member after another.
         parallel: Whether the tiles are worth sharing out among threads.
+        members: How many times the kernel runs.
     """
 
     symbol: str
     kernel: KernelSignature
     entries: tuple[int, ...]
     parallel: bool
+    members: int = 1
 
     def __post_init__(self) -> None:
-        if len(self.entries) != self.kernel.pointers:
+        expected = self.kernel.pointers * self.members
+        if len(self.entries) != expected:
             raise ValueError(
-                f"launch '{self.symbol}' expected {self.kernel.pointers} table entries"
+                f"launch '{self.symbol}' expected {expected} table entries"
                 f" for kernel '{self.kernel.symbol}', got {len(self.entries)}"
             )
+
+    @property
+    def tiles(self) -> int:
+        """How many tiles there are, those of all members one after another."""
+        return self.kernel.tiles * self.members
 
 
 def launch_module(launches: Sequence[Launch]) -> str:
@@ -45,7 +54,8 @@ def launch_module(launches: Sequence[Launch]) -> str:
 
     A parallel launch runs its tiles in a parallel region of GNU OpenMP's runtime
     (`GOMP_parallel`), a contiguous range for each thread. The others call the
-    kernel on the calling thread.
+    kernel on the calling thread. The tiles of a batch are those of all members one
+    after another; what each member takes is in a constant table.
     """
     module = ir.Module(name="launches")
     # Equal layers launch one kernel several times.
@@ -65,7 +75,7 @@ def _declare_kernel(module: ir.Module, kernel: KernelSignature) -> ir.Function:
 
 def _define_launch(module: ir.Module, launch: Launch, kernel: ir.Function) -> None:
     kind = ir.FunctionType(_VOID, [_POINTER])
-    if not launch.parallel or launch.kernel.tiles <= 1:
+    if not launch.parallel or launch.tiles <= 1:
         function = ir.Function(module, kind, launch.symbol)
         _emit_call(function, launch, kernel, shared=False)
         return
@@ -83,18 +93,79 @@ def _define_launch(module: ir.Module, launch: Launch, kernel: ir.Function) -> No
 def _emit_call(
     function: ir.Function, launch: Launch, kernel: ir.Function, *, shared: bool
 ) -> None:
-    builder = ir.IRBuilder(function.append_basic_block())
-    pointers = []
-    for entry in launch.entries:
-        slot = builder.gep(
-            function.args[0], [ir.Constant(_WORD, entry)], source_etype=_POINTER
-        )
-        pointers.append(builder.load(slot, typ=_POINTER))
-    bounds = [ir.Constant(_WORD, 0), ir.Constant(_WORD, launch.kernel.tiles)]
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    bounds = [ir.Constant(_WORD, 0), ir.Constant(_WORD, launch.tiles)]
     if shared:
-        bounds = _own_range(builder, function.module, launch.kernel.tiles)
-    builder.call(kernel, [*pointers, *bounds])
+        bounds = _own_range(builder, function.module, launch.tiles)
+    if launch.members > 1:
+        _emit_members(builder, launch, kernel, bounds)
+    else:
+        entries = [ir.Constant(_WORD, entry) for entry in launch.entries]
+        pointers = [_pointer(builder, entry) for entry in entries]
+        builder.call(kernel, [*pointers, *bounds])
     builder.ret_void()
+
+
+def _pointer(builder: ir.IRBuilder, entry: ir.Value) -> ir.Instruction:
+    """Load an entry of the table of addresses."""
+    table = builder.function.args[0]
+    return builder.load(
+        builder.gep(table, [entry], source_etype=_POINTER), typ=_POINTER
+    )
+
+
+def _emit_members(
+    builder: ir.IRBuilder,
+    launch: Launch,
+    kernel: ir.Function,
+    bounds: Sequence[ir.Value],
+) -> None:
+    """Emit a loop over the members that have tiles in a range.
+
+    A member `m` has the tiles from `m * tiles`; its kernel takes numbers from zero.
+    """
+    entries = _entry_table(builder.module, launch)
+    low, high = bounds
+    tiles = ir.Constant(_WORD, launch.kernel.tiles)
+    before = builder.block
+    first = builder.udiv(low, tiles)
+    head, body, done = map(
+        builder.function.append_basic_block, ("head", "body", "done")
+    )
+    builder.branch(head)
+    builder.position_at_end(head)
+    member = builder.phi(_WORD)
+    member.add_incoming(first, before)
+    start = builder.mul(member, tiles)
+    builder.cbranch(builder.icmp_unsigned("<", start, high), body, done)
+    builder.position_at_end(body)
+    begin = builder.select(
+        builder.icmp_unsigned("<", start, low),
+        builder.sub(low, start),
+        ir.Constant(_WORD, 0),
+    )
+    rest = builder.sub(high, start)
+    end = builder.select(builder.icmp_unsigned("<", rest, tiles), rest, tiles)
+    row = builder.mul(member, ir.Constant(_WORD, launch.kernel.pointers))
+    pointers = []
+    for number in range(launch.kernel.pointers):
+        place = builder.add(row, ir.Constant(_WORD, number))
+        slot = builder.gep(entries, [place], source_etype=_WORD)
+        pointers.append(_pointer(builder, builder.load(slot, typ=_WORD)))
+    builder.call(kernel, [*pointers, begin, end])
+    member.add_incoming(builder.add(member, ir.Constant(_WORD, 1)), builder.block)
+    builder.branch(head)
+    builder.position_at_end(done)
+
+
+def _entry_table(module: ir.Module, launch: Launch) -> ir.GlobalVariable:
+    """Define the constant that says which addresses each member takes."""
+    kind = ir.ArrayType(_WORD, len(launch.entries))
+    table = ir.GlobalVariable(module, kind, f"{launch.symbol}_entries")
+    table.linkage = "internal"
+    table.global_constant = True
+    table.initializer = ir.Constant(kind, list(launch.entries))
+    return table
 
 
 def _own_range(

@@ -72,7 +72,9 @@ def kernel_names(program: Program) -> dict[str, str]:
     ]
     names = {symbol: f"{_PREFIX}{symbol}" for symbol in launches}
     for symbol, group in zip(launches, report.get("groups", ()), strict=False):
-        made = tuple(group.get("operators") or (symbol,))
+        # The members of a batch do the same.
+        first = group.get("members", [group.get("operators")])[0]
+        made = tuple(first or (symbol,))
         name = _joined(computed.get(made) or plain_names(made))
         names.update(dict.fromkeys((symbol, range_symbol(symbol)), name))
         names.setdefault(group["kernel"], name)

@@ -1,0 +1,259 @@
+"""Owns batch-kernels: independent calls of one kernel become one launch."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from typing import Annotated, Any, ClassVar
+
+from magweld.bindings import func, ir
+from magweld.dialects.tile_graph import OPERATORS, is_kernel, type_bytes
+from magweld.passes.analysis.batch_calls import BATCH, BatchCall
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.cloning import defining_op
+from magweld.passes.ir.utils import add_remark, functions_of, unused_name
+
+_EXTERNAL = "magweld.external"
+
+
+@dataclass(frozen=True)
+class BatchKernels(Pass):
+    """Run independent calls of one kernel in one launch.
+
+    Equal subgraphs are calls of one kernel already. Those of which none reads, through
+    others, what another one makes become one call of a declaration with
+    `magweld.batch`: the grid is that of all members one after another, and each member
+    has its own operands and destinations. What a member computes stays as it is.
+
+        %1 = call @kernel_0(%a, %o1)        %1:2 = call @batch_0(%a, %b, %o1, %o2)
+        %3 = call @kernel_0(%b, %o2)   =>
+                                            @batch_0 {magweld.batch =
+                                                {kernel = @kernel_0, members = 2}}
+
+    The members are found by running through the function as far as values allow, and
+    waiting with the kernels that have equals: those that wait at one time are
+    independent. The kernel of which no more can come goes first, else the one that most
+    members wait for. Operators that torch runs keep their order.
+
+    The function gets a remark for each kernel with several calls of which some stay
+    apart, with their number and the rule: `large`, a member moves so much that its own
+    tiles keep all cores busy and results would leave the caches; `few`, less than
+    `minimum` calls are independent at one time, or left over by `maximum`.
+    """
+
+    name: ClassVar[str] = "batch-kernels"
+
+    minimum: Annotated[int, "fewest members of a batch"] = 2
+    maximum: Annotated[int, "most members of a batch, 0 for no limit"] = 0
+    member_bytes: Annotated[int, "bytes from which a member is on its own"] = 512 * 1024
+
+    def __post_init__(self) -> None:
+        if self.minimum < 2:
+            raise ValueError(f"expected at least two members, got {self.minimum}")
+        if self.maximum and self.maximum < self.minimum:
+            raise ValueError(
+                f"expected a maximum of at least {self.minimum}, got {self.maximum}"
+            )
+
+    def run(self, module: Any) -> None:
+        """Batch the calls of all functions that are no kernels."""
+        functions = {f.name.value: f for f in functions_of(module)}
+        for function in list(functions.values()):
+            if not function.is_external and not is_kernel(function):
+                self._batch(module, function, functions)
+
+    def _batch(self, module: Any, function: Any, functions: Mapping[str, Any]) -> None:
+        calls = _Calls.read(function, functions, self.member_bytes)
+        found = _Search(calls, self.minimum, self.maximum).run()
+        for rule, kernel, count in _refused(calls, found):
+            add_remark(function, f"{count} calls of @{kernel} are apart: {rule}")
+        if not found:
+            return
+        _sort(function, calls, found)
+        for members in found:
+            ops = [calls.operations[member] for member in members]
+            _replace(module, functions[calls.kernels[members[0]]], ops)
+
+
+@dataclass
+class _Calls:
+    """The operations of a function in order, and what they wait for.
+
+    Attributes:
+        operations: All but the terminator.
+        readers: For each the positions of those that have to run behind it.
+        waits: How many operations each waits for.
+        kernels: Kernel of the calls that may be members of a batch, by position.
+        large: Kernels whose calls move too much for that, with their number.
+    """
+
+    operations: list[Any]
+    readers: list[list[int]]
+    waits: list[int]
+    kernels: dict[int, str]
+    large: Counter[str]
+
+    @classmethod
+    def read(
+        cls, function: Any, functions: Mapping[str, Any], member_bytes: int
+    ) -> _Calls:
+        """Read the body of a function."""
+        *operations, _ = (op.operation for op in function.entry_block.operations)
+        positions = {op: position for position, op in enumerate(operations)}
+        kernels: dict[int, str] = {}
+        large: Counter[str] = Counter()
+        readers: list[list[int]] = [[] for _ in operations]
+        waits = [0] * len(operations)
+        external = -1
+        for position, op in enumerate(operations):
+            makers = {positions[m] for m in _makers(op) if m in positions}
+            callee = _callee(op)
+            if callee and _EXTERNAL in functions[callee].attributes:
+                # What torch runs may have effects of its own: random numbers.
+                makers |= {external} - {-1}
+                external = position
+            for maker in makers:
+                readers[maker].append(position)
+            waits[position] = len(makers)
+            if callee and is_kernel(functions[callee]):
+                if _moved(op) >= member_bytes:
+                    large[callee] += 1
+                else:
+                    kernels[position] = callee
+        return cls(operations, readers, waits, kernels, large)
+
+
+@dataclass
+class _Search:
+    """Finds sets of independent calls of one kernel."""
+
+    calls: _Calls
+    minimum: int
+    maximum: int
+    _left: Counter[str] = field(init=False)
+    _waiting: dict[str, list[int]] = field(init=False, default_factory=dict)
+    _free: deque[int] = field(init=False, default_factory=deque)
+
+    def run(self) -> list[list[int]]:
+        """Return the sets, their members in order."""
+        self._left = Counter(self.calls.kernels.values())
+        waits = list(self.calls.waits)
+        for position, count in enumerate(waits):
+            if not count:
+                self._arrive(position)
+        found: list[list[int]] = []
+        while self._free or self._waiting:
+            done = [self._free.popleft()] if self._free else self._leave(found)
+            for position in done:
+                for reader in self.calls.readers[position]:
+                    waits[reader] -= 1
+                    if not waits[reader]:
+                        self._arrive(reader)
+        return found
+
+    def _arrive(self, position: int) -> None:
+        kernel = self.calls.kernels.get(position)
+        if kernel is None or self._left[kernel] < self.minimum:
+            self._free.append(position)
+        else:
+            self._waiting.setdefault(kernel, []).append(position)
+
+    def _leave(self, found: list[list[int]]) -> list[int]:
+        """Let the calls of one kernel run, as a set if they are enough."""
+        kernel = min(self._waiting, key=self._rank)
+        members = sorted(self._waiting.pop(kernel))
+        self._left[kernel] -= len(members)
+        size = self.maximum or len(members)
+        sets = [members[i : i + size] for i in range(0, len(members), size)]
+        found += [one for one in sets if len(one) >= self.minimum]
+        return members
+
+    def _rank(self, kernel: str) -> tuple[bool, int]:
+        here = len(self._waiting[kernel])
+        return here < self._left[kernel], -here
+
+
+def _refused(
+    calls: _Calls, found: Sequence[Sequence[int]]
+) -> Iterator[tuple[str, str, int]]:
+    """Yield rule, kernel and number of the calls that have equals and stay apart."""
+    for kernel, count in calls.large.items():
+        if count > 1:
+            yield "large", kernel, count
+    batched = {member for members in found for member in members}
+    total = Counter(calls.kernels.values())
+    apart = Counter(k for p, k in calls.kernels.items() if p not in batched)
+    for kernel, count in apart.items():
+        if total[kernel] > 1:
+            yield "few", kernel, count
+
+
+def _sort(function: Any, calls: _Calls, found: Sequence[Sequence[int]]) -> None:
+    """Bring the members of each set side by side; the rest moves as little as it can.
+
+    A set has the place of its last member. Of what may run, the first goes first.
+    """
+    place = list(range(len(calls.operations)))
+    for members in found:
+        for member in members:
+            place[member] = members[-1]
+    members_at: dict[int, list[int]] = {}
+    for position, at in enumerate(place):
+        members_at.setdefault(at, []).append(position)
+    waits = {at: sum(calls.waits[m] for m in ms) for at, ms in members_at.items()}
+    ready = [at for at, count in waits.items() if not count]
+    heapify(ready)
+    *_, terminator = function.entry_block.operations
+    while ready:
+        for position in members_at[heappop(ready)]:
+            calls.operations[position].move_before(terminator.operation)
+            for reader in calls.readers[position]:
+                waits[place[reader]] -= 1
+                if not waits[place[reader]]:
+                    heappush(ready, place[reader])
+
+
+def _replace(module: Any, kernel: Any, calls: Sequence[Any]) -> None:
+    """Replace calls of a kernel, side by side, by one of a batch."""
+    results = len(kernel.type.results)
+    own = len(kernel.type.inputs) - results
+    operands = [v for call in calls for v in list(call.operands)[:own]]
+    operands += [v for call in calls for v in list(call.operands)[own:]]
+    types = [value.type for call in calls for value in call.results]
+    symbols = ir.SymbolTable(module)
+    block = module.regions[0].blocks[0]
+    with ir.InsertionPoint(block), kernel.location:
+        signature = ([value.type for value in operands], types)
+        name = unused_name(symbols, "batch")
+        batch = func.FuncOp(name, signature, visibility="private")
+    described = BatchCall(kernel.name.value, len(calls))
+    batch.attributes[BATCH] = described.attribute()
+    with ir.InsertionPoint(calls[-1]), calls[-1].location:
+        made = func.CallOp(batch, operands)
+    made.attributes[OPERATORS] = ir.ArrayAttr.get(
+        [call.attributes[OPERATORS] for call in calls]
+    )
+    for number, call in enumerate(calls):
+        for result, value in enumerate(call.results):
+            value.replace_all_uses_with(made.results[number * results + result])
+        call.erase()
+
+
+def _makers(op: Any) -> Iterator[Any]:
+    for value in op.operands:
+        producer = defining_op(value)
+        if producer is not None:
+            yield producer.operation
+
+
+def _callee(op: Any) -> str:
+    if op.name != "func.call":
+        return ""
+    return str(ir.FlatSymbolRefAttr(op.attributes["callee"]).value)
+
+
+def _moved(call: Any) -> int:
+    operands = dict.fromkeys(call.operands)
+    return sum(type_bytes(ir.RankedTensorType(value.type)) for value in operands)

@@ -1,0 +1,149 @@
+"""Independent calls of one kernel run in one launch, with the same bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from magweld import frontend
+from magweld.api import compile_graph
+from magweld.artifact import KernelStep
+from magweld.compiler_options import CompileOptions
+
+
+@pytest.fixture(params=[1, 2])
+def threads(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield
+    torch.set_num_threads(before)
+
+
+class Branches(nn.Module):
+    """Modules, each with an input of its own."""
+
+    def __init__(self, make: Callable[[], nn.Module], count: int) -> None:
+        super().__init__()
+        self.branches = nn.ModuleList(make() for _ in range(count))
+
+    def forward(self, *inputs: Tensor) -> list[Tensor]:
+        return [b(x) for b, x in zip(self.branches, inputs, strict=True)]
+
+
+class Experts(nn.Module):
+    """Multilayer perceptrons on one input."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.experts = nn.ModuleList(
+            nn.Sequential(nn.Linear(24, 40), nn.GELU(), nn.Linear(40, 24))
+            for _ in range(5)
+        )
+
+    def forward(self, x: Tensor) -> list[Tensor]:
+        return [expert(x) for expert in self.experts]
+
+
+class TwoLevels(nn.Module):
+    """What one half makes is read by the other: two batches, one behind the other."""
+
+    def forward(self, x: Tensor, y: Tensor, z: Tensor) -> list[Tensor]:
+        first = [one.softmax(-1) for one in (x, y, z)]
+        mixed = zip(first, (first[1], first[2], first[0]), strict=True)
+        return [one @ other.t() for one, other in mixed]
+
+
+def both(module: nn.Module, *inputs: Tensor, **chosen: Any) -> tuple[Any, Any]:
+    """Compile with and without batches, and compare the results with each other."""
+    made, results = [], []
+    for batch in (True, False):
+        options = CompileOptions(library="never", batch=batch, **chosen)
+        backend = partial(compile_graph, options=options)
+        traced = frontend.trace(module.eval(), backend=backend)
+        with torch.no_grad():
+            traced(*inputs)
+            results += [traced(*inputs), traced(*inputs)]
+        made.append(traced.records[0].compiled)
+    with torch.no_grad():
+        expected = module(*inputs)
+    for number, theirs in enumerate(listed(expected)):
+        ours, again, apart, _ = (listed(result)[number] for result in results)
+        torch.testing.assert_close(ours, apart, rtol=0, atol=0)
+        torch.testing.assert_close(again, apart, rtol=0, atol=0)
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
+    return made[0], made[1]
+
+
+def listed(result: Any) -> list[Tensor]:
+    return [result] if isinstance(result, Tensor) else list(result)
+
+
+def launches(artifact: Any) -> int:
+    return sum(isinstance(step, KernelStep) for step in artifact.program.steps)
+
+
+MEMBERS: dict[str, Callable[[], nn.Module]] = {
+    "linear": lambda: nn.Linear(24, 32),
+    "norm": lambda: nn.LayerNorm(24),
+    "tanh": nn.Tanh,
+    "perceptron": lambda: nn.Sequential(
+        nn.Linear(24, 32), nn.LayerNorm(32), nn.ReLU(), nn.Linear(32, 8)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+@pytest.mark.parametrize("rows", [5, 640])
+@pytest.mark.usefixtures("threads")
+def test_branches_have_the_bits_of_launches_apart(name: str, rows: int) -> None:
+    module = Branches(MEMBERS[name], 6)
+    batched, apart = both(module, *torch.randn(6, rows, 24))
+    # Each launch is one of all members.
+    assert launches(batched) * 6 == launches(apart)
+
+
+@pytest.mark.usefixtures("threads")
+def test_experts_share_their_input() -> None:
+    batched, apart = both(Experts(), torch.randn(7, 24))
+    assert launches(batched) < launches(apart)
+
+
+@pytest.mark.usefixtures("threads")
+def test_batches_follow_each_other() -> None:
+    inputs = [torch.randn(40, 64) for _ in range(3)]
+    batched, apart = both(TwoLevels(), *inputs, fusion="none")
+    assert launches(apart) == 3 * launches(batched) > 3
+    members = [group["members"] for group in batched.report()["groups"]]
+    assert {len(one) for one in members} == {3}
+
+
+def test_a_chain_stays_as_it_is() -> None:
+    class Chain(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.links = nn.ModuleList(nn.Linear(16, 16) for _ in range(4))
+
+        def forward(self, x: Tensor) -> Tensor:
+            for link in self.links:
+                x = link(x)
+            return x
+
+    batched, apart = both(Chain(), torch.randn(9, 16))
+    assert launches(batched) == launches(apart)
+    assert all("members" not in group for group in batched.report()["groups"])
+
+
+def test_results_of_members_do_not_share_memory() -> None:
+    """Members are alive together: what one makes may not overwrite another's."""
+
+    class Sums(nn.Module):
+        def forward(self, x: Tensor, y: Tensor) -> Tensor:
+            a, b = x.softmax(-1), y.softmax(-1)
+            return a.cumsum(0) @ b.cumsum(0).t()
+
+    both(Sums(), torch.randn(32, 48), torch.randn(32, 48))
