@@ -116,7 +116,9 @@ def _convolution(
     """Calls of conv2d; the first dimension of a grouped weight counts the groups."""
 
     def make(root: Any) -> LibraryCall | Refusal:
-        image, weight, _ = root_accesses(root)
+        image, weight, result = root_accesses(root)
+        if len({a.element_bytes for a in (image, weight, result)}) > 1:
+            return Refusal("library-types", "the operands are narrower than the result")
         amounts = _padding(root.operands[0]) if image.padded else ([0, 0], [0, 0])
         made = min(image.argument, weight.argument) < 0 or weight.padded
         if made or amounts is None:

@@ -121,6 +121,15 @@ PRODUCTS: dict[str, Callable[[Tensor], Any]] = {
     "depthwise": lambda x: F.conv2d(
         _image(x)[0], x[5, :108].view(12, 1, 3, 3), groups=12
     ),
+    "convolution-points": lambda x: F.conv2d(
+        _image(x)[0], x[5, :240].view(20, 12, 1, 1), x[6, :20]
+    ),
+    "convolution-points-apart": lambda x: F.conv2d(
+        _image(x)[0], x[5, :240].view(20, 12, 1, 1), stride=2
+    ),
+    "convolution-points-odd": lambda x: F.conv2d(
+        x[:15].view(1, 15, 32, 24), x[5, :75].view(5, 15, 1, 1)
+    ),
     "dot": lambda x: torch.dot(x[0], x[1]),
     "linear": lambda x: F.linear(x[:33], x[:100], x[0, :100]),
     "linear-one-row": lambda x: F.linear(x[:1], x[:100], x[0, :100]),

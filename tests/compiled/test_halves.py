@@ -134,6 +134,31 @@ def test_transposed_weights_are_not_copied(monkeypatch: pytest.MonkeyPatch) -> N
     assert torch.equal(found(x, w)[0], torch.nn.functional.linear(x, w))
 
 
+def test_cheap_windows_are_generated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(halves, "_multiplies_bfloat", lambda *_: True)
+    monkeypatch.setattr(halves, "_generates_pairs", lambda: True)
+
+    def has_externals(*shape: int, **options: Any) -> bool:
+        image = torch.randn(1, 32, 8, 8).bfloat16()
+        weight = torch.randn(*shape).bfloat16()
+        found = compiled(
+            {"f": lambda x, w: torch.nn.functional.conv2d(x, w, **options)},
+            image[:, : shape[1] * options.get("groups", 1)].contiguous(),
+            weight,
+        )
+        return bool(found.imported.externals)
+
+    assert not has_externals(16, 32, 1, 1)
+    assert not has_externals(32, 1, 5, 5, groups=32)
+    assert not has_externals(16, 32, 3, 3, padding=1)
+    # Odd channels, groups of several, far and large windows, few filters.
+    assert has_externals(16, 31, 1, 1)
+    assert has_externals(32, 2, 3, 3, groups=16)
+    assert has_externals(16, 32, 3, 3, stride=2)
+    assert has_externals(16, 32, 5, 5)
+    assert has_externals(15, 32, 3, 3)
+
+
 def test_products_in_pairs_are_generated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(halves, "_multiplies_bfloat", lambda *_: True)
     monkeypatch.setattr(halves, "_generates_pairs", lambda: True)
