@@ -103,6 +103,7 @@ class Twin:
         self.process = Process()
         self.parameters = [item.name for item in GRAMMARS[program.grammar].parameters]
         self.differentiates = program.seed % 2 == 1
+        self.writes = program.seed % 3 == 2
         self.exact = program.seed % 8 != 5
 
     def trace(self, **options: Any) -> list[Traced]:
@@ -146,6 +147,8 @@ class Twin:
             self.results.append(ending.result)
             if self.differentiates:
                 differentiate(ending.result)
+            if self.writes:
+                self.results.append(overwrite(ending.result))
         beside = [*self.space.get("_hidden", list)(), ("torch state", torch_state())]
         with self.shown():
             return ending, self.describe(ending, arguments, changed, beside, last)
@@ -229,12 +232,22 @@ class Process:
             write(value)
 
 
+def tensors_of(result: Any) -> list[torch.Tensor]:
+    """Return a result and its items that are tensors."""
+    items = result if isinstance(result, (tuple, list)) else [result]
+    return [item for item in items if isinstance(item, torch.Tensor)]
+
+
 def differentiate(result: Any) -> None:
     """Run backward from the tensors of a result; the gradients are state."""
-    items = result if isinstance(result, (tuple, list)) else [result]
-    for item in items:
-        if isinstance(item, torch.Tensor) and item.requires_grad:
+    for item in tensors_of(result):
+        if item.requires_grad:
             run(lambda item=item: item.sum().backward())
+
+
+def overwrite(result: Any) -> list[bool]:
+    """Write to the tensors of a result; return which of them torch lets be written."""
+    return [run(lambda x=x: x.mul_(2)).error is None for x in tensors_of(result)]
 
 
 def shown(error: BaseException | None) -> str | None:
