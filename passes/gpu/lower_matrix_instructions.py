@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -18,6 +19,7 @@ from magweld.passes.gpu.linalg_structure import (
 from magweld.passes.gpu.matrix_instructions import (
     MatrixInstruction,
     Position,
+    Side,
     instruction_of,
 )
 from magweld.passes.gpu.structure import SHARED_ALIGNMENT, element_bytes, kernels_of
@@ -53,8 +55,9 @@ class _Operand:
     """A factor: the tile that all threads see, and how it is indexed.
 
     Attributes:
-        tile: A memref with one dimension for the rows, or columns.
-        line: The dimension of the rows, or columns.
+        tile: A memref whose rows, or columns, are split into the parts of a fragment.
+        line: The first dimension of these.
+        side: The parts behind it.
         step: The dimension of the reduction.
         positions: Where the operands of a lane begin.
         subgroup: Number of the subgroup along the rows, or columns, by thread.
@@ -63,6 +66,7 @@ class _Operand:
 
     tile: ir.Value
     line: int
+    side: Side
     step: int
     positions: tuple[Position, ...]
     subgroup: ir.AffineExpr
@@ -125,47 +129,39 @@ class _Lowering:
         )
         loops = self._nest.output_maps[0]
         found = []
-        for place, positions, subgroup, count in zip(
-            self._places(), (one.left, one.right), which, self._subgroups, strict=True
+        sides = (one.rows, one.left), (one.columns, one.right)
+        for place, (side, positions), subgroup, count in zip(
+            self._places(), sides, which, self._subgroups, strict=True
         ):
             loop = loops[place]
-            number_of = next(
-                i for i, map_ in enumerate(self._nest.maps[:2]) if loop in map_
+            inputs = zip(inputs_of(self._op), self._nest.maps, strict=False)
+            value, map_ = next((v, map_) for v, map_ in inputs if loop in map_)
+            found.append(
+                _Operand(
+                    self._tile_of(value),
+                    map_.index(loop),
+                    side,
+                    map_.index(self._reduction()),
+                    positions,
+                    subgroup,
+                    count,
+                )
             )
-            found.append(self._operand(number_of, loop, positions, (subgroup, count)))
         return found[0], found[1]
 
-    def _operand(
-        self,
-        number: int,
-        loop: int | None,
-        positions: tuple[Position, ...],
-        subgroups: tuple[ir.AffineExpr, int],
-    ) -> _Operand:
-        map_ = self._nest.maps[number]
-        tile = self._tile_of(inputs_of(self._op)[number])
-        line = map_.index(loop)
-        long = [i for i in self._nest.reduction if self._nest.extents[i] > 1]
-        after = map_.index(long[0])
-        # The parts of the line are one dimension of the tile.
-        parts = len(map_) - len(tile.type.shape)
-        step = after - parts if after > line else after
-        return _Operand(tile, line, step, positions, *subgroups)
+    def _reduction(self) -> int:
+        nest = self._nest
+        (loop,) = (i for i in nest.reduction if nest.extents[i] > 1)
+        return loop
 
     def _tile_of(self, value: ir.Value) -> ir.Value:
         """Return the tile that the slice of a thread is taken of."""
-        kinds = (memref.SubViewOp, memref.ExpandShapeOp)
-        for kind in kinds:
-            if isinstance(value, ir.BlockArgument) or not isinstance(
-                value.owner.opview, kind
-            ):
-                if kind is memref.SubViewOp:
-                    continue
-                raise located_error(
-                    self._op, "expected a slice of a tile that is split into parts"
-                )
-            value = value.owner.operands[0]
-        return value
+        if isinstance(value, ir.BlockArgument) or not isinstance(
+            value.owner.opview, memref.SubViewOp
+        ):
+            raise located_error(self._op, f"expected a slice of a tile, got {value}")
+        tile: ir.Value = value.owner.operands[0]
+        return tile
 
     # ---- factors ---------------------------------------------------------------------
 
@@ -173,26 +169,20 @@ class _Lowering:
         """Load what a lane has of one factor of one instruction."""
         one = self._instruction
         thread = ir.AffineDimExpr.get(0)
-        size = self._line_size(operand)
         number = operand.subgroup + tile * operand.subgroups
         loaded = []
         for position in operand.positions:
             line, inner = position(thread % one.subgroup)
-            loaded.append(
-                self._load_neighbours(operand, number * size + line, inner + step)
-            )
+            places = [number, *_in_parts(line, operand.side.extents)]
+            loaded.append(self._load_neighbours(operand, places, inner + step))
         return loaded
 
-    def _line_size(self, operand: _Operand) -> int:
-        rows, columns, _ = self._instruction.shape
-        return rows if operand.positions is self._instruction.left else columns
-
     def _load_neighbours(
-        self, operand: _Operand, line: ir.AffineExpr, step: ir.AffineExpr
+        self, operand: _Operand, line: Sequence[ir.AffineExpr], step: ir.AffineExpr
     ) -> ir.Value:
         width = self._instruction.width
         type_ = ir.MemRefType(operand.tile.type)
-        at_line = self._apply(line)
+        at_line = [self._apply(part) for part in line]
         if width > 1 and _lies_side_by_side(type_, operand.step, width):
             indices = self._indices(operand, at_line, self._apply(step))
             result = ir.VectorType.get([width], type_.element_type)
@@ -210,11 +200,11 @@ class _Lowering:
         return loaded[0] if width == 1 else _vector_of(loaded)
 
     def _indices(
-        self, operand: _Operand, line: ir.Value, step: ir.Value
+        self, operand: _Operand, line: Sequence[ir.Value], step: ir.Value
     ) -> list[ir.Value]:
         rank = len(operand.tile.type.shape)
         zero = arith.ConstantOp(ir.IndexType.get(), 0).result
-        known = {operand.line: line, operand.step: step}
+        known = dict(enumerate(line, operand.line)) | {operand.step: step}
         return [known.get(dimension, zero) for dimension in range(rank)]
 
     def _apply(self, expression: ir.AffineExpr) -> ir.Value:
@@ -261,6 +251,14 @@ class _Lowering:
         if name.startswith("llvm.nvvm."):
             return _mma(name, [*left, *right], sums)
         return _mfma(name, [*left, *right], sums)
+
+
+def _in_parts(number: ir.AffineExpr, extents: Sequence[int]) -> Iterator[ir.AffineExpr]:
+    """Yield the number along each part of a dimension, outermost first."""
+    for place, extent in enumerate(extents):
+        inner = math.prod(extents[place + 1 :])
+        along = ir.AffineExpr.get_floor_div(number, inner) if inner > 1 else number
+        yield along % extent if place else along
 
 
 def _lies_side_by_side(type_: ir.MemRefType, step: int, width: int) -> bool:

@@ -86,7 +86,9 @@ class MapToMatrixInstructions(Pass):
 
 @dataclass(frozen=True)
 class _Form:
-    """A contraction of two matrices; all other loops have one iteration.
+    """A contraction of two matrices into the last dimensions of the result.
+
+    All other loops have one iteration.
 
     Attributes:
         row: Loop of the rows of the result.
@@ -112,6 +114,8 @@ def _form_of(op: Any) -> _Form | None:
     long = [loop for loop in nest.parallel if nest.extents[loop] > 1]
     steps = [loop for loop in nest.reduction if nest.extents[loop] > 1]
     if nest.has_windows or len(long) != 2 or len(steps) != 1:
+        return None
+    if nest.output_maps[0][-2:] != tuple(long):
         return None
     left, right = (set(loops) & {*long, *steps} for loops in nest.maps[:2])
     if {frozenset(left), frozenset(right)} != {

@@ -17,8 +17,10 @@ sys.path[:0] = [str(BENCHMARKS), str(BENCHMARKS.parent / "examples")]
 gpu = importlib.import_module("emulated_gpu")
 pytestmark = pytest.mark.skipif(bool(gpu.missing()), reason=gpu.missing())
 
-# A convolution with a border, pooling, rows that threads reduce together, products.
+# A convolution with a border, pooling, rows that threads reduce together, products, and
+# matrix instructions on staged tiles and on one that the softmax of the block makes.
 CASES = (
+    ("attention", "f32"),
     ("conv-relu-pool", "f32"),
     ("pooled-scale", "f32"),
     ("pooled-scale", "bf16"),

@@ -10,8 +10,8 @@
 // CHECK:         %[[SUM:.+]] = memref.alloca() : memref<1x1x4x1x1xf32, #gpu.address_space<private>>
 // CHECK:         gpu.barrier
 // CHECK-COUNT-4: memref.load %[[SUM]]
-// CHECK:         %[[LEFT:.+]] = vector.load {{.+}} {alignment = 8 : i64} : memref<16x32xbf16, {{.+}}>, vector<4xbf16>
-// CHECK-COUNT-4: memref.load %{{.+}} : memref<32x16xbf16
+// CHECK:         %[[LEFT:.+]] = vector.load {{.+}} {alignment = 8 : i64} : memref<1x4x4x32xbf16, {{.+}}>, vector<4xbf16>
+// CHECK-COUNT-4: memref.load %{{.+}} : memref<32x1x16xbf16
 // CHECK:         %[[RIGHT:.+]] = vector.from_elements
 // CHECK:         %[[A:.+]] = llvm.bitcast %[[LEFT]] : vector<4xbf16> to vector<4xi16>
 // CHECK:         %[[B:.+]] = llvm.bitcast %[[RIGHT]] : vector<4xbf16> to vector<4xi16>

@@ -93,3 +93,31 @@ func.func @other_sizes(%l: !left, %r: !right) attributes {tile_graph.kernel} {
   } {mapping = [#gpu.block<linear_dim_0>]}
   return
 }
+
+// -----
+
+#left = affine_map<(m, u, n, k) -> (m, k)>
+#right = affine_map<(m, u, n, k) -> (k, n)>
+#sum = affine_map<(m, u, n, k) -> (m, u, n)>
+!left = memref<16x16xf16, #gpu.address_space<workgroup>>
+!right = memref<16x16xf16, #gpu.address_space<workgroup>>
+!sum = memref<16x1x16xf32, #gpu.address_space<workgroup>>
+
+// Rows and columns are the last dimensions of a result, or threads compute it.
+// CHECK-LABEL: func.func @rows_apart(
+// CHECK-NOT:     tile_graph.fragment
+func.func @rows_apart(%l: !left, %r: !right) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    %sum = memref.alloc() : !sum
+    linalg.generic {indexing_maps = [#left, #right, #sum], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+        ins(%l, %r : !left, !right) outs(%sum : !sum) {
+    ^bb0(%a: f16, %b: f16, %s: f32):
+      %a32 = arith.extf %a : f16 to f32
+      %b32 = arith.extf %b : f16 to f32
+      %p = arith.mulf %a32, %b32 : f32
+      %t = arith.addf %s, %p : f32
+      linalg.yield %t : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
