@@ -1,0 +1,242 @@
+"""Many equal small operators: torch, torch.compile, magweld with and without batches.
+
+    python benchmarks/horizontal.py [--cases NAME ...] [--members N ...] [--rounds N]
+        [--threads N] [--group-batch] [-o FILE]
+
+`apart` is magweld with a launch for each kernel, `launches` the kernel steps of both.
+`compile` is the CPU time of our compiler for one cold compilation, in this process.
+`--group-batch` adds torch.compile with its group-batch and split-cat fusions, which are
+off by default. All peers of a case run in turns; ratios are of least times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from reporting import report_file, write_report
+from rich.console import Console
+from rich.table import Table
+from timing import interleaved
+from torch import Tensor, nn
+
+from magweld import frontend
+from magweld.api import compile_graph
+from magweld.artifact import KernelStep
+from magweld.compiler import compile_text
+from magweld.compiler_options import CompileOptions
+
+ROWS, WIDTH = 32, 64
+GROUP_BATCH = (
+    "batch_linear",
+    "batch_layernorm",
+    "batch_tanh",
+    "batch_sigmoid",
+    "batch_relu",
+    "normalization_pass",
+    "merge_splits_pass",
+    "split_cat_pass",
+    "unbind_stack_pass",
+)
+
+
+class Branches(nn.Module):
+    """Modules, each with an input of its own."""
+
+    def __init__(self, make: Callable[[], nn.Module], count: int) -> None:
+        super().__init__()
+        self.branches = nn.ModuleList(make() for _ in range(count))
+
+    def forward(self, *inputs: Tensor) -> list[Tensor]:
+        """Apply each module to its input."""
+        return [b(x) for b, x in zip(self.branches, inputs, strict=True)]
+
+
+class Experts(Branches):
+    """Modules with one input."""
+
+    def forward(self, *inputs: Tensor) -> list[Tensor]:
+        """Apply each module to the first input."""
+        return [branch(inputs[0]) for branch in self.branches]
+
+
+class SplitAndJoin(Branches):
+    """Modules between a split and a concatenation."""
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        """Apply each module to its columns of the joined inputs."""
+        parts = torch.cat(inputs, -1).split(WIDTH, -1)
+        return torch.cat([b(x) for b, x in zip(self.branches, parts, strict=True)], -1)
+
+
+class Bags(nn.Module):
+    """Sums of rows of tables, and the products of each two of them."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.tables = nn.ModuleList(
+            nn.EmbeddingBag(1000, WIDTH, mode="sum") for _ in range(count)
+        )
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        """Look up ids of shape [rows, 8], one tensor for each table."""
+        found = [t(ids) for t, ids in zip(self.tables, inputs, strict=True)]
+        stacked = torch.stack(found, 1)
+        return stacked @ stacked.transpose(1, 2)
+
+
+def perceptron() -> nn.Module:
+    """Return a multilayer perceptron with a norm."""
+    return nn.Sequential(
+        nn.Linear(WIDTH, WIDTH), nn.LayerNorm(WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH)
+    )
+
+
+linear = partial(nn.Linear, WIDTH, WIDTH)
+norm = partial(nn.LayerNorm, WIDTH)
+CASES: dict[str, Callable[[int], nn.Module]] = {
+    "linears": partial(Branches, linear),
+    "norms": partial(Branches, norm),
+    "tanh": partial(Branches, nn.Tanh),
+    "perceptrons": partial(Branches, perceptron),
+    "experts": partial(Experts, perceptron),
+    "split-norm-join": partial(SplitAndJoin, norm),
+    "bags": Bags,
+}
+
+
+def arguments_of(name: str, members: int) -> list[Tensor]:
+    """Return the inputs of a case."""
+    if name == "bags":
+        return [torch.randint(0, 1000, (ROWS, 8)) for _ in range(members)]
+    return [torch.randn(ROWS, WIDTH) for _ in range(members)]
+
+
+@contextmanager
+def group_batch() -> Iterator[None]:
+    """Turn the horizontal fusions of torch's compiler on."""
+    from torch._inductor import config
+
+    before = config.pre_grad_fusion_options
+    config.pre_grad_fusion_options = {name: {} for name in GROUP_BATCH}
+    try:
+        yield
+    finally:
+        config.pre_grad_fusion_options = before
+
+
+def ours(
+    module: nn.Module, batch: bool, made: dict[str, Any], name: str
+) -> Callable[..., Any]:
+    """Return a traced module whose compiled graph becomes `made[name]`."""
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        made[name] = compile_graph(graph, inputs, options=CompileOptions(batch=batch))
+        return made[name]
+
+    return frontend.trace(module, backend=backend)
+
+
+def run_case(name: str, members: int, options: argparse.Namespace) -> dict[str, Any]:
+    """Measure one case; fails where a result is wrong."""
+    module, arguments = CASES[name](members).eval(), arguments_of(name, members)
+    made: dict[str, Any] = {}
+    peers: dict[str, Callable[..., Any]] = {"eager": module}
+    if not options.no_torch_compile:
+        peers["torch.compile"] = torch.compile(module, dynamic=False)
+    peers["apart"] = ours(module, False, made, "apart")
+    peers["magweld"] = ours(module, True, made, "magweld")
+    calls = {peer: partial(run, *arguments) for peer, run in peers.items()}
+    expected = module(*arguments)
+    for call in calls.values():
+        torch.testing.assert_close(call(), expected, rtol=1e-4, atol=1e-4)
+    if options.group_batch:
+        torch._dynamo.reset()
+        with group_batch():
+            run = torch.compile(module, dynamic=False)
+            calls["group-batch"] = partial(run, *arguments)
+            torch.testing.assert_close(
+                calls["group-batch"](), expected, rtol=1e-4, atol=1e-4
+            )
+    times = interleaved(calls, options.rounds)
+    mine = times["magweld"].min_ms
+    return {
+        "case": f"{name}-{members}",
+        "times": {peer: t.as_dict() for peer, t in times.items()},
+        "over": {p: t.min_ms / mine for p, t in times.items() if p != "magweld"},
+        "launches": {peer: launches(graph) for peer, graph in made.items()},
+        "compile_cpu_s": compile_seconds(made["magweld"]),
+    }
+
+
+def launches(graph: Any) -> int:
+    """Return how many kernel steps a compiled graph has."""
+    return sum(isinstance(step, KernelStep) for step in graph.program.steps)
+
+
+def compile_seconds(graph: Any) -> float:
+    """Return the CPU seconds of one compilation in this process."""
+    start = time.process_time()
+    compile_text(graph.imported.text, graph.options)
+    return time.process_time() - start
+
+
+def show(results: Sequence[dict[str, Any]]) -> None:
+    """Print the results as a table."""
+    names = list(results[0]["times"])
+    table = Table(
+        "case",
+        *(f"{name} us" for name in names),
+        *(f"x {name}" for name in names if name != "magweld"),
+        "launches",
+        "compile s",
+    )
+    for result in results:
+        counts = result["launches"]
+        table.add_row(
+            result["case"],
+            *(f"{result['times'][name]['min_ms'] * 1e3:.0f}" for name in names),
+            *(f"{ratio:.2f}" for ratio in result["over"].values()),
+            f"{counts['apart']} -> {counts['magweld']}",
+            f"{result['compile_cpu_s']:.1f}",
+        )
+    Console(width=120).print(table)
+
+
+def parsed() -> argparse.Namespace:
+    """Parse the command line and set the number of threads."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", nargs="*", choices=CASES, default=list(CASES))
+    parser.add_argument("--members", nargs="*", type=int, default=[4, 32, 48, 128])
+    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--no-torch-compile", action="store_true")
+    parser.add_argument("--group-batch", action="store_true")
+    parser.add_argument("-o", type=Path, default=report_file(__file__))
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    return options
+
+
+def main() -> None:
+    """Run the chosen cases."""
+    torch.manual_seed(0)
+    options = parsed()
+    with torch.no_grad():
+        results = [
+            run_case(name, members, options)
+            for name in options.cases
+            for members in options.members
+        ]
+    show(results)
+    write_report(options.o, options.threads, results)
+
+
+if __name__ == "__main__":
+    main()
