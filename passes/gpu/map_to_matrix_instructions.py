@@ -141,7 +141,8 @@ def _multiplies_and_adds(op: Any) -> bool:
     names = [o.operation.name for o in kept]
     if names != ["arith.mulf", "arith.addf", "linalg.yield"]:
         return False
-    return isinstance(kept[1].operation.results[0].type, ir.F32Type)
+    # A product that is rounded before it is added is another one.
+    return all(isinstance(o.operation.results[0].type, ir.F32Type) for o in kept[:2])
 
 
 def _is_allocation(value: ir.Value) -> bool:

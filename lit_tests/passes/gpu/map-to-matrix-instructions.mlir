@@ -121,3 +121,29 @@ func.func @rows_apart(%l: !left, %r: !right) attributes {tile_graph.kernel} {
   } {mapping = [#gpu.block<linear_dim_0>]}
   return
 }
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+!tile = memref<16x16xf16, #gpu.address_space<workgroup>>
+!sum = memref<16x16xf32, #gpu.address_space<workgroup>>
+
+// A product in f16 that is widened then is rounded once more than an instruction does.
+// CHECK-LABEL: func.func @rounded_products(
+// CHECK-NOT:     tile_graph.fragment
+func.func @rounded_products(%l: !tile, %r: !tile) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    %sum = memref.alloc() : !sum
+    linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%l, %r : !tile, !tile) outs(%sum : !sum) {
+    ^bb0(%a: f16, %b: f16, %s: f32):
+      %p = arith.mulf %a, %b : f16
+      %w = arith.extf %p : f16 to f32
+      %t = arith.addf %s, %w : f32
+      linalg.yield %t : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
