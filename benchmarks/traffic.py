@@ -66,7 +66,8 @@ class Kernel:
 def compiled(case: Case) -> tuple[CompiledGraph, list[Tensor]]:
     """Return the graph of a case, without library calls, and its prepared inputs."""
     graphs = []
-    options = CompileOptions(library="never")
+    # What is counted is one kernel at a time.
+    options = CompileOptions(library="never", batch=False)
 
     def backend(graph: fx.GraphModule, inputs: Sequence[Tensor]) -> CompiledGraph:
         made = compile_graph(graph, inputs, options=options)
