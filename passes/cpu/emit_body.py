@@ -42,6 +42,9 @@ def emit_body(
             values[op.operation.results[0]] = _emit_index(op.operation, index_of)
             continue
         operands = [values.get(v, v) for v in op.operation.operands]
+        if _is_widened(op.operation, operands):
+            values[op.operation.results[0]] = operands[0]
+            continue
         if op.operation.name == LOAD and lanes_of(operands[-1]) > 1:
             results = [_emit_row_load(op.operation, operands, index_of)]
         else:
@@ -55,6 +58,22 @@ def emit_copied(values: Sequence[ir.Value | None], index_of: IndexOf) -> list[ir
     (value, *_) = values
     assert value is not None, "a copy reads its operand"
     return [value]
+
+
+def emit_widened(
+    values: Sequence[ir.Value | None], index_of: IndexOf
+) -> list[ir.Value]:
+    """Return what was loaded as f32."""
+    (value,) = emit_copied(values, index_of)
+    kind = with_lanes(ir.F32Type.get(), lanes_of(value))
+    return [arith.ExtFOp(kind, value).result]
+
+
+def _is_widened(op: ir.Operation, operands: Sequence[ir.Value]) -> bool:
+    """Whether an operation would widen what a copy has widened already."""
+    if op.name != "arith.extf":
+        return False
+    return bool(element_type(operands[0].type) == op.results[0].type)
 
 
 def _emit_index(op: ir.Operation, index_of: IndexOf) -> ir.Value:

@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import prod
 from typing import ClassVar
 
 from magweld.bindings import ir
 from magweld.passes.cpu.buffer_roots import root_of, users_of_buffer
-from magweld.passes.cpu.emit_body import Combiner, emit_body
+from magweld.passes.cpu.emit_body import Combiner, emit_body, emit_widened
 from magweld.passes.cpu.emit_buffer import (
     FlatBuffer,
     Operand,
     flatten,
     flatten_together,
+    scratch,
 )
 from magweld.passes.cpu.emit_finish import Finish
-from magweld.passes.cpu.emit_nest import NestEmitter
+from magweld.passes.cpu.emit_index import Index
+from magweld.passes.cpu.emit_nest import NestEmitter, emit_copy
 from magweld.passes.cpu.emit_pairs import emit_pair_products, paired_operands
 from magweld.passes.cpu.emit_tile import Work
 from magweld.passes.cpu.kernels import kernels_of
@@ -31,6 +34,9 @@ from magweld.passes.cpu.register_tile import (
 )
 from magweld.passes.cpu.sweeps import Sweep, sweeps_of
 from magweld.passes.cpu.vector_unit_pass import VectorUnitPass
+
+# Elements of an operand that a copy in f32 of fits the second cache.
+_MOST_WIDENED = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -74,10 +80,56 @@ def _vectorize(sweep: Sweep, unit: VectorUnit) -> None:
             nest = paired_nest(nest, tile.pairs)
             operands = paired_operands(operands, tile.pairs, tile.packed_input)
             work = replace(work, body=emit_pair_products)
+        elif _reads_rows_of_f16(nest, tile, operands):
+            number = 1 - tile.packed_input
+            operands[number] = _emit_widened_copy(operands[number], nest, number, unit)
         NestEmitter(nest, tile, operands, work, unit).emit()
     for member in sweep.operations:
         member.erase()
     _drop_unused(operands[-1])
+
+
+def _reads_rows_of_f16(
+    nest: LoopNest, tile: RegisterTile, operands: Sequence[Operand]
+) -> bool:
+    """Whether a product reads single elements of f16 again for each panel.
+
+    Two or three instructions widen one element, as many as widen a whole vector.
+    """
+    if not nest.product or tile.packed_input == NONE:
+        return False
+    rows, output = operands[1 - tile.packed_input], operands[-1]
+    if not isinstance(rows, FlatBuffer) or not isinstance(output, FlatBuffer):
+        return False
+    strides = nest.inputs[1 - tile.packed_input].strides
+    count = prod(e for e, s in zip(nest.extents, strides, strict=True) if s)
+    narrow = isinstance(rows.element, ir.F16Type)
+    return narrow and isinstance(output.element, ir.F32Type) and count <= _MOST_WIDENED
+
+
+def _emit_widened_copy(
+    source: Operand, nest: LoopNest, number: int, unit: VectorUnit
+) -> FlatBuffer:
+    """Emit a copy of an input in f32; return it in the loops of the nest."""
+    assert isinstance(source, FlatBuffer), "factors of a product are buffers"
+    moving = [d for d, stride in enumerate(nest.inputs[number].strides) if stride]
+    # The longest steps outermost: it is read as it lies in memory.
+    moving.sort(key=lambda d: -abs(source.strides[d]))
+    extents = tuple(nest.extents[d] for d in moving)
+    strides = [0] * len(nest.extents)
+    for k, d in enumerate(moving):
+        strides[d] = prod(extents[k + 1 :])
+    start = Index().emit()
+    copy = FlatBuffer(
+        scratch(prod(extents), ir.F32Type.get()), start, tuple(strides), Index()
+    )
+    inner = (tuple(buffer.strides[d] for d in moving) for buffer in (source, copy))
+    read, written = (
+        replace(buffer, strides=along)
+        for buffer, along in zip((source, copy), inner, strict=True)
+    )
+    emit_copy([read], written, extents, emit_widened, unit)
+    return copy
 
 
 def _flattened(

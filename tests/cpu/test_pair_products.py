@@ -110,7 +110,18 @@ def test_infinities_stay_in_their_row(build: Build) -> None:
     assert torch.equal(mine.isinf(), expected.isinf())
 
 
-@has_pairs
-def test_other_halves_are_not_pairs(build: Build) -> None:
-    kernel = build(text_of(48, 64, 64, "mk", "kn", "f16"), cpu_steps(PAIRS))
+@units
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("left", ["mk", "km"])
+def test_products_of_f16(
+    build: Build, unit: VectorUnit, size: tuple[int, int, int], left: str
+) -> None:
+    m, n, k = size
+    kernel = build(text_of(m, n, k, left, "nk", "f16"), cpu_steps(unit))
+    x, y = (operand.half() for operand in operands(m, n, k, left, "nk"))
+    rows, columns = (x if left == "mk" else x.t()).double(), y.t().double()
+    mine = kernel(x, y, torch.full((m, n), torch.nan))
+    largest = (rows.abs() @ columns.abs()).max()
+    error = (mine.double() - rows @ columns).abs().max()
+    assert error <= 2.0**-22 * largest * k**0.5
     assert INSTRUCTION not in kernel.lowered
