@@ -207,6 +207,13 @@ DISCARDABLE: tuple[DiscardableAttr, ...] = (
         "first byte in the arena",
     ),
     DiscardableAttr(
+        "magweld.padding",
+        ("memref.alloc",),
+        ir.IntegerAttr,
+        "elements that lie unused behind each row of a shared tile",
+        least=1,
+    ),
+    DiscardableAttr(
         "magweld.parts",
         ("linalg.generic",),
         ir.IntegerAttr,

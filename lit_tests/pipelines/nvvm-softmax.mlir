@@ -5,7 +5,7 @@
 // RUN: %python -m magweld.tools.device_code --target nvvm:sm_80 %s | filecheck --check-prefix=PTX %s
 // RUN: %python -m magweld.tools.device_code --target nvvm:sm_90a %s | filecheck --check-prefix=PTX90 %s
 
-// CHECK:         gpu.launch_func @softmax_kernel::@softmax_kernel blocks in (%c8, %c1, %c1) threads in (%c256, %c1, %c1) dynamic_shared_memory_size %c1184_i32
+// CHECK:         gpu.launch_func @softmax_kernel::@softmax_kernel blocks in (%c8, %c1, %c1) threads in (%c256, %c1, %c1) dynamic_shared_memory_size %c1312_i32
 // CHECK-LABEL: gpu.func @softmax_kernel(
 // CHECK:         %[[SHARED:.+]] = gpu.dynamic_shared_memory
 // CHECK-COUNT-3: memref.view %[[SHARED]]

@@ -28,8 +28,8 @@
 // MATMUL:      s_barrier
 // MATMUL:      ds_write
 // MATMUL:      s_barrier
-// MATMUL:      ds_read_b128
-// MATMUL:      {{v_fmac_f32|v_pk_fma_f32}}
+// MATMUL:      ds_read2_b32
+// MATMUL:      v_mfma_f32_16x16x4_f32
 // MATMUL:      s_endpgm
 
 // CHAIN:       chain_kernel:

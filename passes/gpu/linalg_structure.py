@@ -164,6 +164,14 @@ def _shape(operand: ir.Value) -> list[int]:
 
 
 def _index_of(expression: ir.AffineExpr, op: Any) -> Index:
+    index = linear_index(expression)
+    if index is None:
+        raise _refused(op, f"indexes a dimension by '{expression}'")
+    return index
+
+
+def linear_index(expression: ir.AffineExpr) -> Index | None:
+    """Read an expression that is linear in its dimensions, None for others."""
     factors: dict[int, int] = {}
     constant = 0
     pending = [(expression, 1)]
@@ -180,7 +188,7 @@ def _index_of(expression: ir.AffineExpr, op: Any) -> Index:
         ):
             pending.append((part.lhs, factor * part.rhs.value))
         else:
-            raise _refused(op, f"indexes a dimension by '{expression}'")
+            return None
     terms = sorted((loop, factor) for loop, factor in factors.items() if factor)
     return Index(tuple(terms), constant)
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 from magweld.bindings import arith, gpu, ir, memref, scf
 from magweld.passes.gpu.structure import (
+    PADDING,
     SHARED_ALIGNMENT,
     block_loop_of,
     buffers_in,
@@ -18,8 +19,9 @@ from magweld.passes.gpu.structure import (
     storage_of,
     workgroup_space,
 )
+from magweld.passes.gpu.thread_slices import strided_subview
 from magweld.passes.infrastructure.base import Pass
-from magweld.passes.ir.utils import located_error
+from magweld.passes.ir.utils import located_error, users_of
 from magweld.passes.tiling.packing import Buffer, pack
 
 SHARED_BYTES = "magweld.shared_bytes"
@@ -31,7 +33,8 @@ class PlaceSharedMemory(Pass):
 
     Every `memref.alloc` in workgroup memory becomes a `memref.view` of
     `gpu.dynamic_shared_memory` at an offset of its own: buffers whose lifetimes
-    do not overlap share bytes. The size is left on the kernel as
+    do not overlap share bytes. Rows lie `magweld.padding` elements further apart, where
+    all of it has room. The size is left on the kernel as
     `magweld.shared_bytes`. A kernel that needs more than `capacity` is an error.
     """
 
@@ -46,6 +49,12 @@ class PlaceSharedMemory(Pass):
             allocations = list(buffers_in(loop, workgroup_space()))
             buffers = _sized(loop, allocations)
             packing = pack(buffers, SHARED_ALIGNMENT)
+            if packing.size > self.capacity:
+                for op in allocations:
+                    if PADDING in op.operation.attributes:
+                        del op.operation.attributes[PADDING]
+                buffers = _sized(loop, allocations)
+                packing = pack(buffers, SHARED_ALIGNMENT)
             if packing.size > self.capacity:
                 largest = max(buffer.size for buffer in buffers)
                 raise located_error(
@@ -65,7 +74,7 @@ def _sized(loop: Any, allocations: Sequence[Any]) -> list[Buffer]:
     spans = _Spans(loop)
     found = []
     for op in allocations:
-        type_ = op.memref.type
+        type_ = _padded_type(op)
         size = math.prod(type_.shape) * element_bytes(type_.element_type)
         found.append(Buffer(size, *spans.of_buffer(op)))
     return found
@@ -130,7 +139,75 @@ def _replace(loop: Any, allocations: Sequence[Any], offsets: Sequence[int]) -> N
         views = []
         for op, offset in zip(allocations, offsets, strict=True):
             start = arith.ConstantOp(ir.IndexType.get(), offset).result
-            views.append(memref.ViewOp(op.memref.type, whole, start, []).result)
+            views.append(_view(op, whole, start))
     for op, view in zip(allocations, views, strict=True):
         op.memref.replace_all_uses_with(view)
+        if PADDING in op.operation.attributes:
+            _retype_slices(view)
         op.erase()
+
+
+def _padded_type(allocation: Any) -> ir.MemRefType:
+    """Return the type of a buffer together with what lies behind its rows.
+
+    Raises:
+        PassError: The padding is no number of elements; located at the allocation.
+    """
+    type_ = ir.MemRefType(allocation.memref.type)
+    if PADDING not in allocation.operation.attributes:
+        return type_
+    padding = ir.IntegerAttr(allocation.operation.attributes[PADDING]).value
+    if padding < 1 or not type_.shape:
+        raise located_error(
+            allocation, f"expected {PADDING} of at least 1 on rows, got {padding}"
+        )
+    shape = [*type_.shape[:-1], type_.shape[-1] + padding]
+    return ir.MemRefType.get(shape, type_.element_type, memory_space=type_.memory_space)
+
+
+def _view(allocation: Any, whole: ir.Value, start: ir.Value) -> ir.Value:
+    """Build the place of a buffer, without what lies behind its rows."""
+    type_ = _padded_type(allocation)
+    placed: ir.Value = memref.ViewOp(type_, whole, start, []).result
+    shape = list(allocation.memref.type.shape)
+    if list(type_.shape) == shape:
+        return placed
+    return strided_subview(placed, [None] * len(shape), shape, [1] * len(shape))
+
+
+def _retype_slices(value: ir.Value) -> None:
+    """Build the slices of a buffer again, whose rows lie further apart now."""
+    for user in users_of(value):
+        if not isinstance(user, memref.SubViewOp):
+            continue
+        with ir.InsertionPoint(user), user.location:
+            made = memref.SubViewOp(
+                _slice_type(user, value),
+                value,
+                list(user.offsets),
+                [],
+                [],
+                list(user.static_offsets),
+                list(user.static_sizes),
+                list(user.static_strides),
+            ).result
+        user.result.replace_all_uses_with(made)
+        user.erase()
+        _retype_slices(made)
+
+
+def _slice_type(subview: Any, source: ir.Value) -> ir.Type:
+    """Return the type of a slice whose last dimensions may be dropped."""
+    marker = ir.ShapedType.get_dynamic_stride_or_offset()
+    strides, offset = ir.MemRefType(source.type).get_strides_and_offset()
+    starts = list(subview.static_offsets)
+    if marker in (offset, *starts):
+        offset = marker
+    else:
+        offset += sum(a * b for a, b in zip(starts, strides, strict=True))
+    type_ = ir.MemRefType(subview.result.type)
+    steps = [a * b for a, b in zip(strides, subview.static_strides, strict=True)]
+    layout = ir.StridedLayoutAttr.get(offset, steps[: len(type_.shape)])
+    return ir.MemRefType.get(
+        list(type_.shape), type_.element_type, layout, type_.memory_space
+    )

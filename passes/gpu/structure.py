@@ -14,6 +14,9 @@ SHARED_ADDRESS_SPACE = 3
 # The widest access of one thread, 128 bits, must be aligned to its size.
 SHARED_ALIGNMENT = 16
 
+# On an allocation: elements that lie unused behind each row.
+PADDING = "magweld.padding"
+
 _VIEWS = (
     "memref.cast",
     "memref.collapse_shape",

@@ -118,6 +118,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
         "order-register-loops",
         "magweld.passes.gpu.order_register_loops:OrderRegisterLoops",
     ),
+    ("pad-shared-tiles", "magweld.passes.gpu.pad_shared_tiles:PadSharedTiles"),
     ("place-shared-memory", "magweld.passes.gpu.place_shared_memory:PlaceSharedMemory"),
     ("mark-readonly", "magweld.passes.cpu.mark_readonly:MarkReadonly"),
     ("unshare-inits", "magweld.passes.cpu.unshare_inits:UnshareInits"),

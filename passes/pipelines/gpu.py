@@ -19,6 +19,7 @@ from magweld.passes.gpu.map_tiles_to_blocks import MapTilesToBlocks
 from magweld.passes.gpu.map_tiles_to_threads import MapTilesToThreads
 from magweld.passes.gpu.map_to_matrix_instructions import MapToMatrixInstructions
 from magweld.passes.gpu.order_register_loops import OrderRegisterLoops
+from magweld.passes.gpu.pad_shared_tiles import PadSharedTiles
 from magweld.passes.gpu.place_shared_memory import PlaceSharedMemory
 from magweld.passes.gpu.serialize_to_binary import SerializeToBinary
 from magweld.passes.gpu.stage_in_shared_memory import StageInSharedMemory
@@ -87,6 +88,7 @@ def block_steps(shape: BlockShape) -> tuple[Step, ...]:
         MapToMatrixInstructions(shape.matrix, shape.threads, shape.subgroup),
         MapTilesToThreads(shape.threads, shape.subgroup),
         KeepTilesInRegisters(),
+        PadSharedTiles(shape.subgroup),
         PlaceSharedMemory(shape.shared_bytes),
         InsertBarriers(),
         FormGpuLaunch(shape.threads, shape.subgroup),

@@ -78,3 +78,43 @@ func.func @too_large(%v: f32) attributes {tile_graph.kernel} {
   } {mapping = [#gpu.block<linear_dim_0>]}
   return
 }
+
+// -----
+
+!a = memref<4x4xf32, #gpu.address_space<workgroup>>
+!row = memref<1x4xf32, strided<[4, 1], offset: ?>, #gpu.address_space<workgroup>>
+
+// Rows lie five elements apart, for who takes slices as well: 4 x 5 x 4 bytes.
+// CHECK-LABEL: func.func @padded(
+// CHECK-SAME:      magweld.shared_bytes = 80 : i64
+// CHECK:           %[[VIEW:.+]] = memref.view %{{.+}} to memref<4x5xf32,
+// CHECK:           %[[TILE:.+]] = memref.subview %[[VIEW]][0, 0] [4, 4] [1, 1] : {{.+}} to memref<4x4xf32, strided<[5, 1]>,
+// CHECK:           linalg.fill ins(%{{.+}}) outs(%[[TILE]] :
+// CHECK:           memref.subview %[[TILE]][%{{.+}}, 0] [1, 4] [1, 1] : {{.+}} to memref<1x4xf32, strided<[5, 1], offset: ?>,
+func.func @padded(%v: f32) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    %a = memref.alloc() {magweld.padding = 1 : i64} : !a
+    linalg.fill ins(%v : f32) outs(%a : !a)
+    scf.forall (%i) in (4) {
+      %s = memref.subview %a[%i, 0] [1, 4] [1, 1] : !a to !row
+      linalg.exp ins(%s : !row) outs(%s : !row)
+    } {mapping = [#gpu.thread<linear_dim_0>]}
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// -----
+
+!a = memref<12x4xf32, #gpu.address_space<workgroup>>
+
+// With its padding the tile would take 240 of 192 bytes.
+// CHECK-LABEL: func.func @no_room(
+// CHECK-SAME:      magweld.shared_bytes = 192 : i64
+// CHECK:           memref.view %{{.+}} to memref<12x4xf32,
+func.func @no_room(%v: f32) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    %a = memref.alloc() {magweld.padding = 1 : i64} : !a
+    linalg.fill ins(%v : f32) outs(%a : !a)
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}

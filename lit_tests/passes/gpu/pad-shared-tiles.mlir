@@ -1,0 +1,82 @@
+// RUN: magweld-opt --split-input-file --pad-shared-tiles="subgroup=32" %s | filecheck %s
+
+!tile = memref<32x32xf32, #gpu.address_space<workgroup>>
+!column = memref<1x32xf32, strided<[32, 1], offset: ?>, #gpu.address_space<workgroup>>
+
+// Each thread reads a row: 32 threads walk down a column of 32 words, one bank.
+// CHECK-LABEL: func.func @rows(
+// CHECK:           memref.alloc() {magweld.padding = 1 : i64} : memref<32x32xf32, #gpu.address_space<workgroup>>
+func.func @rows(%v: f32) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    %t = memref.alloc() : !tile
+    scf.forall (%i) in (32) {
+      %s = memref.subview %t[%i, 0] [1, 32] [1, 1] : !tile to !column
+      linalg.exp ins(%s : !column) outs(%s : !column)
+    } {mapping = [#gpu.thread<linear_dim_0>]}
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// -----
+
+!tile = memref<32x32xf32, #gpu.address_space<workgroup>>
+!row = memref<32x1xf32, strided<[32, 1], offset: ?>, #gpu.address_space<workgroup>>
+
+// Neighbours read neighbours: no padding takes fewer passes.
+// CHECK-LABEL: func.func @columns(
+// CHECK:           memref.alloc() : memref<32x32xf32, #gpu.address_space<workgroup>>
+func.func @columns(%v: f32) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    %t = memref.alloc() : !tile
+    scf.forall (%i) in (32) {
+      %s = memref.subview %t[0, %i] [32, 1] [1, 1] : !tile to !row
+      linalg.exp ins(%s : !row) outs(%s : !row)
+    } {mapping = [#gpu.thread<linear_dim_0>]}
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// -----
+
+!tile = memref<8x64xf16, #gpu.address_space<workgroup>>
+!part = memref<1x8xf16, strided<[64, 1], offset: ?>, #gpu.address_space<workgroup>>
+
+// The start of a window is a sum: 8 threads a row, 8 halves apart, and 4 rows of 128
+// bytes. One word behind a row moves the next one by a bank.
+// CHECK-LABEL: func.func @windows(
+// CHECK:           memref.alloc() {magweld.padding = 2 : i64} : memref<8x64xf16, #gpu.address_space<workgroup>>
+func.func @windows(%v: f16) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    %t = memref.alloc() : !tile
+    scf.forall (%i, %j) in (4, 8) {
+      %x = affine.apply affine_map<(d0) -> (d0 * 8)>(%j)
+      %s = memref.subview %t[%i, %x] [1, 8] [1, 1] : !tile to !part
+      linalg.exp ins(%s : !part) outs(%s : !part)
+    } {mapping = [#gpu.thread<linear_dim_1>, #gpu.thread<linear_dim_0>]}
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// -----
+
+!tile = memref<32x32xf32, #gpu.address_space<workgroup>>
+!flat = memref<1024xf32, #gpu.address_space<workgroup>>
+!column = memref<1x32xf32, strided<[32, 1], offset: ?>, #gpu.address_space<workgroup>>
+
+// A tile that is also read under another shape keeps its rows together.
+// CHECK-LABEL: func.func @reshaped(
+// CHECK:           memref.alloc() : memref<32x32xf32, #gpu.address_space<workgroup>>
+func.func @reshaped(%v: f32) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    %t = memref.alloc() : !tile
+    scf.forall (%i) in (32) {
+      %s = memref.subview %t[%i, 0] [1, 32] [1, 1] : !tile to !column
+      linalg.exp ins(%s : !column) outs(%s : !column)
+    } {mapping = [#gpu.thread<linear_dim_0>]}
+    %f = memref.collapse_shape %t [[0, 1]] : !tile into !flat
+    scf.forall (%i) in (1) {
+      linalg.exp ins(%f : !flat) outs(%f : !flat)
+    } {mapping = [#gpu.thread<linear_dim_0>]}
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
