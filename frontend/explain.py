@@ -137,6 +137,11 @@ def _describe_report(report: dict[str, Any]) -> list[str]:
     lines += (
         _describe_repeat(found, places) for found in report.get("written_out", ())
     )
+    if "all_sizes" in report:
+        which = "one program for all sizes"
+        state = report["all_sizes"]
+        is_one = report["is_for_all_sizes"]
+        lines.append(f"  {which}: {state}" if is_one else f"  no {which}: {state}")
     lines += (f"  {describe_plan(found)}" for found in report.get("tuning", ()))
     cuts = report.get("cuts", ())
     if cuts:

@@ -29,7 +29,12 @@ from magweld.dialects.tile_graph.builders import (
     yield_values,
 )
 from magweld.dialects.tile_graph.dialect import TileGraphDialect
-from magweld.dialects.tile_graph.grid import GridLoop, grid_parts
+from magweld.dialects.tile_graph.grid import (
+    GridLoop,
+    grid_parts,
+    runtime_loops,
+    runtime_steps,
+)
 from magweld.dialects.tile_graph.kernels import (
     FRAGMENT,
     INTERIOR,
@@ -40,7 +45,9 @@ from magweld.dialects.tile_graph.kernels import (
     PLACE,
     REDUCTION_BLOCK,
     REMATERIALIZED,
+    RUNTIME,
     UNSHARED,
+    RuntimeTiles,
     is_kernel,
 )
 from magweld.dialects.tile_graph.ops import (
@@ -55,6 +62,7 @@ from magweld.dialects.tile_graph.ops import (
     StoreOp,
     SubgraphOp,
 )
+from magweld.dialects.tile_graph.ops.for_tiles import runtime_loop
 from magweld.dialects.tile_graph.plan import barriers_needed
 from magweld.dialects.tile_graph.structure import (
     captured_values,
@@ -84,6 +92,7 @@ __all__ = [
     "PLACE",
     "REDUCTION_BLOCK",
     "REMATERIALIZED",
+    "RUNTIME",
     "UNSHARED",
     "AllocateOp",
     "BarrierOp",
@@ -101,6 +110,7 @@ __all__ = [
     "PlaceAttr",
     "Region",
     "ReleaseOp",
+    "RuntimeTiles",
     "StoreOp",
     "SubgraphOp",
     "TileAttr",
@@ -127,6 +137,9 @@ __all__ = [
     "parallel_extents",
     "place_attribute",
     "root_operation",
+    "runtime_loop",
+    "runtime_loops",
+    "runtime_steps",
     "set_tile",
     "subgraphs_of",
     "tile_attribute",

@@ -121,6 +121,7 @@ def build_for_tiles(
     extents: Sequence[int],
     steps: Sequence[int],
     attributes: Mapping[str, ir.Attribute],
+    runtime: Sequence[int] = (),
 ) -> ForTilesOp:
     """Make a plan whose blocks have an argument for each loop, and nothing else.
 
@@ -131,12 +132,15 @@ def build_for_tiles(
         extents: Of the loops over tiles.
         steps: Of the same loops.
         attributes: The others.
+        runtime: Loops whose extents a call tells.
     """
     loops = {"extents": _integers(extents), "steps": _integers(steps)}
+    if runtime:
+        loops["runtime"] = _integers(runtime)
     index = [ir.IndexType.get()] * len(extents)
     plan = _with_block(ForTilesOp, result_types, {**attributes, **loops}, index)
     blocks = plan.operation.regions[0].blocks
-    for _ in grid_parts(extents, steps)[1:]:
+    for _ in grid_parts(extents, steps, runtime)[1:]:
         blocks.append(*index, arg_locs=[plan.operation.location] * len(index))
     return plan
 

@@ -25,6 +25,7 @@ from magweld.dialects.tile_graph.kernels import (
     PLACE,
     REDUCTION_BLOCK,
     REMATERIALIZED,
+    RUNTIME,
     UNSHARED,
 )
 from magweld.dialects.tile_graph.verification import DEVICE
@@ -97,6 +98,13 @@ DISCARDABLE: tuple[DiscardableAttr, ...] = (
     DiscardableAttr(KERNEL, _FUNCTION, ir.UnitAttr, "the function is a tiled kernel"),
     DiscardableAttr(
         PARTS, _FUNCTION, ir.IntegerAttr, "loops over tiles, one a shape", least=1
+    ),
+    DiscardableAttr(
+        RUNTIME,
+        _FUNCTION,
+        ir.DictAttr,
+        "tiles along an extent that a call tells: the number that stands for the "
+        "`extent`, the `step` of the largest, and how many lie `beside` each other",
     ),
     DiscardableAttr(
         OPERATORS,
@@ -252,6 +260,12 @@ DISCARDABLE: tuple[DiscardableAttr, ...] = (
         ("func.func",),
         ir.IntegerAttr,
         "shared memory of a kernel",
+    ),
+    DiscardableAttr(
+        "magweld.stand_ins",
+        ("builtin.module",),
+        ir.DenseI64ArrayAttr,
+        "primes that stand for sizes which a call tells",
     ),
     DiscardableAttr(
         "magweld.sweep",

@@ -1,10 +1,14 @@
-"""Owns the parts of a grid of tiles whose sizes need not divide their extents."""
+"""Owns the parts of a grid of tiles: sizes need not divide extents, or know them."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+
+# Steps from which what is left of an extent has a size of tiles between, too: seven
+# rows one by one take several times as long as one tile of eight.
+_LEAST_IN_THREE = 8
 
 
 @dataclass(frozen=True)
@@ -23,7 +27,7 @@ class GridLoop:
 
 
 def grid_parts(
-    extents: Sequence[int], steps: Sequence[int]
+    extents: Sequence[int], steps: Sequence[int], runtime: Collection[int] = ()
 ) -> list[tuple[GridLoop, ...]]:
     """Return the parts of a grid, each with one loop for every extent.
 
@@ -34,9 +38,41 @@ def grid_parts(
     Args:
         extents: What is split.
         steps: Size of the tiles along each; no larger than what they split.
+        runtime: Positions of extents that a call tells. They have the parts of
+            `runtime_loops`, whose number and steps no extent changes.
     """
-    pairs = zip(extents, steps, strict=True)
-    return list(itertools.product(*(_loops(extent, step) for extent, step in pairs)))
+    loops = [
+        runtime_loops(extent, step) if position in runtime else _loops(extent, step)
+        for position, (extent, step) in enumerate(zip(extents, steps, strict=True))
+    ]
+    return list(itertools.product(*loops))
+
+
+def runtime_steps(step: int) -> tuple[int, ...]:
+    """Return the sizes of tiles along an extent that a call tells, largest first.
+
+    Each divides the one before, the last is one: together they cover any extent.
+
+    Args:
+        step: The largest size, a power of two.
+    """
+    if step == 1:
+        return (1,)
+    if step < _LEAST_IN_THREE:
+        return (step, 1)
+    return (step, 1 << (step.bit_length() - 1) // 2, 1)
+
+
+def runtime_loops(extent: int, step: int) -> list[GridLoop]:
+    """Return the loops over the tiles of an extent that a call tells.
+
+    Args:
+        extent: What is split, 0 or more. Loops may be empty.
+        step: Size of the tiles of the first loop, a power of two.
+    """
+    ends = [extent - extent % size for size in runtime_steps(step)]
+    starts = [0, *ends[:-1]]
+    return list(map(GridLoop, starts, ends, runtime_steps(step)))
 
 
 def _loops(extent: int, step: int) -> list[GridLoop]:

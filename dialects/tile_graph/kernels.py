@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from magweld.bindings import ir
+from magweld.dialects.tile_graph.grid import runtime_loops
 
 # A function that is a tiled kernel.
 KERNEL = "tile_graph.kernel"
@@ -11,6 +14,9 @@ LEVEL = "tile_graph.level"
 PLACE = "tile_graph.place"
 # How many loops over tiles a kernel has, where its tiles have several shapes.
 PARTS = "tile_graph.parts"
+# The tiles of a kernel along an extent that a call tells: `extent`, the number that
+# stands for it, the `step` of the largest, and how many tiles lie `beside` each other.
+RUNTIME = "tile_graph.runtime"
 # On a product of a kernel: iterations of a block of its longest reduction.
 REDUCTION_BLOCK = "tile_graph.reduction_block"
 # On a convolution of a kernel whose image is a part of a tile with a border: `low`, the
@@ -25,6 +31,44 @@ UNSHARED = "tile_graph.unshared"
 FRAGMENT = "tile_graph.fragment"
 # On a call: names of the operators that it computes.
 OPERATORS = "tile_graph.operators"
+
+
+@dataclass(frozen=True)
+class RuntimeTiles:
+    """The tiles of a kernel along an extent that a call tells.
+
+    Attributes:
+        extent: The number that stands for the extent.
+        step: Size of the largest tiles.
+        beside: How many tiles there are for each one along the extent.
+    """
+
+    extent: int
+    step: int
+    beside: int
+
+    def count(self, extent: int) -> int:
+        """Return how many tiles there are for an extent."""
+        loops = runtime_loops(extent, self.step)
+        return self.beside * sum((loop.end - loop.start) // loop.step for loop in loops)
+
+    def attribute(self) -> ir.Attribute:
+        """Return it as an attribute of a kernel."""
+        kind = ir.IntegerType.get_signless(64)
+        numbers = {"extent": self.extent, "step": self.step, "beside": self.beside}
+        return ir.DictAttr.get(
+            {name: ir.IntegerAttr.get(kind, n) for name, n in numbers.items()}
+        )
+
+    @staticmethod
+    def of(function: ir.Operation | ir.OpView) -> RuntimeTiles | None:
+        """Return those of a kernel; None if all its extents are constants."""
+        attributes = function.operation.attributes
+        if RUNTIME not in attributes:
+            return None
+        found = ir.DictAttr(attributes[RUNTIME])
+        names = ("extent", "step", "beside")
+        return RuntimeTiles(*(ir.IntegerAttr(found[name]).value for name in names))
 
 
 def is_kernel(function: ir.Operation | ir.OpView) -> bool:

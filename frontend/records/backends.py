@@ -18,7 +18,8 @@ from magweld.frontend.capture.operator_graph import OperatorGraph
 from magweld.frontend.control.operators import all_nodes, bodies_of
 from magweld.frontend.operators.autocast import graph_runner
 from magweld.frontend.operators.targets import ConstantTensor, CustomFunction
-from magweld.tiers import Tiers
+from magweld.frontend.records.all_sizes import CompileSizes
+from magweld.tiers import TieredGraph, Tiers
 
 Compiled = Callable[..., Sequence[torch.Tensor]]
 CompileGraph = Callable[[fx.GraphModule, list[torch.Tensor]], Compiled]
@@ -26,6 +27,9 @@ CompileGraph = Callable[[fx.GraphModule, list[torch.Tensor]], Compiled]
 # Name -> "module:function"; the function takes (gm, example_inputs) and by name what
 # `magweld.api.compile_graph` does.
 BACKENDS: Final = {"magweld": "magweld.api:compile_graph"}
+# What compiles graphs for all sizes stands beside it, see `magweld.api`.
+_FOR_SIZES: Final = "compile_for_sizes"
+_FOR_ALL_SIZES: Final = ("auto", "cpu")
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ class Backend:
         tiers: How its graphs get from torch to compiled code.
         cuts: Whether it leaves to torch the operators that are marked, and no more.
         load: Imports what `compile` needs, which takes long the first time.
+        compile_sizes: Compiles a graph once for all sizes, if it can.
     """
 
     name: str
@@ -47,6 +52,7 @@ class Backend:
     tiers: Tiers = field(default_factory=lambda: Tiers(False, False))
     cuts: bool = False
     load: Callable[[], object] = lambda: None
+    compile_sizes: CompileSizes | None = None
 
     def may_have(self, graph: OperatorGraph) -> bool:
         """Return whether a graph, or what torch does not have to run of it, may go."""
@@ -126,7 +132,25 @@ def resolve_backend(
         )
         return compiled
 
-    return Backend(backend, compile_graph, False, tiers, cuts=True, load=load)
+    def compile_sizes(*described: Any) -> TieredGraph | None:
+        function: Any = getattr(load(), _FOR_SIZES)
+        options = CompileOptions(memory_budget=memory_budget)
+        sized: TieredGraph | None = function(
+            *described, options=options, tiers=tiers, program=program
+        )
+        return sized
+
+    # Plans that are measured and code for a GPU are made for each size.
+    for_sizes = compile_sizes if target in _FOR_ALL_SIZES and not tune else None
+    return Backend(
+        backend,
+        compile_graph,
+        False,
+        tiers,
+        cuts=True,
+        load=load,
+        compile_sizes=for_sizes,
+    )
 
 
 def _dynamo_compiler(name: str) -> CompileGraph:

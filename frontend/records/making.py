@@ -101,6 +101,7 @@ class RecordMaker:
             len(graph.scalars),
             None if by_torch else backend.compile,
             example=Example.of(graph.examples, [e.value for e in graph.scalars]),
+            compile_sizes=None if by_torch else backend.compile_sizes,
         )
 
     def _warn(self, reason: str) -> None:

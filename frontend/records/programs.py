@@ -24,14 +24,13 @@ from magweld.frontend.control.unroll import (
 )
 from magweld.frontend.lifting.forms import Forms
 from magweld.frontend.operators.autocast import graph_runner
+from magweld.frontend.records.all_sizes import AllSizes, CompileSizes
 from magweld.frontend.state.values import float_bits
 from magweld.logs import topic
 from magweld.reports import joined_reports
-from magweld.tiers import TieredGraph, Verdict, tier_of
+from magweld.tiers import TieredGraph, Verdict, common_verdict, tier_of
 
 _FALLBACKS: Final = topic("fallbacks")
-# Ratio of times from which forms for other values are taken to compare alike.
-_CLEAR: Final = 1.25
 
 Compile = Callable[[fx.GraphModule, list[torch.Tensor]], Callable[..., Any]]
 
@@ -80,6 +79,7 @@ class LiftedGraph:
         numbers: int,
         compile_graph: Compile | None,
         example: Example,
+        compile_sizes: CompileSizes | None = None,
     ) -> None:
         """Prepare a graph.
 
@@ -87,6 +87,7 @@ class LiftedGraph:
             numbers: How many of its last inputs are numbers.
             compile_graph: Compiles a graph for example inputs; None leaves it to torch.
             example: Its inputs in the recorded run.
+            compile_sizes: Compiles a graph once for all sizes; None if nothing does.
         """
         self._example = example
         self.module = module
@@ -95,6 +96,12 @@ class LiftedGraph:
         self._compile = compile_graph
         self._lock = threading.Lock()
         self.forms = Forms(env.FORMS_BYTES.get())
+        self.all_sizes: AllSizes | None = None
+        if compile_sizes is not None and not has_loops(module):
+            self.all_sizes = AllSizes(compile_sizes, self._with_numbers, self._run)
+            if example.forms:
+                shapes = tuple(tuple(shape) for shape, *_ in example.forms)
+                self.all_sizes.note(shapes, example.numbers)
         self.seconds = 0.0
         self.through_torch = 0
         self.was_final = compile_graph is None
@@ -103,6 +110,18 @@ class LiftedGraph:
     def compiled(self) -> int:
         """How many sets of values have a compiled form."""
         return len(self.forms)
+
+    @property
+    def made(self) -> int:
+        """How many programs were compiled: for a set of values, or for all sizes."""
+        tiers = [] if self.all_sizes is None else self.all_sizes.tiers
+        return self.forms.made + sum(tier.made for tier in tiers)
+
+    @property
+    def compile_seconds(self) -> float:
+        """Time spent compiling, in calls and behind them."""
+        tiers = [] if self.all_sizes is None else self.all_sizes.tiers
+        return self.seconds + sum(tier.seconds_behind for tier in tiers)
 
     def mlir(self, stage: str) -> str:
         """Return the module for the values of the recorded run at a stage.
@@ -128,9 +147,15 @@ class LiftedGraph:
 
         `lifted` tells that `mlir` is of other values than these.
         """
+        sizes = self.all_sizes
         with self._lock:
-            programs = self.forms.values()
-        return {**joined_reports(programs), "lifted": True}
+            programs: list[Any] = self.forms.values()
+            programs += [] if sizes is None else sizes.tiers
+        report = {**joined_reports(programs), "lifted": True}
+        if sizes is not None and (sizes.reason or sizes.tiers):
+            report["all_sizes"] = sizes.reason or sizes.tiers[-1].describe()
+            report["is_for_all_sizes"] = not sizes.reason
+        return report
 
     def __call__(self, *inputs: Any) -> Any:
         """Run the graph."""
@@ -143,6 +168,16 @@ class LiftedGraph:
         count = len(inputs) - self._numbers
         tensors, numbers = list(inputs[:count]), inputs[count:]
         key = (*(t.shape for t in tensors), *map(_exact, numbers))
+        if self.all_sizes is not None:
+            with self._lock:
+                sized = self.all_sizes.find(tensors, tuple(numbers))
+                self.through_torch += sized is not None and _runs_through_torch(sized)
+                if sized is not None and sized.is_pending:
+                    # It may turn out that there can be no such program.
+                    self.forms.is_wanted(key)
+            if sized is not None:
+                self.was_final = _is_final(sized)
+                return sized(*inputs)
         with self._lock:
             program = self.forms.find(key)
             wanted = program is None and self.forms.is_wanted(key)
@@ -151,6 +186,9 @@ class LiftedGraph:
         if wanted:
             program = self._make(compile_graph, key, tensors, numbers)
         return self._run(*inputs) if program is None else program(*tensors)
+
+    def _with_numbers(self, numbers: Sequence[Any]) -> fx.GraphModule:
+        return without_numbers(with_numbers(self.module, numbers))
 
     def _make(
         self,
@@ -184,11 +222,7 @@ class LiftedGraph:
     def _verdict(self) -> Verdict | None:
         """Return what forms for other values have shown, if they agree clearly."""
         with self._lock:
-            tiers = [tier_of(form) for form in self.forms.values()]
-        found = [tier.verdict for tier in tiers if tier and tier.verdict is not None]
-        clear = all(verdict.ratio >= _CLEAR for verdict in found)
-        agree = len({verdict.is_for_torch for verdict in found}) == 1
-        return found[-1] if clear and agree else None
+            return common_verdict(self.forms.values())
 
     def _ready(self, key: Any, tier: TieredGraph) -> None:
         """Take note of a form that was compiled behind the calls."""

@@ -172,13 +172,15 @@ class Record:
     def compilations(self) -> int:
         """How many forms of the graph were compiled."""
         if isinstance(self.compiled, LiftedGraph):
-            return self.compiled.forms.made
+            return self.compiled.made
         return int(self.is_compiled) if self.tiered is None else self.tiered.made
 
     @property
     def compile_seconds(self) -> float:
         """Time spent compiling forms of the graph, in calls and behind them."""
-        lifted = self.compiled.seconds if isinstance(self.compiled, LiftedGraph) else 0
+        lifted = 0.0
+        if isinstance(self.compiled, LiftedGraph):
+            lifted = self.compiled.compile_seconds
         behind = 0.0 if self.tiered is None else self.tiered.seconds_behind
         return self.seconds + lifted + behind
 

@@ -56,3 +56,12 @@ def _terms(expr: Any, factor: int) -> list[tuple[int, int]] | None:
         if isinstance(mul.rhs, ir.AffineConstantExpr):
             return _terms(mul.lhs, factor * mul.rhs.value)
     return None
+
+
+def dims_of(expression: Any) -> set[int]:
+    """Return the dimensions that an affine expression reads."""
+    if isinstance(expression, ir.AffineDimExpr):
+        return {expression.position}
+    if isinstance(expression, ir.AffineBinaryExpr):
+        return dims_of(expression.lhs) | dims_of(expression.rhs)
+    return set()

@@ -15,6 +15,7 @@ from magweld.dialects.tile_graph import (
 )
 from magweld.passes.analysis.body_forms import body_form
 from magweld.passes.analysis.index_maps import linear_index, loop_extents
+from magweld.passes.analysis.runtime_extents import stand_ins_of
 from magweld.passes.analysis.winograd import winograd_tile
 from magweld.passes.ir.cloning import defining_op
 from magweld.passes.ir.pads import Pad, static_pad
@@ -84,7 +85,18 @@ def root_accesses(root: Any) -> list[Access]:
 
 
 def operator_model(operator: Any) -> OperatorModel:
-    """Return the model of a `tile_graph.operator` operation.
+    """Return the model of a `tile_graph.operator` operation."""
+    model = _constant_model(operator)
+    stand_ins = stand_ins_of(operator)
+    if not stand_ins:
+        return model
+    extents = enumerate(model.grid_extents)
+    runtime = tuple(i for i, extent in extents if stand_ins.is_runtime(extent))
+    return replace(model, runtime=runtime)
+
+
+def _constant_model(operator: Any) -> OperatorModel:
+    """The model as if all extents were constants.
 
     A root whose accesses are not all sums of loops is of kind MOVE or OTHER: it is
     computed whole, so that a wrong region is never assumed.

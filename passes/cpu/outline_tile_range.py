@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
 from magweld.bindings import arith, func, ir, memref, scf
-from magweld.dialects.tile_graph import PARTS
+from magweld.dialects.tile_graph import (
+    PARTS,
+    RUNTIME,
+    RuntimeTiles,
+    runtime_steps,
+)
 from magweld.passes.cpu.emit_index import index_constant
 from magweld.passes.cpu.kernels import TILES, kernels_of
 from magweld.passes.infrastructure.base import Pass
@@ -21,6 +27,7 @@ from magweld.passes.ir.utils import (
 # Operations on buffers that may stand beside the loop: repeated in every range,
 # they write nothing that another range could see.
 _PURE_PREFIXES = ("arith.", "affine.", "memref.subview", "memref.cast")
+_RUNTIME_BOUNDS = ("extent", "lo", "hi")
 _PURE = {
     "memref.alloc",
     "memref.collapse_shape",
@@ -47,7 +54,9 @@ class OutlineTileRange(Pass):
           return %out }                              f(%i) } return }
 
     The loops of a kernel with `tile_graph.parts` are numbered one after another: its
-    tiles have as many shapes. Of other kernels, those without a forall, with several,
+    tiles have as many shapes. A kernel with `tile_graph.runtime` takes its extent as
+    an argument in front of `lo`, and `magweld.tiles` counts the tiles of the number
+    that stands for the extent. Of other kernels, those without a forall, with several,
     or with anything else to do are one tile.
     """
 
@@ -58,7 +67,11 @@ class OutlineTileRange(Pass):
         for function in kernels_of(module):
             with function.location:
                 _drop_results(function)
-                tiles = _outline(function)
+                runtime = RuntimeTiles.of(function)
+                if runtime is None:
+                    tiles = _outline(function)
+                else:
+                    tiles = _outline_runtime(function, runtime)
                 number = ir.IntegerType.get_signless(64)
                 function.attributes[TILES] = ir.IntegerAttr.get(number, tiles)
 
@@ -80,7 +93,7 @@ def _drop_results(function: func.FuncOp) -> None:
         func.ReturnOp([])
     terminator.operation.erase()
     index = ir.IndexType.get()
-    for _ in ("lo", "hi"):
+    for _ in ("lo", "hi") if RUNTIME not in function.attributes else _RUNTIME_BOUNDS:
         function.entry_block.add_argument(index, function.location)
     inputs = [argument.type for argument in function.entry_block.arguments]
     function.attributes["function_type"] = ir.TypeAttr.get(
@@ -118,6 +131,66 @@ def _outline(function: func.FuncOp) -> int:
         _replace_by_range(forall, bounds, grid)
         first += count
     return first
+
+
+def _outline_runtime(function: func.FuncOp, runtime: RuntimeTiles) -> int:
+    """Outline the loops of a kernel whose extent a call tells, one for each step."""
+    *_, extent, low, high = function.entry_block.arguments
+    for dim in operations_of(function, memref.DimOp):
+        if not isinstance(dim.operands[0], ir.BlockArgument):
+            raise located_error(dim, "expected the extent of an argument")
+        dim.results[0].replace_all_uses_with(extent)
+        dim.operation.erase()
+    foralls = operations_of(function, scf.ForallOp)
+    top = [op for op in foralls if op.operation.parent == function.operation]
+    steps = runtime_steps(runtime.step)
+    others = [
+        str(op.operation.name)
+        for op in function.entry_block.operations
+        if not _is_repeatable(str(op.operation.name))
+    ]
+    if len(top) != len(steps) or others:
+        raise located_error(function, _why(len(top), len(steps), others))
+    with ir.InsertionPoint(top[0]), function.location:
+        first = index_constant(0)
+        beside = index_constant(runtime.beside)
+    for forall, step in zip(top, steps, strict=True):
+        with ir.InsertionPoint(forall), forall.location:
+            grid = _runtime_grid(forall, step)
+            along = next(count for _, _, count in grid if isinstance(count, ir.Value))
+            count = arith.MulIOp(along, beside).result
+            bounds = tuple(_clamped(b, first, count) for b in (low, high))
+            first = arith.AddIOp(first, count).result
+        _replace_by_range(forall, (bounds[0], bounds[1]), grid)
+    return runtime.count(runtime.extent)
+
+
+def _runtime_grid(
+    forall: scf.ForallOp, step: int
+) -> list[tuple[int | ir.Value, int, int | ir.Value]]:
+    """Return lower bound, step and trip count of each dimension."""
+    lows, highs = list(forall.dynamicLowerBound), list(forall.dynamicUpperBound)
+    dynamic = ir.ShapedType.get_dynamic_size()
+    grid: list[tuple[int | ir.Value, int, int | ir.Value]] = []
+    names = ("staticLowerBound", "staticUpperBound", "staticStep")
+    bounds = [list(forall.attributes[name]) for name in names]
+    for low, high, size in zip(*bounds, strict=True):
+        start: int | ir.Value = lows.pop(0) if low == dynamic else low
+        if high != dynamic:
+            grid.append((start, size, max(0, -(-(high - low) // size))))
+            continue
+        length = highs.pop(0)
+        if isinstance(start, ir.Value):
+            length = arith.SubIOp(length, start).result
+        count = arith.DivUIOp(length, index_constant(step)).result
+        grid.append((start, size, count))
+    return grid
+
+
+def _clamped(bound: ir.Value, first: ir.Value, count: ir.Value) -> ir.Value:
+    """Return the number of a tile among those of one loop, within its range."""
+    own = arith.MaxSIOp(arith.SubIOp(bound, first).result, index_constant(0)).result
+    return arith.MinSIOp(own, count).result
 
 
 def _own_numbers(
@@ -159,7 +232,7 @@ def _why(loops: int, expected: int, others: list[str]) -> str:
 def _replace_by_range(
     forall: scf.ForallOp,
     bounds: tuple[ir.Value, ir.Value],
-    grid: list[tuple[int, int, int]],
+    grid: Sequence[tuple[int | ir.Value, int, int | ir.Value]],
 ) -> None:
     with ir.InsertionPoint(forall), forall.location:
         loop = scf.ForOp(*bounds, index_constant(1))
@@ -174,13 +247,19 @@ def _replace_by_range(
     forall.operation.erase()
 
 
-def _tile_origin(number: ir.Value, grid: list[tuple[int, int, int]]) -> list[ir.Value]:
+def _tile_origin(
+    number: ir.Value, grid: Sequence[tuple[int | ir.Value, int, int | ir.Value]]
+) -> list[ir.Value]:
     """Emit the first point of a tile from its number."""
     indices = []
     rest = number
     for low, step, count in reversed(grid):
-        own = arith.RemUIOp(rest, index_constant(count)).result
-        rest = arith.DivUIOp(rest, index_constant(count)).result
+        own = arith.RemUIOp(rest, _as_value(count)).result
+        rest = arith.DivUIOp(rest, _as_value(count)).result
         scaled = arith.MulIOp(own, index_constant(step)).result
-        indices.append(arith.AddIOp(scaled, index_constant(low)).result)
+        indices.append(arith.AddIOp(scaled, _as_value(low)).result)
     return indices[::-1]
+
+
+def _as_value(number: int | ir.Value) -> ir.Value:
+    return index_constant(number) if isinstance(number, int) else number

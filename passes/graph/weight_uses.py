@@ -6,6 +6,7 @@ from math import ceil, prod
 from typing import Any
 
 from magweld.bindings import ir, scf
+from magweld.dialects.tile_graph import RuntimeTiles
 from magweld.passes.analysis.winograd import winograd_tile
 from magweld.passes.ir.utils import forall_grid
 from magweld.passes.tiling.winograd_forms import (
@@ -33,8 +34,16 @@ def _iterations(op: Any) -> int:
     number, parent = 1, op.parent
     while parent is not None:
         if isinstance(parent.opview, scf.ForallOp):
-            grid = forall_grid(parent.opview)
-            assert grid is not None, "loops over tiles are static"
-            number *= prod(count for _, _, count in grid)
+            number *= _tiles(parent.opview)
         parent = parent.parent
     return number
+
+
+def _tiles(forall: scf.ForallOp) -> int:
+    """Tiles of a loop; for an extent that a call tells those of its stand-in."""
+    grid = forall_grid(forall)
+    if grid is not None:
+        return prod(count for _, _, count in grid)
+    runtime = RuntimeTiles.of(forall.operation.parent)
+    assert runtime is not None, "other loops over tiles are static"
+    return runtime.count(runtime.extent)

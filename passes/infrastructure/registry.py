@@ -74,6 +74,10 @@ _PASSES: tuple[tuple[str, str], ...] = (
     ),
     ("select-tiles", "magweld.passes.tile.select_tiles:SelectTiles"),
     ("simplify-generic", "magweld.passes.graph.simplify_generic:SimplifyGeneric"),
+    (
+        "strip-argument-sizes",
+        "magweld.passes.cpu.strip_argument_sizes:StripArgumentSizes",
+    ),
     ("tile-for-registers", "magweld.passes.cpu.tile_for_registers:TileForRegisters"),
     ("sink-concat", "magweld.passes.graph.sink_concat:SinkConcat"),
     ("split-reductions", "magweld.passes.tile.split_reductions:SplitReductions"),

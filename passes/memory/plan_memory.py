@@ -17,7 +17,8 @@ from magweld.passes.memory.tile_list import TILES, Tile, tiles_of
 from magweld.passes.tiling.packing import Buffer, pack
 
 EXTERNAL = "magweld.external"
-VIEWS = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})
+CAST = "tensor.cast"
+VIEWS = frozenset({"tensor.expand_shape", "tensor.collapse_shape", CAST})
 # A cache line, and the widest vector: no kernel touches a line of two buffers.
 ARENA_ALIGNMENT = 64
 
@@ -174,7 +175,7 @@ class _Planner:
         if EXTERNAL in self._functions[_callee(op)].attributes:
             return []
         tail = list(op.operands)[len(op.operands) - len(op.results) :]
-        made = [value for value in tail if defining_op(value) is not None]
+        made = [v for v in map(without_cast, tail) if defining_op(v) is not None]
         found = [v for v in made if v.owner.operation.name == "tensor.empty"]
         return found if len(found) == len(op.results) else []
 
@@ -182,6 +183,21 @@ class _Planner:
         if "magweld.adopts" in self._functions[_callee(call)].attributes:
             return "adopted"
         return "output" if destination in self._returned else "arena"
+
+
+def without_cast(value: Any) -> Any:
+    """Return what a value is before it was cast to dynamic extents."""
+    maker = defining_op(value)
+    if maker is None or maker.operation.name != CAST:
+        return value
+    return maker.operation.operands[0]
+
+
+def cast_of(value: Any) -> Any:
+    """Return what a result is cast to behind the call, or itself."""
+    users = [use.owner.operation for use in value.uses]
+    casts = [user.results[0] for user in users if user.name == CAST]
+    return casts[0] if casts else value
 
 
 def tile_scratch(function: Any, tile: Tile, call: Any) -> int:
@@ -235,7 +251,9 @@ def _integer(value: int) -> Any:
 
 
 def _require_sizes(call: Any) -> None:
-    for value in (*call.operands, *call.results):
+    values = [without_cast(value) for value in call.operands]
+    values += [cast_of(value) for value in call.results]
+    for value in values:
         is_tensor = isinstance(value.type, ir.RankedTensorType)
         if not is_tensor or not value.type.has_static_shape:
             raise located_error(call, f"expected tensors, got {value.type}")

@@ -20,6 +20,7 @@ from magweld.passes.cpu.outline_tile_range import OutlineTileRange
 from magweld.passes.cpu.place_allocations import PlaceAllocations
 from magweld.passes.cpu.register_tile import VectorUnit
 from magweld.passes.cpu.rematerialize_elementwise import RematerializeElementwise
+from magweld.passes.cpu.strip_argument_sizes import StripArgumentSizes
 from magweld.passes.cpu.tile_for_registers import TileForRegisters
 from magweld.passes.cpu.unshare_inits import UnshareInits
 from magweld.passes.cpu.vectorize import Vectorize
@@ -106,6 +107,7 @@ def _vectorized_steps(unit: VectorUnit) -> tuple[Step, ...]:
 def _llvm_steps() -> tuple[Step, ...]:
     return (
         Upstream("scf-forall-to-for"),
+        StripArgumentSizes(),
         Upstream("expand-strided-metadata,lower-affine"),
         Upstream("convert-scf-to-cf"),
         Upstream("convert-vector-to-llvm"),

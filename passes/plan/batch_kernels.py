@@ -9,7 +9,7 @@ from heapq import heapify, heappop, heappush
 from typing import Annotated, Any, ClassVar
 
 from magweld.bindings import func, ir
-from magweld.dialects.tile_graph import OPERATORS, is_kernel, type_bytes
+from magweld.dialects.tile_graph import OPERATORS, RUNTIME, is_kernel, type_bytes
 from magweld.passes.analysis.batch_calls import BATCH, BatchCall
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.cloning import defining_op
@@ -77,6 +77,11 @@ class BatchKernels(Pass):
             _replace(module, functions[calls.kernels[members[0]]], ops)
 
 
+def _may_be_member(function: Any) -> bool:
+    """Whether a function is a kernel whose tiles are counted before a call."""
+    return is_kernel(function) and RUNTIME not in function.attributes
+
+
 @dataclass
 class _Calls:
     """The operations of a function in order, and what they wait for.
@@ -117,7 +122,7 @@ class _Calls:
             for maker in makers:
                 readers[maker].append(position)
             waits[position] = len(makers)
-            if callee and is_kernel(functions[callee]):
+            if callee and _may_be_member(functions[callee]):
                 if _moved(op) >= member_bytes:
                     large[callee] += 1
                 else:

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from magweld.bindings import func, ir, tensor
+from magweld.bindings import arith, func, ir, tensor
 from magweld.dialects.tile_graph import (
     DEVICE,
     KERNEL,
     OPERATORS,
     PARTS,
+    RUNTIME,
+    RuntimeTiles,
     is_tile_graph,
     operators_of,
+    runtime_loop,
 )
 from magweld.passes.analysis.library_calls import LibraryCall, Reshape, library_call
 from magweld.passes.analysis.loop_calls import loop_of
 from magweld.passes.analysis.operator_model import inputs_of
+from magweld.passes.analysis.runtime_extents import (
+    runtime_type,
+    runtime_violations,
+    stand_ins_of,
+)
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.cloning import ValueMap, clone_mapped
 from magweld.passes.ir.utils import (
@@ -39,6 +48,11 @@ class LowerSubgraphs(Pass):
     linalg on these. Where tiles have several shapes `tile_graph.parts` says how many.
     Library subgraphs become declarations `@library_N` with `magweld.library`. The
     graph itself dissolves into calls and reshapes; calls of loops get destinations.
+
+    In a module with `magweld.stand_ins` extents that a call tells are dynamic in
+    kernels, which take them from a destination. The host function keeps the numbers
+    that stand for them, with a cast around each such tensor of a kernel.
+    `tile_graph.runtime` of a kernel tells of its tiles along the extent.
     """
 
     name: ClassVar[str] = "lower-subgraphs"
@@ -102,6 +116,7 @@ class _Lowering:
         self._callees = callees
         self._function = function
         self._values = ValueMap()
+        self._stand_ins = stand_ins_of(function)
 
     def run(self) -> None:
         block = self._function.regions[0].blocks[0]
@@ -162,17 +177,23 @@ class _Lowering:
 
     def _kernel(self, plan: Any) -> None:
         """Make the function of a plan and call it with fresh destinations."""
+        for violation in runtime_violations(plan, self._stand_ins):
+            raise located_error(plan, f"runtime-extent: {violation}")
         inputs = inputs_of(plan)
         # Two edges from one tensor are one operand.
         operands = list(dict.fromkeys(self._values[value] for value in inputs))
         numbers = {value: operands.index(self._values[value]) for value in inputs}
         kernel = self._build_kernel(plan, numbers, [v.type for v in operands])
         function = self._callees.add_kernel(kernel)
-        results = [value.type for value in plan.results]
-        call = func.CallOp(function, [*operands, *map(_empty, results)])
+        made = [_empty(value.type) for value in plan.results]
+        given = [_cast(v, self._dynamic(v.type)) for v in (*operands, *made)]
+        call = func.CallOp(function, given)
         call.attributes[OPERATORS] = plan.attributes["operators"]
         for old, new in zip(plan.results, call.results, strict=True):
-            self._values[old] = new
+            self._values[old] = _cast(new, old.type)
+
+    def _dynamic(self, type_: Any) -> Any:
+        return runtime_type(type_, self._stand_ins) if self._stand_ins else type_
 
     def _build_kernel(
         self, plan: Any, numbers: dict[Any, int], operands: list[Any]
@@ -184,8 +205,8 @@ class _Lowering:
             numbers: Operand number of each tensor that the plan loads.
             operands: Types of the operands.
         """
-        results = [value.type for value in plan.results]
-        signature = (operands + results, results)
+        results = [self._dynamic(value.type) for value in plan.results]
+        signature = ([*map(self._dynamic, operands), *results], results)
         function = self._callees.declare("kernel", signature)
         function.attributes[KERNEL] = ir.UnitAttr.get()
         for key in sorted(_REPORTED & set(plan.attributes)):
@@ -194,16 +215,29 @@ class _Lowering:
         if parts > 1:
             number = ir.IntegerType.get_signless(64)
             function.attributes[PARTS] = ir.IntegerAttr.get(number, parts)
+        runtime = _runtime_tiles(plan)
+        if runtime is not None:
+            function.attributes[RUNTIME] = runtime.attribute()
         with ir.InsertionPoint(function.add_entry_block()):
             arguments = list(function.arguments)
-            func.ReturnOp(
-                build_tiled_body(
-                    plan,
-                    {value: arguments[number] for value, number in numbers.items()},
-                    arguments[len(operands) :],
-                )
-            )
+            destinations = arguments[len(operands) :]
+            extent = None
+            if runtime is not None:
+                extent = self._extent(plan, destinations, runtime.extent)
+            inputs = {value: arguments[number] for value, number in numbers.items()}
+            func.ReturnOp(build_tiled_body(plan, inputs, destinations, extent))
         return function
+
+    def _extent(self, plan: Any, destinations: list[Any], stand_in: int) -> Any:
+        """Read the extent that a number stands for from a destination that has it."""
+        for result, destination in zip(plan.results, destinations, strict=True):
+            shape = list(result.type.shape)
+            if stand_in in shape:
+                dim = arith.ConstantOp(ir.IndexType.get(), shape.index(stand_in))
+                return tensor.DimOp(destination, dim.result).result
+        raise located_error(
+            plan, f"runtime-extent: no result has the extent {stand_in} of its tiles"
+        )
 
     def _library(self, subgraph: Any, inputs: list[Any]) -> None:
         call = library_call(operators_of(subgraph)[0])
@@ -227,6 +261,23 @@ class _Lowering:
         if back is not None:
             made = _reshaped(made, Reshape(back.groups, not back.expand), ours)
         self._values[subgraph.results[0]] = made
+
+
+def _cast(value: Any, type_: Any) -> Any:
+    return value if value.type == type_ else tensor.CastOp(type_, value).result
+
+
+def _runtime_tiles(plan: Any) -> RuntimeTiles | None:
+    """Return the tiles of a plan along an extent that a call tells, if it has one."""
+    extents = [extent.value for extent in plan.attributes["extents"]]
+    steps = [step.value for step in plan.attributes["steps"]]
+    for loop in runtime_loop(plan):
+        others = [n for n in range(len(steps)) if n != loop]
+        beside = math.prod(extents[n] // steps[n] for n in others)
+        if any(extents[n] % steps[n] for n in others):
+            raise located_error(plan, "runtime-extent: its other tiles differ in shape")
+        return RuntimeTiles(extents[loop], steps[loop], beside)
+    return None
 
 
 def _empty(type_: Any) -> Any:

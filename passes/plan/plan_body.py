@@ -20,7 +20,7 @@ from magweld.passes.ir.utils import located_error
 from magweld.passes.plan.stream_body import emit_stream
 from magweld.passes.plan.tile_emitter import TileEmitter
 from magweld.passes.plan.tile_memory import TileMemory
-from magweld.passes.plan.tile_slices import TileSlicer
+from magweld.passes.plan.tile_slices import GridRows, TileSlicer
 from magweld.passes.tiling.clamps import Clamps
 from magweld.passes.tiling.group import Group
 from magweld.passes.tiling.placement import Placement, place_tile
@@ -65,7 +65,14 @@ def build_plan(subgraph: Any, device: Device) -> Any:
         raise located_error(subgraph, f"{blocks.rule}: {blocks.detail}")
     sizes = dict(zip(group.root.parallel, tile, strict=True))
     split = {i: n for i, n in sizes.items() if n < group.root.extents[i]}
-    parts = grid_parts(group.root.whole_tile, tile)
+    whole = [i for i in group.root.runtime if group.root.parallel[i] not in split]
+    if whole or len(group.root.runtime) > 1:
+        raise located_error(
+            subgraph,
+            "runtime-extent: expected one loop over tiles along extents that a call "
+            f"tells, got tiles {list(tile)} of {list(group.root.whole_tile)}",
+        )
+    parts = grid_parts(group.root.whole_tile, tile, group.root.runtime)
     if len(parts) > 1 and device.threads > 1:
         raise located_error(
             subgraph,
@@ -81,7 +88,8 @@ def build_plan(subgraph: Any, device: Device) -> Any:
         own = tuple(loop.step for loop in part)
         tiles = _propagated(subgraph, group, own, blocks)
         ivs = dict(zip(split, block.arguments, strict=True))
-        slicer = TileSlicer(ivs, Clamps(len(group.root.extents), tiles.clamps))
+        clamps = Clamps(len(group.root.extents), tiles.clamps)
+        slicer = TileSlicer(ivs, clamps, _rows(group, own))
         with ir.InsertionPoint(block):
             emitter = TileEmitter(subgraph, body, slicer, memory)
             if blocks is None:
@@ -105,6 +113,14 @@ def _propagated(
     return tiles
 
 
+def _rows(group: Group, tile: tuple[int, ...]) -> GridRows | None:
+    """Return the loop over tiles whose extent a call tells, if there is one."""
+    for position in group.root.runtime:
+        extent = group.root.whole_tile[position]
+        return GridRows(group.root.parallel[position], extent, tile[position])
+    return None
+
+
 def _emit(emitter: TileEmitter, group: Group, tiles: Tiles) -> None:
     """Compute the operators one after another, each tile until its last reader."""
     for number, box in enumerate(tiles.boxes):
@@ -123,7 +139,9 @@ def _plan_op(subgraph: Any, group: Group, split: dict[int, int]) -> Any:
     attributes = {**known, "operators": ir.ArrayAttr.get(names)}
     extents = [group.root.extents[loop] for loop in split]
     types = [value.type for value in subgraph.results]
-    return build_for_tiles(types, extents, list(split.values()), attributes)
+    loops = [group.root.parallel[position] for position in group.root.runtime]
+    runtime = [number for number, loop in enumerate(split) if loop in loops]
+    return build_for_tiles(types, extents, list(split.values()), attributes, runtime)
 
 
 def _memory(subgraph: Any, device: Device, group: Group, tiles: Tiles) -> TileMemory:

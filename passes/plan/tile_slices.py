@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from magweld.bindings import affine, ir
 from magweld.passes.ir.tensor_slices import extract_slice
-from magweld.passes.tiling.clamps import Clamps
+from magweld.passes.tiling.clamps import Clamp, Clamps
 from magweld.passes.tiling.regions import ZERO, Interval, LinearIndex
 
 Box = tuple[Interval, ...]
+
+
+@dataclass(frozen=True)
+class GridRows:
+    """The loop over tiles whose extent a call tells.
+
+    Attributes:
+        loop: Its number in the root.
+        extent: The number that stands for its extent.
+        step: Size of the tiles.
+    """
+
+    loop: int
+    extent: int
+    step: int
 
 
 class TileSlicer:
@@ -18,10 +34,21 @@ class TileSlicer:
     All of them are made in one block, each behind those before it.
     """
 
-    def __init__(self, ivs: dict[int, Any], clamps: Clamps) -> None:
-        """Take the variable of each loop of the root that is split, and the clamps."""
+    def __init__(
+        self, ivs: dict[int, Any], clamps: Clamps, rows: GridRows | None = None
+    ) -> None:
+        """Say what offsets are sums of.
+
+        Args:
+            ivs: The variable of each loop of the root that is split.
+            clamps: Offsets that are moved into a range.
+            rows: The loop among these whose extent a call tells, if there is one.
+        """
         self._ivs = ivs
         self._clamps = clamps
+        self._rows = rows
+        # Offsets that are this loop's variable.
+        self._same = set() if rows is None else {rows.loop}
 
     def enter(self, loop: int, position: Any) -> None:
         """Say where along a loop what follows is."""
@@ -73,6 +100,10 @@ class TileSlicer:
         """The value of a loop over tiles, or of a clamp, made when it is wanted."""
         if number not in self._ivs:
             clamp = self._clamps[number]
+            if self._lies_inside(clamp):
+                self._same.add(number)
+                self._ivs[number] = self.index(clamp.offset)
+                return self._ivs[number]
             dim = ir.AffineExpr.get_dim(0)
             low = ir.AffineMap.get(1, 0, [dim, ir.AffineExpr.get_constant(0)])
             high = ir.AffineExpr.get_constant(clamp.highest)
@@ -80,6 +111,15 @@ class TileSlicer:
             high_map = ir.AffineMap.get(1, 0, [dim, high])
             self._ivs[number] = affine.AffineMinOp(high_map, [least]).result
         return self._ivs[number]
+
+    def _lies_inside(self, clamp: Clamp) -> bool:
+        """Whether an offset is in its range, whatever the extent of the rows is."""
+        if self._rows is None or len(clamp.offset.terms) != 1:
+            return False
+        ((loop, factor),) = clamp.offset.terms
+        self._loop(loop)
+        is_row = factor == 1 and not clamp.offset.constant and loop in self._same
+        return is_row and clamp.highest == self._rows.extent - self._rows.step
 
 
 def kept_sizes(region: Box, kept: tuple[int, ...] | None) -> list[int]:

@@ -11,13 +11,19 @@ from magweld.dialects.tile_graph import (
     GridLoop,
     captured_values,
     grid_parts,
+    runtime_loop,
+    runtime_steps,
 )
+from magweld.passes.analysis.index_maps import dims_of
 from magweld.passes.ir.cloning import ValueMap, clone_helper, clone_mapped
 from magweld.passes.ir.tensor_slices import extract_slice, insert_in_parallel
 
 
 def build_tiled_body(
-    plan: Any, inputs: dict[Any, Any], destinations: list[Any]
+    plan: Any,
+    inputs: dict[Any, Any],
+    destinations: list[Any],
+    extent: Any | None = None,
 ) -> list[Any]:
     """Build the loops over tiles at the insertion point and return their results.
 
@@ -27,23 +33,27 @@ def build_tiled_body(
         plan: A `tile_graph.for_tiles`.
         inputs: What stands for each tensor that the plan loads.
         destinations: One tensor a result, overwritten completely.
+        extent: Of the loop whose extent a call tells, if there is one; type index.
     """
     extents = [size.value for size in plan.attributes["extents"]]
     steps = [size.value for size in plan.attributes["steps"]]
-    parts = grid_parts(extents, steps)
+    runtime = runtime_loop(plan)
+    parts = grid_parts(extents, steps, runtime)
     # The loops of several parts stand side by side: none may become plain code.
     mapping = unfolded(len(extents)) if len(parts) > 1 else None
     results = destinations
     for part, block in zip(parts, plan.operation.regions[0].blocks, strict=True):
         # A kernel of one tile is a loop over tiles as well.
         loops = part or (GridLoop(0, 1, 1),)
-        forall = scf.ForallOp(
-            [loop.start for loop in loops],
-            [loop.end for loop in loops],
-            [loop.step for loop in loops],
-            results,
-            mapping=mapping,
-        )
+        starts: list[Any] = [loop.start for loop in loops]
+        ends: list[Any] = [loop.end for loop in loops]
+        for number in runtime:
+            sizes = (0, *runtime_steps(steps[number]))
+            at = sizes.index(loops[number].step)
+            starts[number] = _multiple(extent, sizes[at - 1])
+            ends[number] = _multiple(extent, sizes[at])
+        steps_of_part = [loop.step for loop in loops]
+        forall = scf.ForallOp(starts, ends, steps_of_part, results, mapping=mapping)
         _fill(forall, plan, block, inputs)
         results = list(forall.results)
     return results
@@ -64,6 +74,17 @@ def _fill(forall: Any, plan: Any, block: Any, inputs: dict[Any, Any]) -> None:
     for store in sorted(body.stores, key=lambda op: int(op.attributes["result"].value)):
         with ir.InsertionPoint(parallel), store.location:
             body.insert(store, parallel)
+
+
+def _multiple(extent: Any, size: int) -> Any:
+    """Emit the largest multiple of a size that is no more than an extent."""
+    if size <= 1:
+        return extent if size else 0
+    whole = ir.AffineExpr.get_floor_div(
+        ir.AffineExpr.get_dim(0), ir.AffineExpr.get_constant(size)
+    )
+    map_ = ir.AffineMap.get(1, 0, [whole * size])
+    return affine.AffineApplyOp(map_, [extent]).result
 
 
 def unfolded(loops: int) -> ir.Attribute:
@@ -183,21 +204,13 @@ def _offset(expression: Any, positions: list[Any]) -> Any:
         return expression.value
     if isinstance(expression, ir.AffineDimExpr):
         return positions[expression.position]
-    used = sorted(_dims(expression))
+    used = sorted(dims_of(expression))
     dims = [ir.AffineExpr.get_constant(0)] * len(positions)
     for number, dim in enumerate(used):
         dims[dim] = ir.AffineExpr.get_dim(number)
     renumbered = expression.compose(ir.AffineMap.get(len(used), 0, dims))
     map_ = ir.AffineMap.get(len(used), 0, [renumbered])
     return affine.AffineApplyOp(map_, [positions[dim] for dim in used]).result
-
-
-def _dims(expression: Any) -> set[int]:
-    if isinstance(expression, ir.AffineDimExpr):
-        return {expression.position}
-    if isinstance(expression, ir.AffineBinaryExpr):
-        return _dims(expression.lhs) | _dims(expression.rhs)
-    return set()
 
 
 _LOWERINGS: dict[str, Callable[[_TiledBody, Any], None]] = {

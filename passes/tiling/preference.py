@@ -17,7 +17,7 @@ def preference(root: OperatorModel, plan: Plan) -> tuple[float, ...]:
     One shape of tiles, few blocks, whole rows, rows that follow each other, then a
     small footprint.
     """
-    shapes = shapes_of_tiles(root.whole_tile, plan.tile)
+    shapes = shapes_of_tiles(root.whole_tile, plan.tile, root.runtime)
     rows = plan.tile[-1] / root.grid_extents[-1] if plan.tile else 1.0
     blocks = 0 if plan.tiles.blocks is None else plan.tiles.blocks.count
     run = min(_run(root, plan.tile), LONG_RUN)

@@ -212,6 +212,8 @@ class OperatorModel:
         form: What the body is.
         winograd: Results along each side of the tiles by which a convolution is
             computed with fewer products; 0 where it is computed as it is written.
+        runtime: Positions in `parallel` of loops whose extents a call tells; what
+            stands for these is a multiple of a prime, see `magweld.artifact.StandIns`.
     """
 
     name: str = field(compare=False)
@@ -223,6 +225,7 @@ class OperatorModel:
     flops: int
     form: BodyForm = BodyForm.OTHER
     winograd: int = 0
+    runtime: tuple[int, ...] = ()
 
     def __hash__(self) -> int:
         """Return the hash, which is taken once: models are keys of every plan."""

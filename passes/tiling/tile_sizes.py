@@ -7,6 +7,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 
+from magweld.dialects.tile_graph.grid import grid_parts
 from magweld.passes.tiling.regions import OperatorModel
 
 # Shorter extents are split by their divisors only, and no size is less than this:
@@ -22,6 +23,8 @@ NEAR = 1.5
 MAX_CANDIDATES = 128
 # Shapes of tiles in one kernel, each with code of its own.
 MOST_SHAPES = 4
+# Size of the tiles along an extent that a call tells: calls may be smaller.
+MOST_ROWS = 128
 
 
 @functools.lru_cache(maxsize=4096)
@@ -68,12 +71,11 @@ def _even_sizes(extent: int) -> Iterator[int]:
         count *= 2
 
 
-def shapes_of_tiles(extents: tuple[int, ...], tile: tuple[int, ...]) -> int:
+def shapes_of_tiles(
+    extents: tuple[int, ...], tile: tuple[int, ...], runtime: tuple[int, ...] = ()
+) -> int:
     """Return how many shapes the tiles of a grid have."""
-    shapes = 1
-    for extent, size in zip(extents, tile, strict=True):
-        shapes *= 2 if extent % size else 1
-    return shapes
+    return len(grid_parts(extents, tile, runtime))
 
 
 def root_sizes(root: OperatorModel, *, ragged: bool) -> list[tuple[int, ...]]:
@@ -83,10 +85,20 @@ def root_sizes(root: OperatorModel, *, ragged: bool) -> list[tuple[int, ...]]:
         root: The operator.
         ragged: Whether sizes need not divide extents.
     """
+    ragged = ragged and not root.runtime
     return [
-        (extent,) if i in root.unsplit else tile_sizes(extent, ragged=ragged)
+        _runtime_sizes(extent)
+        if i in root.runtime
+        else (extent,)
+        if i in root.unsplit
+        else tile_sizes(extent, ragged=ragged)
         for i, extent in enumerate(root.whole_tile)
     ]
+
+
+def _runtime_sizes(extent: int) -> tuple[int, ...]:
+    """Powers of two: any extent is a sum of these."""
+    return tuple(1 << i for i in range(min(extent, MOST_ROWS).bit_length()))
 
 
 def candidate_tiles(sizes: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:

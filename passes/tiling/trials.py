@@ -17,7 +17,7 @@ from magweld.passes.tiling.needs import Needs
 from magweld.passes.tiling.placement import footprint_bytes
 from magweld.passes.tiling.propagation import Propagation, Refusal, Tiles
 from magweld.passes.tiling.stream import Blocks
-from magweld.passes.tiling.tile_sizes import MOST_SHAPES, shapes_of_tiles
+from magweld.passes.tiling.tile_sizes import MOST_SHAPES
 from magweld.targets.device import Device, Level, LevelKind
 
 # Arithmetic done over arithmetic needed that a plan may have.
@@ -116,14 +116,15 @@ class Trials:
     ) -> Refusal | None:
         """Why there cannot be smaller tiles at the end, where there have to be."""
         whole = self.group.root.whole_tile
-        shapes = shapes_of_tiles(whole, tile)
+        parts = grid_parts(whole, tile, self.group.root.runtime)
+        shapes = len(parts)
         if shapes == 1:
             return None
         allowed = MOST_SHAPES if may_be_ragged(self.device) else 1
         if shapes > allowed:
             detail = f"tiles {tile} of {whole} have {shapes} shapes, {allowed} allowed"
             return Refusal("ragged-tile", detail)
-        for part in grid_parts(whole, tile)[1:]:
+        for part in parts[1:]:
             sizes = tuple(loop.step for loop in part)
             found = self._propagation(blocks).tiles(sizes)
             if isinstance(found, Refusal):

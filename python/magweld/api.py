@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, fx
 
 from magweld import env
-from magweld.artifact import HOST_TARGET, Program
+from magweld.artifact import HOST_TARGET, Program, StandIns
 from magweld.checking import run_checked
 from magweld.compiler_options import CompileOptions
 from magweld.compiling import LARGE_TEXT, compile_in_parts
@@ -24,6 +24,7 @@ from magweld.cut_graph import CompilePiece, CutGraph
 from magweld.diagnostics import MagweldError, UnsupportedError
 from magweld.frontend.columns import shorten
 from magweld.frontend.explain import describe_plan
+from magweld.frontend.lifting.size_relation import SizeRelation
 from magweld.frontend.operators.autocast import graph_runner
 from magweld.frontend.operators.cuts import left_to_torch
 from magweld.frontend.operators.torch_state import torch_state
@@ -31,17 +32,21 @@ from magweld.frontend.tile_graphs import describe_graph
 from magweld.importer.importer import ImportedGraph, import_graph
 from magweld.importer.placing import stand_ins
 from magweld.importer.refusals import begin_of
+from magweld.importer.sizes import require_one_graph
 from magweld.logs import show_logs, topic
 from magweld.passes.infrastructure.phases import GRAPH_PHASES, PHASES
 from magweld.piecewise import PiecewiseGraph, has_control
+from magweld.program_sizes import program_at, require_sizes
 from magweld.runtime.container import encode_request
 from magweld.runtime.fingerprint import compiler_identity, program_key
 from magweld.runtime.gpu.driver import DeviceError
 from magweld.runtime.gpu.machine import machine_for, target_of
+from magweld.runtime.machine import HOST as HOST_MACHINE
 from magweld.runtime.machine import Machine
 from magweld.runtime.program import LoadedProgram
 from magweld.runtime.service import CompileService, decode_answer
 from magweld.short_repr import short_repr
+from magweld.sized_graph import SizedForm, SizedGraph
 from magweld.targets import Backend, device, parse_target
 from magweld.targets.catalog import HOST
 from magweld.tiers import Compiled, Race, TieredGraph, Tiers, Work, exit_gate
@@ -315,6 +320,101 @@ def compile_graph(
     return tiers.graph(
         graph_runner(graph), partial(prepare, inputs), _surroundings, name
     )
+
+
+def compile_for_sizes(
+    graphs: tuple[fx.GraphModule, fx.GraphModule],
+    inputs: tuple[Sequence[Tensor], Sequence[Tensor]],
+    relation: SizeRelation,
+    others: StandIns,
+    reference: Callable[..., Any],
+    *,
+    options: CompileOptions | None = None,
+    tiers: Tiers | None = None,
+    program: str = "",
+) -> TieredGraph | None:
+    """Compile a captured graph once for all sizes of its inputs.
+
+    Args:
+        graphs: The graph with the numbers that stand for its sizes, and with others.
+        inputs: Example inputs of both.
+        relation: How inputs follow from the sizes.
+        others: The other numbers that stand for sizes.
+        reference: Runs the graph through torch on tensors, then numbers.
+        options: What the compilation may decide; all by default.
+        tiers: How the graph gets from torch to compiled code.
+        program: What the log calls the program that the graph is from.
+
+    Returns:
+        What runs a `SizedGraph`, or torch until that is there; None if nothing is to
+        be compiled: torch runs parts of the graph, it has control flow, is not for the
+        CPU, or is to be measured or checked for each size.
+
+    Raises:
+        UnsupportedError: `size-dependent`; what compiles behind the calls raises
+            nothing.
+        WorkerError: The compiler refused the graph or did not come back.
+    """
+    graph, _ = graphs
+    on_cpu = all(tensor.device.type == "cpu" for tensor in inputs[0])
+    chosen = options or CompileOptions()
+    if not on_cpu or chosen.memory_budget or has_control(graph):
+        return None
+    # Plans that are measured are those of one size, and so are calls that are checked.
+    measured = tune_options(env.TUNE.get()) is not None
+    if measured or env.CHECK.get() or left_to_torch(graph.graph):
+        return None
+    chosen = replace(chosen, loops=False, batch=False)
+    tiers = tiers or Tiers(in_background=False, races=False)
+    name = f"{_name_of(graph, program)}, all sizes"
+
+    def prepare() -> Work:
+        ours, theirs = (
+            import_graph(one, given, look_ups=True, stand_ins=numbers)
+            for one, given, numbers in zip(
+                graphs, inputs, (relation.stand_ins, others), strict=True
+            )
+        )
+        require_one_graph(ours, theirs, relation.stand_ins, others)
+        making = _Making(graph, ours, chosen, None, HOST_TARGET, HOST_MACHINE, name)
+        background = tiers.in_background
+        races = tiers.races and making.race() is not None
+        return Work(lambda: _sized(making, relation, reference, races, background))
+
+    return tiers.graph(reference, prepare, _surroundings, name)
+
+
+def _sized(
+    making: _Making,
+    relation: SizeRelation,
+    reference: Callable[..., Any],
+    races: bool,
+    in_background: bool,
+) -> SizedGraph:
+    """Compile a graph with stand-ins.
+
+    Raises:
+        UnsupportedError: `size-dependent`: the program does not follow from them.
+    """
+    known = set(making.imported.externals)
+    compiled = making.compiled(in_background)
+    require_sizes(compiled.program)
+    if set(compiled.imported.externals) != known:
+        raise UnsupportedError(
+            "size-dependent",
+            "an operator without a lowering runs through torch",
+            hint="a program is compiled for each size that comes back",
+        )
+    kernels = HOST_MACHINE.load(compiled.program)
+
+    def at(sizes: Sequence[int]) -> SizedForm:
+        program = program_at(compiled.program, sizes)
+        run_external = compiled.imported.run_external
+        loaded = LoadedProgram(program, run_external, kernels=kernels)
+        form = replace(compiled, program=program, loaded=loaded)
+        return SizedForm(form, len(relation.shapes), program.arena_bytes)
+
+    return SizedGraph(relation, compiled, at, reference, races)
 
 
 def _without_refused(

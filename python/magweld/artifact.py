@@ -7,14 +7,48 @@ runtime executes. It refers to nothing of torch or MLIR.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from magweld.short_repr import short_repr
 
-FORMAT_VERSION = 5
+FORMAT_VERSION = 6
 HOST_TARGET = "cpu"
+
+
+@dataclass(frozen=True)
+class StandIns:
+    """Numbers that stand for sizes which a call tells.
+
+    While a program is compiled, an extent of k * p stands for k times the size that p
+    stands for. Every p is a prime that divides no other extent of the graph.
+
+    Attributes:
+        numbers: One prime for each size.
+    """
+
+    numbers: tuple[int, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Return whether there are any."""
+        return bool(self.numbers)
+
+    def is_runtime(self, extent: int) -> bool:
+        """Return whether an extent depends on sizes of the call."""
+        return extent > 0 and any(extent % prime == 0 for prime in self.numbers)
+
+    def at(self, extent: int, sizes: Sequence[int]) -> int:
+        """Return what an extent is for some sizes."""
+        if extent <= 0:
+            return extent
+        product = 1
+        for prime, size in zip(self.numbers, sizes, strict=True):
+            while extent % prime == 0:
+                extent //= prime
+                product *= size
+        return extent * product
 
 
 class Place(StrEnum):
@@ -194,6 +228,32 @@ class DeviceLaunch:
     sources: tuple[str, ...] = ()
 
 
+# What a kernel reads of the sizes of a call, in numbers of 64 bits.
+WORDS = 3
+
+
+@dataclass(frozen=True)
+class RuntimeExtent:
+    """What a kernel reads of the sizes of a call.
+
+    It reads three words: the extent, how many tiles there are, and how many threads
+    may run them, 0 for all.
+
+    Attributes:
+        step: Position of the kernel's step.
+        words: Value id of the words, a constant.
+        extent: The number that stands for the extent.
+        tile: Size of the largest tiles along it, a power of two.
+        beside: How many tiles there are for each one along the extent.
+    """
+
+    step: int
+    words: int
+    extent: int
+    tile: int
+    beside: int
+
+
 Step = KernelStep | LibraryStep | ExternalStep | TiledStep | LoopStep
 _STEP_KINDS: dict[str, type[Step]] = {
     "kernel": KernelStep,
@@ -225,6 +285,9 @@ class Program:
             these nodes as externals, and caches keep it like any other.
         target: What the code is for: "cpu", "nvvm:sm_90a", ...
         launches: On a GPU the launches of all kernel steps, those of a step in order.
+        stand_ins: Numbers that stand for sizes of the call; empty where all sizes are
+            constants.
+        runtime: What kernels read of these sizes.
     """
 
     __repr__ = short_repr
@@ -240,6 +303,8 @@ class Program:
     unlowered: tuple[str, ...] = ()
     target: str = HOST_TARGET
     launches: tuple[DeviceLaunch, ...] = ()
+    stand_ins: StandIns = StandIns()
+    runtime: tuple[RuntimeExtent, ...] = ()
 
     @property
     def held_bytes(self) -> int:
@@ -292,6 +357,8 @@ def _header(program: Program) -> dict[str, Any]:
         "unlowered": list(program.unlowered),
         "target": program.target,
         "launches": [asdict(launch) for launch in program.launches],
+        "stand_ins": list(program.stand_ins.numbers),
+        "runtime": [asdict(extent) for extent in program.runtime],
     }
 
 
@@ -312,6 +379,8 @@ def _program(
         unlowered=tuple(data["unlowered"]),
         target=data["target"],
         launches=tuple(_launch(launch) for launch in data["launches"]),
+        stand_ins=StandIns(tuple(data["stand_ins"])),
+        runtime=tuple(RuntimeExtent(**extent) for extent in data["runtime"]),
     )
 
 

@@ -16,6 +16,7 @@ from magweld.artifact import (
     LibraryStep,
     LoopStep,
     Program,
+    RuntimeExtent,
     Step,
     TiledStep,
     TileRun,
@@ -33,6 +34,7 @@ from magweld.kernel_code import (
     launches_of,
     split_launches,
 )
+from magweld.passes.analysis.runtime_extents import stand_ins_of
 from magweld.passes.analysis.summary import summarize
 from magweld.passes.analysis.written_out import written_out
 from magweld.passes.graph.lower_torch_to_linalg import UnloweredError
@@ -150,7 +152,9 @@ def _lowered(
     lower_to_tiles(module, options, Phase.SCHEDULED, after)
     told = {"graphs": _summaries(module), "written_out": _written_out(module)}
     lower_to_tiles(module, options, after=Phase.SCHEDULED)
-    return _read_hosts(module), told
+    hosts = _read_hosts(module)
+    hosts["main"].stand_ins = stand_ins_of(module)
+    return hosts, told
 
 
 def _written_out(module: Any) -> list[dict[str, Any]]:
@@ -281,6 +285,18 @@ def _part(name: str, host: HostFunction, parts: Sequence[str]) -> Program:
         steps=tuple(steps),
         results=host.results,
         arena_bytes=host.arena_bytes,
+        stand_ins=host.stand_ins,
+        runtime=tuple(
+            RuntimeExtent(
+                number,
+                call.words,
+                call.runtime.extent,
+                call.runtime.step,
+                call.runtime.beside,
+            )
+            for number, call in enumerate(host.calls)
+            if call.runtime is not None
+        ),
     )
 
 

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy
 
-from magweld.artifact import Place, Value
+from magweld.artifact import WORDS, Place, StandIns, Value
 from magweld.bindings import ir
 from magweld.diagnostics import MagweldError
-from magweld.dialects.tile_graph import OPERATORS, element_bytes
+from magweld.dialects.tile_graph import OPERATORS, RuntimeTiles, element_bytes
 from magweld.passes.analysis.batch_calls import batch_of, verify_batch
 from magweld.passes.analysis.loop_calls import LoopCall, loop_of
 from magweld.passes.ir.utils import located_error
+from magweld.passes.memory.plan_memory import CAST
 from magweld.passes.memory.tile_list import TILES, Tile, tiles_of
 
 _VIEWS = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})
@@ -51,6 +52,8 @@ class HostCall:
         loop: What a loop call runs.
         scratch: Offset in the arena of what its tiles or iterations need.
         report: What was decided and predicted, for people.
+        runtime: Tiles of a kernel along an extent that a call tells.
+        words: Value id of what such a kernel reads of the call, -1 for others.
     """
 
     kind: str
@@ -64,6 +67,8 @@ class HostCall:
     loop: LoopCall | None = None
     scratch: int = 0
     report: dict[str, Any] = field(default_factory=dict)
+    runtime: RuntimeTiles | None = None
+    words: int = -1
 
     def entries(self) -> tuple[int, ...]:
         """Return what a kernel takes: operands, then results, for each member."""
@@ -87,6 +92,7 @@ class HostFunction:
     results: tuple[int, ...] = ()
     arena_bytes: int = 0
     transient_bytes: int = 0
+    stand_ins: StandIns = field(default_factory=StandIns)
 
     def bytes_of(self, value: int) -> int:
         """Return the bytes of a value."""
@@ -133,6 +139,9 @@ class _Reader:
         if op.name in _VIEWS:
             source = self._ids[op.operands[0]]
             self._add(op.results[0], Place.VIEW, index=source)
+        elif op.name == CAST:
+            # Extents that a call tells are dynamic in kernels alone.
+            self._ids[op.results[0]] = self._ids[op.operands[0]]
         elif op.name == "tensor.empty":
             self._destination(op)
         elif op.name == "arith.constant":
@@ -202,7 +211,13 @@ class _Reader:
         batch = batch_of(function)
         if batch is None:
             report = _report(op, callee, function)
-            return HostCall("kernel", callee, operands, results, report=report)
+            runtime = RuntimeTiles.of(function)
+            return HostCall(
+                *("kernel", callee, operands, results),
+                report=report,
+                runtime=runtime,
+                words=-1 if runtime is None else self._words(),
+            )
         kernel = self._functions[batch.kernel]
         verify_batch(function, batch, kernel)
         report = _report(op, batch.kernel, kernel)
@@ -214,6 +229,14 @@ class _Reader:
         return HostCall(
             "kernel", batch.kernel, operands, results, batch.members, report=report
         )
+
+    def _words(self) -> int:
+        """Add what a kernel reads of the sizes of a call; a call sets it."""
+        number = len(self._host.constants)
+        self._host.constants.append(bytes(8 * WORDS))
+        self._host.values.append(Value((WORDS,), "i64", Place.CONSTANT, number))
+        self._host.element_sizes.append(8)
+        return len(self._host.values) - 1
 
     def _external(self, op: Any, callee: str, function: Any) -> None:
         operands = tuple(self._ids[v] for v in op.operands)

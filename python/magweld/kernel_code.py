@@ -41,6 +41,8 @@ class PlannedLaunch:
             member after another.
         parallel: Whether the tiles are worth sharing out among threads.
         members: How many times the kernel runs.
+        words: Index in the table of the words of a kernel with an extent that a call
+            tells, -1 for others.
     """
 
     symbol: str
@@ -48,6 +50,7 @@ class PlannedLaunch:
     entries: tuple[int, ...]
     parallel: bool
     members: int = 1
+    words: int = -1
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,9 @@ def launches_of(hosts: Mapping[str, HostFunction]) -> list[PlannedLaunch]:
             symbol = launch_symbol(name, numbers[name])
             parallel = moved >= PARALLEL_BYTES
             found.append(
-                PlannedLaunch(symbol, call.callee, entries, parallel, call.members)
+                PlannedLaunch(
+                    symbol, call.callee, entries, parallel, call.members, call.words
+                )
             )
             numbers[name] += 1
     return found
@@ -94,7 +99,12 @@ def compile_launches(module: Any, launches: Sequence[PlannedLaunch]) -> KernelCo
     signatures = lower_kernels(module, target, dump_options("cpu"))
     made = [
         Launch(
-            one.symbol, signatures[one.kernel], one.entries, one.parallel, one.members
+            one.symbol,
+            signatures[one.kernel],
+            one.entries,
+            one.parallel,
+            one.members,
+            one.words,
         )
         for one in launches
     ]

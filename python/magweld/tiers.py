@@ -10,7 +10,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -474,6 +474,19 @@ def tier_of(compiled: object) -> TieredGraph | None:
     """Return what has two tiers in something that a backend returned, if anything."""
     found = getattr(compiled, "tiered", compiled)
     return found if isinstance(found, TieredGraph) else None
+
+
+def common_verdict(forms: Iterable[object]) -> Verdict | None:
+    """Return what forms of a graph for other values have shown, if they agree clearly.
+
+    Args:
+        forms: What a backend has returned for each set of values.
+    """
+    tiers = [tier_of(form) for form in forms]
+    found = [tier.verdict for tier in tiers if tier and tier.verdict is not None]
+    clear = all(verdict.ratio >= _CLEAR for verdict in found)
+    agree = len({verdict.is_for_torch for verdict in found}) == 1
+    return found[-1] if clear and agree else None
 
 
 class Tiers:

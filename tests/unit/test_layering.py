@@ -86,6 +86,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "magweld.host_function": ("magweld",),
     "magweld.kernel_code": ("magweld",),
     "magweld.piecewise": ("magweld",),
+    "magweld.program_sizes": ("magweld",),
+    "magweld.sized_graph": ("magweld",),
     "magweld.tools": ("magweld",),
     "magweld.tuning": ("magweld",),
     "magweld.verdicts": ("magweld",),
@@ -102,6 +104,7 @@ TORCH_ALLOWED = (
     "magweld.importer",
     "magweld.piecewise",
     "magweld.runtime",
+    "magweld.sized_graph",
     "magweld.tools.cli",
     "magweld.training",
 )

@@ -35,6 +35,10 @@ class ForTilesOp(Operation, name="for_tiles"):
     tiles of every shape have a block of their own, in the order of `grid_parts`: the
     full ones first.
 
+    An extent that a call tells (`runtime`) is the number that stands for it, see
+    `magweld.artifact.StandIns`. Steps along it are powers of two, and what the step
+    leaves has blocks of smaller steps down to one.
+
     Attributes:
         subgraph_name: Name in reports.
         level: Level that holds the tiles.
@@ -42,6 +46,7 @@ class ForTilesOp(Operation, name="for_tiles"):
         steps: Size of the tile along them.
         operators: Names of the operators, in the order of the subgraph.
         footprint: Optional; bytes of the level that the places of a tile may take.
+        runtime: Optional; the loop whose extent a call tells.
     """
 
     first: ext.Result[Any]
@@ -102,12 +107,22 @@ class ForTilesOp(Operation, name="for_tiles"):
         for extent, step in wrong:
             yield f"expected steps within extents, got {step} of {extent}"
         if not wrong:
-            parts = len(grid_parts(extents, steps))
+            yield from self._runtime_violations(steps)
+            parts = len(grid_parts(extents, steps, runtime_loop(self)))
             if len(self._blocks()) != parts:
                 yield (
                     f"expected a block for each of {parts} shapes of tiles, got "
                     f"{len(self._blocks())}"
                 )
+
+    def _runtime_violations(self, steps: list[int]) -> Iterator[str]:
+        loops = runtime_loop(self)
+        if len(loops) > 1 or any(not 0 <= loop < len(steps) for loop in loops):
+            yield f"expected one of its loops in 'runtime', got {list(loops)}"
+            return
+        for step in (steps[loop] for loop in loops):
+            if step & (step - 1):
+                yield f"expected a power of two along the loop in 'runtime', got {step}"
 
     def _store_violations(self) -> Iterator[str]:
         for block in self._blocks():
@@ -138,6 +153,14 @@ class ForTilesOp(Operation, name="for_tiles"):
                 yield f"expected places in level '{level.name}', got {place}"
             if "footprint" in attributes and place.end > room:
                 yield f"expected places within {room} bytes, got {place}"
+
+
+def runtime_loop(plan: Any) -> tuple[int, ...]:
+    """Return the number of the loop of a plan whose extent a call tells, if any."""
+    attributes = plan.operation.attributes
+    if "runtime" not in attributes:
+        return ()
+    return tuple(loop.value for loop in attributes["runtime"])
 
 
 def is_shared(level: Level) -> bool:

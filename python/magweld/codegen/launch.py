@@ -27,6 +27,8 @@ class Launch:
             member after another.
         parallel: Whether the tiles are worth sharing out among threads.
         members: How many times the kernel runs.
+        words: Index in the table of the words of `magweld.artifact.RuntimeExtent`,
+            where the kernel has an extent that a call tells; -1 otherwise.
     """
 
     symbol: str
@@ -34,6 +36,7 @@ class Launch:
     entries: tuple[int, ...]
     parallel: bool
     members: int = 1
+    words: int = -1
 
     def __post_init__(self) -> None:
         expected = self.kernel.pointers * self.members
@@ -42,6 +45,8 @@ class Launch:
                 f"launch '{self.symbol}' expected {expected} table entries"
                 f" for kernel '{self.kernel.symbol}', got {len(self.entries)}"
             )
+        if self.kernel.has_extent != (self.words >= 0):
+            raise ValueError(f"launch '{self.symbol}' expected words for an extent")
 
     @property
     def tiles(self) -> int:
@@ -69,13 +74,15 @@ def launch_module(launches: Sequence[Launch]) -> str:
 
 
 def _declare_kernel(module: ir.Module, kernel: KernelSignature) -> ir.Function:
-    arguments = [_POINTER] * kernel.pointers + [_WORD, _WORD]
+    numbers = 3 if kernel.has_extent else 2
+    arguments = [_POINTER] * kernel.pointers + [_WORD] * numbers
     return ir.Function(module, ir.FunctionType(_VOID, arguments), kernel.symbol)
 
 
 def _define_launch(module: ir.Module, launch: Launch, kernel: ir.Function) -> None:
     kind = ir.FunctionType(_VOID, [_POINTER])
-    if not launch.parallel or launch.tiles <= 1:
+    told = launch.kernel.has_extent
+    if not told and (not launch.parallel or launch.tiles <= 1):
         function = ir.Function(module, kind, launch.symbol)
         _emit_call(function, launch, kernel, shared=False)
         return
@@ -86,7 +93,10 @@ def _define_launch(module: ir.Module, launch: Launch, kernel: ir.Function) -> No
     builder = ir.IRBuilder(function.append_basic_block())
     start = _runtime(module, "GOMP_parallel", _VOID, [_POINTER, _POINTER, _INT, _INT])
     zero = ir.Constant(_INT, 0)
-    builder.call(start, [region, function.args[0], zero, zero])
+    threads = zero
+    if told:
+        threads = builder.trunc(_word(builder, function, launch, 2), _INT)
+    builder.call(start, [region, function.args[0], threads, zero])
     builder.ret_void()
 
 
@@ -94,14 +104,19 @@ def _emit_call(
     function: ir.Function, launch: Launch, kernel: ir.Function, *, shared: bool
 ) -> None:
     builder = ir.IRBuilder(function.append_basic_block("entry"))
-    bounds = [ir.Constant(_WORD, 0), ir.Constant(_WORD, launch.tiles)]
+    tiles: ir.Value = ir.Constant(_WORD, launch.tiles)
+    if launch.kernel.has_extent:
+        tiles = _word(builder, function, launch, 1)
+    bounds = [ir.Constant(_WORD, 0), tiles]
     if shared:
-        bounds = _own_range(builder, function.module, launch.tiles)
+        bounds = _own_range(builder, function.module, tiles)
     if launch.members > 1:
         _emit_members(builder, launch, kernel, bounds)
     else:
         entries = [ir.Constant(_WORD, entry) for entry in launch.entries]
         pointers = [_pointer(builder, entry) for entry in entries]
+        if launch.kernel.has_extent:
+            pointers.append(_word(builder, function, launch, 0))
         builder.call(kernel, [*pointers, *bounds])
     builder.ret_void()
 
@@ -168,15 +183,25 @@ def _entry_table(module: ir.Module, launch: Launch) -> ir.GlobalVariable:
     return table
 
 
+def _word(
+    builder: ir.IRBuilder, function: ir.Function, launch: Launch, number: int
+) -> ir.Instruction:
+    """Load one of the words of a kernel with an extent that a call tells."""
+    entry = [ir.Constant(_WORD, launch.words)]
+    slot = builder.gep(function.args[0], entry, source_etype=_POINTER)
+    words = builder.load(slot, typ=_POINTER)
+    place = builder.gep(words, [ir.Constant(_WORD, number)], source_etype=_WORD)
+    return builder.load(place, typ=_WORD)
+
+
 def _own_range(
-    builder: ir.IRBuilder, module: ir.Module, tiles: int
+    builder: ir.IRBuilder, module: ir.Module, total: ir.Value
 ) -> list[ir.Instruction]:
     """Emit the calling thread's share of the tiles: lo and hi."""
     number = _runtime(module, "omp_get_thread_num", _INT, [])
     count = _runtime(module, "omp_get_num_threads", _INT, [])
     thread = builder.zext(builder.call(number, []), _WORD)
     threads = builder.zext(builder.call(count, []), _WORD)
-    total = ir.Constant(_WORD, tiles)
     after = builder.add(thread, ir.Constant(_WORD, 1))
     low = builder.udiv(builder.mul(thread, total), threads)
     high = builder.udiv(builder.mul(after, total), threads)

@@ -8,6 +8,7 @@ from magweld.codegen.llvm_literals import respell_literals
 
 _TILES = "magweld.tiles"
 _SCRATCH = "magweld.scratch_bytes"
+_RUNTIME = "tile_graph.runtime"
 
 
 def kernel_signatures(module: ir.Module) -> tuple[KernelSignature, ...]:
@@ -20,7 +21,9 @@ def kernel_signatures(module: ir.Module) -> tuple[KernelSignature, ...]:
             allocates = _SCRATCH in op.attributes
             scratch = op.attributes[_SCRATCH].value if allocates else 0
             name = op.sym_name.value
-            found.append(KernelSignature(name, arguments - 2, tiles, scratch))
+            has_extent = _RUNTIME in op.attributes
+            pointers = arguments - (3 if has_extent else 2)
+            found.append(KernelSignature(name, pointers, tiles, scratch, has_extent))
     return tuple(found)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from magweld.artifact import StandIns
 from magweld.importer import refusals
 from magweld.importer.capture import (
     lift_constants,
@@ -34,6 +35,7 @@ from magweld.importer.torch_dialect import to_torch_dialect
 from magweld.importer.uniform import evaluate_uniform
 from magweld.short_repr import short_repr
 
+_CONSTANT = StandIns()
 _PLAIN_CLASSES = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
 
@@ -55,6 +57,7 @@ class ImportedGraph:
         externals: Operators that run through torch, by node name, in order.
         epilogue: What happens after the compiled function.
         converted: Arguments that the compiled function cannot take as they are.
+        stand_ins: Extents that stand for sizes of the call.
     """
 
     __repr__ = short_repr
@@ -66,6 +69,7 @@ class ImportedGraph:
     externals: Mapping[str, External]
     epilogue: Epilogue
     converted: tuple[int, ...]
+    stand_ins: StandIns = _CONSTANT
 
     def prepare(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Return the arguments of the compiled function: used inputs, contiguous."""
@@ -126,7 +130,7 @@ class ImportedGraph:
             raise KeyError(f"no nodes of the graph: {', '.join(unknown)}")
         forced = frozenset([*nodes, *self.externals])
         externals = find_externals(self.aten.graph, forced)
-        text = to_torch_dialect(self.aten.graph, externals)
+        text = to_torch_dialect(self.aten.graph, externals, self.stand_ins)
         return replace(self, text=text, externals=externals)
 
     def where(self, node: str) -> str:
@@ -150,6 +154,7 @@ def import_graph(
     look_ups: bool = False,
     tileable: bool = False,
     device: torch.device = CPU,
+    stand_ins: StandIns = _CONSTANT,
 ) -> ImportedGraph:
     """Import a graph at torch level, e.g. one that the monitor has recorded.
 
@@ -164,6 +169,8 @@ def import_graph(
             of their results follow from parts of their operands.
         device: Where the graph will run. Example inputs are all there, or all on the
             CPU; what the graph makes on the CPU is then made there as well.
+        stand_ins: Extents of the example inputs that stand for sizes of the call; see
+            `magweld.importer.sizes` for which graphs that is right.
 
     Raises:
         UnsupportedError: The graph or an input is of a kind in `refusals`.
@@ -192,7 +199,7 @@ def import_graph(
         check_look_ups(aten.graph)
     _require_real(aten.graph, device)
     externals = find_externals(aten.graph, frozenset())
-    text = to_torch_dialect(aten.graph, externals)
+    text = to_torch_dialect(aten.graph, externals, stand_ins)
     every = [*example_inputs, *constants]
     return ImportedGraph(
         text=text,
@@ -201,6 +208,7 @@ def import_graph(
         constants=tuple(constants),
         externals=externals,
         epilogue=epilogue,
+        stand_ins=stand_ins,
         converted=tuple(
             number
             for number, position in enumerate(arguments)

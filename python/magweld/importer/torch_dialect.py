@@ -14,6 +14,7 @@ from torch_mlir.extras.fx_importer import (
     GraphNodeImporter,
 )
 
+from magweld.artifact import StandIns
 from magweld.bindings import func, ir
 from magweld.context import make_context
 from magweld.importer.dtypes import LITERAL_TYPES, carrier_of
@@ -21,9 +22,14 @@ from magweld.importer.externals import External, may_be_absorbed
 from magweld.paced import checkpoint
 
 EXTERNAL_ATTRIBUTE = "magweld.external"
+_STAND_INS = "magweld.stand_ins"
 
 
-def to_torch_dialect(graph: fx.Graph, externals: Mapping[str, External]) -> str:
+def to_torch_dialect(
+    graph: fx.Graph,
+    externals: Mapping[str, External],
+    stand_ins: StandIns | None = None,
+) -> str:
     """Return a module with one function `@main` over value tensors.
 
     Placeholders are its arguments, each operation has its node's name for location,
@@ -32,10 +38,15 @@ def to_torch_dialect(graph: fx.Graph, externals: Mapping[str, External]) -> str:
     Args:
         graph: A functional ATen graph with a tensor without data in each `meta["val"]`.
         externals: External operators by node name.
+        stand_ins: Extents that stand for sizes of the call, an attribute of the module.
     """
     importer = _Importer(externals)
     importer.import_function(graph)
     module = importer.module
+    if stand_ins:
+        with module.context:
+            numbers = ir.DenseI64ArrayAttr.get(list(stand_ins.numbers))
+        module.operation.attributes[_STAND_INS] = numbers
     # Local scope keeps locations beside their operations; they name nodes only, so
     # equal graphs have equal text.
     return str(module.operation.get_asm(enable_debug_info=True, use_local_scope=True))

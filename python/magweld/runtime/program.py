@@ -25,7 +25,7 @@ from magweld.runtime.binding import (
 from magweld.runtime.frame import Frame
 from magweld.runtime.isolation import TorchIsolation, modes_are_active
 from magweld.runtime.layout import Layout
-from magweld.runtime.machine import HOST, Machine
+from magweld.runtime.machine import HOST, LoadedKernels, Machine
 from magweld.runtime.memory import Constants
 from magweld.runtime.names import step_names
 from magweld.runtime.tiling import Action
@@ -67,6 +67,7 @@ class LoadedProgram:
         run_external: Runs one operator of the captured graph by its node's name on
             the tensors that the step reads; returns its tensor results.
         machine: Where the program runs, by default the CPU of this process.
+        kernels: Its code, if that is loaded already.
 
     Attributes:
         program: What was loaded.
@@ -80,7 +81,11 @@ class LoadedProgram:
     """
 
     def __init__(
-        self, program: Program, run_external: RunExternal, machine: Machine = HOST
+        self,
+        program: Program,
+        run_external: RunExternal,
+        machine: Machine = HOST,
+        kernels: LoadedKernels | None = None,
     ) -> None:
         self.program = program
         self.machine = machine
@@ -90,7 +95,7 @@ class LoadedProgram:
         )
         parts = [check_part(program, part) for part in program.parts]
         self._code = Code(
-            kernels=machine.load(program),
+            kernels=kernels or machine.load(program),
             operations=check_library_steps(self._layout),
             parts=tuple((part, check_library_steps(part)) for part in parts),
             run_external=run_external,

@@ -1,0 +1,198 @@
+"""Owns how the sizes and numbers of the calls of one graph follow from a few sizes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from magweld.artifact import StandIns
+
+# Primes are at least this: small ones divide many extents.
+_LEAST: Final = 37
+# What pads add to an extent at most: a constant extent is no nearer to a multiple of a
+# prime, so that none becomes one.
+_MARGIN: Final = 8
+# The primes tried are below this many times the largest size.
+_FURTHEST: Final = 64
+
+Shapes = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class SizeRelation:
+    """Shapes and numbers as functions of a few sizes.
+
+    Each extent and number is a constant, or a constant times a product of sizes, and
+    written with the primes that stand for the sizes.
+
+    Attributes:
+        shapes: Of the tensors.
+        numbers: Beside them.
+        stand_ins: What stands for the sizes.
+        places: For each size a tensor and a dimension that is the size.
+    """
+
+    shapes: Shapes
+    numbers: tuple[Any, ...]
+    stand_ins: StandIns
+    places: tuple[tuple[int, int], ...]
+
+    def sizes_of(
+        self, shapes: Sequence[Sequence[int]], numbers: Sequence[Any]
+    ) -> tuple[int, ...] | None:
+        """Return the sizes that shapes and numbers follow from, None if from none."""
+        if len(shapes) != len(self.shapes) or len(numbers) != len(self.numbers):
+            return None
+        for shape, form in zip(shapes, self.shapes, strict=True):
+            if len(shape) != len(form):
+                return None
+        sizes = tuple(shapes[tensor][dim] for tensor, dim in self.places)
+        # Graphs are recorded for sizes from two on: see `symbolic`.
+        if min(sizes) < 2 or self.shapes_at(sizes) != tuple(map(tuple, shapes)):
+            return None
+        same = all(map(_is_same, self.numbers_at(sizes), numbers))
+        return sizes if same else None
+
+    def shapes_at(self, sizes: Sequence[int]) -> Shapes:
+        """Return the shapes for some sizes."""
+        at = self.stand_ins.at
+        return tuple(tuple(at(n, sizes) for n in shape) for shape in self.shapes)
+
+    def numbers_at(self, sizes: Sequence[int]) -> tuple[Any, ...]:
+        """Return the numbers for some sizes."""
+        at = self.stand_ins.at
+        return tuple(at(n, sizes) if type(n) is int else n for n in self.numbers)
+
+    def is_runtime(self, tensor: int) -> bool:
+        """Return whether the shape of a tensor depends on the sizes."""
+        return any(map(self.stand_ins.is_runtime, self.shapes[tensor]))
+
+
+def _is_same(ours: Any, theirs: Any) -> bool:
+    return type(ours) is type(theirs) and repr(ours) == repr(theirs)
+
+
+def relate(
+    calls: Sequence[tuple[Shapes, tuple[Any, ...]]],
+    avoided: Sequence[int] = (),
+) -> SizeRelation | str:
+    """Return how the sizes of some calls depend on a few, or why they do not.
+
+    What is found holds for these calls; whether it does for another one is what
+    `SizeRelation.sizes_of` tells.
+
+    Args:
+        calls: Shapes and numbers of calls that differ in sizes; two at least.
+        avoided: Numbers that no prime is to be.
+    """
+    shapes = [shapes for shapes, _ in calls]
+    if len({tuple(map(len, one)) for one in shapes}) > 1:
+        return "the number of dimensions changes"
+    dims = {
+        (tensor, dim): tuple(one[tensor][dim] for one in shapes)
+        for tensor, shape in enumerate(shapes[0])
+        for dim in range(len(shape))
+    }
+    numbers = list(zip(*(found for _, found in calls), strict=True))
+    changing = {place: seen for place, seen in dims.items() if len(set(seen)) > 1}
+    places: dict[tuple[int, ...], tuple[int, int]] = {}
+    for place, seen in changing.items():
+        places.setdefault(seen, place)
+    # A size that is a multiple of another one may be so by chance.
+    symbols = [
+        one
+        for one in places
+        if _product(one, [o for o in places if o != one], least=2) is None
+    ]
+    constants = [seen[0] for place, seen in dims.items() if place not in changing]
+    constants += [seen[0] for seen in numbers if type(seen[0]) is int]
+    primes = _primes(symbols, constants, avoided)
+    if not symbols or primes is None:
+        return "no size of a tensor changes" if not symbols else "no primes are left"
+    stand_ins = StandIns(tuple(primes))
+    extents = {p: _written(seen, symbols, primes) for p, seen in dims.items()}
+    written = [_written(seen, symbols, primes) for seen in numbers]
+    if None in extents.values() or None in written:
+        return "a size or number is no product of other sizes"
+    formed = tuple(
+        tuple(extents[tensor, dim] for dim in range(len(shape)))
+        for tensor, shape in enumerate(shapes[0])
+    )
+    found = tuple(places[symbol] for symbol in symbols)
+    return SizeRelation(formed, tuple(written), stand_ins, found)
+
+
+def _written(
+    seen: Sequence[Any], symbols: Sequence[tuple[int, ...]], primes: Sequence[int]
+) -> Any:
+    """Return a number with primes for sizes, None if it is no product of these."""
+    if all(_is_same(seen[0], other) for other in seen):
+        return seen[0]
+    if any(type(number) is not int for number in seen):
+        return None
+    found = _product(seen, symbols)
+    if found is None:
+        return None
+    factor, used = found
+    return factor * math.prod(primes[symbols.index(symbol)] for symbol in used)
+
+
+def _product(
+    seen: Sequence[int], symbols: Sequence[tuple[int, ...]], least: int = 1
+) -> tuple[int, tuple[tuple[int, ...], ...]] | None:
+    """Return a factor and the symbols that seen numbers are products of, if they are.
+
+    Args:
+        seen: One number a call.
+        symbols: Sizes that it may be a product of, two at most.
+        least: How many of these at least.
+    """
+    for count in range(least, 3):
+        for used in itertools.combinations_with_replacement(symbols, count):
+            products = [math.prod(sizes) for sizes in zip(*used, strict=True)]
+            factors = {
+                number // product if product and number % product == 0 else 0
+                for number, product in zip(seen, products, strict=True)
+            }
+            if len(factors) == 1 and 0 not in factors:
+                return factors.pop(), used
+    return None
+
+
+def _primes(
+    symbols: Sequence[tuple[int, ...]],
+    constants: Sequence[int],
+    avoided: Sequence[int],
+) -> list[int] | None:
+    """Return a prime for each symbol, none near to a divisor of a constant."""
+    found: list[int] = []
+    for seen in symbols:
+        least = max(_LEAST, *seen)
+        candidates = _primes_from(least, _FURTHEST * least)
+        taken = [*avoided, *found]
+        prime = next(
+            (
+                p
+                for p in candidates
+                if p not in taken and not any(_is_near(n, p) for n in constants)
+            ),
+            None,
+        )
+        if prime is None:
+            return None
+        found.append(prime)
+    return found
+
+
+def _is_near(constant: int, prime: int) -> bool:
+    rest = constant % prime
+    return constant >= prime - _MARGIN and min(rest, prime - rest) <= _MARGIN
+
+
+def _primes_from(least: int, most: int) -> Iterator[int]:
+    for number in range(least, most):
+        if all(number % d for d in range(2, math.isqrt(number) + 1)):
+            yield number

@@ -1,0 +1,150 @@
+"""Owns the one program that answers all sizes of a graph with lifted values."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import torch
+from torch import fx
+
+from magweld.artifact import StandIns
+from magweld.frontend.lifting.forms import COMPILE_AFTER
+from magweld.frontend.lifting.size_relation import Shapes, SizeRelation, relate
+from magweld.logs import topic
+from magweld.tiers import TieredGraph
+
+_FALLBACKS: Final[logging.Logger] = topic("fallbacks")
+# Programs for all sizes of one graph: the first one may have taken sizes that agree by
+# chance for sizes that always do.
+_MOST_PROGRAMS: Final = 2
+# Kinds of sizes that are remembered.
+_MOST_SEEN: Final = 8
+
+Graphs = tuple[fx.GraphModule, fx.GraphModule]
+Inputs = tuple[list[torch.Tensor], list[torch.Tensor]]
+# Takes the graph and inputs for two sets of numbers that stand for sizes, how inputs
+# follow from the first set, the second one, and what runs the graph through torch.
+CompileSizes = Callable[
+    [Graphs, Inputs, SizeRelation, StandIns, Callable[..., Any]], TieredGraph | None
+]
+WithNumbers = Callable[[Sequence[Any]], fx.GraphModule]
+
+
+class AllSizes:
+    """Has a graph compiled once for all sizes, and finds what runs a call.
+
+    It is compiled at the third call, as soon as calls differ in sizes. Not for several
+    threads.
+
+    Args:
+        compile_sizes: Compiles the graph.
+        with_numbers: Returns the graph for some numbers.
+        reference: Runs the graph through torch on tensors, then numbers.
+
+    Attributes:
+        reason: Why sizes that come back are compiled each by itself; "" if not so.
+    """
+
+    def __init__(
+        self,
+        compile_sizes: CompileSizes,
+        with_numbers: WithNumbers,
+        reference: Callable[..., Any],
+    ) -> None:
+        self._compile = compile_sizes
+        self._with_numbers = with_numbers
+        self._reference = reference
+        self._seen: dict[tuple[Shapes, tuple[Any, ...]], None] = {}
+        self._tiers: list[TieredGraph] = []
+        self._calls = 0
+        self.reason = ""
+
+    @property
+    def tiers(self) -> list[TieredGraph]:
+        """The programs that there are, or that are being compiled."""
+        return list(self._tiers)
+
+    def note(self, shapes: Shapes, numbers: tuple[Any, ...]) -> None:
+        """Remember sizes and numbers of a call, or of the recorded run."""
+        if len(self._seen) < _MOST_SEEN:
+            self._seen.setdefault((shapes, numbers))
+
+    def find(self, tensors: list[torch.Tensor], numbers: tuple[Any, ...]) -> Any:
+        """Return what runs a call on its tensors and numbers; None if nothing does.
+
+        It may be a program that is being compiled, which torch runs meanwhile.
+        """
+        if self.reason:
+            return None
+        self._calls += 1
+        for tier in self._tiers:
+            if tier.runs_through_torch:
+                if tier.error is not None:
+                    return self._refuse(str(tier.error))
+                return tier
+            sized: Any = tier.compiled
+            form = sized.form((*tensors, *numbers))
+            if form is not None:
+                return form
+        # Tensors with gaps run for their own sizes, whatever these are.
+        if not all(tensor.is_contiguous() for tensor in tensors):
+            return None
+        self.note(tuple(tuple(t.shape) for t in tensors), numbers)
+        if len(self._seen) < 2 or self._calls < COMPILE_AFTER:
+            return None
+        if len(self._tiers) == _MOST_PROGRAMS:
+            return None
+        return self._make(tensors)
+
+    def _make(self, tensors: list[torch.Tensor]) -> Any:
+        calls = list(self._seen)
+        relation = relate(calls)
+        if isinstance(relation, str):
+            return self._refuse(relation)
+        other = relate(calls, avoided=relation.stand_ins.numbers)
+        if isinstance(other, str):
+            return self._refuse(other)
+        others = other.stand_ins
+        sets = (relation.stand_ins.numbers, others.numbers)
+        ours, theirs = (
+            (
+                self._with_numbers(relation.numbers_at(sizes)),
+                _examples(tensors, relation, sizes),
+            )
+            for sizes in sets
+        )
+        try:
+            tier = self._compile(
+                (ours[0], theirs[0]),
+                (ours[1], theirs[1]),
+                relation,
+                others,
+                self._reference,
+            )
+        except Exception as error:
+            # It costs speed at most: sizes that come back are compiled by themselves.
+            return self._refuse(str(error))
+        if tier is None:
+            return self._refuse("torch runs a part of the graph")
+        self._tiers.append(tier)
+        return tier
+
+    def _refuse(self, reason: str) -> None:
+        self.reason = reason
+        _FALLBACKS.info("no program for all sizes: %s", reason)
+
+
+def _examples(
+    tensors: Sequence[torch.Tensor], relation: SizeRelation, sizes: Sequence[int]
+) -> list[torch.Tensor]:
+    """Return tensors of the shapes for some sizes; those without such are the same."""
+    return [
+        torch.zeros(shape, dtype=tensor.dtype, device=tensor.device)
+        if relation.is_runtime(number)
+        else tensor
+        for number, (tensor, shape) in enumerate(
+            zip(tensors, relation.shapes_at(sizes), strict=True)
+        )
+    ]

@@ -1,0 +1,164 @@
+"""Owns whether a graph is one for all sizes: two imports of it are compared.
+
+A graph that is imported for two sets of sizes is the same but for shapes, and each
+extent of the one is that of the other with the sizes exchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+
+from magweld.artifact import StandIns
+from magweld.diagnostics import UnsupportedError
+from magweld.importer.externals import External
+from magweld.importer.importer import ImportedGraph
+from magweld.importer.nodes import tensors_of
+
+aten = torch.ops.aten
+
+# Operators whose numbers are the shape of the result, and no part of its values.
+_SHAPED: frozenset[object] = frozenset(
+    {
+        aten._unsafe_view.default,
+        aten.empty.memory_format,
+        aten.expand.default,
+        aten.full.default,
+        aten.reshape.default,
+        aten.view.default,
+    }
+)
+
+
+def require_one_graph(
+    first: ImportedGraph, second: ImportedGraph, stand_ins: StandIns, others: StandIns
+) -> None:
+    """Make sure that a graph is one for all sizes.
+
+    Args:
+        first: The graph, imported for the stand-ins.
+        second: The same, imported for the others.
+        stand_ins: Numbers that stand for the sizes.
+        others: Other numbers that do.
+
+    Raises:
+        UnsupportedError: `size-dependent`, with what depends on the sizes.
+    """
+    for fault in _faults(first, second, stand_ins, others):
+        raise UnsupportedError(
+            "size-dependent",
+            fault,
+            hint="a program is compiled for each size that comes back",
+        )
+
+
+def _faults(
+    first: ImportedGraph, second: ImportedGraph, stand_ins: StandIns, others: StandIns
+) -> Iterator[str]:
+    yield from _call_faults(first, second)
+    nodes, twins = list(first.aten.graph.nodes), list(second.aten.graph.nodes)
+    if [_kind(node) for node in nodes] != [_kind(node) for node in twins]:
+        yield "the operators depend on sizes"
+        return
+    scale = _Scale(stand_ins, others)
+    for node, twin in zip(nodes, twins, strict=True):
+        for fault in _node_faults(node, twin, first.externals.get(node.name), scale):
+            yield f"{first.where(node.name)}: {fault}"
+
+
+def _call_faults(first: ImportedGraph, second: ImportedGraph) -> Iterator[str]:
+    """Yield what around the compiled function depends on sizes, or may."""
+    if not all(one.epilogue.sequence_of_results for one in (first, second)):
+        yield "a result is a view, an input or written to an input"
+    if first.arguments != second.arguments or first.converted != second.converted:
+        yield "which inputs are read depends on sizes"
+    if first.constants or second.constants:
+        yield "the graph holds tensors of its own"
+    if list(first.externals) != list(second.externals):
+        yield "what torch runs depends on sizes"
+
+
+def _node_faults(
+    node: fx.Node, twin: fx.Node, external: External | None, scale: _Scale
+) -> Iterator[str]:
+    """Yield why a node is not the same for other sizes.
+
+    Args:
+        node: The node.
+        twin: The same node of the graph for the others.
+        external: What runs it through torch, if torch does.
+        scale: Compares numbers.
+    """
+    shaped = node.target in _SHAPED and external is None
+    pairs = zip((node.args, node.kwargs), (twin.args, twin.kwargs), strict=True)
+    for ours, theirs in pairs:
+        yield from scale.argument_faults(ours, theirs, shaped=shaped)
+    for one, other in zip(tensors_of(node), tensors_of(twin), strict=True):
+        yield from scale.shape_faults(tuple(one.shape), tuple(other.shape))
+    if external is not None and external.strides is not None:
+        yield "it depends on strides"
+
+
+def _kind(node: fx.Node) -> tuple[str, str, object]:
+    return node.op, node.name, node.target
+
+
+class _Scale:
+    """Compares what was made for some sizes with what was made for others."""
+
+    def __init__(self, stand_ins: StandIns, others: StandIns) -> None:
+        self._stand_ins = stand_ins
+        self._others = others
+
+    def shape_faults(self, ours: Sequence[int], theirs: Sequence[int]) -> Iterator[str]:
+        """Yield why two shapes are not one shape with other sizes."""
+        if len(ours) != len(theirs):
+            yield "the number of dimensions depends on sizes"
+            return
+        for extent, other in zip(ours, theirs, strict=True):
+            if not self._is_extent(extent, other):
+                yield f"an extent is {extent} for sizes {self._sizes()}"
+
+    def argument_faults(self, ours: Any, theirs: Any, *, shaped: bool) -> Iterator[str]:
+        """Yield why the arguments of two nodes differ by more than shapes.
+
+        Args:
+            ours: Arguments of one node.
+            theirs: Of the other.
+            shaped: Whether numbers are extents.
+        """
+        if isinstance(ours, fx.Node) and isinstance(theirs, fx.Node):
+            if ours.name != theirs.name:
+                yield "its operands depend on sizes"
+        elif type(ours) is not type(theirs):
+            yield "the kind of an argument depends on sizes"
+        elif isinstance(ours, (list, tuple)):
+            yield from self._list_faults(ours, theirs, shaped=shaped)
+        elif isinstance(ours, dict):
+            yield from self._list_faults(list(ours), list(theirs), shaped=False)
+            values = list(ours.values()), list(theirs.values())
+            yield from self._list_faults(*values, shaped=shaped)
+        elif shaped and type(ours) is int and self._is_extent(ours, theirs):
+            return
+        elif repr(ours) != repr(theirs):  # not a number is like itself here
+            yield f"argument {ours!r} depends on sizes"
+
+    def _list_faults(
+        self, ours: Sequence[Any], theirs: Sequence[Any], *, shaped: bool
+    ) -> Iterator[str]:
+        if len(ours) != len(theirs):
+            yield "the number of its arguments depends on sizes"
+            return
+        for one, other in zip(ours, theirs, strict=True):
+            yield from self.argument_faults(one, other, shaped=shaped)
+
+    def _is_extent(self, ours: int, theirs: int) -> bool:
+        if self._stand_ins.is_runtime(ours):
+            return self._stand_ins.at(ours, self._others.numbers) == theirs
+        return ours == theirs
+
+    def _sizes(self) -> str:
+        return ", ".join(map(str, self._stand_ins.numbers))

@@ -1,0 +1,118 @@
+"""Owns a captured graph that is compiled once for all sizes of its inputs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from magweld import env
+from magweld.frontend.lifting.forms import Forms
+from magweld.frontend.lifting.size_relation import SizeRelation
+from magweld.tiers import Compiled, Race, TieredGraph, Work, common_verdict
+
+Call = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class SizedForm:
+    """The compiled code with all that is bound to the sizes of one kind of calls.
+
+    Attributes:
+        compiled: Takes the tensors of a call.
+        tensors: How many of the inputs of a call are tensors; numbers follow.
+        held_bytes: Bytes of its arena; the code is shared by all forms.
+    """
+
+    compiled: Compiled
+    tensors: int
+    held_bytes: int
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Run the graph on tensors, then numbers that follow from their sizes."""
+        return self.compiled(*inputs[: self.tensors])
+
+    def mlir(self, stage: str) -> str:
+        """Return the module at a stage, with the numbers that stand for sizes."""
+        return self.compiled.mlir(stage)
+
+    def report(self) -> dict[str, Any]:
+        """Return what was decided."""
+        return self.compiled.report()
+
+
+@dataclass(frozen=True)
+class SizedGraph:
+    """A graph as one program for all sizes; call it with tensors, then numbers.
+
+    Memory is planned and addresses are bound for each kind of sizes when a call first
+    has them, in a few milliseconds. For each kind the code is timed against torch.
+
+    Attributes:
+        relation: How inputs follow from the sizes.
+        compiled: The graph for the numbers that stand for sizes; not run.
+        at: Makes it for some sizes.
+        reference: Runs the graph through torch.
+        races: Whether the code must be faster than torch to be used.
+        forms: What was made for sizes, by these.
+    """
+
+    relation: SizeRelation
+    compiled: Compiled
+    at: Callable[[Sequence[int]], SizedForm]
+    reference: Call
+    races: bool
+    forms: Forms = field(default_factory=lambda: Forms(env.FORMS_BYTES.get()))
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Run the graph; inputs that the relation does not cover go to torch."""
+        form = self.form(inputs)
+        return self.reference(*inputs) if form is None else form(*inputs)
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of code and constants; the arenas of the forms are counted there."""
+        return self.compiled.held_bytes
+
+    def mlir(self, stage: str) -> str:
+        """Return the module at a stage, with the numbers that stand for sizes."""
+        return self.compiled.mlir(stage)
+
+    def report(self) -> dict[str, Any]:
+        """Return what was decided."""
+        return self.compiled.report()
+
+    def form(self, inputs: Sequence[Any]) -> TieredGraph | None:
+        """Return what runs the graph for the sizes of some inputs.
+
+        None if the program is not for these: the relation does not hold, or a tensor
+        whose sizes change has gaps.
+        """
+        count = len(self.relation.shapes)
+        tensors: Sequence[Tensor] = inputs[:count]
+        sizes = self.relation.sizes_of([t.shape for t in tensors], inputs[count:])
+        if sizes is None:
+            return None
+        for number, tensor in enumerate(tensors):
+            if self.relation.is_runtime(number) and not tensor.is_contiguous():
+                return None
+        with self._lock:
+            form: Any = self.forms.find(sizes)
+            if form is None:
+                form = self._make(sizes)
+                self.forms.add(sizes, form)
+        found: TieredGraph = form
+        return found
+
+    def _make(self, sizes: tuple[int, ...]) -> TieredGraph:
+        form = TieredGraph(self.reference, f"sizes {', '.join(map(str, sizes))}")
+        verdict = common_verdict(self.forms.values())
+        if verdict is not None:
+            form.presume(verdict)
+        race = Race() if self.races else None
+        form.compile(lambda: Work(lambda: self.at(sizes), race))
+        return form

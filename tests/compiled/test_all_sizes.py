@@ -1,0 +1,268 @@
+"""One program for all sizes: what it computes, for which sizes, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from magweld.frontend import trace
+from magweld.frontend.records.programs import LiftedGraph
+
+# The first three lift the size, the next ones compile the program; the others use it,
+# or, where no recorded graph is for them, are recorded by themselves.
+FIRST = (4, 6, 9, 5, 8, 11)
+SIZES = (2, 3, 7, 31, 32, 33, 64, 100, 257, 1, 0, 5)
+
+Inputs = tuple[Tensor, ...]
+
+
+@pytest.fixture(autouse=True)
+def compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use compiled code whether or not it is faster, and no gradients."""
+    monkeypatch.setenv("MAGWELD_RACE", "0")
+
+
+class Residual(nn.Module):
+    """A block of convolutions with a skip connection, then a classifier."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(4, 16, 3, padding=1)
+        self.norm = nn.BatchNorm2d(16)
+        self.second = nn.Conv2d(16, 16, 3, padding=1)
+        self.skip = nn.Conv2d(4, 16, 1)
+        self.head = nn.Linear(16, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (batch, 5)."""
+        y = self.second(torch.relu(self.norm(self.first(x)))) + self.skip(x)
+        y = F.max_pool2d(torch.relu(y), 3, 2, 1)
+        return self.head(y.mean((2, 3)))
+
+
+class Attention(nn.Module):
+    """Attention of four heads over sequences of one length."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inputs = nn.Linear(16, 48)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return a tensor of the shape of `x`."""
+        batch, length, width = x.shape
+        parts = self.inputs(x).view(batch, length, 3, 4, 4).permute(2, 0, 3, 1, 4)
+        q, k, v = parts
+        mixed = torch.softmax(q @ k.transpose(-1, -2) / 2, -1) @ v
+        return mixed.transpose(1, 2).reshape(batch, length, width)
+
+
+class Flattened(nn.Module):
+    """A feed-forward block on rows that are viewed as one dimension."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(16, 32)
+        self.outer = nn.Linear(32, 16)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return a tensor of the shape of `x`."""
+        batch, length, width = x.shape
+        rows = x.view(batch * length, width)
+        return self.outer(F.gelu(self.inner(rows))).view(batch, length, width)
+
+
+def feed_forward() -> nn.Module:
+    """Return a perceptron with a normalisation of each row."""
+    return nn.Sequential(
+        nn.Linear(16, 40), nn.GELU(), nn.Linear(40, 16), nn.LayerNorm(16)
+    )
+
+
+def rows(count: int) -> Inputs:
+    """Return rows of 16 elements."""
+    return (torch.randn(count, 16),)
+
+
+ONE_PROGRAM: dict[str, tuple[Callable[[], Any], Callable[[int], Inputs]]] = {
+    "elements": (
+        lambda: lambda x, y: torch.tanh(x) * y + 1,
+        lambda n: (torch.randn(n, 19), torch.randn(n, 19)),
+    ),
+    "one dimension": (
+        lambda: lambda x: torch.sigmoid(x) * 3,
+        lambda n: (torch.randn(n),),
+    ),
+    "softmax of rows": (lambda: lambda x: torch.softmax(x * 2, -1), rows),
+    "feed-forward": (feed_forward, rows),
+    "numbers and integers": (
+        lambda: lambda x, i: torch.where(i > 3, x, -x) * 0.5,
+        lambda n: (torch.randn(n, 8), torch.randint(0, 9, (n, 8))),
+    ),
+    "views of rows": (Flattened, lambda n: (torch.randn(n, 3, 16),)),
+    "convolutions": (Residual, lambda n: (torch.randn(n, 4, 8, 8),)),
+    "attention of a batch": (Attention, lambda n: (torch.randn(n, 6, 16),)),
+    "bfloat": (
+        lambda: lambda x: torch.relu(x) * 2,
+        lambda n: (torch.randn(n, 24).to(torch.bfloat16),),
+    ),
+}
+
+
+def lifted(program: Any) -> list[LiftedGraph]:
+    """Return the graphs with lifted sizes of a traced program."""
+    graphs = [record.compiled for record in program.records]
+    return [graph for graph in graphs if isinstance(graph, LiftedGraph)]
+
+
+def run(model: Any, inputs: Callable[[int], Inputs], sizes: Sequence[int]) -> Any:
+    """Call a traced model for some sizes, compare each result; return it."""
+    if isinstance(model, nn.Module):
+        model.eval()
+    program = trace(model, compile="now")
+    with torch.no_grad():
+        for size in sizes:
+            given = inputs(size)
+            torch.testing.assert_close(
+                program(*given), model(*given), rtol=1e-4, atol=1e-5
+            )
+    return program
+
+
+@pytest.mark.parametrize("name", ONE_PROGRAM)
+def test_one_program_answers_all_sizes(name: str) -> None:
+    torch.manual_seed(0)
+    make, inputs = ONE_PROGRAM[name]
+    program = run(make(), inputs, (*FIRST, *SIZES))
+    tiers = []
+    # Torch records convolutions of a few and of many images apart.
+    for graph in lifted(program):
+        assert graph.all_sizes is not None
+        assert graph.all_sizes.reason == ""
+        assert graph.compiled == 0, "no size has a program of its own"
+        assert len(graph.all_sizes.tiers) <= 1
+        tiers += graph.all_sizes.tiers
+    assert tiers
+    assert all(tier.compiled is not None for tier in tiers)
+    assert "one program for all sizes: compiled" in program.explain()
+
+
+def test_kernels_are_generated_and_have_a_dynamic_extent() -> None:
+    torch.manual_seed(0)
+    program = run(feed_forward(), rows, FIRST)
+    (graph,) = lifted(program)
+    assert graph.all_sizes is not None
+    (tier,) = graph.all_sizes.tiers
+    sized: Any = tier.compiled
+    assert set(sized.compiled.program.step_kinds()) == {"generated"}
+    assert "tensor<?x16xf32>" in sized.mlir("tiled")
+
+
+def test_many_rows_are_shared_by_threads() -> None:
+    torch.manual_seed(0)
+    program = run(feed_forward(), rows, (*FIRST, 5000, 4999, 2))
+    (graph,) = lifted(program)
+    assert graph.compiled == 0
+
+
+REFUSED: dict[str, tuple[Callable[..., Tensor], Callable[[int], Inputs], str]] = {
+    "mean over rows": (lambda x: x - x.mean(0), rows, "runtime-extent"),
+    "sum over rows": (lambda x: (x * 2).sum(0), rows, "runtime-extent"),
+    "rows one after another": (
+        lambda x: torch.cat([x, x * 2], 0) + 1,
+        rows,
+        "runtime-extent",
+    ),
+    "rows in reverse": (lambda x: torch.flip(x, [0]) * 2, rows, "runtime-extent"),
+    "a size as factor": (lambda x: x * x.shape[0], rows, "size-dependent"),
+    "a size as inner extent": (
+        lambda x: torch.tanh(x) * 2,
+        lambda n: (torch.randn(3, n),),
+        "runtime-extent",
+    ),
+    "rows as columns": (lambda x: torch.tanh(x.t()) + 1, rows, "size-dependent"),
+    "every row with every row": (
+        lambda x, y: x[:, None] * y[None, :],
+        lambda n: (torch.randn(n), torch.randn(n)),
+        "runtime-extent",
+    ),
+    "running sums": (lambda x: torch.cumsum(x * 2, 0) + 1, rows, ""),
+    "positions": (
+        lambda x: x + torch.arange(x.shape[0])[:, None],
+        rows,
+        "size-dependent",
+    ),
+    "a view as result": (lambda x: (x * 2, x[1:]), rows, "size-dependent"),
+    "a write to an input": (lambda x: x.mul_(2) + 1, rows, "size-dependent"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_depends_on_sizes_is_compiled_for_each(name: str) -> None:
+    torch.manual_seed(0)
+    model, inputs, reason = REFUSED[name]
+    program = trace(model, compile="now")
+    with torch.no_grad():
+        for size in (*FIRST, 7, 33, 2, 1, 0):
+            given = inputs(size)
+            expected = model(*(tensor.clone() for tensor in given))
+            torch.testing.assert_close(program(*given), expected, rtol=1e-4, atol=1e-5)
+    for graph in lifted(program):
+        assert graph.all_sizes is not None
+        if reason:
+            assert reason in graph.all_sizes.reason
+            assert "no one program for all sizes" in program.explain()
+
+
+def test_tensors_with_gaps_get_their_own_program() -> None:
+    torch.manual_seed(0)
+    model = feed_forward().eval()
+    program = run(model, rows, FIRST)
+    with torch.no_grad():
+        for size in (5, 6, 9, 12):
+            for given in (
+                torch.randn(size, 32)[:, ::2],
+                torch.randn(2 * size, 16)[::2],
+                torch.randn(16, size).t(),
+            ):
+                torch.testing.assert_close(
+                    program(given), model(given), rtol=1e-4, atol=1e-5
+                )
+
+
+def test_sizes_that_agree_by_chance_are_told_apart() -> None:
+    torch.manual_seed(0)
+
+    def model(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.tanh(x) * 2, torch.sigmoid(y) + 1
+
+    def inputs(first: int, second: int) -> Inputs:
+        return torch.randn(first, 8), torch.randn(second, 8)
+
+    program = trace(model, compile="now")
+    pairs = [(n, n) for n in FIRST]
+    pairs += [(3, 7), (7, 3), (5, 5), (12, 31), (31, 2)]
+    with torch.no_grad():
+        for pair in pairs:
+            given = inputs(*pair)
+            torch.testing.assert_close(
+                program(*given), model(*given), rtol=1e-4, atol=1e-5
+            )
+
+
+def test_weights_may_change_between_calls() -> None:
+    torch.manual_seed(0)
+    model = feed_forward().eval()
+    program = run(model, rows, FIRST)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.5)
+        for size in (5, 12, 12):
+            given = torch.randn(size, 16)
+            torch.testing.assert_close(
+                program(given), model(given), rtol=1e-4, atol=1e-5
+            )

@@ -1,0 +1,86 @@
+"""How sizes and numbers of calls follow from a few sizes."""
+
+from __future__ import annotations
+
+import pytest
+
+from magweld.artifact import StandIns
+from magweld.frontend.lifting.size_relation import SizeRelation, relate
+
+
+def relation(
+    *calls: tuple[tuple[tuple[int, ...], ...], tuple[object, ...]],
+) -> SizeRelation:
+    """Return the relation of some calls."""
+    found = relate(calls)
+    assert isinstance(found, SizeRelation), found
+    return found
+
+
+def test_equal_sizes_are_one() -> None:
+    found = relation((((3, 8), (3, 4)), ()), (((5, 8), (5, 4)), ()))
+    assert found.stand_ins == StandIns((37,))
+    assert found.shapes == ((37, 8), (37, 4))
+    assert found.sizes_of([(9, 8), (9, 4)], ()) == (9,)
+    assert found.sizes_of([(9, 8), (7, 4)], ()) is None
+    assert found.sizes_of([(9, 9), (9, 4)], ()) is None
+    assert found.sizes_of([(9, 8)], ()) is None
+
+
+def test_numbers_are_multiples_and_products() -> None:
+    calls = [
+        (((b, t, 8),), (b * t, b * 7, t, 0.5)) for b, t in ((2, 9), (3, 7), (5, 4))
+    ]
+    found = relation(*calls)
+    first, second = found.stand_ins.numbers
+    assert found.numbers == (first * second, 7 * first, second, 0.5)
+    assert found.sizes_of([(4, 6, 8)], (24, 28, 6, 0.5)) == (4, 6)
+    assert found.sizes_of([(4, 6, 8)], (25, 28, 6, 0.5)) is None
+    assert found.sizes_of([(4, 6, 8)], (24, 28, 6, 1.5)) is None
+    assert found.sizes_of([(4, 6, 8)], (24, 28, 6, 1)) is None
+
+
+def test_an_extent_may_be_a_product() -> None:
+    found = relation(
+        *(((((b, t), (b * t, 8)), ())) for b, t in ((2, 9), (3, 7), (5, 4)))
+    )
+    assert len(found.stand_ins.numbers) == 2
+    assert found.sizes_of([(4, 6), (24, 8)], ()) == (4, 6)
+
+
+@pytest.mark.parametrize("size", [0, 1])
+def test_sizes_that_no_graph_is_recorded_for(size: int) -> None:
+    found = relation((((3, 8),), ()), (((5, 8),), ()))
+    assert found.sizes_of([(size, 8)], ()) is None
+
+
+def test_what_is_no_product_is_refused() -> None:
+    calls = [(((n, 8),), (n + 1,)) for n in (3, 5)]
+    assert relate(calls) == "a size or number is no product of other sizes"
+    assert relate([(((3, 8),), (n,)) for n in (3, 5)]) == "no size of a tensor changes"
+    assert relate([(((3, 8),), ()), (((3, 8, 1),), ())]) == (
+        "the number of dimensions changes"
+    )
+
+
+def test_primes_are_apart_from_constants() -> None:
+    # 37 and what pads may make of 36 or 70; 41 and 43 are near to multiples as well.
+    found = relation((((3, 36, 70, 85),), ()), (((5, 36, 70, 85),), ()))
+    (prime,) = found.stand_ins.numbers
+    for constant in (36, 70, 85):
+        rest = constant % prime
+        assert constant < prime - 8 or 8 < rest < prime - 8
+    other = relate([(((3, 8),), ()), (((5, 8),), ())], avoided=(37,))
+    assert isinstance(other, SizeRelation)
+    assert other.stand_ins.numbers != (37,)
+
+
+def test_extents_follow_from_sizes() -> None:
+    stand_ins = StandIns((37, 41))
+    assert stand_ins.at(37 * 41 * 3, (5, 7)) == 105
+    assert stand_ins.at(37 * 37, (5, 7)) == 25
+    assert stand_ins.at(64, (5, 7)) == 64
+    assert stand_ins.at(37, (37 * 2, 7)) == 74
+    assert stand_ins.at(0, (5, 7)) == 0
+    assert not stand_ins.is_runtime(0)
+    assert not stand_ins.is_runtime(64)
