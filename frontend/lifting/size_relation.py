@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator, Sequence
@@ -58,8 +59,7 @@ class SizeRelation:
 
     def shapes_at(self, sizes: Sequence[int]) -> Shapes:
         """Return the shapes for some sizes."""
-        at = self.stand_ins.at
-        return tuple(tuple(at(n, sizes) for n in shape) for shape in self.shapes)
+        return _shapes_at(self, tuple(sizes))
 
     def numbers_at(self, sizes: Sequence[int]) -> tuple[Any, ...]:
         """Return the numbers for some sizes."""
@@ -68,7 +68,21 @@ class SizeRelation:
 
     def is_runtime(self, tensor: int) -> bool:
         """Return whether the shape of a tensor depends on the sizes."""
-        return any(map(self.stand_ins.is_runtime, self.shapes[tensor]))
+        return tensor in _runtime_tensors(self)
+
+
+@functools.lru_cache(maxsize=256)
+def _shapes_at(relation: SizeRelation, sizes: tuple[int, ...]) -> Shapes:
+    at = relation.stand_ins.at
+    return tuple(tuple(at(n, sizes) for n in shape) for shape in relation.shapes)
+
+
+@functools.lru_cache(maxsize=256)
+def _runtime_tensors(relation: SizeRelation) -> frozenset[int]:
+    is_runtime = relation.stand_ins.is_runtime
+    return frozenset(
+        n for n, s in enumerate(relation.shapes) if any(map(is_runtime, s))
+    )
 
 
 def _is_same(ours: Any, theirs: Any) -> bool:
