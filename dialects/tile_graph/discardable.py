@@ -126,7 +126,10 @@ DISCARDABLE: tuple[DiscardableAttr, ...] = (
         "what of a tile with a border is none: `low`, `sizes`, and the `whole` shape",
     ),
     DiscardableAttr(
-        REMATERIALIZED, (), ir.IntegerAttr, "number of what is made for one reader"
+        REMATERIALIZED,
+        (),
+        ir.IntegerAttr,
+        "number of what is made for one sum",
     ),
     DiscardableAttr(
         UNSHARED, (), ir.IntegerAttr, "number of what one reader begins from"

@@ -56,7 +56,8 @@
 // BUFFERIZED-LABEL: func.func private @kernel_0(%arg0: memref<16x32xf32>
 // BUFFERIZED-SAME:    %{{.+}}: index, %{{.+}}: index)
 // BUFFERIZED:         scf.for
-// BUFFERIZED:         linalg.contract
+// BUFFERIZED:         linalg.generic
+// BUFFERIZED:           arith.mulf
 
 // VECTORIZED-LABEL: func.func
 // VECTORIZED-NOT:     linalg.

@@ -6,11 +6,11 @@
 // RUN: magweld-opt --pass-pipeline="builtin.module(split-reductions{device=h100 library=never},form-tile-graph{device=h100},select-implementation{library=never},connect-operators,extract-subgraphs,select-tiles,propagate-tiles)" %s | filecheck --check-prefix=H100 %s
 //
 // V100-LABEL: func.func @conv_relu_pool(
-// V100: }) {footprint = 74496 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{0\.00426[0-9]*}} : f64{{.*}}seconds_apart = {{0\.00593[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[1, 64, 1, 56]>, traffic_after = 257048832 : i64, traffic_before = 1490174208 : i64
+// V100: }) {footprint = 32960 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{0\.00455[0-9]*}} : f64{{.*}}seconds_apart = {{0\.00593[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[1, 16, 8, 8]>, traffic_after = 257048832 : i64, traffic_before = 1490174208 : i64
 // V100-NOT: "tile_graph.subgraph"
 //
 // H100-LABEL: func.func @conv_relu_pool(
-// H100: }) {footprint = 82688 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{0\.00101[0-9]*}} : f64{{.*}}seconds_apart = {{0\.00141[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[1, 64, 8, 8]>, traffic_after = 257048832 : i64, traffic_before = 1490174208 : i64
+// H100: }) {footprint = 148224 : i64{{.*}}level = "shared"{{.*}}predicted_seconds = {{0\.00101[0-9]*}} : f64{{.*}}seconds_apart = {{0\.00141[0-9]*}} : f64{{.*}}tile = #tile_graph.tile<[1, 64, 8, 8]>, traffic_after = 257048832 : i64, traffic_before = 1490174208 : i64
 // H100-NOT: "tile_graph.subgraph"
 
 #map = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>

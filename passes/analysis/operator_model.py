@@ -20,7 +20,11 @@ from magweld.passes.analysis.winograd import winograd_tile
 from magweld.passes.ir.cloning import defining_op
 from magweld.passes.ir.pads import Pad, static_pad
 from magweld.passes.ir.slices import Slice, sliced_operand
-from magweld.passes.tiling.arithmetic import iteration_flops
+from magweld.passes.tiling.arithmetic import (
+    argument_uses,
+    cheap_operations,
+    iteration_flops,
+)
 from magweld.passes.tiling.regions import (
     ZERO,
     Access,
@@ -129,9 +133,12 @@ def _constant_model(operator: Any) -> OperatorModel:
         # The dialect counts parallel dimensions by loops where an operation states
         # its maps, and by dimensions of the result where it does not.
         parallel = tuple(sorted(parallel))
+    kind = _kind(root, len(extents) - len(parallel))
+    elementwise = kind is OperatorKind.ELEMENTWISE
+    operands = [i for i, access in enumerate(accesses) if access.argument >= 0]
     return OperatorModel(
         name=name,
-        kind=_kind(root, len(extents) - len(parallel)),
+        kind=kind,
         extents=extents,
         parallel=parallel,
         reads=reads,
@@ -139,6 +146,8 @@ def _constant_model(operator: Any) -> OperatorModel:
         flops=iteration_flops(root),
         form=body_form(root),
         winograd=winograd_tile(root),
+        cheap=cheap_operations(root, operands) if elementwise else (),
+        reads_results=elementwise and any(argument_uses(root)[inputs:]),
     )
 
 

@@ -7,12 +7,15 @@ from typing import ClassVar
 
 from magweld.bindings import (
     ir,
+    linalg,
     structured_transform,
     transform,
     transform_interpreter,
 )
 from magweld.passes.cpu.kernels import kernels_of
 from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.linalg_builder import build_generic
+from magweld.passes.ir.utils import operations_of
 
 _WINDOWED = ("linalg.conv", "linalg.depthwise_conv", "linalg.pooling")
 _NOT_NAMED = ("linalg.generic", "linalg.contract", "linalg.index", "linalg.yield")
@@ -22,15 +25,20 @@ _NOT_NAMED = ("linalg.generic", "linalg.contract", "linalg.index", "linalg.yield
 class GeneralizeOperations(Pass):
     """Make named linalg operations generic, except convolutions and poolings.
 
-    Fusion of element-wise operations works on `linalg.generic` alone. What makes the
-    input of a window would be computed once for every window that it is in, so
-    operations on windows keep their names until fusion is over.
+    What follows works on `linalg.generic`; operations on windows keep their names, as
+    `expand-winograd` looks for them. A fill becomes a generic operation that reads
+    nothing: its number is used in the body.
+
+        linalg.fill ins(%c) outs(%t)  =>  linalg.generic outs(%t) { linalg.yield %c }
     """
 
     name: ClassVar[str] = "generalize-operations"
 
     def run(self, module: ir.Operation) -> None:
         """Rewrite the operations of all kernels of the module."""
+        for function in kernels_of(module):
+            for fill in operations_of(function, linalg.FillOp):
+                _generalize_fill(fill)
         names = sorted(
             {
                 name
@@ -42,6 +50,18 @@ class GeneralizeOperations(Pass):
         )
         if names:
             _generalize(module, names)
+
+
+def _generalize_fill(fill: linalg.FillOp) -> None:
+    value, into = fill.operation.operands
+    type_ = ir.RankedTensorType(into.type)
+    if value.type != type_.element_type:
+        return  # it is converted to that of the tensor
+    identity = ir.AffineMap.get_identity(len(type_.shape))
+    with ir.InsertionPoint(fill), fill.location:
+        made = build_generic([], [into], [identity], lambda _: [value])
+    fill.operation.results[0].replace_all_uses_with(made.results[0])
+    fill.operation.erase()
 
 
 def _operation_names(root: ir.Operation) -> set[str]:

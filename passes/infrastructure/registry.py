@@ -48,10 +48,6 @@ _PASSES: tuple[tuple[str, str], ...] = (
         "lower-torch-to-linalg",
         "magweld.passes.graph.lower_torch_to_linalg:LowerTorchToLinalg",
     ),
-    (
-        "rematerialize-elementwise",
-        "magweld.passes.cpu.rematerialize_elementwise:RematerializeElementwise",
-    ),
     ("propagate-tiles", "magweld.passes.tile.propagate_tiles:PropagateTiles"),
     ("name-contractions", "magweld.passes.cpu.name_contractions:NameContractions"),
     (

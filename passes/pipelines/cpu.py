@@ -15,11 +15,9 @@ from magweld.passes.cpu.generalize_operations import GeneralizeOperations
 from magweld.passes.cpu.hoist_pad_fill import HoistPadFill
 from magweld.passes.cpu.linearize_conv_rows import LinearizeConvRows
 from magweld.passes.cpu.mark_readonly import MarkReadonly
-from magweld.passes.cpu.name_contractions import NameContractions
 from magweld.passes.cpu.outline_tile_range import OutlineTileRange
 from magweld.passes.cpu.place_allocations import PlaceAllocations
 from magweld.passes.cpu.register_tile import VectorUnit
-from magweld.passes.cpu.rematerialize_elementwise import RematerializeElementwise
 from magweld.passes.cpu.strip_argument_sizes import StripArgumentSizes
 from magweld.passes.cpu.tile_for_registers import TileForRegisters
 from magweld.passes.cpu.unshare_inits import UnshareInits
@@ -55,13 +53,8 @@ def cpu_phase_steps(
 def _bufferized_steps() -> tuple[Step, ...]:
     return (
         EraseHostFunctions(),
-        # As few passes over memory as the values allow, without repeated work.
+        # The plan says what is one loop nest; windows keep their names.
         GeneralizeOperations(),
-        NameContractions(),
-        Upstream("linalg-fuse-elementwise-ops"),
-        Upstream("canonicalize,cse"),
-        RematerializeElementwise(),
-        Upstream("linalg-fuse-elementwise-ops"),
         Upstream("canonicalize,cse"),
         # Tensors become buffers; results are written where they belong.
         MarkReadonly(),

@@ -23,7 +23,8 @@ from magweld.passes.plan.tile_memory import TileMemory
 from magweld.passes.plan.tile_slices import GridRows, TileSlicer
 from magweld.passes.tiling.clamps import Clamps
 from magweld.passes.tiling.group import Group
-from magweld.passes.tiling.placement import Placement, place_tile
+from magweld.passes.tiling.loop_nests import LoopNests
+from magweld.passes.tiling.placement import Placement, nests_of, place_tile
 from magweld.passes.tiling.policy import staged_step
 from magweld.passes.tiling.propagation import Refusal, Tiles, propagate
 from magweld.passes.tiling.stream import Blocks
@@ -80,6 +81,7 @@ def build_plan(subgraph: Any, device: Device) -> Any:
             f"{list(group.root.whole_tile)}: units of {device.name} share a tile",
         )
     plan = _plan_op(subgraph, group, split)
+    nests = nests_of(group, blocks)
     # Tiles that are smaller lie in the places of full ones.
     memory = _memory(
         subgraph, device, group, _propagated(subgraph, group, tile, blocks)
@@ -91,9 +93,9 @@ def build_plan(subgraph: Any, device: Device) -> Any:
         clamps = Clamps(len(group.root.extents), tiles.clamps)
         slicer = TileSlicer(ivs, clamps, _rows(group, own))
         with ir.InsertionPoint(block):
-            emitter = TileEmitter(subgraph, body, slicer, memory)
+            emitter = TileEmitter(subgraph, body, slicer, memory, nests)
             if blocks is None:
-                _emit(emitter, group, tiles)
+                _emit(emitter, nests, tiles)
             else:
                 emit_stream(emitter, slicer, group, own, blocks)
             yield_values([])
@@ -121,12 +123,12 @@ def _rows(group: Group, tile: tuple[int, ...]) -> GridRows | None:
     return None
 
 
-def _emit(emitter: TileEmitter, group: Group, tiles: Tiles) -> None:
-    """Compute the operators one after another, each tile until its last reader."""
+def _emit(emitter: TileEmitter, nests: LoopNests, tiles: Tiles) -> None:
+    """Compute the loop nests one after another, each tile until its last reader."""
     for number, box in enumerate(tiles.boxes):
         emitter.emit(number, box)
         emitter.store(number)
-        for producer in group.ending_at(number):
+        for producer in nests.ending_at(number):
             emitter.release(producer)
     emitter.live.release_all_but()
 

@@ -16,12 +16,15 @@ class PlanExecution(FunctionPass):
     """Write what is done for each tile of a subgraph, and where tiles lie.
 
     A generated subgraph becomes `tile_graph.for_tiles`: a loop over the tiles of its
-    root in which every operator loads regions of tensors, computes on tiles and
-    stores; a stream is a loop over blocks in it. Tiles of every shape, where sizes do
-    not divide extents, have a block of their own. Tiles get places in the level of the
-    subgraph by best fit over their lifetimes, which is the footprint that the schedule
-    promised. Where the units that work on a tile share that memory, barriers stand
-    between what some write and others read. Subgraphs of libraries stay as they are.
+    root in which every operator loads regions of tensors, computes on tiles and stores;
+    a stream is a loop over blocks in it. What readers can make element by element is no
+    tile: `compute` is one loop nest, whose operation does what several operators do. A
+    nest may write over a tile that it is the last to read. Tiles of every shape, where
+    sizes do not divide extents, have a block of their own. Tiles get places in the
+    level of the subgraph by best fit over their lifetimes, which is the footprint that
+    the schedule promised. Where the units that work on a tile share that memory,
+    barriers stand between what some write and others read. Subgraphs of libraries stay
+    as they are.
     """
 
     name: ClassVar[str] = "plan-execution"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 from magweld.bindings import ir
@@ -23,6 +24,7 @@ from magweld.passes.analysis.graph_body import GraphBody, source_value
 from magweld.passes.analysis.operator_model import inputs_of, root_accesses
 from magweld.passes.ir.cloning import ValueMap, clone_helper, clone_mapped
 from magweld.passes.ir.pads import static_pad
+from magweld.passes.plan.fused_root import fuse_producers
 from magweld.passes.plan.root_on_tiles import RootOnTiles, made_tile
 from magweld.passes.plan.tile_memory import LiveTiles, TileMemory
 from magweld.passes.plan.tile_parts import bordered, joined
@@ -33,6 +35,7 @@ from magweld.passes.plan.tile_slices import (
     relative_box,
     whole_box,
 )
+from magweld.passes.tiling.loop_nests import FUSING_KINDS, LoopNests
 from magweld.passes.tiling.placement import Slot
 from magweld.passes.tiling.regions import (
     Access,
@@ -47,7 +50,12 @@ class TileEmitter:
     """Emits the operators of one tile; values of results are boxes of them."""
 
     def __init__(
-        self, subgraph: Any, body: GraphBody, slicer: TileSlicer, memory: TileMemory
+        self,
+        subgraph: Any,
+        body: GraphBody,
+        slicer: TileSlicer,
+        memory: TileMemory,
+        nests: LoopNests,
     ) -> None:
         """Take what is planned; nothing is `live` yet.
 
@@ -56,10 +64,21 @@ class TileEmitter:
             body: What is known of them.
             slicer: Makes positions.
             memory: Where tiles lie.
+            nests: Which operators are computed for the readers of what they make.
         """
         self._body = body
         self._slicer = slicer
         self._memory = memory
+        self._nests = nests
+        # What the loop nest reads that is emitted, and what it computes for itself.
+        self._root = 0
+        self._taken: dict[tuple[int, int], Any] = {}
+        self._inner: dict[int, OperatorOnTiles] = {}
+        self._makers = {
+            value: number
+            for number, operator in enumerate(body.operators)
+            for value in operator.results
+        }
         self._outside = frozenset(inputs_of(subgraph))
         *_, terminator = subgraph.regions[0].blocks[0].operations
         self._results = {value: i for i, value in enumerate(terminator.operands)}
@@ -69,13 +88,18 @@ class TileEmitter:
         self.live = LiveTiles()
 
     def emit(self, number: int, box: Box, accumulator: Any | None = None) -> None:
-        """Compute one operator for a box of its iterations.
+        """Compute one operator for a box of its iterations, with what it fuses.
+
+        Nothing happens for one whose readers compute it.
 
         Args:
             number: Position of the operator.
             box: Its iterations.
             accumulator: What it accumulates into instead of its own initial value.
         """
+        if self._nests.is_fused(number):
+            return
+        self._root, self._taken, self._inner = number, {}, {}
         known = self.live.all()
         with root_operation(self._body.operators[number]).location:
             kind = self._body.models[number].kind
@@ -147,7 +171,9 @@ class TileEmitter:
                     build_store(tile, self._into[value], self._results[value], region)
 
     def release(self, number: int) -> None:
-        """Free the places of what an operator makes."""
+        """Free the places of what an operator makes, unless others lie in them."""
+        if number in self._memory.placement.overwritten.values():
+            return
         results = self._body.operators[number].results
         self.live.release(filter(None, map(self._into.get, results)))
 
@@ -168,6 +194,16 @@ class TileEmitter:
         value = self._body.operators[number].results[result]
         element = ir.RankedTensorType(value.type).element_type
         type_ = ir.RankedTensorType.get([i.size for i in region], element)
+        other = self._memory.placement.overwritten.get(number)
+        if other is not None:
+            before = self._body.operators[other].results[0]
+            tile, _ = self._tiles[before]
+            if tile.type == type_:
+                self._into[value] = self._into[before]
+                return tile
+            # One that is smaller at an edge lies outside of the plan.
+            self._into[value] = self.allocate(type_, None)
+            return self._into[value]
         slot = self._memory.placement.tiles.get((number, result))
         self._into[value] = self.allocate(type_, slot)
         return self._into[value]
@@ -212,18 +248,10 @@ class TileEmitter:
 
     def _emit_tiled(self, number: int, box: Box, accumulator: Any | None) -> None:
         operator, model = self._body.operators[number], self._body.models[number]
-        root = root_operation(operator)
-        accesses = root_accesses(root)
-        tiles = self._operands(number, box, accesses)
-        helpers = ValueMap()
-        for position, read in enumerate(model.reads):
-            if read.gathered:
-                source = self._body.inputs[number][read.argument]
-                points = math.prod(interval.size for interval in box)
-                region = read.box(box)
-                helpers[source] = self._load(number, position, region, points)
+        on_tiles = self._on_tiles(number, box)
+        tiles = on_tiles.tiles
         regions = [write.box(box) for write in model.writes]
-        inits = len(accesses) - len(regions)
+        inits = len(root_operation(operator).operands) - len(regions)
         into = {}
         for result, region in enumerate(regions):
             if accumulator is None:
@@ -231,12 +259,14 @@ class TileEmitter:
             else:
                 tiles[inits + result] = accumulator
         types = [(tiles | into)[inits + i].type for i in range(len(regions))]
-        root_on_tiles = RootOnTiles(root, accesses, box, self._slicer)
         block = reduction_block(model, box) if self._memory.cached else None
         interior = self._interior(number, box) if model.winograd else None
 
         def build() -> list[Any]:
-            results = root_on_tiles.clone(tiles, into, helpers)
+            results = on_tiles.clone(into)
+            if model.kind in FUSING_KINDS:
+                made = fuse_producers(results[0].owner.operation)
+                results = list(made.results)
             if interior is not None:
                 results[0].owner.operation.attributes[INTERIOR] = interior
             return results
@@ -245,16 +275,41 @@ class TileEmitter:
         for result, tile, region in zip(operator.results, made, regions, strict=True):
             self._tiles[result] = (tile, region)
 
-    def _operands(
-        self, number: int, box: Box, accesses: list[Access]
-    ) -> dict[int, Any]:
-        """The tiles of the operands of a root that it does not make itself."""
+    def _on_tiles(self, number: int, box: Box) -> OperatorOnTiles:
+        """An operator on the tiles of the operands that it does not make itself."""
+        model = self._body.models[number]
         root = root_operation(self._body.operators[number])
+        accesses = root_accesses(root)
         positions = [i for i, access in enumerate(accesses) if access.argument >= 0]
-        return {
-            position: self._read(number, read, root.operands[position], box)
-            for read, position in enumerate(positions)
-        }
+        tiles: dict[int, Any] = {}
+        inner: dict[int, OperatorOnTiles] = {}
+        for read, position in enumerate(positions):
+            fused = self._fused(number, read, box)
+            if fused is not None:
+                inner[position] = fused
+            else:
+                tiles[position] = self._read(number, read, root.operands[position], box)
+        helpers = ValueMap()
+        for position, access in enumerate(model.reads):
+            if access.gathered:
+                source = self._body.inputs[number][access.argument]
+                points = math.prod(interval.size for interval in box)
+                region = access.box(box)
+                helpers[source] = self._load(number, position, region, points)
+        on_tiles = RootOnTiles(root, accesses, box, self._slicer)
+        return OperatorOnTiles(on_tiles, tiles, inner, helpers)
+
+    def _fused(self, number: int, position: int, box: Box) -> OperatorOnTiles | None:
+        """What makes an operand in the loop nest of its reader, None for a tile."""
+        read = self._body.models[number].reads[position]
+        value = source_value(self._body.inputs[number][read.argument])
+        maker = self._makers.get(value)
+        if maker is None or not self._nests.is_fused(maker):
+            return None
+        if maker not in self._inner:
+            region = self._body.models[maker].box_for_result(read.box(box))
+            self._inner[maker] = self._on_tiles(maker, region)
+        return self._inner[maker]
 
     def _load(self, number: int, position: int, region: Box, points: int = 0) -> Any:
         """A tile of what a read takes from outside, behind all slices at once."""
@@ -264,17 +319,23 @@ class TileEmitter:
         element = ir.RankedTensorType(source.type).element_type
         type_ = ir.RankedTensorType.get(kept_sizes(region, read.kept), element)
         # In steps, or looked up by values, less of it is there than all.
-        slot = self._memory.placement.reads.get((number, position))
+        at = (self._root, number, position)
+        slot = self._memory.placement.reads.get(at)
         size = type_bytes(type_)
         place = self._memory.place(slot, min(slot.size, size) if slot else size)
         loaded = self._memory.loaded(read, region, points, self._slicer)
         return self.live.add(build_load(source, loaded, type_, place))
 
     def _read(self, number: int, position: int, value: Any, box: Box) -> Any:
-        read = self._body.models[number].reads[position]
-        if read.padded:
-            return self._padded(number, position, value, box)
-        return self._part_of(number, position, read.box(box))
+        first = self._nests.first_read(self._root, number, position)
+        if first not in self._taken:
+            read = self._body.models[number].reads[position]
+            self._taken[first] = (
+                self._padded(number, position, value, box)
+                if read.padded
+                else self._part_of(number, position, read.box(box))
+            )
+        return self._taken[first]
 
     def _part_of(self, number: int, position: int, region: Box) -> Any:
         """A region of what a read reads: of a tile, or from outside."""
@@ -317,7 +378,8 @@ class TileEmitter:
         tile = self._part_of(number, position, inside)
         element = ir.RankedTensorType(tile.type).element_type
         around = ir.RankedTensorType.get(list(read.bordered(box)), element)
-        slot = self._memory.placement.windows.get((number, position))
+        at = (self._root, number, position)
+        slot = self._memory.placement.windows.get(at)
         into = self.allocate(around, slot)
         build = partial(bordered, tile, into, pad, sizes)
         whole = self.part(number, around, build)
@@ -326,6 +388,37 @@ class TileEmitter:
             for i, low in zip(window, pad.low, strict=True)
         )
         return self._slicer.slice(whole, relative_box(shifted, inside))
+
+
+@dataclass
+class OperatorOnTiles:
+    """An operator whose operands are tiles, or are made for it alone.
+
+    Attributes:
+        root: Its root.
+        tiles: What stands for operands, by position.
+        inner: What makes others in the same loop nest.
+        helpers: What stands for values that its body reads from outside.
+    """
+
+    root: RootOnTiles
+    tiles: dict[int, Any]
+    inner: dict[int, OperatorOnTiles]
+    helpers: ValueMap
+
+    def clone(self, into: Mapping[int, Any]) -> list[Any]:
+        """Make the operation, and those that it fuses, at the insertion point.
+
+        Args:
+            into: What results are computed into, by position of the operand.
+        """
+        made = {position: one.result for position, one in self.inner.items()}
+        return self.root.clone(self.tiles | made, into, self.helpers)
+
+    @cached_property
+    def result(self) -> Any:
+        """What it makes in registers, made when it is first asked for."""
+        return self.clone({})[0]
 
 
 def _sizes_inside(read: Access, box: Box) -> list[int]:

@@ -6,12 +6,8 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from magweld.passes.tiling.regions import (
-    Access,
-    LinearIndex,
-    OperatorKind,
-    OperatorModel,
-)
+from magweld.passes.tiling.loop_nests import LoopNests, loop_nests
+from magweld.passes.tiling.regions import Access, LinearIndex, OperatorModel
 
 
 @dataclass(frozen=True)
@@ -111,18 +107,6 @@ class Group:
                     found[source.producer].append(consumer)
         return tuple(map(tuple, found))
 
-    def ending_at(self, position: int) -> tuple[int, ...]:
-        """Return the nodes of whose readers one is the last, rising."""
-        return self._ending[position]
-
-    @functools.cached_property
-    def _ending(self) -> tuple[tuple[int, ...], ...]:
-        found: list[list[int]] = [[] for _ in self.nodes]
-        for node, readers in enumerate(self._consumers):
-            if readers:
-                found[readers[-1]].append(node)
-        return tuple(map(tuple, found))
-
     def alone(self, position: int) -> Group:
         """Return one node as a group of its own, reading everything from outside."""
         tensors: dict[int, int] = {}
@@ -151,21 +135,22 @@ class Group:
         return replace(self, nodes=tuple(nodes))
 
     def stays_in_registers(self, position: int) -> bool:
-        """Whether a node melts into its only consumer, element by element."""
-        return self._melting[position]
+        """Whether the loop nests that read what a node makes compute it."""
+        return self.nests().is_fused(position)
+
+    def nests(self, kept: frozenset[int] = frozenset()) -> LoopNests:
+        """Return which nodes run as one loop nest.
+
+        Args:
+            kept: Nodes whose values are wanted as tiles in any case.
+        """
+        if kept not in self._nests:
+            self._nests[kept] = loop_nests(self, kept)
+        return self._nests[kept]
 
     @functools.cached_property
-    def _melting(self) -> tuple[bool, ...]:
-        return tuple(map(self._melts, range(len(self.nodes))))
-
-    def _melts(self, position: int) -> bool:
-        consumers = self.consumers(position)
-        if len(consumers) != 1 or any(node == position for node, _ in self.outputs):
-            return False
-        if self.nodes[position].kind is not OperatorKind.ELEMENTWISE:
-            return False
-        consumer = self.nodes[consumers[0]]
-        return consumer.kind in (OperatorKind.ELEMENTWISE, OperatorKind.REDUCTION)
+    def _nests(self) -> dict[frozenset[int], LoopNests]:
+        return {}
 
 
 def _moved(reads: Sequence[Access]) -> list[Access]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from magweld.passes.tiling.best_fit import BestFit
 from magweld.passes.tiling.group import Group
+from magweld.passes.tiling.loop_nests import LoopNests
 from magweld.passes.tiling.needs import OperatorTile
 from magweld.passes.tiling.propagation import Tiles
 from magweld.passes.tiling.regions import ZERO, Access, Interval, OperatorKind
@@ -46,18 +47,22 @@ class Placement:
     """The buffers of one tile; what is in none of the tables has no place.
 
     Attributes:
-        reads: Of what is read from outside, by node and number of the read.
+        reads: Of what is read from outside, by the root of the loop nest, the node and
+            the number of the read.
         windows: Of windows with a border around them, likewise.
         tiles: Of what is made, by node and number of the result.
         tops: Of maxima that are subtracted in a stream, by node.
+        overwritten: For a node that is made in the place of another one's tile, this
+            one.
         factors: Of what brings sums to another maximum: by node that makes the
             maximum, for a block, and by node that sums, behind the last block.
         size: Bytes that all of it takes.
     """
 
-    reads: dict[tuple[int, int], Slot] = field(default_factory=dict)
-    windows: dict[tuple[int, int], Slot] = field(default_factory=dict)
+    reads: dict[tuple[int, int, int], Slot] = field(default_factory=dict)
+    windows: dict[tuple[int, int, int], Slot] = field(default_factory=dict)
     tiles: dict[tuple[int, int], Slot] = field(default_factory=dict)
+    overwritten: dict[int, int] = field(default_factory=dict)
     tops: dict[int, Slot] = field(default_factory=dict)
     factors: dict[int, Slot] = field(default_factory=dict)
     size: int = 0
@@ -86,20 +91,30 @@ def place_tile(group: Group, tiles: Tiles, level: Level, step: int) -> Placement
     return placer.placement
 
 
+def nests_of(group: Group, blocks: Blocks | None) -> LoopNests:
+    """Return the loop nests of a group; what a stream subtracts is wanted as a tile."""
+    if blocks is None:
+        return group.nests()
+    found = (group.sources[node][1].producer for node, _ in blocks.stream.differences)
+    return group.nests(frozenset(node for node in found if node is not None))
+
+
 class _Placer:
     def __init__(self, group: Group, tiles: Tiles, level: Level, step: int) -> None:
         self.group = group
+        self.nests = nests_of(group, tiles.blocks)
         self.parts = tiles.parts
+        self.blocks = tiles.blocks
         self.explicit = level.kind is LevelKind.EXPLICIT
         self.step = step
         self.memory = BestFit(ALIGNMENT_BYTES)
         self.placement = Placement()
 
     def one_after_another(self) -> None:
-        """Place operators in their order, each tile until its last reader."""
+        """Place loop nests in their order, each tile until its last reader."""
         for node in range(len(self.group.nodes)):
             self._operator(node)
-            for producer in self.group.ending_at(node):
+            for producer in self.nests.ending_at(node):
                 self._release(self._tiles_of(producer))
 
     def in_blocks(self, blocks: Blocks) -> None:
@@ -124,7 +139,7 @@ class _Placer:
             if node in stream.subtracted:
                 self.placement.factors[node] = self._like_tile(node)
                 made.append(self.placement.factors[node])
-        self._release(made)
+        self._release(dict.fromkeys(made))
         rescaled = dict(stream.rescaled)
         for node in nodes:
             if node in stream.after:
@@ -135,7 +150,9 @@ class _Placer:
                 self._release([factor])
 
     def _operator(self, node: int, *, tile: bool = True) -> None:
-        """Place what an operator reads and makes; what it reads is gone behind it."""
+        """Place what a loop nest reads and makes; what it reads is gone behind it."""
+        if self.nests.is_fused(node):
+            return
         staged = self._stage(node)
         if tile:
             self._tile(node)
@@ -144,20 +161,48 @@ class _Placer:
     def _tile(self, node: int) -> None:
         # What leaves explicit memory at once is kept in registers.
         leaves = self.explicit and not self.group.consumers(node)
-        if leaves or self.group.stays_in_registers(node):
+        if leaves:
             return
         part = self.parts[node]
+        other = self._overwritten_by(node)
+        if other is not None:
+            self.placement.overwritten[node] = other
+            self.placement.tiles[node, 0] = self.placement.tiles[other, 0]
+            return
         for number, write in enumerate(part.model.writes):
             slot = self._allocate(part.results * write.element_bytes)
             self.placement.tiles[node, number] = slot
 
-    def _stage(self, position: int) -> list[Slot]:
-        part, found = self.parts[position], []
-        for number, is_window, size in self._staged(part):
-            slots = self.placement.windows if is_window else self.placement.reads
-            slot = slots[position, number] = self._allocate(size)
-            found.append(slot)
-        return found
+    def _overwritten_by(self, node: int) -> int | None:
+        """The node whose tile ends where that of another one begins, if one does."""
+        if self.explicit:
+            return None  # others than those that write an element may still read it
+        size = self.parts[node].results
+        for other in self.nests.overwritten(node):
+            alike = self.parts[other].results == size
+            if alike and self._lives_as_long(other, node):
+                return other
+        return None
+
+    def _lives_as_long(self, one: int, other: int) -> bool:
+        """Whether a stream walks both tiles block by block, or none of them."""
+        if self.blocks is None:
+            return True
+        stream = self.blocks.stream
+        kept = {*stream.accumulators(self.group), *stream.subtracted}
+        in_block = [stream.loops[node] is not None for node in (one, other)]
+        return one not in kept and in_block[0] == in_block[1]
+
+    def _stage(self, root: int) -> list[Slot]:
+        found: dict[tuple[int, int], Slot] = {}
+        for node in self.nests.members[root]:
+            for number, is_window, size in self._staged(self.parts[node]):
+                first = self.nests.first_read(root, node, number)
+                if first not in found:
+                    found[first] = self._allocate(size)
+                slots = self.placement.windows if is_window else self.placement.reads
+                slots[root, node, number] = found[first]
+        return list(found.values())
 
     def _staged(self, part: OperatorTile) -> list[tuple[int, bool, int]]:
         """Return (read, whether it is a window with a border, bytes) of what is read.
@@ -202,6 +247,8 @@ class _Placer:
         return self._allocate(part.results * part.model.writes[0].element_bytes)
 
     def _tiles_of(self, node: int) -> list[Slot]:
+        if node in self.placement.overwritten.values():
+            return []
         results = range(len(self.group.nodes[node].writes))
         found = (self.placement.tiles.get((node, number)) for number in results)
         return [slot for slot in found if slot is not None]

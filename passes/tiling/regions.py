@@ -214,6 +214,11 @@ class OperatorModel:
             computed with fewer products; 0 where it is computed as it is written.
         runtime: Positions in `parallel` of loops whose extents a call tells; what
             stands for these is a multiple of a prime, see `magweld.artifact.StandIns`.
+        cheap: Of each read of an element-wise operator, by how many additions and
+            products its result depends on it; 0 where it depends by any other
+            operation.
+        reads_results: Whether an element-wise operator reads what its results were
+            before.
     """
 
     name: str = field(compare=False)
@@ -226,6 +231,8 @@ class OperatorModel:
     form: BodyForm = BodyForm.OTHER
     winograd: int = 0
     runtime: tuple[int, ...] = ()
+    cheap: tuple[int, ...] = ()
+    reads_results: bool = False
 
     def __hash__(self) -> int:
         """Return the hash, which is taken once: models are keys of every plan."""

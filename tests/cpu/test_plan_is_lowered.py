@@ -14,12 +14,19 @@ from typing import Any
 import pytest
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from magweld.bindings import ir, linalg, memref
+from magweld.bindings import func, ir, linalg, memref
 from magweld.compiler import lower_to_tiles
 from magweld.compiler_options import CompileOptions
 from magweld.context import make_context
-from magweld.dialects.tile_graph import LEVEL, PLACE, REDUCTION_BLOCK, is_kernel
+from magweld.dialects.tile_graph import (
+    LEVEL,
+    OPERATORS,
+    PLACE,
+    REDUCTION_BLOCK,
+    is_kernel,
+)
 from magweld.importer.importer import import_graph
+from magweld.passes.cpu.generic_forms import fill_value
 from magweld.passes.cpu.kernels import PLACED
 from magweld.passes.cpu.register_tile import ATTRIBUTE
 from magweld.passes.cpu.sweeps import SWEEP
@@ -27,7 +34,8 @@ from magweld.passes.infrastructure.execution import run_pipeline
 from magweld.passes.infrastructure.phases import Phase
 from magweld.passes.infrastructure.pipeline import Pipeline, Step, Upstream
 from magweld.passes.ir.utils import operations_of
-from magweld.passes.pipelines.cpu import cpu_steps
+from magweld.passes.pipelines.cpu import cpu_phase_steps, cpu_steps
+from magweld.passes.plan.lower_subgraphs import LowerSubgraphs
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from subgraph_cases import CASES, Case
@@ -113,6 +121,73 @@ def test_blocks_of_reductions_are_those_of_the_plan() -> None:
         )
         shapes = decided(steps[:until], text)["shapes"]
         assert any(f", {block}]" in shape for shape in shapes), (block, shapes)
+
+
+def nests_in(root: Any) -> int:
+    """Return how many linalg operations there are that do more than fill a tile."""
+    found = 0
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        nonlocal found
+        name = str(op.name)
+        if name.startswith("linalg.") and name not in INNER and not is_fill(op):
+            found += 1
+        return ir.WalkResult.ADVANCE
+
+    root.operation.walk(visit)
+    return found
+
+
+INNER = ("linalg.yield", "linalg.index")
+
+
+def is_fill(op: ir.Operation) -> bool:
+    return str(op.name) == "linalg.fill" or fill_value(op.operation) is not None
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_computations_of_the_plan_are_the_loop_nests_that_run(case: Case) -> None:
+    """Nothing behind the plan fuses, repeats or drops one, and clean-up neither."""
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(tiled(case, Phase.PLANNED))
+        computes: list[ir.Operation] = []
+
+        def visit(op: ir.Operation) -> ir.WalkResult:
+            if str(op.name) == "tile_graph.compute":
+                computes.append(op.operation)
+            return ir.WalkResult.ADVANCE
+
+        module.operation.walk(visit)
+        planned = [nests_in(op) for op in computes]
+        # Tiles that are put together have none.
+        assert planned
+        assert max(planned) == 1
+        run_pipeline(Pipeline((LowerSubgraphs(),)), module)
+        kernels = {
+            op.attributes["sym_name"].value: op
+            for op in module.body.operations
+            if is_kernel(op)
+        }
+        calls = [
+            op.attributes["callee"].value
+            for function in module.body.operations
+            if not is_kernel(function)
+            for op in operations_of(function.operation, func.CallOp)
+            if OPERATORS in op.attributes
+        ]
+        assert sum(nests_in(kernels[name]) for name in calls) == sum(planned)
+        for op in list(module.body.operations):
+            if not is_kernel(op):
+                op.erase()
+        before = {name: nests_in(kernel) for name, kernel in kernels.items()}
+        steps = cpu_phase_steps()[Phase.BUFFERIZED]
+        cleaned = [one for step in steps for one in (CLEAN_UP, step)]
+        run_pipeline(Pipeline((*cleaned, CLEAN_UP)), module)
+        lowered = {
+            op.attributes["sym_name"].value: nests_in(op)
+            for op in module.body.operations
+        }
+        assert lowered == before
 
 
 # Kernels whose buffers take more than the footprint of their plan by what the CPU end

@@ -1,0 +1,204 @@
+"""Owns linalg operations with what makes their operands element by element in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from magweld.bindings import affine, arith, ir, linalg
+from magweld.passes.ir.cloning import ValueMap, clone_mapped, defining_op
+from magweld.passes.ir.linalg_builder import build_generic
+
+_WITHOUT_DATA = frozenset({"linalg.fill", "tensor.empty"})
+
+
+def fuse_producers(root: Any) -> Any:
+    """Return an operation that computes what it reads of others in its block itself.
+
+    These are element-wise linalg operations with one result that `root` or another
+    one of them reads, each for one element at a time; fills and splat constants are
+    numbers then. `root` itself is returned where it reads none of all that.
+
+        %0 = linalg.sub ins(%x, %y)
+        %1 = linalg.exp ins(%0)       =>   linalg.generic ins(%x, %y) { subf, exp }
+
+    Args:
+        root: An element-wise operation or a reduction.
+    """
+    nest = _Nest(root)
+    if not nest.producers and not nest.numbers:
+        return root
+    with ir.InsertionPoint(root), root.location:
+        made = nest.build()
+    for old, new in zip(root.results, made.results, strict=True):
+        old.replace_all_uses_with(new)
+    for op in (root, *reversed(nest.producers)):
+        _erase(op)
+    return made
+
+
+def _erase(op: Any) -> None:
+    """Erase an operation, and the fills and empty tensors that only it used."""
+    operands = list(dict.fromkeys(op.operands))
+    op.erase()
+    for value in operands:
+        maker = defining_op(value)
+        if maker is not None and maker.operation.name in _WITHOUT_DATA:
+            if not list(value.uses):
+                _erase(maker.operation)
+
+
+class _Nest:
+    """The operations that become one.
+
+    Attributes:
+        producers: Those that are computed for `root`, in their order.
+        numbers: Operands that are one number everywhere.
+    """
+
+    def __init__(self, root: Any) -> None:
+        self.producers: list[Any] = []
+        self.numbers: dict[Any, Any] = {}
+        self._root = root
+        self._block = root.block
+        maps = indexing_maps(root)
+        self._dims = maps[0].n_dims
+        self._reduced = set(range(self._dims)) - {
+            expr.position
+            for map_ in maps[_inputs(root) :]
+            for expr in map_.results
+            if isinstance(expr, ir.AffineDimExpr)
+        }
+        # The loops of each operation as expressions of those of the root.
+        self._loops = {root: ir.AffineMap.get_identity(self._dims)}
+        # Operands from outside, as often as they are read in another way.
+        self._reads: dict[tuple[Any, ir.AffineMap], int] = {}
+        # What each operand of an operation is: a read, or what a producer makes.
+        self._sources: dict[Any, list[Any]] = {}
+        self._visit(root)
+
+    def _visit(self, op: Any) -> None:
+        """Find what an operation reads, in the order of its operands."""
+        maps, loops = indexing_maps(op), self._loops[op]
+        sources: list[Any] = []
+        for number in range(_inputs(op)):
+            value, map_ = op.operands[number], _composed(maps[number], loops)
+            maker = defining_op(value)
+            found = None if maker is None else maker.operation
+            if not isinstance(value.type, ir.RankedTensorType):
+                self.numbers.setdefault(value, value)
+            elif found is not None and (scalar := _number(found)) is not None:
+                self.numbers[value] = scalar
+            elif self._is_producer(found):
+                if found not in self._loops:
+                    self._loops[found] = _loops_for(found, map_)
+                    self._visit(found)
+                    self.producers.append(found)
+            else:
+                read = (value, map_)
+                sources.append(self._reads.setdefault(read, len(self._reads)))
+                continue
+            sources.append(value)
+        self._sources[op] = sources
+
+    def _is_producer(self, op: Any) -> bool:
+        if op is None or op.block != self._block:
+            return False
+        name = str(op.name)
+        return name.startswith("linalg.") and name != "linalg.fill"
+
+    def build(self) -> Any:
+        """Make the operation at the insertion point."""
+        root = self._root
+        first = _inputs(root)
+        reads = list(self._reads)
+        outputs = list(root.operands)[first:]
+        maps = [map_ for _, map_ in reads] + indexing_maps(root)[first:]
+        inputs = [value for value, _ in reads]
+        made = build_generic(inputs, outputs, maps, self._body, self._reduced)
+        return made.operation
+
+    def _body(self, arguments: Sequence[Any]) -> Sequence[Any]:
+        values = ValueMap()
+        for value, scalar in self.numbers.items():
+            values[value] = _scalar(scalar)
+        for op in self.producers:
+            values[op.results[0]] = self._inlined(op, arguments, (), values)[0]
+        outputs = arguments[len(self._reads) :]
+        return self._inlined(self._root, arguments, outputs, values)
+
+    def _inlined(
+        self, op: Any, arguments: Sequence[Any], outputs: Sequence[Any], made: ValueMap
+    ) -> list[Any]:
+        """Copy the body of an operation, and return what it yields."""
+        block, values = op.regions[0].blocks[0], ValueMap()
+        inputs = [
+            arguments[source] if isinstance(source, int) else made[source]
+            for source in self._sources[op]
+        ]
+        for argument, value in zip(block.arguments, [*inputs, *outputs], strict=False):
+            values[argument] = value
+        *operations, terminator = block.operations
+        for inner in operations:
+            if inner.operation.name == "linalg.index":
+                dim = ir.IntegerAttr(inner.operation.attributes["dim"]).value
+                index = self._index(self._loops[op].results[dim])
+                values[inner.operation.results[0]] = index
+            else:
+                clone_mapped(inner, values)
+        return [values[value] for value in terminator.operands]
+
+    def _index(self, expression: Any) -> Any:
+        """Where a loop of a producer is, at the insertion point."""
+        if isinstance(expression, ir.AffineDimExpr):
+            return linalg.IndexOp(expression.position).result
+        indices = [linalg.IndexOp(dim).result for dim in range(self._dims)]
+        map_ = ir.AffineMap.get(self._dims, 0, [expression])
+        return affine.AffineApplyOp(map_, indices).result
+
+
+def indexing_maps(op: Any) -> list[ir.AffineMap]:
+    """Return the map of each operand of a linalg operation."""
+    if "indexing_maps" in op.attributes:
+        return [attribute.value for attribute in op.attributes["indexing_maps"]]
+    return [attribute.value for attribute in linalg.get_indexing_maps(op)]
+
+
+def _inputs(op: Any) -> int:
+    return len(op.operands) - len(op.results)
+
+
+def _composed(map_: ir.AffineMap, loops: ir.AffineMap) -> ir.AffineMap:
+    found = [expr.compose(loops) for expr in map_.results]
+    return ir.AffineMap.get(loops.n_dims, 0, found)
+
+
+def _loops_for(producer: Any, at: ir.AffineMap) -> ir.AffineMap:
+    """The loops of a producer that make the element at an index."""
+    made = indexing_maps(producer)[-1]
+    # A loop of one iteration that indexes nothing is at its begin.
+    loops = [ir.AffineExpr.get_constant(0)] * made.n_dims
+    for expr, index in zip(made.results, at.results, strict=True):
+        if isinstance(expr, ir.AffineDimExpr):
+            loops[expr.position] = index
+    return ir.AffineMap.get(at.n_dims, 0, loops)
+
+
+def _number(op: Any) -> Any | None:
+    """What all elements of a fill or a constant are: a value or an attribute."""
+    if op.name == "linalg.fill":
+        value, into = op.operands
+        # One of another type is converted to that of the tensor.
+        same = value.type == ir.RankedTensorType(into.type).element_type
+        return value if same else None
+    if op.name != "arith.constant":
+        return None
+    elements = op.attributes["value"]
+    is_splat = isinstance(elements, ir.DenseElementsAttr) and elements.is_splat
+    return elements.get_splat_value() if is_splat else None
+
+
+def _scalar(number: Any) -> Any:
+    if isinstance(number, ir.Attribute):
+        return arith.constant(number.type, number)
+    return number
