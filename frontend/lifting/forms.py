@@ -9,6 +9,8 @@ from typing import Any, Final
 
 # Uses of one set of sizes and numbers before the graph is compiled for it.
 COMPILE_AFTER: Final = 3
+# The same where a program for all sizes answers meanwhile.
+COMPILE_BESIDE: Final = 64
 # What a form takes that does not tell.
 _UNKNOWN_BYTES: Final = 1 << 20
 # Sets of sizes and numbers whose uses are counted; a count is some hundred bytes.
@@ -28,7 +30,8 @@ class _Uses:
 class Forms:
     """The compiled forms of one graph by sizes and numbers; not for several threads.
 
-    A form is made at the third use. Above the limit the least recently used one goes;
+    A form is made at the third use, or later where something else is almost as fast.
+    Above the limit the least recently used one goes;
     each time it went, it has to be used twice as often before it is made again. So a
     rotation that does not fit is answered by torch and not compiled for ever.
 
@@ -63,8 +66,13 @@ class Forms:
         self._forms.move_to_end(key)
         return found[0]
 
-    def is_wanted(self, key: Hashable) -> bool:
-        """Count a use of a key without a form; return whether one should be made."""
+    def is_wanted(self, key: Hashable, after: int = COMPILE_AFTER) -> bool:
+        """Count a use of a key without a form; return whether one should be made.
+
+        Args:
+            key: Sizes and numbers.
+            after: How many uses a form is worth that was never dropped.
+        """
         uses = self._uses.get(key)
         if uses is None:
             uses = self._uses[key] = _Uses()
@@ -72,7 +80,7 @@ class Forms:
                 self._uses.popitem(last=False)
         self._uses.move_to_end(key)
         uses.count += 1
-        return uses.count >= COMPILE_AFTER << uses.dropped
+        return uses.count >= after << uses.dropped
 
     def add(self, key: Hashable, form: Form) -> None:
         """Keep a form; others may go."""

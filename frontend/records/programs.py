@@ -22,7 +22,7 @@ from magweld.frontend.control.unroll import (
     iterations_in,
     unroll,
 )
-from magweld.frontend.lifting.forms import Forms
+from magweld.frontend.lifting.forms import COMPILE_AFTER, COMPILE_BESIDE, Forms
 from magweld.frontend.operators.autocast import graph_runner
 from magweld.frontend.records.all_sizes import AllSizes, CompileSizes
 from magweld.frontend.state.values import float_bits
@@ -168,23 +168,25 @@ class LiftedGraph:
         count = len(inputs) - self._numbers
         tensors, numbers = list(inputs[:count]), inputs[count:]
         key = (*(t.shape for t in tensors), *map(_exact, numbers))
-        if self.all_sizes is not None:
-            with self._lock:
-                sized = self.all_sizes.find(tensors, tuple(numbers))
-                self.through_torch += sized is not None and _runs_through_torch(sized)
-                if sized is not None and sized.is_pending:
-                    # It may turn out that there can be no such program.
-                    self.forms.is_wanted(key)
-            if sized is not None:
-                self.was_final = _is_final(sized)
-                return sized(*inputs)
         with self._lock:
             program = self.forms.find(key)
-            wanted = program is None and self.forms.is_wanted(key)
-            self.through_torch += not wanted and _runs_through_torch(program)
-        self.was_final = program is not None and _is_final(program)
+        there = self.all_sizes is None or _is_there(program)
+        with self._lock:
+            sized = None
+            if self.all_sizes is not None and not there:
+                sized = self.all_sizes.find(tensors, tuple(numbers))
+            # The program for all sizes is slower than one for the sizes of a call.
+            uses = COMPILE_AFTER if sized is None else COMPILE_BESIDE
+            wanted = program is None and self.forms.is_wanted(key, uses)
+            runs = program if sized is None else sized
+            self.through_torch += not wanted and _runs_through_torch(runs)
+        self.was_final = runs is not None and _is_final(runs)
         if wanted:
             program = self._make(compile_graph, key, tensors, numbers)
+            if sized is None:
+                return program(*tensors)
+        if sized is not None:
+            return sized(*inputs)
         return self._run(*inputs) if program is None else program(*tensors)
 
     def _with_numbers(self, numbers: Sequence[Any]) -> fx.GraphModule:
@@ -241,6 +243,12 @@ def _compiled(
         return graph_runner(module)
     flat = unroll(module)
     return flat.wrap(compile_graph(without_numbers(flat.module), tensors))
+
+
+def _is_there(form: Callable[..., Any] | None) -> bool:
+    """Whether a form awaits no compiled code; takes that of one that has come."""
+    tier = tier_of(form)
+    return form is not None and (tier is None or tier.advance())
 
 
 def _runs_through_torch(form: Callable[..., Any] | None) -> bool:

@@ -269,6 +269,17 @@ class TieredGraph:
             self.settle()
         return not self.is_pending
 
+    def advance(self) -> bool:
+        """Prepare a little more or take the code; return whether nothing is awaited."""
+        if not self.is_pending:
+            return True
+        if time.perf_counter() - self._prepared_at > _PAUSE:
+            self._prepare(_SLICE)
+        job = self._job
+        if job is not None and job.outcome is not None:
+            self.settle()
+        return not self.is_pending
+
     def settle(self) -> None:
         """Take what the job has made, if it is there; once."""
         # Another thread may be at it, or have been at it when the process was forked.
@@ -404,12 +415,7 @@ class TieredGraph:
         return self.reference(*inputs)
 
     def _until_ready(self, *inputs: Any) -> Any:
-        if time.perf_counter() - self._prepared_at > _PAUSE:
-            self._prepare(_SLICE)
-        job = self._job
-        if job is not None and job.outcome is not None:
-            self.settle()
-        if not self.is_pending:
+        if self.advance():
             return self._run(*inputs)
         return self._through_torch(*inputs)
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from magweld.frontend import trace
+from magweld.frontend.lifting.forms import COMPILE_BESIDE
 from magweld.frontend.records.programs import LiftedGraph
 
 # The first three lift the size, the next ones compile the program; the others use it,
@@ -266,3 +267,49 @@ def test_weights_may_change_between_calls() -> None:
             torch.testing.assert_close(
                 program(given), model(given), rtol=1e-4, atol=1e-5
             )
+
+
+def often_used(moment: str) -> tuple[Any, LiftedGraph, Callable[[int], None]]:
+    """Return a program that has one for all sizes, its graph, and a checked call."""
+    torch.manual_seed(0)
+    model = feed_forward().eval()
+    program = trace(model, compile=moment)
+
+    def call(size: int) -> None:
+        (given,) = rows(size)
+        with torch.no_grad():
+            torch.testing.assert_close(
+                program(given), model(given), rtol=1e-4, atol=1e-5
+            )
+
+    for size in (*FIRST, 9):
+        call(size)
+        program.wait()
+    (graph,) = lifted(program)
+    return program, graph, call
+
+
+def test_sizes_that_are_used_often_get_a_program_of_their_own() -> None:
+    _, graph, call = often_used("now")
+    assert (graph.compiled, graph.made) == (0, 1)
+    for _ in range(COMPILE_BESIDE - 1):
+        call(12)
+    assert graph.compiled == 0
+    call(12)
+    call(12)
+    assert (graph.compiled, graph.made) == (1, 2)
+    call(13)  # still by the program for all sizes
+    assert (graph.compiled, graph.made) == (1, 2)
+
+
+def test_the_program_for_all_sizes_answers_while_another_one_is_compiled() -> None:
+    program, graph, call = often_used("background")
+    call(12)
+    program.wait()
+    through_torch = graph.through_torch
+    for _ in range(COMPILE_BESIDE + 20):
+        call(12)
+    assert graph.compiled == 1
+    program.wait()
+    call(12)
+    assert graph.through_torch == through_torch
