@@ -42,7 +42,7 @@ class Replacements:
         self._flags = {
             id(tensor): _flags_of(tensor)
             for tensor in written
-            if type(tensor) is torch.Tensor and tensor.layout is torch.strided
+            if type(tensor) is torch.Tensor and _has_form(tensor)
         }
         if name_of(func) == "set data":
             tensor, value = args
@@ -89,6 +89,11 @@ class Replacements:
             if known is tensor and tensor.requires_grad != flags[-1]:
                 return tensor.detach()
         return tensor
+
+
+def _has_form(tensor: torch.Tensor) -> bool:
+    """Whether a tensor has extents and strides to ask for; a nested one has none."""
+    return tensor.layout is torch.strided and not tensor.is_nested
 
 
 def _flags_of(tensor: torch.Tensor) -> tuple[Any, ...]:

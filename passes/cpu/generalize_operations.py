@@ -54,9 +54,9 @@ class GeneralizeOperations(Pass):
 
 def _generalize_fill(fill: linalg.FillOp) -> None:
     value, into = fill.operation.operands
-    type_ = ir.RankedTensorType(into.type)
-    if value.type != type_.element_type:
-        return  # it is converted to that of the tensor
+    type_ = into.type
+    if not isinstance(type_, ir.RankedTensorType) or value.type != type_.element_type:
+        return  # of a buffer, or converted to the type of the tensor
     identity = ir.AffineMap.get_identity(len(type_.shape))
     with ir.InsertionPoint(fill), fill.location:
         made = build_generic([], [into], [identity], lambda _: [value])

@@ -11,6 +11,9 @@ from magweld.passes.cpu.kernels import kernels_of
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.utils import located_error
 
+# The last arguments of a kernel of sizes that a call tells.
+_SIZES = ("extent", "first tile", "last tile")
+
 
 @dataclass(frozen=True)
 class StripArgumentSizes(Pass):
@@ -37,7 +40,14 @@ class StripArgumentSizes(Pass):
 
 
 def _strip(function: func.FuncOp) -> None:
+    """Rewrite one kernel.
+
+    Raises:
+        PassError: It takes no extent and range, or strides depend on the extent.
+    """
     block = function.entry_block
+    if len(block.arguments) < len(_SIZES):
+        raise located_error(function, f"takes no {', '.join(_SIZES)}")
     *buffers, extent, _, _ = block.arguments
     for argument in buffers:
         type_ = ir.MemRefType(argument.type)

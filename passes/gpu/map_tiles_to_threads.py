@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from magweld.bindings import ir, linalg, memref
+from magweld.bindings import ir, memref
 from magweld.passes.gpu.cross_thread_reduction import (
     Combiner,
     allocate_partials,
@@ -26,6 +26,7 @@ from magweld.passes.gpu.structure import (
     is_in_space,
     kernels_of,
     phases_in,
+    structure_copies,
     workgroup_space,
 )
 from magweld.passes.gpu.thread_layout import (
@@ -66,7 +67,7 @@ class MapTilesToThreads(Pass):
         """Share the operations of all kernels."""
         for kernel in kernels_of(module):
             loop = block_loop_of(kernel)
-            _replace_copies(loop)
+            structure_copies(loop)
             _check_allocations(loop)
             mapping = _Mapping(self)
             every = linalg_operations_in(loop)
@@ -76,15 +77,6 @@ class MapTilesToThreads(Pass):
             mapping.fix_accumulators(operations)
             for op in operations:
                 mapping.share(op)
-
-
-def _replace_copies(loop: Any) -> None:
-    """Make the copies that bufferization added operations to be shared as well."""
-    for op in phases_in(loop.body):
-        if isinstance(op, memref.CopyOp):
-            with ir.InsertionPoint(op), op.location:
-                linalg.copy(op.source, outs=[op.target])
-            op.erase()
 
 
 def _check_allocations(loop: Any) -> None:

@@ -26,6 +26,7 @@ from magweld.passes.gpu.structure import (
     block_loop_of,
     is_in_space,
     kernels_of,
+    structure_copies,
     workgroup_space,
 )
 from magweld.passes.gpu.thread_layout import ThreadLayout
@@ -59,6 +60,7 @@ class MapToMatrixInstructions(Pass):
         """Choose the products of all kernels."""
         for kernel in kernels_of(module):
             loop = block_loop_of(kernel)
+            structure_copies(loop)
             products = map(self._product_of, linalg_operations_in(loop))
             for product in [one for one in products if one is not None]:
                 # What is summed up in several products has the share of the first.

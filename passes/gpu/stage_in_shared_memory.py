@@ -33,6 +33,7 @@ _PASSED_THROUGH = (
     "tensor.insert_slice",
 )
 _SCALAR_DIALECTS = ("affine", "arith", "linalg", "math")
+_FOOTPRINT = "tile_graph.footprint"
 _ALLOWED = frozenset(
     {
         *_PASSED_THROUGH,
@@ -55,7 +56,8 @@ class StageInSharedMemory(Pass):
 
     - operands of contractions that come from global memory: copied there,
     - other tiles from global memory that several operations read, up to
-      `reuse-bytes`: copied there once,
+      `reuse-bytes`: copied there once, where the footprint that was planned leaves
+      room for it in `capacity`,
     - accumulators of reductions that would otherwise lie in global memory,
     - every tile that an operation of the block hands to the next (`tensor.empty`).
 
@@ -65,6 +67,7 @@ class StageInSharedMemory(Pass):
     name: ClassVar[str] = "stage-in-shared-memory"
 
     reuse_bytes: Annotated[int, "largest tile that is copied for reuse alone"] = 32768
+    capacity: Annotated[int, "bytes of shared memory that a block may use"] = 49152
 
     def run(self, module: Any) -> None:
         """Stage the tiles of all kernels."""
@@ -72,7 +75,7 @@ class StageInSharedMemory(Pass):
             loop = block_loop_of(kernel)
             _check_operations(loop)
             self._stage_operands(loop)
-            self._stage_reused(loop)
+            self._stage_reused(loop, self.capacity - _planned_bytes(kernel))
             _stage_accumulators(loop)
             _place_temporaries(loop)
 
@@ -83,7 +86,7 @@ class StageInSharedMemory(Pass):
                     with ir.InsertionPoint(op), op.location:
                         op.operands[position] = _copy_of(value)
 
-    def _stage_reused(self, loop: Any) -> None:
+    def _stage_reused(self, loop: Any, room: int) -> None:
         readers: dict[Any, list[tuple[Any, int]]] = {}
         for op in linalg_operations_in(loop):
             for position, value in enumerate(inputs_of(op)):
@@ -92,12 +95,19 @@ class StageInSharedMemory(Pass):
         for value, uses in readers.items():
             if len({op.operation for op, _ in uses}) < 2:
                 continue
-            if _bytes(value.type) > self.reuse_bytes:
+            if _bytes(value.type) > min(self.reuse_bytes, room):
                 continue
+            room -= _bytes(value.type)
             with ir.InsertionPoint.after(value.owner), value.location:
                 staged = _copy_of(value)
             for op, position in uses:
                 op.operands[position] = staged
+
+
+def _planned_bytes(kernel: Any) -> int:
+    """Return the footprint that the plan of a kernel has, 0 without one."""
+    planned = kernel.attributes.get(_FOOTPRINT)
+    return 0 if planned is None else int(ir.IntegerAttr(planned).value)
 
 
 def _check_operations(loop: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from magweld.bindings import func, ir, memref, scf
+from magweld.bindings import func, ir, linalg, memref, scf
 from magweld.dialects.tile_graph import is_kernel
 from magweld.passes.ir.utils import functions_of, located_error
 
@@ -109,6 +109,15 @@ def phases_in(block: Any) -> Iterator[Any]:
         if isinstance(op, scf.ForOp):
             yield from phases_in(op.body)
         yield op
+
+
+def structure_copies(loop: Any) -> None:
+    """Make copies that bufferization added operations that are shared as others are."""
+    for op in phases_in(loop.body):
+        if isinstance(op, memref.CopyOp):
+            with ir.InsertionPoint(op), op.location:
+                linalg.copy(op.source, outs=[op.target])
+            op.erase()
 
 
 def storage_of(value: Any) -> Any:

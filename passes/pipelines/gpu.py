@@ -78,7 +78,7 @@ def block_steps(shape: BlockShape) -> tuple[Step, ...]:
         Upstream("linalg-fuse-elementwise-ops"),
         TileReductionSteps(),
         Upstream("eliminate-empty-tensors,canonicalize,cse"),
-        StageInSharedMemory(),
+        StageInSharedMemory(capacity=shape.shared_bytes),
         Upstream("canonicalize,cse"),
         # Tensors become buffers; results are written where they belong.
         Upstream(_BUFFERIZE),

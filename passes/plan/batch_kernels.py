@@ -122,7 +122,8 @@ class _Calls:
             for maker in makers:
                 readers[maker].append(position)
             waits[position] = len(makers)
-            if callee and _may_be_member(functions[callee]):
+            reported = OPERATORS in op.attributes
+            if callee and reported and _may_be_member(functions[callee]):
                 if _moved(op) >= member_bytes:
                     large[callee] += 1
                 else:

@@ -199,6 +199,17 @@ def compile_kernel(function: Any, target: Target) -> Any:
 def nodes_in(function: Any) -> tuple[str, ...]:
     """Return the names of the graph nodes that a kernel computes, in order."""
     operators = operations_of(function.operation, ir.OpView)
-    structured = (op for op in operators if op.operation.name.startswith("linalg."))
-    names = dict.fromkeys(node_of(op.location) for op in structured)
+    structured = [op for op in operators if op.operation.name.startswith("linalg.")]
+    # What a sum begins from is of the sum, and comes before what it sums.
+    structured.sort(key=lambda op: str(op.operation.name) == "linalg.fill")
+    # What an operation computes for itself has its place in the body.
+    names = dict.fromkeys(
+        node_of(one.location) for op in structured for one in (*_body_of(op), op)
+    )
     return tuple(name for name in names if name)
+
+
+def _body_of(op: Any) -> Iterator[Any]:
+    for region in op.operation.regions:
+        for block in region.blocks:
+            yield from block.operations
