@@ -147,3 +147,40 @@ func.func @rounded_products(%l: !tile, %r: !tile) attributes {tile_graph.kernel}
   } {mapping = [#gpu.block<linear_dim_0>]}
   return
 }
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+!left = memref<32x16xf16, #gpu.address_space<workgroup>>
+!right = memref<64x16xf16, #gpu.address_space<workgroup>>
+!sum = memref<32x64xf32, #gpu.address_space<workgroup>>
+
+// The copy that bufferization has left is shared as the accumulator is, so that nothing
+// else sees the accumulator.
+// CHECK-LABEL: func.func @stored(
+// CHECK:         memref.alloc() : memref<2x4x4x4x16xf32, #gpu.address_space<workgroup>>
+// CHECK-NOT:     memref.collapse_shape
+// CHECK:         tile_graph.fragment
+// CHECK-NOT:     memref.copy
+// CHECK:         memref.expand_shape %arg2 {{.+}} output_shape [2, 4, 4, 4, 16]
+// CHECK:         scf.forall (%{{.+}}, %{{.+}}, %{{.+}}) in (4, 4, 16)
+func.func @stored(%l: !left, %r: !right, %out: memref<32x64xf32>) attributes {tile_graph.kernel} {
+  %zero = arith.constant 0.0 : f32
+  scf.forall (%n) in (1) {
+    %sum = memref.alloc() : !sum
+    linalg.fill ins(%zero : f32) outs(%sum : !sum)
+    linalg.generic {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%l, %r : !left, !right) outs(%sum : !sum) {
+    ^bb0(%a: f16, %b: f16, %s: f32):
+      %a32 = arith.extf %a : f16 to f32
+      %b32 = arith.extf %b : f16 to f32
+      %p = arith.mulf %a32, %b32 : f32
+      %t = arith.addf %s, %p : f32
+      linalg.yield %t : f32
+    }
+    memref.copy %sum, %out : !sum to memref<32x64xf32>
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}

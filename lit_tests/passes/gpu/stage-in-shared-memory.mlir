@@ -68,3 +68,23 @@ func.func @read_twice(%x: tensor<64x32xf32>, %big: tensor<64x32xf32>, %out: tens
   }
   return %r : tensor<64x32xf32>
 }
+
+// -----
+
+// The plan leaves no room for a copy of 512 bytes in the 48 KiB of a block.
+// CHECK-LABEL: func.func @no_room(
+// CHECK-NOT:       linalg.copy
+// CHECK:           return
+func.func @no_room(%x: tensor<64x32xf32>, %out: tensor<64x32xf32>) -> tensor<64x32xf32> attributes {tile_graph.kernel, tile_graph.footprint = 48700 : i64} {
+  %r = scf.forall (%i) in (16) shared_outs(%o = %out) -> (tensor<64x32xf32>) {
+    %t = tensor.extract_slice %x[%i, 0] [4, 32] [1, 1] : tensor<64x32xf32> to tensor<4x32xf32>
+    %e = tensor.empty() : tensor<4x32xf32>
+    %y = linalg.exp ins(%t : tensor<4x32xf32>) outs(%e : tensor<4x32xf32>) -> tensor<4x32xf32>
+    %d = tensor.extract_slice %o[%i, 0] [4, 32] [1, 1] : tensor<64x32xf32> to tensor<4x32xf32>
+    %z = linalg.add ins(%y, %t : tensor<4x32xf32>, tensor<4x32xf32>) outs(%d : tensor<4x32xf32>) -> tensor<4x32xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %z into %o[%i, 0] [4, 32] [1, 1] : tensor<4x32xf32> into tensor<64x32xf32>
+    }
+  }
+  return %r : tensor<64x32xf32>
+}
