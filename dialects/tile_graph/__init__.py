@@ -36,6 +36,7 @@ from magweld.dialects.tile_graph.grid import (
     runtime_steps,
 )
 from magweld.dialects.tile_graph.kernels import (
+    EXTERNAL,
     FRAGMENT,
     INTERIOR,
     KERNEL,
@@ -81,6 +82,7 @@ from magweld.dialects.tile_graph.view import (
 
 __all__ = [
     "DEVICE",
+    "EXTERNAL",
     "FOR_TILES",
     "FRAGMENT",
     "INTERIOR",

@@ -17,6 +17,7 @@ from magweld.dialects.tile_graph.attributes import (
     TileAttr,
 )
 from magweld.dialects.tile_graph.kernels import (
+    EXTERNAL,
     FRAGMENT,
     INTERIOR,
     KERNEL,
@@ -188,7 +189,7 @@ DISCARDABLE: tuple[DiscardableAttr, ...] = (
         "it",
     ),
     DiscardableAttr(
-        "magweld.external",
+        EXTERNAL,
         ("func.func",),
         ir.StringAttr,
         "graph node that torch runs, of a declaration",

@@ -27,6 +27,8 @@ INTERIOR = "tile_graph.interior"
 # number of its own in the kernel, so that it equals nothing that cse would take for it.
 REMATERIALIZED = "tile_graph.rematerialized"
 UNSHARED = "tile_graph.unshared"
+# On a declaration: the graph node that torch runs.
+EXTERNAL = "magweld.external"
 # On a product of a kernel: who has which element of its result, as a fragment.
 FRAGMENT = "tile_graph.fragment"
 # On a call: names of the operators that it computes.

@@ -9,6 +9,7 @@ from typing import Any
 
 from magweld.bindings import ir
 from magweld.dialects.tile_graph import (
+    EXTERNAL,
     captured_values,
     device_of,
     element_bytes,
@@ -18,6 +19,7 @@ from magweld.dialects.tile_graph import (
 )
 from magweld.passes.analysis.winograd import winograd_tile
 from magweld.passes.ir.cloning import defining_op
+from magweld.passes.ir.utils import callee_of
 from magweld.passes.tiling.winograd_forms import (
     ROWS,
 )
@@ -136,14 +138,14 @@ def summarize(function: Any) -> GraphSummary:
 def _step_name(op: Any) -> str:
     if op.name == _SUBGRAPH:
         return str(op.attributes["subgraph_name"].value)
-    callee = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+    callee = callee_of(op)
     module = op.parent.operation.parent.operation
     for function in module.regions[0].blocks[0].operations:
         attributes = function.operation.attributes
-        external = attributes.get("magweld.external")
+        external = attributes.get(EXTERNAL)
         if attributes["sym_name"].value == callee and external is not None:
             return str(external.value)
-    return str(callee)
+    return callee
 
 
 def _reads(op: Any) -> Iterator[tuple[Any, str]]:

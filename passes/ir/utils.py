@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from magweld.bindings import func, ir, scf, tensor
 from magweld.diagnostics import Diagnostic, PassError, Severity, position_of
@@ -66,6 +66,11 @@ def node_of(location: ir.Location) -> str:
     ]
     names = (node_of(part) for part in parts if part is not None)
     return next((name for name in names if name), "")
+
+
+def callee_of(call: Any) -> str:
+    """Return the name of the function that a `func.call` is of."""
+    return str(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
 
 
 def users_of(value: ir.Value) -> list[ir.OpView]:

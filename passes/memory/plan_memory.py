@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import ir
-from magweld.dialects.tile_graph import element_bytes, is_kernel
+from magweld.dialects.tile_graph import EXTERNAL, element_bytes, is_kernel
 from magweld.passes.analysis.loop_calls import LOOP, LoopCall, loop_of
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.cloning import defining_op
-from magweld.passes.ir.utils import functions_of, located_error
+from magweld.passes.ir.utils import callee_of, functions_of, located_error
 from magweld.passes.memory.tile_list import TILES, Tile, tiles_of
 from magweld.passes.tiling.packing import Buffer, pack
 
-EXTERNAL = "magweld.external"
 CAST = "tensor.cast"
 VIEWS = frozenset({"tensor.expand_shape", "tensor.collapse_shape", CAST})
 # A cache line, and the widest vector: no kernel touches a line of two buffers.
@@ -92,7 +91,7 @@ class _Planner:
                 placed.add(destination)
                 self._take(op, destination, position)
             if op.name == "func.call":
-                callee = self._functions[_callee(op)]
+                callee = self._functions[callee_of(op)]
                 self._place_scratch(op, callee, position)
                 self._adopted.update(_brought(op, callee))
                 taken = sum(self._adopted.values()) + self._taken_by(op, callee)
@@ -172,7 +171,7 @@ class _Planner:
         """The `tensor.empty` operands of a call, which its results overwrite."""
         if op.name != "func.call":
             return []
-        if EXTERNAL in self._functions[_callee(op)].attributes:
+        if EXTERNAL in self._functions[callee_of(op)].attributes:
             return []
         tail = list(op.operands)[len(op.operands) - len(op.results) :]
         made = [v for v in map(without_cast, tail) if defining_op(v) is not None]
@@ -180,7 +179,7 @@ class _Planner:
         return found if len(found) == len(op.results) else []
 
     def _place(self, call: Any, destination: Any) -> str:
-        if "magweld.adopts" in self._functions[_callee(call)].attributes:
+        if "magweld.adopts" in self._functions[callee_of(call)].attributes:
             return "adopted"
         return "output" if destination in self._returned else "arena"
 
@@ -227,7 +226,7 @@ def _calls_parts(function: Any, functions: Mapping[str, Any]) -> bool:
     calls = (op for op in function.regions[0].blocks[0].operations)
     return any(
         op.operation.name == "func.call"
-        and {TILES, LOOP} & set(functions[_callee(op.operation)].attributes)
+        and {TILES, LOOP} & set(functions[callee_of(op.operation)].attributes)
         for op in calls
     )
 
@@ -257,10 +256,6 @@ def _require_sizes(call: Any) -> None:
         is_tensor = isinstance(value.type, ir.RankedTensorType)
         if not is_tensor or not value.type.has_static_shape:
             raise located_error(call, f"expected tensors, got {value.type}")
-
-
-def _callee(call: Any) -> str:
-    return str(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
 
 
 def _bytes(value: Any) -> int:

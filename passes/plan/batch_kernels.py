@@ -9,13 +9,22 @@ from heapq import heapify, heappop, heappush
 from typing import Annotated, Any, ClassVar
 
 from magweld.bindings import func, ir
-from magweld.dialects.tile_graph import OPERATORS, RUNTIME, is_kernel, type_bytes
+from magweld.dialects.tile_graph import (
+    EXTERNAL,
+    OPERATORS,
+    RUNTIME,
+    is_kernel,
+    type_bytes,
+)
 from magweld.passes.analysis.batch_calls import BATCH, BatchCall
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.cloning import defining_op
-from magweld.passes.ir.utils import add_remark, functions_of, unused_name
-
-_EXTERNAL = "magweld.external"
+from magweld.passes.ir.utils import (
+    add_remark,
+    callee_of,
+    functions_of,
+    unused_name,
+)
 
 
 @dataclass(frozen=True)
@@ -114,8 +123,8 @@ class _Calls:
         external = -1
         for position, op in enumerate(operations):
             makers = {positions[m] for m in _makers(op) if m in positions}
-            callee = _callee(op)
-            if callee and _EXTERNAL in functions[callee].attributes:
+            callee = callee_of(op) if op.name == "func.call" else ""
+            if callee and EXTERNAL in functions[callee].attributes:
                 # What torch runs may have effects of its own: random numbers.
                 makers |= {external} - {-1}
                 external = position
@@ -252,12 +261,6 @@ def _makers(op: Any) -> Iterator[Any]:
         producer = defining_op(value)
         if producer is not None:
             yield producer.operation
-
-
-def _callee(op: Any) -> str:
-    if op.name != "func.call":
-        return ""
-    return str(ir.FlatSymbolRefAttr(op.attributes["callee"]).value)
 
 
 def _moved(call: Any) -> int:

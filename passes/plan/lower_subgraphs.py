@@ -30,6 +30,7 @@ from magweld.passes.analysis.runtime_extents import (
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.cloning import ValueMap, clone_mapped
 from magweld.passes.ir.utils import (
+    callee_of,
     functions_of,
     located_error,
     unused_name,
@@ -75,7 +76,7 @@ class _Callees:
 
     def function(self, call: Any) -> Any:
         """Return the function that a call is of."""
-        return self._symbols[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
+        return self._symbols[callee_of(call)]
 
     def declare(self, name: str, signature: tuple[list[Any], list[Any]]) -> Any:
         """Make a private function of a name that may be taken already."""

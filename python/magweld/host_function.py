@@ -12,10 +12,10 @@ import numpy
 from magweld.artifact import WORDS, Place, StandIns, Value
 from magweld.bindings import ir
 from magweld.diagnostics import MagweldError
-from magweld.dialects.tile_graph import OPERATORS, RuntimeTiles, element_bytes
+from magweld.dialects.tile_graph import EXTERNAL, OPERATORS, RuntimeTiles, element_bytes
 from magweld.passes.analysis.batch_calls import batch_of, verify_batch
 from magweld.passes.analysis.loop_calls import LoopCall, loop_of
-from magweld.passes.ir.utils import located_error
+from magweld.passes.ir.utils import callee_of, located_error
 from magweld.passes.memory.plan_memory import CAST
 from magweld.passes.memory.tile_list import TILES, Tile, tiles_of
 
@@ -177,9 +177,9 @@ class _Reader:
         self._host.constants.append(_constant_bytes(op))
 
     def _call(self, op: Any) -> None:
-        callee = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+        callee = callee_of(op)
         function = self._functions[callee]
-        if "magweld.external" in function.attributes:
+        if EXTERNAL in function.attributes:
             self._external(op, callee, function)
             return
         loop = loop_of(function)
@@ -241,7 +241,7 @@ class _Reader:
     def _external(self, op: Any, callee: str, function: Any) -> None:
         operands = tuple(self._ids[v] for v in op.operands)
         results = tuple(self._add(v, Place.ADOPTED) for v in op.results)
-        node = ir.StringAttr(function.attributes["magweld.external"]).value
+        node = ir.StringAttr(function.attributes[EXTERNAL]).value
         self._host.calls.append(
             HostCall("external", callee, operands, results, node=node)
         )
