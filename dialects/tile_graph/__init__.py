@@ -50,6 +50,8 @@ from magweld.dialects.tile_graph.kernels import (
     UNSHARED,
     RuntimeTiles,
     is_kernel,
+    reports_of,
+    set_reports,
 )
 from magweld.dialects.tile_graph.ops import (
     AllocateOp,
@@ -138,10 +140,12 @@ __all__ = [
     "operators_of",
     "parallel_extents",
     "place_attribute",
+    "reports_of",
     "root_operation",
     "runtime_loop",
     "runtime_loops",
     "runtime_steps",
+    "set_reports",
     "set_tile",
     "subgraphs_of",
     "tile_attribute",

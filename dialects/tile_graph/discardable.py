@@ -14,7 +14,6 @@ from magweld.dialects.tile_graph.attributes import (
     DeviceAttr,
     FragmentAttr,
     PlaceAttr,
-    TileAttr,
 )
 from magweld.dialects.tile_graph.kernels import (
     EXTERNAL,
@@ -26,6 +25,7 @@ from magweld.dialects.tile_graph.kernels import (
     PLACE,
     REDUCTION_BLOCK,
     REMATERIALIZED,
+    REPORTS,
     RUNTIME,
     UNSHARED,
 )
@@ -73,24 +73,6 @@ class DiscardableAttr:
     def _where(self) -> str:
         return " or ".join(f"'{name}'" for name in self.holders)
 
-
-# What `lower-subgraphs` copies from an execution plan to the kernel, for reports.
-_REPORTED = (
-    ("footprint", ir.IntegerAttr, "bytes that its tiles take at a time"),
-    ("level", ir.StringAttr, "memory level of its tiles"),
-    ("moved_after", ir.DictAttr, "bytes that are moved, by level"),
-    ("moved_before", ir.DictAttr, "bytes that are moved without fusion, by level"),
-    ("predicted_seconds", ir.FloatAttr, "predicted time"),
-    ("predicted_shares", ir.DictAttr, "what the predicted time is made of"),
-    ("ragged", ir.UnitAttr, "the last tiles may be smaller"),
-    ("recompute", ir.FloatAttr, "arithmetic over that without fusion"),
-    ("reduction_step", ir.IntegerAttr, "elements of a reduction that are held"),
-    ("seconds_apart", ir.FloatAttr, "predicted time of its operators alone"),
-    ("stream_step", ir.IntegerAttr, "elements of the streamed dimension in a block"),
-    ("tile", TileAttr, "sizes of its tiles"),
-    ("traffic_after", ir.IntegerAttr, "bytes to and from the outermost level"),
-    ("traffic_before", ir.IntegerAttr, "the same without fusion"),
-)
 
 DISCARDABLE: tuple[DiscardableAttr, ...] = (
     DiscardableAttr(
@@ -167,7 +149,7 @@ DISCARDABLE: tuple[DiscardableAttr, ...] = (
     ),
     *(
         DiscardableAttr(f"tile_graph.{name}", _FUNCTION, kind, meaning)
-        for name, kind, meaning in _REPORTED
+        for name, (kind, meaning) in REPORTS.items()
     ),
     DiscardableAttr(
         "magweld.adopts",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from magweld.bindings import ir
+from magweld.dialects.tile_graph.attributes import TileAttr
 from magweld.dialects.tile_graph.grid import runtime_loops
 
 # A function that is a tiled kernel.
@@ -33,6 +35,40 @@ EXTERNAL = "magweld.external"
 FRAGMENT = "tile_graph.fragment"
 # On a call: names of the operators that it computes.
 OPERATORS = "tile_graph.operators"
+
+# What a schedule says of its tiles for people: attributes of a subgraph, of its plan,
+# and, with the prefix of the dialect, of the function that it becomes.
+REPORTS: dict[str, tuple[type, str]] = {
+    "footprint": (ir.IntegerAttr, "bytes that its tiles take at a time"),
+    "level": (ir.StringAttr, "memory level of its tiles"),
+    "predicted_seconds": (ir.FloatAttr, "predicted time"),
+    "recompute": (ir.FloatAttr, "arithmetic over that without fusion"),
+    "reduction_step": (ir.IntegerAttr, "elements of a reduction that are held"),
+    "stream_step": (ir.IntegerAttr, "elements of the streamed dimension in a block"),
+    "tile": (TileAttr, "sizes of its tiles"),
+    "traffic_after": (ir.IntegerAttr, "bytes to and from the outermost level"),
+    "traffic_before": (ir.IntegerAttr, "the same without fusion"),
+}
+
+
+def reports_of(op: ir.Operation | ir.OpView) -> dict[str, ir.Attribute]:
+    """Return what a subgraph, a plan or a function of one reports, by name."""
+    attributes = op.operation.attributes
+    prefix = _PREFIX if op.operation.name in _FUNCTIONS else ""
+    names = (name for name in REPORTS if f"{prefix}{name}" in attributes)
+    return {name: attributes[f"{prefix}{name}"] for name in names}
+
+
+def set_reports(
+    function: ir.Operation | ir.OpView, reports: Mapping[str, ir.Attribute]
+) -> None:
+    """Let a function report what the subgraph or plan did that it is made of."""
+    for name, value in reports.items():
+        function.operation.attributes[f"{_PREFIX}{name}"] = value
+
+
+_PREFIX = "tile_graph."
+_FUNCTIONS = ("func.func", "llvm.func")
 
 
 @dataclass(frozen=True)

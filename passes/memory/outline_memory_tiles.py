@@ -14,6 +14,8 @@ from magweld.dialects.tile_graph import (
     device_of,
     is_tile_graph,
     operators_of,
+    reports_of,
+    set_reports,
     subgraphs_of,
 )
 from magweld.passes.infrastructure.base import Pass
@@ -130,8 +132,7 @@ class _Outliner:
         operands = [*operands, destination]
         function = self._declare("tiled", [v.type for v in operands], type_)
         function.attributes[TILES] = ir.ArrayAttr.get([t.attribute() for t in tiles])
-        for name in _REPORTED & set(subgraph.attributes):
-            function.attributes[f"tile_graph.{name}"] = subgraph.attributes[name]
+        set_reports(function, reports_of(subgraph))
         call = func.CallOp(function, operands)
         names = [op.op_name for op in operators_of(subgraph)]
         call.attributes[OPERATORS] = ir.ArrayAttr.get(names)
@@ -175,16 +176,3 @@ def _uses_positions(op: Any) -> bool:
 
     op.walk(visit)
     return found
-
-
-_REPORTED = frozenset(
-    {
-        "footprint",
-        "level",
-        "predicted_seconds",
-        "recompute",
-        "tile",
-        "traffic_after",
-        "traffic_before",
-    }
-)

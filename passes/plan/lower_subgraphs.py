@@ -17,7 +17,9 @@ from magweld.dialects.tile_graph import (
     RuntimeTiles,
     is_tile_graph,
     operators_of,
+    reports_of,
     runtime_loop,
+    set_reports,
 )
 from magweld.passes.analysis.library_calls import LibraryCall, Reshape, library_call
 from magweld.passes.analysis.loop_calls import loop_of
@@ -210,8 +212,7 @@ class _Lowering:
         signature = ([*map(self._dynamic, operands), *results], results)
         function = self._callees.declare("kernel", signature)
         function.attributes[KERNEL] = ir.UnitAttr.get()
-        for key in sorted(_REPORTED & set(plan.attributes)):
-            function.attributes[f"tile_graph.{key}"] = plan.attributes[key]
+        set_reports(function, reports_of(plan))
         parts = len(plan.regions[0].blocks)
         if parts > 1:
             number = ir.IntegerType.get_signless(64)
@@ -302,17 +303,3 @@ def _reshaped(value: Any, reshape: Reshape | None, to: Any = None) -> Any:
     if not reshape.expand:
         return tensor.collapse_shape(type_, value, groups)
     return tensor.expand_shape(type_, value, groups, [], list(type_.shape))
-
-
-_REPORTED = frozenset(
-    {
-        "footprint",
-        "level",
-        "predicted_seconds",
-        "reduction_step",
-        "stream_step",
-        "tile",
-        "traffic_after",
-        "traffic_before",
-    }
-)

@@ -12,6 +12,7 @@ from magweld.dialects.tile_graph import (
     build_for_tiles,
     grid_parts,
     operators_of,
+    reports_of,
     yield_values,
 )
 from magweld.passes.analysis.graph_body import read_body
@@ -29,21 +30,6 @@ from magweld.passes.tiling.policy import staged_step
 from magweld.passes.tiling.propagation import Refusal, Tiles, propagate
 from magweld.passes.tiling.stream import Blocks
 from magweld.targets.device import Device, LevelKind
-
-# What a plan tells of the schedule that it comes from.
-_KEPT = frozenset(
-    {
-        "footprint",
-        "level",
-        "predicted_seconds",
-        "reduction_step",
-        "stream_step",
-        "subgraph_name",
-        "tile",
-        "traffic_after",
-        "traffic_before",
-    }
-)
 
 
 def build_plan(subgraph: Any, device: Device) -> Any:
@@ -134,11 +120,12 @@ def _emit(emitter: TileEmitter, nests: LoopNests, tiles: Tiles) -> None:
 
 
 def _plan_op(subgraph: Any, group: Group, split: dict[int, int]) -> Any:
-    known = {
-        k: subgraph.attributes[k] for k in sorted(_KEPT & set(subgraph.attributes))
-    }
     names = [op.attributes["op_name"] for op in operators_of(subgraph)]
-    attributes = {**known, "operators": ir.ArrayAttr.get(names)}
+    attributes = {
+        **reports_of(subgraph),
+        "operators": ir.ArrayAttr.get(names),
+        "subgraph_name": subgraph.attributes["subgraph_name"],
+    }
     extents = [group.root.extents[loop] for loop in split]
     types = [value.type for value in subgraph.results]
     loops = [group.root.parallel[position] for position in group.root.runtime]

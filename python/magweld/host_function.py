@@ -12,7 +12,14 @@ import numpy
 from magweld.artifact import WORDS, Place, StandIns, Value
 from magweld.bindings import ir
 from magweld.diagnostics import MagweldError
-from magweld.dialects.tile_graph import EXTERNAL, OPERATORS, RuntimeTiles, element_bytes
+from magweld.dialects.tile_graph import (
+    EXTERNAL,
+    OPERATORS,
+    RuntimeTiles,
+    TileAttr,
+    element_bytes,
+    reports_of,
+)
 from magweld.passes.analysis.batch_calls import batch_of, verify_batch
 from magweld.passes.analysis.loop_calls import LoopCall, loop_of
 from magweld.passes.ir.utils import callee_of, located_error
@@ -24,15 +31,6 @@ _VIEWS = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})
 # come first.
 _RESOURCE = re.compile(r': "0x(?P<data>[0-9A-Fa-f]*)"\s*\}\s*\}\s*#-\}\s*$')
 _RESOURCE_ALIGNMENT = 4
-_REPORTED = (
-    "tile",
-    "level",
-    "footprint",
-    "recompute",
-    "traffic_before",
-    "traffic_after",
-    "predicted_seconds",
-)
 
 
 @dataclass(frozen=True)
@@ -315,12 +313,7 @@ def _report(op: Any, callee: str, function: Any) -> dict[str, Any]:
         "kernel": callee,
         "operators": _python_value(op.attributes[OPERATORS]),
     }
-    for key in _REPORTED:
-        name = f"tile_graph.{key}"
-        if name not in function.attributes:
-            continue
-        attribute = function.attributes[name]
-        report[key] = (
-            list(attribute.sizes) if key == "tile" else _python_value(attribute)
-        )
+    for name, attribute in reports_of(function).items():
+        is_tile = isinstance(attribute, TileAttr)
+        report[name] = list(attribute.sizes) if is_tile else _python_value(attribute)
     return report
