@@ -11,6 +11,7 @@ from magweld.passes.infrastructure.base import Pattern, PatternPass
 from magweld.passes.ir.cloning import defining_op
 
 MatmulLike: TypeAlias = linalg.MatmulOp | linalg.BatchMatmulOp
+WindowLike: TypeAlias = linalg.Conv1DNcwFcwOp | linalg.Conv2DNchwFchwOp
 
 
 def absorb(op: MatmulLike, rewriter: Any) -> bool:
@@ -31,15 +32,15 @@ def absorb(op: MatmulLike, rewriter: Any) -> bool:
     return True
 
 
-def absorb_into_points(op: linalg.Conv2DNchwFchwOp, rewriter: Any) -> bool:
-    """Read the operands of a 1 x 1 convolution of bf16 before they are widened."""
-    if not op.results or list(op.inputs[1].type.shape[2:]) != [1, 1]:
+def absorb_into_points(op: WindowLike, rewriter: Any) -> bool:
+    """Read the operands of a convolution of bf16 in points before they are widened."""
+    if not op.results or {*op.inputs[1].type.shape[2:]} != {1}:
         return False
     inputs = [_narrow(value) for value in op.inputs]
     kinds = [value.type.element_type for value in inputs if value is not None]
     if len(kinds) < len(inputs) or not all(isinstance(k, ir.BF16Type) for k in kinds):
         return False
-    product = linalg.Conv2DNchwFchwOp(
+    product = type(op)(
         [op.results[0].type],
         inputs,
         list(op.outputs),
@@ -81,9 +82,10 @@ class AbsorbWidening(PatternPass):
     %r = linalg.matmul ins(%x, %weight : ..., tensor<768x768xf16>) outs(%c : ...)
     ```
     The product still sums in the type of its result. Weights are so read narrow, by
-    each kernel, and widened in registers. Roundings are left alone. A 1 x 1 convolution
-    of bf16 is a product as well, for which CPUs have instructions; f16 takes 1 to 7 %
-    longer so. Windows read their pixels more than once, widened before.
+    each kernel, and widened in registers. Roundings are left alone. A convolution of
+    bf16 whose window is one point is a product as well, for which CPUs have
+    instructions; f16 takes 1 to 7 % longer so. Windows read their pixels more than
+    once, widened before.
     """
 
     name: ClassVar[str] = "absorb-widening"
@@ -93,5 +95,6 @@ class AbsorbWidening(PatternPass):
         return (
             (linalg.MatmulOp, absorb),
             (linalg.BatchMatmulOp, absorb),
+            (linalg.Conv1DNcwFcwOp, absorb_into_points),
             (linalg.Conv2DNchwFchwOp, absorb_into_points),
         )

@@ -130,6 +130,12 @@ PRODUCTS: dict[str, Callable[[Tensor], Any]] = {
     "convolution-points-odd": lambda x: F.conv2d(
         x[:15].view(1, 15, 32, 24), x[5, :75].view(5, 15, 1, 1)
     ),
+    "convolution-line": lambda x: F.conv1d(
+        x[:12].view(1, 12, 768), x[5, :240].view(20, 12, 1), x[6, :20]
+    ),
+    "depthwise-line": lambda x: F.conv1d(
+        x[:12].view(1, 12, 768), x[5, :372].view(12, 1, 31), padding=15, groups=12
+    ),
     "dot": lambda x: torch.dot(x[0], x[1]),
     "linear": lambda x: F.linear(x[:33], x[:100], x[0, :100]),
     "linear-one-row": lambda x: F.linear(x[:1], x[:100], x[0, :100]),

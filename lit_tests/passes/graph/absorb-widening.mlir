@@ -3,6 +3,7 @@
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #turned = affine_map<(d0, d1) -> (d1, d0)>
 #image = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>
+#line = affine_map<(a, b, c) -> (a, b, c)>
 
 // CHECK-LABEL: func.func @both(
 // CHECK-SAME:      %[[X:.+]]: tensor<4x8xf16>, %[[W:.+]]: tensor<8x16xbf16>, %[[C:.+]]: tensor<4x16xf32>
@@ -66,6 +67,25 @@ func.func @points(%x: tensor<1x4x9x9xbf16>, %w: tensor<8x4x1x1xbf16>, %c: tensor
   } -> tensor<8x4x1x1xf32>
   %r = linalg.conv_2d_nchw_fchw {dilations = dense<1> : vector<2xi64>, strides = dense<2> : vector<2xi64>} ins(%0, %1 : tensor<1x4x9x9xf32>, tensor<8x4x1x1xf32>) outs(%c : tensor<1x8x5x5xf32>) -> tensor<1x8x5x5xf32>
   return %r : tensor<1x8x5x5xf32>
+}
+
+// CHECK-LABEL: func.func @points_of_a_line(
+// CHECK:         linalg.conv_1d_ncw_fcw ins(%{{.+}}, %{{.+}} : tensor<1x4x9xbf16>, tensor<8x4x1xbf16>) outs(%{{.+}} : tensor<1x8x9xf32>)
+func.func @points_of_a_line(%x: tensor<1x4x9xbf16>, %w: tensor<8x4x1xbf16>, %c: tensor<1x8x9xf32>) -> tensor<1x8x9xf32> {
+  %e0 = tensor.empty() : tensor<1x4x9xf32>
+  %e1 = tensor.empty() : tensor<8x4x1xf32>
+  %0 = linalg.generic {indexing_maps = [#line, #line], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x : tensor<1x4x9xbf16>) outs(%e0 : tensor<1x4x9xf32>) {
+  ^bb0(%a: bf16, %u: f32):
+    %n = arith.extf %a : bf16 to f32
+    linalg.yield %n : f32
+  } -> tensor<1x4x9xf32>
+  %1 = linalg.generic {indexing_maps = [#line, #line], iterator_types = ["parallel", "parallel", "parallel"]} ins(%w : tensor<8x4x1xbf16>) outs(%e1 : tensor<8x4x1xf32>) {
+  ^bb0(%a: bf16, %u: f32):
+    %n = arith.extf %a : bf16 to f32
+    linalg.yield %n : f32
+  } -> tensor<8x4x1xf32>
+  %r = linalg.conv_1d_ncw_fcw ins(%0, %1 : tensor<1x4x9xf32>, tensor<8x4x1xf32>) outs(%c : tensor<1x8x9xf32>) -> tensor<1x8x9xf32>
+  return %r : tensor<1x8x9xf32>
 }
 
 // There is no instruction for pairs of f16.

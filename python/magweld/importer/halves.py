@@ -249,12 +249,12 @@ def _is_cheap(
     and a few channels of 3 x 3 take fewer products (Winograd).
     """
     groups = rest[-1]
-    if transposed or weight.dim() != 4:
-        return False
     filters, channels, *window = weight.shape
+    if transposed or len(window) > 2:
+        return False
     if groups > 1:
         return bool(channels == 1)
-    if window == [1, 1]:
+    if {*window} == {1}:
         return channels % 2 == 0 and _generates_pairs()
     plain = window == [3, 3] and {*stride, *dilation} == {1} and filters % 16 == 0
     return plain and 16 <= channels <= _FEW_CHANNELS
