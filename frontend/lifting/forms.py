@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
+
+import torch
+
+from magweld.frontend.state.values import float_bits
 
 # Uses of one set of sizes and numbers before the graph is compiled for it.
 COMPILE_AFTER: Final = 3
@@ -17,6 +21,20 @@ _UNKNOWN_BYTES: Final = 1 << 20
 _COUNTED: Final = 4096
 
 Form = Callable[..., Any]
+
+
+def key_of(tensors: Iterable[torch.Tensor], numbers: Iterable[Any]) -> Hashable:
+    """Return the sizes and numbers of a call as a key; numbers are told by type, too.
+
+    Args:
+        tensors: Of the call.
+        numbers: Beside them.
+    """
+    return (*(t.shape for t in tensors), *map(_exact, numbers))
+
+
+def _exact(number: Any) -> Any:
+    return float_bits(number) if type(number) is float else (type(number), number)
 
 
 @dataclass

@@ -66,23 +66,17 @@ class SizeRelation:
         at = self.stand_ins.at
         return tuple(at(n, sizes) if type(n) is int else n for n in self.numbers)
 
-    def is_runtime(self, tensor: int) -> bool:
-        """Return whether the shape of a tensor depends on the sizes."""
-        return tensor in _runtime_tensors(self)
+    @functools.cached_property
+    def runtime_tensors(self) -> tuple[int, ...]:
+        """The numbers of the tensors whose shapes depend on the sizes."""
+        is_runtime = self.stand_ins.is_runtime
+        return tuple(n for n, s in enumerate(self.shapes) if any(map(is_runtime, s)))
 
 
 @functools.lru_cache(maxsize=256)
 def _shapes_at(relation: SizeRelation, sizes: tuple[int, ...]) -> Shapes:
     at = relation.stand_ins.at
     return tuple(tuple(at(n, sizes) for n in shape) for shape in relation.shapes)
-
-
-@functools.lru_cache(maxsize=256)
-def _runtime_tensors(relation: SizeRelation) -> frozenset[int]:
-    is_runtime = relation.stand_ins.is_runtime
-    return frozenset(
-        n for n, s in enumerate(relation.shapes) if any(map(is_runtime, s))
-    )
 
 
 def _is_same(ours: Any, theirs: Any) -> bool:

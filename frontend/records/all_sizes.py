@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final
 
 import torch
@@ -19,8 +19,9 @@ _FALLBACKS: Final[logging.Logger] = topic("fallbacks")
 # Programs for all sizes of one graph: the first one may have taken sizes that agree by
 # chance for sizes that always do.
 _MOST_PROGRAMS: Final = 2
-# Kinds of sizes that are remembered.
+# Kinds of sizes that are remembered: to relate them, and with the program for them.
 _MOST_SEEN: Final = 8
+_MOST_COVERED: Final = 4096
 
 Graphs = tuple[fx.GraphModule, fx.GraphModule]
 Inputs = tuple[list[torch.Tensor], list[torch.Tensor]]
@@ -58,6 +59,8 @@ class AllSizes:
         self._reference = reference
         self._seen: dict[tuple[Shapes, tuple[Any, ...]], None] = {}
         self._tiers: list[TieredGraph] = []
+        # The program that is for the sizes and numbers of a call, by these.
+        self._covering: dict[Hashable, Any] = {}
         self._calls = 0
         self.reason = ""
 
@@ -71,32 +74,57 @@ class AllSizes:
         if len(self._seen) < _MOST_SEEN:
             self._seen.setdefault((shapes, numbers))
 
-    def find(self, tensors: list[torch.Tensor], numbers: tuple[Any, ...]) -> Any:
+    def find(
+        self, key: Hashable, tensors: list[torch.Tensor], numbers: tuple[Any, ...]
+    ) -> Any:
         """Return what runs a call on its tensors and numbers; None if nothing does.
 
         It may be a program that is being compiled, which torch runs meanwhile.
+
+        Args:
+            key: The sizes and numbers of the call, as `key_of` gives them.
+            tensors: Of the call.
+            numbers: Beside them.
         """
         if self.reason:
             return None
+        known = self._covering.get(key)
+        form = None if known is None else known.known(key, tensors)
+        if form is not None:
+            return form
         self._calls += 1
         for tier in self._tiers:
             if tier.runs_through_torch:
                 if tier.error is not None:
                     return self._refuse(str(tier.error))
                 return tier
-            sized: Any = tier.compiled
-            form = sized.form((*tensors, *numbers))
+            form = self._form(tier, key, tensors, numbers)
             if form is not None:
                 return form
         # Tensors with gaps run for their own sizes, whatever these are.
         if not all(tensor.is_contiguous() for tensor in tensors):
             return None
         self.note(tuple(tuple(t.shape) for t in tensors), numbers)
-        if len(self._seen) < 2 or self._calls < COMPILE_AFTER:
-            return None
-        if len(self._tiers) == _MOST_PROGRAMS:
+        is_soon = len(self._seen) < 2 or self._calls < COMPILE_AFTER
+        if is_soon or len(self._tiers) == _MOST_PROGRAMS:
             return None
         return self._make(tensors)
+
+    def _form(
+        self,
+        tier: TieredGraph,
+        key: Hashable,
+        tensors: list[torch.Tensor],
+        numbers: tuple[Any, ...],
+    ) -> Any:
+        """Return the form of a program for a call, and remember that it has one."""
+        sized: Any = tier.compiled
+        form = sized.form(key, tensors, numbers)
+        if form is not None:
+            if len(self._covering) == _MOST_COVERED:
+                self._covering.clear()
+            self._covering[key] = sized
+        return form
 
     def _make(self, tensors: list[torch.Tensor]) -> Any:
         calls = list(self._seen)
@@ -142,7 +170,7 @@ def _examples(
     """Return tensors of the shapes for some sizes; those without such are the same."""
     return [
         torch.zeros(shape, dtype=tensor.dtype, device=tensor.device)
-        if relation.is_runtime(number)
+        if number in relation.runtime_tensors
         else tensor
         for number, (tensor, shape) in enumerate(
             zip(tensors, relation.shapes_at(sizes), strict=True)

@@ -22,10 +22,9 @@ from magweld.frontend.control.unroll import (
     iterations_in,
     unroll,
 )
-from magweld.frontend.lifting.forms import COMPILE_AFTER, COMPILE_BESIDE, Forms
+from magweld.frontend.lifting.forms import COMPILE_AFTER, COMPILE_BESIDE, Forms, key_of
 from magweld.frontend.operators.autocast import graph_runner
 from magweld.frontend.records.all_sizes import AllSizes, CompileSizes
-from magweld.frontend.state.values import float_bits
 from magweld.logs import topic
 from magweld.reports import joined_reports
 from magweld.tiers import TieredGraph, Verdict, common_verdict, tier_of
@@ -166,20 +165,19 @@ class LiftedGraph:
 
     def _specialised(self, compile_graph: Compile, inputs: Sequence[Any]) -> Any:
         count = len(inputs) - self._numbers
-        tensors, numbers = list(inputs[:count]), inputs[count:]
-        key = (*(t.shape for t in tensors), *map(_exact, numbers))
+        tensors, numbers = list(inputs[:count]), tuple(inputs[count:])
+        key = key_of(tensors, numbers)
+        wanted = False
         with self._lock:
             program = self.forms.find(key)
-        there = self.all_sizes is None or _is_there(program)
-        with self._lock:
-            sized = None
-            if self.all_sizes is not None and not there:
-                sized = self.all_sizes.find(tensors, tuple(numbers))
-            # The program for all sizes is slower than one for the sizes of a call.
-            uses = COMPILE_AFTER if sized is None else COMPILE_BESIDE
-            wanted = program is None and self.forms.is_wanted(key, uses)
-            runs = program if sized is None else sized
-            self.through_torch += not wanted and _runs_through_torch(runs)
+            if program is None:
+                sized, wanted = self._without_form(key, tensors, numbers)
+        if program is not None:
+            sized = self._beside(program, key, tensors, numbers)
+        runs = program if sized is None else sized
+        if not wanted and _runs_through_torch(runs):
+            with self._lock:
+                self.through_torch += 1
         self.was_final = runs is not None and _is_final(runs)
         if wanted:
             program = self._make(compile_graph, key, tensors, numbers)
@@ -188,6 +186,31 @@ class LiftedGraph:
         if sized is not None:
             return sized(*inputs)
         return self._run(*inputs) if program is None else program(*tensors)
+
+    def _without_form(
+        self, key: Any, tensors: list[torch.Tensor], numbers: tuple[Any, ...]
+    ) -> tuple[Any, bool]:
+        """Return the program for all sizes, if any, and whether to make a form."""
+        sized = None
+        if self.all_sizes is not None:
+            sized = self.all_sizes.find(key, tensors, numbers)
+        # The program for all sizes is slower than one for the sizes of a call.
+        uses = COMPILE_AFTER if sized is None else COMPILE_BESIDE
+        return sized, self.forms.is_wanted(key, uses)
+
+    def _beside(
+        self,
+        form: Callable[..., Any],
+        key: Any,
+        tensors: list[torch.Tensor],
+        numbers: tuple[Any, ...],
+    ) -> Any:
+        """Return the program for all sizes where the code of a form is not there."""
+        # Without the lock: what a form tells once it is there takes it.
+        if self.all_sizes is None or _is_there(form):
+            return None
+        with self._lock:
+            return self.all_sizes.find(key, tensors, numbers)
 
     def _with_numbers(self, numbers: Sequence[Any]) -> fx.GraphModule:
         return without_numbers(with_numbers(self.module, numbers))
@@ -245,10 +268,10 @@ def _compiled(
     return flat.wrap(compile_graph(without_numbers(flat.module), tensors))
 
 
-def _is_there(form: Callable[..., Any] | None) -> bool:
+def _is_there(form: Callable[..., Any]) -> bool:
     """Whether a form awaits no compiled code; takes that of one that has come."""
     tier = tier_of(form)
-    return form is not None and (tier is None or tier.advance())
+    return tier is None or tier.advance()
 
 
 def _runs_through_torch(form: Callable[..., Any] | None) -> bool:
@@ -259,10 +282,6 @@ def _runs_through_torch(form: Callable[..., Any] | None) -> bool:
 def _is_final(form: Callable[..., Any]) -> bool:
     tier = tier_of(form)
     return tier is None or tier.is_decided
-
-
-def _exact(number: Any) -> Any:
-    return float_bits(number) if type(number) is float else (type(number), number)
 
 
 def with_numbers(module: fx.GraphModule, numbers: Sequence[Any]) -> fx.GraphModule:

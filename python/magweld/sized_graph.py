@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor
 
 from magweld import env
-from magweld.frontend.lifting.forms import Forms
+from magweld.frontend.lifting.forms import Forms, key_of
 from magweld.frontend.lifting.size_relation import SizeRelation
 from magweld.tiers import Compiled, Race, TieredGraph, Work, common_verdict
 
@@ -57,7 +57,7 @@ class SizedGraph:
         at: Makes it for some sizes.
         reference: Runs the graph through torch.
         races: Whether the code must be faster than torch to be used.
-        forms: What was made for sizes, by these.
+        forms: What was made for sizes, by those of the calls.
     """
 
     relation: SizeRelation
@@ -70,7 +70,9 @@ class SizedGraph:
 
     def __call__(self, *inputs: Any) -> Any:
         """Run the graph; inputs that the relation does not cover go to torch."""
-        form = self.form(inputs)
+        count = len(self.relation.shapes)
+        tensors, numbers = inputs[:count], inputs[count:]
+        form = self.form(key_of(tensors, numbers), tensors, numbers)
         return self.reference(*inputs) if form is None else form(*inputs)
 
     @property
@@ -86,27 +88,47 @@ class SizedGraph:
         """Return what was decided."""
         return self.compiled.report()
 
-    def form(self, inputs: Sequence[Any]) -> TieredGraph | None:
-        """Return what runs the graph for the sizes of some inputs.
+    def form(
+        self, key: Hashable, tensors: Sequence[Tensor], numbers: Sequence[Any]
+    ) -> TieredGraph | None:
+        """Return what runs the graph for the sizes of a call.
 
         None if the program is not for these: the relation does not hold, or a tensor
         whose sizes change has gaps.
+
+        Args:
+            key: The sizes and numbers of the call, as `key_of` gives them.
+            tensors: Of the call.
+            numbers: Beside them.
         """
-        count = len(self.relation.shapes)
-        tensors: Sequence[Tensor] = inputs[:count]
-        sizes = self.relation.sizes_of([t.shape for t in tensors], inputs[count:])
-        if sizes is None:
+        sizes = self.relation.sizes_of([t.shape for t in tensors], numbers)
+        if sizes is None or self._has_gaps(tensors):
             return None
-        for number, tensor in enumerate(tensors):
-            if self.relation.is_runtime(number) and not tensor.is_contiguous():
-                return None
         with self._lock:
-            form: Any = self.forms.find(sizes)
+            form: Any = self.forms.find(key)
             if form is None:
                 form = self._make(sizes)
-                self.forms.add(sizes, form)
+                self.forms.add(key, form)
         found: TieredGraph = form
         return found
+
+    def known(self, key: Hashable, tensors: Sequence[Tensor]) -> TieredGraph | None:
+        """Return what `form` has made for a key, None if that has gone or has gaps.
+
+        Args:
+            key: Sizes and numbers for which `form` has returned something.
+            tensors: Of a call with these.
+        """
+        if self._has_gaps(tensors):
+            return None
+        with self._lock:
+            form: Any = self.forms.find(key)
+        found: TieredGraph | None = form
+        return found
+
+    def _has_gaps(self, tensors: Sequence[Tensor]) -> bool:
+        runtime = self.relation.runtime_tensors
+        return not all(tensors[number].is_contiguous() for number in runtime)
 
     def _make(self, sizes: tuple[int, ...]) -> TieredGraph:
         form = TieredGraph(self.reference, f"sizes {', '.join(map(str, sizes))}")

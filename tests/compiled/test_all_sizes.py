@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from magweld.frontend import trace
 from magweld.frontend.lifting.forms import COMPILE_BESIDE
+from magweld.frontend.lifting.size_relation import SizeRelation
 from magweld.frontend.records.programs import LiftedGraph
 
 # The first three lift the size, the next ones compile the program; the others use it,
@@ -233,6 +234,40 @@ def test_tensors_with_gaps_get_their_own_program() -> None:
                 torch.testing.assert_close(
                     program(given), model(given), rtol=1e-4, atol=1e-5
                 )
+
+
+def test_a_hit_looks_up_its_form_and_follows_evictions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def model(x: Tensor) -> Tensor:
+        return torch.tanh(x) * 2 + torch.softmax(x, -1)
+
+    program = run(model, rows, FIRST)
+    (graph,) = lifted(program)
+    assert graph.all_sizes is not None
+    sized: Any = graph.all_sizes.tiers[0].compiled
+    asked: list[Any] = []
+    sizes_of = SizeRelation.sizes_of
+
+    def counted(self: SizeRelation, *given: Any) -> Any:
+        asked.append(given)
+        return sizes_of(self, *given)
+
+    monkeypatch.setattr(SizeRelation, "sizes_of", counted)
+
+    def check(given: Tensor) -> None:
+        torch.testing.assert_close(program(given), model(given), rtol=1e-5, atol=1e-6)
+
+    for _ in range(3):
+        check(torch.randn(9, 16))
+    assert not asked, "known sizes are not worked out again"
+    monkeypatch.setattr(sized.forms, "_limit", 1)
+    check(torch.randn(40, 16))  # the other forms go
+    assert (len(sized.forms), len(asked)) == (1, 1)
+    check(torch.randn(9, 16))
+    check(torch.randn(9, 16))
+    assert (len(sized.forms), len(asked)) == (1, 2)
+    assert graph.compiled == 0
 
 
 def test_sizes_that_agree_by_chance_are_told_apart() -> None:
