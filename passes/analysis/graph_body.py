@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from magweld.bindings import ir
 from magweld.passes.analysis.operator_model import inputs_of, operator_model
+from magweld.passes.analysis.structure import Structure, structure_of
 from magweld.passes.ir.cloning import defining_op
 from magweld.passes.tiling.group import Group, Source
 from magweld.passes.tiling.regions import OperatorModel
+
+# Graphs of so many operators have equal ones: to look for them costs a fifth of what
+# the model of one does.
+_MANY = 32
 
 
 @dataclass(frozen=True)
@@ -39,15 +45,20 @@ class GraphBody:
     Attributes:
         operators: The `tile_graph.operator` operations.
         inputs: The tensors that each reads, connects among them.
-        models: What the scheduler knows of each.
         edges: Direct edges only; a reshape between two operators hides them from
             one another.
     """
 
     operators: tuple[Any, ...]
     inputs: tuple[tuple[Any, ...], ...]
-    models: tuple[OperatorModel, ...]
     edges: tuple[Edge, ...]
+
+    @cached_property
+    def models(self) -> tuple[OperatorModel, ...]:
+        """What the scheduler knows of each operator."""
+        if len(self.operators) < _MANY:
+            return tuple(map(operator_model, self.operators))
+        return tuple(_models(self.operators))
 
     def group(self, members: list[int]) -> Group:
         """Return the operators at `members`, rising positions, as a group."""
@@ -70,7 +81,7 @@ class GraphBody:
             for member in members
         )
         models = tuple(self.models[member] for member in members)
-        return Group(models, sources, self._outputs(members))
+        return Group(models, sources, self.outputs(members))
 
     def edges_among(self, members: Collection[int]) -> list[Edge]:
         """Return the edges that lead from one of `members` to another of them."""
@@ -89,8 +100,11 @@ class GraphBody:
             found[edge.consumer].append(edge)
         return tuple(map(tuple, found))
 
-    def _outputs(self, members: list[int]) -> tuple[tuple[int, int], ...]:
-        """What members other than the last one make for others than members."""
+    def outputs(self, members: list[int]) -> tuple[tuple[int, int], ...]:
+        """Return (member, result) of what others than members read.
+
+        Members are counted from the first one; the last one is not among them.
+        """
         inside = set(members)
         return tuple(
             (node, number)
@@ -143,5 +157,15 @@ def read_body(container: Any) -> GraphBody:
                 result = list(producer.operation.results).index(made)
                 edge = Edge(connect.operation, origin, consumer, operand, result)
                 edges.append(edge)
-    models = tuple(operator_model(op) for op in operators)
-    return GraphBody(operators, inputs, models, tuple(edges))
+    return GraphBody(operators, inputs, tuple(edges))
+
+
+def _models(operators: Sequence[Any]) -> Iterator[OperatorModel]:
+    """Yield the model of each operator; that of equal ones is read once."""
+    known: dict[Structure, OperatorModel] = {}
+    for operator in operators:
+        structure = structure_of(operator)
+        if structure not in known:
+            known[structure] = operator_model(operator)
+        name = ir.StringAttr(operator.attributes["op_name"]).value
+        yield replace(known[structure], name=name)

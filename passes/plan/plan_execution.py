@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import ir
-from magweld.dialects.tile_graph import device_of, is_tile_graph, subgraphs_of
+from magweld.dialects.tile_graph import (
+    device_of,
+    is_tile_graph,
+    operators_of,
+    subgraphs_of,
+)
+from magweld.passes.analysis.structure import Structure, structure_of, values_of
 from magweld.passes.infrastructure.base import FunctionPass
+from magweld.passes.ir.cloning import ValueMap, clone_mapped, nested_deeply
 from magweld.passes.plan.plan_body import build_plan
 
 
@@ -34,13 +42,57 @@ class PlanExecution(FunctionPass):
         if not is_tile_graph(function):
             return
         device = device_of(function)
+        made: dict[Structure, _Planned] = {}
         for subgraph in (op.operation for op in subgraphs_of(function)):
             if is_planned(subgraph):
+                structure = structure_of(subgraph)
                 with ir.InsertionPoint(subgraph), subgraph.location:
-                    plan = build_plan(subgraph, device)
+                    if structure in made:
+                        plan = made[structure].again(subgraph)
+                    else:
+                        plan = build_plan(subgraph, device).operation
+                        made[structure] = _Planned.of(subgraph, plan)
                 for old, new in zip(subgraph.results, plan.results, strict=True):
                     old.replace_all_uses_with(new)
                 subgraph.erase()
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """The plan of a subgraph, which those of equal ones are made of.
+
+    Attributes:
+        plan: The operation.
+        values: What the subgraph read, from outside.
+        names: Of its operators, in order.
+    """
+
+    plan: Any
+    values: Sequence[Any]
+    names: Sequence[Any]
+
+    @classmethod
+    def of(cls, subgraph: Any, plan: Any) -> _Planned:
+        """Keep what is needed of a subgraph that will be erased."""
+        return cls(plan, values_of(subgraph), _names(subgraph))
+
+    def again(self, subgraph: Any) -> Any:
+        """Return the plan of an equal subgraph, at the insertion point."""
+        values, names = ValueMap(), _names(subgraph)
+        for old, new in zip(self.values, values_of(subgraph), strict=True):
+            values[old] = new
+        plan = clone_mapped(self.plan, values)
+        plan.attributes["subgraph_name"] = subgraph.attributes["subgraph_name"]
+        plan.attributes["operators"] = ir.ArrayAttr.get(names)
+        name_of = dict(zip(self.names, names, strict=True))
+        for op in nested_deeply(plan):
+            if "op_name" in op.attributes:
+                op.attributes["op_name"] = name_of[op.attributes["op_name"]]
+        return plan
+
+
+def _names(subgraph: Any) -> list[Any]:
+    return [op.attributes["op_name"] for op in operators_of(subgraph)]
 
 
 def is_planned(subgraph: Any) -> bool:

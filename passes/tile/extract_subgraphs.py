@@ -94,7 +94,7 @@ def _stored(body: GraphBody, members: list[int]) -> list[Any]:
     """What the last operator makes, and what others make for readers elsewhere."""
     inner = [
         body.operators[members[node]].results[result]
-        for node, result in body.group(members).outputs
+        for node, result in body.outputs(members)
     ]
     return [*body.operators[members[-1]].results, *inner]
 

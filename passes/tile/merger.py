@@ -52,12 +52,15 @@ class Merger:
     fusion: Fusion
     library: Collection[int]
     _groups: dict[Members, Group] = field(default_factory=dict)
+    _equal: dict[Group, Group] = field(default_factory=dict)
     _refusals: dict[tuple[Members, ...], Refusal | None] = field(default_factory=dict)
 
     def group(self, members: Members) -> Group:
         """Return operators as a group."""
         if members not in self._groups:
-            self._groups[members] = self.body.group(list(members))
+            group = self.body.group(list(members))
+            # What is read of a group once is not read again of an equal one.
+            self._groups[members] = self._equal.setdefault(group, group)
         return self._groups[members]
 
     def plan(self, members: Members) -> Plan | Refusal:
@@ -154,7 +157,7 @@ class Merger:
         merged = self.group(together)
         if not merged.outputs:
             return None
-        name = merged.nodes[merged.outputs[0][0]].name
+        name = self.body.models[together[merged.outputs[0][0]]].name
         if len(merged.stored) > MOST_RESULTS:
             detail = f"{name} and others: {len(merged.stored)} results of a group"
             return Refusal("other-readers", f"{detail}, {MOST_RESULTS} allowed")

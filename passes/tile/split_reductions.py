@@ -128,12 +128,20 @@ class _Judge:
         self._device = device_named(device)
         self._library = SelectImplementation(library)
         self._scheduler = Scheduler(self._device)
+        # Choices for chains, by what they are as functions: layers repeat.
+        self._known: dict[str, tuple[int, int] | None] = {}
 
     def choice(self, reduction: Reduction) -> tuple[int, int] | None:
         """Return the loop to split and into how many parts; None for not at all."""
         chain = chain_of(reduction)
         if not self._may_be_split(chain):
             return None
+        text = _text(chain)
+        if text not in self._known:
+            self._known[text] = self._choice(reduction, chain)
+        return self._known[text]
+
+    def _choice(self, reduction: Reduction, chain: Chain) -> tuple[int, int] | None:
         trial = self._trial(chain, None)
         operators = trial.body.operators
         whole = self._predicted(trial.body, list(range(len(operators))))
@@ -247,6 +255,15 @@ class _Judge:
             return 0.0  # the model says nothing: it is left alone
         step = staged_step(group)
         return cost(group, tiles, self._device, levels[0], step).seconds
+
+
+def _text(chain: Chain) -> str:
+    """Return a chain as a function of its own, written out."""
+    with ir.Location.unknown():
+        module = ir.Module.create()
+        with ir.InsertionPoint(module.body):
+            function_of(chain)
+    return str(module.operation.get_asm(enable_debug_info=False, assume_verified=True))
 
 
 def _size(value: Any) -> int:

@@ -1,0 +1,93 @@
+"""Owns structures: what is left of operations without names, equal for equal ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from magweld.dialects.tile_graph import OPERATORS
+from magweld.passes.analysis.operator_model import is_rematerialised
+from magweld.passes.ir.cloning import nested_operations
+
+# Attributes that name an operation and what is in it.
+_NAMES = ("op_name", "subgraph_name", "operators", OPERATORS)
+
+
+@dataclass(frozen=True)
+class Structure:
+    """What an operation does, whatever it is called and whatever it reads.
+
+    Operations of one module that have equal structures do the same to the values that
+    `values_of` returns, one for the other.
+
+    Attributes:
+        text: The operation without names, each value from outside written alike.
+        reads: For each use of a value from outside, in order, its number; numbers
+            begin at zero and rise with the first uses.
+        helpers: What makes each value from outside that holds no data.
+    """
+
+    text: str
+    reads: tuple[int, ...]
+    helpers: tuple[Structure | None, ...]
+
+
+def structure_of(op: Any) -> Structure:
+    """Return the structure of an operation with regions."""
+    values: dict[Any, int] = {}
+    reads = tuple(values.setdefault(v, len(values)) for v in _outer_uses(op))
+    helpers = tuple(
+        structure_of(value.owner) if is_rematerialised(value) else None
+        for value in values
+    )
+    return Structure(_text(op), reads, helpers)
+
+
+def values_of(op: Any) -> list[Any]:
+    """Return the values that an operation and its regions read from outside."""
+    return list(dict.fromkeys(_outer_uses(op)))
+
+
+def copy_attributes(source: Any, target: Any) -> None:
+    """Give an operation, and those directly in it, what an equal one has but names."""
+    pairs = zip(nested_operations(source), nested_operations(target), strict=True)
+    for one, other in ((source.operation, target.operation), *pairs):
+        for name in set(other.attributes).difference(one.attributes, _NAMES):
+            del other.attributes[name]
+        for name in set(one.attributes).difference(_NAMES):
+            other.attributes[name] = one.attributes[name]
+
+
+def _outer_uses(op: Any) -> Iterator[Any]:
+    inside: set[Any] = set()
+
+    def visit(outer: Any) -> Iterator[Any]:
+        for value in outer.operands:
+            if value not in inside:
+                yield value
+        for region in outer.regions:
+            for block in region.blocks:
+                inside.update(block.arguments)
+                for nested in block.operations:
+                    yield from visit(nested.operation)
+                    inside.update(nested.operation.results)
+
+    return visit(op.operation)
+
+
+def _text(op: Any) -> str:
+    # A clone on its own: printed where it stands, the values around it are numbered.
+    clone = op.operation.clone()
+    try:
+        for one in (clone, *nested_operations(clone)):
+            for name in _NAMES:
+                if name in one.attributes:
+                    del one.attributes[name]
+        return str(
+            clone.get_asm(
+                enable_debug_info=False, assume_verified=True, use_local_scope=True
+            )
+        )
+    finally:
+        clone.erase()
