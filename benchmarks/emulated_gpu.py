@@ -26,6 +26,7 @@ from magweld.importer.importer import ImportedGraph
 from magweld.runtime.container import decode_program, encode_request
 from magweld.runtime.gpu.driver import Geometry
 from magweld.runtime.gpu.kernels import GpuKernels
+from magweld.runtime.gpu.machine import GpuMachine
 from magweld.runtime.program import LoadedProgram
 
 _BESIDE = Path(__file__).resolve().parents[2] / "shared" / "tools" / "amd_emulator"
@@ -141,6 +142,7 @@ class EmulatedGpu:
 
     driver: EmulatedDriver = field(default_factory=EmulatedDriver)
     device = torch.device("cpu")
+    alignment = GpuMachine.alignment
 
     def load(self, program: Program) -> GpuKernels:
         """Load the kernels of a program."""

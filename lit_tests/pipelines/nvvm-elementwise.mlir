@@ -10,10 +10,11 @@
 // CHECK-NOT:     memref.alloc
 // CHECK-NOT:     gpu.barrier
 // CHECK:         %[[THREAD:.+]] = gpu.thread_id x
-// CHECK:         memref.reinterpret_cast %[[X]] to offset: [%{{.+}}], sizes: [1, 8], strides: [2048, 64]
-// CHECK:         memref.load
+// A thread has two pieces of four neighbours.
+// CHECK:         memref.reinterpret_cast %[[X]] to offset: [%{{.+}}], sizes: [1, 2, 4], strides: [2048, 256, 1]
+// CHECK:         vector.load %{{.+}} {alignment = 16 : i64}
 // CHECK:         llvm.call_intrinsic "llvm.exp2.f32"
-// CHECK:         memref.store
+// CHECK:         vector.store %{{.+}} {alignment = 16 : i64}
 
 // LLVM-LABEL:  llvm.func @chain_kernel(%{{.+}}: !llvm.ptr {llvm.noalias}, %{{.+}}: !llvm.ptr {llvm.noalias}, %{{.+}}: !llvm.ptr {llvm.noalias})
 // LLVM-SAME:       nvvm.kernel
@@ -25,9 +26,9 @@
 // PTX:         .visible .entry chain_kernel(
 // PTX:         .maxntid 256, 1, 1
 // PTX-NOT:     bar.sync
-// PTX:         ld.global.nc.b32
+// PTX:         ld.global.nc.v4.b32
 // PTX:         ex2.approx.f32
-// PTX:         st.global.b32
+// PTX:         st.global.v4.b32
 // PTX90:       .target sm_90a
 // PTX90:       .visible .entry chain_kernel(
 

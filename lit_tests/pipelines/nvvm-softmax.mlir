@@ -9,7 +9,7 @@
 // CHECK-LABEL: gpu.func @softmax_kernel(
 // CHECK:         %[[SHARED:.+]] = gpu.dynamic_shared_memory
 // CHECK-COUNT-3: memref.view %[[SHARED]]
-// CHECK-COUNT-2: memref.alloca() : memref<1x16xf32, #gpu.address_space<private>>
+// CHECK-COUNT-2: memref.alloca() : memref<1x4x4xf32, #gpu.address_space<private>>
 // The maximum: partial results, two rounds of merging, and then everyone reads it.
 // CHECK:         arith.maximumf
 // CHECK:         gpu.barrier

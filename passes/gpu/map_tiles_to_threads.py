@@ -22,6 +22,7 @@ from magweld.passes.gpu.linalg_structure import (
     outputs_of,
 )
 from magweld.passes.gpu.structure import (
+    VECTOR_LOOP,
     block_loop_of,
     is_in_space,
     kernels_of,
@@ -53,7 +54,8 @@ class MapTilesToThreads(Pass):
     `#gpu.thread<linear_dim_*>` around the same operation on strided slices: thread t
     of T takes elements t, t + T, ... The output tile of a contraction is shared in
     near-square pieces, everything that works on such a tile follows it, and the rest
-    is shared so that neighbours read neighbours. A reduction that several threads
+    is shared so that neighbours read neighbours; a loop that is named by
+    `magweld.vector_loop` no threads share. A reduction that several threads
     share writes one partial result a thread to workgroup memory, which further
     operations merge.
     """
@@ -164,8 +166,18 @@ class _Mapping:
         if _is_accumulation(op):
             shared = self._output_layout(nest).threads
             return _on_loops(nest, dict(zip(nest.parallel, shared, strict=True)))
+        return self._streaming_layout(op, nest)
+
+    def _streaming_layout(self, op: Any, nest: LoopNest) -> ThreadLayout:
         options = self._options
-        return coalesced_layout(nest.extents, options.threads, options.subgroup)
+        whole = op.operation.attributes.get(VECTOR_LOOP)
+        number = None if whole is None else ir.IntegerAttr(whole).value
+        extents = tuple(e for i, e in enumerate(nest.extents) if i != number)
+        layout = coalesced_layout(extents, options.threads, options.subgroup)
+        counts = list(layout.threads)
+        if number is not None:
+            counts.insert(number, 1)
+        return ThreadLayout(nest.extents, tuple(counts))
 
     def _output_layout(self, nest: LoopNest) -> ThreadLayout:
         """Return how threads share the output of a product or of windows."""

@@ -11,11 +11,14 @@ from magweld.passes.ir.utils import functions_of, located_error
 
 # LLVM's number for the memory of a block, on NVPTX and AMDGPU alike.
 SHARED_ADDRESS_SPACE = 3
-# The widest access of one thread, 128 bits, must be aligned to its size.
-SHARED_ALIGNMENT = 16
+# The widest access of one thread, which must be aligned to its size.
+VECTOR_BYTES = 16
+SHARED_ALIGNMENT = VECTOR_BYTES
 
 # On an allocation: elements that lie unused behind each row.
 PADDING = "magweld.padding"
+# On a linalg operation: number of the loop that each thread runs whole.
+VECTOR_LOOP = "magweld.vector_loop"
 
 _VIEWS = (
     "memref.cast",

@@ -17,6 +17,8 @@ from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.utils import operations_of
 
 _TAG = "magweld.unroll"
+# Elements of the widest access: eight halves.
+_WIDEST = 8
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,8 @@ class UnrollRegisterLoops(Pass):
 
     Loops that index a tile in `#gpu.address_space<private>` are unrolled completely:
     only what has constant indices can live in registers. Other loops are unrolled
-    with them as long as the nest has at most `iterations`.
+    with them as long as the nest has at most `iterations`, innermost ones of at most
+    eight always: neighbouring elements are accessed at once.
     """
 
     name: ClassVar[str] = "unroll-register-loops"
@@ -46,7 +49,8 @@ class UnrollRegisterLoops(Pass):
             size = math.prod(map(_trip_count, nest))
             inside = math.prod(map(_trip_count, operations_of(loop, type(loop))))
             small = size * inside // _trip_count(loop) <= self.iterations
-            if small or loop.operation in required:
+            short = inside == 1 and _trip_count(loop) <= _WIDEST
+            if small or short or loop.operation in required:
                 # Inner loops first: unrolling an outer one copies those inside it.
                 tag = (len(nest), _trip_count(loop))
                 tags.add(tag)

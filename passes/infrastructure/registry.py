@@ -120,6 +120,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
     ),
     ("pad-shared-tiles", "magweld.passes.gpu.pad_shared_tiles:PadSharedTiles"),
     ("place-shared-memory", "magweld.passes.gpu.place_shared_memory:PlaceSharedMemory"),
+    ("split-rows", "magweld.passes.gpu.split_rows:SplitRows"),
     ("mark-readonly", "magweld.passes.cpu.mark_readonly:MarkReadonly"),
     ("unshare-inits", "magweld.passes.cpu.unshare_inits:UnshareInits"),
     ("serialize-to-binary", "magweld.passes.gpu.serialize_to_binary:SerializeToBinary"),
@@ -134,6 +135,10 @@ _PASSES: tuple[tuple[str, str], ...] = (
     (
         "unroll-register-loops",
         "magweld.passes.gpu.unroll_register_loops:UnrollRegisterLoops",
+    ),
+    (
+        "vectorize-accesses",
+        "magweld.passes.gpu.vectorize_accesses:VectorizeAccesses",
     ),
     (
         "erase-host-functions",

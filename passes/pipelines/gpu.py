@@ -22,9 +22,11 @@ from magweld.passes.gpu.order_register_loops import OrderRegisterLoops
 from magweld.passes.gpu.pad_shared_tiles import PadSharedTiles
 from magweld.passes.gpu.place_shared_memory import PlaceSharedMemory
 from magweld.passes.gpu.serialize_to_binary import SerializeToBinary
+from magweld.passes.gpu.split_rows import SplitRows
 from magweld.passes.gpu.stage_in_shared_memory import StageInSharedMemory
 from magweld.passes.gpu.tile_reduction_steps import TileReductionSteps
 from magweld.passes.gpu.unroll_register_loops import UnrollRegisterLoops
+from magweld.passes.gpu.vectorize_accesses import VectorizeAccesses
 from magweld.passes.infrastructure.phases import PHASES, Phase
 from magweld.passes.infrastructure.pipeline import Pipeline, Step, Upstream
 from magweld.passes.phase.erase_host_functions import EraseHostFunctions
@@ -86,6 +88,7 @@ def block_steps(shape: BlockShape) -> tuple[Step, ...]:
         Upstream("fold-memref-alias-ops,canonicalize,cse,canonicalize"),
         # Threads: strided slices of buffers.
         MapToMatrixInstructions(shape.matrix, shape.threads, shape.subgroup),
+        SplitRows(shape.threads, shape.subgroup),
         MapTilesToThreads(shape.threads, shape.subgroup),
         KeepTilesInRegisters(),
         PadSharedTiles(shape.subgroup),
@@ -107,6 +110,9 @@ def block_steps(shape: BlockShape) -> tuple[Step, ...]:
         ContractMultiplyAdd(),
         ExpandGpuMath(),
         Upstream(f"gpu.module({_ADDRESSES},lower-affine,canonicalize,cse)"),
+        # Addresses are constants or sums that are known to be aligned.
+        VectorizeAccesses(),
+        Upstream("gpu.module(canonicalize,cse)"),
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from gpu_memory import Block, dtype_of, load_neighbours
+from gpu_memory import Block, dtype_of, load_neighbours, store_neighbours
 
 from magweld.bindings import ir
 
@@ -23,6 +23,12 @@ def _load(op: Any, block: Block) -> None:
     (width,) = op.result.type.shape
     indices = [block.values[i] for i in op.indices]
     block.values[op.result] = load_neighbours(op.base, indices, width, block)
+
+
+def _store(op: Any, block: Block) -> None:
+    indices = [block.values[i] for i in op.indices]
+    values = block.values[op.valueToStore]
+    store_neighbours(values, op.base, indices, block)
 
 
 def _from_elements(op: Any, block: Block) -> None:
@@ -55,6 +61,7 @@ HANDLERS: dict[str, Callable[[Any, Block], None]] = {
     "vector.extract": _extract,
     "vector.from_elements": _from_elements,
     "vector.load": _load,
+    "vector.store": _store,
 }
 
 

@@ -181,10 +181,18 @@ def _nothing(op: Any, block: Block) -> None:
 
 
 def _constant_op(op: arith.ConstantOp, block: Block) -> None:
-    value = op.operation.attributes["value"].value
-    if isinstance(op.result.type, ir.BF16Type):
+    attribute = op.operation.attributes["value"]
+    type_ = op.result.type
+    is_vector = isinstance(type_, ir.VectorType)
+    if is_vector:  # of equal elements, the only ones that are folded
+        attribute = ir.DenseElementsAttr(attribute).get_splat_value()
+    element = type_.element_type if is_vector else type_
+    value = attribute.value
+    if isinstance(element, ir.BF16Type):
         value = bf16_bits(np.float32(value))
-    block.values[op.result] = dtype_of(op.result.type).type(value)
+    made = dtype_of(element).type(value)
+    width = (block.threads, *type_.shape) if is_vector else ()
+    block.values[op.result] = np.full(width, made) if is_vector else made
 
 
 def _shared(op: Any, block: Block) -> None:

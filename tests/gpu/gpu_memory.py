@@ -115,21 +115,40 @@ def load(op: Any, block: Block) -> None:
 def load_neighbours(
     memref: ir.Value, indices: list[Any], width: int, block: Block
 ) -> np.ndarray:
-    """Load elements that lie side by side, aligned to all of them, of shared memory."""
+    """Load elements that lie side by side, aligned to all of them."""
     view: View = block.values[memref]
-    assert view.strides[-1] == 1, "neighbours lie side by side"
-    last = [*indices[:-1], indices[-1] + width - 1]
-    _bytes_of(view, last, block)  # inside as well
-    first = _bytes_of(view, indices, block)[block.mask]
-    size = width * view.dtype.itemsize
-    assert (first[:, 0] % size == 0).all(), "a wide load must be aligned"
-    where = first[:, :1] + np.arange(size)
-    assert isinstance(view.memory, Memory)
+    where = _bytes_of_neighbours(view, indices, width, block)
     block.observe(False, view.memory, where)
     _note_read(view.memory, where, block)
     result = np.zeros((block.threads, width), view.dtype)
     result[block.mask] = np.ascontiguousarray(view.memory.data[where]).view(view.dtype)
     return result
+
+
+def store_neighbours(
+    values: np.ndarray, memref: ir.Value, indices: list[Any], block: Block
+) -> None:
+    """Store elements side by side; `values` has one row a thread."""
+    view: View = block.values[memref]
+    where = _bytes_of_neighbours(view, indices, values.shape[1], block)
+    block.observe(True, view.memory, where)
+    _note_write(view.memory, where, block)
+    raw = np.ascontiguousarray(values[block.mask].astype(view.dtype))
+    view.memory.data[where] = raw.view(np.uint8)
+
+
+def _bytes_of_neighbours(
+    view: View, indices: list[Any], width: int, block: Block
+) -> np.ndarray:
+    assert isinstance(view.memory, Memory), "registers are not addressed"
+    assert view.strides[-1] == 1, "neighbours lie side by side"
+    last = [*indices[:-1], indices[-1] + width - 1]
+    _bytes_of(view, last, block)  # inside as well
+    first = _bytes_of(view, indices, block)[block.mask]
+    size = width * view.dtype.itemsize
+    addresses = view.memory.data.ctypes.data + first[:, 0]
+    assert (addresses % size == 0).all(), "a wide access must be aligned"
+    return first[:, :1] + np.arange(size)
 
 
 def store(op: Any, block: Block) -> None:

@@ -29,6 +29,7 @@ from magweld.passes.ir.utils import operations_of
 from magweld.passes.pipelines.gpu import BlockShape, block_steps
 from magweld.runtime.gpu.driver import LibraryDriver
 from magweld.runtime.gpu.kernels import GpuKernels
+from magweld.runtime.gpu.machine import GpuMachine
 from magweld.targets import parse_target
 
 STREAM = 0x5EED
@@ -91,6 +92,7 @@ class HostedGpu:
     synchronous: bool = False
     stream: int | None = STREAM
     device = torch.device("cpu")
+    alignment = GpuMachine.alignment
 
     def load(self, program: Program) -> GpuKernels:
         return GpuKernels(

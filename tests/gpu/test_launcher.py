@@ -294,3 +294,16 @@ def test_arenas_are_not_shared_between_streams(
     # What a graph has captured is used by nobody else, also in later calls.
     assert not {seen[0], seen[2]} & set(seen[4:])
     assert kept
+
+
+def test_arguments_that_begin_anywhere_are_copied(
+    mock: MockDriver, hosted: HostedGpu
+) -> None:
+    """Kernels access up to 16 bytes at once, which the interpreter wants aligned."""
+    graph = imported(lambda x: x.relu() + 1, [torch.randn(4, 8)])
+    _, program = compile_interpreted(graph, "nvvm:sm_80", mock)
+    call = LoadedProgram(program, no_external, hosted)
+    for start in (1, 4):
+        x = torch.randn(40)[start : start + 32].view(4, 8)
+        (result,) = call([x])
+        torch.testing.assert_close(result, x.relu() + 1)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
 import torch
@@ -55,6 +57,8 @@ class Frame:
         self.layout = layout
         self.machine = machine
         self._empty = machine.empty
+        self._alignment = machine.alignment
+        self._copies: list[Tensor] = []
         self.tensors: list[Tensor | None] = [None] * count
         self._views = tuple(
             tuple(_View(i, layout.signatures[i].shape, i in needed) for i in views)
@@ -116,6 +120,10 @@ class Frame:
                 self.table[value_id] = address
         for position, value_id in self._viewed_inputs:
             self.place(value_id, arguments[position])
+        # Most often all are aligned, which one sweep without Python's loop tells.
+        if self._alignment > 1 and reduce(or_, addresses, 0) % self._alignment:
+            for value_id, tensor in zip(self.layout.inputs, arguments, strict=True):
+                self._align(value_id, tensor)
         for value_id, shape, stride, dtype in self._outputs:
             self.place(value_id, self._empty(shape, stride, dtype))
 
@@ -131,6 +139,22 @@ class Frame:
         if tensor.untyped_storage().data_ptr() in self._owned:
             tensor = tensor.clone()
         self.place(value_id, tensor)
+        if self._alignment > 1:
+            self._align(value_id, tensor)
+
+    def _align(self, root: int, tensor: Tensor) -> None:
+        """Let kernels read a copy of what begins between the addresses they take.
+
+        Nothing writes to arguments and adopted tensors, and everything else sees the
+        tensor itself.
+        """
+        if self.table[root] % self._alignment == 0:
+            return
+        copy = tensor.detach().clone()
+        self._copies.append(copy)
+        self.table[root] = copy.data_ptr()
+        for view in self._views[root]:
+            self.table[view.value_id] = copy.data_ptr()
 
     def plain(self, value_id: int, tensor: Tensor, source: str) -> Tensor:
         """Return a step's result contiguous and resolved, having checked its kind.
@@ -176,6 +200,7 @@ class Frame:
         """Forget the caller's tensors."""
         for value_id in self._dynamic:
             self.tensors[value_id] = None
+        self._copies.clear()
 
 
 def _ids_needed_as_tensors(layout: Layout) -> set[int]:

@@ -50,11 +50,16 @@ class Machine(Protocol):
 
     Attributes:
         device: Where its tensors are.
+        alignment: Bytes of which the addresses that kernels get are multiples.
     """
 
     @property
     def device(self) -> torch.device:
         """Where the tensors of a program are."""
+
+    @property
+    def alignment(self) -> int:
+        """Bytes of which the addresses that kernels get are multiples."""
 
     def load(self, program: Program) -> LoadedKernels:
         """Load the kernels of a program.
@@ -85,6 +90,7 @@ class HostMachine:
     """The CPU of this process. A call is over when it returns."""
 
     device = HOST_DEVICE
+    alignment = 1
     empty = staticmethod(_empty_strided_cpu)
     _unchanged = nullcontext()
 

@@ -37,10 +37,13 @@ class GpuMachine:
 
     Attributes:
         device: The GPU.
+        alignment: Of the widest access of a thread, which kernels make anywhere.
 
     Raises:
         DeviceError: `device-driver`.
     """
+
+    alignment = 16
 
     def __init__(self, device: torch.device) -> None:
         self.device = device

@@ -1,0 +1,246 @@
+"""Owns split-rows: each thread gets neighbouring elements of the rows of a tile."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from magweld.bindings import ir, memref
+from magweld.passes.gpu.expanded_loops import Expansion, expand_loops
+from magweld.passes.gpu.index_divisors import divisor_of
+from magweld.passes.gpu.linalg_structure import (
+    LoopNest,
+    is_contraction,
+    is_structured,
+    linalg_operations_in,
+    loop_nest_of,
+)
+from magweld.passes.gpu.structure import (
+    VECTOR_BYTES,
+    VECTOR_LOOP,
+    block_loop_of,
+    element_bytes,
+    is_in_space,
+    kernels_of,
+    structure_copies,
+    workgroup_space,
+)
+from magweld.passes.gpu.thread_layout import coalesced_layout
+from magweld.passes.gpu.thread_slices import thread_loop_around
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.utils import users_of
+
+
+@dataclass(frozen=True)
+class SplitRows(Pass):
+    """Split the rows that operations stream into pieces of 16 bytes.
+
+    The loop along the rows becomes two, of which a thread has the inner one whole
+    (`magweld.vector_loop`): neighbouring threads have neighbouring pieces. Tiles in
+    workgroup memory get a dimension more; all operations that work on such a tile are
+    split alike, so that it stays in registers where it did.
+
+    An operation is split if its rows lie in the last dimension of all operands that
+    have them, begin at multiples of a piece, and leave work for at least half of the
+    threads. Contractions and windows are not.
+    """
+
+    name: ClassVar[str] = "split-rows"
+
+    threads: Annotated[int, "threads of a block"] = 256
+    subgroup: Annotated[int, "threads that execute in lockstep"] = 32
+
+    def run(self, module: Any) -> None:
+        """Split the rows of all kernels."""
+        for kernel in kernels_of(module):
+            loop = block_loop_of(kernel)
+            structure_copies(loop)
+            # Found before operations are replaced.
+            for group in list(_groups(linalg_operations_in(loop))):
+                width = self._width(group)
+                if width > 1:
+                    _split(group, width)
+
+    def _width(self, group: Sequence[_Rows]) -> int:
+        """Return how many elements a piece has, 1 for rows that stay whole."""
+        width = VECTOR_BYTES // min(rows.element for rows in group)
+        while width > 1 and not all(self._fits(rows, width) for rows in group):
+            width //= 2
+        return width
+
+    def _fits(self, rows: _Rows, width: int) -> bool:
+        if rows.extent % width or not rows.is_aligned(width):
+            return False
+        extents = rows.nest.extents
+        pieces = [e // width if i == rows.loop else e for i, e in enumerate(extents)]
+        busy, whole = (
+            coalesced_layout(tuple(counts), self.threads, self.subgroup).total
+            for counts in (pieces, extents)
+        )
+        return 2 * busy >= whole
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """An operation and the loop along the rows of its operands.
+
+    Attributes:
+        op: The operation.
+        nest: Its loops.
+        loop: The loop.
+    """
+
+    op: Any
+    nest: LoopNest
+    loop: int
+
+    @property
+    def extent(self) -> int:
+        """Elements of a row."""
+        return self.nest.extents[self.loop]
+
+    @property
+    def values(self) -> list[ir.Value]:
+        """Operands that have the rows."""
+        pairs = zip(self.op.operands, self.nest.maps, strict=True)
+        return [value for value, loops in pairs if self.loop in loops]
+
+    @property
+    def element(self) -> int:
+        """Bytes of an element of these, the fewest."""
+        return min(element_bytes(value.type.element_type) for value in self.values)
+
+    def is_aligned(self, width: int) -> bool:
+        """Tell whether all rows begin at multiples of so many elements."""
+        return all(_row_divisor(value) % width == 0 for value in self.values)
+
+
+def _rows_of(op: Any) -> _Rows | None:
+    """Return the rows of an operation, None if operands have them elsewhere."""
+    if thread_loop_around(op) is not None or is_contraction(op):
+        return None
+    nest = loop_nest_of(op)
+    if nest.has_windows:
+        return None
+    pairs = list(zip(op.operands, nest.maps, strict=True))
+    last = [loops[-1] for _, loops in pairs if loops]
+    for loop in dict.fromkeys(one for one in last if one is not None):
+        having = [(value, loops) for value, loops in pairs if loop in loops]
+        if all(loops.index(loop) == len(loops) - 1 for _, loops in having) and all(
+            _is_contiguous(value) for value, _ in having
+        ):
+            return _Rows(op, nest, loop) if nest.extents[loop] > 1 else None
+    return None
+
+
+def _is_contiguous(value: ir.Value) -> bool:
+    strides, _ = ir.MemRefType(value.type).get_strides_and_offset()
+    return bool(strides) and strides[-1] == 1
+
+
+def _row_divisor(value: ir.Value) -> int:
+    """Return what divides the position of the first element of each row; 0 for all."""
+    strides, _ = ir.MemRefType(value.type).get_strides_and_offset()
+    return math.gcd(_start_divisor(value), *strides[:-1])
+
+
+def _start_divisor(value: ir.Value) -> int:
+    """Return what divides the position of the first element, in elements."""
+    if isinstance(value, ir.BlockArgument) or isinstance(
+        value.owner.opview, memref.AllocOp
+    ):
+        return 0
+    op = value.owner.opview
+    if isinstance(op, memref.CollapseShapeOp | memref.ExpandShapeOp):
+        return _start_divisor(op.src)
+    if not isinstance(op, memref.SubViewOp):
+        return 1
+    strides, _ = ir.MemRefType(op.source.type).get_strides_and_offset()
+    marker = ir.ShapedType.get_dynamic_stride_or_offset()
+    dynamic = iter(op.offsets)
+    offsets = (
+        divisor_of(next(dynamic)) if offset == marker else offset
+        for offset in op.static_offsets
+    )
+    moved = (a * b for a, b in zip(offsets, strides, strict=True))
+    return math.gcd(_start_divisor(op.source), *moved)
+
+
+# ---- groups --------------------------------------------------------------------------
+
+
+def _groups(operations: Iterable[Any]) -> Iterator[list[_Rows]]:
+    """Yield operations that have to be split alike, or not at all, in program order."""
+    every = {op.operation: _rows_of(op) for op in operations}
+    left = {op: rows for op, rows in every.items() if rows is not None}
+    while left:
+        pending = [next(iter(left))]
+        found: dict[Any, _Rows] = {}
+        whole = True
+        while pending:
+            op = pending.pop()
+            if op in found:
+                continue
+            rows = left.get(op)
+            if rows is None:
+                whole = False
+                continue
+            found[op] = rows
+            for buffer in _tiles(rows):
+                whole &= _is_split_alike(buffer, every)
+                pending += [user.operation for user in users_of(buffer)]
+        for op in found:
+            left.pop(op)
+        if whole:
+            yield [rows for op, rows in every.items() if rows and op in found]
+
+
+def _tiles(rows: _Rows) -> list[Any]:
+    """Return the operands in workgroup memory that have the rows."""
+    space = workgroup_space()
+    return [value for value in rows.values if is_in_space(value, space)]
+
+
+def _is_split_alike(buffer: Any, every: dict[Any, _Rows | None]) -> bool:
+    """Tell whether a tile is an allocation of which all users have the same rows."""
+    if not isinstance(buffer.owner.opview, memref.AllocOp):
+        return False
+    for user in users_of(buffer):
+        rows = every.get(user.operation) if is_structured(user) else None
+        if rows is None or buffer not in rows.values:
+            return False
+    return True
+
+
+# ---- splitting -----------------------------------------------------------------------
+
+
+def _split(group: Sequence[_Rows], width: int) -> None:
+    replaced: dict[ir.Value, ir.Value] = {}
+    for rows in group:
+        for buffer in _tiles(rows):
+            if buffer not in replaced:
+                replaced[buffer] = _split_tile(buffer, width)
+    i64 = ir.IntegerType.get_signless(64)
+    for rows in group:
+        expansion = Expansion({rows.loop: (rows.extent // width, width)})
+        made = expand_loops(rows.op, expansion, replaced)
+        number = expansion.first(rows.loop) + 1
+        made.operation.attributes[VECTOR_LOOP] = ir.IntegerAttr.get(i64, number)
+        rows.op.operation.erase()
+    for buffer in replaced:
+        buffer.owner.erase()
+
+
+def _split_tile(buffer: Any, width: int) -> ir.Value:
+    type_ = ir.MemRefType(buffer.type)
+    *outer, row = type_.shape
+    shape = [*outer, row // width, width]
+    split = ir.MemRefType.get(
+        shape, type_.element_type, memory_space=type_.memory_space
+    )
+    with ir.InsertionPoint(buffer.owner), buffer.owner.location:
+        made: ir.Value = memref.AllocOp(split, [], []).memref
+    return made
