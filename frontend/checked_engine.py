@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from magweld.frontend.annotations.user import UserAnnotation
@@ -68,7 +68,7 @@ class CheckedEngine(Engine):
         self,
         cache: RecordCache,
         program: Program,
-        args: tuple[Any, ...],
+        args: Sequence[Any],
         kwargs: dict[str, Any],
     ) -> Suspended | Any:
         answer = functools.partial(super()._answer, cache, program, args, kwargs)
@@ -82,7 +82,7 @@ class CheckedEngine(Engine):
             self._running.flag = False
 
     def _due(
-        self, cache: RecordCache, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, cache: RecordCache, args: Sequence[Any], kwargs: dict[str, Any]
     ) -> Record | None:
         """Return the record that will answer and has to be compared, if any."""
         if getattr(self._running, "flag", False) or watched():
@@ -96,17 +96,19 @@ class CheckedEngine(Engine):
     ) -> Any:
         target = self.target
         known = program.arguments
-        args, kwargs, names = known.args, known.kwargs, known.names
+        # The run that is compared takes the values of a rest.
+        args, kwargs, names = tuple(known.args), known.kwargs, known.names
 
         def roots() -> list[tuple[str, Any]]:
             texts = names or [f"args[{index}]" for index in range(len(args))]
             named = list(zip(texts, args, strict=True))
             return [*named, *kwargs.items(), ("callable", target)]
 
-        eager = program.run
+        beside = program.copy()
+        eager = beside.run
         if record.ends is not None:
             # What runs at the break may not run twice.
-            eager = functools.partial(self._run_to, record, record.ends, program)
+            eager = functools.partial(self._run_to, record, record.ends, beside)
         exact = self._backend.name == "eager"
 
         def answered() -> Any:

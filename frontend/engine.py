@@ -6,7 +6,7 @@ import operator
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -151,6 +151,7 @@ class Engine:
         times = profit.comparison(record, kind)
         if times is not None and times.is_eagers_turn:
             record.program.undo()
+            verdict.clear()
             self._log.count("calls", "eager")
             start = profit.clock()
             result = self.target(*args, **kwargs)
@@ -176,7 +177,10 @@ class Engine:
         else:
             if record.ends is None:
                 return result
+            # What goes on lets values end when the program does.
+            fetched.clear()
             return self._go_on(Suspended(record.ends, result))
+        fetched.clear()
         return self._run_instead(Call(self.target, args, kwargs), reason)
 
     @property
@@ -280,13 +284,15 @@ class Engine:
             answer = self._answer(segment.cache, rest, behind.values, {})
             if type(answer) is not Suspended:
                 return answer
+            # A record leaves the state that it began with.
+            behind.values.clear()
             program = answer
 
     def _answer(
         self,
         cache: RecordCache,
         program: Program,
-        args: tuple[Any, ...],
+        args: Sequence[Any],
         kwargs: dict[str, Any],
     ) -> Suspended | Any:
         """Return where a program has got to, or its result when it has ended."""
@@ -300,9 +306,13 @@ class Engine:
             try:
                 result = record.run(verdict)
             except GraphFailedError as error:
-                return self._run_instead(program, str(error))
+                reason = str(error)
+                break
             return result if record.ends is None else Suspended(record.ends, result)
-        return self._miss(cache, program, failures)
+        else:
+            return self._miss(cache, program, failures)
+        verdict.clear()
+        return self._run_instead(program, reason)
 
     def _miss(self, cache: RecordCache, program: Program, failures: list[Any]) -> Any:
         self._log.count("misses")
@@ -330,9 +340,13 @@ class Engine:
             self._lock.release()
         if outcome is None:
             return program.run()
-        if outcome.error is not None:
+        if outcome.error is None:
+            return outcome.result
+        try:
             raise outcome.error
-        return outcome.result
+        finally:
+            # With the traceback it would be a cycle, which keeps the frames.
+            del outcome
 
     def _take_monitor(self) -> Break | None:
         """Begin to monitor, until the lock is released; return what is in the way."""

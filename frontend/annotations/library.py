@@ -27,7 +27,7 @@ from magweld.frontend.state.contents import read_item
 from magweld.frontend.state.ends import WATCHED
 from magweld.frontend.state.mro import ABSENT
 from magweld.frontend.state.namespaces import namespace_of
-from magweld.frontend.state.nodes import Kind
+from magweld.frontend.state.nodes import Kind, Node
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_scalar
 
@@ -97,11 +97,19 @@ def _dereference(observer: Observer, call: NativeCall) -> None:
         counted &= not observer.session.operators.is_tensor(type(value))
         held = counted and sys.getrefcount(value) > _OWN_REFERENCES
     else:
-        held = not _drops_objects(graph)
+        held = value is None or not graph.goes_on or _is_held(node)
+        held &= not _drops_objects(graph)
     if not held:
         # The recording itself may be what keeps the object alive.
         raise StopRecordingError("read-after-write", "a weak reference")
     graph.read(graph.require(reference), Kind.REFERENT, None, value)
+
+
+def _is_held(node: Node | None) -> bool:
+    """Return whether an object is reached from what no program lets go of."""
+    while node is not None and node.edge is not None:
+        node = node.edge.container
+    return node is not None and node.constant
 
 
 def _drops_objects(graph: RefGraph) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import CellType
 from typing import Any
@@ -68,6 +69,39 @@ class Capture:
     def example_inputs(self) -> list[torch.Tensor]:
         """The tensors that the graph read in the run."""
         return list(self.graph.examples)
+
+    def let_go(self) -> Callable[[], Capture]:
+        """Return what gives the capture back; it keeps no tensors of the program.
+
+        What has ended until then is replaced by zeros of the same form.
+        """
+        given = [_weakly(tensor) for tensor in self.graph.examples]
+        graph = dataclasses.replace(self.graph, examples=())
+        kept = dataclasses.replace(self, graph=graph)
+
+        def restore() -> Capture:
+            examples = tuple(give() for give in given)
+            restored = dataclasses.replace(graph, examples=examples)
+            return dataclasses.replace(kept, graph=restored)
+
+        return restore
+
+
+def _weakly(tensor: torch.Tensor) -> Callable[[], torch.Tensor]:
+    if type(tensor) is not torch.Tensor or tensor.layout is not torch.strided:
+        return lambda: tensor
+    reference, needs_gradient = weakref.ref(tensor), tensor.requires_grad
+    shape, stride = tensor.shape, tensor.stride()
+    dtype, device = tensor.dtype, tensor.device
+
+    def give() -> torch.Tensor:
+        found = reference()
+        if found is None:
+            found = torch.empty_strided(shape, stride, dtype=dtype, device=device)
+            return found.zero_().requires_grad_(needs_gradient)
+        return found
+
+    return give
 
 
 def finish(
@@ -175,7 +209,7 @@ def finish_early(
     recorder: OperatorRecorder,
     arguments: Arguments,
     state: tuple[Any, ...],
-    values: tuple[Any, ...],
+    values: list[Any],
 ) -> Capture:
     """Do the same within the run; what it gives is the state of the program.
 
@@ -188,7 +222,7 @@ def finish_early(
 
 
 def _check_origins(
-    graph: RefGraph, recorder: OperatorRecorder, values: tuple[Any, ...]
+    graph: RefGraph, recorder: OperatorRecorder, values: list[Any]
 ) -> None:
     for value in values:
         known = is_scalar(value) or is_identity(value)

@@ -77,7 +77,7 @@ class ContinuedFunction:
     def run(self) -> Any:
         """Go on, once; return what the original would return."""
         try:
-            return self.function(*self.values)
+            return self.function(self.values)
         finally:
             self.values.clear()
 

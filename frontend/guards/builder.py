@@ -75,7 +75,7 @@ class Builder:
             return self._names.constant(node.obj)
         return self._variables[id(node.obj)]
 
-    def signature(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def signature(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         """Guard the form of the call."""
         names, guard = self._names, self.listing.guard
         count = f"{names.constant(len)}(args) == {len(args)}"
@@ -302,7 +302,7 @@ class Builder:
         ]
 
         # Nothing that outlives the recording may hold on to the objects of the run.
-        def collect(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        def collect(args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
             variables = run(args, kwargs, everything=True)
             return {name: variables[name] for name in stable}
 

@@ -126,7 +126,7 @@ class Arguments:
         names: Readable names of the positional ones, if they have any.
     """
 
-    args: tuple[Any, ...]
+    args: Sequence[Any]
     kwargs: dict[str, Any]
     names: tuple[str, ...] = ()
 

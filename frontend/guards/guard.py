@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -117,11 +117,11 @@ class GuardProgram:
     __repr__ = short_repr
 
     guards: tuple[Guard, ...]
-    run: Callable[[tuple[Any, ...], dict[str, Any]], Any]
+    run: Callable[[Sequence[Any], dict[str, Any]], Any]
     shortcut: Shortcut | None = None
     text: str = ""
 
-    def check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def check(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Return the fetched objects as a list, or a `Failure`; never raises."""
         shortcut = self.shortcut
         try:
@@ -138,7 +138,7 @@ class GuardProgram:
             return failure(number, *error.args)
 
     def _decide(
-        self, shortcut: Shortcut, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, shortcut: Shortcut, args: Sequence[Any], kwargs: dict[str, Any]
     ) -> Any:
         try:
             verdict = self.run(args, kwargs)
@@ -151,7 +151,7 @@ class GuardProgram:
             shortcut.release()
         return verdict
 
-    def holds(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    def holds(self, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
         """Return whether the record would answer a call; changes nothing."""
         return type(self.check(args, kwargs)) is list
 
@@ -170,14 +170,14 @@ class DrawingProgram(GuardProgram):
 
     draws: Draws = field(default_factory=Draws)
 
-    def check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def check(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """See `GuardProgram.check`."""
         verdict = super().check(args, kwargs)
         if type(verdict) is list and not self.draws.repeat():
             return failure(len(self.guards) - 1)
         return verdict
 
-    def holds(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    def holds(self, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
         """See `GuardProgram.holds`."""
         held = super().holds(args, kwargs)
         if held:

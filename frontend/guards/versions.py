@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final
@@ -216,7 +216,7 @@ class Source:
         return variables[self.variable] if self.variable else self.constant
 
 
-def _undecided(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _undecided(args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     return None
 
 
@@ -238,9 +238,9 @@ class Shortcut:
         watched: list[tuple[Source, bool]],
         typed: list[Source],
         compile_rest: Callable[[Variables], Callable[..., Any]],
-        collect: Callable[[tuple[Any, ...], dict[str, Any]], Variables],
+        collect: Callable[[Sequence[Any], dict[str, Any]], Variables],
     ) -> None:
-        self.run: Callable[[tuple[Any, ...], dict[str, Any]], Any] = _undecided
+        self.run: Callable[[Sequence[Any], dict[str, Any]], Any] = _undecided
         self._watched = watched
         self._typed = typed
         self._compile_rest = compile_rest
@@ -251,7 +251,7 @@ class Shortcut:
         """Let go of the objects of the last success; they may be no longer in use."""
         self.run = _undecided
 
-    def renew(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def renew(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         """Take the versions of now, after a full check has succeeded."""
         self._left -= 1
         if self._left > 0:

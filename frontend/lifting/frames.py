@@ -5,7 +5,12 @@ from __future__ import annotations
 from types import CellType, CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
-from magweld.frontend.expressions.expressions import NUMBERS, ArgumentSource, Expression
+from magweld.frontend.expressions.expressions import (
+    NUMBERS,
+    ArgumentSource,
+    Expression,
+    Leaf,
+)
 from magweld.frontend.lifting.shadow import Link, Shadow
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.monitor.code_table import variadic_names
@@ -28,18 +33,28 @@ def lift_arguments(lifting: Lifting, args: Any, kwargs: Any) -> None:
 
 def lift_rest(lifting: Lifting, resumed: Resumed) -> None:
     """Do the same for a program that goes on; what inner frames hold is not lifted."""
-    args = resumed.args
-    for index, (name, value) in enumerate(resumed.roots[: len(args)]):
-        _lift(lifting, (args, "args", Kind.INDEX, index), value, name)
+    first = zip(resumed.names, resumed.values[: resumed.first], strict=False)
+    for index, (name, value) in enumerate(first):
+        leaf = _leaf(lifting, ArgumentSource("args", index), value, name)
+        if leaf is not None:
+            lifting.resumed[index] = leaf
 
 
 def _lift(
     lifting: Lifting, place: tuple[Any, str, Kind, Any], value: Any, path: str
 ) -> None:
     holder, name, kind, key = place
-    if type(value) in NUMBERS and path in lifting.wanted:
-        leaf = lifting.make.leaf(ArgumentSource(name, key), value, path)
+    leaf = _leaf(lifting, ArgumentSource(name, key), value, path)
+    if leaf is not None:
         lifting.place(holder, kind, key, leaf)
+
+
+def _leaf(
+    lifting: Lifting, source: ArgumentSource, value: Any, path: str
+) -> Leaf | None:
+    if type(value) in NUMBERS and path in lifting.wanted:
+        return lifting.make.leaf(source, value, path)
+    return None
 
 
 def attach_shadow(session: Session, lifting: Lifting, observer: Observer) -> None:
@@ -61,6 +76,10 @@ def attach_shadow(session: Session, lifting: Lifting, observer: Observer) -> Non
             link.entered = True
             shadow.caller = link if link.returns else None
             _Binding(session, shadow, frame).bind(link)
+            # The first frame of a rest: it has taken these out of a list.
+            for index, leaf in lifting.resumed.items():
+                shadow.names[frame.f_code.co_varnames[index]] = leaf
+            lifting.resumed.clear()
 
 
 class _Binding:

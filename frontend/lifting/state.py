@@ -68,6 +68,7 @@ class Lifting:
         self.undecided: set[Expression] = set()
         self.loops = LoopFollower()
         self.root = Link(0, (), {}, (), {})
+        self.resumed: dict[int, Leaf] = {}
         self._graph = graph
         self._heap: dict[int, dict[Slot, Expression | None]] = {}
         self._conditions: dict[tuple[Expression, Any], Condition] = {}
@@ -249,11 +250,15 @@ class Lifting:
         conditions = self._conditions.values()
         return [*self.pinned, *(condition.expression for condition in conditions)]
 
+    def release(self) -> None:
+        """Let go of objects of the program: nothing is recorded any more."""
+        self._kept.clear()
+        self._iterators.clear()
+
     def close(self) -> None:
         """Let go of operators, loops and containers, which know the lifted values."""
         self.loops = LoopFollower()
-        self._kept.clear()
-        self._iterators.clear()
+        self.release()
         if hasattr(self, "operands"):
             self.operands.detach()
             del self.operands, self.scalars

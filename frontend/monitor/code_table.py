@@ -178,10 +178,13 @@ def variadic_names(code: CodeType) -> tuple[str, ...]:
     return code.co_varnames[start : start + count]
 
 
-# Names by which code gets at its own frame: then every variable counts as read.
+# Names by which code gets at its own frame, or sees which objects its variables keep
+# alive: then every variable counts as read.
 _FRAME_NAMES: Final = frozenset(
     {"_getframe", "currentframe", "dir", "eval", "exec", "locals", "vars"}
     | {"__traceback__", "exc_info", "f_locals", "gi_frame", "tb_frame"}
+    | {"get_objects", "get_referrers", "getrefcount", "getweakrefcount", "weakref"}
+    | {"WeakKeyDictionary", "WeakSet", "WeakValueDictionary"}
 )
 # The same, unless it is an attribute of something else than the module `inspect`.
 _STACK: Final = "stack"

@@ -25,6 +25,10 @@ def _may_be_read(code: CodeType, offset: int, slot: int) -> bool:
     return True
 
 
+def _at_start(code: CodeType) -> int:
+    return 0
+
+
 def _no_split(observer: Observer, row: Row, stack: list[Any]) -> None:
     """The call as a whole is given up."""
 
@@ -108,14 +112,17 @@ class Resumed:
     """The state with which a program goes on.
 
     Attributes:
-        roots: Its values with their names.
-        args: Arguments of the outermost frame: the first values of the state, then
-            the callable that continues the frame inside, if there is one.
-        made: Functions and callables that continue the frames inside.
+        names: Readable names of its values.
+        values: The values; nothing may hold them when the recording has ended.
+        first: How many of them belong to the outermost frame.
+        given: The list from which its continuation takes them.
+        made: What the frames inside go on with: functions, lists, callables.
     """
 
-    roots: tuple[tuple[str, Any], ...]
-    args: tuple[Any, ...]
+    names: tuple[str, ...]
+    values: list[Any]
+    first: int
+    given: list[Any]
     made: tuple[Any, ...]
 
 
@@ -126,12 +133,14 @@ class SessionHooks:
     Attributes:
         rows: Gives the rows to be used for a code object.
         is_read: Tells whether the variable in a slot may be read from an offset on.
+        begins: Gives the offset at which a frame of this code begins to be observed.
         split: Told when the recording ends before an instruction has run.
         leave_modes: Takes what observes operators away, before the end of the run.
     """
 
     rows: Callable[[CodeType, Rows], Rows] = _same_rows
     is_read: Callable[[CodeType, int, int], bool] = _may_be_read
+    begins: Callable[[CodeType], int] = _at_start
     split: Callable[[Observer, Row, list[Any]], None] = _no_split
     leave_modes: Callable[[], None] = _nothing
 

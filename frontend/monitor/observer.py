@@ -165,6 +165,15 @@ class Observer:
             # A fault of the monitor must not reach the program that it watches.
             session.stop(StopRecordingError("monitor-error", repr(error)))
 
+    def observe_from(self, start: int) -> Callable[[FrameType, int], None]:
+        """Return what observes the instructions from an offset on."""
+
+        def observe(frame: FrameType, offset: int) -> None:
+            if offset >= start:
+                self.observe(frame, offset)
+
+        return observe
+
     def _step(self, frame: FrameType, offset: int) -> None:
         row = self.rows[offset >> 1]
         previous = self.previous
@@ -211,6 +220,8 @@ class Observer:
     def release(self) -> None:
         """Let go of the frame and of what belongs to it."""
         self.frame = self.function = self.callee = None
+        self.after = self.testing = self.shadow = self.constructing = None
+        self.drawn = ()
 
     def fork_for(self, frame: FrameType, rows: list[Row | None]) -> Observer:
         """Return what observes a frame that goes on where this one is."""

@@ -88,6 +88,8 @@ class TensorMap:
         self._nodes.clear()
         self._tensors.clear()
         self.inputs.clear()
+        self.arrays = Arrays(RefGraph())
+        self.replacements = Replacements()
 
     @property
     def differentiates(self) -> bool:

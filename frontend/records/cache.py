@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from magweld.frontend.catalogue import Break
@@ -18,7 +19,7 @@ MAX_FAILURES = 8
 Signature = tuple[Any, ...]
 
 
-def signature_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Signature:
+def signature_of(args: Sequence[Any], kwargs: dict[str, Any]) -> Signature:
     """Return the types of the arguments, which tell kinds of calls apart."""
     return (
         tuple(type(value) for value in args),

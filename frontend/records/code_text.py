@@ -174,9 +174,10 @@ def _frame_text(sources: Sources, frame: FrameForm, calls: bool) -> Iterator[str
         made = sources.make(frame.code, frame.shape, (), calls)
         yield f"# {error}: it goes on to the end of the function."
     values = [*frame.names(), *(["the frame inside"] if calls else ())]
-    names = made.code.co_varnames[: made.code.co_argcount]
-    yield f"def {frame.code.co_qualname}({', '.join(names)}):"
-    given = zip(names, values, strict=True)
+    taken = made.code.co_varnames[: len(values)]
+    yield f"def {frame.code.co_qualname}({made.code.co_varnames[0]}):"
+    yield f"    # {', '.join(taken)} come out of the list that is given."
+    given = zip(taken, values, strict=True)
     yield from (f"    # {name} is {value}" for name, value in given if name != value)
     yield from _indented(_bytecode(made))
 

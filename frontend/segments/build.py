@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _VARIADIC: Final = 0x04 | 0x08
 _PLACEHOLDER: Final = Exception("no exception is handled")
+_INPLACE_MULTIPLY: Final = 18
 # LOAD_FAST of 3.12 does not look whether there is a value.
 _LOAD_CHECKED: Final = "LOAD_FAST" if sys.version_info < (3, 12) else "LOAD_FAST_CHECK"
 
@@ -57,7 +58,9 @@ class Build:
         self.consts = list(self.code.co_consts)
         self.names = list(slot_names(self.code))
         self.count = entry.size + calls
-        more = range(len(self.names), self.count)
+        # The first slot gets the list of the values.
+        self.filled = max(self.count, 1)
+        more = range(len(self.names), self.filled)
         self.names += (f"<{number}>" for number in more)
         self.trap_slot = len(self.names)
         self.names.append(TRAP)
@@ -90,7 +93,7 @@ class Build:
         places = location_table(jump, shift - jump, line, old_places, size)
         code = self._code(places, exception_table([*old, *self.regions]))
         bound = tuple(self.bound[offset] for offset in traps)
-        state = (self.entry, self.calls, shift, tuple(shapes), bound)
+        state = (self.entry, self.calls, self.taken, shift, tuple(shapes), bound)
         return Continuation(code, self.code, *state)
 
     def _moved(self, shift: int) -> list[Region]:
@@ -111,7 +114,7 @@ class Build:
         more = range(len(self.names), self.slots)
         names = (*self.names, *(f"<{number}>" for number in more))
         return self.code.replace(
-            co_argcount=self.count,
+            co_argcount=1,
             co_posonlyargcount=0,
             co_kwonlyargcount=0,
             co_nlocals=len(names),
@@ -139,16 +142,18 @@ class Build:
             write.emit("COPY_FREE_VARS", 1)
         write.emit("RESUME", 0)
         self._declare_cells()
+        self._take_values()
         self._load_stack()
         count = len(self.entry.slots)
         for index in range(count):
             write.emit("LOAD_FAST", index)
         for slot in reversed(self.entry.slots):
             write.emit("STORE_FAST", slot)
-        for index in range(self.count):
+        for index in range(self.filled):
             if index not in self.entry.slots:
                 write.emit("DELETE_FAST", index)
-        self.peak = max(self.peak, len(self.entry.stack) + count + 3)
+        most = max(len(self.entry.stack) + count, self.count)
+        self.peak = max(self.peak, most + 3)
         target = self._replacement()
         jump = write.offset
         write.emit("JUMP_FORWARD", target // UNIT)
@@ -162,6 +167,20 @@ class Build:
         if declared.offset:
             self.writer.emit("JUMP_FORWARD", declared.offset // UNIT)
             self.writer.code += declared.code
+
+    def _take_values(self) -> None:
+        """Take the values out of the list, so that nobody else holds them."""
+        write = self.writer
+        write.emit("LOAD_FAST", 0)
+        write.emit("LOAD_FAST", 0)
+        write.emit("UNPACK_SEQUENCE", self.count)
+        for index in range(self.count):
+            write.emit("STORE_FAST", index)
+        # `*= 0` empties it without a call, which a profiler would see.
+        self._constant(0)
+        write.emit("BINARY_OP", _INPLACE_MULTIPLY)
+        write.emit("POP_TOP")
+        self.taken = write.offset
 
     def _load_stack(self) -> None:
         write, index = self.writer, len(self.entry.slots)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any, NamedTuple
@@ -71,19 +70,17 @@ class Form:
             result += [prefix + name for name in frame.names()]
         return result + self.frames[-1].names()
 
-    def split(
-        self, values: Sequence[Any]
-    ) -> Iterator[tuple[FrameForm, tuple[Any, ...]]]:
-        """Yield each frame with its part of the values."""
-        start = 0
-        for frame in self.frames:
-            end = start + frame.shape.size
-            yield frame, tuple(values[start:end])
-            start = end
+    @property
+    def sizes(self) -> list[int]:
+        """How many values each frame has."""
+        return [frame.shape.size for frame in self.frames]
 
 
 class Suspended(NamedTuple):
     """A program between two instructions.
+
+    What goes on with it takes the values out of the list: from then on they end when
+    the program lets go of them.
 
     Attributes:
         form: Form of its state.
@@ -91,4 +88,11 @@ class Suspended(NamedTuple):
     """
 
     form: Form
-    values: tuple[Any, ...]
+    values: list[Any]
+
+
+def take_first(values: list[Any], count: int) -> list[Any]:
+    """Return the first values of a list, which loses them."""
+    taken = values[:count]
+    del values[:count]
+    return taken

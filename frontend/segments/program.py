@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from magweld.frontend.guards.derive import Arguments
 from magweld.frontend.monitor.events import EventSource
 from magweld.frontend.monitor.hooks import Resumed
-from magweld.frontend.segments.form import Suspended
+from magweld.frontend.segments.form import Suspended, take_first
 from magweld.frontend.segments.sources import Sources
 
 if TYPE_CHECKING:
@@ -24,33 +24,35 @@ class Resumption:
 
     Attributes:
         function: Continuation of the outermost frame.
-        args: Its arguments; the last one continues the frame inside, if there is one.
-        made: Functions and callables of the frames inside.
+        given: What it takes: the values of its state, and what continues the frame
+            inside, if there is one.
+        made: What the frames inside go on with: functions, lists, callables.
     """
 
     function: FunctionType
-    args: tuple[Any, ...]
+    given: list[Any]
     made: tuple[Any, ...]
 
     def run(self) -> Any:
         """Go on until the end of the program."""
-        return self.function(*self.args)
+        return self.function(self.given)
 
 
 def resumption(sources: Sources, suspended: Suspended) -> Resumption:
-    """Return the call that goes on with a suspended program."""
+    """Return the call that goes on with a suspended program; takes its values."""
     made: list[Any] = []
-    thunk: Any = None
     function: Any = None
-    args: tuple[Any, ...] = ()
-    for frame, values in reversed(list(suspended.form.split(suspended.values))):
-        calls = thunk is not None
-        rest = sources.make(frame.code, frame.shape, (), calls)
-        args = (*values, thunk) if calls else values
-        function = rest.function(frame.namespace, args)
-        thunk = functools.partial(function, *args)
-        made += (function, thunk)
-    return Resumption(function, args, tuple(made[:-2]))
+    given: list[Any] = []
+    parts = [take_first(suspended.values, size) for size in suspended.form.sizes]
+    for frame, part in zip(reversed(suspended.form.frames), parts[::-1], strict=True):
+        inner = function is not None
+        if inner:
+            thunk = functools.partial(function, given)
+            made += (function, given, thunk)
+            part.append(thunk)
+        rest = sources.make(frame.code, frame.shape, (), inner)
+        function, given = rest.function(frame.namespace, part), part
+    return Resumption(function, given, tuple(made))
 
 
 class Program(Protocol):
@@ -65,7 +67,10 @@ class Program(Protocol):
         """File and line behind a break, "" for a call."""
 
     def run(self) -> Any:
-        """Run it to its end."""
+        """Run it to its end, once."""
+
+    def copy(self) -> Program:
+        """Return what can be run beside it."""
 
     def observe(self, session: Session, events: EventSource) -> Any:
         """Run it to its end, observed by a session.
@@ -97,6 +102,10 @@ class Call:
         """See `Program.run`."""
         return self.function(*self.args, **self.kwargs)
 
+    def copy(self) -> Call:
+        """See `Program.copy`."""
+        return self
+
     def observe(self, session: Session, events: EventSource) -> Any:
         """See `Program.observe`."""
         return session.run(events, self.function, self.args, self.kwargs)
@@ -115,6 +124,11 @@ class Rest:
         names = tuple(self.suspended.form.names())
         return Arguments(self.suspended.values, {}, names)
 
+    def copy(self) -> Rest:
+        """See `Program.copy`."""
+        form, values = self.suspended
+        return Rest(Suspended(form, list(values)), self.sources)
+
     @property
     def begins(self) -> str:
         """See `Program.begins`."""
@@ -126,7 +140,11 @@ class Rest:
 
     def observe(self, session: Session, events: EventSource) -> Any:
         """See `Program.observe`."""
-        roots = tuple(zip(self.arguments.names, self.suspended.values, strict=True))
-        call = resumption(self.sources, self.suspended)
-        resumed = Resumed(roots, call.args, call.made)
-        return session.go_on(events, call.function, resumed)
+        known = self.arguments
+        call = resumption(self.sources, self.copy().suspended)
+        first = self.suspended.form.sizes[0]
+        # Guards are made of the values if the recording gets that far.
+        state = (known.names, self.suspended.values, first)
+        return session.go_on(
+            events, call.function, Resumed(*state, call.given, call.made)
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import CellType, CodeType, FunctionType
@@ -53,9 +54,9 @@ class Shape:
 def outlives(value: Any) -> bool:
     """Return whether a variable that is not read any more has to keep its value.
 
-    Its end, with that of the frame, runs code.
+    Its end, with that of the frame, runs code, or a weak reference would show it.
     """
-    return bool(code_at_end(value))
+    return weakref.getweakrefcount(value) > 0 or bool(code_at_end(value))
 
 
 @dataclass(frozen=True)
@@ -76,11 +77,13 @@ class Continuation:
     """A function that takes the state of a frame and goes on from there.
 
     Attributes:
-        code: Its code object; the parameters are the values of the state.
+        code: Its code object; the parameter is a list of the values of the state,
+            which it empties.
         origin: Code object of the original function.
         entry: Form of the state.
         calls: Whether one more value is a callable, whose result takes the place of
             that of the call at `entry.offset`.
+        taken: Offset behind the instructions that empty the list.
         shift: Where the original code begins in the new one.
         stops: Forms of the state where it stops instead of going on.
         bound: For each stop, the slots that certainly hold a value there.
@@ -92,6 +95,7 @@ class Continuation:
     origin: CodeType
     entry: Shape
     calls: bool
+    taken: int
     shift: int
     stops: tuple[Shape, ...]
     bound: tuple[frozenset[int], ...] = ()
@@ -99,10 +103,11 @@ class Continuation:
     def function(
         self, namespace: dict[str, Any], values: Sequence[Any]
     ) -> FunctionType:
-        """Return the function to be called with `values`, the state and the callable.
+        """Return the function to be called with a list of the state and the callable.
 
         Args:
-            values: Needed for the cell of the class that `super()` looks for.
+            values: What the list holds; needed for the cell of the class that `super()`
+                looks for.
         """
         cells: tuple[CellType, ...] = ()
         if self.code.co_freevars:

@@ -69,6 +69,11 @@ class Sources:
             return True
         return slot in source.liveness.at(self.locate(code, offset))
 
+    def begins(self, code: CodeType) -> int:
+        """Return where a frame has the values that it goes on with."""
+        made = self._by_code.get(id(code))
+        return 0 if made is None else made.taken
+
     def shift(self, code: CodeType) -> int:
         """Return where the original code begins in this code."""
         made = self._by_code.get(id(code))

@@ -88,7 +88,6 @@ class Split:
 
     Attributes:
         form: Form of the state of the program there; None if it was not suspended.
-        part: What was made of the recording.
         left: The program, when its frames were left there; it has to go on in others.
     """
 
@@ -97,10 +96,10 @@ class Split:
         session: Session,
         sources: Sources,
         places: Places,
-        finish: Callable[[tuple[Any, ...]], Any],
+        finish: Callable[[list[Any]], Any],
     ) -> None:
         self.form: Form | None = None
-        self.part: Any = None
+        self._part: Callable[[], Any] | None = None
         self.left: Suspended | None = None
         self._session = session
         self._sources = sources
@@ -108,7 +107,9 @@ class Split:
         self._finish = finish
         # Number of the outermost frame that cannot be left in the middle.
         self._outermost: int | None = None
-        session.hooks = SessionHooks(places.rows, sources.is_read, self._split)
+        session.hooks = SessionHooks(
+            places.rows, sources.is_read, sources.begins, self._split
+        )
 
     def _split(self, observer: Observer, row: Row, stack: list[Any]) -> None:
         # Where this does not succeed, an instruction further out may be split at.
@@ -119,15 +120,22 @@ class Split:
             return
         trail = self._session.trail
         try:
-            self.part = self._finish(results)
+            part = self._finish(results)
         except StopRecordingError:
             if self._session.trail is trail:  # else it is known where to split
                 self._outermost = len(program.form.frames) - 1
             return
         self.form = program.form
         if may_be_left(self._session):
-            self.left = program
+            self.left, self._part = program, lambda: part
             raise ProgramLeftError
+        # The program goes on now, and the values that it lets go of are to end.
+        self._part = part.let_go()
+
+    @property
+    def part(self) -> Any:
+        """What was made of the recording, None if nothing was."""
+        return None if self._part is None else self._part()
 
     def learn(self) -> bool:
         """Remember where the next run has to be split.

@@ -85,21 +85,25 @@ class Step:
         self._layers = tuple(layers)
         self._inner_first = tuple(reversed(layers))
 
-    def run(self, values: tuple[Any, ...]) -> Suspended | Any:
+    def run(self, values: list[Any]) -> Suspended | Any:
         """Run the instruction.
+
+        Args:
+            values: The state, which is taken out.
 
         Returns:
             The program behind it, or the result of the program when it has ended.
         """
         thunk: Any = None
         for layer in self._inner_first:
-            args = values[layer.start : layer.end]
+            given = values[layer.start : layer.end]
             if thunk is not None:
-                args = (*args, thunk)
+                given.append(thunk)
             function: Any = layer.function
             if function is None:
-                function = layer.continuation.function(layer.frame.namespace, args)
-            thunk = functools.partial(function, *args)
+                function = layer.continuation.function(layer.frame.namespace, given)
+            thunk = functools.partial(function, given)
+        values.clear()
         pack = thunk()
         return self._behind(pack) if _is_pack(pack) else pack
 
@@ -125,7 +129,7 @@ class Step:
                 state += found
             else:
                 state += [found[index] for index in kept]
-        return Suspended(known.form, tuple(state))
+        return Suspended(known.form, state)
 
     def _find(self, key: list[Any], parts: list[tuple[Any, ...]]) -> _Behind:
         frames, everything = [], []

@@ -39,7 +39,7 @@ class ProgramLeftError(BaseException):
 
 def suspend(
     session: Session, sources: Sources, stack: list[Any]
-) -> tuple[Suspended, tuple[Any, ...]]:
+) -> tuple[Suspended, list[Any]]:
     """Return the state of the observed frames, and what stands for it in a record.
 
     Args:
@@ -68,7 +68,7 @@ def suspend(
         frames.append(form)
         state += found
         results += lifted
-    return Suspended(Form(tuple(frames)), tuple(state)), tuple(results)
+    return Suspended(Form(tuple(frames)), state), results
 
 
 def may_be_left(session: Session) -> bool:

@@ -132,6 +132,7 @@ def begin_call(
 def begin_rest(session: Session, function: FunctionType, resumed: Resumed) -> None:
     """Register the state of a program that goes on."""
     graph = session.graph
+    graph.goes_on = True
     for obj in (function, *resumed.made):
         if type(obj) is FunctionType:
             # Whatever is read of a function was read when it began.
@@ -140,9 +141,9 @@ def begin_rest(session: Session, function: FunctionType, resumed: Resumed) -> No
             session.registered.add(id(obj))
         else:
             graph.adopt(obj)
-    for name, value in resumed.roots:
+    for name, value in zip(resumed.names, resumed.values, strict=True):
         graph.root(value, name)
-    graph.adopt(resumed.args)
+    graph.adopt(resumed.given)
 
 
 def _root_name(function: Any) -> str:

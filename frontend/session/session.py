@@ -81,6 +81,7 @@ class Session:
         self.hooks = SessionHooks()
         self._active: list[Observer] = []
         self._observers: dict[FrameType, Observer] = {}
+        self._resumed: list[Any] = []
 
     def run(
         self,
@@ -111,12 +112,14 @@ class Session:
         Raises:
             StopRecordingError: Another tool holds the interpreter's events.
         """
+        self._resumed = resumed.values
         if self.graph.lifting is not None:
             lift_rest(self.graph.lifting, resumed)
         begin_rest(self, function, resumed)
-        kwargs: dict[str, Any] = {}
+        args, kwargs = (resumed.given,), dict[str, Any]()
+        self.graph.adopt(args)
         self.graph.adopt(kwargs)
-        return self._observe(events, function, resumed.args, kwargs)
+        return self._observe(events, function, args, kwargs)
 
     def _observe(
         self,
@@ -180,6 +183,9 @@ class Session:
         self._active.clear()
         self.graph.release()
         self.operators.release()
+        if self.graph.lifting is not None:
+            self.graph.lifting.release()
+        self._resumed.clear()
         self.pause_events()
         # What splits the run knows the session: a cycle that would keep values.
         self.hooks = SessionHooks()
@@ -275,7 +281,8 @@ class Session:
             self.stop(StopRecordingError("monitor-error", repr(error)))
             return None
         self._active.append(observer)
-        return observer.observe
+        begins = self.hooks.begins(frame.f_code)
+        return observer.observe_from(begins) if begins else observer.observe
 
     def leave(self, frame: FrameType) -> None:
         """See `Sink.leave`."""

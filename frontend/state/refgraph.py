@@ -56,6 +56,7 @@ class RefGraph:
         plans: How attributes are found.
         moment: Counts what divides the run, such as the beginnings of branches.
         births: Moment at which an object was seen to be made, by id.
+        goes_on: Whether the run begins behind a break: frames hold what it began with.
     """
 
     nodes: dict[int, Node] = field(default_factory=dict)
@@ -80,6 +81,7 @@ class RefGraph:
     plans: Plans = field(default_factory=Plans)
     moment: int = 0
     births: dict[int, int] = field(default_factory=dict)
+    goes_on: bool = False
 
     def find(self, obj: Any) -> Node | None:
         """Return the node of an object, None if the run has not met it."""

@@ -194,7 +194,7 @@ def run_in_steps(function, *args):
         except ValueError:
             step = source.make(entry)
         tables.table(step.code)
-        result = step.function(function.__globals__, values)(*values)
+        result = step.function(function.__globals__, values)(list(values))
         stopped = step.stopped(result)
         if stopped is None:
             return result, steps
@@ -223,11 +223,11 @@ def check_long_jumps():
     entry, values = begin(source, function, (None, None))
     middle = source.flow.instructions[len(source.flow.instructions) // 2].offset
     step = source.make(entry, [middle])
-    first = step.stopped(step.function({}, values)(*values))
+    first = step.stopped(step.function({}, values)(list(values)))
     again = source.make(first.shape, source.after(middle))
-    second = again.stopped(again.function({}, first.values)(*first.values))
+    second = again.stopped(again.function({}, first.values)(list(first.values)))
     rest = source.make(second.shape)
-    result = rest.function({}, second.values)(*second.values)
+    result = rest.function({}, second.values)(list(second.values))
     assert result == function(None, None)
 
 
@@ -301,10 +301,10 @@ def check_calls():
     shape = Shape(call.offset, (1,), (Slot.VALUE,))
     step = source.make(shape, calls=True)
     run = step.function(globals(), (5, 5, len))
-    assert run(5, 5, lambda: 2) == 7
-    assert run(5, 5, {}.popitem)[0] == "handled"
+    assert run([5, 5, lambda: 2]) == 7
+    assert run([5, 5, {}.popitem])[0] == "handled"
     try:
-        run(5, 5, [].__len__.__call__.__class__)
+        run([5, 5, [].__len__.__call__.__class__])
     except TypeError:
         lines = [f.lineno for f in traceback.extract_tb(sys.exc_info()[2])]
     assert lines[-1] == program.__code__.co_firstlineno + 3, lines
@@ -326,11 +326,11 @@ def check_segments():
     end = next(i for i in source.flow.instructions if i.opname == "RETURN_VALUE")
     loop = next(i for i in source.flow.instructions if i.opname == "FOR_ITER")
     step = source.make(entry, [loop.offset])
-    stopped = step.stopped(step.function(globals(), values)(*values))
+    stopped = step.stopped(step.function(globals(), values)(list(values)))
     assert stopped.values[0] == 0, stopped
     assert [program.__code__.co_varnames[s] for s in stopped.shape.slots] == ["total"]
     rest = source.make(stopped.shape, [end.offset])
-    done = rest.stopped(rest.function(globals(), stopped.values)(*stopped.values))
+    done = rest.stopped(rest.function(globals(), stopped.values)(list(stopped.values)))
     assert done.values == ((3, 2),), done
     assert done.shape.slots == (), done
 
