@@ -79,10 +79,15 @@ class Merger:
         return _weighed(plan) if isinstance(plan, Plan) else UNKNOWN_SECONDS
 
     def melts(self, grouping: Grouping, parts: tuple[int, ...]) -> bool:
-        """Whether the first of two groups goes into the other element by element."""
+        """Whether the first of two groups goes into the other element by element.
+
+        Into one reader: loop nests of several readers that each make it again want its
+        group to have tiles that suit them all, which may be slower.
+        """
         members = grouping.merged(parts)
-        group = self.group(members)
-        return len(parts) == 2 and group.stays_in_registers(members.index(parts[0]))
+        group, first = self.group(members), members.index(parts[0])
+        one_reader = len(parts) == 2 and len(group.consumers(first)) == 1
+        return one_reader and group.stays_in_registers(first)
 
     def refusal(
         self, grouping: Grouping, parts: tuple[int, ...], *, planned: bool

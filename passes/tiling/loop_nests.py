@@ -286,11 +286,14 @@ def _is_cheap(nests: LoopNests, root: int, model: OperatorModel) -> bool:
 
     By one or two additions or products on each element.
     """
-    group, write = nests.group, model.writes[0]
+    group = nests.group
     if not _is_identity(model) or not group.consumers(root):
         return False
+    extents = model.extents
+    made = _varying(model.writes[0].index, extents)
+    assert made is not None, "what is made has an index"
     whole: set[object] = set()
-    varying: dict[int, int] = {}
+    repeated: dict[int, int] = {}
     for node in nests.members[root]:
         counts: list[int] = []
         model = group.nodes[node]
@@ -298,17 +301,38 @@ def _is_cheap(nests: LoopNests, root: int, model: OperatorModel) -> bool:
             zip(model.reads, group.sources[node], strict=True)
         ):
             if source.producer is not None and nests.is_fused(source.producer):
-                if varying[source.producer]:
+                if repeated[source.producer]:
                     counts.append(_count(model, number))
-            elif _composed(read, nests.loops[node][root]) == write.index:
+                continue
+            index = _varying(_composed(read, nests.loops[node][root]), extents)
+            if index is None:
+                return False
+            if index == made:
                 whole.add(source.tensor)
                 counts.append(_count(model, number))
-            elif len(read.index) >= len(write.index):
+            elif len(index) >= len(made):
                 return False
         if 0 in counts:
             return False
-        varying[node] = max(counts, default=0)
-    return len(whole) == 1 and 0 < sum(varying.values()) <= MOST_REPEATED
+        repeated[node] = max(counts, default=0)
+    return len(whole) == 1 and 0 < sum(repeated.values()) <= MOST_REPEATED
+
+
+def _varying(
+    index: tuple[LinearIndex | None, ...], extents: tuple[int, ...]
+) -> tuple[LinearIndex, ...] | None:
+    """Return the expressions of an index that differ between iterations.
+
+    Those of loops with one iteration are left out: an operand that lacks such a
+    dimension is as large as one that has it. None where an expression is not known.
+    """
+    found: list[LinearIndex] = []
+    for expr in index:
+        if expr is None:
+            return None
+        if any(extents[loop] > 1 for loop, _ in expr.terms):
+            found.append(expr)
+    return tuple(found)
 
 
 def _count(model: OperatorModel, read: int) -> int:

@@ -184,3 +184,61 @@ def test_slices_of_one_tensor_keep_their_distance() -> None:
     )
     near, far = body.group([1]), body.group([0])
     assert near.with_slices_moved() != far.with_slices_moved()
+
+
+# A number a column is added to a product, whose rows are reduced and then shifted by
+# what comes of it: two loop nests make the sum.
+SUM_READ_TWICE = """
+#full = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#column = affine_map<(d0, d1) -> (d1)>
+func.func @main(%x: tensor<128x1536xf32>, %w: tensor<1536x384xf32>,
+                %b: tensor<384xf32>) -> tensor<128x384xf32> {
+  %zero = arith.constant 0.0 : f32
+  %wide = tensor.empty() : tensor<128x384xf32>
+  %rows = tensor.empty() : tensor<128xf32>
+  %0 = linalg.fill ins(%zero : f32) outs(%wide : tensor<128x384xf32>)
+      -> tensor<128x384xf32>
+  %1 = linalg.matmul ins(%x, %w : tensor<128x1536xf32>, tensor<1536x384xf32>)
+      outs(%0 : tensor<128x384xf32>) -> tensor<128x384xf32>
+  %2 = linalg.generic {indexing_maps = [#full, #column, #full],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%1, %b : tensor<128x384xf32>, tensor<384xf32>)
+      outs(%wide : tensor<128x384xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %s = arith.addf %p, %q : f32
+    linalg.yield %s : f32
+  } -> tensor<128x384xf32>
+  %3 = linalg.fill ins(%zero : f32) outs(%rows : tensor<128xf32>) -> tensor<128xf32>
+  %4 = linalg.generic {indexing_maps = [#full, #row],
+                       iterator_types = ["parallel", "reduction"]}
+      ins(%2 : tensor<128x384xf32>) outs(%3 : tensor<128xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %s = arith.addf %p, %o : f32
+    linalg.yield %s : f32
+  } -> tensor<128xf32>
+  %5 = linalg.generic {indexing_maps = [#full, #row, #full],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%2, %4 : tensor<128x384xf32>, tensor<128xf32>)
+      outs(%wide : tensor<128x384xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %d = arith.subf %p, %q : f32
+    linalg.yield %d : f32
+  } -> tensor<128x384xf32>
+  return %5 : tensor<128x384xf32>
+}
+"""
+
+
+@pytest.mark.usefixtures("context")
+def test_what_several_nests_make_again_joins_them_only_where_that_pays() -> None:
+    module, body = body_of(SUM_READ_TWICE)
+    merger = Merger(body, Scheduler(device("cpu")), "all", ())
+    assert merger.group((0, 1, 2, 3)).stays_in_registers(1)
+    grouping = Grouping()
+    for position in range(4):
+        grouping.add(position)
+    grouping.merge((0, 1), bound=False)
+    grouping.merge((2, 3), bound=False)
+    assert not merger.melts(grouping, (1, 3))
+    del module

@@ -9,7 +9,7 @@ import pytest
 from operator_models import access, elementwise, loops, matmul, row_reduction
 
 from magweld.passes.tiling.group import Group, Source
-from magweld.passes.tiling.regions import Access, OperatorModel
+from magweld.passes.tiling.regions import Access, LinearIndex, OperatorModel
 
 ROWS, COLUMNS = 64, 32
 SHAPE = (ROWS, COLUMNS)
@@ -129,6 +129,26 @@ def test_a_subtraction_is_made_again_for_each_nest() -> None:
 )
 def test_what_is_dear_is_made_once(centred: OperatorModel) -> None:
     assert fused(norm(centred)) == []
+
+
+@pytest.mark.parametrize(("other", "repeated"), [(loops(1, 2), []), (loops(1), [0])])
+def test_a_dimension_of_one_makes_no_tensor_smaller(
+    other: tuple[LinearIndex, ...], repeated: list[int]
+) -> None:
+    shape = (1, ROWS, COLUMNS)
+    whole, row = access(0, shape, loops(0, 1, 2)), access(1, (1, ROWS), loops(0, 1))
+    added = access(1, shape[1 : 1 + len(other)], other)
+    total = replace(row_reduction("sum", ROWS, COLUMNS), extents=shape, parallel=(0, 1))
+    total = replace(total, reads=(whole,), writes=(access(0, (1, ROWS), loops(0, 1)),))
+    group = group_of(
+        [
+            replace(elementwise("node", shape, [whole, added]), cheap=(1, 1)),
+            total,
+            elementwise("node", shape, [whole, row]),
+        ],
+        [["x", "other"], [0], [0, 1]],
+    )
+    assert fused(group) == repeated
 
 
 def test_a_fused_producer_is_made_again_with_its_reader() -> None:
