@@ -36,10 +36,12 @@ from magweld.dialects.tile_graph.grid import (
     runtime_steps,
 )
 from magweld.dialects.tile_graph.kernels import (
+    BESIDE,
     EXTERNAL,
     FRAGMENT,
     INTERIOR,
     KERNEL,
+    LASTING,
     LEVEL,
     OPERATORS,
     PARTS,
@@ -66,7 +68,8 @@ from magweld.dialects.tile_graph.ops import (
     SubgraphOp,
 )
 from magweld.dialects.tile_graph.ops.for_tiles import runtime_loop
-from magweld.dialects.tile_graph.plan import barriers_needed
+from magweld.dialects.tile_graph.plan import barriers_needed, is_beside
+from magweld.dialects.tile_graph.roles import Role
 from magweld.dialects.tile_graph.structure import (
     captured_values,
     element_bytes,
@@ -83,12 +86,14 @@ from magweld.dialects.tile_graph.view import (
 )
 
 __all__ = [
+    "BESIDE",
     "DEVICE",
     "EXTERNAL",
     "FOR_TILES",
     "FRAGMENT",
     "INTERIOR",
     "KERNEL",
+    "LASTING",
     "LEVEL",
     "MOST_RESULTS",
     "OPERATORS",
@@ -114,6 +119,7 @@ __all__ = [
     "PlaceAttr",
     "Region",
     "ReleaseOp",
+    "Role",
     "RuntimeTiles",
     "StoreOp",
     "SubgraphOp",
@@ -135,6 +141,7 @@ __all__ = [
     "element_bytes",
     "fragment_attribute",
     "grid_parts",
+    "is_beside",
     "is_kernel",
     "is_tile_graph",
     "operators_of",

@@ -26,6 +26,7 @@ from magweld.dialects.tile_graph.ops import (
     StoreOp,
     SubgraphOp,
 )
+from magweld.dialects.tile_graph.roles import Role
 from magweld.dialects.tile_graph.structure import parallel_extents, root_operation
 from magweld.dialects.tile_graph.view import operators_of
 
@@ -145,9 +146,27 @@ def build_for_tiles(
     return plan
 
 
-def build_allocate(type_: ir.Type, place: PlaceAttr | None = None) -> ir.Value:
-    """Make a tile without contents and return it."""
-    return _made(AllocateOp, [], _placed({}, place), [type_])
+def build_allocate(
+    type_: ir.Type,
+    place: PlaceAttr | None = None,
+    role: Role | None = None,
+    *,
+    lasting: bool = False,
+) -> ir.Value:
+    """Make a tile without contents and return it.
+
+    Args:
+        type_: Its type.
+        place: Where it lies.
+        role: What it is for, if it is no plain tile.
+        lasting: Whether a window keeps its border from tile to tile.
+    """
+    attributes: dict[str, ir.Attribute] = {}
+    if role is not None:
+        attributes["role"] = ir.StringAttr.get(role.value)
+    if lasting:
+        attributes["lasting"] = ir.UnitAttr.get()
+    return _made(AllocateOp, [], _placed(attributes, place), [type_])
 
 
 def build_load(

@@ -16,10 +16,12 @@ from magweld.dialects.tile_graph.attributes import (
     PlaceAttr,
 )
 from magweld.dialects.tile_graph.kernels import (
+    BESIDE,
     EXTERNAL,
     FRAGMENT,
     INTERIOR,
     KERNEL,
+    LASTING,
     OPERATORS,
     PARTS,
     PLACE,
@@ -107,6 +109,12 @@ DISCARDABLE: tuple[DiscardableAttr, ...] = (
         (),
         ir.DictAttr,
         "what of a tile with a border is none: `low`, `sizes`, and the `whole` shape",
+    ),
+    DiscardableAttr(
+        BESIDE, (), ir.DictAttr, "places of what it has beside its tiles, by role"
+    ),
+    DiscardableAttr(
+        LASTING, (), ir.UnitAttr, "what is filled keeps its border from tile to tile"
     ),
     DiscardableAttr(
         REMATERIALIZED,

@@ -25,6 +25,10 @@ REDUCTION_BLOCK = "tile_graph.reduction_block"
 # first elements along each dimension that are no border, their number `sizes`, and the
 # shape of the `whole` tile.
 INTERIOR = "tile_graph.interior"
+# On a convolution of a kernel: where its buffers beside tiles lie, by their role.
+BESIDE = "tile_graph.beside"
+# On what fills the border of a window: it lasts from tile to tile.
+LASTING = "tile_graph.lasting"
 # On what is made once more for one reader, and on what one reader alone begins from: a
 # number of its own in the kernel, so that it equals nothing that cse would take for it.
 REMATERIALIZED = "tile_graph.rematerialized"

@@ -12,6 +12,7 @@ from typing import Any
 
 from magweld.bindings import ir
 from magweld.dialects.tile_graph.attributes import PlaceAttr
+from magweld.dialects.tile_graph.roles import Role
 from magweld.dialects.tile_graph.structure import captured_values
 
 ALLOCATE = "tile_graph.allocate"
@@ -54,6 +55,18 @@ def plan_operations(block: Any) -> Iterator[ir.Operation]:
 def place_of(op: ir.Operation) -> PlaceAttr | None:
     """Return the place of what an `allocate` or `load` makes, None without one."""
     return op.attributes["place"] if "place" in op.attributes else None
+
+
+def role_of(op: ir.Operation) -> Role | None:
+    """Return what an `allocate` is for, None for a plain tile."""
+    attributes = op.attributes
+    return Role(attributes["role"].value) if "role" in attributes else None
+
+
+def is_beside(op: ir.Operation) -> bool:
+    """Return whether an `allocate` is for what a computation has beside its tiles."""
+    role = role_of(op) if op.name == ALLOCATE else None
+    return role is not None and not role.is_tile
 
 
 def holder(value: Any) -> ir.Operation | None:
@@ -131,6 +144,21 @@ def lifetime_violations(
             made.add(op)
     for op in made:
         yield f"expected the tile at {place_of(op)} to be released where it is made"
+
+
+def lasting_violations(block: Any) -> Iterator[str]:
+    """Yield what lies in the place of a window that lasts from tile to tile.
+
+    Args:
+        block: Body of a plan.
+    """
+    makers = [op for op in plan_operations(block) if op.name in _MAKERS]
+    places = [(op, place) for op in makers if (place := place_of(op)) is not None]
+    for op, place in places:
+        if "lasting" in op.attributes:
+            for other, taken in places:
+                if other != op and place.level == taken.level and place.overlaps(taken):
+                    yield f"expected nothing else where a window lasts, got {taken}"
 
 
 def _tiles_used(op: ir.Operation) -> list[Any]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import ceil, prod
+from math import prod
 from typing import TypeAlias
 
 from magweld.bindings import arith, ir, memref, scf
+from magweld.dialects.tile_graph import PLACE, PlaceAttr, type_bytes
 from magweld.passes.cpu.emit_index import index_constant
+from magweld.passes.ir.utils import located_error
 from magweld.passes.tiling.first_cache import LINE_BYTES
+from magweld.passes.tiling.winograd_buffers import layer_distance
 
 # An index that is known, or a value.
 Offset: TypeAlias = "ir.Value | int"
@@ -88,28 +91,47 @@ def view(
     )
 
 
-def layers(shape: Sequence[int], element: ir.Type) -> ir.Value:
+def layers(
+    shape: Sequence[int], element: ir.Type, place: PlaceAttr | None = None
+) -> ir.Value:
     """Emit a buffer whose layers begin in different sets of a cache.
 
-    Layers an even number of cache lines apart would drive each other out where an
-    element of each of them is written in turn.
+    Args:
+        shape: Of all layers.
+        element: Type of an element.
+        place: Where the plan has it.
     """
-    line = LINE_BYTES * 8 // element.width
-    distance = (ceil(prod(shape[1:]) / line) | 1) * line
+    distance = layer_distance(shape, element.width // 8)
     strides = [distance, *(prod(shape[k + 1 :]) for k in range(1, len(shape)))]
     layout = ir.StridedLayoutAttr.get(0, strides)
     kind = ir.MemRefType.get(list(shape), element, layout)
-    whole = aligned_buffer([shape[0] * distance], element)
+    whole = aligned_buffer([shape[0] * distance], element, place)
     return memref.ReinterpretCastOp(
         kind, whole, [], [], [], [0], list(shape), strides
     ).result
 
 
-def aligned_buffer(shape: Sequence[int], element: ir.Type) -> ir.Value:
-    """Emit a buffer that begins with a cache line."""
+def aligned_buffer(
+    shape: Sequence[int], element: ir.Type, place: PlaceAttr | None = None
+) -> ir.Value:
+    """Emit a buffer that begins with a cache line.
+
+    Args:
+        shape: Its shape.
+        element: Type of an element.
+        place: Where the plan has it.
+
+    Raises:
+        PassError: It has another size there.
+    """
     kind = ir.MemRefType.get(list(shape), element)
     alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), LINE_BYTES)
-    return memref.AllocOp(kind, [], [], alignment=alignment).result
+    made = memref.AllocOp(kind, [], [], alignment=alignment)
+    if place is not None:
+        if place.bytes != type_bytes(kind):
+            raise located_error(made, f"expected {type_bytes(kind)} bytes at {place}")
+        made.operation.attributes[PLACE] = place
+    return made.result
 
 
 def layer(value: ir.Value, number: int) -> ir.Value:

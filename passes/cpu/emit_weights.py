@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from magweld.bindings import ir
+from magweld.dialects.tile_graph import PlaceAttr, Role
 from magweld.passes.analysis.winograd_weights import transform_rows, turn_rows
 from magweld.passes.cpu.emit_views import (
     Offset,
@@ -15,25 +16,16 @@ from magweld.passes.cpu.emit_views import (
     plus,
     view,
 )
-from magweld.passes.tiling.tile_sizes import largest_divisor
-from magweld.passes.tiling.winograd_forms import (
-    CHANNELS,
-    ROWS,
-    WINDOW,
-    WinogradForm,
-)
-
-# Parts that are smaller than a quarter of what fits are not worth a loop.
-SMALLEST_PART = 4
-# Of the channels whose weights are transformed together those that are brought side by
-# side at a time: they stay in a core's first cache.
-TURNED = 32
+from magweld.passes.tiling.winograd_buffers import WinogradBuffers
+from magweld.passes.tiling.winograd_forms import ROWS, WINDOW, WinogradForm
 
 
 def emit_in_parts(
     form: WinogradForm,
     weights: ir.Value,
     row: Offset,
+    buffers: WinogradBuffers,
+    places: Mapping[Role, PlaceAttr],
     multiply: Callable[[Offset, ir.Value], None],
 ) -> None:
     """Emit a loop over channels that transforms weights and does something with them.
@@ -42,14 +34,16 @@ def emit_in_parts(
         form: The arithmetic.
         weights: w[f, c, i, j].
         row: First of the sixteen rows that are taken.
+        buffers: What the convolution has beside its tiles.
+        places: Where the plan has that.
         multiply: Emits what is done with the transformed weights u[p, c, f] of some
             channels, the first of which it is given.
     """
     depth, element = weights.type.shape[1], weights.type.element_type
-    channels = _part(depth, CHANNELS)
-    few = _part(channels, TURNED)
-    transformed = layers((form.products, channels, ROWS), element)
-    turned = aligned_buffer((few, WINDOW, WINDOW, ROWS), element)
+    _, channels, _ = buffers.weights
+    few, *_ = buffers.turned
+    transformed = layers(buffers.weights, element, places.get(Role.WEIGHTS))
+    turned = aligned_buffer(buffers.turned, element, places.get(Role.TURNED))
 
     def emit(at: Sequence[Offset]) -> None:
         def emit_few(at_few: Sequence[Offset]) -> None:
@@ -64,9 +58,3 @@ def emit_in_parts(
         multiply(at[0], transformed)
 
     emit_loops([(0, depth, channels)], emit)
-
-
-def _part(number: int, most: int) -> int:
-    """The largest divisor of a number up to another one, or all if it has but small."""
-    found = largest_divisor(number, most)
-    return found if found * SMALLEST_PART >= min(number, most) else number

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial, reduce
 
 from magweld.bindings import arith, ir, linalg, memref, scf
-from magweld.dialects.tile_graph import INTERIOR
+from magweld.dialects.tile_graph import INTERIOR, PlaceAttr
 from magweld.passes.cpu.emit_index import index_constant
-from magweld.passes.cpu.emit_views import Offset, plus
+from magweld.passes.cpu.emit_views import Offset, aligned_buffer, plus
 from magweld.passes.cpu.product_costs import power_below
 from magweld.passes.cpu.register_tile import ATTRIBUTE, RegisterTile
 from magweld.passes.ir.linalg_builder import build_generic
@@ -70,11 +70,11 @@ def border_of(op: ir.Operation) -> dict[int, Border] | None:
     }
 
 
-def _emit_sum_of_zeros(result: ir.Value) -> ir.Value:
+def _emit_sum_of_zeros(result: ir.Value, place: PlaceAttr | None) -> ir.Value:
     """Emit the sum of the results, each times zero: NaN unless all are finite."""
     element = result.type.element_type
     zero = ir.FloatAttr.get(element, 0.0)
-    total = memref.alloc(ir.MemRefType.get([], element), [], [])
+    total = aligned_buffer((), element, place)
     memref.store(arith.constant(element, zero), total, [])
     maps = [ir.AffineMap.get_identity(4), ir.AffineMap.get(4, 0, [])]
 
@@ -110,7 +110,10 @@ def _add_inside(
 
 
 def emit_check(
-    op: ir.Operation, fill: ir.Operation, border: Mapping[int, Border]
+    op: ir.Operation,
+    fill: ir.Operation,
+    border: Mapping[int, Border],
+    place: PlaceAttr | None = None,
 ) -> None:
     """Emit a convolution as it is written if its result is not all finite numbers.
 
@@ -119,9 +122,10 @@ def emit_check(
         fill: What its result starts with.
         border: What is border of the image, by dimension: nothing is added for it,
             not even an infinite weight times zero.
+        place: Where the plan has the sum that tells it.
     """
     result = op.operands[2]
-    total = _emit_sum_of_zeros(result)
+    total = _emit_sum_of_zeros(result, place)
     unordered = arith.cmpf(arith.CmpFPredicate.UNO, total, total)
     branch = scf.IfOp(unordered)
     n, f, h, w, c, i, j = (ir.AffineExpr.get_dim(d) for d in range(7))

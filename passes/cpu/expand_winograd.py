@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import ClassVar
 
 from magweld.bindings import arith, func, ir, linalg, memref
-from magweld.dialects.tile_graph import INTERIOR, REDUCTION_BLOCK
+from magweld.dialects.tile_graph import (
+    BESIDE,
+    INTERIOR,
+    REDUCTION_BLOCK,
+    PlaceAttr,
+    Role,
+)
 from magweld.passes.analysis.winograd import (
     TILE,
     WEIGHTS,
@@ -36,12 +42,8 @@ from magweld.passes.ir.constants import constant_number
 from magweld.passes.ir.linalg_builder import build_generic
 from magweld.passes.ir.utils import add_remark, operations_of
 from magweld.passes.tiling.steps import chosen_block
-from magweld.passes.tiling.winograd_forms import (
-    FORMS,
-    ROWS,
-    WinogradForm,
-    choose_block,
-)
+from magweld.passes.tiling.winograd_buffers import winograd_buffers
+from magweld.passes.tiling.winograd_forms import FORMS, ROWS, WinogradForm
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,8 @@ def _expand(function: func.FuncOp, op: ir.Operation) -> None:
     shared = op.attributes[WEIGHTS] if WEIGHTS in op.attributes else None
     with ir.InsertionPoint(op), op.location:
         border = border_of(op)
-    for name in {TILE, WEIGHTS, INTERIOR} & set(op.attributes):
+    places = _places_beside(op)
+    for name in {TILE, WEIGHTS, INTERIOR, BESIDE} & set(op.attributes):
         del op.attributes[name]
     fill = _zeros_before(op)
     if fill is None:
@@ -92,10 +95,17 @@ def _expand(function: func.FuncOp, op: ir.Operation) -> None:
         if shared is not None:
             argument = function.arguments[ir.IntegerAttr(shared).value]
             transformed = _rows_of(argument, op.operands[1])
-        _Expander(form, op, transformed).expand()
-        emit_check(op, fill, border)
+        _Expander(form, op, transformed, places).expand()
+        emit_check(op, fill, border, places.get(Role.SUM))
     fill.erase()
     op.erase()
+
+
+def _places_beside(op: ir.Operation) -> dict[Role, PlaceAttr]:
+    """The places that the plan has for what the convolution has beside its tiles."""
+    if BESIDE not in op.attributes:
+        return {}
+    return {Role(e.name): e.attr for e in ir.DictAttr(op.attributes[BESIDE])}
 
 
 def _zeros_before(op: ir.Operation) -> ir.Operation | None:
@@ -122,26 +132,27 @@ class _Expander:
     """Emits the blocks of one convolution."""
 
     def __init__(
-        self, form: WinogradForm, op: ir.Operation, shared: ir.Value | None
+        self,
+        form: WinogradForm,
+        op: ir.Operation,
+        shared: ir.Value | None,
+        places: Mapping[Role, PlaceAttr],
     ) -> None:
-        self._form, self._shared = form, shared
+        self._form, self._shared, self._places = form, shared, places
         self._image, self._weights, self._result = op.operands
         self._element = self._result.type.element_type
-        images, self._rows, high, wide = self._result.type.shape
-        self._depth = self._image.type.shape[1]
+        image, result = self._image.type.shape, self._result.type.shape
+        self._buffers = winograd_buffers(form, image, result)
+        self._images, self._rows, high, _ = result
         self._down = ceil(high / form.tile)
-        self._across = ceil(wide / form.tile)
-        self._images = images
 
     def expand(self) -> None:
         """Emit what gives the result of the convolution."""
         image, result = self._whole_tiles()
-        counts = (self._images, self._down, self._across)
-        images, down = choose_block(self._form, self._depth, counts)
-        block = (images, down, self._across)
-        count = self._form.products
-        transformed = layers((count, self._depth, *block), self._element)
-        products = layers((count, ROWS, *block), self._element)
+        buffers, element, places = self._buffers, self._element, self._places
+        _, _, images, down, _ = buffers.transformed
+        transformed = layers(buffers.transformed, element, places.get(Role.TRANSFORMED))
+        products = layers(buffers.products, element, places.get(Role.PRODUCTS))
 
         def emit(at: Sequence[Offset]) -> None:
             # The last block may begin early: what it writes again is the same.
@@ -155,19 +166,15 @@ class _Expander:
 
     def _whole_tiles(self) -> tuple[ir.Value, ir.Value]:
         """The image and the result, or larger ones that tiles divide."""
-        form = self._form
-        border = form.side - form.tile
-        sizes = (self._down * form.tile, self._across * form.tile)
-        if tuple(self._result.type.shape[2:]) == sizes:
+        buffers, places = self._buffers, self._places
+        if buffers.image is None or buffers.result is None:
             return self._image, self._result
-        image = aligned_buffer(
-            (self._images, self._depth, *(size + border for size in sizes)),
-            self._element,
-        )
+        image = aligned_buffer(buffers.image, self._element, places.get(Role.IMAGE))
         self._emit_zeros(image)
         inner = view(image, (0,) * 4, tuple(self._image.type.shape))
         memref.CopyOp(self._image, inner)
-        return image, aligned_buffer((self._images, self._rows, *sizes), self._element)
+        place = places.get(Role.RESULT)
+        return image, aligned_buffer(buffers.result, self._element, place)
 
     def _emit_block(
         self,
@@ -198,7 +205,9 @@ class _Expander:
             if self._shared is not None:
                 multiply(0, layer_at(self._shared, at_rows[0]))
             else:
-                emit_in_parts(form, self._weights, row, multiply)
+                emit_in_parts(
+                    form, self._weights, row, self._buffers, self._places, multiply
+                )
             part = view(result, (at[0], row, top, 0), (images, ROWS, height, width))
             self._emit_result(products, part)
 

@@ -12,6 +12,7 @@ from magweld.bindings import (
     transform,
     transform_interpreter,
 )
+from magweld.dialects.tile_graph import LASTING
 from magweld.passes.cpu.kernels import kernels_of
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.linalg_builder import build_generic
@@ -60,6 +61,8 @@ def _generalize_fill(fill: linalg.FillOp) -> None:
     identity = ir.AffineMap.get_identity(len(type_.shape))
     with ir.InsertionPoint(fill), fill.location:
         made = build_generic([], [into], [identity], lambda _: [value])
+    if LASTING in fill.operation.attributes:
+        made.attributes[LASTING] = ir.UnitAttr.get()
     fill.operation.results[0].replace_all_uses_with(made.results[0])
     fill.operation.erase()
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from magweld.bindings import arith, func, ir, memref, scf
+from magweld.dialects.tile_graph import LASTING
 from magweld.passes.cpu.buffer_roots import roots_read, roots_written, users_of_buffer
 from magweld.passes.cpu.generic_forms import (
     fill_value,
@@ -27,11 +28,12 @@ class HoistPadFill(Pass):
     is around this part holds from one tile to the next.
 
         for each tile t:                      b = 0
-            b = 0                             for each tile t:
+            b = 0 {lasting}                   for each tile t:
             b[1 .. 10] = x[10 t + ...]   =>       b[1 .. 10] = x[10 t + ...]
             y[10 t + ...] = window(b)             y[10 t + ...] = window(b)
 
-    A kernel with a loop for each of several shapes of tiles keeps its fills: a call
+    The plan says which windows last so: nothing else lies in their places. A kernel
+    with a loop for each of several shapes of tiles keeps its fills: a call
     may have tiles of one shape alone.
     """
 
@@ -79,7 +81,9 @@ def _lasting_fill(allocation: ir.Operation) -> ir.Operation | None:
         return None
     block = [op.operation for op in allocation.block.operations]
     fill, *others = sorted(users, key=block.index) or [None]
-    if fill is None or not _fills(fill, buffer) or not others:
+    if fill is None or LASTING not in fill.attributes:
+        return None
+    if not _fills(fill, buffer) or not others:
         return None
     writer, *readers = others
     if not _writes_a_fixed_part(writer, buffer):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -28,10 +29,12 @@ class PlaceAllocations(Pass):
     `stack_bytes` are used; the others are allocated at entry and freed at the end.
     Of these, buffers that are never in use at one time share one allocation, as large
     as the largest of them: the memory of a chain of products is that of two results.
+    On the stack those of one type do.
 
     `tile_graph.place` of each allocation says where it lies if all of them lie one
-    behind the other in the level of the plan, `tile_graph.placed_bytes` of the kernel
-    how many bytes that takes, `magweld.scratch_bytes` how many are not on the stack.
+    behind the other in the level of the plan, or in the one further out that the plan
+    names for it, `tile_graph.placed_bytes` of the kernel how many bytes of its level
+    that takes, `magweld.scratch_bytes` how many are not on the stack.
 
     Attributes:
         stack_bytes: Bytes that a kernel may take of its thread's stack.
@@ -53,48 +56,74 @@ class PlaceAllocations(Pass):
 
 
 def _place(function: func.FuncOp, allocations: list[memref.AllocOp], left: int) -> None:
+    allocations = sorted(allocations, key=_bytes)
+    # Those of one type share their place on the stack, with no view of it.
+    alike: dict[ir.Type, list[memref.AllocOp]] = {}
+    for op in allocations:
+        if _bytes(op) <= left:
+            alike.setdefault(op.memref.type, []).append(op)
+    found = [group for ops in alike.values() for group in _shared(function, ops)]
     groups: list[list[memref.AllocOp]] = []
-    others: list[memref.AllocOp] = []
-    for op in sorted(allocations, key=_bytes):
-        left -= _rounded_up(_bytes(op))
+    for group in sorted(found, key=_bytes_of):
+        left -= _rounded_up(_bytes_of(group))
         if left >= 0:
-            groups.append([op])
-        else:
-            others.append(op)
+            groups.append(group)
     on_stack = len(groups)
-    groups += _shared(function, others)
-    end, allocated = 0, 0
+    placed = {op for group in groups for op in group}
+    groups += _shared(function, [op for op in allocations if op not in placed])
+    own = _own_level(function)
+    ends: Counter[str] = Counter()
+    allocated = 0
     for number, group in enumerate(groups):
-        size = max(map(_bytes, group))
+        size, level = _bytes_of(group), _level_of(group[0], own)
         made = _allocate(function, group, size, on_stack=number < on_stack)
-        if LEVEL in function.attributes:
-            level = ir.StringAttr(function.attributes[LEVEL]).value
+        if own:
             with function.location:
-                place = place_attribute(level, end, size, _ALIGNMENT)
+                place = place_attribute(level, ends[level], size, _ALIGNMENT)
             made.attributes[PLACE] = place
-        end += _rounded_up(size)
+        ends[level] += _rounded_up(size)
         allocated += 0 if number < on_stack else size
     number = ir.IntegerType.get_signless(64, function.context)
     if allocations:
-        function.attributes[PLACED] = ir.IntegerAttr.get(number, end)
+        function.attributes[PLACED] = ir.IntegerAttr.get(number, ends[own])
     if allocated:
         function.attributes[SCRATCH] = ir.IntegerAttr.get(number, allocated)
+
+
+def _own_level(function: func.FuncOp) -> str:
+    """The level that holds the tiles of a kernel, an empty name without one."""
+    attributes = function.attributes
+    return ir.StringAttr(attributes[LEVEL]).value if LEVEL in attributes else ""
+
+
+def _level_of(op: memref.AllocOp, own: str) -> str:
+    """The level of a buffer; what streams past the tiles may lie further out."""
+    attributes = op.operation.attributes
+    return str(attributes[PLACE].level) if own and PLACE in attributes else own
 
 
 def _shared(
     function: func.FuncOp, allocations: list[memref.AllocOp]
 ) -> list[list[memref.AllocOp]]:
-    """Return allocations in groups of which no two are in use at one time."""
-    spans = _Spans(function)
-    slots = slots_of([Buffer(_bytes(op), *spans.of_buffer(op)) for op in allocations])
-    groups: dict[int, list[memref.AllocOp]] = {}
-    for slot, op in sorted(zip(slots, allocations, strict=True), key=lambda s: s[0]):
-        groups.setdefault(slot, []).append(op)
-    return list(groups.values())
+    """Return allocations of one level in groups, no two of one in use at one time."""
+    spans, own = _Spans(function), _own_level(function)
+    found: list[list[memref.AllocOp]] = []
+    for level in dict.fromkeys(_level_of(op, own) for op in allocations):
+        there = [op for op in allocations if _level_of(op, own) == level]
+        slots = slots_of([Buffer(_bytes(op), *spans.of_buffer(op)) for op in there])
+        groups: dict[int, list[memref.AllocOp]] = {}
+        for slot, op in sorted(zip(slots, there, strict=True), key=lambda s: s[0]):
+            groups.setdefault(slot, []).append(op)
+        found += groups.values()
+    return found
 
 
 def _bytes(op: memref.AllocOp) -> int:
     return type_bytes(op.memref.type)
+
+
+def _bytes_of(group: Sequence[memref.AllocOp]) -> int:
+    return max(map(_bytes, group))
 
 
 def _rounded_up(size: int) -> int:

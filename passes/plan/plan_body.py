@@ -139,9 +139,11 @@ def _memory(subgraph: Any, device: Device, group: Group, tiles: Tiles) -> TileMe
     cached = device.threads == 1
     if level == outermost.name:
         # Nothing is brought nearer than it is.
-        return TileMemory(level, Placement(), outermost, cached)
+        return TileMemory(level, Placement(), outermost, cached, level)
     attributes = subgraph.attributes
     decided = "reduction_step" in attributes
     step = attributes["reduction_step"].value if decided else staged_step(group)
     placement = place_tile(group, tiles, device.level(level), step)
-    return TileMemory(level, placement, outermost, cached)
+    names = [one.name for one in device.levels]
+    further = names[names.index(level) - 1]
+    return TileMemory(level, placement, outermost, cached, further)

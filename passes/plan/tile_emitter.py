@@ -11,6 +11,7 @@ from typing import Any
 from magweld.bindings import ir
 from magweld.dialects.tile_graph import (
     INTERIOR,
+    Role,
     build_allocate,
     build_compute,
     build_load,
@@ -143,6 +144,19 @@ class TileEmitter:
         place = self._memory.place(slot, type_bytes(type_))
         return self.live.add(build_allocate(type_, place))
 
+    def _allocate_window(self, type_: Any, slot: Slot | None) -> Any:
+        place = self._memory.place(slot, type_bytes(type_))
+        lasting = place is not None and self._memory.placement.lasting
+        role = Role.WINDOW
+        return self.live.add(build_allocate(type_, place, role, lasting=lasting))
+
+    def _allocate_beside(self, number: int, box: Box) -> None:
+        """Allocate what an operator has beside its tiles."""
+        byte, model = ir.IntegerType.get_signless(8), self._body.models[number]
+        for role, size, place in self._memory.beside(number, model, box):
+            type_ = ir.RankedTensorType.get([size], byte)
+            self.live.add(build_allocate(type_, place, role))
+
     def allocate_top(self, number: int, type_: Any) -> Any:
         """Return a tile for a maximum of a stream that is subtracted."""
         return self.allocate(type_, self._memory.placement.tops.get(number))
@@ -271,6 +285,7 @@ class TileEmitter:
                 results[0].owner.operation.attributes[INTERIOR] = interior
             return results
 
+        self._allocate_beside(number, box)
         made = self._compute(number, types, build, block)
         for result, tile, region in zip(operator.results, made, regions, strict=True):
             self._tiles[result] = (tile, region)
@@ -380,7 +395,7 @@ class TileEmitter:
         around = ir.RankedTensorType.get(list(read.bordered(box)), element)
         at = (self._root, number, position)
         slot = self._memory.placement.windows.get(at)
-        into = self.allocate(around, slot)
+        into = self._allocate_window(around, slot)
         build = partial(bordered, tile, into, pad, sizes)
         whole = self.part(number, around, build)
         shifted = tuple(

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from magweld.dialects.tile_graph import (
     PlaceAttr,
     Region,
+    Role,
     build_release,
     place_attribute,
 )
 from magweld.passes.plan.tile_slices import Box, TileSlicer
 from magweld.passes.tiling.external_reads import transaction_bytes
-from magweld.passes.tiling.placement import ALIGNMENT_BYTES, Placement, Slot
-from magweld.passes.tiling.regions import Access
+from magweld.passes.tiling.placement import (
+    ALIGNMENT_BYTES,
+    Placement,
+    Slot,
+    buffers_beside,
+)
+from magweld.passes.tiling.regions import Access, OperatorModel
 from magweld.targets.device import Level
 
 
@@ -28,6 +34,7 @@ class TileMemory:
         level: Name of the level that holds tiles.
         placement: Where what lies there.
         outermost: Where tensors are loaded from and stored to.
+        further: Name of the level around it.
         cached: Whether the level keeps what is read of tensors by itself.
     """
 
@@ -35,12 +42,37 @@ class TileMemory:
     placement: Placement
     outermost: Level
     cached: bool
+    further: str
 
     def place(self, slot: Slot | None, size: int) -> PlaceAttr | None:
         """Return a slot as the place of a tile of a size, which may be less of it."""
         if slot is None:
             return None
         return place_attribute(self.level, slot.offset, size, ALIGNMENT_BYTES)
+
+    def beside(
+        self, number: int, node: OperatorModel, box: Box
+    ) -> Iterator[tuple[Role, int, PlaceAttr]]:
+        """Yield what an operator has beside its tiles: its role, bytes and place.
+
+        Tiles that are smaller than others may want more than these have: that has no
+        place.
+
+        Args:
+            number: Position of the operator.
+            node: The operator.
+            box: Its iterations.
+        """
+        buffers, slots = buffers_beside(node, box), self.placement.beside
+        if buffers is None:
+            return
+        level = self.further if self.placement.apart else self.level
+        in_tiles = (number, Role.WEIGHTS) in slots
+        for role, size in buffers.sizes(in_tiles=in_tiles).items():
+            slot = slots.get((number, role))
+            if slot is not None and size <= slot.size:
+                place = place_attribute(level, slot.offset, size, ALIGNMENT_BYTES)
+                yield role, size, place
 
     def loaded(self, read: Access, region: Box, points: int, at: TileSlicer) -> Region:
         """Describe what is read of a tensor.

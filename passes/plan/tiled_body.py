@@ -7,10 +7,13 @@ from typing import Any
 
 from magweld.bindings import affine, ir, scf, tensor
 from magweld.dialects.tile_graph import (
+    BESIDE,
+    LASTING,
     REDUCTION_BLOCK,
     GridLoop,
     captured_values,
     grid_parts,
+    is_beside,
     runtime_loop,
     runtime_steps,
 )
@@ -115,6 +118,7 @@ class _TiledBody:
         for value, argument in inputs.items():
             self.values[value] = argument
         self._destinations = destinations
+        self._beside: dict[str, Any] = {}
         ops = [op.operation for op in block.operations]
         self.stores = [op for op in ops if op.name == "tile_graph.store"]
         self._stored = {op.operands[1]: op for op in self.stores}
@@ -148,12 +152,28 @@ class _TiledBody:
         for nested in operations:
             for operand in nested.operation.operands:
                 self._allocated(operand)
-            clone_mapped(nested, self.values)
+            clone = clone_mapped(nested, self.values)
+            if nested.operation.name == "linalg.fill" and self._lasts(nested):
+                clone.attributes[LASTING] = ir.UnitAttr.get()
         for result, value in zip(op.results, terminator.operands, strict=True):
             self.values[result] = self.values[value]
+        made = self.values[op.results[0]].owner.operation
         if "reduction_block" in op.attributes:
-            made = self.values[op.results[0]].owner.operation
             made.attributes[REDUCTION_BLOCK] = op.attributes["reduction_block"]
+        if self._beside:
+            made.attributes[BESIDE] = ir.DictAttr.get(self._beside)
+            self._beside = {}
+
+    def _allocate(self, op: Any) -> None:
+        """Remember what the next computation has beside its tiles."""
+        if is_beside(op):
+            self._beside[op.attributes["role"].value] = op.attributes["place"]
+
+    def _lasts(self, fill: Any) -> bool:
+        """Whether a fill is the border of a window that lasts from tile to tile."""
+        into = fill.operands[1]
+        inside = isinstance(into, ir.BlockArgument)
+        return not inside and "lasting" in into.owner.operation.attributes
 
     def _allocated(self, tile: Any) -> None:
         """Make an allocation where something computes into it first.
@@ -216,7 +236,7 @@ def _offset(expression: Any, positions: list[Any]) -> Any:
 _LOWERINGS: dict[str, Callable[[_TiledBody, Any], None]] = {
     "gpu.yield": _TiledBody._nothing,
     "scf.for": _TiledBody._blocks,
-    "tile_graph.allocate": _TiledBody._nothing,
+    "tile_graph.allocate": _TiledBody._allocate,
     "tile_graph.barrier": _TiledBody._nothing,
     "tile_graph.compute": _TiledBody._compute,
     "tile_graph.load": _TiledBody._load,

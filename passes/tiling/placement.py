@@ -9,17 +9,26 @@ the operands of contractions, a step of the reduction long, and reuse tiles.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from magweld.dialects.tile_graph import Role
 from magweld.passes.tiling.best_fit import BestFit
 from magweld.passes.tiling.group import Group
 from magweld.passes.tiling.loop_nests import LoopNests
 from magweld.passes.tiling.needs import OperatorTile
 from magweld.passes.tiling.propagation import Tiles
-from magweld.passes.tiling.regions import ZERO, Access, Interval, OperatorKind
+from magweld.passes.tiling.regions import (
+    ZERO,
+    Access,
+    Interval,
+    OperatorKind,
+    OperatorModel,
+)
 from magweld.passes.tiling.steps import bordered_bytes, few_channels, one_block
 from magweld.passes.tiling.stream import Blocks
+from magweld.passes.tiling.winograd_buffers import WinogradBuffers, winograd_buffers
+from magweld.passes.tiling.winograd_forms import FORMS, IN_TILES, ROWS
 from magweld.targets.device import Level, LevelKind
 
 # One buffer starts on a line of its own: 64 bytes is a cache line of the CPUs and a
@@ -51,6 +60,10 @@ class Placement:
             the number of the read.
         windows: Of windows with a border around them, likewise.
         tiles: Of what is made, by node and number of the result.
+        lasting: Whether windows keep their places from tile to tile, so that their
+            borders are filled once.
+        beside: Of what an operator has beside its tiles, by node and role.
+        apart: Whether this lies in a memory further out, which has room for it.
         tops: Of maxima that are subtracted in a stream, by node.
         overwritten: For a node that is made in the place of another one's tile, this
             one.
@@ -63,6 +76,9 @@ class Placement:
     windows: dict[tuple[int, int, int], Slot] = field(default_factory=dict)
     tiles: dict[tuple[int, int], Slot] = field(default_factory=dict)
     overwritten: dict[int, int] = field(default_factory=dict)
+    lasting: bool = False
+    beside: dict[tuple[int, Role], Slot] = field(default_factory=dict)
+    apart: bool = False
     tops: dict[int, Slot] = field(default_factory=dict)
     factors: dict[int, Slot] = field(default_factory=dict)
     size: int = 0
@@ -73,8 +89,19 @@ def footprint_bytes(group: Group, tiles: Tiles, level: Level, step: int) -> int:
     return place_tile(group, tiles, level, step).size
 
 
+def tile_bytes(group: Group, tiles: Tiles, level: Level, step: int) -> int:
+    """Return the bytes that tiles need, without what streams past them.
+
+    That is what operators have beside them, and borders that last.
+    """
+    return _placed(group, tiles, level, step, lasting=False, apart=True).size
+
+
 def place_tile(group: Group, tiles: Tiles, level: Level, step: int) -> Placement:
     """Return places for the buffers of one tile.
+
+    Windows last from tile to tile where all tiles have one shape, and what operators
+    have beside their tiles lies with them, if the level has room for that.
 
     Args:
         group: The operators.
@@ -82,13 +109,45 @@ def place_tile(group: Group, tiles: Tiles, level: Level, step: int) -> Placement
         level: The memory that holds the tiles.
         step: How much of a reduction is staged at a time in explicit memory.
     """
-    placer = _Placer(group, tiles, level, step)
+    least = _placed(group, tiles, level, step, lasting=False, apart=True)
+    one_shape = level.kind is LevelKind.CACHE and _have_one_shape(group, tiles)
+    for lasting in (True, False) if least.windows and one_shape else (False,):
+        for apart in (False, True) if least.beside else (False,):
+            found = _placed(group, tiles, level, step, lasting=lasting, apart=apart)
+            if not level.capacity or found.size <= level.capacity:
+                return found
+    return least
+
+
+def _have_one_shape(group: Group, tiles: Tiles) -> bool:
+    """Whether all tiles are as large as these; a stream has its own in its blocks."""
+    root = group.root
+    sizes = [tiles.parts[-1].box[loop].size for loop in root.parallel]
+    divides = all(
+        extent % max(1, size) == 0
+        for extent, size in zip(root.grid_extents, sizes, strict=True)
+    )
+    return divides and not root.runtime and tiles.blocks is None
+
+
+def _placed(
+    group: Group,
+    tiles: Tiles,
+    level: Level,
+    step: int,
+    *,
+    lasting: bool,
+    apart: bool,
+) -> Placement:
+    """Place everything in one way, see `Placement`."""
+    placement = Placement(lasting=lasting, apart=apart)
+    placer = _Placer(group, tiles, level, step, placement)
     if tiles.blocks is None:
         placer.one_after_another()
     else:
         placer.in_blocks(tiles.blocks)
-    placer.placement.size = placer.memory.high_water
-    return placer.placement
+    placement.size = placer.memory.high_water
+    return placement
 
 
 def nests_of(group: Group, blocks: Blocks | None) -> LoopNests:
@@ -100,18 +159,32 @@ def nests_of(group: Group, blocks: Blocks | None) -> LoopNests:
 
 
 class _Placer:
-    def __init__(self, group: Group, tiles: Tiles, level: Level, step: int) -> None:
+    def __init__(
+        self,
+        group: Group,
+        tiles: Tiles,
+        level: Level,
+        step: int,
+        placement: Placement,
+    ) -> None:
         self.group = group
         self.nests = nests_of(group, tiles.blocks)
         self.parts = tiles.parts
+        self.grid = tiles.grid
         self.blocks = tiles.blocks
         self.explicit = level.kind is LevelKind.EXPLICIT
         self.step = step
         self.memory = BestFit(ALIGNMENT_BYTES)
-        self.placement = Placement()
+        # What streams past the tiles, where it does not lie with them.
+        self.further = BestFit(ALIGNMENT_BYTES)
+        self.placement = placement
 
     def one_after_another(self) -> None:
         """Place loop nests in their order, each tile until its last reader."""
+        lasting = range(len(self.group.nodes)) if self.placement.lasting else ()
+        for node in lasting:
+            if not self.nests.is_fused(node):
+                self._lasting_windows(node)
         for node in range(len(self.group.nodes)):
             self._operator(node)
             for producer in self.nests.ending_at(node):
@@ -154,9 +227,23 @@ class _Placer:
         if self.nests.is_fused(node):
             return
         staged = self._stage(node)
+        beside = self._beside(node)
         if tile:
             self._tile(node)
         self._release(staged)
+        memory = self.further if self.placement.apart else self.memory
+        for slot in beside:
+            memory.release(slot.offset)
+
+    def _sizes_beside(self, node: int) -> dict[Role, int]:
+        model, box = self.parts[node].model, self.parts[node].box
+        buffers = buffers_beside(model, box)
+        if buffers is None:
+            return {}
+        # A kernel before transforms weights that many tiles want.
+        row = model.parallel[1]
+        times = buffers.blocks * self.grid * box[row].size / model.extents[row]
+        return buffers.sizes(in_tiles=math.ceil(times) <= IN_TILES)
 
     def _tile(self, node: int) -> None:
         # What leaves explicit memory at once is kept in registers.
@@ -194,15 +281,38 @@ class _Placer:
         return one not in kept and in_block[0] == in_block[1]
 
     def _stage(self, root: int) -> list[Slot]:
+        """Place what a nest reads; return what is gone with its end."""
         found: dict[tuple[int, int], Slot] = {}
         for node in self.nests.members[root]:
             for number, is_window, size in self._staged(self.parts[node]):
+                if is_window and self.placement.lasting:
+                    continue
                 first = self.nests.first_read(root, node, number)
                 if first not in found:
                     found[first] = self._allocate(size)
                 slots = self.placement.windows if is_window else self.placement.reads
                 slots[root, node, number] = found[first]
         return list(found.values())
+
+    def _lasting_windows(self, root: int) -> None:
+        """Place the windows of a nest before all else, for all tiles."""
+        found: dict[tuple[int, int], Slot] = {}
+        for node in self.nests.members[root]:
+            for number, is_window, size in self._staged(self.parts[node]):
+                if is_window:
+                    first = self.nests.first_read(root, node, number)
+                    if first not in found:
+                        found[first] = self._allocate(size)
+                    self.placement.windows[root, node, number] = found[first]
+
+    def _beside(self, node: int) -> list[Slot]:
+        """Place what an operator has beside its tiles."""
+        memory = self.further if self.placement.apart else self.memory
+        sizes = self._sizes_beside(node)
+        for role, size in sizes.items():
+            slot = Slot(memory.allocate(size), size)
+            self.placement.beside[node, role] = slot
+        return [self.placement.beside[node, role] for role in sizes]
 
     def _staged(self, part: OperatorTile) -> list[tuple[int, bool, int]]:
         """Return (read, whether it is a window with a border, bytes) of what is read.
@@ -259,6 +369,25 @@ class _Placer:
     def _release(self, slots: Iterable[Slot]) -> None:
         for slot in slots:
             self.memory.release(slot.offset)
+
+
+def buffers_beside(
+    node: OperatorModel, box: Sequence[Interval]
+) -> WinogradBuffers | None:
+    """Return the buffers that an operator has beside its tiles, None without any.
+
+    Args:
+        node: The operator.
+        box: Its iterations for a tile.
+    """
+    if not node.winograd:
+        return None
+    images, rows, high, wide = (math.ceil(box[d].size) for d in node.parallel)
+    if rows % ROWS:
+        return None  # windows of such rows are computed as they are
+    image = (images, math.ceil(box[node.reduction[0]].size))
+    form = FORMS[node.winograd]
+    return winograd_buffers(form, image, (images, rows, high, wide))
 
 
 def _bytes_of(read: Access, box: tuple[Interval, ...]) -> int:

@@ -14,7 +14,7 @@ from magweld.dialects.tile_graph.grid import grid_parts
 from magweld.passes.tiling.cost import Cost, Work, cost_of, fixed_seconds, work_of
 from magweld.passes.tiling.group import Group
 from magweld.passes.tiling.needs import Needs
-from magweld.passes.tiling.placement import footprint_bytes
+from magweld.passes.tiling.placement import footprint_bytes, tile_bytes
 from magweld.passes.tiling.propagation import Propagation, Refusal, Tiles
 from magweld.passes.tiling.stream import Blocks
 from magweld.passes.tiling.tile_sizes import MOST_SHAPES
@@ -156,7 +156,7 @@ class _Trial:
     tile: tuple[int, ...]
     tiles: Tiles
     step: int
-    _footprints: dict[LevelKind, int] = field(default_factory=dict)
+    _sizes: dict[LevelKind, int] = field(default_factory=dict)
 
     def run(self, levels: Sequence[Level], limit: float) -> Plan | Refusal | None:
         """Return the fastest plan, why there is none, or None beyond the limit."""
@@ -189,12 +189,13 @@ class _Trial:
         refusal = self._refusal(level)
         if refusal is not None:
             return refusal
-        price = replace(price, footprint=self._footprint(level))
+        size = footprint_bytes(self.group, self.tiles, level, self.step)
+        price = replace(price, footprint=size)
         return Plan(level.name, self.tile, self.tiles, self.step, price)
 
     def _refusal(self, level: Level) -> Refusal | None:
         share = CACHE_SHARE if level.kind is LevelKind.CACHE else 1
-        room, footprint = int(level.capacity * share), self._footprint(level)
+        room, footprint = int(level.capacity * share), self._tile_bytes(level)
         if not level.capacity or footprint <= room:
             return None
         detail = f"{footprint} bytes needed in {level.name}, {room} there"
@@ -204,9 +205,9 @@ class _Trial:
     def _work(self) -> Work:
         return work_of(self.group, self.tiles, self.device)
 
-    def _footprint(self, level: Level) -> int:
-        """Bytes that the tile needs, which levels of one kind agree on."""
-        if level.kind not in self._footprints:
-            size = footprint_bytes(self.group, self.tiles, level, self.step)
-            self._footprints[level.kind] = size
-        return self._footprints[level.kind]
+    def _tile_bytes(self, level: Level) -> int:
+        """Bytes that the tiles need, which levels of one kind agree on."""
+        if level.kind not in self._sizes:
+            size = tile_bytes(self.group, self.tiles, level, self.step)
+            self._sizes[level.kind] = size
+        return self._sizes[level.kind]

@@ -10,6 +10,8 @@ from magweld.dialects.tile_graph.plan import (
     STORE,
     barriers_needed,
     is_allowed_in_plan,
+    is_beside,
+    lasting_violations,
     lifetime_violations,
     place_of,
     plan_operations,
@@ -75,6 +77,7 @@ class ForTilesOp(Operation, name="for_tiles"):
         yield from self._place_violations(level)
         for block in self._blocks():
             yield from lifetime_violations(block)
+            yield from lasting_violations(block)
             for op in barriers_needed(block, name) if is_shared(level) else []:
                 where = f"before '{op.name}' of {op.location}"
                 yield f"expected a 'tile_graph.barrier' {where}"
@@ -149,9 +152,10 @@ class ForTilesOp(Operation, name="for_tiles"):
             place = place_of(op)
             if place is None:
                 continue
-            if place.level != level.name:
+            inside = place.level == level.name
+            if not inside and not is_beside(op):
                 yield f"expected places in level '{level.name}', got {place}"
-            if "footprint" in attributes and place.end > room:
+            if inside and "footprint" in attributes and place.end > room:
                 yield f"expected places within {room} bytes, got {place}"
 
 

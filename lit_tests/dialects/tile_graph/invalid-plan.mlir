@@ -1140,3 +1140,114 @@ func.func @f(%a: tensor<8xf32>) -> tensor<8xf32>
       operators = ["exp"], footprint = 64} : () -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }
+
+// -----
+
+// an allocation: a known role
+
+#device = #tile_graph.device<"toy", [
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 1024, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"register", 2, 2048, 800.0, 32, 2, "explicit", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
+
+func.func @f(%a: tensor<8xf32>) -> tensor<8xf32>
+    attributes {tile_graph.device = #device} {
+  %0 = "tile_graph.for_tiles"() ({
+  ^bb0(%i: index):
+    %x = "tile_graph.load"(%a, %i) {offsets = affine_map<(i) -> (i)>, sizes = [4],
+        place = #tile_graph.place<"l2", 0, 16, 64>, moved = 16, transactions = 1}
+        : (tensor<8xf32>, index) -> tensor<4xf32>
+    %y = "tile_graph.allocate"() : () -> tensor<4xf32>
+    // expected-error @below {{'tile_graph.allocate' op expected attribute 'role' to be one of ['window', 'image', 'result', 'transformed', 'products', 'weights', 'turned', 'sum'], got "tile"}}
+    %z = "tile_graph.allocate"() {role = "tile",
+        place = #tile_graph.place<"l2", 64, 16, 64>} : () -> tensor<4xf32>
+    %e = "tile_graph.compute"() ({
+      %r = linalg.exp ins(%x : tensor<4xf32>) outs(%y : tensor<4xf32>)
+          -> tensor<4xf32>
+      gpu.yield %r : tensor<4xf32>
+    }) {op_name = "exp"} : () -> tensor<4xf32>
+    "tile_graph.release"(%x) : (tensor<4xf32>) -> ()
+    "tile_graph.release"(%z) : (tensor<4xf32>) -> ()
+    "tile_graph.store"(%e, %y, %i) {offsets = affine_map<(i) -> (i)>, sizes = [4],
+        result = 0, moved = 16, transactions = 1}
+        : (tensor<4xf32>, tensor<4xf32>, index) -> ()
+    gpu.yield
+  }) {subgraph_name = "exp", level = "l2", extents = [8], steps = [4],
+      operators = ["exp"], footprint = 256} : () -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+// an allocation: windows last
+
+#device = #tile_graph.device<"toy", [
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 1024, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"register", 2, 2048, 800.0, 32, 2, "explicit", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
+
+func.func @f(%a: tensor<8xf32>) -> tensor<8xf32>
+    attributes {tile_graph.device = #device} {
+  %0 = "tile_graph.for_tiles"() ({
+  ^bb0(%i: index):
+    %x = "tile_graph.load"(%a, %i) {offsets = affine_map<(i) -> (i)>, sizes = [4],
+        place = #tile_graph.place<"l2", 0, 16, 64>, moved = 16, transactions = 1}
+        : (tensor<8xf32>, index) -> tensor<4xf32>
+    %y = "tile_graph.allocate"() : () -> tensor<4xf32>
+    // expected-error @below {{'tile_graph.allocate' op expected a window with a place to have attribute 'lasting'}}
+    %z = "tile_graph.allocate"() {role = "products", lasting,
+        place = #tile_graph.place<"l2", 64, 16, 64>} : () -> tensor<4xf32>
+    %e = "tile_graph.compute"() ({
+      %r = linalg.exp ins(%x : tensor<4xf32>) outs(%y : tensor<4xf32>)
+          -> tensor<4xf32>
+      gpu.yield %r : tensor<4xf32>
+    }) {op_name = "exp"} : () -> tensor<4xf32>
+    "tile_graph.release"(%x) : (tensor<4xf32>) -> ()
+    "tile_graph.release"(%z) : (tensor<4xf32>) -> ()
+    "tile_graph.store"(%e, %y, %i) {offsets = affine_map<(i) -> (i)>, sizes = [4],
+        result = 0, moved = 16, transactions = 1}
+        : (tensor<4xf32>, tensor<4xf32>, index) -> ()
+    gpu.yield
+  }) {subgraph_name = "exp", level = "l2", extents = [8], steps = [4],
+      operators = ["exp"], footprint = 256} : () -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+// a plan: what lasts lies alone, at all times
+
+#device = #tile_graph.device<"toy", [
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 1024, 200.0, 64, 2, "cache", 0.0, 0>,
+  #tile_graph.level<"register", 2, 2048, 800.0, 32, 2, "explicit", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
+
+func.func @f(%a: tensor<8xf32>) -> tensor<8xf32>
+    attributes {tile_graph.device = #device} {
+  // expected-error @below {{'tile_graph.for_tiles' op expected nothing else where a window lasts, got #tile_graph.place<"l2", 0 : i64, 16 : i64, 64 : i64>}}
+  %0 = "tile_graph.for_tiles"() ({
+  ^bb0(%i: index):
+    %x = "tile_graph.load"(%a, %i) {offsets = affine_map<(i) -> (i)>, sizes = [4],
+        place = #tile_graph.place<"l2", 0, 16, 64>, moved = 16, transactions = 1}
+        : (tensor<8xf32>, index) -> tensor<4xf32>
+    %y = "tile_graph.allocate"() : () -> tensor<4xf32>
+    %e = "tile_graph.compute"() ({
+      %r = linalg.exp ins(%x : tensor<4xf32>) outs(%y : tensor<4xf32>)
+          -> tensor<4xf32>
+      gpu.yield %r : tensor<4xf32>
+    }) {op_name = "exp"} : () -> tensor<4xf32>
+    "tile_graph.release"(%x) : (tensor<4xf32>) -> ()
+    %z = "tile_graph.allocate"() {role = "window", lasting,
+        place = #tile_graph.place<"l2", 0, 16, 64>} : () -> tensor<4xf32>
+    "tile_graph.release"(%z) : (tensor<4xf32>) -> ()
+    "tile_graph.store"(%e, %y, %i) {offsets = affine_map<(i) -> (i)>, sizes = [4],
+        result = 0, moved = 16, transactions = 1}
+        : (tensor<4xf32>, tensor<4xf32>, index) -> ()
+    gpu.yield
+  }) {subgraph_name = "exp", level = "l2", extents = [8], steps = [4],
+      operators = ["exp"], footprint = 256} : () -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}

@@ -10,7 +10,8 @@
 // CHECK-LABEL: func.func @even(
 // CHECK-SAME:      %[[X:.+]]: memref<1x24x10x10xf32>, %[[W:.+]]: memref<32x24x3x3xf32>, %[[T:.+]]: memref<2x16x25x16xf32>, %[[Y:.+]]: memref<1x32x8x8xf32>)
 // Layers are an odd number of cache lines apart: 25 and 17 lines of 16 elements.
-// CHECK:         memref.alloc() {{.*}} : memref<6400xf32>
+// One has the place that the plan names, where that is known.
+// CHECK:         memref.alloc() {alignment = 64 : i64, tile_graph.place = #tile_graph.place<"l2", 128 : i64, 25600 : i64, 64 : i64>} : memref<6400xf32>
 // CHECK-NEXT:    memref.reinterpret_cast {{.*}} to memref<16x24x1x4x4xf32, strided<[400, 16, 16, 4, 1]>>
 // CHECK:         memref.alloc() {{.*}} : memref<4352xf32>
 // CHECK-NEXT:    memref.reinterpret_cast {{.*}} to memref<16x16x1x4x4xf32, strided<[272, 16, 16, 4, 1]>>
@@ -44,7 +45,7 @@ func.func @even(%x: memref<1x24x10x10xf32>, %w: memref<32x24x3x3xf32>, %t: memre
   ^bb0(%u: f32):
     linalg.yield %zero : f32
   }
-  linalg.conv_2d_nchw_fchw {magweld.winograd = 2 : i64, magweld.winograd_weights = 2 : i64, tile_graph.interior = {low = array<i64: 0, 0, 1, 1>, sizes = array<i64: 1, 24, 8, 8>, whole = array<i64: 1, 24, 10, 10>}, dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%x, %w : memref<1x24x10x10xf32>, memref<32x24x3x3xf32>) outs(%y : memref<1x32x8x8xf32>)
+  linalg.conv_2d_nchw_fchw {magweld.winograd = 2 : i64, magweld.winograd_weights = 2 : i64, tile_graph.beside = {transformed = #tile_graph.place<"l2", 128, 25600, 64>}, tile_graph.interior = {low = array<i64: 0, 0, 1, 1>, sizes = array<i64: 1, 24, 8, 8>, whole = array<i64: 1, 24, 10, 10>}, dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%x, %w : memref<1x24x10x10xf32>, memref<32x24x3x3xf32>) outs(%y : memref<1x32x8x8xf32>)
   return
 }
 

@@ -6,7 +6,7 @@
 // CHECK-LABEL: func.func @border(
 // CHECK:         [[B:%.+]] = memref.alloc() : memref<4x12xf32>
 // CHECK:         [[ZERO:%.+]] = arith.constant 0.000000e+00 : f32
-// CHECK:         linalg.generic {{.*}} outs([[B]] : memref<4x12xf32>) {
+// CHECK:         linalg.generic {{.*}} outs([[B]] : memref<4x12xf32>) attrs =  {tile_graph.lasting} {
 // CHECK-NEXT:    ^bb0
 // CHECK-NEXT:      linalg.yield [[ZERO]]
 // CHECK:         scf.for
@@ -24,7 +24,7 @@ func.func @border(%x: memref<4x80xf32>, %y: memref<4x80xf32>, %lo: index, %hi: i
     %w = arith.muli %t, %c10 : index
     %from = memref.subview %x[0, %w] [4, 10] [1, 1] : memref<4x80xf32> to memref<4x10xf32, strided<[80, 1], offset: ?>>
     %b = memref.alloc() : memref<4x12xf32>
-    linalg.generic {indexing_maps = [#id], iterator_types = ["parallel", "parallel"]} outs(%b : memref<4x12xf32>) {
+    linalg.generic {indexing_maps = [#id], iterator_types = ["parallel", "parallel"]} outs(%b : memref<4x12xf32>) attrs = {tile_graph.lasting} {
     ^bb0(%o: f32):
       linalg.yield %zero : f32
     }
@@ -55,7 +55,7 @@ func.func @moving_part(%x: memref<4x10xf32>, %y: memref<4x12xf32>, %lo: index, %
   %zero = arith.constant 0.0 : f32
   scf.for %t = %lo to %hi step %c1 {
     %b = memref.alloc() : memref<4x12xf32>
-    linalg.generic {indexing_maps = [#id], iterator_types = ["parallel", "parallel"]} outs(%b : memref<4x12xf32>) {
+    linalg.generic {indexing_maps = [#id], iterator_types = ["parallel", "parallel"]} outs(%b : memref<4x12xf32>) attrs = {tile_graph.lasting} {
     ^bb0(%o: f32):
       linalg.yield %zero : f32
     }
@@ -83,7 +83,7 @@ func.func @sum(%x: memref<4x12xf32>, %y: memref<4x12xf32>, %lo: index, %hi: inde
   %zero = arith.constant 0.0 : f32
   scf.for %t = %lo to %hi step %c1 {
     %b = memref.alloc() : memref<4x12xf32>
-    linalg.generic {indexing_maps = [#id], iterator_types = ["parallel", "parallel"]} outs(%b : memref<4x12xf32>) {
+    linalg.generic {indexing_maps = [#id], iterator_types = ["parallel", "parallel"]} outs(%b : memref<4x12xf32>) attrs = {tile_graph.lasting} {
     ^bb0(%o: f32):
       linalg.yield %zero : f32
     }
@@ -112,7 +112,7 @@ func.func @written_on(%x: memref<4x10xf32>, %y: memref<4x12xf32>, %lo: index, %h
   %zero = arith.constant 0.0 : f32
   scf.for %t = %lo to %hi step %c1 {
     %b = memref.alloc() : memref<4x12xf32>
-    linalg.generic {indexing_maps = [#id], iterator_types = ["parallel", "parallel"]} outs(%b : memref<4x12xf32>) {
+    linalg.generic {indexing_maps = [#id], iterator_types = ["parallel", "parallel"]} outs(%b : memref<4x12xf32>) attrs = {tile_graph.lasting} {
     ^bb0(%o: f32):
       linalg.yield %zero : f32
     }
@@ -144,7 +144,7 @@ func.func @two_shapes(%x: memref<4x10xf32>, %y: memref<4x12xf32>, %lo: index, %h
   }
   scf.for %t = %lo to %hi step %c1 {
     %b = memref.alloc() : memref<4x12xf32>
-    linalg.generic {indexing_maps = [#id], iterator_types = ["parallel", "parallel"]} outs(%b : memref<4x12xf32>) {
+    linalg.generic {indexing_maps = [#id], iterator_types = ["parallel", "parallel"]} outs(%b : memref<4x12xf32>) attrs = {tile_graph.lasting} {
     ^bb0(%o: f32):
       linalg.yield %zero : f32
     }
@@ -154,6 +154,39 @@ func.func @two_shapes(%x: memref<4x10xf32>, %y: memref<4x12xf32>, %lo: index, %h
       linalg.yield %v : f32
     }
     linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%b : memref<4x12xf32>) outs(%y : memref<4x12xf32>) {
+    ^bb0(%v: f32, %o: f32):
+      linalg.yield %v : f32
+    }
+  }
+  return
+}
+
+// Others lie in the place of the window meanwhile: the plan does not say that it lasts.
+// CHECK-LABEL: func.func @not_planned(
+// CHECK:         scf.for
+// CHECK:           memref.alloc
+// CHECK-COUNT-3:   linalg.generic
+// CHECK:         return
+func.func @not_planned(%x: memref<4x80xf32>, %y: memref<4x80xf32>, %lo: index, %hi: index) attributes {tile_graph.kernel} {
+  %c1 = arith.constant 1 : index
+  %c10 = arith.constant 10 : index
+  scf.for %t = %lo to %hi step %c1 {
+    %zero = arith.constant 0.0 : f32
+    %w = arith.muli %t, %c10 : index
+    %from = memref.subview %x[0, %w] [4, 10] [1, 1] : memref<4x80xf32> to memref<4x10xf32, strided<[80, 1], offset: ?>>
+    %b = memref.alloc() : memref<4x12xf32>
+    linalg.generic {indexing_maps = [#id], iterator_types = ["parallel", "parallel"]} outs(%b : memref<4x12xf32>) {
+    ^bb0(%o: f32):
+      linalg.yield %zero : f32
+    }
+    %part = memref.subview %b[0, 1] [4, 10] [1, 1] : memref<4x12xf32> to memref<4x10xf32, strided<[12, 1], offset: 1>>
+    linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%from : memref<4x10xf32, strided<[80, 1], offset: ?>>) outs(%part : memref<4x10xf32, strided<[12, 1], offset: 1>>) {
+    ^bb0(%v: f32, %o: f32):
+      linalg.yield %v : f32
+    }
+    %window = memref.subview %b[0, %t] [4, 10] [1, 1] : memref<4x12xf32> to memref<4x10xf32, strided<[12, 1], offset: ?>>
+    %to = memref.subview %y[0, %w] [4, 10] [1, 1] : memref<4x80xf32> to memref<4x10xf32, strided<[80, 1], offset: ?>>
+    linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%window : memref<4x10xf32, strided<[12, 1], offset: ?>>) outs(%to : memref<4x10xf32, strided<[80, 1], offset: ?>>) {
     ^bb0(%v: f32, %o: f32):
       linalg.yield %v : f32
     }

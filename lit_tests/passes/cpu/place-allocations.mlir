@@ -110,3 +110,33 @@ func.func @dynamic(%n: index) attributes {tile_graph.kernel} {
   %a = memref.alloc(%n) : memref<?xf32>
   return
 }
+
+// -----
+
+// On the stack those of one type share a place; what streams past the tiles lies in the
+// level that the plan names.
+//
+// CHECK-LABEL: func.func @small(
+// CHECK-SAME:      tile_graph.placed_bytes = 512 : i64
+// CHECK:         memref.alloca() {alignment = 64 : i64, tile_graph.place = #tile_graph.place<"dram", 0 : i64, 128 : i64, 64 : i64>} : memref<32xf32>
+// CHECK:         %[[WIDE:.+]] = memref.alloca() {{.+}} : memref<32xf64>
+// CHECK:         %[[ONE:.+]] = memref.alloca() {{.+}} : memref<64xf32>
+// CHECK:         scf.for
+// CHECK-NOT:       memref.alloc
+// CHECK:           memref.store %{{.+}}, %[[ONE]]
+// CHECK:           memref.store %{{.+}}, %[[ONE]]
+// CHECK:           memref.store %{{.+}}, %[[WIDE]]
+func.func @small(%x: f32, %z: f64, %lo: index, %hi: index) attributes {tile_graph.kernel, tile_graph.level = "l2"} {
+  %c1 = arith.constant 1 : index
+  scf.for %t = %lo to %hi step %c1 {
+    %a = memref.alloc() : memref<64xf32>
+    memref.store %x, %a[%c1] : memref<64xf32>
+    %b = memref.alloc() : memref<64xf32>
+    memref.store %x, %b[%c1] : memref<64xf32>
+    %c = memref.alloc() : memref<32xf64>
+    memref.store %z, %c[%c1] : memref<32xf64>
+    %d = memref.alloc() {tile_graph.place = #tile_graph.place<"dram", 4096, 128, 64>} : memref<32xf32>
+    memref.store %x, %d[%c1] : memref<32xf32>
+  }
+  return
+}
