@@ -118,9 +118,9 @@ func.func @dynamic(%n: index) attributes {tile_graph.kernel} {
 //
 // CHECK-LABEL: func.func @small(
 // CHECK-SAME:      tile_graph.placed_bytes = 512 : i64
-// CHECK:         memref.alloca() {alignment = 64 : i64, tile_graph.place = #tile_graph.place<"dram", 0 : i64, 128 : i64, 64 : i64>} : memref<32xf32>
-// CHECK:         %[[WIDE:.+]] = memref.alloca() {{.+}} : memref<32xf64>
-// CHECK:         %[[ONE:.+]] = memref.alloca() {{.+}} : memref<64xf32>
+// CHECK-DAG:     memref.alloca() {alignment = 64 : i64, tile_graph.place = #tile_graph.place<"dram", 0 : i64, 128 : i64, 64 : i64>} : memref<32xf32>
+// CHECK-DAG:     %[[WIDE:.+]] = memref.alloca() {{.+}} : memref<32xf64>
+// CHECK-DAG:     %[[ONE:.+]] = memref.alloca() {{.+}} : memref<64xf32>
 // CHECK:         scf.for
 // CHECK-NOT:       memref.alloc
 // CHECK:           memref.store %{{.+}}, %[[ONE]]
