@@ -10,7 +10,7 @@ from magweld.passes.cpu.emit_body import Body, emit_copied
 from magweld.passes.cpu.emit_buffer import FlatBuffer, Operand, scratch
 from magweld.passes.cpu.emit_cursor import Cursor
 from magweld.passes.cpu.emit_index import Index, emit_loop
-from magweld.passes.cpu.emit_pairs import pair_sources, pair_type
+from magweld.passes.cpu.emit_pairs import emit_single, pair_sources, pair_type
 from magweld.passes.cpu.emit_prefetch import NextPanel, emit_next_panel
 from magweld.passes.cpu.emit_tile import TileEmitter, Work
 from magweld.passes.cpu.loop_nest import Access, LoopNest
@@ -107,22 +107,55 @@ class NestEmitter:
         corner = self.cursor.index(source, dict.fromkeys(opened, 0))
         start = Index().emit()
         along = tuple(source.strides[d] for d in loops)
-        sources = [replace(source, strides=along, origin=corner)]
-        body: Body = emit_copied
+        read = replace(source, strides=along, origin=corner)
+        target = FlatBuffer(panel, start, tuple(strides[d] for d in loops), Index())
         if paired:
-            sources, body = pair_sources(sources[0], loops.index(self.tile.pairs))
-        emit_copy(
-            sources,
-            FlatBuffer(panel, start, tuple(strides[d] for d in loops), Index()),
-            tuple(extents),
-            body,
-            self.unit,
-        )
+            depth = loops.index(self.tile.pairs)
+            odd = self.nest.odd_pairs
+            emit_paired_copy(read, target, tuple(extents), depth, odd, self.unit)
+            (read, *_), _ = pair_sources(read, depth)
+        else:
+            emit_copy([read], target, tuple(extents), emit_copied, self.unit)
         if len(self.reductions) == 1 and not across:
-            read = replace(sources[0], strides=source.strides)
+            read = replace(read, strides=source.strides)
             self.next_panel = emit_next_panel(read, corner, self.cursor)
         origin = self.cursor.positions[columns].times(-strides[columns])
         self.operands[number] = FlatBuffer(panel, start, tuple(strides), origin)
+
+
+def emit_paired_copy(
+    source: FlatBuffer,
+    target: FlatBuffer,
+    extents: tuple[int, ...],
+    depth: int,
+    odd: bool,
+    unit: VectorUnit,
+) -> None:
+    """Emit a copy of single elements that makes pairs along a loop.
+
+    Args:
+        source: What is read, with the strides of pairs.
+        target: Pairs.
+        extents: The loops.
+        depth: The loop that steps over pairs.
+        odd: Whether the last pair has one element; zero is the other one then.
+        unit: The registers.
+    """
+    whole = extents[depth] - odd
+    if whole:
+        sources, body = pair_sources(source, depth)
+        emit_copy(sources, target, _with(extents, depth, whole), body, unit)
+    if odd:
+        last = (
+            replace(b, origin=b.origin.shifted(whole * b.strides[depth]))
+            for b in (source, target)
+        )
+        single, pair = last
+        emit_copy([single], pair, _with(extents, depth, 1), emit_single, unit)
+
+
+def _with(extents: tuple[int, ...], loop: int, extent: int) -> tuple[int, ...]:
+    return (*extents[:loop], extent, *extents[loop + 1 :])
 
 
 def emit_copy(

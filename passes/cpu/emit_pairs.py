@@ -78,27 +78,12 @@ def pair_sources(source: FlatBuffer, depth: int) -> tuple[list[FlatBuffer], Body
     return [source, second], emit_pair
 
 
-def paired_operands(
-    operands: Sequence[Operand], depth: int, panel: int
-) -> list[Operand]:
-    """Return the operands of a product of pairs in the loops of its nest.
-
-    Args:
-        operands: The factors and the output of the product of single elements.
-        depth: The loop along which pairs are.
-        panel: Which factor is copied into panels: it stays one of single elements.
-    """
-    found = list(operands)
-    for number in range(2):
-        buffer = operands[number]
-        assert isinstance(buffer, FlatBuffer), (
-            "factors of a product of pairs are buffers"
-        )
-        strides = list(buffer.strides)
-        strides[depth] *= PAIR
-        moved = replace(buffer, strides=tuple(strides))
-        found[number] = moved if number == panel else as_pairs(moved)
-    return found
+def stepping_over_pairs(operand: Operand, depth: int) -> FlatBuffer:
+    """Return a factor, of single elements, in loops of which one steps over pairs."""
+    assert isinstance(operand, FlatBuffer), "factors of a product of pairs are buffers"
+    strides = list(operand.strides)
+    strides[depth] *= PAIR
+    return replace(operand, strides=tuple(strides))
 
 
 def emit_pair_products(
@@ -137,6 +122,11 @@ def emit_pair(values: Sequence[ir.Value | None], index_of: IndexOf) -> list[ir.V
     half = ir.IntegerAttr.get(pair_type(), PAIR_BITS // PAIR)
     shifted = arith.ShLIOp(second, splat(second.type, half)).result
     return [arith.OrIOp(first, shifted).result]
+
+
+def emit_single(values: Sequence[ir.Value | None], index_of: IndexOf) -> list[ir.Value]:
+    """Make pairs of elements of bf16, or of vectors of them, and zeros."""
+    return [_bits(values[0])]
 
 
 def _bits(value: ir.Value | None) -> ir.Value:

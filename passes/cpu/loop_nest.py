@@ -69,6 +69,7 @@ class LoopNest:
         uses_math: Whether the body calls math functions.
         product: Whether the body is `output + input 0 * input 1`.
         bf16_product: Whether it is one of factors of bf16 that is summed in f32.
+        odd_pairs: Whether the last pair of elements that it multiplies has only one.
         vector_loops: The only loops that can be vectorised, where the body loads from
             rows that values tell: those along the rows.
         beside: Addresses of what is read and written in the same sweep.
@@ -84,6 +85,7 @@ class LoopNest:
     uses_math: bool
     product: bool
     bf16_product: bool = False
+    odd_pairs: bool = False
     vector_loops: frozenset[int] | None = None
     beside: tuple[Access, ...] = ()
 

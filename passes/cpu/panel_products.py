@@ -13,7 +13,7 @@ from math import ceil, gcd
 
 from magweld.passes.cpu.dot_products import rest_dots
 from magweld.passes.cpu.loop_nest import Access, LoopNest
-from magweld.passes.cpu.pair_nests import can_be_pairs, paired_nest
+from magweld.passes.cpu.pair_nests import can_be_pairs, has_pairs, paired_nest, points
 from magweld.passes.cpu.product_costs import (
     OUTPUT_CYCLES,
     Candidate,
@@ -150,7 +150,10 @@ class _PanelProduct:
     def paired(self, depth: int) -> Candidate:
         """Return the tile that multiplies pairs along a loop of the reduction."""
         product = replace(self, nest=paired_nest(self.nest, depth))
-        cycles = product._cycles(self.extents[1]) + TURN_CYCLES * product.elements
+        copied = product.elements
+        if not has_pairs(self.nest, self.other, depth):
+            copied += points(product.nest, product.other)
+        cycles = product._cycles(self.extents[1]) + TURN_CYCLES * copied
         tile = replace(product._tile(), packed_input=self.number, pairs=depth)
         return Candidate(cycles, tile)
 

@@ -20,12 +20,17 @@ from magweld.passes.cpu.emit_buffer import (
 )
 from magweld.passes.cpu.emit_finish import Finish
 from magweld.passes.cpu.emit_index import Index
-from magweld.passes.cpu.emit_nest import NestEmitter, emit_copy
-from magweld.passes.cpu.emit_pairs import emit_pair_products, paired_operands
+from magweld.passes.cpu.emit_nest import NestEmitter, emit_copy, emit_paired_copy
+from magweld.passes.cpu.emit_pairs import (
+    as_pairs,
+    emit_pair_products,
+    pair_type,
+    stepping_over_pairs,
+)
 from magweld.passes.cpu.emit_tile import Work
 from magweld.passes.cpu.kernels import kernels_of
 from magweld.passes.cpu.loop_nest import COMBINERS, Access, LoopNest
-from magweld.passes.cpu.pair_nests import paired_nest
+from magweld.passes.cpu.pair_nests import has_pairs, paired_nest, points
 from magweld.passes.cpu.register_tile import (
     ATTRIBUTE,
     NONE,
@@ -77,8 +82,8 @@ def _vectorize(sweep: Sweep, unit: VectorUnit) -> None:
             _finish(sweep, nest),
         )
         if tile.pairs != NONE:
+            operands[:2] = _emit_pairs(operands[:2], nest, tile, unit)
             nest = paired_nest(nest, tile.pairs)
-            operands = paired_operands(operands, tile.pairs, tile.packed_input)
             work = replace(work, body=emit_pair_products)
         elif _reads_rows_of_f16(nest, tile, operands):
             number = 1 - tile.packed_input
@@ -101,35 +106,79 @@ def _reads_rows_of_f16(
     rows, output = operands[1 - tile.packed_input], operands[-1]
     if not isinstance(rows, FlatBuffer) or not isinstance(output, FlatBuffer):
         return False
-    strides = nest.inputs[1 - tile.packed_input].strides
-    count = prod(e for e, s in zip(nest.extents, strides, strict=True) if s)
+    count = points(nest, nest.inputs[1 - tile.packed_input])
     narrow = isinstance(rows.element, ir.F16Type)
     return narrow and isinstance(output.element, ir.F32Type) and count <= _MOST_WIDENED
+
+
+def _emit_pairs(
+    factors: Sequence[Operand], nest: LoopNest, tile: RegisterTile, unit: VectorUnit
+) -> list[FlatBuffer]:
+    """Return the factors of a product in the loops of its nest of pairs.
+
+    The panel is of single elements still. The other one is copied where the elements
+    of its pairs are not neighbours.
+    """
+    depth, number = tile.pairs, 1 - tile.packed_input
+    found = [stepping_over_pairs(factor, depth) for factor in factors]
+    if has_pairs(nest, nest.inputs[number], depth):
+        found[number] = as_pairs(found[number])
+        return found
+    pairs = paired_nest(nest, depth)
+    copy = _Copy.of(found[number], pairs, number, pair_type())
+    along = copy.loops.index(depth)
+    emit_paired_copy(
+        copy.source, copy.target, copy.extents, along, pairs.odd_pairs, unit
+    )
+    found[number] = copy.in_nest
+    return found
 
 
 def _emit_widened_copy(
     source: Operand, nest: LoopNest, number: int, unit: VectorUnit
 ) -> FlatBuffer:
     """Emit a copy of an input in f32; return it in the loops of the nest."""
-    assert isinstance(source, FlatBuffer), "factors of a product are buffers"
-    moving = [d for d, stride in enumerate(nest.inputs[number].strides) if stride]
-    # The longest steps outermost: it is read as it lies in memory.
-    moving.sort(key=lambda d: -abs(source.strides[d]))
-    extents = tuple(nest.extents[d] for d in moving)
-    strides = [0] * len(nest.extents)
-    for k, d in enumerate(moving):
-        strides[d] = prod(extents[k + 1 :])
-    start = Index().emit()
-    copy = FlatBuffer(
-        scratch(prod(extents), ir.F32Type.get()), start, tuple(strides), Index()
-    )
-    inner = (tuple(buffer.strides[d] for d in moving) for buffer in (source, copy))
-    read, written = (
-        replace(buffer, strides=along)
-        for buffer, along in zip((source, copy), inner, strict=True)
-    )
-    emit_copy([read], written, extents, emit_widened, unit)
-    return copy
+    copy = _Copy.of(source, nest, number, ir.F32Type.get())
+    emit_copy([copy.source], copy.target, copy.extents, emit_widened, unit)
+    return copy.in_nest
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """The copy of an input of a nest in contiguous memory.
+
+    Attributes:
+        loops: The loops of the nest that move the input; the copy has these alone.
+        extents: Theirs.
+        source: The input in these loops.
+        target: The copy in these loops.
+        in_nest: The copy in the loops of the nest.
+    """
+
+    loops: list[int]
+    extents: tuple[int, ...]
+    source: FlatBuffer
+    target: FlatBuffer
+    in_nest: FlatBuffer
+
+    @classmethod
+    def of(cls, source: Operand, nest: LoopNest, number: int, kind: ir.Type) -> _Copy:
+        """Emit the memory of a copy of an input with elements of a type."""
+        assert isinstance(source, FlatBuffer), "factors of a product are buffers"
+        moving = [d for d, stride in enumerate(nest.inputs[number].strides) if stride]
+        # The longest steps outermost: it is read as it lies in memory.
+        moving.sort(key=lambda d: -abs(source.strides[d]))
+        extents = tuple(nest.extents[d] for d in moving)
+        strides = [0] * len(nest.extents)
+        for k, d in enumerate(moving):
+            strides[d] = prod(extents[k + 1 :])
+        start = Index().emit()
+        copy = FlatBuffer(scratch(prod(extents), kind), start, tuple(strides), Index())
+        read, written = (
+            replace(buffer, strides=tuple(buffer.strides[d] for d in moving))
+            for buffer in (source, copy)
+        )
+        return cls(moving, extents, read, written, copy)
 
 
 def _flattened(

@@ -194,12 +194,12 @@ func.func @no_pairs_of_f16(%x: memref<48x64xf16>, %y: memref<64x64xf16>, %z: mem
   return
 }
 
-// An odd reduction is no number of pairs.
-// CHECK-LABEL: func.func @no_pairs_left(
+// The last element of an odd sum is paired with zero.
+// CHECK-LABEL: func.func @odd_pairs(
 // CHECK-NOT:     pairs =
-// PAIRS-LABEL: func.func @no_pairs_left(
-// PAIRS-NOT:     pairs =
-func.func @no_pairs_left(%x: memref<48x63xbf16>, %y: memref<63x64xbf16>, %z: memref<48x64xf32>) attributes {tile_graph.kernel} {
+// PAIRS-LABEL: func.func @odd_pairs(
+// PAIRS:         packed_input = 1 : i64, pairs = 2 : i64
+func.func @odd_pairs(%x: memref<48x63xbf16>, %y: memref<63x64xbf16>, %z: memref<48x64xf32>) attributes {tile_graph.kernel} {
   linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %y : memref<48x63xbf16>, memref<63x64xbf16>) outs(%z : memref<48x64xf32>) {
   ^bb0(%p: bf16, %q: bf16, %acc: f32):
     %0 = arith.extf %p : bf16 to f32
@@ -211,13 +211,28 @@ func.func @no_pairs_left(%x: memref<48x63xbf16>, %y: memref<63x64xbf16>, %z: mem
   return
 }
 
-// What is not packed has its pairs as neighbours.
+// What is not packed is copied where the elements of its pairs are no neighbours.
 // CHECK-LABEL: func.func @no_neighbours(
 // CHECK-NOT:     pairs =
 // PAIRS-LABEL: func.func @no_neighbours(
-// PAIRS-NOT:     pairs =
+// PAIRS:         packed_input = 1 : i64, pairs = 2 : i64
 func.func @no_neighbours(%x: memref<64x48xbf16>, %y: memref<64x64xbf16>, %z: memref<48x64xf32>) attributes {tile_graph.kernel} {
   linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (k, m)>, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %y : memref<64x48xbf16>, memref<64x64xbf16>) outs(%z : memref<48x64xf32>) {
+  ^bb0(%p: bf16, %q: bf16, %acc: f32):
+    %0 = arith.extf %p : bf16 to f32
+    %1 = arith.extf %q : bf16 to f32
+    %2 = arith.mulf %0, %1 : f32
+    %3 = arith.addf %acc, %2 : f32
+    linalg.yield %3 : f32
+  }
+  return
+}
+
+// A copy of more than the second cache holds would be read from farther away.
+// PAIRS-LABEL: func.func @too_many_to_copy(
+// PAIRS-NOT:     pairs =
+func.func @too_many_to_copy(%x: memref<4096x48xbf16>, %y: memref<4096x64xbf16>, %z: memref<48x64xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (k, m)>, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %y : memref<4096x48xbf16>, memref<4096x64xbf16>) outs(%z : memref<48x64xf32>) {
   ^bb0(%p: bf16, %q: bf16, %acc: f32):
     %0 = arith.extf %p : bf16 to f32
     %1 = arith.extf %q : bf16 to f32

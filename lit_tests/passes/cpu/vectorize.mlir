@@ -264,6 +264,31 @@ func.func @pairs(%x: memref<8x32xbf16>, %y: memref<32x16xbf16>, %z: memref<8x16x
   return
 }
 
+// The last element of an odd sum is paired with zero, in the panel and in a copy of the
+// other operand.
+// CHECK-LABEL: func.func @odd_pairs(
+// CHECK:         %[[ROWS:.+]] = memref.alloc() {alignment = 64 : i64} : memref<128xi32>
+// CHECK:         vector.load %{{.+}} : memref<248xbf16, strided<[1]>>, vector<16xbf16>
+// CHECK:         vector.store %{{.+}}, %[[ROWS]]{{.+}} : memref<128xi32>, vector<8xi32>
+// CHECK:         arith.extui %{{.+}} : i16 to i32
+// CHECK:         memref.store %{{.+}}, %[[ROWS]]
+// CHECK:         memref.alloc() {alignment = 64 : i64} : memref<256xi32>
+// CHECK:         arith.extui %{{.+}} : vector<16xi16> to vector<16xi32>
+// CHECK:         scf.for %{{.+}} = %c0 to %c16 step %c1
+// CHECK:         memref.load %[[ROWS]]
+// CHECK:         llvm.inline_asm "vdpbf16ps
+func.func @odd_pairs(%x: memref<8x31xbf16>, %y: memref<31x16xbf16>, %z: memref<8x16xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"], magweld.registers = {dims = [array<i64: 0>, array<i64: 1>, array<i64: 2>], lanes = 16 : i64, order = array<i64: 1, 0, 2>, packed_input = 1 : i64, pairs = 2 : i64, unroll = array<i64: 4, 1, 1>, vector_dim = 1 : i64}} ins(%x, %y : memref<8x31xbf16>, memref<31x16xbf16>) outs(%z : memref<8x16xf32>) {
+  ^bb0(%p: bf16, %q: bf16, %acc: f32):
+    %0 = arith.extf %p : bf16 to f32
+    %1 = arith.extf %q : bf16 to f32
+    %2 = arith.mulf %0, %1 : f32
+    %3 = arith.addf %acc, %2 : f32
+    linalg.yield %3 : f32
+  }
+  return
+}
+
 // Single elements of f16 are widened once, in a copy; those of a panel when they are read.
 // CHECK-LABEL: func.func @rows_of_f16(
 // CHECK:         %[[ROWS:.+]] = memref.alloc() {alignment = 64 : i64} : memref<256xf32>
