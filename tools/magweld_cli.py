@@ -34,6 +34,8 @@ def _compile(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", default="cpu", help="cpu, nvvm:sm_80[@DEVICE], ...")
     parser.add_argument("-o", dest="output", required=True, help="file to write")
     parser.add_argument("--memory-budget", help=_BUDGET)
+    portable = "make a file that runs without torch, in C or with numpy"
+    parser.add_argument("--portable", action="store_true", help=portable)
     _add_tune(parser)
 
 
@@ -81,6 +83,10 @@ def _bench(parser: argparse.ArgumentParser) -> None:
     _add_tune(parser)
 
 
+def _runtime(parser: argparse.ArgumentParser) -> None:
+    """Show where the C runtime of portable artifacts is, for a C compiler."""
+
+
 _COMMANDS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "bench": _bench,
     "compile": _compile,
@@ -88,6 +94,7 @@ _COMMANDS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "explain": _explain,
     "plans": _plans,
     "run": _run,
+    "runtime": _runtime,
 }
 
 

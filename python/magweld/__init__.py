@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from magweld.aot.entry import compile as compile
-    from magweld.aot.loading import load as load
+    from magweld.deploy.compile import compile_portable as compile_portable
+    from magweld.loading import load as load
     from magweld.tuning.options import TuneOptions as TuneOptions
 
 __version__ = "0.1.0"
 
-__all__ = ["TuneOptions", "__version__", "compile", "load"]
+__all__ = ["TuneOptions", "__version__", "compile", "compile_portable", "load"]
 
 _HOMES = {
     "TuneOptions": "magweld.tuning.options",
     "compile": "magweld.aot.entry",
-    "load": "magweld.aot.loading",
+    "compile_portable": "magweld.deploy.compile",
+    "load": "magweld.loading",
 }
 
 

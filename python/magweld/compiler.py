@@ -84,8 +84,10 @@ def plan_module(payload: bytes) -> bytes:
         except UnloweredError as error:
             return encode_parts([encode_program(_unlowered_program(error))])
         launches = launches_of(hosts)
-        parts = split_launches(module, launches, int(most))
-        code = compile_launches(module, launches) if len(parts) < 2 else KernelCode()
+        parts = split_launches(module, launches, int(most), options.level)
+        code = KernelCode()
+        if len(parts) < 2:
+            code = compile_launches(module, launches, options.level)
         program = _program(hosts, code, told)
         return encode_parts([encode_program(program), *(parts if parts[1:] else ())])
 
@@ -142,7 +144,8 @@ def compile_tiled(
         MagweldError: The module cannot be compiled.
     """
     hosts, told = _lowered(module, options, after)
-    return _program(hosts, compile_launches(module, launches_of(hosts)), told)
+    code = compile_launches(module, launches_of(hosts), options.level)
+    return _program(hosts, code, told)
 
 
 def _lowered(
@@ -187,7 +190,7 @@ def _compile_within(text: str, options: CompileOptions) -> Program:
         hosts = _read_hosts(module)
         taken = hosts["main"].arena_bytes + hosts["main"].transient_bytes
         if taken <= budget:
-            code = compile_launches(module, launches_of(hosts))
+            code = compile_launches(module, launches_of(hosts), options.level)
             taken += code.scratch
             if taken <= budget:
                 return _program(hosts, code, {})

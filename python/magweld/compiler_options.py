@@ -24,6 +24,8 @@ class CompileOptions:
             0 is no limit.
         loops: Whether alike iterations become loops.
         batch: Whether independent calls of one kernel become one launch.
+        level: Level of x86-64 that portable code is made for, such as "x86-64-v3";
+            "" for code of this process.
     """
 
     device: str = "cpu"
@@ -32,6 +34,7 @@ class CompileOptions:
     memory_budget: int = 0
     loops: bool = True
     batch: bool = True
+    level: str = ""
 
     def text(self) -> str:
         """Return the options as canonical text."""

@@ -86,8 +86,15 @@ def launch_symbol(function: str, number: int) -> str:
     return f"{prefix}launch_{number}"
 
 
-def compile_launches(module: Any, launches: Sequence[PlannedLaunch]) -> KernelCode:
-    """Compile the kernels of a module for the CPU of this process, in place.
+def compile_launches(
+    module: Any, launches: Sequence[PlannedLaunch], level: str = ""
+) -> KernelCode:
+    """Compile the kernels of a module for CPUs of a level, in place.
+
+    Args:
+        module: The tiled kernels.
+        launches: What starts them.
+        level: As of `CompileOptions`.
 
     Raises:
         MagweldError: They cannot be compiled.
@@ -95,7 +102,7 @@ def compile_launches(module: Any, launches: Sequence[PlannedLaunch]) -> KernelCo
     if not launches:
         return KernelCode()
     _keep(module, {launch.kernel for launch in launches})
-    target = HostTarget.detect()
+    target = HostTarget.of(level)
     signatures = lower_kernels(module, target, dump_options("cpu"))
     made = [
         Launch(
@@ -131,7 +138,7 @@ def lower_kernels(
 
 
 def split_launches(
-    module: Any, launches: Sequence[PlannedLaunch], most: int
+    module: Any, launches: Sequence[PlannedLaunch], most: int, level: str = ""
 ) -> list[bytes]:
     """Return payloads for `compile_part` that take about as long as each other.
 
@@ -139,6 +146,7 @@ def split_launches(
         module: The tiled kernels.
         launches: What starts them.
         most: How many payloads at most.
+        level: As of `CompileOptions`.
     """
     used = {launch.kernel for launch in launches}
     sizes = {
@@ -150,7 +158,7 @@ def split_launches(
         least = taken.index(min(taken))
         parts[least].append(name)
         taken[least] += sizes[name]
-    return [_payload(module, launches, set(part)) for part in parts]
+    return [_payload(module, launches, set(part), level) for part in parts]
 
 
 def compile_part(payload: bytes) -> bytes:
@@ -159,13 +167,14 @@ def compile_part(payload: bytes) -> bytes:
     Raises:
         MagweldError: They cannot be compiled.
     """
-    described, text = decode_parts(payload)
+    described, text, level = decode_parts(payload)
     launches = [
         PlannedLaunch(**{**fields, "entries": tuple(fields["entries"])})
         for fields in json.loads(described)
     ]
     with make_context(), ir.Location.unknown():
-        code = compile_launches(ir.Module.parse(text.decode()), launches)
+        module = ir.Module.parse(text.decode())
+        code = compile_launches(module, launches, level.decode())
     return encode_parts([str(code.scratch).encode(), *code.objects])
 
 
@@ -185,12 +194,15 @@ def dump_options(part: str) -> RunOptions:
     return RunOptions(dump_directory=dump, reproducer_directory=folder)
 
 
-def _payload(module: Any, launches: Sequence[PlannedLaunch], names: set[str]) -> bytes:
+def _payload(
+    module: Any, launches: Sequence[PlannedLaunch], names: set[str], level: str
+) -> bytes:
     part = ir.Module.parse(module.operation.get_asm(enable_debug_info=False))
     _keep(part, names)
     described = [asdict(launch) for launch in launches if launch.kernel in names]
     text = part.operation.get_asm(enable_debug_info=False)
-    return encode_parts([json.dumps(described).encode(), text.encode()])
+    parts = (json.dumps(described), text, level)
+    return encode_parts([part.encode() for part in parts])
 
 
 def _keep(module: Any, names: set[str]) -> None:

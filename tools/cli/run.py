@@ -15,6 +15,8 @@ from torch.utils import _pytree as pytree
 from magweld.aot.artifact import Artifact
 from magweld.aot.loading import load
 from magweld.aot.signature import TensorInput
+from magweld.deploy.portable_artifact import PortableArtifact
+from magweld.deploy.portable_file import is_portable
 from magweld.tools.cli.program import CommandLineError, random_tensor
 from magweld.tools.output import write_data
 
@@ -23,6 +25,19 @@ _RANDOM = "random"
 
 def run(options: argparse.Namespace) -> None:
     """Call an artifact and write the tensors of its result as arrays."""
+    if is_portable(Path(options.file)):
+        arrays = _run_portable(options.file, options.inputs)
+    else:
+        arrays = _run(options)
+    buffer = io.BytesIO()
+    np.savez(buffer, *arrays)
+    write_data(buffer.getvalue(), options.output)
+    for number, array in enumerate(arrays):
+        extents = "x".join(map(str, array.shape))
+        print(f"arr_{number}: {extents or 'scalar'} {array.dtype}")
+
+
+def _run(options: argparse.Namespace) -> list[Any]:
     artifact = load(options.file)
     if artifact.machine is None:
         raise CommandLineError(f"'{options.file}': {artifact.unusable}")
@@ -36,13 +51,28 @@ def run(options: argparse.Namespace) -> None:
     names = [name for name, _ in artifact.signature.keywords]
     keywords = dict(zip(names, values[count:], strict=True))
     result = artifact(*values[:count], **keywords)
-    arrays = [_array(x) for x in pytree.tree_leaves(result) if isinstance(x, Tensor)]
-    buffer = io.BytesIO()
-    np.savez(buffer, *arrays)
-    write_data(buffer.getvalue(), options.output)
-    for number, array in enumerate(arrays):
-        extents = "x".join(map(str, array.shape))
-        print(f"arr_{number}: {extents or 'scalar'} {array.dtype}")
+    return [_array(x) for x in pytree.tree_leaves(result) if isinstance(x, Tensor)]
+
+
+def _run_portable(file: str, source: str) -> list[Any]:
+    """Run a portable artifact on the shapes that it was made for first."""
+    artifact = PortableArtifact(Path(file).read_bytes())
+    program = artifact.program
+    if source == _RANDOM:
+        generator = torch.Generator().manual_seed(0)
+        pairs = zip(program.forms[0].inputs, program.inputs, strict=True)
+        tensors = [
+            random_tensor(s, getattr(torch, p.dtype), generator) for s, p in pairs
+        ]
+    else:
+        tensors = _read(Path(source))
+    return artifact.run(
+        [
+            # numpy has no bfloat16: its bits are passed.
+            (x.view(torch.uint16) if x.dtype is torch.bfloat16 else x).numpy()
+            for x in tensors
+        ]
+    )
 
 
 def _inputs(artifact: Artifact, source: str) -> Any:

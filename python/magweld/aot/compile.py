@@ -29,7 +29,7 @@ from magweld.frontend.guards.guard import Category
 from magweld.frontend.records.record import Record
 from magweld.frontend.state.steps import Made, Make, Step
 from magweld.frontend.traced import trace
-from magweld.importer.importer import import_graph
+from magweld.importer.importer import ImportedGraph, import_graph
 from magweld.runtime.gpu.machine import GPU
 from magweld.runtime.sharing import shares_memory
 from magweld.tuning.options import Tune
@@ -60,6 +60,78 @@ class CapturedCall:
     signature: Signature
 
 
+@dataclass(frozen=True)
+class ImportedCall:
+    """A captured call as a graph for the compiler, and the tensors that it holds.
+
+    Attributes:
+        call: What was captured.
+        imported: The graph.
+        feeds: For each input of the graph whether it is of the state, and which.
+        state: Copies of the tensors of the model, and constants of the graph.
+    """
+
+    call: CapturedCall
+    imported: ImportedGraph
+    feeds: tuple[tuple[bool, int], ...]
+    state: dict[str, Tensor]
+
+    def plan(self, imported: ImportedGraph) -> CallPlan:
+        """Return what happens around the compiled function.
+
+        Args:
+            imported: The graph as it was compiled.
+
+        Raises:
+            UnsupportedError: `artifact-external`.
+        """
+        return CallPlan(
+            self.feeds,
+            imported.arguments,
+            imported.converted,
+            imported.epilogue,
+            {name: OperatorCall.of(x) for name, x in imported.externals.items()},
+        )
+
+
+def import_call(
+    call: CapturedCall, target: str, *, tileable: bool = False, alone: bool = False
+) -> ImportedCall:
+    """Import a captured call.
+
+    Args:
+        call: What was captured.
+        target: What it is compiled for.
+        tileable: As for `import_graph`.
+        alone: Whether there is no torch to run operators: kernels look up rows, and
+            operators of the state alone are evaluated if they have no generated code.
+
+    Raises:
+        UnsupportedError: The graph, or the way it uses tensors, cannot be compiled.
+    """
+    # Copies: the artifact's parameters are its own, and each has memory of its own.
+    state = {name: _kept(tensor) for name, tensor in call.state.items()}
+    held = list(state.values())
+    sources = [(held if of_state else call.inputs)[i] for of_state, i in call.feeds]
+    device = _device(target, sources)
+    fixed = frozenset(n for n, (of_state, _) in enumerate(call.feeds) if of_state)
+    imported = import_graph(
+        call.graph,
+        sources,
+        look_ups=alone,
+        tileable=tileable,
+        device=device,
+        fixed=fixed if alone else frozenset(),
+    )
+    if imported.epilogue.writes and shares_memory(call.example_inputs):
+        raise SHARED_STATE.at("the captured graph")
+    feeds = list(call.feeds)
+    for number, constant in enumerate(imported.constants):
+        feeds.append((True, len(state)))
+        state[f"constant {number}"] = _kept(constant)
+    return ImportedCall(call, imported, tuple(feeds), state)
+
+
 def compile_call(
     call: CapturedCall,
     target: str,
@@ -72,31 +144,13 @@ def compile_call(
         UnsupportedError: The graph, or the way it uses tensors, cannot be compiled.
         WorkerError: The compiler refused the graph or did not come back.
     """
-    # Copies: the artifact's parameters are its own, and each has memory of its own.
-    state = {name: _kept(tensor) for name, tensor in call.state.items()}
-    held = list(state.values())
-    sources = [(held if of_state else call.inputs)[i] for of_state, i in call.feeds]
-    tileable = options.memory_budget > 0
-    imported = import_graph(
-        call.graph, sources, tileable=tileable, device=_device(target, sources)
-    )
-    if imported.epilogue.writes and shares_memory(call.example_inputs):
-        raise SHARED_STATE.at("the captured graph")
-    imported, program = compile_imported(imported, options, tune, target)
-    feeds = list(call.feeds)
-    for number, constant in enumerate(imported.constants):
-        feeds.append((True, len(state)))
-        state[f"constant {number}"] = _kept(constant)
-    plan = CallPlan(
-        tuple(feeds),
-        imported.arguments,
-        imported.converted,
-        imported.epilogue,
-        {name: OperatorCall.of(x) for name, x in imported.externals.items()},
-    )
+    ours = import_call(call, target, tileable=options.memory_budget > 0)
+    imported, program = compile_imported(ours.imported, options, tune, target)
+    plan = ours.plan(imported)
+    held = [ours.state[name] for name in call.state]
     device = held[0].device if held and held[0].device.type != HOST_TARGET else None
     return placed(
-        Artifact(program, call.signature, plan, call.template, state, machine=None),
+        Artifact(program, call.signature, plan, call.template, ours.state, None),
         device,
     )
 

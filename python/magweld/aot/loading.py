@@ -1,4 +1,4 @@
-"""Owns `magweld.load`, which needs neither MLIR nor the compiler."""
+"""Owns the loading of artifacts that torch runs, without MLIR and the compiler."""
 
 from __future__ import annotations
 

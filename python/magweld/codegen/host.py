@@ -47,6 +47,18 @@ define weak hidden bfloat @__truncsfbf2(float %x) {
 """
 
 
+# Levels of x86-64 that portable code is made for, each with what it adds to the one
+# before; https://gitlab.com/x86-psABIs/x86-64-ABI has the list.
+_LEVELS = {
+    "x86-64-v3": (
+        *("cx16", "popcnt", "sahf", "sse3", "ssse3", "sse4.1", "sse4.2"),
+        *("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"),
+    ),
+    "x86-64-v4": ("avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"),
+}
+LEVELS = tuple(_LEVELS)
+
+
 class CodegenError(MagweldError):
     """LLVM refused code that it was given."""
 
@@ -59,11 +71,34 @@ class HostTarget:
         triple: Target triple.
         cpu: LLVM's name of the CPU.
         features: LLVM's feature string, e.g. "+avx2,-avx512f".
+        portable: Whether the code is for other processes: it can be placed anywhere,
+            and the threads are those of what loads it.
     """
 
     triple: str
     cpu: str
     features: str
+    portable: bool = False
+
+    @staticmethod
+    def of(level: str) -> HostTarget:
+        """Describe all CPUs of a level, or the CPU of this process for "".
+
+        Raises:
+            CodegenError: There is no such level, or this is no x86-64.
+        """
+        if not level:
+            return HostTarget.detect()
+        _initialize()
+        triple = llvm.get_process_triple()
+        if level not in LEVELS or not triple.startswith("x86_64"):
+            raise CodegenError(
+                f"no code is made for CPUs of level '{level}' here ({triple}), "
+                f"only for {', '.join(LEVELS)} on x86-64"
+            )
+        known = LEVELS[: LEVELS.index(level) + 1]
+        features = [f"+{name}" for one in known for name in _LEVELS[one]]
+        return HostTarget(triple, level, ",".join(features), portable=True)
 
     @staticmethod
     def detect() -> HostTarget:
@@ -103,7 +138,8 @@ class HostTarget:
             features=_reliable(self.features),
             opt=3,
             reloc="pic",
-            jit=True,
+            codemodel="small" if self.portable else "jitdefault",
+            jit=not self.portable,
         )
 
 

@@ -26,4 +26,5 @@ def compile_kernels(
         CodegenError: LLVM does not take the code.
     """
     text = translate_to_llvm_ir(module)
-    return emit_object([text, launch_module(launches)], target or HostTarget.detect())
+    target = target or HostTarget.detect()
+    return emit_object([text, launch_module(launches, target.portable)], target)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from llvmlite import ir
@@ -14,6 +14,10 @@ _POINTER = ir.PointerType()
 _WORD = ir.IntType(64)
 _INT = ir.IntType(32)
 _VOID = ir.VoidType()
+_LAUNCH = ir.FunctionType(_VOID, [_POINTER])
+
+# What portable code calls to run tiles in several threads.
+PARALLEL_SYMBOL = "magweld_parallel"
 
 
 @dataclass(frozen=True)
@@ -53,14 +57,24 @@ class Launch:
         """How many tiles there are, those of all members one after another."""
         return self.kernel.tiles * self.members
 
+    @property
+    def has_region(self) -> bool:
+        """Whether several threads may run it."""
+        return self.kernel.has_extent or (self.parallel and self.tiles > 1)
 
-def launch_module(launches: Sequence[Launch]) -> str:
+
+def launch_module(launches: Sequence[Launch], portable: bool = False) -> str:
     """Return LLVM IR text that defines the launch functions.
 
     A parallel launch runs its tiles in a parallel region of GNU OpenMP's runtime
     (`GOMP_parallel`), a contiguous range for each thread. The others call the
     kernel on the calling thread. The tiles of a batch are those of all members one
     after another; what each member takes is in a constant table.
+
+    Portable code asks what loads it for threads instead:
+    `void magweld_parallel(table, range, tiles, threads)` calls
+    `void range(table, lo, hi)` for ranges that make up all tiles, in at most so many
+    threads, 0 being all.
     """
     module = ir.Module(name="launches")
     # Equal layers launch one kernel several times.
@@ -69,7 +83,14 @@ def launch_module(launches: Sequence[Launch]) -> str:
         symbol: _declare_kernel(module, kernel) for symbol, kernel in used.items()
     }
     for launch in launches:
-        _define_launch(module, launch, kernels[launch.kernel.symbol])
+        kernel = kernels[launch.kernel.symbol]
+        if not launch.has_region:
+            function = ir.Function(module, _LAUNCH, launch.symbol)
+            _emit_call(function, launch, kernel)
+        elif portable:
+            _define_portable_launch(module, launch, kernel)
+        else:
+            _define_launch(module, launch, kernel)
     return str(module)
 
 
@@ -80,36 +101,52 @@ def _declare_kernel(module: ir.Module, kernel: KernelSignature) -> ir.Function:
 
 
 def _define_launch(module: ir.Module, launch: Launch, kernel: ir.Function) -> None:
-    kind = ir.FunctionType(_VOID, [_POINTER])
-    told = launch.kernel.has_extent
-    if not told and (not launch.parallel or launch.tiles <= 1):
-        function = ir.Function(module, kind, launch.symbol)
-        _emit_call(function, launch, kernel, shared=False)
-        return
-    region = ir.Function(module, kind, range_symbol(launch.symbol))
+    region = ir.Function(module, _LAUNCH, range_symbol(launch.symbol))
     region.linkage = "internal"
-    _emit_call(region, launch, kernel, shared=True)
-    function = ir.Function(module, kind, launch.symbol)
+    _emit_call(region, launch, kernel, _own_range)
+    function = ir.Function(module, _LAUNCH, launch.symbol)
     builder = ir.IRBuilder(function.append_basic_block())
     start = _runtime(module, "GOMP_parallel", _VOID, [_POINTER, _POINTER, _INT, _INT])
     zero = ir.Constant(_INT, 0)
     threads = zero
-    if told:
+    if launch.kernel.has_extent:
         threads = builder.trunc(_word(builder, function, launch, 2), _INT)
     builder.call(start, [region, function.args[0], threads, zero])
     builder.ret_void()
 
 
-def _emit_call(
-    function: ir.Function, launch: Launch, kernel: ir.Function, *, shared: bool
+def _define_portable_launch(
+    module: ir.Module, launch: Launch, kernel: ir.Function
 ) -> None:
+    kind = ir.FunctionType(_VOID, [_POINTER, _WORD, _WORD])
+    region = ir.Function(module, kind, range_symbol(launch.symbol))
+    region.linkage = "internal"
+    _emit_call(region, launch, kernel, lambda *_: list(region.args[1:]))
+    function = ir.Function(module, _LAUNCH, launch.symbol)
+    builder = ir.IRBuilder(function.append_basic_block())
+    arguments = [_POINTER, _POINTER, _WORD, _WORD]
+    start = _runtime(module, PARALLEL_SYMBOL, _VOID, arguments)
+    tiles, threads = ir.Constant(_WORD, launch.tiles), ir.Constant(_WORD, 0)
+    if launch.kernel.has_extent:
+        tiles, threads = (_word(builder, function, launch, n) for n in (1, 2))
+    builder.call(start, [function.args[0], region, tiles, threads])
+    builder.ret_void()
+
+
+def _emit_call(
+    function: ir.Function,
+    launch: Launch,
+    kernel: ir.Function,
+    own_range: Callable[..., Sequence[ir.Value]] | None = None,
+) -> None:
+    """Emit the call of a kernel, on all tiles or on what `own_range` returns."""
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     tiles: ir.Value = ir.Constant(_WORD, launch.tiles)
     if launch.kernel.has_extent:
         tiles = _word(builder, function, launch, 1)
-    bounds = [ir.Constant(_WORD, 0), tiles]
-    if shared:
-        bounds = _own_range(builder, function.module, tiles)
+    bounds: Sequence[ir.Value] = [ir.Constant(_WORD, 0), tiles]
+    if own_range is not None:
+        bounds = own_range(builder, function.module, tiles)
     if launch.members > 1:
         _emit_members(builder, launch, kernel, bounds)
     else:

@@ -20,6 +20,7 @@ from magweld.importer.decompositions import DECOMPOSITIONS
 from magweld.importer.dtypes import IMPORTED, carried, is_carried
 from magweld.importer.epilogue import Epilogue
 from magweld.importer.externals import External, find_externals
+from magweld.importer.fixed import evaluate_fixed
 from magweld.importer.gathers import check_look_ups
 from magweld.importer.nodes import tensors_of
 from magweld.importer.observation import observe
@@ -155,6 +156,7 @@ def import_graph(
     tileable: bool = False,
     device: torch.device = CPU,
     stand_ins: StandIns = _CONSTANT,
+    fixed: frozenset[int] = frozenset(),
 ) -> ImportedGraph:
     """Import a graph at torch level, e.g. one that the monitor has recorded.
 
@@ -171,6 +173,8 @@ def import_graph(
             CPU; what the graph makes on the CPU is then made there as well.
         stand_ins: Extents of the example inputs that stand for sizes of the call; see
             `magweld.importer.sizes` for which graphs that is right.
+        fixed: Positions of example inputs that are the same in all calls, and are read:
+            operators without generated code that depend on them alone are evaluated.
 
     Raises:
         UnsupportedError: The graph or an input is of a kind in `refusals`.
@@ -193,6 +197,9 @@ def import_graph(
     simplify(aten.graph)
     evaluate_uniform(aten.graph)
     epilogue = plan_epilogue(aten.graph, written, observation)
+    if fixed:
+        every = [*example_inputs, *constants]
+        constants += evaluate_fixed(aten, every, len(example_inputs), fixed)
     remove_dead(aten.graph)
     arguments = _drop_unused_inputs(aten.graph)
     if look_ups:

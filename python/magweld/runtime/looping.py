@@ -37,7 +37,7 @@ def bind_native_loop(
     table = (c_int64 * (len(part.table) + len(step.writes)))(*part.table)
     spare = len(part.table)
     symbols = layout.kernel_symbols
-    moves = [word for move in _moves(step, layout, spare) for word in move]
+    moves = [word for move in table_moves(step, layout, spare) for word in move]
     launch = kernels.looper(symbols, addressof(table), step.trips, moves)
     inputs = [
         (_with_views(layout, value_id), source, start * layout.itemsize(value_id))
@@ -75,7 +75,7 @@ def _with_views(layout: Layout, root: int) -> tuple[int, ...]:
     return (root, *layout.aliases[root])
 
 
-def _moves(step: LoopStep, layout: Layout, spare: int) -> Iterator[_Move]:
+def table_moves(step: LoopStep, layout: Layout, spare: int) -> Iterator[_Move]:
     """Yield what is done to the table between two iterations.
 
     Args:

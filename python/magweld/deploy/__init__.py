@@ -1,0 +1,1 @@
+"""Portable artifacts: code that runs without torch, LLVM and Python."""

@@ -1,0 +1,242 @@
+"""Owns portable compilation: calls of a model to what runs without torch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from torch import Tensor
+
+import magweld
+from magweld.aot.compile import CapturedCall, capture_call, import_call
+from magweld.aot.signature import Signature, TensorInput
+from magweld.aot.template import (
+    ConstantPart,
+    DictPart,
+    SequencePart,
+    Template,
+    TensorPart,
+)
+from magweld.api import compile_imported
+from magweld.artifact import HOST_TARGET, Program
+from magweld.codegen.host import LEVELS
+from magweld.compiler_options import CompileOptions
+from magweld.deploy.errors import DIFFERENT_CALLS, EXTERNAL, WRITES
+from magweld.deploy.forms import (
+    CHECKS,
+    Constants,
+    FormMaker,
+    FormSource,
+    dtype_name,
+    has_native_loops,
+)
+from magweld.deploy.portable_artifact import PortableArtifact
+from magweld.deploy.portable_file import Code, Form, Port, PortableProgram, encode
+from magweld.importer.importer import ImportedGraph
+
+Inputs = Sequence[Any] | Mapping[str, Any]
+
+
+def compile_portable(
+    model: Callable[..., Any],
+    inputs: Inputs,
+    *more_inputs: Inputs,
+    levels: Sequence[str] = LEVELS,
+) -> PortableArtifact:
+    """Compile a model, without gradients, to an artifact that needs no torch to run.
+
+    The model runs once for each set of inputs, which is a real run. What it reads
+    beside its inputs, such as parameters, is copied into the artifact.
+
+    Args:
+        model: Module or function.
+        inputs: Positional arguments, or keyword arguments by name: tensors and plain
+            constants. Shapes, dtypes and constants become fixed.
+        more_inputs: The same of other shapes; the artifact takes inputs of all these.
+        levels: The CPUs that code is made for. What loads the artifact takes the
+            highest level that its CPU has.
+
+    Returns:
+        What can be saved, and called with arrays of numpy.
+
+    Raises:
+        UnsupportedError: The model cannot become a portable artifact:
+            `portable-operator` names the operators without generated code.
+        WorkerError: The compiler refused the graph or did not come back.
+    """
+    maker = _Maker()
+    for one in (inputs, *more_inputs):
+        args, kwargs = ((), one) if isinstance(one, Mapping) else (one, {})
+        args = [_contiguous(value) for value in args]
+        kwargs = {name: _contiguous(value) for name, value in kwargs.items()}
+        call = capture_call(model, args, kwargs)
+        maker.add(call, levels)
+    return PortableArtifact(encode(maker.program()))
+
+
+def _contiguous(value: Any) -> Any:
+    # What loads the artifact makes inputs contiguous: the graph must be of such.
+    return value.contiguous() if isinstance(value, Tensor) else value
+
+
+class _Maker:
+    """Collects the forms of one artifact."""
+
+    def __init__(self) -> None:
+        self._constants = Constants()
+        self._codes: list[Code] = []
+        self._forms: list[Form] = []
+        self._failures: list[str] = []
+        self._facts: tuple[str, tuple[Port, ...], tuple[Port, ...]] | None = None
+
+    def add(self, call: CapturedCall, levels: Sequence[str]) -> None:
+        """Compile a call for CPUs of some levels.
+
+        Raises:
+            UnsupportedError: It cannot become a form, or does not fit those before.
+            WorkerError: The compiler refused the graph or did not come back.
+        """
+        ours = import_call(call, HOST_TARGET, alone=True)
+        if ours.imported.epilogue.writes:
+            raise WRITES.at("the captured graph")
+        structure = _structure(call.signature, call.template)
+        leaves = list(_leaves(call.template, ""))
+        for level in levels:
+            imported, program = _compiled(ours.imported, level)
+            reasons = program.report.get("refused", {})
+            operators = {n: str(x.node.target) for n, x in imported.externals.items()}
+            names = [name for name in operators if operators[name] not in CHECKS]
+            if names:
+                raise _refusal(imported, names, operators, reasons)
+            source = FormSource(
+                program=program,
+                plan=ours.plan(imported),
+                level=level,
+                inputs=call.inputs,
+                state=list(ours.state.values()),
+                leaves=[(part.source, part.index) for _, part in leaves],
+                names=[name or "output" for name, _ in leaves],
+                failures=_failures(imported),
+            )
+            code, form, outputs = FormMaker(
+                source, self._constants, self._failures
+            ).make()
+            inputs = _input_ports(call.signature)
+            self._require_same((structure, inputs, tuple(outputs)))
+            self._forms.append(replace(form, code=len(self._codes)))
+            self._codes.append(code)
+
+    def _require_same(
+        self, facts: tuple[str, tuple[Port, ...], tuple[Port, ...]]
+    ) -> None:
+        self._facts = self._facts or facts
+        if facts != self._facts:
+            raise DIFFERENT_CALLS.at("the inputs or results of one of the calls")
+
+    def program(self) -> PortableProgram:
+        """Return what was collected."""
+        assert self._facts is not None, "there is at least one call"
+        structure, inputs, outputs = self._facts
+        return PortableProgram(
+            producer=f"magweld {magweld.__version__}",
+            structure=structure,
+            inputs=inputs,
+            outputs=outputs,
+            failures=tuple(self._failures),
+            codes=tuple(self._codes),
+            forms=tuple(self._forms),
+            data=bytes(self._constants.data),
+        )
+
+
+def _compiled(imported: ImportedGraph, level: str) -> tuple[ImportedGraph, Program]:
+    options = CompileOptions(library="never", level=level)
+    found, program = compile_imported(imported, options, tune=False)
+    if not has_native_loops(program):
+        options = replace(options, loops=False)
+        found, program = compile_imported(imported, options, tune=False)
+    return found, program
+
+
+def _refusal(
+    imported: ImportedGraph,
+    names: Sequence[str],
+    operators: Mapping[str, str],
+    reasons: Mapping[str, str],
+) -> Exception:
+    lines = [
+        f"{operators[name]}, {imported.where(name)}"
+        + (f": {reasons[name]}" if name in reasons else "")
+        for name in names
+    ]
+    return EXTERNAL.at("; ".join(lines))
+
+
+def _failures(imported: ImportedGraph) -> dict[str, str]:
+    return {
+        name: f"index out of range: {imported.where(name)}"
+        for name in imported.externals
+    }
+
+
+def _input_ports(signature: Signature) -> tuple[Port, ...]:
+    names = [
+        *map(str, range(len(signature.positional))),
+        *(name for name, _ in signature.keywords),
+    ]
+    return tuple(
+        Port(name, dtype_name(one.dtype))
+        for name, one in zip(names, signature.all, strict=True)
+        if isinstance(one, TensorInput)
+    )
+
+
+def _structure(signature: Signature, template: Template) -> str:
+    """Return how Python puts inputs and the result together, as JSON.
+
+    A tensor is {"tensor": number}, counted in order; what is nested is {"tuple": ...},
+    {"list": ...} or {"dict": pairs}; the rest is {"constant": value}.
+    """
+    numbers = iter(range(len(signature.all)))
+
+    def entry(one: Any) -> Any:
+        if isinstance(one, TensorInput):
+            return {"tensor": next(numbers)}
+        return {"constant": one.value}
+
+    described = {
+        "positional": [entry(one) for one in signature.positional],
+        "keywords": [[name, entry(one)] for name, one in signature.keywords],
+        "result": _described(template, iter(range(1 << 30))),
+    }
+    return json.dumps(described)
+
+
+def _described(part: Template, numbers: Iterator[int]) -> Any:
+    match part:
+        case TensorPart():
+            return {"tensor": next(numbers)}
+        case SequencePart():
+            return {part.kind: [_described(item, numbers) for item in part.items]}
+        case DictPart():
+            pairs = [[key, _described(item, numbers)] for key, item in part.items]
+            return {"dict": pairs}
+        case ConstantPart():
+            return {"constant": part.value}
+    raise AssertionError(type(part).__name__)
+
+
+def _leaves(part: Template, path: str) -> Iterator[tuple[str, TensorPart]]:
+    """Yield the tensors of a result in order, each with a name such as "pair.0"."""
+    pairs: Sequence[tuple[Any, Template]] = ()
+    match part:
+        case TensorPart():
+            yield path, part
+        case SequencePart():
+            pairs = tuple(enumerate(part.items))
+        case DictPart():
+            pairs = part.items
+    for key, item in pairs:
+        yield from _leaves(item, f"{path}.{key}" if path else str(key))

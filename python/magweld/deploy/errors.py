@@ -1,0 +1,31 @@
+"""Owns the refusals of portable compilation."""
+
+from __future__ import annotations
+
+from magweld.aot.errors import Refusal
+
+EXTERNAL = Refusal(
+    "portable-operator",
+    "an operator has no generated code, and an artifact has no torch to run it",
+    "keep these operators out of the compiled part, or use magweld.compile",
+)
+WRITES = Refusal(
+    "portable-writes",
+    "the program writes to its inputs or to the model, which runs share",
+    "return the new values in place of storing them",
+)
+TYPE = Refusal(
+    "portable-type",
+    "elements are of a type that portable artifacts have not",
+    "convert them before and after, or use magweld.compile",
+)
+SHAPE = Refusal(
+    "portable-rank",
+    "a tensor has too many dimensions",
+    "flatten some of them before and after",
+)
+DIFFERENT_CALLS = Refusal(
+    "portable-calls",
+    "example inputs differ in more than their shapes",
+    "pass inputs of the same types, and a model that returns the same structure",
+)

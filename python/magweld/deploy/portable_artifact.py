@@ -1,0 +1,347 @@
+"""Owns portable artifacts in Python: saved, loaded and called with arrays of numpy.
+
+It needs numpy alone: neither torch nor LLVM nor the C runtime. It does what
+`magweld.c` does.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import mmap
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+
+from magweld.aot.errors import ArtifactError
+from magweld.deploy.portable_file import (
+    ALIGNMENT,
+    Code,
+    Copy,
+    Form,
+    Kind,
+    Place,
+    Port,
+    PortableProgram,
+    decode,
+)
+
+Array = NDArray[Any]
+
+# numpy has no such type: their bits are passed.
+_CARRIERS = {"bfloat16": "uint16"}
+# Flags of /proc/cpuinfo, those of a level beside those of the one before.
+_FLAGS = {
+    3: frozenset(
+        "pni ssse3 sse4_1 sse4_2 popcnt cx16 lahf_lm "
+        "avx avx2 bmi1 bmi2 f16c fma abm movbe xsave".split()
+    ),
+    4: frozenset("avx512f avx512bw avx512cd avx512dq avx512vl".split()),
+}
+_CPUINFO = Path("/proc/cpuinfo")
+_RANGE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+_PARALLEL = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
+)
+_ENTRY = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+
+
+class PortableArtifact:
+    """A program that runs without torch; call it as the model was called.
+
+    Arrays take the place of tensors: of bfloat16 the bits, as uint16. Inputs may have
+    any strides. Results are new arrays, row-major. Any number of threads may call it.
+
+    Args:
+        content: The bytes of a portable artifact.
+        threads: How many threads a call uses, by default one for each usable CPU.
+
+    Raises:
+        ArtifactError: They are none, or of another version.
+    """
+
+    def __init__(self, content: bytes, threads: int | None = None) -> None:
+        self._program = decode(content)
+        self._structure = json.loads(self._program.structure)
+        self._content = content
+        self._threads = threads or len(os.sched_getaffinity(0))
+
+    def __repr__(self) -> str:
+        ports = f"{len(self._program.inputs)} inputs, {len(self._program.outputs)}"
+        return f"<{type(self).__name__}: {ports} outputs, {len(self._content)} bytes>"
+
+    @property
+    def program(self) -> PortableProgram:
+        """What it holds."""
+        return self._program
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the artifact to a file, whole or not at all.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        path = Path(path)
+        part = path.with_name(f".{path.name}.{uuid4().hex}.part")
+        try:
+            part.write_bytes(self._content)
+            os.replace(part, path)
+        finally:
+            part.unlink(missing_ok=True)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the program.
+
+        Raises:
+            TypeError: Arguments of other number or types.
+            ValueError: Arguments of other shapes or constants.
+            IndexError: The program reads elements of a tensor as indices, and one is
+                out of range.
+            ArtifactError: `artifact-host`: this CPU has no level that code is for.
+        """
+        outputs = self.run(self._flat(args, kwargs))
+        return _built(self._structure["result"], outputs)
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """Run the program on a flat list of arrays, as C does; see `__call__`."""
+        ports = self._program.inputs
+        if len(inputs) != len(ports):
+            raise TypeError(f"{len(inputs)} inputs, expected {len(ports)}")
+        pairs = zip(inputs, ports, strict=True)
+        return self._loaded.run([_checked(x, port) for x, port in pairs])
+
+    @cached_property
+    def _loaded(self) -> _Loaded:
+        return _Loaded(self._program, self._content, self._threads)
+
+    def _flat(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
+        positional, keywords = (
+            self._structure["positional"],
+            dict(self._structure["keywords"]),
+        )
+        if len(args) != len(positional) or kwargs.keys() != keywords.keys():
+            raise TypeError(
+                f"{len(args)} positional arguments and {sorted(kwargs)}, expected "
+                f"{len(positional)} and {sorted(keywords)}"
+            )
+        expected = [*positional, *keywords.values()]
+        values = [*args, *(kwargs[name] for name in keywords)]
+        found: list[Any] = []
+        for value, described in zip(values, expected, strict=True):
+            _flatten(value, described, found)
+        return found
+
+
+def _flatten(value: Any, described: Any, found: list[Any]) -> None:
+    ((kind, expected),) = described.items()
+    if kind == "tensor":
+        found.append(value)
+    elif kind == "constant":
+        if type(value) is not type(expected) or value != expected:
+            raise ValueError(f"{value!r} is passed, compiled for {expected!r}")
+    elif kind == "dict":
+        if type(value) is not dict or list(value) != [key for key, _ in expected]:
+            raise TypeError(f"a dict with keys {[key for key, _ in expected]} expected")
+        for key, item in expected:
+            _flatten(value[key], item, found)
+    else:
+        if type(value).__name__ != kind or len(value) != len(expected):
+            raise TypeError(f"a {kind} of {len(expected)} expected")
+        for one, item in zip(value, expected, strict=True):
+            _flatten(one, item, found)
+
+
+def _built(described: Any, outputs: Sequence[Array]) -> Any:
+    ((kind, content),) = described.items()
+    if kind == "tensor":
+        return outputs[content]
+    if kind == "constant":
+        return content
+    if kind == "dict":
+        return {key: _built(item, outputs) for key, item in content}
+    items = [_built(item, outputs) for item in content]
+    return tuple(items) if kind == "tuple" else items
+
+
+def _checked(value: object, port: Port) -> Array:
+    name = f"input '{port.name}'"
+    if not isinstance(value, np.ndarray):
+        raise TypeError(f"{name} is a {type(value).__name__}, expected a numpy array")
+    expected = _numpy_dtype(port.dtype)
+    if value.dtype != expected:
+        raise TypeError(f"{name} has type {value.dtype}, expected {expected}")
+    return np.require(value, requirements=("C", "A"))
+
+
+def _numpy_dtype(dtype: str) -> np.dtype[Any]:
+    return np.dtype(_CARRIERS.get(dtype, dtype))
+
+
+class _Loaded:
+    """The machine code of a program in memory, for this CPU."""
+
+    def __init__(self, program: PortableProgram, content: bytes, threads: int) -> None:
+        self._program = program
+        self._data = _aligned_bytes(len(content))
+        self._data[:] = np.frombuffer(content, np.uint8)
+        self._threads = threads
+        # Threads are made when they are first needed.
+        self._pool = ThreadPoolExecutor(max(threads - 1, 1), "magweld")
+        self._parallel = _PARALLEL(self._run_in_parallel)
+        level = _level(program)
+        self._images = {
+            number: self._image(code)
+            for number, code in enumerate(program.codes)
+            if code.level == level
+        }
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """Run the form for the shapes of some inputs."""
+        form = self._form(tuple(value.shape for value in inputs))
+        outputs = [
+            np.empty(shape, _numpy_dtype(port.dtype))
+            for shape, port in zip(form.outputs, self._program.outputs, strict=True)
+        ]
+        frame = _aligned_bytes(form.frame_bytes)
+        memory = {
+            Kind.INPUT: inputs,
+            Kind.OUTPUT: outputs,
+            Kind.FRAME: [frame],
+            Kind.DATA: [self._data],
+        }
+        addresses = {
+            kind: [array.ctypes.data for array in arrays]
+            for kind, arrays in memory.items()
+        }
+        addresses |= {Kind.NONE: [0], Kind.RUNTIME: [0]}
+        table = (ctypes.c_void_p * len(form.table))(
+            *(addresses[p.kind][p.index] + p.offset for p in form.table)
+        )
+        image = self._images[form.code]
+        failure = _ENTRY(image.address + form.entry)(ctypes.addressof(table))
+        if failure:
+            raise IndexError(self._program.failures[failure - 1])
+        for copy in form.copies:
+            if all(extent for extent, *_ in copy.axes):
+                target = _strided(memory, copy, copy.target, 2)
+                target[...] = _strided(memory, copy, copy.source, 1)
+        return outputs
+
+    def _form(self, shapes: tuple[tuple[int, ...], ...]) -> Form:
+        for form in self._program.forms:
+            if form.inputs == shapes and form.code in self._images:
+                return form
+        known = {str(form.inputs) for form in self._program.forms}
+        raise ValueError(
+            f"inputs of shapes {shapes}, compiled for {', '.join(sorted(known))}"
+        )
+
+    def _image(self, code: Code) -> _Image:
+        return _Image(code, ctypes.cast(self._parallel, ctypes.c_void_p).value or 0)
+
+    def _run_in_parallel(
+        self, table: int, function: int, tiles: int, threads: int
+    ) -> None:
+        most = min(self._threads, threads or self._threads, tiles)
+        run = partial(_RANGE(function), table)
+        edges = [tiles * number // most for number in range(most + 1)]
+        others = [
+            self._pool.submit(run, edges[number], edges[number + 1])
+            for number in range(1, most)
+        ]
+        run(edges[0], edges[1])
+        for one in others:
+            one.result()
+
+
+class _Image:
+    """Machine code in memory, for as long as this value lives."""
+
+    def __init__(self, code: Code, parallel: int) -> None:
+        self._memory = mmap.mmap(-1, max(len(code.data), 1))
+        self._memory[: len(code.data)] = code.data
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
+        functions = dict(_imports([name for _, name in code.imports], parallel))
+        for slot, name in code.imports:
+            ctypes.c_void_p.from_buffer(self._memory, slot).value = functions[name]
+        _protect(self.address, code.text_bytes, mmap.PROT_READ | mmap.PROT_EXEC)
+        rest = len(code.data) - code.text_bytes
+        _protect(self.address + code.text_bytes, rest, mmap.PROT_READ)
+
+
+def _imports(names: Sequence[str], parallel: int) -> Iterator[tuple[str, int]]:
+    libraries = [ctypes.CDLL(None), ctypes.CDLL("libm.so.6")]
+    for name in names:
+        if name == "magweld_parallel":
+            yield name, parallel
+            continue
+        found = [lib for lib in libraries if hasattr(lib, name)]
+        if not found:
+            raise ArtifactError("artifact-damaged", f"there is no function '{name}'")
+        address = ctypes.cast(getattr(found[0], name), ctypes.c_void_p).value
+        yield name, address or 0
+
+
+def _protect(address: int, size: int, protection: int) -> None:
+    protect: Callable[..., int] = ctypes.CDLL(None, use_errno=True).mprotect
+    if size and protect(ctypes.c_void_p(address), ctypes.c_size_t(size), protection):
+        code = ctypes.get_errno()
+        raise OSError(code, f"cannot protect machine code: {os.strerror(code)}")
+
+
+def _aligned_bytes(count: int) -> NDArray[np.uint8]:
+    whole = np.empty(count + ALIGNMENT, np.uint8)
+    start = -whole.ctypes.data % ALIGNMENT
+    return whole[start : start + count]
+
+
+def _strided(
+    memory: dict[Kind, Sequence[Array]], copy: Copy, place: Place, which: int
+) -> Array:
+    """Return the elements of one side of a copy, as integers of their size."""
+    whole = memory[place.kind][place.index]
+    dtype = np.dtype(f"u{copy.item}")
+    return np.ndarray(
+        tuple(axis[0] for axis in copy.axes),
+        dtype,
+        whole.reshape(-1).view(np.uint8),
+        place.offset,
+        tuple(axis[which] for axis in copy.axes),
+    )
+
+
+def _level(program: PortableProgram) -> int:
+    """Return the highest level of this CPU that a program has code for.
+
+    Raises:
+        ArtifactError: `artifact-host`.
+    """
+    known = {code.level for code in program.codes}
+    for level in sorted(known & _levels(), reverse=True):
+        return level
+    names = ", ".join(f"x86-64-v{level}" for level in sorted(known))
+    raise ArtifactError(
+        "artifact-host", f"the artifact needs a CPU of {names}, which this is not"
+    )
+
+
+def _levels() -> set[int]:
+    """Return the levels that this CPU has."""
+    flags: set[str] = set()
+    for line in _CPUINFO.read_text().splitlines() if _CPUINFO.exists() else ():
+        if line.startswith("flags"):
+            flags = set(line.partition(":")[2].split())
+            break
+    found: set[int] = set()
+    for level, needed in _FLAGS.items():
+        if not needed <= flags:
+            break
+        found.add(level)
+    return found

@@ -1,0 +1,282 @@
+"""Portable artifacts: values, errors, threads, without torch, and what is refused."""
+
+from __future__ import annotations
+
+import ctypes
+import random
+import struct
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import c_runtime
+import numpy as np
+import pytest
+import torch
+from kinds import inputs
+from torch import nn
+
+import magweld
+from magweld.aot.errors import ArtifactError
+from magweld.deploy.portable_artifact import PortableArtifact
+from magweld.deploy.portable_file import decode, seal
+from magweld.diagnostics import UnsupportedError
+
+WITHOUT = """
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("torch", "torch_mlir", "llvmlite", "safetensors"):
+            raise ImportError(name)
+
+sys.meta_path.insert(0, Blocked())
+import numpy as np
+import magweld
+arrays = np.load(sys.argv[2])
+artifact = magweld.load(sys.argv[1], threads=2)
+flat = artifact.run([arrays["ids"], arrays["y"], arrays["mask"]])
+for number, value in enumerate(flat):
+    np.testing.assert_array_equal(value, arrays[str(number)])
+"""
+
+
+def arrays(batch: int, seed: int = 0) -> dict[str, Any]:
+    (ids, y), others = inputs(batch, seed)
+    mask = others["mask"].numpy()
+    return {"ids": ids.numpy(), "y": y.numpy(), "scale": 0.5, "mask": mask}
+
+
+def flat(batch: int, seed: int = 0) -> list[np.ndarray[Any, Any]]:
+    given = arrays(batch, seed)
+    return [given["ids"], given["y"], given["mask"]]
+
+
+def assert_same(found: Any, expected: Any) -> None:
+    if isinstance(expected, dict):
+        assert list(found) == list(expected)
+        for key in expected:
+            assert_same(found[key], expected[key])
+    elif isinstance(expected, (tuple, list)):
+        assert type(found) is type(expected)
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            assert_same(one, other)
+    elif isinstance(expected, torch.Tensor):
+        assert found.flags.c_contiguous
+        torch.testing.assert_close(torch.from_numpy(found), expected)
+    else:
+        assert found == expected
+
+
+@pytest.mark.parametrize("batch", [2, 3])
+def test_results_are_those_of_eager(
+    model: nn.Module, artifact: PortableArtifact, batch: int
+) -> None:
+    for seed in (0, 1):
+        (ids, y), others = inputs(batch, seed)
+        with torch.no_grad():
+            expected = model(ids, y, **others)
+        assert_same(artifact(**arrays(batch, seed)), expected)
+
+
+def test_without_torch_and_llvm(
+    artifact: PortableArtifact, path: Path, tmp_path: Path
+) -> None:
+    given = flat(2)
+    results = {str(n): value for n, value in enumerate(artifact.run(given))}
+    names = ("ids", "y", "mask")
+    np.savez(tmp_path / "a.npz", **dict(zip(names, given, strict=True)), **results)
+    command = [sys.executable, "-c", WITHOUT, str(path), str(tmp_path / "a.npz")]
+    run = subprocess.run(command, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize("level", [0, 3])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_c_gives_what_python_gives(
+    library: ctypes.CDLL,
+    artifact: PortableArtifact,
+    path: Path,
+    level: int,
+    threads: int,
+) -> None:
+    model = c_runtime.Model(library, path, threads, level)
+    used = model.number("magweld_level")
+    assert used == 3 if level == 3 else used >= 3
+    for batch in (2, 3):
+        expected = artifact.run(flat(batch))
+        for one, other in zip(model.run(flat(batch)), expected, strict=True):
+            if level == 3:
+                # Other instructions round differently.
+                np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+            else:
+                np.testing.assert_array_equal(one, other)
+    model.close()
+
+
+def test_c_describes_the_model(
+    library: ctypes.CDLL, artifact: PortableArtifact, path: Path
+) -> None:
+    model = c_runtime.Model(library, path)
+    assert model.names("input") == ["ids", "y", "mask"]
+    assert model.names("output") == [
+        *("scores", "turned", "loops.0", "loops.1", "any.0"),
+        *("shared.0", "shared.1", "ids", "picked"),
+    ]
+    assert model.number("magweld_form_count") == 2
+    assert model.describe("input", 1, 0) == ("int64", [3, 64])
+    assert model.describe("output", 0, 1) == ("float32", [64, 2, 6])
+    assert model.describe("output", 0, 4) == ("bool", [])
+    model.close()
+
+
+def test_c_takes_strided_inputs_and_memory_for_outputs(
+    library: ctypes.CDLL, artifact: PortableArtifact, path: Path
+) -> None:
+    model = c_runtime.Model(library, path)
+    ids, y, mask = flat(2)
+    expected = artifact.run([ids, y, mask])
+    wide = np.zeros((3, 10), np.float32)
+    wide[:, ::-2] = y
+    column = np.broadcast_to(mask[:, :1], mask.shape)
+    strided = [np.asfortranarray(ids), wide[:, ::-2], column]
+    ours = [np.empty_like(value) for value in expected]
+    found = model.run(strided, [ours[0], None, ours[2]])
+    again = artifact.run([ids, y, np.ascontiguousarray(column)])
+    for one, other in zip(found, again, strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(ours[0], expected[0])
+    np.testing.assert_array_equal(ours[2], expected[2])
+    model.close()
+
+
+def test_c_says_what_is_wrong_with_a_call(library: ctypes.CDLL, path: Path) -> None:
+    model = c_runtime.Model(library, path)
+    ids, y, mask = flat(2)
+    memory = np.zeros((3, 5), np.float32)
+    wrong: list[tuple[list[Any], list[Any], str]] = [
+        ([ids, y.astype(np.float64), mask], [], "input 'y' has type 2, expected 1"),
+        ([ids[:1], y, mask], [], "takes no inputs of these shapes"),
+        ([ids + 11, y, mask], [], "index out of range"),
+        ([ids - 11, y, mask], [], "kinds.py:"),
+        ([ids, y, mask], [ids], "output 'scores' has another type or shape"),
+        ([ids, y, mask], [None, None, y], "output 'loops.0' shares memory with 'y'"),
+        ([ids, y, mask], [None, None, memory, memory], "shares memory with 'loops.0'"),
+    ]
+    for given, outputs, message in wrong:
+        with pytest.raises(c_runtime.RuntimeFailure, match=message):
+            model.run(given, outputs)
+    assert len(model.run([ids, y, mask])) == 9
+    model.close()
+
+
+def test_python_says_what_is_wrong_with_a_call(artifact: PortableArtifact) -> None:
+    good = arrays(2)
+    wrong: list[tuple[dict[str, Any], type[Exception], str]] = [
+        ({"y": good["y"].astype(np.float64)}, TypeError, "expected float32"),
+        ({"y": torch.zeros(3, 5)}, TypeError, "expected a numpy array"),
+        ({"y": good["y"][:2]}, ValueError, "compiled for"),
+        ({"scale": 0.25}, ValueError, "compiled for 0.5"),
+        ({"ids": good["ids"] + 11}, IndexError, "index out of range"),
+        ({"more": 1}, TypeError, "positional arguments"),
+    ]
+    for changed, kind, message in wrong:
+        with pytest.raises(kind, match=message):
+            artifact(**{**good, **changed})
+
+
+def test_runs_at_the_same_time(
+    library: ctypes.CDLL, artifact: PortableArtifact, path: Path
+) -> None:
+    model = c_runtime.Model(library, path, threads=3)
+    cases = [(batch, seed) for batch in (2, 3) for seed in range(4)]
+    expected = {case: artifact.run(flat(*case)) for case in cases}
+
+    def call(case: tuple[int, int]) -> None:
+        for run in (model.run, artifact.run):
+            for one, other in zip(run(flat(*case)), expected[case], strict=True):
+                np.testing.assert_array_equal(one, other)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(call, cases * 5))
+    model.close()
+
+
+def test_files_that_are_none(
+    library: ctypes.CDLL, artifact: PortableArtifact, path: Path, tmp_path: Path
+) -> None:
+    intact = path.read_bytes()
+    newer = intact[:8] + struct.pack("<Q", 2) + intact[16:]
+    flipped = bytearray(intact)
+    flipped[len(intact) // 2] ^= 1
+    damaged = tmp_path / "damaged.mwp"
+    for content, code, message in (
+        (b"", 3, "does not begin"),
+        (b"PK" + intact[2:], 3, "does not begin"),
+        (newer, 4, "version 2"),
+        (intact[:-1], 3, "length"),
+        (bytes(flipped), 3, "digest"),
+    ):
+        damaged.write_bytes(content)
+        with pytest.raises(c_runtime.RuntimeFailure, match=message) as caught:
+            c_runtime.Model(library, damaged)
+        assert caught.value.status == code
+        with pytest.raises(ArtifactError):
+            magweld.load(damaged)
+    with pytest.raises(c_runtime.RuntimeFailure, match="No such file"):
+        c_runtime.Model(library, tmp_path / "nowhere.mwp")
+    with pytest.raises(c_runtime.RuntimeFailure, match="x86-64-v3"):
+        c_runtime.Model(library, path, level=2)
+
+
+def test_damage_behind_a_fitting_digest_is_one_error(path: Path) -> None:
+    intact, rng = path.read_bytes(), random.Random(0)
+    (described,) = struct.unpack_from("<Q", intact, 24)
+    refused = 0
+    for _ in range(300):
+        body = bytearray(intact[64:])
+        at = rng.randrange(described // 8) * 8
+        value = rng.choice((0, 1, -1, 1 << 47, -(1 << 63), rng.randrange(5000)))
+        struct.pack_into("<q", body, at, value)
+        try:
+            decode(seal(bytes(body), described))
+        except ArtifactError:
+            refused += 1
+    assert refused > 50
+
+
+def test_damaged_files_never_crash(path: Path, tmp_path: Path) -> None:
+    program, sanitizers = tmp_path / "fuzz", "-fsanitize=address,undefined"
+    source, folder = Path(__file__).with_name("fuzz.c"), f"-I{c_runtime.SOURCES}"
+    flags = ("-g", "-O2", folder, source)
+    strict = "-fno-sanitize-recover=all"
+    if not c_runtime.build(program, *flags, sanitizers, strict):
+        assert c_runtime.build(program, *flags)
+    run = subprocess.run([program, path, "200"], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert "loaded" in run.stdout
+
+
+def test_operators_without_code_are_named_with_their_lines() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        values, _ = (x + 1).sort(dim=1)
+        return torch.lgamma(values)
+
+    with pytest.raises(UnsupportedError) as caught:
+        magweld.compile_portable(function, (torch.randn(3, 4),))
+    message = str(caught.value)
+    assert "[portable-operator]" in message
+    assert message.index("aten.sort") < message.index("aten.lgamma")
+    assert message.count("test_portable.py:") == 2
+
+
+def test_writes_and_other_types_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="portable-writes"):
+        magweld.compile_portable(lambda x: x.add_(1), (torch.zeros(3),))
+    with pytest.raises(UnsupportedError, match="portable-calls"):
+        magweld.compile_portable(
+            lambda x: x * 2, (torch.zeros(3),), (torch.zeros(3, dtype=torch.int64),)
+        )
