@@ -136,8 +136,11 @@ def test_help_does_not_load_torch() -> None:
     assert "bench" in done.stdout
 
 
-def test_compile_and_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compile", *MLP, "-o", "mlp.mw"]) == 0
+@pytest.mark.parametrize("options", [[], ["--portable"]])
+def test_compile_and_run(
+    folder: Path, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    assert main(["compile", *MLP, *options, "-o", "mlp.mw"]) == 0
     x = np.random.default_rng(0).standard_normal((5, 6)).astype(np.float32)
     np.savez("in.npz", x)
     assert main(["run", "mlp.mw", "--inputs", "in.npz", "-o", "out.npz"]) == 0
@@ -145,6 +148,14 @@ def test_compile_and_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     with np.load("out.npz") as arrays:
         expected = eager_mlp(torch.from_numpy(x)).numpy()
         np.testing.assert_allclose(arrays["arr_0"], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_the_sources_of_the_c_runtime_are_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["runtime"]) == 0
+    shown = Path(capsys.readouterr().out.strip())
+    assert {"magweld.c", "magweld.h"} <= {path.name for path in shown.iterdir()}
 
 
 def test_run_on_random_inputs(folder: Path) -> None:
