@@ -283,6 +283,13 @@ DISCARDABLE: tuple[DiscardableAttr, ...] = (
         "most bytes that libraries allocate meanwhile",
     ),
     DiscardableAttr(
+        "magweld.vector_loop",
+        ("linalg.generic",),
+        ir.IntegerAttr,
+        "number of the loop that each thread runs whole",
+        least=0,
+    ),
+    DiscardableAttr(
         "magweld.winograd",
         (),
         ir.IntegerAttr,

@@ -7,7 +7,7 @@ from typing import Any
 
 from magweld.bindings import ir, linalg
 from magweld.diagnostics import UnsupportedError
-from magweld.passes.ir.utils import node_of, operations_of
+from magweld.passes.ir.utils import located_error, node_of, operations_of
 
 _DIALECT = "linalg."
 # In the region of another linalg operation.
@@ -84,6 +84,18 @@ class LoopNest:
 def linalg_operations_in(root: Any) -> list[Any]:
     """Return the structured linalg operations below `root` in program order."""
     return [op for op in operations_of(root, ir.OpView) if is_structured(op)]
+
+
+def check_buffers(operations: list[Any]) -> None:
+    """Check that no operation is on tensors.
+
+    Raises:
+        PassError: One is, at its location.
+    """
+    for op in operations:
+        for value in op.operands:
+            if isinstance(value.type, ir.RankedTensorType):
+                raise located_error(op, f"expected buffers, got {value.type}")
 
 
 def is_structured(op: Any) -> bool:

@@ -15,6 +15,7 @@ from magweld.passes.gpu.cross_thread_reduction import (
 )
 from magweld.passes.gpu.linalg_structure import (
     LoopNest,
+    check_buffers,
     has_windows,
     is_contraction,
     linalg_operations_in,
@@ -73,7 +74,7 @@ class MapTilesToThreads(Pass):
             _check_allocations(loop)
             mapping = _Mapping(self)
             every = linalg_operations_in(loop)
-            _check_buffers(every)
+            check_buffers(every)
             # What matrix instructions compute has its threads already.
             operations = [op for op in every if thread_loop_around(op) is None]
             mapping.fix_accumulators(operations)
@@ -90,13 +91,6 @@ def _check_allocations(loop: Any) -> None:
                 "is a temporary in global memory: the tile it holds is still read "
                 "after its own buffer is overwritten",
             )
-
-
-def _check_buffers(operations: list[Any]) -> None:
-    for op in operations:
-        for value in op.operands:
-            if isinstance(value.type, ir.RankedTensorType):
-                raise located_error(op, f"expected buffers, got {value.type}")
 
 
 class _Mapping:

@@ -12,6 +12,7 @@ from magweld.passes.gpu.expanded_loops import Expansion, expand_loops
 from magweld.passes.gpu.index_divisors import divisor_of
 from magweld.passes.gpu.linalg_structure import (
     LoopNest,
+    check_buffers,
     is_contraction,
     is_structured,
     linalg_operations_in,
@@ -58,7 +59,9 @@ class SplitRows(Pass):
             loop = block_loop_of(kernel)
             structure_copies(loop)
             # Found before operations are replaced.
-            for group in list(_groups(linalg_operations_in(loop))):
+            every = linalg_operations_in(loop)
+            check_buffers(every)
+            for group in list(_groups(every)):
                 width = self._width(group)
                 if width > 1:
                     _split(group, width)

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from magweld.dialects.tile_graph import Role
+from magweld.dialects.tile_graph.roles import Role
 from magweld.passes.tiling.best_fit import BestFit
 from magweld.passes.tiling.group import Group
 from magweld.passes.tiling.loop_nests import LoopNests

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, prod
 
-from magweld.dialects.tile_graph import Role
+from magweld.dialects.tile_graph.roles import Role
 from magweld.passes.tiling.first_cache import LINE_BYTES
 from magweld.passes.tiling.tile_sizes import largest_divisor
 from magweld.passes.tiling.winograd_forms import (

@@ -38,8 +38,8 @@ LAYERS = (
     Layer("pipelines", ("pipelines",)),
 )
 
-# A module of the dialects that has no IR in it.
-GRID = "magweld.dialects.tile_graph.grid"
+# Modules of the dialects that have no IR in them.
+WITHOUT_IR = ("magweld.dialects.tile_graph.grid", "magweld.dialects.tile_graph.roles")
 
 # Packages of transforms are independent of each other but for these modules, or those
 # whose names begin so: why.
@@ -94,7 +94,7 @@ def faults(module: str, source: str) -> Iterator[str]:
         return
     layer = LAYERS[own]
     for target in imported(source):
-        if target.startswith(GRID):
+        if target.startswith(WITHOUT_IR):
             continue
         if target.startswith(("magweld.bindings", "magweld.dialects")):
             if not layer.knows_ir:
