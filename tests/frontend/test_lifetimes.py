@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._C._dynamo.eval_frame import set_eval_frame
 
 from magweld.frontend import trace
 
@@ -41,6 +42,14 @@ def _nothing_is_collected() -> Iterator[None]:
     gc.disable()
     yield
     gc.enable()
+
+
+@pytest.fixture(autouse=True)
+def _frames_are_the_interpreters_own() -> Iterator[None]:
+    """While a hook evaluates frames the interpreter keeps arguments of calls twice."""
+    before = set_eval_frame(None)
+    yield
+    set_eval_frame(before)
 
 
 def counts(*objects: Any) -> list[int]:

@@ -91,7 +91,7 @@ def test_short_lives_are_next_to_the_rows() -> None:
     assert rails[1][0].lane == 0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.tuples(st.integers(0, 8), st.integers(1, 8), st.integers(0, 2)), max_size=20
