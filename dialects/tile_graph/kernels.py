@@ -53,6 +53,8 @@ REPORTS: dict[str, tuple[type, str]] = {
     "traffic_after": (ir.IntegerAttr, "bytes to and from the outermost level"),
     "traffic_before": (ir.IntegerAttr, "the same without fusion"),
 }
+_PREFIX = "tile_graph."
+_FUNCTIONS = ("func.func", "llvm.func")
 
 
 def reports_of(op: ir.Operation | ir.OpView) -> dict[str, ir.Attribute]:
@@ -69,10 +71,6 @@ def set_reports(
     """Let a function report what the subgraph or plan did that it is made of."""
     for name, value in reports.items():
         function.operation.attributes[f"{_PREFIX}{name}"] = value
-
-
-_PREFIX = "tile_graph."
-_FUNCTIONS = ("func.func", "llvm.func")
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,7 +49,23 @@ def values_of(op: Any) -> list[Any]:
     return list(dict.fromkeys(_outer_uses(op)))
 
 
-def copy_attributes(source: Any, target: Any) -> None:
+def annotate_equal(operations: Iterable[Any], annotate: Callable[[Any], None]) -> None:
+    """Annotate operations, those of one structure like the first of them.
+
+    Args:
+        operations: They have regions; each is read before the next one is annotated.
+        annotate: Sets attributes of an operation and of those directly in it.
+    """
+    known: dict[Structure, Any] = {}
+    for op in operations:
+        equal = known.setdefault(structure_of(op), op)
+        if equal is op:
+            annotate(op)
+        else:
+            _copy_attributes(equal, op)
+
+
+def _copy_attributes(source: Any, target: Any) -> None:
     """Give an operation, and those directly in it, what an equal one has but names."""
     pairs = zip(nested_operations(source), nested_operations(target), strict=True)
     for one, other in ((source.operation, target.operation), *pairs):

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from magweld.bindings import affine, ir, scf
+from magweld.passes.ir.constants import constant_number
 
 _SUMS = frozenset({"arith.addi", "arith.subi"})
 
@@ -18,11 +19,12 @@ def divisor_of(value: ir.Value) -> int:
     """
     if isinstance(value, ir.BlockArgument):
         return _of_loop_variable(value)
+    number = constant_number(value)
+    if number is not None:
+        return abs(int(number))
     op = value.owner.opview
     name = op.operation.name
     operands = op.operation.operands
-    if name == "arith.constant":
-        return abs(int(ir.IntegerAttr(op.operation.attributes["value"]).value))
     if name in _SUMS:
         return math.gcd(divisor_of(operands[0]), divisor_of(operands[1]))
     if name == "arith.muli":

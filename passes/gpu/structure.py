@@ -24,6 +24,7 @@ _VIEWS = (
     "memref.cast",
     "memref.collapse_shape",
     "memref.expand_shape",
+    "memref.reinterpret_cast",
     "memref.subview",
     "memref.view",
 )

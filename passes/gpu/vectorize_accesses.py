@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 
 from magweld.bindings import arith, gpu, ir, memref, vector
 from magweld.passes.gpu.index_divisors import divisor_of
-from magweld.passes.gpu.structure import VECTOR_BYTES, element_bytes
+from magweld.passes.gpu.structure import VECTOR_BYTES, element_bytes, storage_of
 from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.constants import constant_number
 from magweld.passes.ir.utils import operations_of
 
 # Neither read nor write memory that threads share, and wait for nothing.
@@ -34,7 +35,6 @@ _TRANSPARENT = frozenset(
         "vector.from_elements",
     }
 )
-_VIEWS = frozenset({"memref.reinterpret_cast", "memref.subview", "memref.view"})
 
 
 @dataclass(frozen=True)
@@ -144,10 +144,10 @@ class _Grouping:
         """Add an operation."""
         name = op.operation.name
         if isinstance(op, memref.LoadOp | memref.StoreOp):
-            if not _is_private(root_of(op.memref)):
+            if not _is_private(storage_of(op.memref)):
                 self._add_access(op)
         elif isinstance(op, vector.LoadOp | vector.StoreOp):
-            self._close(root_of(op.base), loads=isinstance(op, vector.StoreOp))
+            self._close(storage_of(op.base), loads=isinstance(op, vector.StoreOp))
         elif (
             name.partition(".")[0] not in _TRANSPARENT_DIALECTS
             and name not in _TRANSPARENT
@@ -160,7 +160,7 @@ class _Grouping:
             self._close(root, loads=True)
 
     def _add_access(self, op: Any) -> None:
-        root, is_store = root_of(op.memref), isinstance(op, memref.StoreOp)
+        root, is_store = storage_of(op.memref), isinstance(op, memref.StoreOp)
         group = _group_for(op)
         key = () if group is None else group.key
         # What lies between may be the same element, but in the group itself.
@@ -200,21 +200,13 @@ def _is_vector_element(type_: ir.Type) -> bool:
     return isinstance(type_, ir.IntegerType) and type_.width in (8, 16, 32, 64)
 
 
-def root_of(value: Any) -> Any:
-    """Return the parameter or allocation that a memref of a kernel is a part of."""
-    while not isinstance(value, ir.BlockArgument) and value.owner.name in _VIEWS:
-        value = value.owner.operands[0]
-    return value
-
-
 def _is_private(root: Any) -> bool:
     return not isinstance(root, ir.BlockArgument) and root.owner.name == "memref.alloca"
 
 
 def _constant(value: ir.Value) -> int | None:
-    if isinstance(value, ir.BlockArgument) or value.owner.name != "arith.constant":
-        return None
-    return int(ir.IntegerAttr(value.owner.attributes["value"]).value)
+    number = constant_number(value)
+    return None if number is None else int(number)
 
 
 # ---- alignment -----------------------------------------------------------------------

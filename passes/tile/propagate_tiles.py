@@ -14,11 +14,7 @@ from magweld.dialects.tile_graph import (
 )
 from magweld.passes.analysis.graph_body import read_body
 from magweld.passes.analysis.stream_marks import marked_blocks
-from magweld.passes.analysis.structure import (
-    Structure,
-    copy_attributes,
-    structure_of,
-)
+from magweld.passes.analysis.structure import annotate_equal
 from magweld.passes.infrastructure.base import FunctionPass
 from magweld.passes.ir.utils import located_error
 from magweld.passes.tiling.propagation import Refusal, propagate
@@ -40,13 +36,7 @@ class PropagateTiles(FunctionPass):
         """Annotate the operators in the subgraphs of `function`."""
         if not is_tile_graph(function):
             return
-        known: dict[Structure, Any] = {}
-        for subgraph in subgraphs_of(function):
-            equal = known.setdefault(structure_of(subgraph), subgraph)
-            if equal is subgraph:
-                _annotate(subgraph)
-            else:
-                copy_attributes(equal, subgraph)
+        annotate_equal(subgraphs_of(function), _annotate)
 
 
 def _annotate(subgraph: Any) -> None:

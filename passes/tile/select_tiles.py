@@ -14,11 +14,7 @@ from magweld.dialects.tile_graph import (
 )
 from magweld.passes.analysis.graph_body import GraphBody, read_body
 from magweld.passes.analysis.stream_marks import STEP, mark_stream, marked_blocks
-from magweld.passes.analysis.structure import (
-    Structure,
-    copy_attributes,
-    structure_of,
-)
+from magweld.passes.analysis.structure import annotate_equal
 from magweld.passes.infrastructure.base import FunctionPass
 from magweld.passes.ir.utils import located_error
 from magweld.passes.tiling.group import Group
@@ -53,14 +49,12 @@ class SelectTiles(FunctionPass):
         if not is_tile_graph(function):
             return
         scheduler = Scheduler(device_of(function))
-        known: dict[Structure, Any] = {}
-        for subgraph in subgraphs_of(function):
-            if not {"tile", "footprint"} <= set(subgraph.attributes):
-                equal = known.setdefault(structure_of(subgraph), subgraph)
-                if equal is subgraph:
-                    _annotate(subgraph, scheduler)
-                else:
-                    copy_attributes(equal, subgraph)
+        unknown = (
+            subgraph
+            for subgraph in subgraphs_of(function)
+            if not {"tile", "footprint"} <= set(subgraph.attributes)
+        )
+        annotate_equal(unknown, lambda subgraph: _annotate(subgraph, scheduler))
 
 
 def _annotate(subgraph: Any, scheduler: Scheduler) -> None:

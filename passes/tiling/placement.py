@@ -184,7 +184,7 @@ class _Placer:
         lasting = range(len(self.group.nodes)) if self.placement.lasting else ()
         for node in lasting:
             if not self.nests.is_fused(node):
-                self._lasting_windows(node)
+                self._stage(node, lasting=True)
         for node in range(len(self.group.nodes)):
             self._operator(node)
             for producer in self.nests.ending_at(node):
@@ -280,12 +280,12 @@ class _Placer:
         in_block = [stream.loops[node] is not None for node in (one, other)]
         return one not in kept and in_block[0] == in_block[1]
 
-    def _stage(self, root: int) -> list[Slot]:
-        """Place what a nest reads; return what is gone with its end."""
+    def _stage(self, root: int, *, lasting: bool = False) -> list[Slot]:
+        """Place what a nest reads: what lasts for all tiles, or what ends with it."""
         found: dict[tuple[int, int], Slot] = {}
         for node in self.nests.members[root]:
             for number, is_window, size in self._staged(self.parts[node]):
-                if is_window and self.placement.lasting:
+                if lasting != (is_window and self.placement.lasting):
                     continue
                 first = self.nests.first_read(root, node, number)
                 if first not in found:
@@ -293,17 +293,6 @@ class _Placer:
                 slots = self.placement.windows if is_window else self.placement.reads
                 slots[root, node, number] = found[first]
         return list(found.values())
-
-    def _lasting_windows(self, root: int) -> None:
-        """Place the windows of a nest before all else, for all tiles."""
-        found: dict[tuple[int, int], Slot] = {}
-        for node in self.nests.members[root]:
-            for number, is_window, size in self._staged(self.parts[node]):
-                if is_window:
-                    first = self.nests.first_read(root, node, number)
-                    if first not in found:
-                        found[first] = self._allocate(size)
-                    self.placement.windows[root, node, number] = found[first]
 
     def _beside(self, node: int) -> list[Slot]:
         """Place what an operator has beside its tiles."""

@@ -13,10 +13,9 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from magweld.aot.artifact import Artifact
-from magweld.aot.loading import load
 from magweld.aot.signature import TensorInput
 from magweld.deploy.portable_artifact import PortableArtifact
-from magweld.deploy.portable_file import is_portable
+from magweld.loading import load
 from magweld.tools.cli.program import CommandLineError, random_tensor
 from magweld.tools.output import write_data
 
@@ -25,10 +24,11 @@ _RANDOM = "random"
 
 def run(options: argparse.Namespace) -> None:
     """Call an artifact and write the tensors of its result as arrays."""
-    if is_portable(Path(options.file)):
-        arrays = _run_portable(options.file, options.inputs)
+    artifact = load(options.file)
+    if isinstance(artifact, PortableArtifact):
+        arrays = _run_portable(artifact, options.inputs)
     else:
-        arrays = _run(options)
+        arrays = _run(artifact, options)
     buffer = io.BytesIO()
     np.savez(buffer, *arrays)
     write_data(buffer.getvalue(), options.output)
@@ -37,8 +37,7 @@ def run(options: argparse.Namespace) -> None:
         print(f"arr_{number}: {extents or 'scalar'} {array.dtype}")
 
 
-def _run(options: argparse.Namespace) -> list[Any]:
-    artifact = load(options.file)
+def _run(artifact: Artifact, options: argparse.Namespace) -> list[Any]:
     if artifact.machine is None:
         raise CommandLineError(f"'{options.file}': {artifact.unusable}")
     device = artifact.machine.device
@@ -54,9 +53,8 @@ def _run(options: argparse.Namespace) -> list[Any]:
     return [_array(x) for x in pytree.tree_leaves(result) if isinstance(x, Tensor)]
 
 
-def _run_portable(file: str, source: str) -> list[Any]:
+def _run_portable(artifact: PortableArtifact, source: str) -> list[Any]:
     """Run a portable artifact on the shapes that it was made for first."""
-    artifact = PortableArtifact(Path(file).read_bytes())
     program = artifact.program
     if source == _RANDOM:
         generator = torch.Generator().manual_seed(0)

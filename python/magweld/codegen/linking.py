@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from magweld.codegen.host import CodegenError
+from magweld.codegen.launch import PARALLEL_SYMBOL
 
 PAGE = 4096
 # What an image may call, beside what it defines: nothing else is in every C library.
 IMPORTS = frozenset(
     {
-        *("memcpy", "memmove", "memset", "malloc", "free", "magweld_parallel"),
+        *("memcpy", "memmove", "memset", "malloc", "free", PARALLEL_SYMBOL),
         *("pow", "powf", "fmod", "fmodf"),
     }
 )

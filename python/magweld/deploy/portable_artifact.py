@@ -135,27 +135,12 @@ class PortableArtifact:
         values = [*args, *(kwargs[name] for name in keywords)]
         found: list[Any] = []
         for value, described in zip(values, expected, strict=True):
-            _flatten(value, described, found)
+            ((kind, constant),) = described.items()
+            if kind == "tensor":
+                found.append(value)
+            elif type(value) is not type(constant) or value != constant:
+                raise ValueError(f"{value!r} is passed, compiled for {constant!r}")
         return found
-
-
-def _flatten(value: Any, described: Any, found: list[Any]) -> None:
-    ((kind, expected),) = described.items()
-    if kind == "tensor":
-        found.append(value)
-    elif kind == "constant":
-        if type(value) is not type(expected) or value != expected:
-            raise ValueError(f"{value!r} is passed, compiled for {expected!r}")
-    elif kind == "dict":
-        if type(value) is not dict or list(value) != [key for key, _ in expected]:
-            raise TypeError(f"a dict with keys {[key for key, _ in expected]} expected")
-        for key, item in expected:
-            _flatten(value[key], item, found)
-    else:
-        if type(value).__name__ != kind or len(value) != len(expected):
-            raise TypeError(f"a {kind} of {len(expected)} expected")
-        for one, item in zip(value, expected, strict=True):
-            _flatten(one, item, found)
 
 
 def _built(described: Any, outputs: Sequence[Array]) -> Any:
