@@ -7,6 +7,7 @@ breaks, where frames can be left and where they cannot.
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import sys
@@ -17,7 +18,6 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from torch._C._dynamo.eval_frame import set_eval_frame
 
 from magweld.frontend import trace
 
@@ -46,10 +46,19 @@ def _nothing_is_collected() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _frames_are_the_interpreters_own() -> Iterator[None]:
-    """While a hook evaluates frames the interpreter keeps arguments of calls twice."""
-    before = set_eval_frame(None)
+    """While a hook evaluates frames the interpreter keeps arguments of calls twice.
+
+    torch counts the threads that want its hook, and a thread that ended while it did is
+    counted for ever. So the interpreter itself is asked, not torch.
+    """
+    api = ctypes.pythonapi
+    api.PyInterpreterState_Get.restype = ctypes.c_void_p
+    api._PyInterpreterState_GetEvalFrameFunc.restype = ctypes.c_void_p
+    interpreter = ctypes.c_void_p(api.PyInterpreterState_Get())
+    before = ctypes.c_void_p(api._PyInterpreterState_GetEvalFrameFunc(interpreter))
+    api._PyInterpreterState_SetEvalFrameFunc(interpreter, api._PyEval_EvalFrameDefault)
     yield
-    set_eval_frame(before)
+    api._PyInterpreterState_SetEvalFrameFunc(interpreter, before)
 
 
 def counts(*objects: Any) -> list[int]:
