@@ -94,7 +94,7 @@ def relate(
 
     Args:
         calls: Shapes and numbers of calls that differ in sizes; two at least.
-        avoided: Numbers that no prime is to be.
+        avoided: The numbers that stand for the same sizes in another relation.
     """
     shapes = [shapes for shapes, _ in calls]
     if len({tuple(map(len, one)) for one in shapes}) > 1:
@@ -175,24 +175,29 @@ def _primes(
     constants: Sequence[int],
     avoided: Sequence[int],
 ) -> list[int] | None:
-    """Return a prime for each symbol, none near to a divisor of a constant."""
-    found: list[int] = []
-    for seen in symbols:
-        least = max(_LEAST, *seen)
-        candidates = _primes_from(least, _FURTHEST * least)
-        taken = [*avoided, *found]
+    """Return a prime for each symbol, none near to a divisor of a constant.
+
+    Each is larger than those before it; beside `avoided` ones in the order that is the
+    reverse of theirs. What is the least of two sizes is another one then.
+    """
+    order = list(range(len(symbols)))
+    if avoided:
+        order.sort(key=lambda number: -avoided[number])
+    found: dict[int, int] = {}
+    for number in order:
+        least = max(_LEAST, *symbols[number], *(p + 1 for p in found.values()))
         prime = next(
             (
                 p
-                for p in candidates
-                if p not in taken and not any(_is_near(n, p) for n in constants)
+                for p in _primes_from(least, _FURTHEST * least)
+                if p not in avoided and not any(_is_near(n, p) for n in constants)
             ),
             None,
         )
         if prime is None:
             return None
-        found.append(prime)
-    return found
+        found[number] = prime
+    return [found[number] for number in range(len(symbols))]
 
 
 def _is_near(constant: int, prime: int) -> bool:

@@ -8,8 +8,10 @@ from typing import Any, ClassVar
 
 from magweld.bindings import ir, tensor
 from magweld.passes.analysis.elementwise import is_elementwise, on_split_dimensions
+from magweld.passes.analysis.runtime_extents import stand_ins_of
 from magweld.passes.infrastructure.base import Pattern, PatternPass
 from magweld.passes.ir.cloning import defining_op
+from magweld.passes.ir.utils import groups_of
 
 
 def hoist(op: tensor.ExpandShapeOp, rewriter: Any) -> bool:
@@ -21,8 +23,21 @@ def hoist(op: tensor.ExpandShapeOp, rewriter: Any) -> bool:
     producer = defining_op(op.src)
     if not is_elementwise(producer) or len(list(op.src.uses)) != 1:
         return False
+    if _parts_runtime_extents(op):
+        return False
     rewriter.replace_op(op.operation, on_split_dimensions(producer, op))
     return True
+
+
+def _parts_runtime_extents(op: tensor.ExpandShapeOp) -> bool:
+    """Whether a dimension is split into several whose extents a call tells.
+
+    One loop runs along it.
+    """
+    stand_ins = stand_ins_of(op)
+    shape = list(ir.RankedTensorType(op.result.type).shape)
+    told = {dim for dim, extent in enumerate(shape) if stand_ins.is_runtime(extent)}
+    return any(len(told & {*group}) > 1 for group in groups_of(op))
 
 
 @dataclass(frozen=True)
@@ -36,8 +51,9 @@ class HoistExpand(PatternPass):
     becomes the operation on `tensor<8x64x12x32xf32>` with its operands split. The
     operation can then be connected to what reads `%e`. Left alone: results that
     others read too, operands read in another order than the result is written,
-    operations that use `linalg.index`, and those whose body reads what the result
-    starts from where that is no fill.
+    operations that use `linalg.index`, those whose body reads what the result starts
+    from where that is no fill, and dimensions that are split into several extents that
+    a call tells (`join-runtime-loops`).
     """
 
     name: ClassVar[str] = "hoist-expand"

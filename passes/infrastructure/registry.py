@@ -43,6 +43,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
     ("fuse-epilogues", "magweld.passes.cpu.fuse_epilogues:FuseEpilogues"),
     ("linearize-conv-rows", "magweld.passes.cpu.linearize_conv_rows:LinearizeConvRows"),
     ("batch-kernels", "magweld.passes.plan.batch_kernels:BatchKernels"),
+    ("join-runtime-loops", "magweld.passes.graph.join_runtime_loops:JoinRuntimeLoops"),
     ("lower-subgraphs", "magweld.passes.plan.lower_subgraphs:LowerSubgraphs"),
     (
         "lower-torch-to-linalg",

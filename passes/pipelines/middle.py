@@ -19,6 +19,7 @@ from magweld.passes.graph.hoist_collapse import HoistCollapse
 from magweld.passes.graph.hoist_expand import HoistExpand
 from magweld.passes.graph.hoist_slice import HoistSlice
 from magweld.passes.graph.hoist_stride import HoistStride
+from magweld.passes.graph.join_runtime_loops import JoinRuntimeLoops
 from magweld.passes.graph.lower_torch_to_linalg import LowerTorchToLinalg
 from magweld.passes.graph.roll_loops import RollLoops
 from magweld.passes.graph.select_winograd import SelectWinograd
@@ -65,6 +66,7 @@ def preparation_steps(
         SimplifyGeneric(),
         # Reshapes and transposes hide producers from consumers: read through them.
         UnflattenBatchMatmul(),
+        JoinRuntimeLoops(),
         Upstream("canonicalize,cse"),
         *roll,
         *sink,

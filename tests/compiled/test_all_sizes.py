@@ -153,6 +153,60 @@ def test_one_program_answers_all_sizes(name: str) -> None:
     assert "one program for all sizes: compiled" in program.explain()
 
 
+class Masked(nn.Module):
+    """Rows of sequences that are filled up, normalised, and masked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows = feed_forward()
+        self.norm = nn.LayerNorm(16)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """Return a tensor of the shape of `x`."""
+        kept = x.masked_fill(~mask[:, :, None], 0)
+        return self.norm(x + self.rows(kept)) * mask.unsqueeze(-1)
+
+
+# Batch and length of calls, as `FIRST` and `SIZES`.
+FIRST_PAIRS = ((4, 9), (6, 13), (9, 7), (5, 5), (8, 30))
+PAIRS = ((2, 2), (3, 50), (7, 7), (33, 31), (2, 129), (1, 9), (5, 1), (0, 4), (3, 0))
+
+TWO_SIZES: dict[str, tuple[Callable[[], Any], Callable[[int, int], Inputs]]] = {
+    "elements": (
+        lambda: lambda x: torch.tanh(x) * 2,
+        lambda b, n: (torch.randn(b, n),),
+    ),
+    "views of rows": (Flattened, lambda b, n: (torch.randn(b, n, 16),)),
+    "normalised rows": (
+        lambda: nn.Sequential(feed_forward(), feed_forward()),
+        lambda b, n: (torch.randn(b, n, 16),),
+    ),
+    "masked rows": (
+        Masked,
+        lambda b, n: (torch.randn(b, n, 16), torch.rand(b, n) > 0.3),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TWO_SIZES)
+def test_one_program_answers_two_sizes(name: str) -> None:
+    torch.manual_seed(0)
+    make, inputs = TWO_SIZES[name]
+    calls = (*FIRST_PAIRS, *PAIRS)
+    program = run(make(), lambda n: inputs(*calls[n]), range(len(calls)))
+    (graph,) = [graph for graph in lifted(program) if tiers_of(graph)]
+    (tier,) = tiers_of(graph)
+    assert graph.compiled == 0, "no pair of sizes has a program of its own"
+    sized: Any = tier.compiled
+    assert len(sized.relation.stand_ins.numbers) == 2
+    assert set(sized.compiled.program.step_kinds()) == {"generated"}
+
+
+def tiers_of(graph: LiftedGraph) -> list[Any]:
+    """Return the programs for all sizes of a graph."""
+    return [] if graph.all_sizes is None else graph.all_sizes.tiers
+
+
 def test_kernels_are_generated_and_have_a_dynamic_extent() -> None:
     torch.manual_seed(0)
     program = run(feed_forward(), rows, FIRST)
@@ -182,7 +236,7 @@ REFUSED: dict[str, tuple[Callable[..., Tensor], Callable[[int], Inputs], str]] =
     "rows in reverse": (lambda x: torch.flip(x, [0]) * 2, rows, "runtime-extent"),
     "a size as factor": (lambda x: x * x.shape[0], rows, "size-dependent"),
     "a size as inner extent": (
-        lambda x: torch.tanh(x) * 2,
+        lambda x: torch.softmax(x, -1) * 2,
         lambda n: (torch.randn(3, n),),
         "runtime-extent",
     ),

@@ -75,6 +75,16 @@ def test_primes_are_apart_from_constants() -> None:
     assert other.stand_ins.numbers != (37,)
 
 
+def test_the_least_of_two_sizes_is_another_one_for_other_primes() -> None:
+    calls = [(((b, 8), (t, 8), (b, t)), ()) for b, t in ((2, 90), (30, 7), (5, 4))]
+    first = relation(*calls).stand_ins.numbers
+    other = relate(calls, avoided=first)
+    assert isinstance(other, SizeRelation)
+    second = other.stand_ins.numbers
+    assert first.index(min(first)) != second.index(min(second))
+    assert not {*first} & {*second}
+
+
 def test_extents_follow_from_sizes() -> None:
     stand_ins = StandIns((37, 41))
     assert stand_ins.at(37 * 41 * 3, (5, 7)) == 105

@@ -125,3 +125,23 @@ func.func @reads_constant(%x: tensor<64x24xf32>) -> tensor<64x3x8xf32> {
       : tensor<64x24xf32> into tensor<64x3x8xf32>
   return %e : tensor<64x3x8xf32>
 }
+
+// One loop runs along both extents that a call tells.
+// CHECK-LABEL: func.func @sizes_of_the_call(
+// CHECK:         linalg.generic
+// CHECK:         tensor.expand_shape
+module attributes {magweld.stand_ins = array<i64: 41, 43>} {
+  func.func @sizes_of_the_call(%x: tensor<1763x24xf32>) -> tensor<41x43x24xf32> {
+    %empty = tensor.empty() : tensor<1763x24xf32>
+    %0 = linalg.generic {indexing_maps = [#all, #all],
+                         iterator_types = ["parallel", "parallel"]}
+        ins(%x : tensor<1763x24xf32>) outs(%empty : tensor<1763x24xf32>) {
+    ^bb0(%p: f32, %r: f32):
+      %1 = arith.negf %p : f32
+      linalg.yield %1 : f32
+    } -> tensor<1763x24xf32>
+    %e = tensor.expand_shape %0 [[0, 1], [2]] output_shape [41, 43, 24]
+        : tensor<1763x24xf32> into tensor<41x43x24xf32>
+    return %e : tensor<41x43x24xf32>
+  }
+}
