@@ -30,7 +30,15 @@ def _devices(parser: argparse.ArgumentParser) -> None:
 
 def _compile(parser: argparse.ArgumentParser) -> None:
     """Compile a model ahead of time into a file."""
-    _add_model(parser)
+    parser.add_argument("model", help=f"{_MODEL}; or a .pt2 file of torch.export")
+    parser.add_argument(
+        "--inputs",
+        nargs="+",
+        action="append",
+        default=[],
+        help=f"{_INPUTS}; a .pt2 file has its own; with --portable given again, "
+        "the file takes these as well",
+    )
     parser.add_argument("--target", default="cpu", help="cpu, nvvm:sm_80[@DEVICE], ...")
     parser.add_argument("-o", dest="output", required=True, help="file to write")
     parser.add_argument("--memory-budget", help=_BUDGET)

@@ -17,6 +17,7 @@ import pytest
 import torch
 from kinds import inputs
 from torch import nn
+from torch.utils._pytree import tree_map
 
 import magweld
 from magweld.aot.errors import ArtifactError
@@ -186,6 +187,44 @@ def test_python_says_what_is_wrong_with_a_call(artifact: PortableArtifact) -> No
     for changed, kind, message in wrong:
         with pytest.raises(kind, match=message):
             artifact(**{**good, **changed})
+
+
+def test_nested_inputs(library: ctypes.CDLL, tmp_path: Path) -> None:
+    def function(xs: list[torch.Tensor], by: dict[str, Any], *, w: Any) -> Any:
+        first, scale = by["pair"]
+        return xs[0] * scale + xs[1].t(), torch.cat([first, w[0]])
+
+    def call(seed: int) -> tuple[Any, Any, Any]:
+        torch.manual_seed(seed)
+        pair = (torch.randn(4), 2.5)
+        return [torch.randn(2, 3), torch.randn(3, 2)], {"pair": pair}, (torch.rand(3),)
+
+    def numpy(value: Any) -> Any:
+        return value.numpy() if isinstance(value, torch.Tensor) else value
+
+    xs, by, w = call(0)
+    artifact = magweld.compile_portable(function, {"xs": xs, "by": by, "w": w})
+    xs, by, w = call(1)
+    expected = function(xs, by, w=w)
+    xs, by, w = tree_map(numpy, (xs, by, w))
+    turned = [np.asfortranarray(x) for x in xs]
+    assert_same(artifact(xs=turned, by=by, w=w), expected)
+    wrong: list[tuple[dict[str, Any], type[Exception], str]] = [
+        ({"xs": tuple(xs)}, TypeError, "argument 0 is a tuple, not a list"),
+        ({"xs": xs[:1]}, TypeError, "argument 0 has 1 items, expected 2"),
+        ({"by": {"other": 1}}, TypeError, "in this order, expected"),
+        ({"by": {"pair": (xs[0], 3.0)}}, ValueError, r"1\['pair'\]\[1\] is 3.0"),
+    ]
+    for changed, kind, message in wrong:
+        with pytest.raises(kind, match=message):
+            artifact(**{"xs": xs, "by": by, "w": w, **changed})
+    artifact.save(tmp_path / "nested.mwp")
+    model = c_runtime.Model(library, tmp_path / "nested.mwp")
+    assert model.names("input") == ["xs.0", "xs.1", "by.pair.0", "w.0"]
+    found = model.run([*turned, by["pair"][0], w[0]])
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other.numpy(), rtol=1e-6)
+    model.close()
 
 
 def test_runs_at_the_same_time(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import random
 import subprocess
 import sys
@@ -132,6 +133,45 @@ def test_keywords_and_constants(tmp_path: Path) -> None:
         artifact(factor=4, x=x, shift=shift)
 
 
+def nested(
+    xs: list[Tensor], pairs: dict[str, tuple[Tensor, int]], *, by: Any = None
+) -> Any:
+    first, factor = pairs["b"]
+    return xs[0] - first * factor, {"all": torch.cat([x for x, _ in pairs.values()])}
+
+
+def test_nested_inputs(tmp_path: Path) -> None:
+    a, b, c = torch.randn(3), torch.randn(3), torch.randn(3)
+    arguments = {"xs": [a], "pairs": {"b": (b, 2), "c": (c, 0)}, "by": (None,)}
+    artifact = saved_and_loaded(magweld.compile(nested, arguments), tmp_path)
+    other = {"xs": [c], "pairs": {"b": (a, 2), "c": (b, 0)}, "by": (None,)}
+    torch.testing.assert_close(artifact(**other), nested(**other))  # type: ignore[arg-type]
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"xs": (c,)}, "argument 0 is a tuple, not a list"),
+        ({"xs": [c, c]}, "argument 0 has 2 items, expected 1"),
+        ({"xs": [torch.randn(4)]}, r"argument 0\[0\] has shape \[4\], expected"),
+        ({"pairs": [a]}, "argument 1 is a list, not a dict"),
+        # The program goes through the dict in its order.
+        ({"pairs": {"c": (b, 0), "b": (a, 2)}}, r"keys \['c', 'b'\], in this order"),
+        ({"pairs": {"b": (a, 3), "c": (b, 0)}}, r"1\['b'\]\[1\] is 3, compiled for 2"),
+        ({"by": (1,)}, r"argument 2\[0\] is 1, compiled for None"),
+    ]
+    for changed, message in wrong:
+        with pytest.raises(InputMismatchError, match=message):
+            artifact(**{**other, **changed})
+
+
+def test_constants_are_equal_when_their_text_is() -> None:
+    def function(x: Tensor, zero: float) -> Tensor:
+        return x / zero
+
+    artifact = magweld.compile(function, [torch.ones(2), 0.0])
+    with pytest.raises(InputMismatchError, match=r"is -0.0, compiled for 0.0"):
+        artifact(torch.ones(2), -0.0)
+    nothing = magweld.compile(function, [torch.ones(2), math.nan])
+    assert nothing(torch.ones(2), math.nan).isnan().all()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -157,6 +197,7 @@ def test_loading_needs_no_compiler(tmp_path: Path) -> None:
 
 
 X = torch.ones(3)
+RETURNED = "artifact-returns-argument"
 
 
 class Result:
@@ -181,7 +222,10 @@ class Counting(nn.Module):
         (lambda x: x * float(x.sum()), [torch.randn(3)], "artifact-data-dependent"),
         (lambda x: x if x.sum() > 0 else -x, [X], "artifact-data-dependent"),
         (lambda x, y: x + y, [X, X], "artifact-repeated-input"),
-        (lambda x: x[0] + 1, [[torch.randn(3)]], "artifact-input"),
+        (lambda x: x + 1, [{torch.randn(3)}], "artifact-input"),
+        (lambda xs: (xs, xs[0] + 1), [[X]], RETURNED),
+        (lambda xs: {"a": xs["b"]["c"] + 1} | xs, [{"b": {"c": X}}], RETURNED),
+        (lambda xs: xs.append(xs[0] + 1), [[X]], "artifact-state-change"),
         (Counting(), [torch.randn(3)], "artifact-state-change"),
         (lambda x: x + 1, [torch.randn(3, dtype=torch.complex128)], "tensor-dtype"),
     ],

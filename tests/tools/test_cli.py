@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -148,6 +149,47 @@ def test_compile_and_run(
     with np.load("out.npz") as arrays:
         expected = eager_mlp(torch.from_numpy(x)).numpy()
         np.testing.assert_allclose(arrays["arr_0"], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_exported_programs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    torch.manual_seed(0)
+    model, x = torch.nn.Linear(6, 4), torch.randn(5, 6)
+    sizes = ({0: torch.export.Dim("batch", max=9)},)
+    torch.export.save(torch.export.export(model, (x,), dynamic_shapes=sizes), "m.pt2")
+    assert main(["compile", "m.pt2", "-o", "m.mw"]) == 0
+    several = ["--inputs", "7x6xf32", "--inputs", "2x6xf32"]
+    assert main(["compile", "m.pt2", "--portable", *several, "-o", "m.mwp"]) == 0
+    for name, batch in (("m.mw", 5), ("m.mwp", 7), ("m.mwp", 2)):
+        x = torch.randn(batch, 6)
+        np.savez("in.npz", x.numpy())
+        assert main(["run", name, "--inputs", "in.npz", "-o", "out.npz"]) == 0
+        with np.load("out.npz") as arrays, torch.no_grad():
+            np.testing.assert_allclose(arrays["arr_0"], model(x).numpy(), rtol=1e-5)
+    capsys.readouterr()
+    with zipfile.ZipFile("m.pt2") as archive:
+        largest = max(archive.infolist(), key=lambda member: member.file_size)
+    content = bytearray(Path("m.pt2").read_bytes())
+    # Behind the header of the member and its name.
+    content[largest.header_offset + 30 + len(largest.filename) + 200] ^= 1
+    Path("damaged.pt2").write_bytes(content)
+    Path("short.pt2").write_bytes(content[:-100])
+    with zipfile.ZipFile("foreign.pt2", "w") as archive:
+        archive.writestr("data", "nothing of torch")
+    for words, message in (
+        (["damaged.pt2"], f"the checksum of '{largest.filename}' is wrong"),
+        (["short.pt2"], "is no intact program of torch.export"),
+        (["foreign.pt2"], "is no intact program of torch.export"),
+        (["none.pt2"], "No such file"),
+        (["m.pt2", "--inputs", "5x7xf32"], "[export-inputs]"),
+        (["model.py:mlp"], "--inputs is missing"),
+        ([*MLP, "--inputs", "4x6xf32"], "only with --portable"),
+    ):
+        assert main(["compile", *words, "-o", "x.mw"]) == 1
+        error = capsys.readouterr().err
+        assert error.startswith("error: ")
+        assert error.count("\n") == 1
+        assert message in error
+        assert not Path("x.mw").exists()
 
 
 def test_the_sources_of_the_c_runtime_are_shown(

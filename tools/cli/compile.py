@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
 
 from torch import Tensor
 
 from magweld.aot.entry import compile
+from magweld.aot.sources import Model
 from magweld.artifact import HOST_TARGET
 from magweld.deploy.compile import compile_portable
 from magweld.targets import parse_target
 from magweld.tools.cli.program import (
     CommandLineError,
     example_inputs,
+    load_exported,
     load_model,
     memory_budget,
     require_runs,
 )
+
+_EXPORTED = ".pt2"
 
 
 def run(options: argparse.Namespace) -> None:
@@ -26,14 +30,23 @@ def run(options: argparse.Namespace) -> None:
     # What is wrong in the options is told before the model is loaded.
     parse_target(options.target)
     budget = memory_budget(options.memory_budget)
-    inputs = example_inputs(options.inputs)
-    model = load_model(options.model)
-    require_runs(model, inputs)
+    if options.portable and (options.target != HOST_TARGET or budget or options.tune):
+        raise CommandLineError(
+            "--portable makes code for CPUs, without --memory-budget and --tune"
+        )
+    if len(options.inputs) > 1 and not options.portable:
+        raise CommandLineError("only with --portable --inputs is given several times")
+    inputs = [example_inputs(texts) for texts in options.inputs]
+    model = _load(options.model, inputs)
     if options.portable:
         _compile_portable(options, model, inputs)
         return
     artifact = compile(
-        model, inputs, options.target, tune=options.tune, memory_budget=budget
+        model,
+        inputs[0] if inputs else None,
+        options.target,
+        tune=options.tune,
+        memory_budget=budget,
     )
     artifact.save(options.output)
     report = artifact.report()
@@ -44,14 +57,27 @@ def run(options: argparse.Namespace) -> None:
         print(f"no code for {name}: {reason}")
 
 
+def _load(name: str, inputs: Sequence[Sequence[Tensor]]) -> Model:
+    """Return a model that takes the inputs, or an exported program.
+
+    Raises:
+        CommandLineError: There is none, or it does not take them.
+        OSError: A file cannot be read.
+    """
+    if name.endswith(_EXPORTED):
+        return load_exported(Path(name))
+    if not inputs:
+        raise CommandLineError(f"--inputs is missing for '{name}'")
+    model = load_model(name)
+    for one in inputs:
+        require_runs(model, one)
+    return model
+
+
 def _compile_portable(
-    options: argparse.Namespace, model: Callable[..., Any], inputs: Sequence[Tensor]
+    options: argparse.Namespace, model: Model, inputs: Sequence[Sequence[Tensor]]
 ) -> None:
-    if options.target != HOST_TARGET or options.memory_budget or options.tune:
-        raise CommandLineError(
-            "--portable makes code for CPUs, without --memory-budget and --tune"
-        )
-    artifact = compile_portable(model, inputs)
+    artifact = compile_portable(model, *inputs)
     artifact.save(options.output)
     levels = sorted({code.level for code in artifact.program.codes})
     names = ", ".join(f"x86-64-v{level}" for level in levels)

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import io
+import logging
 import re
 import sys
-from collections.abc import Callable, Sequence
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.export import ExportedProgram
 
 from magweld.compiler_options import parse_bytes
 from magweld.diagnostics import MagweldError
@@ -49,6 +54,41 @@ def load_model(text: str) -> Callable[..., Any]:
             f"'{text}' gave a {type(model).__name__}, expected a model or function"
         )
     return model
+
+
+def load_exported(path: Path) -> ExportedProgram:
+    """Return what `torch.export.save` wrote.
+
+    Raises:
+        CommandLineError: It is no such file.
+        OSError: It cannot be read.
+    """
+    content = io.BytesIO(path.read_bytes())
+    try:
+        # Torch does not look at the checksums: damaged parameters would be used.
+        damaged = zipfile.ZipFile(content).testzip()
+        if damaged is not None:
+            raise ValueError(f"the checksum of '{damaged}' is wrong")
+        content.seek(0)
+        with _quiet():
+            return torch.export.load(content)
+    except Exception as error:
+        # The file is data: reading it raises whatever it likes.
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        message = f"'{path}' is no intact program of torch.export: {reason}"
+        raise CommandLineError(message) from error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep torch from telling with a traceback what an error tells as well."""
+    logger = logging.getLogger("torch.export")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def example_inputs(texts: Sequence[str]) -> tuple[Tensor, ...]:

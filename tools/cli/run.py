@@ -42,14 +42,8 @@ def _run(artifact: Artifact, options: argparse.Namespace) -> list[Any]:
         raise CommandLineError(f"'{options.file}': {artifact.unusable}")
     device = artifact.machine.device
     tensors = _inputs(artifact, options.inputs)
-    values = [
-        next(tensors).to(device) if isinstance(entry, TensorInput) else entry.value
-        for entry in artifact.signature.all
-    ]
-    count = len(artifact.signature.positional)
-    names = [name for name, _ in artifact.signature.keywords]
-    keywords = dict(zip(names, values[count:], strict=True))
-    result = artifact(*values[:count], **keywords)
+    args, keywords = artifact.signature.arguments(x.to(device) for x in tensors)
+    result = artifact(*args, **keywords)
     return [_array(x) for x in pytree.tree_leaves(result) if isinstance(x, Tensor)]
 
 
@@ -73,8 +67,8 @@ def _run_portable(artifact: PortableArtifact, source: str) -> list[Any]:
     )
 
 
-def _inputs(artifact: Artifact, source: str) -> Any:
-    expected = [x for x in artifact.signature.all if isinstance(x, TensorInput)]
+def _inputs(artifact: Artifact, source: str) -> list[Tensor]:
+    expected = [one for _, one in artifact.signature.leaves]
     if source == _RANDOM:
         generator = torch.Generator().manual_seed(0)
         tensors = [random_tensor(x.shape, x.dtype, generator) for x in expected]
@@ -83,7 +77,7 @@ def _inputs(artifact: Artifact, source: str) -> Any:
     if len(tensors) != len(expected):
         raise CommandLineError(f"{len(tensors)} arrays, expected {len(expected)}")
     pairs = zip(tensors, expected, strict=True)
-    return iter([_arranged(tensor, entry) for tensor, entry in pairs])
+    return [_arranged(tensor, entry) for tensor, entry in pairs]
 
 
 def _arranged(tensor: Tensor, entry: TensorInput) -> Tensor:

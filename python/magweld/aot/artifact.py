@@ -18,7 +18,7 @@ from magweld.aot.call_plan import CallPlan
 from magweld.aot.errors import ArtifactError
 from magweld.aot.files import write_archive
 from magweld.aot.host_check import host_description, require_host
-from magweld.aot.signature import Signature, TensorInput
+from magweld.aot.signature import Signature
 from magweld.aot.template import Template, Tensors, template_from_json
 from magweld.artifact import HOST_TARGET, ExternalStep, Program
 from magweld.runtime.container import decode_program, encode_program
@@ -180,8 +180,7 @@ def _rehearse(artifact: Artifact) -> None:
     nowhere = torch.device("meta")
     inputs = [
         torch.empty_strided(one.shape, one.stride, dtype=one.dtype, device=nowhere)
-        for one in artifact.signature.all
-        if isinstance(one, TensorInput)
+        for _, one in artifact.signature.leaves
     ]
     held = [tensor.to(nowhere) for tensor in artifact.state.values()]
     every = artifact.plan.gather(inputs, held)
@@ -201,6 +200,7 @@ def _rehearse(artifact: Artifact) -> None:
     nodes = {step.node for step in steps if isinstance(step, ExternalStep)}
     if nodes != set(artifact.plan.externals):
         raise ValueError("the externals are not those of the program")
+    artifact.signature.arguments(inputs)
     outputs = artifact.plan.epilogue.finish(every, results)
     artifact.template.build(Tensors(outputs, inputs, held))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,10 +17,11 @@ from magweld.aot.errors import (
     DERIVED_INPUT,
     NOT_ONE_GRAPH,
     REPEATED_INPUT,
+    RETURNS_ARGUMENT,
     SHARED_STATE,
 )
 from magweld.aot.operator_call import OperatorCall
-from magweld.aot.signature import Signature
+from magweld.aot.signature import Signature, tensors_in
 from magweld.aot.template import Template, Tensors, template_of
 from magweld.api import compile_imported
 from magweld.artifact import HOST_TARGET
@@ -179,7 +180,8 @@ def capture_call(
             returns what an artifact cannot hold.
     """
     signature = Signature.of(args, kwargs)
-    inputs = [x for x in (*args, *kwargs.values()) if isinstance(x, Tensor)]
+    passed = [*args, *kwargs.values()]
+    inputs = list(tensors_in(passed))
     if len(set(map(id, inputs))) < len(inputs):
         raise REPEATED_INPUT.at("the example inputs")
     traced = trace(model, backend=_as_it_is)
@@ -192,7 +194,7 @@ def capture_call(
         fetched = record.program.check(tuple(args), dict(kwargs))
     if type(fetched) is not list:
         raise CHANGES_STATE.at("a second call would not run as the first")
-    return _captured(record, fetched, inputs, signature)
+    return _captured(record, fetched, inputs, signature, set(_changeable(passed)))
 
 
 def _as_it_is(graph: fx.GraphModule, inputs: list[Tensor]) -> Callable[..., Any]:
@@ -201,7 +203,11 @@ def _as_it_is(graph: fx.GraphModule, inputs: list[Tensor]) -> Callable[..., Any]
 
 
 def _captured(
-    record: Record, fetched: list[Any], inputs: list[Tensor], signature: Signature
+    record: Record,
+    fetched: list[Any],
+    inputs: list[Tensor],
+    signature: Signature,
+    containers: set[int],
 ) -> CapturedCall:
     for guard in record.guards:
         # An artifact checks no guards: shapes and types are in its signature, Python
@@ -220,6 +226,8 @@ def _captured(
     node = record.graph.graph.output_node()
     outputs = tuple(torch.empty(0) for _ in node.args[0])  # type: ignore[union-attr]
     result = record.mock.replay(fetched[count:], outputs)
+    if not containers.isdisjoint(_changeable(result)):
+        raise RETURNS_ARGUMENT.at("the result")
     tensors = Tensors(outputs, inputs, list(state.values()))
     return CapturedCall(
         record.graph,
@@ -230,6 +238,15 @@ def _captured(
         template_of(result, tensors),
         signature,
     )
+
+
+def _changeable(value: object) -> Iterator[int]:
+    """Yield which lists and dicts a value is made of."""
+    if isinstance(value, list | dict):
+        yield id(value)
+    if isinstance(value, list | tuple | dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _changeable(item)
 
 
 def _feed(

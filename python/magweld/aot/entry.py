@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-
 import torch
-from torch import Tensor
 
 from magweld.aot.artifact import Artifact
-from magweld.aot.compile import capture_call, compile_call
+from magweld.aot.compile import compile_call
+from magweld.aot.sources import Inputs, Model, captured
 from magweld.api import AUTO, options_for
 from magweld.artifact import HOST_TARGET
 from magweld.compiler_options import CompileOptions, parse_bytes
 from magweld.runtime.gpu.machine import target_of
+from magweld.targets import parse_target
 from magweld.tuning.options import Tune
 
 
 def compile(
-    model: Callable[..., Any],
-    inputs: Sequence[Any] | Mapping[str, Any],
+    model: Model,
+    inputs: Inputs | None = None,
     target: str = AUTO,
     *,
     tune: Tune | None = None,
@@ -27,13 +25,15 @@ def compile(
 ) -> Artifact:
     """Compile a model ahead of time, without gradients.
 
-    The model runs once, which is a real run. What it reads beside its inputs, such as
-    parameters, is copied into the artifact.
+    A module or function runs once, which is a real run; what `torch.export` made does
+    not run. What the model reads beside its inputs, such as parameters, is copied into
+    the artifact.
 
     Args:
-        model: Module or function.
+        model: Module, function, or `torch.export.ExportedProgram`.
         inputs: Positional arguments, or keyword arguments by name: tensors and plain
-            constants. Shapes, strides, dtypes and constants become fixed.
+            constants, in tuples, lists and dicts. Shapes, strides, dtypes and constants
+            become fixed. None is the arguments that a program was exported with.
         target: "auto" for what the inputs are on, "cpu" for this machine, or a GPU
             such as "nvvm:sm_80", which need not be there.
         tune: Whether plans are chosen by measuring: True, a number of seconds, or
@@ -51,20 +51,12 @@ def compile(
         ValueError: The budget is no size.
         WorkerError: The compiler refused the graph or did not come back.
     """
-    args, kwargs = _arguments(inputs)
-    if target == AUTO:
-        target = _target_of([*args, *kwargs.values()])
     budget = CompileOptions(memory_budget=parse_bytes(memory_budget))
+    if target != AUTO:
+        parse_target(target)
+    call = captured(model, inputs)
+    if target == AUTO:
+        places = (tensor.device for tensor in (*call.inputs, *call.state.values()))
+        target = target_of(next(places, torch.device(HOST_TARGET)))
     options = options_for(target, budget, tune)
-    return compile_call(capture_call(model, args, kwargs), target, options, tune)
-
-
-def _target_of(inputs: Sequence[Any]) -> str:
-    places = (value.device for value in inputs if isinstance(value, Tensor))
-    return target_of(next(places, torch.device(HOST_TARGET)))
-
-
-def _arguments(
-    inputs: Sequence[Any] | Mapping[str, Any],
-) -> tuple[Sequence[Any], Mapping[str, Any]]:
-    return ((), inputs) if isinstance(inputs, Mapping) else (inputs, {})
+    return compile_call(call, target, options, tune)

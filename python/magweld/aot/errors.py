@@ -60,8 +60,8 @@ CHANGES_STATE = Refusal(
 )
 INPUT_KIND = Refusal(
     "artifact-input",
-    "an input is neither a tensor nor a plain constant",
-    "pass tensors, numbers, strings, booleans or None, one for each parameter",
+    "an input is no tensor, plain constant, tuple, list or dict of these",
+    "pass tensors, numbers, strings, booleans or None, in tuples, lists or dicts",
 )
 DERIVED_INPUT = Refusal(
     "artifact-derived-input",
@@ -73,6 +73,11 @@ OUTPUT_KIND = Refusal(
     "the program returns what is no tensor, plain constant, tuple, list or dict",
     "return tensors in a tuple or a dict",
 )
+RETURNS_ARGUMENT = Refusal(
+    "artifact-returns-argument",
+    "the program returns a list or dict that it was given",
+    "return a new one that holds the same",
+)
 SHARED_STATE = Refusal(
     "artifact-shared-state",
     "the graph writes to tensors, and some of its tensors share memory",
@@ -82,4 +87,25 @@ EXTERNAL_CALL = Refusal(
     "artifact-external",
     "an operator that runs through torch has an argument that cannot be saved",
     "keep the operator out of the compiled part",
+)
+EXPORT_INPUTS = Refusal(
+    "export-inputs",
+    "the exported program does not take these arguments",
+    "pass arguments as the program was exported with; only its dynamic sizes may vary",
+)
+EXPORT_SIZES = Refusal(
+    "export-sizes",
+    "the exported program leaves sizes open and has no example inputs",
+    "pass inputs of the sizes that the artifact is for",
+)
+EXPORT_CONDITION = Refusal(
+    "export-condition",
+    "the exported program runs a part of itself under a condition, in a loop, with "
+    "autocast or as a function of its own",
+    "export the parts before and after, or pass the module itself",
+)
+NO_INPUTS = Refusal(
+    "artifact-no-inputs",
+    "there are no example inputs",
+    "pass the arguments of a call; exported programs alone have theirs",
 )

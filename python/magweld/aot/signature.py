@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -30,23 +30,25 @@ class TensorInput:
     def difference(self, value: object, device: torch.device) -> str:
         """Say how a value differs from what is expected; "" if it does not.
 
+        The words follow those that name the value.
+
         Args:
             value: The argument.
             device: Where it has to be.
         """
         if not isinstance(value, Tensor):
-            return f"is a {type(value).__name__}, not a tensor"
+            return f" is a {type(value).__name__}, not a tensor"
         if tuple(value.shape) != self.shape:
-            return f"has shape {list(value.shape)}, expected {list(self.shape)}"
+            return f" has shape {list(value.shape)}, expected {list(self.shape)}"
         if value.dtype != self.dtype:
-            return f"has dtype {value.dtype}, expected {self.dtype}"
+            return f" has dtype {value.dtype}, expected {self.dtype}"
         if value.device != device or value.layout is not torch.strided:
-            found = f"is on {value.device} with layout {value.layout}"
+            found = f" is on {value.device} with layout {value.layout}"
             return f"{found}, expected {device} and {torch.strided}"
         if value.is_conj() or value.is_neg():
-            return "is a lazily negated or conjugated view"
+            return " is a lazily negated or conjugated view"
         if self._visible(value.stride()) != self._visible(self.stride):
-            return f"has strides {list(value.stride())}, expected {list(self.stride)}"
+            return f" has strides {list(value.stride())}, expected {list(self.stride)}"
         return ""
 
     def _visible(self, stride: Sequence[int]) -> list[int]:
@@ -74,25 +76,78 @@ class ConstantInput:
 
     def difference(self, value: object, device: torch.device) -> str:
         """Say how a value differs from the constant; "" if it does not."""
-        same = type(value) is type(self.value) and value == self.value
-        return "" if same else f"is {value!r}, compiled for {self.value!r}"
+        # By their text: zeros differ in sign, and a NaN is as good as another.
+        same = type(value) is type(self.value) and repr(value) == repr(self.value)
+        return "" if same else f" is {value!r}, compiled for {self.value!r}"
 
     def to_json(self) -> Any:
         """Return it as JSON data."""
         return {"constant": self.value}
 
-    @staticmethod
-    def from_json(data: Any) -> ConstantInput:
-        """Rebuild it."""
-        return ConstantInput(data["constant"])
+
+@dataclass(frozen=True)
+class SequenceInput:
+    """A tuple or a list of inputs.
+
+    Attributes:
+        kind: "tuple" or "list".
+        items: Its inputs.
+    """
+
+    kind: str
+    items: tuple[Input, ...]
+
+    def difference(self, value: object, device: torch.device) -> str:
+        """Say how a value differs from what is expected; "" if it does not."""
+        if type(value) is not _SEQUENCES[self.kind]:
+            return f" is a {type(value).__name__}, not a {self.kind}"
+        assert isinstance(value, tuple | list), "the kinds are tuple and list"
+        if len(value) != len(self.items):
+            return f" has {len(value)} items, expected {len(self.items)}"
+        return _first_difference(enumerate(value), self.items, device)
+
+    def to_json(self) -> Any:
+        """Return it as JSON data."""
+        return {self.kind: [item.to_json() for item in self.items]}
 
 
-Input = TensorInput | ConstantInput
+@dataclass(frozen=True)
+class DictInput:
+    """A dict of inputs with plain keys, in the order of the example."""
+
+    items: tuple[tuple[Any, Input], ...]
+
+    def difference(self, value: object, device: torch.device) -> str:
+        """Say how a value differs from what is expected; "" if it does not."""
+        if type(value) is not dict:
+            return f" is a {type(value).__name__}, not a dict"
+        # The program may have gone through the dict in its order.
+        names = [key for key, _ in self.items]
+        if list(map(repr, value)) != list(map(repr, names)):
+            return f" has keys {list(value)}, in this order, expected {names}"
+        expected = (entry for _, entry in self.items)
+        return _first_difference(value.items(), expected, device)
+
+    def to_json(self) -> Any:
+        """Return it as JSON data."""
+        return {"dict": [[key, entry.to_json()] for key, entry in self.items]}
+
+
+Input = TensorInput | ConstantInput | SequenceInput | DictInput
+
+_SEQUENCES: dict[str, type[tuple[Any, ...] | list[Any]]] = {
+    "tuple": tuple,
+    "list": list,
+}
 
 
 @dataclass(frozen=True)
 class Signature:
-    """Positional and keyword arguments of an artifact."""
+    """Positional and keyword arguments of an artifact.
+
+    Its tensors are counted in the order of the arguments, keywords last, and inside of
+    tuples, lists and dicts in their order.
+    """
 
     positional: tuple[Input, ...]
     keywords: tuple[tuple[str, Input], ...]
@@ -129,15 +184,28 @@ class Signature:
                 f"{len(self.positional)} and {sorted(names)}",
             )
         values = [*args, *(kwargs[name] for name in names)]
-        for index, (value, expected) in enumerate(zip(values, self.all, strict=True)):
+        for index, (value, expected) in enumerate(zip(values, self._all, strict=True)):
             problem = expected.difference(value, device)
             if problem:
-                raise InputMismatchError(index, f"argument {index} {problem}")
-        return [value for value in values if isinstance(value, Tensor)]
+                raise InputMismatchError(index, f"argument {index}{problem}")
+        return list(tensors_in(values))
+
+    def arguments(
+        self, tensors: Iterable[Tensor]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the arguments of a call that passes some tensors, in order."""
+        numbered = iter(tensors)
+        args = tuple(_filled(entry, numbered) for entry in self.positional)
+        return args, {name: _filled(entry, numbered) for name, entry in self.keywords}
 
     @property
-    def all(self) -> tuple[Input, ...]:
-        """Every input, keywords last."""
+    def leaves(self) -> list[tuple[str, TensorInput]]:
+        """Every tensor with a name such as "x" or "0.1.weights"."""
+        named = [*((str(n), x) for n, x in enumerate(self.positional)), *self.keywords]
+        return [leaf for name, entry in named for leaf in _leaves(name, entry)]
+
+    @property
+    def _all(self) -> tuple[Input, ...]:
         return (*self.positional, *(entry for _, entry in self.keywords))
 
     def to_json(self) -> Any:
@@ -156,14 +224,79 @@ class Signature:
         )
 
 
+def tensors_in(value: object) -> Iterator[Tensor]:
+    """Yield the tensors of a value and of tuples, lists and dicts in it, in order."""
+    if isinstance(value, Tensor):
+        yield value
+    elif type(value) in (tuple, list):
+        for item in cast("Iterable[object]", value):
+            yield from tensors_in(item)
+    elif type(value) is dict:
+        yield from tensors_in(list(value.values()))
+
+
+def _first_difference(
+    found: Iterable[tuple[Any, Any]], expected: Iterable[Input], device: torch.device
+) -> str:
+    for (key, value), entry in zip(found, expected, strict=True):
+        problem = entry.difference(value, device)
+        if problem:
+            return f"[{key!r}]{problem}"
+    return ""
+
+
 def _input(where: str, value: object) -> Input:
     if isinstance(value, Tensor):
         return TensorInput.of(value)
-    if type(value) in PLAIN:
+    kind = type(value)
+    if kind in PLAIN:
         return ConstantInput(value)
-    raise INPUT_KIND.at(f"{where} of type {type(value).__name__}")
+    if isinstance(value, tuple | list) and kind in _SEQUENCES.values():
+        items = (_input(f"{where}[{n}]", item) for n, item in enumerate(value))
+        return SequenceInput(kind.__name__, tuple(items))
+    if (
+        isinstance(value, dict)
+        and kind is dict
+        and all(type(k) in PLAIN for k in value)
+    ):
+        pairs = ((k, _input(f"{where}[{k!r}]", item)) for k, item in value.items())
+        return DictInput(tuple(pairs))
+    raise INPUT_KIND.at(f"{where} of type {kind.__name__}")
+
+
+def _filled(entry: Input, tensors: Iterator[Tensor]) -> Any:
+    match entry:
+        case TensorInput():
+            return next(tensors)
+        case ConstantInput():
+            return entry.value
+        case SequenceInput():
+            items = [_filled(item, tensors) for item in entry.items]
+            return tuple(items) if entry.kind == "tuple" else items
+        case DictInput():
+            return {key: _filled(item, tensors) for key, item in entry.items}
+
+
+def _leaves(name: str, entry: Input) -> Iterator[tuple[str, TensorInput]]:
+    pairs: Iterable[tuple[Any, Input]] = ()
+    match entry:
+        case TensorInput():
+            yield name, entry
+        case SequenceInput():
+            pairs = enumerate(entry.items)
+        case DictInput():
+            pairs = entry.items
+    for key, item in pairs:
+        yield from _leaves(f"{name}.{key}", item)
 
 
 def _from_json(data: Any) -> Input:
-    kind = ConstantInput if "constant" in data else TensorInput
-    return kind.from_json(data)
+    if "shape" in data:
+        return TensorInput.from_json(data)
+    ((kind, content),) = data.items()
+    if kind == "constant":
+        return ConstantInput(content)
+    if kind == "dict":
+        return DictInput(tuple((key, _from_json(item)) for key, item in content))
+    kind = _SEQUENCES[kind].__name__
+    return SequenceInput(kind, tuple(map(_from_json, content)))

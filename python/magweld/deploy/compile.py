@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from torch import Tensor
-
 import magweld
-from magweld.aot.compile import CapturedCall, capture_call, import_call
-from magweld.aot.signature import Signature, TensorInput
+from magweld.aot.compile import CapturedCall, import_call
+from magweld.aot.signature import (
+    ConstantInput,
+    DictInput,
+    Input,
+    SequenceInput,
+    Signature,
+    TensorInput,
+)
+from magweld.aot.sources import Inputs, Model, captured
 from magweld.aot.template import (
     ConstantPart,
     DictPart,
@@ -36,24 +43,24 @@ from magweld.deploy.portable_artifact import PortableArtifact
 from magweld.deploy.portable_file import Code, Form, Port, PortableProgram, encode
 from magweld.importer.importer import ImportedGraph
 
-Inputs = Sequence[Any] | Mapping[str, Any]
-
 
 def compile_portable(
-    model: Callable[..., Any],
-    inputs: Inputs,
+    model: Model,
+    inputs: Inputs | None = None,
     *more_inputs: Inputs,
     levels: Sequence[str] = LEVELS,
 ) -> PortableArtifact:
     """Compile a model, without gradients, to an artifact that needs no torch to run.
 
-    The model runs once for each set of inputs, which is a real run. What it reads
-    beside its inputs, such as parameters, is copied into the artifact.
+    A module or function runs once for each set of inputs, which is a real run; what
+    `torch.export` made does not run. What the model reads beside its inputs, such as
+    parameters, is copied into the artifact.
 
     Args:
-        model: Module or function.
+        model: Module, function, or `torch.export.ExportedProgram`.
         inputs: Positional arguments, or keyword arguments by name: tensors and plain
-            constants. Shapes, dtypes and constants become fixed.
+            constants, in tuples, lists and dicts. Shapes, dtypes and constants become
+            fixed. None is the arguments that a program was exported with.
         more_inputs: The same of other shapes; the artifact takes inputs of all these.
         levels: The CPUs that code is made for. What loads the artifact takes the
             highest level that its CPU has.
@@ -68,17 +75,9 @@ def compile_portable(
     """
     maker = _Maker()
     for one in (inputs, *more_inputs):
-        args, kwargs = ((), one) if isinstance(one, Mapping) else (one, {})
-        args = [_contiguous(value) for value in args]
-        kwargs = {name: _contiguous(value) for name, value in kwargs.items()}
-        call = capture_call(model, args, kwargs)
-        maker.add(call, levels)
+        # What loads the artifact makes inputs row-major: the graph must be of such.
+        maker.add(captured(model, one, row_major=True), levels)
     return PortableArtifact(encode(maker.program()))
-
-
-def _contiguous(value: Any) -> Any:
-    # What loads the artifact makes inputs contiguous: the graph must be of such.
-    return value.contiguous() if isinstance(value, Tensor) else value
 
 
 class _Maker:
@@ -182,15 +181,7 @@ def _failures(imported: ImportedGraph) -> dict[str, str]:
 
 
 def _input_ports(signature: Signature) -> tuple[Port, ...]:
-    names = [
-        *map(str, range(len(signature.positional))),
-        *(name for name, _ in signature.keywords),
-    ]
-    return tuple(
-        Port(name, dtype_name(one.dtype))
-        for name, one in zip(names, signature.all, strict=True)
-        if isinstance(one, TensorInput)
-    )
+    return tuple(Port(name, dtype_name(x.dtype)) for name, x in signature.leaves)
 
 
 def _structure(signature: Signature, template: Template) -> str:
@@ -199,19 +190,26 @@ def _structure(signature: Signature, template: Template) -> str:
     A tensor is {"tensor": number}, counted in order; what is nested is {"tuple": ...},
     {"list": ...} or {"dict": pairs}; the rest is {"constant": value}.
     """
-    numbers = iter(range(len(signature.all)))
-
-    def entry(one: Any) -> Any:
-        if isinstance(one, TensorInput):
-            return {"tensor": next(numbers)}
-        return {"constant": one.value}
-
+    numbers = itertools.count()
     described = {
-        "positional": [entry(one) for one in signature.positional],
-        "keywords": [[name, entry(one)] for name, one in signature.keywords],
-        "result": _described(template, iter(range(1 << 30))),
+        "positional": [_argument(one, numbers) for one in signature.positional],
+        "keywords": [[name, _argument(x, numbers)] for name, x in signature.keywords],
+        "result": _described(template, itertools.count()),
     }
     return json.dumps(described)
+
+
+def _argument(entry: Input, numbers: Iterator[int]) -> Any:
+    match entry:
+        case TensorInput():
+            return {"tensor": next(numbers)}
+        case SequenceInput():
+            return {entry.kind: [_argument(item, numbers) for item in entry.items]}
+        case DictInput():
+            pairs = [[key, _argument(item, numbers)] for key, item in entry.items]
+            return {"dict": pairs}
+        case ConstantInput():
+            return {"constant": entry.value}
 
 
 def _described(part: Template, numbers: Iterator[int]) -> Any:

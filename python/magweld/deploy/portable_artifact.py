@@ -134,13 +134,41 @@ class PortableArtifact:
         expected = [*positional, *keywords.values()]
         values = [*args, *(kwargs[name] for name in keywords)]
         found: list[Any] = []
-        for value, described in zip(values, expected, strict=True):
-            ((kind, constant),) = described.items()
-            if kind == "tensor":
-                found.append(value)
-            elif type(value) is not type(constant) or value != constant:
-                raise ValueError(f"{value!r} is passed, compiled for {constant!r}")
+        for number, (value, described) in enumerate(zip(values, expected, strict=True)):
+            found += _taken_apart(f"argument {number}", value, described)
         return found
+
+
+def _taken_apart(where: str, value: Any, described: Any) -> Iterator[Any]:
+    """Yield the arrays of an argument in order.
+
+    Raises:
+        TypeError: It is nested otherwise than described.
+        ValueError: A constant differs.
+    """
+    ((kind, content),) = described.items()
+    if kind == "tensor":
+        yield value
+    elif kind == "constant":
+        # By their text: zeros differ in sign, and a NaN is as good as another.
+        if type(value) is not type(content) or repr(value) != repr(content):
+            raise ValueError(f"{where} is {value!r}, compiled for {content!r}")
+    elif type(value).__name__ != kind:
+        raise TypeError(f"{where} is a {type(value).__name__}, not a {kind}")
+    elif kind == "dict":
+        names = [key for key, _ in content]
+        # The program may have gone through the dict in its order.
+        if list(map(repr, value)) != list(map(repr, names)):
+            raise TypeError(
+                f"{where} has keys {list(value)}, in this order, expected {names}"
+            )
+        for key, item in content:
+            yield from _taken_apart(f"{where}[{key!r}]", value[key], item)
+    else:
+        if len(value) != len(content):
+            raise TypeError(f"{where} has {len(value)} items, expected {len(content)}")
+        for number, item in enumerate(content):
+            yield from _taken_apart(f"{where}[{number}]", value[number], item)
 
 
 def _built(described: Any, outputs: Sequence[Array]) -> Any:
