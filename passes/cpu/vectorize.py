@@ -85,7 +85,7 @@ def _vectorize(sweep: Sweep, unit: VectorUnit) -> None:
             operands[:2] = _emit_pairs(operands[:2], nest, tile, unit)
             nest = paired_nest(nest, tile.pairs)
             work = replace(work, body=emit_pair_products)
-        elif _reads_rows_of_f16(nest, tile, operands):
+        elif _reads_rows_of_halves(nest, tile, operands):
             number = 1 - tile.packed_input
             operands[number] = _emit_widened_copy(operands[number], nest, number, unit)
         NestEmitter(nest, tile, operands, work, unit).emit()
@@ -94,12 +94,12 @@ def _vectorize(sweep: Sweep, unit: VectorUnit) -> None:
     _drop_unused(operands[-1])
 
 
-def _reads_rows_of_f16(
+def _reads_rows_of_halves(
     nest: LoopNest, tile: RegisterTile, operands: Sequence[Operand]
 ) -> bool:
-    """Whether a product reads single elements of f16 again for each panel.
+    """Whether a product reads single elements of f16 or bf16 again for each panel.
 
-    Two or three instructions widen one element, as many as widen a whole vector.
+    Two to four instructions widen one element, as many as widen a whole vector.
     """
     if not nest.product or tile.packed_input == NONE:
         return False
@@ -107,7 +107,7 @@ def _reads_rows_of_f16(
     if not isinstance(rows, FlatBuffer) or not isinstance(output, FlatBuffer):
         return False
     count = points(nest, nest.inputs[1 - tile.packed_input])
-    narrow = isinstance(rows.element, ir.F16Type)
+    narrow = isinstance(rows.element, ir.F16Type | ir.BF16Type)
     return narrow and isinstance(output.element, ir.F32Type) and count <= _MOST_WIDENED
 
 

@@ -310,3 +310,25 @@ func.func @rows_of_f16(%x: memref<8x32xf16>, %y: memref<32x16xf16>, %z: memref<8
   }
   return
 }
+
+// Those of bf16 as well, where no instruction takes pairs of them.
+// CHECK-LABEL: func.func @rows_of_bf16(
+// CHECK:         %[[ROWS:.+]] = memref.alloc() {alignment = 64 : i64} : memref<256xf32>
+// CHECK:         %[[WIDE:.+]] = arith.extf %{{.+}} : vector<16xbf16> to vector<16xf32>
+// CHECK:         vector.store %[[WIDE]], %[[ROWS]]
+// CHECK:         memref.alloc() {alignment = 64 : i64} : memref<512xbf16>
+// CHECK:         memref.load %[[ROWS]]
+// CHECK:         arith.extf %{{.+}} : vector<16xbf16> to vector<16xf32>
+// CHECK-NOT:     arith.extf %{{.+}} : bf16
+// CHECK:         return
+func.func @rows_of_bf16(%x: memref<8x32xbf16>, %y: memref<32x16xbf16>, %z: memref<8x16xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"], magweld.registers = {dims = [array<i64: 0>, array<i64: 1>, array<i64: 2>], lanes = 16 : i64, order = array<i64: 1, 0, 2>, packed_input = 1 : i64, unroll = array<i64: 4, 1, 1>, vector_dim = 1 : i64}} ins(%x, %y : memref<8x32xbf16>, memref<32x16xbf16>) outs(%z : memref<8x16xf32>) {
+  ^bb0(%p: bf16, %q: bf16, %acc: f32):
+    %0 = arith.extf %p : bf16 to f32
+    %1 = arith.extf %q : bf16 to f32
+    %2 = arith.mulf %0, %1 : f32
+    %3 = arith.addf %acc, %2 : f32
+    linalg.yield %3 : f32
+  }
+  return
+}
