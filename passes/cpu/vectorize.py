@@ -85,8 +85,7 @@ def _vectorize(sweep: Sweep, unit: VectorUnit) -> None:
             operands[:2] = _emit_pairs(operands[:2], nest, tile, unit)
             nest = paired_nest(nest, tile.pairs)
             work = replace(work, body=emit_pair_products)
-        elif _reads_rows_of_halves(nest, tile, operands):
-            number = 1 - tile.packed_input
+        elif (number := _rows_of_halves(nest, tile, operands)) != NONE:
             operands[number] = _emit_widened_copy(operands[number], nest, number, unit)
         NestEmitter(nest, tile, operands, work, unit).emit()
     for member in sweep.operations:
@@ -94,21 +93,28 @@ def _vectorize(sweep: Sweep, unit: VectorUnit) -> None:
     _drop_unused(operands[-1])
 
 
-def _reads_rows_of_halves(
+def _rows_of_halves(
     nest: LoopNest, tile: RegisterTile, operands: Sequence[Operand]
-) -> bool:
-    """Whether a product reads single elements of f16 or bf16 again for each panel.
+) -> int:
+    """Return which factor is read by single elements of f16 or bf16, or NONE.
 
-    Two to four instructions widen one element, as many as widen a whole vector.
+    Two to four instructions widen one element, as many as widen a whole vector, and it
+    is read again for each block of columns.
     """
-    if not nest.product or tile.packed_input == NONE:
-        return False
-    rows, output = operands[1 - tile.packed_input], operands[-1]
-    if not isinstance(rows, FlatBuffer) or not isinstance(output, FlatBuffer):
-        return False
-    count = points(nest, nest.inputs[1 - tile.packed_input])
+    if not nest.product or tile.vector_dim == NONE:
+        return NONE
+    columns, output = tile.vector_dim, operands[-1]
+    equal = [n for n, a in enumerate(nest.inputs) if not a.strides[columns]]
+    if len(equal) != 1 or not isinstance(output, FlatBuffer):
+        return NONE
+    (number,) = equal
+    rows = operands[number]
+    if not isinstance(rows, FlatBuffer) or not isinstance(output.element, ir.F32Type):
+        return NONE
     narrow = isinstance(rows.element, ir.F16Type | ir.BF16Type)
-    return narrow and isinstance(output.element, ir.F32Type) and count <= _MOST_WIDENED
+    again = nest.extents[columns] > tile.lanes * tile.unroll[columns]
+    kept = points(nest, nest.inputs[number]) <= _MOST_WIDENED
+    return number if narrow and kept and (again or tile.packed_input != NONE) else NONE
 
 
 def _emit_pairs(

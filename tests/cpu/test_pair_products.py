@@ -113,14 +113,18 @@ def test_infinities_stay_in_their_row(build: Build, k: int) -> None:
 
 @units
 @pytest.mark.parametrize("size", SIZES, ids=str)
-@pytest.mark.parametrize("left", ["mk", "km"])
+@pytest.mark.parametrize("layout", [("mk", "nk"), ("km", "nk"), ("mk", "kn")], ids=str)
 def test_products_of_f16(
-    build: Build, unit: VectorUnit, size: tuple[int, int, int], left: str
+    build: Build,
+    unit: VectorUnit,
+    size: tuple[int, int, int],
+    layout: tuple[str, str],
 ) -> None:
-    m, n, k = size
-    kernel = build(text_of(m, n, k, left, "nk", "f16"), cpu_steps(unit))
-    x, y = (operand.half() for operand in operands(m, n, k, left, "nk"))
-    rows, columns = (x if left == "mk" else x.t()).double(), y.t().double()
+    (m, n, k), (left, right) = size, layout
+    kernel = build(text_of(m, n, k, left, right, "f16"), cpu_steps(unit))
+    x, y = (operand.half() for operand in operands(m, n, k, left, right))
+    rows = (x if left == "mk" else x.t()).double()
+    columns = (y if right == "kn" else y.t()).double()
     mine = kernel(x, y, torch.full((m, n), torch.nan))
     largest = (rows.abs() @ columns.abs()).max()
     error = (mine.double() - rows @ columns).abs().max()

@@ -332,3 +332,42 @@ func.func @rows_of_bf16(%x: memref<8x32xbf16>, %y: memref<32x16xbf16>, %z: memre
   }
   return
 }
+
+// They are read again for each block of columns, also where the panel stays in its place.
+// CHECK-LABEL: func.func @rows_beside_columns_in_place(
+// CHECK:         %[[ROWS:.+]] = memref.alloc() {alignment = 64 : i64} : memref<256xf32>
+// CHECK:         %[[WIDE:.+]] = arith.extf %{{.+}} : vector<16xbf16> to vector<16xf32>
+// CHECK:         vector.store %[[WIDE]], %[[ROWS]]
+// CHECK-NOT:     memref.alloc
+// CHECK:         memref.load %[[ROWS]]
+// CHECK:         arith.extf %{{.+}} : vector<16xbf16> to vector<16xf32>
+// CHECK-NOT:     arith.extf %{{.+}} : bf16
+// CHECK:         return
+func.func @rows_beside_columns_in_place(%x: memref<8x32xbf16>, %y: memref<32x64xbf16>, %z: memref<8x64xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"], magweld.registers = {dims = [array<i64: 0>, array<i64: 1>, array<i64: 2>], lanes = 16 : i64, order = array<i64: 1, 0, 2>, packed_input = -1 : i64, unroll = array<i64: 4, 1, 1>, vector_dim = 1 : i64}} ins(%x, %y : memref<8x32xbf16>, memref<32x64xbf16>) outs(%z : memref<8x64xf32>) {
+  ^bb0(%p: bf16, %q: bf16, %acc: f32):
+    %0 = arith.extf %p : bf16 to f32
+    %1 = arith.extf %q : bf16 to f32
+    %2 = arith.mulf %0, %1 : f32
+    %3 = arith.addf %acc, %2 : f32
+    linalg.yield %3 : f32
+  }
+  return
+}
+
+// One block of columns in its place reads them once: they are widened then.
+// CHECK-LABEL: func.func @rows_beside_one_block(
+// CHECK-NOT:     memref.alloc
+// CHECK:         arith.extf %{{.+}} : bf16 to f32
+// CHECK:         return
+func.func @rows_beside_one_block(%x: memref<8x32xbf16>, %y: memref<32x16xbf16>, %z: memref<8x16xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"], magweld.registers = {dims = [array<i64: 0>, array<i64: 1>, array<i64: 2>], lanes = 16 : i64, order = array<i64: 1, 0, 2>, packed_input = -1 : i64, unroll = array<i64: 4, 1, 1>, vector_dim = 1 : i64}} ins(%x, %y : memref<8x32xbf16>, memref<32x16xbf16>) outs(%z : memref<8x16xf32>) {
+  ^bb0(%p: bf16, %q: bf16, %acc: f32):
+    %0 = arith.extf %p : bf16 to f32
+    %1 = arith.extf %q : bf16 to f32
+    %2 = arith.mulf %0, %1 : f32
+    %3 = arith.addf %acc, %2 : f32
+    linalg.yield %3 : f32
+  }
+  return
+}
