@@ -152,6 +152,7 @@ def _describe_report(report: dict[str, Any]) -> list[str]:
     ]
     if externals:
         lines.append(f"  through torch: {shorten(externals, _SHOWN_OPERATORS)}")
+    lines += (f"    {reason}" for reason in report.get("reasons", ()))
     return lines
 
 

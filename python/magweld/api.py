@@ -172,6 +172,7 @@ class CompiledGraph:
                 for graph in graphs
             ],
             "externals": sorted(self.imported.externals),
+            "reasons": self.imported.reasons,
         }
 
     def _timed(self, steps: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -409,8 +410,12 @@ def _sized(
 
     def at(sizes: Sequence[int]) -> SizedForm:
         program = program_at(compiled.program, sizes)
-        run_external = compiled.imported.run_external
-        loaded = LoadedProgram(program, run_external, kernels=kernels)
+        loaded = LoadedProgram(
+            program,
+            compiled.imported.run_external,
+            kernels=kernels,
+            checks=compiled.imported.index_checks,
+        )
         form = replace(compiled, program=program, loaded=loaded)
         return SizedForm(form, len(relation.shapes), program.arena_bytes)
 
@@ -491,7 +496,12 @@ class _Making:
                 self.imported, self.options, self.tune, self.target, service
             )
             with exit_gate().native_code():
-                loaded = LoadedProgram(program, imported.run_external, self.machine)
+                loaded = LoadedProgram(
+                    program,
+                    imported.run_external,
+                    self.machine,
+                    checks=imported.index_checks,
+                )
         except Exception as error:
             seconds = time.perf_counter() - start
             _COMPILES.info("%s: failed after %.3f s: %s", self.name, seconds, error)

@@ -135,6 +135,21 @@ class ExternalStep:
 
 
 @dataclass(frozen=True)
+class IndexCheck:
+    """What a step does that copies indices and raises if one is out of range.
+
+    Attributes:
+        table: Which of the step's reads has as many rows as indices may find.
+        indices: Which of them has the indices.
+        lowest: The least index that is in range, None for minus the rows.
+    """
+
+    table: int
+    indices: int
+    lowest: int | None
+
+
+@dataclass(frozen=True)
 class TileRun:
     """One tile of a `TiledStep`.
 

@@ -110,7 +110,8 @@ class Artifact:
         if self.machine is None:
             raise ArtifactError("artifact-device", self.unusable)
         run_external = partial(self.plan.run_external, self.machine.device)
-        return LoadedProgram(self.program, run_external, self.machine)
+        checks = self.plan.index_checks
+        return LoadedProgram(self.program, run_external, self.machine, checks=checks)
 
     def report(self) -> dict[str, Any]:
         """Return fused groups with their predicted traffic, and what runs in torch."""

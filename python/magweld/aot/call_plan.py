@@ -12,6 +12,7 @@ from torch.utils import _pytree as pytree
 
 from magweld.aot.errors import OUTPUT_KIND
 from magweld.aot.operator_call import OperatorCall
+from magweld.artifact import IndexCheck
 from magweld.importer.dtypes import carried
 from magweld.importer.epilogue import (
     Buffer,
@@ -69,6 +70,12 @@ class CallPlan:
     ) -> tuple[Tensor, ...]:
         """Run an operator through torch on a device."""
         return self.externals[node](tensors, device)
+
+    @property
+    def index_checks(self) -> dict[str, IndexCheck]:
+        """The externals that check indices, by node name."""
+        found = {name: call.index_check for name, call in self.externals.items()}
+        return {name: check for name, check in found.items() if check is not None}
 
     def to_json(self) -> Any:
         """Return it as JSON data."""

@@ -12,12 +12,14 @@ from torch._ops import OpOverload
 
 from magweld.aot.errors import EXTERNAL_CALL, ArtifactError
 from magweld.aot.template import PLAIN
+from magweld.artifact import IndexCheck
 from magweld.importer.externals import (
     External,
     absorbed_operator,
     tensors_read,
     with_strides,
 )
+from magweld.importer.gathers import LEAST_INDEX
 
 # Kind of object -> how it is named in torch's namespace.
 _NAMED: dict[type, str] = {
@@ -57,6 +59,21 @@ class OperatorCall:
             external.strides,
             external.positions,
         )
+
+    @property
+    def index_check(self) -> IndexCheck | None:
+        """What it compares, if all that it does is a check of indices."""
+        operator, operands = self.call["operator"], self.call["args"][:2]
+        if operator not in LEAST_INDEX or self.strides is not None:
+            return None
+        places = [
+            x["tensor"] for x in operands if isinstance(x, dict) and "tensor" in x
+        ]
+        least = LEAST_INDEX[operator]
+        if len(places) != 2:
+            return None
+        table, indices = places
+        return IndexCheck(table, indices, least)
 
     def __call__(
         self, tensors: Sequence[Tensor], device: torch.device

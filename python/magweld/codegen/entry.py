@@ -39,7 +39,7 @@ class LoopCall:
 
 
 @dataclass(frozen=True)
-class IndexCheck:
+class CheckCall:
     """Copy indices; the entry function returns `failure` if one is out of range.
 
     Attributes:
@@ -61,7 +61,7 @@ class IndexCheck:
     failure: int
 
 
-Call = LaunchCall | LoopCall | IndexCheck
+Call = LaunchCall | LoopCall | CheckCall
 
 
 def entry_module(symbol: str, calls: Sequence[Call]) -> str:
@@ -78,7 +78,7 @@ def entry_module(symbol: str, calls: Sequence[Call]) -> str:
                 emitter.launch(call)
             case LoopCall():
                 emitter.loop(call)
-            case IndexCheck():
+            case CheckCall():
                 emitter.check(call)
     emitter.builder.ret(ir.Constant(_WORD, 0))
     return str(module)
@@ -107,7 +107,7 @@ class _Emitter:
                 self.launch(launch)
             self._moves(call.after_each)
 
-    def check(self, check: IndexCheck) -> None:
+    def check(self, check: CheckCall) -> None:
         builder, kind = self.builder, ir.IntType(check.bits)
         source, target = self._load(check.source), self._load(check.target)
         before = builder.block

@@ -32,7 +32,6 @@ from magweld.codegen.host import LEVELS
 from magweld.compiler_options import CompileOptions
 from magweld.deploy.errors import DIFFERENT_CALLS, EXTERNAL, WRITES
 from magweld.deploy.forms import (
-    CHECKS,
     Constants,
     FormMaker,
     FormSource,
@@ -41,6 +40,7 @@ from magweld.deploy.forms import (
 )
 from magweld.deploy.portable_artifact import PortableArtifact
 from magweld.deploy.portable_file import Code, Form, Port, PortableProgram, encode
+from magweld.importer.gathers import LEAST_INDEX
 from magweld.importer.importer import ImportedGraph
 
 
@@ -106,7 +106,7 @@ class _Maker:
             imported, program = _compiled(ours.imported, level)
             reasons = program.report.get("refused", {})
             operators = {n: str(x.node.target) for n, x in imported.externals.items()}
-            names = [name for name in operators if operators[name] not in CHECKS]
+            names = [name for name in operators if operators[name] not in LEAST_INDEX]
             if names:
                 raise _refusal(imported, names, operators, reasons)
             source = FormSource(

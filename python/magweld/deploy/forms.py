@@ -24,7 +24,7 @@ from magweld.artifact import (
 )
 from magweld.codegen.entry import (
     Call,
-    IndexCheck,
+    CheckCall,
     LaunchCall,
     LoopCall,
     Move,
@@ -59,13 +59,6 @@ from magweld.runtime.tiling import aligned
 from magweld.runtime.validation import check_part, check_program
 
 _ENTRY = "magweld_entry"
-# External operators that the entry function computes: they check indices. The least
-# one that is in range, None for minus the rows.
-CHECKS = {
-    "magweld.checked_embedding.default": 0,
-    "magweld.checked_index.default": None,
-    "magweld.checked_index_select.default": 0,
-}
 
 
 @dataclass(frozen=True)
@@ -237,24 +230,22 @@ class FormMaker:
                 return [self._check(step, self._source.plan.externals[step.node])]
         raise EXTERNAL.at(f"a step of kind {type(step).__name__}")
 
-    def _check(self, step: ExternalStep, call: OperatorCall) -> IndexCheck:
-        operator, operands = call.call["operator"], call.call["args"]
-        plain = [a["tensor"] for a in operands if isinstance(a, dict) and "tensor" in a]
-        if operator not in CHECKS or len(plain) != 2:
+    def _check(self, step: ExternalStep, call: OperatorCall) -> CheckCall:
+        check = call.index_check
+        if check is None:
             raise EXTERNAL.at(f"node '{step.node}'")
-        table, indices = (step.reads[number] for number in plain)
+        indices = step.reads[check.indices]
         signature = self._layout.signatures[indices]
-        rows = self._layout.signatures[table].shape[0]
-        lowest = CHECKS[operator]
+        rows = self._layout.signatures[step.reads[check.table]].shape[0]
         message = self._source.failures[step.node]
         if message not in self._failures:
             self._failures.append(message)
-        return IndexCheck(
+        return CheckCall(
             source=1 + indices,
             target=1 + step.writes[0],
             count=prod(signature.shape),
             bits=8 * signature.dtype.itemsize,
-            lowest=-rows if lowest is None else lowest,
+            lowest=-rows if check.lowest is None else check.lowest,
             end=rows,
             failure=1 + self._failures.index(message),
         )

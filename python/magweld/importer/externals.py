@@ -10,7 +10,9 @@ from typing import Any
 import torch
 from torch import fx
 
+from magweld.artifact import IndexCheck
 from magweld.importer.dtypes import GENERATED, carried
+from magweld.importer.gathers import LEAST_INDEX
 from magweld.importer.nodes import (
     RUNS_FOR_ITSELF,
     positions_read,
@@ -61,6 +63,22 @@ class External:
         if self.positions is None:
             return tensors_of(self.node)
         return [values_of(self.node)[position] for position in self.positions]
+
+    @property
+    def index_check(self) -> IndexCheck | None:
+        """What it compares, if all that it does is a check of indices."""
+        if str(self.node.target) not in LEAST_INDEX or self.strides is not None:
+            return None
+        places = [
+            self.operands.index(source)
+            for source in self.node.args[:2]
+            if source in self.operands
+        ]
+        least = LEAST_INDEX[str(self.node.target)]
+        if len(places) != 2:
+            return None
+        table, indices = places
+        return IndexCheck(table, indices, least)
 
     def __call__(self, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
         """Run the operator on real operands.

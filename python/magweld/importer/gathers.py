@@ -24,6 +24,7 @@ aten = torch.ops.aten
 # Of a node's meta what says where it comes from.
 _PLACES = frozenset({"original_aten", "from_node", "stack_trace", "seq_nr"})
 _INDICES = frozenset({torch.int32, torch.int64})
+_SAME_INDICES = frozenset({aten._to_copy.default, aten.view.default})
 
 
 def _embedding(table: Tensor, indices: Tensor) -> Tensor:
@@ -51,10 +52,22 @@ def _checked(
     return private
 
 
-def _register(check: Callable[[Tensor, Tensor], Tensor]) -> OpOverload:
+def _embedding_bag(
+    table: Tensor, indices: Tensor, bag: int, mode: int, padding: int
+) -> Tensor:
+    def look_up() -> Tensor:
+        offsets = torch.arange(0, len(indices), bag, dtype=indices.dtype)
+        skipped = None if padding < 0 else padding
+        options = (False, mode, False, None, False, skipped)
+        return torch.embedding_bag(table, indices, offsets, *options)[0]
+
+    return _checked(table, indices, 0, look_up)
+
+
+def _register(check: Callable[..., Tensor], options: str = "") -> OpOverload:
     """Make a check an operator: graphs and artifacts hold operators."""
     name = f"checked{check.__name__}"
-    schema = f"{name}(Tensor table, Tensor indices) -> Tensor"
+    schema = f"{name}(Tensor table, Tensor indices{options}) -> Tensor"
     _LIBRARY.define(schema)  # type: ignore[no-untyped-call]
     _LIBRARY.impl(name, check, "CPU")  # type: ignore[no-untyped-call]
     operator: OpOverload = getattr(torch.ops.magweld, name).default
@@ -96,7 +109,20 @@ _LOOK_UPS: Mapping[object, _LookUp] = {
     aten.index.Tensor: _LookUp(_register(_index), _only_index),
     aten.index_select.default: _LookUp(_register(_index_select), _along_first),
 }
-_CHECKS = frozenset(look_up.check for look_up in _LOOK_UPS.values())
+CHECKED_EMBEDDING_BAG = _register(_embedding_bag, ", int bag, int mode, int padding")
+"""Returns indices into bags of one size, or raises what `embedding_bag` would."""
+
+_LEAST: Mapping[OpOverload, int | None] = {
+    CHECKED_EMBEDDING_BAG: 0,
+    _LOOK_UPS[aten.embedding.default].check: 0,
+    _LOOK_UPS[aten.index.Tensor].check: None,
+    _LOOK_UPS[aten.index_select.default].check: 0,
+}
+LEAST_INDEX: Mapping[str, int | None] = {str(op): least for op, least in _LEAST.items()}
+"""Name of a check to the least index in range, None for minus the rows.
+
+Its first operand is the table, its second the indices.
+"""
 
 
 def check_look_ups(graph: fx.Graph) -> None:
@@ -108,6 +134,8 @@ def check_look_ups(graph: fx.Graph) -> None:
         look_up = _LOOK_UPS.get(node.target)
         indices = look_up.indices_of(node) if look_up is not None else None
         if look_up is None or not _finds_rows(node.args[0], indices):
+            continue
+        if is_checked(node):
             continue
         checked = _checked_node(node, look_up.check, indices)
         node.target = aten.index.Tensor
@@ -134,9 +162,9 @@ def _checked_node(node: fx.Node, check: OpOverload, indices: Any) -> fx.Node:
 def is_checked(node: fx.Node) -> bool:
     """Tell whether a node looks up rows by indices that were checked before."""
     index = _only_index(node)
-    if isinstance(index, fx.Node) and index.target is aten._to_copy.default:
+    while isinstance(index, fx.Node) and index.target in _SAME_INDICES:
         index = index.args[0]
-    return isinstance(index, fx.Node) and index.target in _CHECKS
+    return isinstance(index, fx.Node) and index.target in _LEAST
 
 
 def _finds_rows(table: Any, indices: Any) -> bool:

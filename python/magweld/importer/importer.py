@@ -9,8 +9,9 @@ from typing import Any
 import torch
 from torch import fx
 
-from magweld.artifact import StandIns
+from magweld.artifact import IndexCheck, StandIns
 from magweld.importer import refusals
+from magweld.importer.bags import expand_bags
 from magweld.importer.capture import (
     lift_constants,
     lift_large_literals,
@@ -22,7 +23,7 @@ from magweld.importer.epilogue import Epilogue
 from magweld.importer.externals import External, find_externals
 from magweld.importer.fixed import evaluate_fixed
 from magweld.importer.gathers import check_look_ups
-from magweld.importer.nodes import tensors_of
+from magweld.importer.nodes import REASON, tensors_of
 from magweld.importer.observation import observe
 from magweld.importer.placing import CPU, made_on, placed_graph
 from magweld.importer.planning import plan_epilogue
@@ -119,6 +120,22 @@ class ImportedGraph:
         """
         return self.externals[node](tensors)
 
+    @property
+    def index_checks(self) -> dict[str, IndexCheck]:
+        """The externals that check indices, by node name."""
+        found = {name: one.index_check for name, one in self.externals.items()}
+        return {name: check for name, check in found.items() if check is not None}
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why externals run through torch that others of their kind do not."""
+        nodes = [one.node for one in self.externals.values()]
+        return [
+            f"{refusals.describe(node)}: {node.meta[REASON]}"
+            for node in nodes
+            if REASON in node.meta
+        ]
+
     def with_externals(self, nodes: Sequence[str]) -> ImportedGraph:
         """Return the same graph with more nodes running through torch.
 
@@ -203,6 +220,7 @@ def import_graph(
     remove_dead(aten.graph)
     arguments = _drop_unused_inputs(aten.graph)
     if look_ups:
+        expand_bags(aten.graph)
         check_look_ups(aten.graph)
     _require_real(aten.graph, device)
     externals = find_externals(aten.graph, frozenset())

@@ -17,6 +17,10 @@ RUNS_FOR_ITSELF: Final = "runs_for_itself"
 """Key of `node.meta` where the recorded node is one that `runs_for_itself`."""
 
 
+REASON: Final = "reason"
+"""Key of `node.meta` where an operator is left to torch: an id and why."""
+
+
 def operand(node: fx.Node, position: int = 0) -> fx.Node:
     """Return an argument that is a node."""
     found = node.args[position]

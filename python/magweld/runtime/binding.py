@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from magweld.artifact import (
     ExternalStep,
+    IndexCheck,
     KernelStep,
     LibraryStep,
     LoopStep,
@@ -21,6 +22,7 @@ from magweld.artifact import (
 )
 from magweld.runtime.errors import ProgramError
 from magweld.runtime.frame import Frame
+from magweld.runtime.index_checks import bind_index_checks
 from magweld.runtime.layout import Layout
 from magweld.runtime.library import LibraryOperation, make_operation
 from magweld.runtime.looping import bind_loop, bind_native_loop
@@ -73,6 +75,7 @@ class Code:
         operations: Operation of each library step, by step number.
         parts: For each part its layout and the operations of its library steps.
         run_external: Runs one operator of the captured graph.
+        checks: Steps that are checks of indices in native code, by step number.
     """
 
     __repr__ = short_repr
@@ -81,6 +84,7 @@ class Code:
     operations: Mapping[int, LibraryOperation]
     parts: tuple[tuple[Layout, Mapping[int, LibraryOperation]], ...]
     run_external: RunExternal
+    checks: Mapping[int, IndexCheck] = field(default_factory=dict)
 
 
 def bind_steps(
@@ -95,7 +99,8 @@ def bind_steps(
             kernels become one call.
     """
     binder = Binder(frame, code, name_of)
-    groups = _groups(frame.layout.program.steps, alone=name_of is not None)
+    steps, alone = frame.layout.program.steps, name_of is not None
+    groups = _groups(steps, code.checks, alone=alone)
     return tuple(action for numbers in groups for action in binder.actions(numbers))
 
 
@@ -108,7 +113,7 @@ class Binder:
     name_of: Callable[[Step], str] | None = None
 
     def actions(self, numbers: Sequence[int]) -> Iterator[Action]:
-        """Yield calls that run some steps: kernels that follow another, or one step.
+        """Yield calls that run some steps: kernels, or checks, or one step.
 
         The last of them frees adopted tensors.
         """
@@ -130,12 +135,23 @@ class Binder:
                 return _bind_kernels(frame, numbers, code.kernels)
             case LibraryStep():
                 return _bind_library(frame, step, code.operations[numbers[0]])
+            case ExternalStep() if numbers[0] in code.checks:
+                return self._bind_checks(numbers)
             case ExternalStep():
                 return _bind_external(frame, step, code.run_external)
             case TiledStep():
                 return bind_tiles(frame, step, self._bind_part)
             case LoopStep():
                 return self._bind_loop(step)
+
+    def _bind_checks(self, numbers: Sequence[int]) -> Action:
+        steps, checks = self.frame.layout.program.steps, self.code.checks
+        found = [
+            (step, checks[number])
+            for number in numbers
+            if isinstance(step := steps[number], ExternalStep)
+        ]
+        return bind_index_checks(self.frame, found, self.code.run_external)
 
     def _bind_loop(self, step: LoopStep) -> Action:
         part = self._bind_part(step.part, step.scratch)
@@ -149,16 +165,26 @@ class Binder:
         frame = self.frame
         arena = frame.arena.part(scratch, layout.program.arena_bytes)
         part = Frame(layout, frame.constants, arena, frame.machine)
-        code = replace(self.code, operations=operations, parts=())
+        code = replace(self.code, operations=operations, parts=(), checks={})
         return BoundPart(part, bind_steps(part, code, self.name_of))
 
 
-def _groups(steps: Sequence[Step], alone: bool) -> Iterator[list[int]]:
-    """Yield the numbers of the steps: kernels as they follow, unless each is alone."""
-    keys = (
-        -1 if isinstance(step, KernelStep) and not alone else number
-        for number, step in enumerate(steps)
-    )
+def _groups(
+    steps: Sequence[Step], checks: Collection[int], alone: bool
+) -> Iterator[list[int]]:
+    """Yield the numbers of the steps, unless each is alone kernels as they follow.
+
+    So do checks of indices in native code.
+    """
+
+    def key(number: int, step: Step) -> int:
+        if alone:
+            return number
+        if isinstance(step, KernelStep):
+            return -1
+        return -2 if number in checks else number
+
+    keys = (key(number, step) for number, step in enumerate(steps))
     for _, group in groupby(enumerate(keys), key=itemgetter(1)):
         yield [number for number, _ in group]
 

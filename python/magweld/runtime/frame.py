@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import reduce
 from operator import or_
 from typing import NamedTuple
@@ -50,15 +50,25 @@ class Frame:
         constants: Constants,
         arena: Block | None = None,
         machine: Machine = HOST,
+        checks: Collection[int] = (),
     ) -> None:
-        """Bind a program to an arena, of its own by default."""
+        """Bind a program to an arena, of its own by default.
+
+        Args:
+            layout: The checked program.
+            constants: The constants of the program and of its parts.
+            arena: Its memory.
+            machine: Where it runs.
+            checks: Numbers of steps that are checks of indices in native code.
+        """
         count = len(layout.program.values)
-        needed = _ids_needed_as_tensors(layout)
+        needed = _ids_needed_as_tensors(layout, checks)
         self.layout = layout
         self.machine = machine
         self._empty = machine.empty
         self._alignment = machine.alignment
         self._copies: list[Tensor] = []
+        self._arguments: Sequence[Tensor] = ()
         self.tensors: list[Tensor | None] = [None] * count
         self._views = tuple(
             tuple(_View(i, layout.signatures[i].shape, i in needed) for i in views)
@@ -113,6 +123,7 @@ class Frame:
 
     def begin(self, arguments: Sequence[Tensor], addresses: list[int]) -> None:
         """Set the arguments and allocate the outputs of a call."""
+        self._arguments = arguments
         if self._input_run is not None:
             self.table[self._input_run] = addresses  # type: ignore[assignment]
         else:
@@ -178,6 +189,13 @@ class Frame:
         assert tensor is not None, value_id
         return tensor
 
+    def operand(self, value_id: int) -> Tensor:
+        """Return the tensor of an argument, or of a value that has one."""
+        value = self.layout.program.values[value_id]
+        if value.place is Place.INPUT:
+            return self._arguments[value.index]
+        return self.tensor(value_id)
+
     def results(self) -> list[Tensor]:
         """Return the results of a call; none shares memory with this frame."""
         if self._moving is not None:
@@ -200,12 +218,16 @@ class Frame:
         """Forget the caller's tensors."""
         for value_id in self._dynamic:
             self.tensors[value_id] = None
+        self._arguments = ()
         self._copies.clear()
 
 
-def _ids_needed_as_tensors(layout: Layout) -> set[int]:
+def _ids_needed_as_tensors(layout: Layout, checks: Collection[int]) -> set[int]:
     needed = set(layout.program.results)
-    for step in layout.program.steps:
-        if not layout.is_native(step):
+    for number, step in enumerate(layout.program.steps):
+        if number in checks:
+            # Torch reads them where an index is out of range; arguments are kept.
+            needed.update({*step.reads} - {*layout.inputs})
+        elif not layout.is_native(step):
             needed.update(step.reads, step.writes)
     return needed

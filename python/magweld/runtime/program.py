@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict, deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf
 from time import perf_counter
+from types import MappingProxyType
 
 from torch import Tensor
 from torch.autograd import profiler
 
-from magweld.artifact import Place, Program
+from magweld.artifact import IndexCheck, Place, Program
 from magweld.runtime.admission import Admission
 from magweld.runtime.binding import (
     Binder,
@@ -23,6 +24,7 @@ from magweld.runtime.binding import (
     check_library_steps,
 )
 from magweld.runtime.frame import Frame
+from magweld.runtime.index_checks import native_checks
 from magweld.runtime.isolation import TorchIsolation, modes_are_active
 from magweld.runtime.layout import Layout
 from magweld.runtime.machine import HOST, LoadedKernels, Machine
@@ -36,6 +38,7 @@ _logger = logging.getLogger(__name__)
 # A call that finds no idle frame makes one; more than this many are not kept, so
 # that a burst of concurrent calls does not hold its arenas for ever.
 _IDLE_FRAMES = 4
+_NO_CHECKS: Mapping[str, IndexCheck] = MappingProxyType({})
 
 
 @dataclass
@@ -68,6 +71,7 @@ class LoadedProgram:
             the tensors that the step reads; returns its tensor results.
         machine: Where the program runs, by default the CPU of this process.
         kernels: Its code, if that is loaded already.
+        checks: External steps that check indices, by node.
 
     Attributes:
         program: What was loaded.
@@ -86,6 +90,7 @@ class LoadedProgram:
         run_external: RunExternal,
         machine: Machine = HOST,
         kernels: LoadedKernels | None = None,
+        checks: Mapping[str, IndexCheck] = _NO_CHECKS,
     ) -> None:
         self.program = program
         self.machine = machine
@@ -99,6 +104,7 @@ class LoadedProgram:
             operations=check_library_steps(self._layout),
             parts=tuple((part, check_library_steps(part)) for part in parts),
             run_external=run_external,
+            checks=native_checks(self._layout, checks) if machine is HOST else {},
         )
         self._constants = Constants(program.constants, machine.device)
         self._idle: dict[Hashable, deque[_BoundFrame]] = defaultdict(
@@ -107,7 +113,9 @@ class LoadedProgram:
         self.results_are_fresh = self._layout.makes_each
         # Whether a call must be shielded from nothing but modes of the caller's.
         self._is_plain = (
-            machine is HOST and self.results_are_fresh and _is_native(self._layout)
+            machine is HOST
+            and self.results_are_fresh
+            and _is_native(self._layout, self._code.checks)
         )
 
     def __call__(self, arguments: Sequence[Tensor]) -> list[Tensor]:
@@ -176,7 +184,8 @@ class LoadedProgram:
         return least
 
     def _new_frame(self) -> Frame:
-        return Frame(self._layout, self._constants, machine=self.machine)
+        layout, checks = self._layout, self._code.checks
+        return Frame(layout, self._constants, machine=self.machine, checks=checks)
 
     def _take_frame(self, queue: Hashable | None) -> _BoundFrame:
         try:
@@ -192,9 +201,13 @@ class LoadedProgram:
         return _BoundFrame(frame, actions)
 
 
-def _is_native(layout: Layout) -> bool:
-    """Whether a call asks torch for new memory and addresses, and nothing else."""
-    if not all(map(layout.is_native, layout.program.steps)):
+def _is_native(layout: Layout, checks: Collection[int]) -> bool:
+    """Whether a call asks torch for new memory and addresses, and nothing else.
+
+    A check of indices that fails shields itself.
+    """
+    steps = enumerate(layout.program.steps)
+    if not all(number in checks or layout.is_native(step) for number, step in steps):
         return False
     # The tensor of a view is made by an operator.
     values = layout.program.values

@@ -1,0 +1,208 @@
+"""Owns bags of embeddings: look-ups of rows, and their sums, means and maxima.
+
+What torch computes is read from its kernels for the CPU: sums of halves are f32
+numbers until they are whole, a mean divides the rounded sum, a maximum is the first
+row until a row is greater, so that a nan stays where it comes first and is passed over
+later. Rows of the padding index are skipped, and a bag without rows is zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import torch
+from torch import Tensor, fx
+
+from magweld.importer.decompositions import DECOMPOSITIONS
+from magweld.importer.dtypes import HALVES
+from magweld.importer.gathers import CHECKED_EMBEDDING_BAG
+from magweld.importer.nodes import (
+    REASON,
+    argument,
+    operand,
+    output_of,
+    positions_read,
+    values_of,
+)
+from magweld.importer.simplify import simplify
+from magweld.importer.tracer import trace_aten
+
+aten = torch.ops.aten
+
+_BAGS: Final = frozenset(
+    {aten._embedding_bag.default, aten._embedding_bag_forward_only.default}
+)
+_SUM, _MEAN, _MAX = range(3)
+# Rows of a bag whose maximum is written out, one comparison behind another.
+_MOST_COMPARED: Final = 32
+
+
+@dataclass(frozen=True)
+class _Bags:
+    """A call whose bags have one size.
+
+    Attributes:
+        table, indices, offsets: Its operands.
+        weights: A factor for each index, None for ones.
+        size: How many indices a bag has.
+        mode: `_SUM`, `_MEAN` or `_MAX`.
+        padding: The index that is skipped, -1 for none.
+    """
+
+    table: fx.Node
+    indices: fx.Node
+    offsets: fx.Node
+    weights: fx.Node | None
+    size: int
+    mode: int
+    padding: int
+
+    @property
+    def operands(self) -> list[fx.Node]:
+        """What rows are made of, beside the indices."""
+        return [self.table] if self.weights is None else [self.table, self.weights]
+
+
+def expand_bags(graph: fx.Graph) -> None:
+    """Split bags of one size into a check of the indices, look-ups and reductions.
+
+    Others stay operators of torch, with the reason in their `meta`.
+    """
+    for node in graph.nodes:
+        if node.target not in _BAGS:
+            continue
+        found = _bags_of(node)
+        if isinstance(found, _Bags):
+            _expand(node, found)
+        else:
+            node.meta[REASON] = found
+
+
+def _bags_of(node: fx.Node) -> _Bags | str:
+    """Return the bags of a call, or why torch makes them, an id in front."""
+    table, indices, offsets = (operand(node, number) for number in range(3))
+    weights, padding = (
+        argument(node, "per_sample_weights"),
+        argument(node, "padding_idx"),
+    )
+    mode, rows = argument(node, "mode"), values_of(table)
+    size = _size_of_bags(node, values_of(indices).numel())
+    if positions_read(node) != (0,):
+        return "bag-gradient: its gradient reads more than the bags"
+    if not rows.numel() or not values_of(indices).numel():
+        return "bag-empty: there are no rows"
+    if not size:
+        return "bag-offsets: a tensor says where bags begin"
+    if mode == _MAX and size > _MOST_COMPARED:
+        return f"bag-maximum: the maximum of {size} rows, {_MOST_COMPARED} at most"
+    if rows.dtype is torch.bfloat16 and mode != _MAX and padding < 0:
+        return "bag-rounding: torch rounds sums of bf16 as nothing else does"
+    return _Bags(table, indices, offsets, weights, size, mode, padding)
+
+
+def _size_of_bags(node: fx.Node, count: int) -> int:
+    """Return how many indices each bag has, 0 where they are not all of one size."""
+    offsets = operand(node, 2)
+    if offsets.target is not aten.arange.start_step:
+        return 0
+    begin, end, step = (argument(offsets, name) for name in ("start", "end", "step"))
+    last = argument(node, "include_last_offset")
+    return step if begin == 0 and end == count and not last and count % step == 0 else 0
+
+
+def _expand(node: fx.Node, bags: _Bags) -> None:
+    graph = node.graph
+    with graph.inserting_before(node):
+        checked = graph.call_function(
+            CHECKED_EMBEDDING_BAG,
+            (bags.table, bags.indices, bags.size, bags.mode, bags.padding),
+        )
+    checked.meta = {**node.meta, "val": values_of(bags.indices)}
+    result = _inlined(node, _rows_of(bags), [checked, *bags.operands])
+    for part in list(node.users):
+        part.replace_all_uses_with(result)
+        graph.erase_node(part)
+    graph.erase_node(node)
+    if not bags.offsets.users:
+        graph.erase_node(bags.offsets)
+
+
+def _inlined(
+    node: fx.Node, run: Callable[..., Tensor], operands: list[fx.Node]
+) -> fx.Node:
+    """Insert what a function does with some operands before a node."""
+    values = [values_of(source) for source in operands]
+    mode = values[0].fake_mode
+    traced = trace_aten(run, values, mode, DECOMPOSITIONS, lambda: None)
+    simplify(traced.graph)
+    inner = [n for n in traced.graph.nodes if n.op == "placeholder"]
+    copies: dict[fx.Node, fx.Node] = dict(zip(inner, operands, strict=True))
+    origin = {key: value for key, value in node.meta.items() if key != "val"}
+    for one in traced.graph.nodes:
+        if one.op != "call_function":
+            continue
+        with node.graph.inserting_before(node):
+            copy = node.graph.node_copy(one, copies.__getitem__)
+        copy.meta = {**origin, "val": values_of(one)}
+        copies[one] = copy
+    return copies[operand(output_of(traced.graph))]
+
+
+def _rows_of(bags: _Bags) -> Callable[..., Tensor]:
+    """Return what computes bags of checked indices, a table and weights."""
+    # Torch divides by a number of the table's type.
+    size = float(torch.tensor(bags.size).to(values_of(bags.table).dtype))
+
+    def run(checked: Tensor, table: Tensor, weights: Tensor | None = None) -> Tensor:
+        places = checked.view(-1, bags.size).to(torch.int64)
+        rows = aten.index.Tensor(table, [places])
+        kept = places != bags.padding if bags.padding >= 0 else None
+        if bags.mode == _MAX:
+            return _greatest(rows, kept)
+        total = _total(rows, kept, weights)
+        return _mean(total, size, kept) if bags.mode == _MEAN else total
+
+    return run
+
+
+def _total(rows: Tensor, kept: Tensor | None, weights: Tensor | None) -> Tensor:
+    wide = rows.to(torch.float32) if rows.dtype in HALVES else rows
+    if weights is not None:
+        wide = wide * weights.to(wide.dtype).view(*rows.shape[:2], 1)
+    if kept is not None:
+        wide = torch.where(kept.unsqueeze(-1), wide, 0.0)
+    return _sum(wide).to(rows.dtype)
+
+
+def _sum(terms: Tensor) -> Tensor:
+    if terms.shape[1] > 1:
+        return terms.sum(1)
+    # Torch adds it to a zero, which makes 0.0 of -0.0.
+    return terms.select(1, 0) + 0.0
+
+
+def _mean(total: Tensor, size: float, kept: Tensor | None) -> Tensor:
+    if kept is None:
+        return total / size
+    wide = torch.float64 if total.dtype is torch.float64 else torch.float32
+    count = _sum(kept.to(wide)).clamp(min=1.0)
+    return total / count.to(total.dtype).unsqueeze(-1)
+
+
+def _greatest(rows: Tensor, kept: Tensor | None) -> Tensor:
+    best = rows.select(1, 0)
+    if kept is None:
+        for number in range(1, rows.shape[1]):
+            row = rows.select(1, number)
+            best = torch.where(row > best, row, best)
+        return best
+    found = kept.select(1, 0).unsqueeze(-1)
+    best = torch.where(found, best, 0.0)
+    for number in range(1, rows.shape[1]):
+        row, is_row = rows.select(1, number), kept.select(1, number).unsqueeze(-1)
+        taken = is_row & (~found | (row > best))
+        best = torch.where(taken, row, best)
+        found = found | is_row
+    return best

@@ -1,0 +1,125 @@
+"""Checks of indices in native code: what they copy, find, and leave to torch."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+
+import pytest
+import torch
+from torch import Tensor
+
+from magweld.artifact import ExternalStep, IndexCheck, Place, Program, Value
+from magweld.runtime.frame import Frame
+from magweld.runtime.index_checks import bind_index_checks, native_checks
+from magweld.runtime.layout import Layout
+from magweld.runtime.memory import Constants
+from magweld.runtime.program import LoadedProgram
+
+ROWS = 11
+KINDS = {"i32": torch.int32, "i64": torch.int64}
+CHECK = IndexCheck(table=0, indices=1, lowest=0)
+FROM_THE_END = IndexCheck(table=0, indices=1, lowest=None)
+
+
+def program(counts: Sequence[int], kind: str, results: Sequence[int] = ()) -> Program:
+    """A table, indices of some lengths, and a check of each."""
+    values = [Value((ROWS, 2), "f32", Place.INPUT)]
+    values += [Value((n,), kind, Place.INPUT, 1 + i) for i, n in enumerate(counts)]
+    first = len(values)
+    values += [Value((n,), kind, Place.ADOPTED) for n in counts]
+    steps = tuple(
+        ExternalStep(f"check_{i}", (0, 1 + i), (first + i,)) for i in range(len(counts))
+    )
+    return Program(tuple(values), steps, tuple(results), arena_bytes=0)
+
+
+class Checks:
+    """Checks on a frame, and the nodes that torch was asked to run."""
+
+    def __init__(self, counts: Sequence[int], kind: str, check: IndexCheck) -> None:
+        layout = Layout(program(counts, kind))
+        names = {step.node: check for step in layout.program.steps}
+        self.found = native_checks(layout, names)
+        self.frame = Frame(
+            layout, Constants((), torch.device("cpu")), checks=self.found
+        )
+        self.ran: list[str] = []
+        steps = [(layout.program.steps[n], one) for n, one in self.found.items()]
+        self.act = bind_index_checks(self.frame, steps, self.run)
+
+    def run(self, node: str, tensors: Sequence[Tensor]) -> list[Tensor]:
+        self.ran.append(node)
+        return [torch.full_like(tensors[1], 7)]
+
+    def __call__(self, indices: Sequence[Tensor]) -> list[Tensor]:
+        arguments = [torch.zeros(ROWS, 2), *indices]
+        self.frame.begin(arguments, [tensor.data_ptr() for tensor in arguments])
+        self.act()
+        first = 1 + len(indices)
+        return [
+            _read(self.frame.table[first + number], tensor)
+            for number, tensor in enumerate(indices)
+        ]
+
+
+def _read(address: int, like: Tensor) -> Tensor:
+    size = like.numel() * like.element_size()
+    data = bytearray(ctypes.string_at(address, size))
+    return torch.frombuffer(data, dtype=like.dtype)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("check", [CHECK, FROM_THE_END])
+def test_what_is_in_range_is_copied(kind: str, check: IndexCheck) -> None:
+    counts = [1, 7, 8, 9, 31, 64]
+    least = -ROWS if check.lowest is None else 0
+    checks = Checks(counts, kind, check)
+    assert len(checks.found) == len(counts)
+    indices = [torch.randint(least, ROWS, (n,), dtype=KINDS[kind]) for n in counts]
+    for one in indices:
+        one[0], one[-1] = ROWS - 1, least
+    assert all(map(torch.equal, checks(indices), indices))
+    assert not checks.ran
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("count", [1, 8, 13])
+def test_each_index_out_of_range_is_found(kind: str, count: int) -> None:
+    checks = Checks([3, count], kind, CHECK)
+    limits = torch.iinfo(KINDS[kind])
+    for bad in (-1, ROWS, limits.min, limits.max):
+        for place in range(count):
+            first = torch.zeros(3, dtype=KINDS[kind])
+            second = torch.full((count,), ROWS - 1, dtype=KINDS[kind])
+            second[place] = bad
+            copies = checks([first, second])
+            assert checks.ran == ["check_1"]
+            # What torch returned where it raised nothing is what kernels read.
+            assert torch.equal(copies[0], first)
+            assert copies[1].eq(7).all()
+            checks.ran.clear()
+
+
+def test_several_that_fail_are_all_left_to_torch() -> None:
+    checks = Checks([2, 2, 2], "i64", CHECK)
+    bad, good = torch.tensor([0, ROWS]), torch.tensor([0, 1])
+    checks([bad, good, bad])
+    assert checks.ran == ["check_0", "check_2"]
+
+
+def test_indices_that_are_returned_are_checked_by_torch() -> None:
+    returned = program([3], "i64", results=[2])
+    names = {"check_0": CHECK}
+    assert not native_checks(Layout(returned), names)
+    ran: list[str] = []
+
+    def run(node: str, tensors: Sequence[Tensor]) -> list[Tensor]:
+        ran.append(node)
+        return [tensors[1].clone()]
+
+    loaded = LoadedProgram(returned, run, checks=names)
+    indices = torch.tensor([1, 2, 3])
+    (result,) = loaded([torch.zeros(ROWS, 2), indices])
+    assert torch.equal(result, indices)
+    assert ran == ["check_0"]
