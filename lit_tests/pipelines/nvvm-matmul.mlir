@@ -14,9 +14,9 @@
 // CHECK:         scf.for
 // CHECK:           gpu.barrier
 // CHECK:           %[[OWN_A:.+]] = memref.reinterpret_cast %[[A]] to
-// CHECK:           memref.store %{{.+}}, %[[OWN_A]][
+// CHECK:           vector.store %{{.+}}, %[[OWN_A]][
 // CHECK:           %[[OWN_B:.+]] = memref.reinterpret_cast %[[B]] to
-// CHECK:           memref.store %{{.+}}, %[[OWN_B]][
+// CHECK:           vector.store %{{.+}}, %[[OWN_B]][
 // CHECK:           gpu.barrier
 // CHECK:           arith.mulf %{{.+}}, %{{.+}} fastmath<contract>
 // CHECK:           memref.store %{{.+}}, %[[ACC]]

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 _BANKS = 32
 _WORD = 4
-# Words behind a row that are tried. Odd ones help who walks down a column; even ones
-# who walks down several columns at once, or reads two or four words.
+_PASS_BYTES = _BANKS * _WORD
+# Words behind a row that are tried. Odd ones help who walks down a column by words,
+# even ones who walks down several columns at once, or by accesses of two or four words.
 _WORDS = (1, 2, 4)
 
 
@@ -26,11 +28,13 @@ class ThreadAccess:
         moves: For each dimension of the buffer, how far each dimension of the loop
             moves in it.
         times: Elements that each thread accesses.
+        width: Neighbours along a row that it accesses at once, where they are aligned.
     """
 
     trips: tuple[int, ...]
     moves: tuple[tuple[int, ...], ...]
     times: int
+    width: int = 1
 
     def positions(self, strides: Sequence[int], subgroup: int) -> Iterator[int]:
         """Yield where each thread of the first subgroup starts, in elements."""
@@ -41,21 +45,42 @@ class ThreadAccess:
         for thread in itertools.islice(threads, subgroup):
             yield sum(a * t for a, t in zip(along, thread, strict=True))
 
+    def subgroups(self, subgroup: int) -> int:
+        """Return how many subgroups of so many threads the loop has."""
+        return -(-math.prod(self.trips) // subgroup)
+
+    def accesses(self, strides: Sequence[int]) -> int:
+        """Return the accesses of each thread."""
+        return self.times // self._width(strides)
+
     def passes(self, strides: Sequence[int], element: int, subgroup: int) -> int:
-        """Return the passes that a subgroup takes for its accesses.
+        """Return the passes that the first subgroup takes for its accesses.
+
+        As many threads at a time as move 128 bytes take one pass if no two of them want
+        different words of a bank.
 
         Args:
             strides: Of the buffer, in elements.
             element: Bytes of an element.
             subgroup: Threads that execute in lockstep.
         """
-        at = [p * element // _WORD for p in self.positions(strides, subgroup)]
+        size = element * self._width(strides)
+        at_once = _PASS_BYTES // max(size, _WORD)
+        first = [p * element for p in self.positions(strides, subgroup)]
         total = 0
-        for first in range(0, len(at), _BANKS):
-            words = set(at[first : first + _BANKS])
-            banks = [word % _BANKS for word in words]
-            total += max(banks.count(bank) for bank in set(banks))
-        return total * self.times
+        for start in range(0, len(first), at_once):
+            words = {
+                byte // _WORD
+                for at in first[start : start + at_once]
+                for byte in range(at, at + size, min(size, _WORD))
+            }
+            banks = Counter(word % _BANKS for word in words)
+            total += max(banks.values())
+        return total * self.accesses(strides)
+
+    def _width(self, strides: Sequence[int]) -> int:
+        """Return how many elements are accessed at once where rows lie so far apart."""
+        return math.gcd(self.width, *strides[:-1])
 
 
 def row_padding(
@@ -63,7 +88,8 @@ def row_padding(
 ) -> int:
     """Return the elements behind each row with which accesses take the fewest passes.
 
-    Of paddings that take as many, the smallest; 0 where none takes fewer.
+    Of paddings that take as many, those with the fewest accesses, and of these the
+    smallest; 0 where none takes fewer.
 
     Args:
         shape: Of the buffer, rows innermost.
@@ -72,12 +98,17 @@ def row_padding(
         subgroup: Threads that execute in lockstep.
     """
 
-    def passes(padding: int) -> int:
+    def cost(padding: int) -> tuple[int, int]:
         strides = _strides(shape, padding)
-        return sum(one.passes(strides, element, subgroup) for one in accesses)
+        passes = done = 0
+        for one in accesses:
+            subgroups = one.subgroups(subgroup)
+            passes += subgroups * one.passes(strides, element, subgroup)
+            done += subgroups * one.accesses(strides)
+        return passes, done
 
     tried = {max(1, words * _WORD // element) for words in _WORDS}
-    return min((0, *sorted(tried)), key=passes)
+    return min((0, *sorted(tried)), key=cost)
 
 
 def _strides(shape: Sequence[int], padding: int) -> list[int]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from magweld.bindings import affine, ir, linalg, memref
 from magweld.passes.gpu.linalg_structure import loop_nest_of
+from magweld.passes.gpu.structure import VECTOR_LOOP
 from magweld.passes.ir.linalg_builder import iterator_array, map_array
 from magweld.passes.ir.utils import operations_of
 
@@ -77,22 +78,54 @@ def expand_loops(
     return generic
 
 
+def split_loop(
+    op: Any, loop: int, width: int, replaced: Mapping[ir.Value, ir.Value]
+) -> None:
+    """Replace an operation by one with two loops for one, the inner one of `width`.
+
+    Each thread runs the inner loop whole: `magweld.vector_loop`. The other arguments
+    are those of `expand_loops`.
+    """
+    extent = loop_nest_of(op).extents[loop]
+    expansion = Expansion({loop: (extent // width, width)})
+    made = expand_loops(op, expansion, replaced)
+    i64 = ir.IntegerType.get_signless(64)
+    inner = ir.IntegerAttr.get(i64, expansion.first(loop) + 1)
+    made.operation.attributes[VECTOR_LOOP] = inner
+    op.operation.erase()
+
+
 def _expanded(
     value: ir.Value, loops: Sequence[int | None], expansion: Expansion
 ) -> ir.Value:
     """Return an operand with a dimension for each of the loops that index it."""
     if not any(loop in expansion.parts for loop in loops):
         return value
+    return split_dimensions(
+        value,
+        [
+            (size,) if loop is None else expansion.parts.get(loop, (size,))
+            for loop, size in zip(loops, value.type.shape, strict=True)
+        ],
+    )
+
+
+def split_dimensions(value: ir.Value, parts: Sequence[Sequence[int]]) -> ir.Value:
+    """Build the view of a memref that has several dimensions for each.
+
+    Args:
+        value: A memref of static shape, whatever its strides.
+        parts: Their extents, outermost first, for each dimension of `value`.
+    """
     type_ = ir.MemRefType(value.type)
     strides, offset = type_.get_strides_and_offset()
     shape: list[int] = []
     steps: list[int] = []
     groups: list[list[int]] = []
-    for loop, size, stride in zip(loops, type_.shape, strides, strict=True):
-        parts = (size,) if loop is None else expansion.parts.get(loop, (size,))
-        groups.append(list(range(len(shape), len(shape) + len(parts))))
-        shape += parts
-        steps += [stride * math.prod(parts[i + 1 :]) for i in range(len(parts))]
+    for sizes, stride in zip(parts, strides, strict=True):
+        groups.append(list(range(len(shape), len(shape) + len(sizes))))
+        shape += sizes
+        steps += [stride * math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
     plain = ir.MemRefType.get(shape, type_.element_type, None, type_.memory_space)
     strided = ir.MemRefType.get(
         shape,

@@ -8,14 +8,18 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from magweld.bindings import affine, ir, memref
+from magweld.dialects.tile_graph import FRAGMENT
 from magweld.passes.gpu.bank_conflicts import ThreadAccess, row_padding
+from magweld.passes.gpu.index_divisors import divisor_of
 from magweld.passes.gpu.linalg_structure import (
     is_structured,
     linalg_operations_in,
     linear_index,
 )
+from magweld.passes.gpu.row_alignment import offset_divisors
 from magweld.passes.gpu.structure import (
     PADDING,
+    VECTOR_BYTES,
     block_loop_of,
     buffers_in,
     element_bytes,
@@ -26,7 +30,7 @@ from magweld.passes.gpu.structure import (
 )
 from magweld.passes.gpu.thread_slices import thread_loop_around
 from magweld.passes.infrastructure.base import Pass
-from magweld.passes.ir.utils import users_of
+from magweld.passes.ir.utils import groups_of, users_of
 
 
 @dataclass(frozen=True)
@@ -38,8 +42,10 @@ class PadSharedTiles(Pass):
 
     Threads that walk down a column of 32 words meet in one bank. The padding is the one
     with which the accesses of all thread loops take the fewest passes; place-shared-
-    memory makes the room. Tiles that are used otherwise than by slices in thread loops
-    are left as they are.
+    memory makes the room. Neighbours in the slice of a thread are accessed at once, up
+    to 16 bytes, as far as rows remain aligned: of paddings with as many passes, the one
+    with the fewest accesses is taken. Tiles that are used otherwise than by slices in
+    thread loops, of the same dimensions or of parts of them, are left as they are.
     """
 
     name: ClassVar[str] = "pad-shared-tiles"
@@ -68,15 +74,18 @@ class PadSharedTiles(Pass):
 
 
 def _is_sliced(value: ir.Value) -> bool:
-    """Tell whether a buffer is used by linalg and slices of the same dimensions."""
+    """Tell whether a buffer is used by linalg, slices and dimensions that are split."""
     for user in users_of(value):
         if isinstance(user, memref.SubViewOp):
             kept = list(user.result.type.shape)
             if kept != list(user.static_sizes)[: len(kept)]:
                 return False
-            if not _is_sliced(user.result):
+        elif not isinstance(user, memref.ExpandShapeOp):
+            # The lanes of matrix instructions have other shares than their slices.
+            if not is_structured(user) or FRAGMENT in user.operation.attributes:
                 return False
-        elif not is_structured(user):
+            continue
+        if not _is_sliced(user.result):
             return False
     return True
 
@@ -98,22 +107,100 @@ def _access(value: ir.Value, thread_loop: Any) -> ThreadAccess | None:
     """Return the access by a slice of a buffer, None for other values."""
     if not isinstance(value.type, ir.MemRefType):
         return None
-    storage, times = storage_of(value), math.prod(value.type.shape)
-    loops = list(thread_loop.induction_variables)
-    moves = [[0] * len(loops) for _ in storage.type.shape]
-    while value != storage:
-        subview = value.owner.opview
-        is_slice = isinstance(subview, memref.SubViewOp)
-        # A buffer under another shape has no padding: its slices say nothing of it.
-        if not is_slice or len(subview.static_offsets) > len(moves):
-            return None
-        for dimension, offset in enumerate(_offsets(subview)):
-            for moved, factor in _terms(offset):
-                if moved in loops:
-                    moves[dimension][loops.index(moved)] += factor
-        value = subview.source
+    width, times = _neighbours(value), math.prod(value.type.shape)
     trips = tuple(thread_loop.staticUpperBound)
-    return ThreadAccess(trips, tuple(map(tuple, moves)), times)
+    steps = [_Steps((0,) * len(trips), 0) for _ in value.type.shape]
+    storage = storage_of(value)
+    while value != storage:
+        view = value.owner.opview
+        if isinstance(view, memref.SubViewOp):
+            steps = _before_slice(view, steps, thread_loop)
+        elif isinstance(view, memref.ExpandShapeOp):
+            steps = _before_split(view, steps)
+        else:
+            # A buffer under another shape has no padding: its slices say nothing of it.
+            return None
+        value = view.operands[0]
+    moves = tuple(step.moves for step in steps)
+    if steps:
+        width = math.gcd(width, steps[-1].others, *steps[-1].moves)
+    return ThreadAccess(trips, moves, times, width)
+
+
+def _neighbours(value: ir.Value) -> int:
+    """Return how many elements of a row a thread may access at once."""
+    type_ = ir.MemRefType(value.type)
+    strides, _ = type_.get_strides_and_offset()
+    if not strides or strides[-1] != 1:
+        return 1
+    widest = VECTOR_BYTES // element_bytes(type_.element_type)
+    return math.gcd(widest, type_.shape[-1])
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """Where a slice begins along a dimension.
+
+    Attributes:
+        moves: How far each dimension of the thread loop moves it.
+        others: What divides the distances that anything else moves it; 0 for none.
+    """
+
+    moves: tuple[int, ...]
+    others: int
+
+    def times(self, factor: int) -> _Steps:
+        """Return the steps in a dimension of which each step is so many."""
+        return _Steps(tuple(m * factor for m in self.moves), self.others * factor)
+
+    def plus(self, other: _Steps) -> _Steps:
+        """Return the steps of both."""
+        moves = (a + b for a, b in zip(self.moves, other.moves, strict=True))
+        return _Steps(tuple(moves), math.gcd(self.others, other.others))
+
+
+def _before_slice(view: Any, steps: list[_Steps], thread_loop: Any) -> list[_Steps]:
+    """Return the steps in what a slice was taken of; it may lack the last ones."""
+    rank = len(view.static_offsets)
+    still = _Steps((0,) * len(thread_loop.induction_variables), 0)
+    steps = steps + [still] * (rank - len(steps))
+    starts = zip(_offsets(view), offset_divisors(view), strict=True)
+    return [
+        step.times(stride).plus(_start(offset, divisor, thread_loop))
+        for step, stride, (offset, divisor) in zip(
+            steps, view.static_strides, starts, strict=True
+        )
+    ]
+
+
+def _before_split(view: Any, steps: list[_Steps]) -> list[_Steps]:
+    """Return the steps in a buffer whose dimensions were split into parts."""
+    shape = list(view.result.type.shape)
+    found = []
+    for parts in groups_of(view):
+        inner = [math.prod(shape[p] for p in parts[i + 1 :]) for i in range(len(parts))]
+        scaled = [steps[p].times(size) for p, size in zip(parts, inner, strict=True)]
+        whole = scaled[0]
+        for part in scaled[1:]:
+            whole = whole.plus(part)
+        found.append(whole)
+    return found
+
+
+def _start(offset: ir.Value | None, divisor: int, thread_loop: Any) -> _Steps:
+    """Return where a slice begins: as threads move it, and the rest by its divisor."""
+    loops = list(thread_loop.induction_variables)
+    moves = [0] * len(loops)
+    sum_ = _sum_of(offset)
+    if sum_ is None:
+        return _Steps(tuple(moves), divisor)
+    terms, others = sum_
+    for moved, factor in terms:
+        if moved in loops:
+            moves[loops.index(moved)] += factor
+        else:
+            others = math.gcd(others, divisor_of(moved) * factor)
+    return _Steps(tuple(moves), others)
 
 
 def _offsets(subview: Any) -> Iterator[ir.Value | None]:
@@ -124,15 +211,16 @@ def _offsets(subview: Any) -> Iterator[ir.Value | None]:
         yield next(dynamic) if offset == marker else None
 
 
-def _terms(offset: ir.Value | None) -> Iterator[tuple[ir.Value, int]]:
-    """Yield the values of which an offset is a sum, with their factors."""
+def _sum_of(offset: ir.Value | None) -> tuple[list[tuple[ir.Value, int]], int] | None:
+    """Return an offset as values with their factors and a number, None for others."""
     if offset is None:
-        return
+        return None
     if isinstance(offset, ir.BlockArgument):
-        yield offset, 1
-    elif isinstance(offset.owner.opview, affine.AffineApplyOp):
-        apply = offset.owner.opview
-        expression = apply.map.value.results[0]
-        index = linear_index(expression)
-        for position, factor in index.terms if index else ():
-            yield apply.operands[position], factor
+        return [(offset, 1)], 0
+    apply = offset.owner.opview
+    if not isinstance(apply, affine.AffineApplyOp):
+        return None
+    index = linear_index(apply.map.value.results[0])
+    if index is None:
+        return None
+    return [(apply.operands[i], factor) for i, factor in index.terms], index.constant

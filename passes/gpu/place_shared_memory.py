@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from magweld.bindings import arith, gpu, ir, memref, scf
+from magweld.passes.gpu.expanded_loops import split_dimensions
 from magweld.passes.gpu.structure import (
     PADDING,
     SHARED_ALIGNMENT,
@@ -21,7 +22,7 @@ from magweld.passes.gpu.structure import (
 )
 from magweld.passes.gpu.thread_slices import strided_subview
 from magweld.passes.infrastructure.base import Pass
-from magweld.passes.ir.utils import located_error, users_of
+from magweld.passes.ir.utils import groups_of, located_error, users_of
 from magweld.passes.tiling.packing import Buffer, pack
 
 SHARED_BYTES = "magweld.shared_bytes"
@@ -178,19 +179,24 @@ def _view(allocation: Any, whole: ir.Value, start: ir.Value) -> ir.Value:
 def _retype_slices(value: ir.Value) -> None:
     """Build the slices of a buffer again, whose rows lie further apart now."""
     for user in users_of(value):
-        if not isinstance(user, memref.SubViewOp):
+        if not isinstance(user, memref.SubViewOp | memref.ExpandShapeOp):
             continue
         with ir.InsertionPoint(user), user.location:
-            made = memref.SubViewOp(
-                _slice_type(user, value),
-                value,
-                list(user.offsets),
-                [],
-                [],
-                list(user.static_offsets),
-                list(user.static_sizes),
-                list(user.static_strides),
-            ).result
+            if isinstance(user, memref.ExpandShapeOp):
+                sizes = user.result.type.shape
+                parts = [[sizes[i] for i in group] for group in groups_of(user)]
+                made = split_dimensions(value, parts)
+            else:
+                made = memref.SubViewOp(
+                    _slice_type(user, value),
+                    value,
+                    list(user.offsets),
+                    [],
+                    [],
+                    list(user.static_offsets),
+                    list(user.static_sizes),
+                    list(user.static_strides),
+                ).result
         user.result.replace_all_uses_with(made)
         user.erase()
         _retype_slices(made)

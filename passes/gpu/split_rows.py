@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from magweld.bindings import ir, memref
-from magweld.passes.gpu.expanded_loops import Expansion, expand_loops
-from magweld.passes.gpu.index_divisors import divisor_of
+from magweld.passes.gpu.expanded_loops import split_loop
 from magweld.passes.gpu.linalg_structure import (
     LoopNest,
     check_buffers,
@@ -18,9 +16,9 @@ from magweld.passes.gpu.linalg_structure import (
     linalg_operations_in,
     loop_nest_of,
 )
+from magweld.passes.gpu.row_alignment import row_alignment
 from magweld.passes.gpu.structure import (
     VECTOR_BYTES,
-    VECTOR_LOOP,
     block_loop_of,
     element_bytes,
     is_in_space,
@@ -116,8 +114,13 @@ class _Rows:
         return min(element_bytes(value.type.element_type) for value in self.values)
 
     def is_aligned(self, width: int) -> bool:
-        """Tell whether all rows begin at multiples of so many elements."""
-        return all(_row_divisor(value) % width == 0 for value in self.values)
+        """Tell whether pieces of so many elements are aligned in all rows."""
+        return all(
+            row_alignment(value)
+            % min(VECTOR_BYTES, width * element_bytes(value.type.element_type))
+            == 0
+            for value in self.values
+        )
 
 
 def _rows_of(op: Any) -> _Rows | None:
@@ -141,34 +144,6 @@ def _rows_of(op: Any) -> _Rows | None:
 def _is_contiguous(value: ir.Value) -> bool:
     strides, _ = ir.MemRefType(value.type).get_strides_and_offset()
     return bool(strides) and strides[-1] == 1
-
-
-def _row_divisor(value: ir.Value) -> int:
-    """Return what divides the position of the first element of each row; 0 for all."""
-    strides, _ = ir.MemRefType(value.type).get_strides_and_offset()
-    return math.gcd(_start_divisor(value), *strides[:-1])
-
-
-def _start_divisor(value: ir.Value) -> int:
-    """Return what divides the position of the first element, in elements."""
-    if isinstance(value, ir.BlockArgument) or isinstance(
-        value.owner.opview, memref.AllocOp
-    ):
-        return 0
-    op = value.owner.opview
-    if isinstance(op, memref.CollapseShapeOp | memref.ExpandShapeOp):
-        return _start_divisor(op.src)
-    if not isinstance(op, memref.SubViewOp):
-        return 1
-    strides, _ = ir.MemRefType(op.source.type).get_strides_and_offset()
-    marker = ir.ShapedType.get_dynamic_stride_or_offset()
-    dynamic = iter(op.offsets)
-    offsets = (
-        divisor_of(next(dynamic)) if offset == marker else offset
-        for offset in op.static_offsets
-    )
-    moved = (a * b for a, b in zip(offsets, strides, strict=True))
-    return math.gcd(_start_divisor(op.source), *moved)
 
 
 # ---- groups --------------------------------------------------------------------------
@@ -226,13 +201,8 @@ def _split(group: Sequence[_Rows], width: int) -> None:
         for buffer in _tiles(rows):
             if buffer not in replaced:
                 replaced[buffer] = _split_tile(buffer, width)
-    i64 = ir.IntegerType.get_signless(64)
     for rows in group:
-        expansion = Expansion({rows.loop: (rows.extent // width, width)})
-        made = expand_loops(rows.op, expansion, replaced)
-        number = expansion.first(rows.loop) + 1
-        made.operation.attributes[VECTOR_LOOP] = ir.IntegerAttr.get(i64, number)
-        rows.op.operation.erase()
+        split_loop(rows.op, rows.loop, width, replaced)
     for buffer in replaced:
         buffer.owner.erase()
 

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from magweld.bindings import affine, func, ir, loop_transform
-from magweld.passes.gpu.structure import is_in_space, kernels_of, private_space
+from magweld.passes.gpu.structure import (
+    VECTOR_BYTES,
+    element_bytes,
+    is_in_space,
+    kernels_of,
+    private_space,
+)
 from magweld.passes.gpu.transform_script import (
     apply_script,
     match_tagged,
@@ -28,7 +34,8 @@ class UnrollRegisterLoops(Pass):
     Loops that index a tile in `#gpu.address_space<private>` are unrolled completely:
     only what has constant indices can live in registers. Other loops are unrolled
     with them as long as the nest has at most `iterations`, innermost ones of at most
-    eight always: neighbouring elements are accessed at once.
+    eight always: neighbouring elements are accessed at once. Of a longer loop along
+    the rows of a tile as many iterations become one as elements have 16 bytes.
     """
 
     name: ClassVar[str] = "unroll-register-loops"
@@ -41,18 +48,14 @@ class UnrollRegisterLoops(Pass):
             self._run_on_kernel(kernels_of(module)[number])
 
     def _run_on_kernel(self, kernel: func.FuncOp) -> None:
-        tags: set[tuple[int, int]] = set()
         loops = operations_of(kernel, affine.AffineForOp)
-        required = _indexing_loops(kernel)
-        for loop in loops:
-            nest = _nest_around(loop)
-            size = math.prod(map(_trip_count, nest))
-            inside = math.prod(map(_trip_count, operations_of(loop, type(loop))))
-            small = size * inside // _trip_count(loop) <= self.iterations
-            short = inside == 1 and _trip_count(loop) <= _WIDEST
-            if small or short or loop.operation in required:
+        # An attribute changes the hash of an operation: all is decided before.
+        factors = self._factors(loops, _indexing_loops(kernel))
+        tags: set[tuple[int, int]] = set()
+        for loop, factor in zip(loops, factors, strict=True):
+            if factor > 1 or _trip_count(loop) == 1:
                 # Inner loops first: unrolling an outer one copies those inside it.
-                tag = (len(nest), _trip_count(loop))
+                tag = (len(_nest_around(loop)), factor)
                 tags.add(tag)
                 loop.operation.attributes[_TAG] = ir.DenseI64ArrayAttr.get(tag)
         if not tags:
@@ -66,6 +69,38 @@ class UnrollRegisterLoops(Pass):
         apply_script(kernel, build)
         remove_tags(kernel, _TAG)
 
+    def _factors(self, loops: list[Any], required: set[Any]) -> list[int]:
+        """Return how many iterations of each of the loops become one."""
+        whole: set[Any] = set()
+        factors = []
+        # What becomes of an outer loop depends on those inside it.
+        for loop in reversed(loops):
+            factors.append(self._factor(loop, required, whole))
+            if factors[-1] == _trip_count(loop):
+                whole.add(loop.operation)
+        return factors[::-1]
+
+    def _factor(self, loop: Any, required: set[Any], whole: set[Any]) -> int:
+        """Return how many iterations of a loop become one, 1 for a loop that stays.
+
+        Args:
+            loop: The loop.
+            required: Loops that have to be unrolled completely.
+            whole: Loops inside it that are.
+        """
+        trips = _trip_count(loop)
+        # The loop itself comes first.
+        inside = operations_of(loop, affine.AffineForOp)[1:]
+        each = math.prod(map(_trip_count, inside))
+        nest = math.prod(map(_trip_count, _nest_around(loop))) * each
+        short = not inside and trips <= _WIDEST
+        if nest <= self.iterations or short or loop.operation in required:
+            return trips
+        if not all(one.operation in whole for one in inside):
+            return 1
+        width = _neighbours(loop)
+        return width if trips % width == 0 and width * each <= self.iterations else 1
+
 
 def _trip_count(loop: Any) -> int:
     lower, upper = (
@@ -73,6 +108,35 @@ def _trip_count(loop: Any) -> int:
         for map_ in (loop.lowerBoundMap, loop.upperBoundMap)
     )
     return (upper - lower) // int(ir.IntegerAttr(loop.step).value)
+
+
+def _neighbours(loop: Any) -> int:
+    """Return how many elements a loop passes that a thread may access at once.
+
+    Those of rows of a memory that is not private, side by side; 1 where there are none.
+    """
+    variable = loop.induction_variable
+    found = 1
+    for kind in (affine.AffineLoadOp, affine.AffineStoreOp):
+        for access in operations_of(loop, kind):
+            type_ = ir.MemRefType(access.memref.type)
+            strides, _ = type_.get_strides_and_offset()
+            along = _along_rows(access)
+            if along is None or is_in_space(access.memref, private_space()):
+                continue
+            if along == variable and strides[-1] == 1:
+                found = max(found, VECTOR_BYTES // element_bytes(type_.element_type))
+    return found
+
+
+def _along_rows(access: Any) -> ir.Value | None:
+    """Return the value that is the last index of an access, None for others."""
+    results = access.map.value.results
+    last = results[-1] if len(results) else None
+    if not isinstance(last, ir.AffineDimExpr):
+        return None
+    value: ir.Value = access.indices[last.position]
+    return value
 
 
 def _nest_around(loop: Any) -> list[Any]:

@@ -91,6 +91,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
         "contract-multiply-add",
         "magweld.passes.gpu.contract_multiply_add:ContractMultiplyAdd",
     ),
+    ("copy-by-vectors", "magweld.passes.gpu.copy_by_vectors:CopyByVectors"),
     (
         "declare-shared-memory",
         "magweld.passes.gpu.declare_shared_memory:DeclareSharedMemory",

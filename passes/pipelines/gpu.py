@@ -9,6 +9,7 @@ from itertools import chain
 from magweld.passes.cpu.name_contractions import NameContractions
 from magweld.passes.gpu.annotate_parameters import AnnotateParameters
 from magweld.passes.gpu.contract_multiply_add import ContractMultiplyAdd
+from magweld.passes.gpu.copy_by_vectors import CopyByVectors
 from magweld.passes.gpu.declare_shared_memory import DeclareSharedMemory
 from magweld.passes.gpu.expand_gpu_math import ExpandGpuMath
 from magweld.passes.gpu.form_gpu_launch import FormGpuLaunch
@@ -89,6 +90,7 @@ def block_steps(shape: BlockShape) -> tuple[Step, ...]:
         # Threads: strided slices of buffers.
         MapToMatrixInstructions(shape.matrix, shape.threads, shape.subgroup),
         SplitRows(shape.threads, shape.subgroup),
+        CopyByVectors(shape.threads, shape.subgroup),
         MapTilesToThreads(shape.threads, shape.subgroup),
         KeepTilesInRegisters(),
         PadSharedTiles(shape.subgroup),

@@ -43,7 +43,7 @@ def test_accumulators_stay_in_registers(build) -> None:
     text = str(function)
     assert "memref.alloca() : memref<2x1xf32, #gpu.address_space<private>>" in text
     (launch,) = operations_of(module.operation, gpu.LaunchFuncOp)
-    # A word lies behind each row of the operand whose columns threads walk down.
-    staged_bytes = 4 * (8 * 16 + 8 * 17)
+    # Four words lie behind each row of the operand whose columns threads walk down.
+    staged_bytes = 4 * (8 * 16 + 8 * 20)
     size = launch.dynamicSharedMemorySize.owner.attributes["value"]
     assert size.value == staged_bytes

@@ -3,9 +3,10 @@
 !tile = memref<32x32xf32, #gpu.address_space<workgroup>>
 !column = memref<1x32xf32, strided<[32, 1], offset: ?>, #gpu.address_space<workgroup>>
 
-// Each thread reads a row: 32 threads walk down a column of 32 words, one bank.
+// Each thread reads a row, four words at once: eight threads walk down a column of
+// 32 words. Four words behind a row keep it aligned, and its columns apart.
 // CHECK-LABEL: func.func @rows(
-// CHECK:           memref.alloc() {magweld.padding = 1 : i64} : memref<32x32xf32, #gpu.address_space<workgroup>>
+// CHECK:           memref.alloc() {magweld.padding = 4 : i64} : memref<32x32xf32, #gpu.address_space<workgroup>>
 func.func @rows(%v: f32) attributes {tile_graph.kernel} {
   scf.forall (%n) in (1) {
     %t = memref.alloc() : !tile
@@ -41,10 +42,10 @@ func.func @columns(%v: f32) attributes {tile_graph.kernel} {
 !tile = memref<8x64xf16, #gpu.address_space<workgroup>>
 !part = memref<1x8xf16, strided<[64, 1], offset: ?>, #gpu.address_space<workgroup>>
 
-// The start of a window is a sum: 8 threads a row, 8 halves apart, and 4 rows of 128
-// bytes. One word behind a row moves the next one by a bank.
+// The start of a window is a sum: 8 threads a row, 8 halves apart, which are one access.
+// Eight threads read 128 bytes that lie side by side.
 // CHECK-LABEL: func.func @windows(
-// CHECK:           memref.alloc() {magweld.padding = 2 : i64} : memref<8x64xf16, #gpu.address_space<workgroup>>
+// CHECK:           memref.alloc() : memref<8x64xf16, #gpu.address_space<workgroup>>
 func.func @windows(%v: f16) attributes {tile_graph.kernel} {
   scf.forall (%n) in (1) {
     %t = memref.alloc() : !tile
@@ -53,6 +54,51 @@ func.func @windows(%v: f16) attributes {tile_graph.kernel} {
       %s = memref.subview %t[%i, %x] [1, 8] [1, 1] : !tile to !part
       linalg.exp ins(%s : !part) outs(%s : !part)
     } {mapping = [#gpu.thread<linear_dim_1>, #gpu.thread<linear_dim_0>]}
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// -----
+
+!tile = memref<33x33xf32, #gpu.address_space<workgroup>>
+!part = memref<1x32xf32, strided<[33, 1], offset: ?>, #gpu.address_space<workgroup>>
+
+// 33 words apart, words of rows lie in as many banks. 34 apart, two are read at once.
+// CHECK-LABEL: func.func @odd(
+// CHECK:           memref.alloc() {magweld.padding = 1 : i64} : memref<33x33xf32, #gpu.address_space<workgroup>>
+func.func @odd(%v: f32) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    %t = memref.alloc() : !tile
+    scf.forall (%i) in (32) {
+      %s = memref.subview %t[%i, 0] [1, 32] [1, 1] : !tile to !part
+      linalg.exp ins(%s : !part) outs(%s : !part)
+    } {mapping = [#gpu.thread<linear_dim_0>]}
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// -----
+
+!tile = memref<32x32xf32, #gpu.address_space<workgroup>>
+!pieces = memref<32x8x4xf32, #gpu.address_space<workgroup>>
+!piece = memref<8x1x4xf32, strided<[128, 32, 1], offset: ?>, #gpu.address_space<workgroup>>
+!column = memref<1x32xf32, strided<[32, 1], offset: ?>, #gpu.address_space<workgroup>>
+
+// A tile that is written in pieces of its rows is padded for who reads it.
+// CHECK-LABEL: func.func @pieces(
+// CHECK:           memref.alloc() {magweld.padding = 4 : i64} : memref<32x32xf32, #gpu.address_space<workgroup>>
+func.func @pieces(%v: f32) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    %t = memref.alloc() : !tile
+    %p = memref.expand_shape %t [[0], [1, 2]] output_shape [32, 8, 4] : !tile into !pieces
+    scf.forall (%i, %j) in (4, 8) {
+      %s = memref.subview %p[%i, %j, 0] [8, 1, 4] [4, 8, 1] : !pieces to !piece
+      linalg.fill ins(%v : f32) outs(%s : !piece)
+    } {mapping = [#gpu.thread<linear_dim_1>, #gpu.thread<linear_dim_0>]}
+    scf.forall (%i) in (32) {
+      %s = memref.subview %t[%i, 0] [1, 32] [1, 1] : !tile to !column
+      linalg.exp ins(%s : !column) outs(%s : !column)
+    } {mapping = [#gpu.thread<linear_dim_0>]}
   } {mapping = [#gpu.block<linear_dim_0>]}
   return
 }

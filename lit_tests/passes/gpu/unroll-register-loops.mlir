@@ -22,12 +22,23 @@ func.func @kernel(%x: memref<64x2x2xf32>, %y: memref<64xf32>, %z: memref<8xf32>)
       }
     }
   }
-  // A long loop without registers stays, a short one is unrolled.
-  // CHECK-NEXT:    affine.for %{{.+}} = 0 to 64 {
+  // Of a long loop without registers four iterations become one, along the rows of f32.
+  // CHECK-NEXT:    affine.for %[[I:.+]] = 0 to 64 step 4 {
+  // CHECK-NEXT:      affine.load %{{.+}}[%[[I]]]
+  // CHECK:           affine.load %{{.+}}[%[[I]] + 3]
+  // CHECK-NOT:       affine.load
+  // CHECK:         }
   affine.for %k = 0 to 64 {
     %v = affine.load %y[%k] : memref<64xf32>
     affine.store %v, %y[%k] : memref<64xf32>
   }
+  // Down a column it stays.
+  // CHECK:         affine.for %{{.+}} = 0 to 64 {
+  affine.for %k = 0 to 64 {
+    %v = affine.load %x[%k, 0, 0] : memref<64x2x2xf32>
+    affine.store %v, %x[%k, 0, 1] : memref<64x2x2xf32>
+  }
+  // A short one is unrolled.
   // CHECK-COUNT-8: affine.store %{{.+}}, %{{.+}}[{{[0-7]}}]
   // CHECK-NOT:     magweld.unroll
   affine.for %k = 0 to 8 {

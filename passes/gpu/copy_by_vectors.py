@@ -1,0 +1,130 @@
+"""Owns copy-by-vectors: operands of products move to shared memory in 16 bytes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from magweld.bindings import ir, linalg, memref
+from magweld.dialects.tile_graph import FRAGMENT
+from magweld.passes.gpu.expanded_loops import split_loop
+from magweld.passes.gpu.linalg_structure import (
+    check_buffers,
+    has_windows,
+    inputs_of,
+    is_contraction,
+    is_structured,
+    linalg_operations_in,
+    loop_nest_of,
+    outputs_of,
+)
+from magweld.passes.gpu.row_alignment import row_alignment
+from magweld.passes.gpu.structure import (
+    VECTOR_BYTES,
+    block_loop_of,
+    element_bytes,
+    is_in_space,
+    kernels_of,
+    storage_of,
+    structure_copies,
+    workgroup_space,
+)
+from magweld.passes.gpu.thread_layout import coalesced_layout
+from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.utils import users_of
+
+_VIEWS = (memref.CollapseShapeOp, memref.ExpandShapeOp, memref.SubViewOp)
+
+
+@dataclass(frozen=True)
+class CopyByVectors(Pass):
+    """Let each thread copy pieces of 16 bytes of what products read.
+
+        linalg.copy ins(%x : memref<64x32xf32, strided<[48, 1], offset: ?>>)
+                    outs(%t : memref<64x32xf32, #gpu.address_space<workgroup>>)
+            =>   the copy of memref<64x8x4xf32, ...>, `magweld.vector_loop = 2`
+
+    The tile stays as it is for its readers. A copy from global memory to a tile in
+    workgroup memory is split if a product or windows read the tile, so that it cannot
+    be kept in registers; if the elements of a row lie side by side at both ends; if
+    all rows begin at multiples of a piece at both ends (`row_alignment.py`); and if
+    rows are whole pieces. Pieces are of 16 bytes, or of 8, 4 or 2 where a thread has no
+    fewer accesses with wider ones or these are not aligned. Other copies are left to
+    map-tiles-to-threads, one element at a time.
+    """
+
+    name: ClassVar[str] = "copy-by-vectors"
+
+    threads: Annotated[int, "threads of a block"] = 256
+    subgroup: Annotated[int, "threads that execute in lockstep"] = 32
+
+    def run(self, module: Any) -> None:
+        """Split the copies of all kernels."""
+        for kernel in kernels_of(module):
+            loop = block_loop_of(kernel)
+            structure_copies(loop)
+            every = linalg_operations_in(loop)
+            check_buffers(every)
+            for op in filter(_is_staged_operand, every):
+                width = self._width(op)
+                if width > 1:
+                    split_loop(op, len(loop_nest_of(op).extents) - 1, width, {})
+
+    def _width(self, op: Any) -> int:
+        """Return the elements of a piece: those with the fewest accesses a thread."""
+        *outer, row = loop_nest_of(op).extents
+
+        def accesses(width: int) -> int:
+            pieces = (*outer, row // width)
+            layout = coalesced_layout(pieces, self.threads, self.subgroup)
+            return math.prod(layout.per_thread)
+
+        return min((1, *_fitting_widths(op, row)), key=lambda w: (accesses(w), -w))
+
+
+def _fitting_widths(op: Any, row: int) -> Iterator[int]:
+    """Yield the elements of pieces that are aligned at both ends of a copy."""
+    sizes = [element_bytes(value.type.element_type) for value in op.operands]
+    alignment = min(map(row_alignment, op.operands))
+    width = 2
+    while width * min(sizes) <= VECTOR_BYTES:
+        aligned = alignment % min(VECTOR_BYTES, width * max(sizes)) == 0
+        if aligned and row % width == 0:
+            yield width
+        width *= 2
+
+
+def _is_staged_operand(op: Any) -> bool:
+    """Tell whether `op` copies rows from global memory that a product reads."""
+    if not isinstance(op, linalg.CopyOp):
+        return False
+    (source,), (target,) = inputs_of(op), outputs_of(op)
+    space = workgroup_space()
+    if is_in_space(source, space) or not is_in_space(target, space):
+        return False
+    storage = storage_of(target)
+    return (
+        all(map(_is_contiguous, (source, target)))
+        and not isinstance(storage, ir.BlockArgument)
+        and any(map(_is_product, _readers_of(storage)))
+    )
+
+
+def _is_contiguous(value: ir.Value) -> bool:
+    strides, _ = ir.MemRefType(value.type).get_strides_and_offset()
+    return bool(strides) and strides[-1] == 1
+
+
+def _readers_of(value: ir.Value) -> Iterator[Any]:
+    """Yield the operations that read a buffer, or a view of it, as an input."""
+    for user in users_of(value):
+        if isinstance(user, _VIEWS):
+            yield from _readers_of(user.result)
+        elif is_structured(user) and value in inputs_of(user):
+            yield user
+
+
+def _is_product(op: Any) -> bool:
+    return FRAGMENT in op.operation.attributes or is_contraction(op) or has_windows(op)

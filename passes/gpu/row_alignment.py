@@ -1,0 +1,49 @@
+"""Owns what alignment in memory the rows of a buffer or subview are known to have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from magweld.bindings import ir, memref
+from magweld.passes.gpu.index_divisors import divisor_of
+from magweld.passes.gpu.structure import VECTOR_BYTES, element_bytes
+
+
+def row_alignment(value: ir.Value) -> int:
+    """Return how many bytes divide the address of each row of a memref.
+
+    A row is what the last dimension indexes. Arguments of kernels and allocations begin
+    at multiples of the widest access of a thread (16 bytes), which is the most that is
+    returned. Subviews and views of other shapes are followed; of any other memref the
+    alignment is that of one element.
+    """
+    type_ = ir.MemRefType(value.type)
+    strides, _ = type_.get_strides_and_offset()
+    divisor = math.gcd(_start_divisor(value), *strides[:-1])
+    return math.gcd(VECTOR_BYTES, divisor * element_bytes(type_.element_type))
+
+
+def offset_divisors(subview: Any) -> Iterator[int]:
+    """Yield what divides the offset of a subview in each dimension; 0 for none."""
+    marker = ir.ShapedType.get_dynamic_stride_or_offset()
+    dynamic = iter(subview.offsets)
+    for offset in subview.static_offsets:
+        yield divisor_of(next(dynamic)) if offset == marker else offset
+
+
+def _start_divisor(value: ir.Value) -> int:
+    """Return what divides the position of the first element, in elements; 0 for all."""
+    if isinstance(value, ir.BlockArgument) or isinstance(
+        value.owner.opview, memref.AllocOp
+    ):
+        return 0
+    op = value.owner.opview
+    if isinstance(op, memref.CollapseShapeOp | memref.ExpandShapeOp):
+        return _start_divisor(op.src)
+    if not isinstance(op, memref.SubViewOp):
+        return 1
+    strides, _ = ir.MemRefType(op.source.type).get_strides_and_offset()
+    moved = (a * b for a, b in zip(offset_divisors(op), strides, strict=True))
+    return math.gcd(_start_divisor(op.source), *moved)
