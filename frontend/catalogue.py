@@ -302,6 +302,11 @@ _ENTRIES = (
         "gradients are needed, and forward and backward cannot be compiled apart",
         "see the detail; the captured graph runs through torch, gradients included",
     ),
+    Refusal(
+        "new-leaf",
+        "the program makes a parameter, or another tensor that collects gradients",
+        "make it outside of the traced part; the captured graph runs through torch",
+    ),
 )
 
 CATALOGUE: dict[str, Refusal] = {entry.id: entry for entry in _ENTRIES}

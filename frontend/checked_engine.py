@@ -18,6 +18,7 @@ from magweld.frontend.differential.check import (
     run,
     run_checked,
 )
+from magweld.frontend.differential.unfilled import leaves_unfilled
 from magweld.frontend.engine import Engine, watched
 from magweld.frontend.records.backends import Backend
 from magweld.frontend.records.cache import RecordCache
@@ -119,14 +120,17 @@ class CheckedEngine(Engine):
             return ending.give()
 
         outcome = run_checked(eager, answered, roots, exact, _state)
-        if outcome.skipped:
+        skipped, difference = outcome.skipped, outcome.difference
+        if difference is not None and difference.is_of_values:
+            skipped = "memory that nobody has filled" * leaves_unfilled(record.graph)
+        if skipped:
             self._checks["skipped"] += 1
-            self._log.add(Break(CATALOGUE["check-skipped"], outcome.skipped, ""))
+            self._log.add(Break(CATALOGUE["check-skipped"], skipped, ""))
             return outcome.ending.give()
         self._checks["checked"] += 1
-        if outcome.difference is not None:
+        if difference is not None:
             guards = [str(guard) for guard in record.guards]
-            raise CheckError(outcome.difference, guards)
+            raise CheckError(difference, guards)
         return outcome.ending.give()
 
     def _run_instead(self, program: Program, reason: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
@@ -102,8 +102,10 @@ def build_graph(
             mapping[node] = graph.node_copy(node, mapping.__getitem__)
     graph.output(tuple(mapping[node] for node in outputs))
     graph.lint()
-    torch_only = _torch_only(recorder, graph)
-    is_cut = bool(torch_only) and not trains and _cut(recorder, graph, mapping)
+    leaves = _makes_leaves(recorder, kept, outputs, trains)
+    torch_only = "new-leaf" if leaves else _torch_only(recorder, graph)
+    may_cut = bool(torch_only) and not leaves and not trains
+    is_cut = may_cut and _cut(recorder, graph, mapping)
     module = _without_fixed_loops(fx.GraphModule({}, graph))
     module = without_numbers(module)
     _forget_origins(module)
@@ -148,6 +150,26 @@ def _torch_only(recorder: OperatorRecorder, graph: fx.Graph) -> str:
     if any(node.target is setattr for node in graph.nodes):
         return "tensor-write"  # memory that changes hands is not to be seen by ATen
     return ""
+
+
+def _makes_leaves(
+    recorder: OperatorRecorder,
+    kept: Iterable[fx.Node],
+    outputs: Sequence[fx.Node],
+    trains: bool,
+) -> bool:
+    """Return whether new leaves of the autograd graph, or parameters, are needed.
+
+    A compiled graph has plain tensors for results, and gradients for its inputs only.
+    """
+    if trains and any(node.meta.get("leaf") for node in kept):
+        return True
+    tensors = map(recorder.tensors.tensor, outputs)
+    return any(
+        type(tensor) is torch.nn.Parameter or (tensor.requires_grad and not trains)
+        for tensor in tensors
+        if tensor is not None
+    )
 
 
 def _cut(

@@ -15,7 +15,7 @@ from magweld.frontend.differential.structure import (
     scalar_data,
     view_of,
 )
-from magweld.frontend.differential.tensors import history, tensor_data
+from magweld.frontend.differential.tensors import VALUES, history, tensor_data
 from magweld.frontend.operators.watch import storage_of
 from magweld.frontend.state.contents import isinstance_exactly
 from magweld.frontend.state.lookup import instance_dict
@@ -153,6 +153,11 @@ class Difference:
     path: str
     expected: str
     found: str
+
+    @property
+    def is_of_values(self) -> bool:
+        """Whether two tensors differ in their elements only."""
+        return self.path.endswith(f".{VALUES}")
 
     def __str__(self) -> str:
         return f"{self.path}: expected {self.expected}, found {self.found}"

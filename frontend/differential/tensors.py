@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import torch
 
 from magweld.frontend.operators.history import gradient_node
+
+# Name of what differs where only elements do.
+VALUES: Final = "values"
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ def difference(
         return None
     if _same_values(expected.values, found.values, exact):
         return None
-    return "values", expected.values.flatten()[:8], found.values.flatten()[:8]
+    return VALUES, expected.values.flatten()[:8], found.values.flatten()[:8]
 
 
 def _same_values(left: torch.Tensor, right: torch.Tensor, exact: bool) -> bool:

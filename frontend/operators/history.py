@@ -27,3 +27,11 @@ def gradient_node(tensor: Tensor) -> Node | None:
     if may_be_stale(tensor):
         raise RuntimeError("a view of what was written to has no history of its own")
     return tensor.grad_fn
+
+
+def is_leaf_with_gradient(tensor: Tensor) -> bool:
+    """Return whether gradients are collected in a tensor."""
+    try:
+        return tensor.requires_grad and gradient_node(tensor) is None
+    except RuntimeError:
+        return False  # a view of what was written to with gradients is no leaf

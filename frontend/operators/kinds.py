@@ -58,7 +58,7 @@ _ATTRIBUTE: Final = """
 """
 _WRITE: Final = """
     set data, set requires_grad, set grad, set names, set _grad, requires_grad_, set_,
-    resize_, resize_as_, share_memory_, pin_memory, rename_, apply_, map_,
+    detach_, resize_, resize_as_, share_memory_, pin_memory, rename_, apply_, map_,
     as_strided_, swap_tensors, t_, transpose_, squeeze_, unsqueeze_, swapaxes_,
     swapdims_
 """
@@ -96,6 +96,7 @@ _OF_NEW_TENSORS: Final = frozenset(
 # Changes of form that stay within the graph when it has made the tensor.
 _FORM_WRITES: Final = frozenset(
     {
+        "detach_",
         "requires_grad_",
         "resize_",
         "resize_as_",

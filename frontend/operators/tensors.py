@@ -13,6 +13,7 @@ from torch import fx
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.operators.arguments import FORMS, convert_sequence
 from magweld.frontend.operators.arrays import Arrays, python_number
+from magweld.frontend.operators.history import is_leaf_with_gradient
 from magweld.frontend.operators.kinds import RESIZES
 from magweld.frontend.operators.replaced import Replacements
 from magweld.frontend.operators.shapes import Shapes
@@ -263,7 +264,11 @@ class TensorMap:
         assert self.session is not None, "recording needs a session"
         if type(tensor) not in PLAIN_TENSORS:
             raise StopRecordingError("tensor-subclass", type(tensor).__qualname__)
-        if id(tensor) in self._nodes or id(tensor) in self.inputs:
+        if id(tensor) in self.inputs:
+            return
+        if is_leaf_with_gradient(tensor):
+            node.meta["leaf"] = True
+        if id(tensor) in self._nodes:
             return
         known = self.session.graph.find(tensor)
         if known is not None and known.external:

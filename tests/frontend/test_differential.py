@@ -539,3 +539,36 @@ def test_a_part_whose_graph_raises_and_whose_rest_raises():
     with pytest.raises(IndexError):
         traced(X, torch.tensor([7]))
     assert torch.equal(traced(X, index), program(X, index))
+
+
+EMPTY = {
+    "empty": lambda x: (torch.empty(3), x),
+    "empty_like": lambda x: (torch.empty_like(x).view(1, 3), x),
+    "new_empty": lambda x: ([x.new_empty(3)], x),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_memory_that_nobody_has_filled_is_not_compared(name):
+    """Two runs find there whatever was there before."""
+    traced = checked(EMPTY[name], X)
+    record = traced.records[0]
+    compiled = record.compiled
+    count = [0.0]
+
+    def other_memory(*inputs):
+        count[0] += 1.0
+        return tuple(t.fill_(count[0]) if t is not X else t for t in compiled(*inputs))
+
+    record.compiled = other_memory
+    for _ in range(2):
+        traced(X)
+    assert traced.stats()["skipped"] == 2, traced.explain()
+
+
+def test_memory_that_is_filled_is_compared():
+    traced = checked(lambda x: torch.empty(3).copy_(x), X)
+    traced(X)
+    break_graph(traced, lambda t: t + 1)
+    with pytest.raises(CheckError):
+        traced(X)
