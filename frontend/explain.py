@@ -137,6 +137,10 @@ def _describe_report(report: dict[str, Any]) -> list[str]:
     lines += (
         _describe_repeat(found, places) for found in report.get("written_out", ())
     )
+    lines += (
+        f"  Python runs branches and loops: {reason}"
+        for reason in report.get("control", ())
+    )
     if "all_sizes" in report:
         which = "one program for all sizes"
         state = report["all_sizes"]

@@ -191,6 +191,12 @@ DISCARDABLE: tuple[DiscardableAttr, ...] = (
         "what a launcher needs: symbol, grid, block, shared bytes, arguments",
     ),
     DiscardableAttr(
+        "magweld.if",
+        ("func.func",),
+        ir.DictAttr,
+        "branch whose arms are functions, of the declaration that stands for it",
+    ),
+    DiscardableAttr(
         "magweld.library",
         ("func.func",),
         ir.DictAttr,
@@ -288,6 +294,13 @@ DISCARDABLE: tuple[DiscardableAttr, ...] = (
         ir.IntegerAttr,
         "number of the loop that each thread runs whole",
         least=0,
+    ),
+    DiscardableAttr(
+        "magweld.while",
+        ("func.func",),
+        ir.DictAttr,
+        "loop whose iterations run a function while a truth value is true, of the"
+        " declaration that stands for it",
     ),
     DiscardableAttr(
         "magweld.winograd",

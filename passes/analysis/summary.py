@@ -17,9 +17,11 @@ from magweld.dialects.tile_graph import (
     parallel_extents,
     root_operation,
 )
+from magweld.passes.analysis.control_calls import IfCall, WhileCall, control_of
+from magweld.passes.analysis.loop_calls import loop_of
 from magweld.passes.analysis.winograd import winograd_tile
 from magweld.passes.ir.cloning import defining_op
-from magweld.passes.ir.utils import callee_of
+from magweld.passes.ir.utils import callee_of, find_function
 from magweld.passes.tiling.winograd_forms import (
     ROWS,
 )
@@ -82,7 +84,7 @@ class StepSummary:
 
     Attributes:
         name: Name of the subgraph, or node of the captured graph that is called.
-        kind: "generated", "library" or "external".
+        kind: "generated", "library", "loop", "if", "while" or "external".
         operators: Of a subgraph.
         edges: Between these.
         plan: Attributes of the subgraph that are numbers, texts, tiles or tables.
@@ -138,14 +140,25 @@ def summarize(function: Any) -> GraphSummary:
 def _step_name(op: Any) -> str:
     if op.name == _SUBGRAPH:
         return str(op.attributes["subgraph_name"].value)
-    callee = callee_of(op)
-    module = op.parent.operation.parent.operation
-    for function in module.regions[0].blocks[0].operations:
-        attributes = function.operation.attributes
-        external = attributes.get(EXTERNAL)
-        if attributes["sym_name"].value == callee and external is not None:
-            return str(external.value)
-    return callee
+    external = _callee(op).attributes.get(EXTERNAL)
+    return callee_of(op) if external is None else str(external.value)
+
+
+def _callee(call: Any) -> Any:
+    module = call.parent.operation.parent.operation
+    return find_function(module, callee_of(call))
+
+
+def _kind_of_call(call: Any) -> str:
+    callee = _callee(call)
+    if loop_of(callee) is not None:
+        return "loop"
+    match control_of(callee):
+        case IfCall():
+            return "if"
+        case WhileCall():
+            return "while"
+    return "external"
 
 
 def _reads(op: Any) -> Iterator[tuple[Any, str]]:
@@ -205,7 +218,7 @@ def _origin(value: Any, names: dict[Any, str]) -> tuple[str, str]:
 
 def _step(op: Any, name: str) -> StepSummary:
     if op.name != _SUBGRAPH:
-        return StepSummary(name, "external")
+        return StepSummary(name, _kind_of_call(op))
     known = [key for key in op.attributes if key not in _ELSEWHERE]
     plan = {key: plain(op.attributes[key]) for key in known}
     operators = operators_of(op)

@@ -59,6 +59,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
     ("place-allocations", "magweld.passes.cpu.place_allocations:PlaceAllocations"),
     ("plan-execution", "magweld.passes.plan.plan_execution:PlanExecution"),
     ("plan-memory", "magweld.passes.memory.plan_memory:PlanMemory"),
+    ("outline-control", "magweld.passes.graph.outline_control:OutlineControl"),
     ("roll-loops", "magweld.passes.graph.roll_loops:RollLoops"),
     (
         "select-implementation",

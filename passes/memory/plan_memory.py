@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 from magweld.bindings import ir
 from magweld.dialects.tile_graph import EXTERNAL, element_bytes, is_kernel
-from magweld.passes.analysis.loop_calls import LOOP, LoopCall, loop_of
+from magweld.passes.analysis.control_calls import ControlCall, WhileCall, control_of
+from magweld.passes.analysis.loop_calls import LoopCall, loop_of
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.cloning import defining_op
 from magweld.passes.ir.utils import callee_of, functions_of, located_error
@@ -31,7 +32,7 @@ class PlanMemory(Pass):
     level up), "output" where the tensor leaves the function, "adopted" where a
     callee brings its own tensor: library calls without an out variant. A call that
     runs tile by tile gets `magweld.scratch`, the offset of what its tiles share, and
-    one that runs a loop that of what its iterations share.
+    one that runs a loop or a branch that of what its iterations or arms share.
 
     The function gets `magweld.arena_bytes` and `magweld.transient_bytes`: the most
     that calls bring themselves at one time, a library's copies of its operands among
@@ -54,7 +55,7 @@ class PlanMemory(Pass):
             if not function.is_external and not is_kernel(function)
         ]
         # What a tile or an iteration takes is known before what runs it is planned.
-        for function in sorted(hosts, key=lambda f: _calls_parts(f, functions)):
+        for function in sorted(hosts, key=lambda f: _depth(f, functions)):
             _Planner(function, functions).run()
 
 
@@ -126,9 +127,11 @@ class _Planner:
 
     def _place_scratch(self, call: Any, callee: Any, position: int) -> None:
         """Reserve what tiles or iterations share, for as long as the call runs."""
-        loop = loop_of(callee)
+        loop, control = loop_of(callee), control_of(callee)
         if loop is not None:
             needed = loop_scratch(self._functions[loop.function], loop)
+        elif control is not None:
+            needed = control_scratch(control, self._functions)
         elif TILES in callee.attributes:
             needed = max(
                 tile_scratch(self._functions[tile.function], tile, call)
@@ -141,13 +144,12 @@ class _Planner:
 
     def _taken_by(self, call: Any, callee: Any) -> int:
         """Bytes that a callee takes while it runs, beside what it returns."""
-        loop = loop_of(callee)
-        if loop is not None:
-            iteration = self._functions[loop.function]
-            return int(iteration.attributes["magweld.transient_bytes"].value)
         if TILES in callee.attributes:
-            functions = {tile.function for tile in tiles_of(callee)}
-            return max(_tile_bytes(self._functions[name]) for name in functions)
+            return max(_tile_bytes(self._functions[name]) for name in parts_of(callee))
+        parts = [self._functions[name] for name in parts_of(callee)]
+        if parts:
+            attribute = "magweld.transient_bytes"
+            return max(int(part.attributes[attribute].value) for part in parts)
         if "magweld.library" not in callee.attributes:
             return 0
         library = ir.DictAttr(callee.attributes["magweld.library"])
@@ -217,18 +219,45 @@ def loop_scratch(function: Any, loop: LoopCall) -> int:
     return arena + sum(aligned(_type_bytes(t)) for t, stacked in results if not stacked)
 
 
+def control_scratch(control: ControlCall, functions: Mapping[str, Any]) -> int:
+    """Bytes that arms or iterations need in the arena: their own, and their results.
+
+    An arm writes the results of the call. Those of an iteration go there and to a
+    buffer beside it in turn, but for the truth value, which has a place of its own.
+    """
+    parts = [functions[name] for name in control.functions]
+    arena = max(aligned(int(p.attributes["magweld.arena_bytes"].value)) for p in parts)
+    if not isinstance(control, WhileCall):
+        return arena
+    return arena + sum(aligned(_type_bytes(t)) for t in parts[0].type.results)
+
+
+def parts_of(callee: Any) -> tuple[str, ...]:
+    """Return the functions that a call of a declaration runs: tiles, bodies, arms."""
+    loop, control = loop_of(callee), control_of(callee)
+    if loop is not None:
+        return (loop.function,)
+    if control is not None:
+        return control.functions
+    tiles = tiles_of(callee) if TILES in callee.attributes else ()
+    return tuple(dict.fromkeys(tile.function for tile in tiles))
+
+
 def aligned(size: int) -> int:
     """Return the bytes that a buffer of a size takes in an arena."""
     return -(-size // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
 
 
-def _calls_parts(function: Any, functions: Mapping[str, Any]) -> bool:
-    calls = (op for op in function.regions[0].blocks[0].operations)
-    return any(
-        op.operation.name == "func.call"
-        and {TILES, LOOP} & set(functions[callee_of(op.operation)].attributes)
+def _depth(function: Any, functions: Mapping[str, Any]) -> int:
+    """Return how many functions run in each other, from this one inwards."""
+    calls = (op.operation for op in function.regions[0].blocks[0].operations)
+    parts = [
+        _depth(functions[name], functions)
         for op in calls
-    )
+        if op.name == "func.call"
+        for name in parts_of(functions[callee_of(op)])
+    ]
+    return 1 + max(parts, default=0)
 
 
 def _brought(call: Any, callee: Any) -> dict[Any, int]:

@@ -21,6 +21,7 @@ from magweld.passes.graph.hoist_slice import HoistSlice
 from magweld.passes.graph.hoist_stride import HoistStride
 from magweld.passes.graph.join_runtime_loops import JoinRuntimeLoops
 from magweld.passes.graph.lower_torch_to_linalg import LowerTorchToLinalg
+from magweld.passes.graph.outline_control import OutlineControl
 from magweld.passes.graph.roll_loops import RollLoops
 from magweld.passes.graph.select_winograd import SelectWinograd
 from magweld.passes.graph.simplify_generic import SimplifyGeneric
@@ -63,6 +64,7 @@ def preparation_steps(
     roll = (RollLoops(),) if roll_loops and not memory_budget else ()
     sink = () if memory_budget else (SinkConcat(),)
     return (
+        OutlineControl(),
         SimplifyGeneric(),
         # Reshapes and transposes hide producers from consumers: read through them.
         UnflattenBatchMatmul(),

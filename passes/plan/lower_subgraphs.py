@@ -21,6 +21,7 @@ from magweld.dialects.tile_graph import (
     runtime_loop,
     set_reports,
 )
+from magweld.passes.analysis.control_calls import control_of
 from magweld.passes.analysis.library_calls import LibraryCall, Reshape, library_call
 from magweld.passes.analysis.loop_calls import loop_of
 from magweld.passes.analysis.operator_model import inputs_of
@@ -50,7 +51,8 @@ class LowerSubgraphs(Pass):
     tensors or slices of the destinations that they are stored to, and computations
     linalg on these. Where tiles have several shapes `tile_graph.parts` says how many.
     Library subgraphs become declarations `@library_N` with `magweld.library`. The
-    graph itself dissolves into calls and reshapes; calls of loops get destinations.
+    graph itself dissolves into calls and reshapes; calls of loops and branches get
+    destinations.
 
     In a module with `magweld.stand_ins` extents that a call tells are dynamic in
     kernels, which take them from a destination. The host function keeps the numbers
@@ -149,9 +151,9 @@ class _Lowering:
         clone_mapped(op, self._values)
 
     def _call(self, call: Any) -> None:
-        """Give the call of a loop destinations, as the calls of kernels have."""
+        """Give a loop or branch destinations, as the calls of kernels have."""
         callee = self._callees.function(call)
-        if loop_of(callee) is None:
+        if loop_of(callee) is None and control_of(callee) is None:
             self._other(call)
             return
         results = [value.type for value in call.results]

@@ -19,6 +19,7 @@ from magweld.artifact import HOST_TARGET, Program, StandIns
 from magweld.checking import run_checked
 from magweld.compiler_options import CompileOptions
 from magweld.compiling import LARGE_TEXT, compile_in_parts
+from magweld.control_graph import import_control
 from magweld.control_text import control_module
 from magweld.cut_graph import CompilePiece, CutGraph
 from magweld.diagnostics import MagweldError, UnsupportedError
@@ -218,7 +219,25 @@ def _what_runs(step: dict[str, Any]) -> Any:
 
 
 class ControlledGraph(PiecewiseGraph):
-    """A captured graph with control flow; call it with the graph's inputs."""
+    """A captured graph with control flow; call it with the graph's inputs.
+
+    Attributes:
+        refused: Why it is not one program.
+    """
+
+    def __init__(
+        self,
+        graph: fx.GraphModule,
+        examples: Sequence[Tensor],
+        compile_: CompilePiece,
+        refused: str,
+    ) -> None:
+        super().__init__(graph, examples, compile_)
+        self.refused = refused
+
+    def report(self) -> dict[str, Any]:
+        """Return the reports of the compiled pieces, joined, and why they are such."""
+        return {**super().report(), "control": [self.refused]}
 
     def mlir(self, stage: str) -> str:
         """Return the module with its control flow, or behind "linalg" its pieces.
@@ -292,7 +311,13 @@ def compile_graph(
         program=program,
     )
     if has_control(graph):
-        return ControlledGraph(graph, example_inputs, compile_piece)
+        making: _Making | str = "code for the CPU within no memory budget is one"
+        if target == HOST_TARGET and not options.memory_budget:
+            making = _controlled(graph, example_inputs, options, tune, name)
+        if not isinstance(making, str):
+            return making.controlled(tiers)
+        _FALLBACKS.info("%s: Python decides about its branches: %s", name, making)
+        return ControlledGraph(graph, example_inputs, compile_piece, making)
     cuts = left_to_torch(graph.graph)
     if cuts:
         left = [f"{node} ({reason})" for node, reason in cuts.items()]
@@ -422,6 +447,21 @@ def _sized(
     return SizedGraph(relation, compiled, at, reference, races)
 
 
+def _controlled(
+    graph: fx.GraphModule,
+    inputs: Sequence[Tensor],
+    options: CompileOptions,
+    tune: Tune | None,
+    name: str,
+) -> _Making | str:
+    """Return a graph with control flow that is to be one program, or why it is none."""
+    try:
+        imported = import_control(graph, inputs)
+    except UnsupportedError as refused:
+        return str(refused)
+    return _Making(graph, imported, options, tune, HOST_TARGET, HOST_MACHINE, name)
+
+
 def _without_refused(
     graph: fx.GraphModule,
     refused: UnsupportedError,
@@ -484,6 +524,14 @@ class _Making:
         """Return what makes the compiled graph."""
         compiled = partial(self.compiled, in_background=tiers.in_background)
         return Work(compiled, self.race() if tiers.races else None)
+
+    def controlled(self, tiers: Tiers | None) -> Compiled | TieredGraph:
+        """Return a graph with control flow, in tiers if there are any."""
+        if tiers is None:
+            return self.compiled()
+        work = self.work(tiers)
+        runner = graph_runner(self.graph)
+        return tiers.graph(runner, lambda: work, _surroundings, self.name)
 
     def compiled(self, in_background: bool = False) -> CompiledGraph:
         """Return the compiled graph."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from magweld.short_repr import short_repr
 
-FORMAT_VERSION = 6
+FORMAT_VERSION = 7
 HOST_TARGET = "cpu"
 
 
@@ -218,6 +218,61 @@ class LoopStep:
 
 
 @dataclass(frozen=True)
+class IfStep:
+    """Run one of two programs, as a truth value says.
+
+    `reads[0]` is the truth value, one byte; the others are the arguments of both
+    parts, and `writes` takes the results of the one that runs.
+
+    Attributes:
+        reads: Value ids that it reads.
+        writes: Value ids that it writes.
+        on_true: Number of the program that runs on true, in `Program.parts`.
+        on_false: Number of the other one.
+        scratch: Offset in the arena of what a part needs.
+    """
+
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    on_true: int
+    on_false: int
+    scratch: int
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """Numbers of the programs that it runs."""
+        return (self.on_true, self.on_false)
+
+
+@dataclass(frozen=True)
+class WhileStep:
+    """Run a program as long as a truth value is true, each time on its own results.
+
+    `reads[0]` is the first truth value, one byte; the others are the arguments of the
+    part, those that are carried first. The results of the part are the next carried
+    values, then the next truth value. `writes` takes what is carried in the end: the
+    operands where there was no iteration.
+
+    Attributes:
+        reads: Value ids that it reads.
+        writes: Value ids that it writes.
+        part: Number of the program of an iteration, in `Program.parts`.
+        scratch: Offset in the arena of what an iteration needs: the arena of its
+            program, then a buffer for each of its results.
+    """
+
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    part: int
+    scratch: int
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """Number of the program that it runs."""
+        return (self.part,)
+
+
+@dataclass(frozen=True)
 class DeviceLaunch:
     """One launch of a kernel on a GPU.
 
@@ -269,13 +324,17 @@ class RuntimeExtent:
     beside: int
 
 
-Step = KernelStep | LibraryStep | ExternalStep | TiledStep | LoopStep
+Step = (
+    KernelStep | LibraryStep | ExternalStep | TiledStep | LoopStep | IfStep | WhileStep
+)
 _STEP_KINDS: dict[str, type[Step]] = {
     "kernel": KernelStep,
     "library": LibraryStep,
     "external": ExternalStep,
     "tiled": TiledStep,
     "loop": LoopStep,
+    "if": IfStep,
+    "while": WhileStep,
 }
 _KIND_OF_STEP = {cls: kind for kind, cls in _STEP_KINDS.items()}
 
@@ -292,8 +351,9 @@ class Program:
         objects: Object files of the host with all symbols of the kernel steps, or
             code images for a GPU.
         constants: Raw bytes of `Place.CONSTANT` values.
-        parts: Programs that make tiles or are iterations; they have neither parts,
-            objects nor constants but those of this program.
+        parts: Programs that make tiles, are iterations or arms of branches. They have
+            neither parts, objects nor constants but those of this program, and run only
+            parts that come before them.
         report: What was decided and predicted, for `explain()`: groups, tile graphs.
         unlowered: Graph nodes that turned out to have no lowering. Such a program has
             no steps: it is the answer that the graph must be compiled again with
@@ -327,7 +387,7 @@ class Program:
         return self.arena_bytes + sum(map(len, (*self.objects, *self.constants)))
 
     def step_kinds(self) -> tuple[str, ...]:
-        """Return how each step runs: "generated", "library", "tiled", "loop", ...
+        """Return how each step runs: "generated", "library", "tiled", "loop", "if", ...
 
         The rest are "external".
         """
@@ -336,6 +396,8 @@ class Program:
             LibraryStep: "library",
             TiledStep: "tiled",
             LoopStep: "loop",
+            IfStep: "if",
+            WhileStep: "while",
         }
         return tuple(words.get(type(step), "external") for step in self.steps)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from magweld.artifact import (
     ExternalStep,
+    IfStep,
     KernelStep,
     LibraryStep,
     LoopStep,
@@ -20,6 +21,7 @@ from magweld.artifact import (
     Step,
     TiledStep,
     TileRun,
+    WhileStep,
 )
 from magweld.bindings import ir
 from magweld.compiler_options import CompileOptions
@@ -34,6 +36,7 @@ from magweld.kernel_code import (
     launches_of,
     split_launches,
 )
+from magweld.passes.analysis.control_calls import IfCall, WhileCall
 from magweld.passes.analysis.runtime_extents import stand_ins_of
 from magweld.passes.analysis.summary import summarize
 from magweld.passes.analysis.written_out import written_out
@@ -236,12 +239,21 @@ def _unlowered_program(error: UnloweredError) -> Program:
 
 
 def _read_hosts(module: Any) -> dict[str, HostFunction]:
-    """Read the host function of a module, and the functions that make its tiles."""
+    """Read the host function of a module, and the functions that its calls run.
+
+    A function comes before those that run it, but for the host function itself.
+    """
     constants: list[bytes] = []
-    main = read_host_function(module, "main", constants)
-    names = [tile.function for call in main.calls for tile in call.tiles]
-    names += [call.loop.function for call in main.calls if call.loop is not None]
-    parts = {n: read_host_function(module, n, constants) for n in dict.fromkeys(names)}
+    parts: dict[str, HostFunction] = {}
+
+    def read(name: str) -> HostFunction:
+        host = read_host_function(module, name, constants)
+        for part in (part for call in host.calls for part in call.functions()):
+            if part not in parts:
+                parts[part] = read(part)
+        return host
+
+    main = read("main")
     return {"main": main, **parts}
 
 
@@ -337,9 +349,21 @@ def _loop_step(call: HostCall, parts: Sequence[str]) -> Step:
     )
 
 
+def _control_step(call: HostCall, parts: Sequence[str]) -> Step:
+    match call.control:
+        case IfCall(on_true, on_false):
+            arms = (parts.index(on_true), parts.index(on_false))
+            return IfStep(call.operands, call.results, *arms, call.scratch)
+        case WhileCall(function):
+            part = parts.index(function)
+            return WhileStep(call.operands, call.results, part, call.scratch)
+    raise AssertionError("the call of control flow says what it runs")
+
+
 _STEPS: dict[str, Callable[[HostCall, Sequence[str]], Step]] = {
     "library": _library_step,
     "external": _external_step,
     "tiled": _tiled_step,
     "loop": _loop_step,
+    "control": _control_step,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, Protocol
 
 import torch
 from torch import fx
@@ -18,7 +18,7 @@ from magweld.frontend.control.operators import (
 )
 from magweld.importer.importer import import_values
 from magweld.importer.torch_dialect import vtensor_type
-from magweld.piecewise import Decision, Part, PiecewiseGraph, Straight
+from magweld.piecewise import Decision, Part, Straight, has_control
 
 _SIGNATURE: Final = re.compile(
     r"func\.func @main\((?P<inputs>.*?) -> (?P<results>.*)\{"
@@ -50,16 +50,36 @@ class Value:
     type: str
 
 
-def control_module(graph: PiecewiseGraph) -> str:
+class Parted(Protocol):
+    """A graph with control flow, with its parts.
+
+    Attributes:
+        inputs: Its placeholders.
+        results: Nodes of what it returns.
+        examples: Tensors of the form of the inputs.
+        steps: What a call does.
+    """
+
+    inputs: list[fx.Node]
+    results: tuple[fx.Node, ...]
+    examples: list[torch.Tensor]
+    steps: list[Straight | Decision]
+
+
+def control_module(graph: Parted, *, alone: bool = False) -> str:
     """Return a module with `@main` over value tensors and one function a piece.
 
     An if operator is a `torch.prim.If`, a while operator a `torch.prim.Loop`.
+
+    Args:
+        graph: The graph.
+        alone: Whether nothing may run through torch.
 
     Raises:
         UnsupportedError: A piece writes to its inputs, or an operator tests what is no
             truth value.
     """
-    module = _Module()
+    module = _Module(alone)
     main = module.add_graph(graph)
     text = "\n".join(module.functions)
     return f"module {{\n{text.replace(f'private @{main.name}(', '@main(')}\n}}\n"
@@ -69,6 +89,7 @@ def control_module(graph: PiecewiseGraph) -> str:
 class _Module:
     """Collects functions."""
 
+    alone: bool
     functions: list[str] = field(default_factory=list)
     count: int = 0
 
@@ -77,10 +98,11 @@ class _Module:
         return f"{kind}_{self.count - 1}"
 
     def add_part(self, part: Part) -> Function:
-        if isinstance(part.compiled, PiecewiseGraph):
-            return self.add_graph(part.compiled)
+        if has_control(part.graph):
+            inner: Any = part.compiled
+            return self.add_graph(inner)
         name = self.name("piece")
-        text = import_values(part.graph, part.examples())
+        text = import_values(part.graph, part.examples(), alone=self.alone)
         found = _SIGNATURE.search(text)
         assert found is not None, "an imported module has one main function"
         body = "\n".join(text.strip().splitlines()[1:-1])
@@ -89,14 +111,14 @@ class _Module:
         inputs = tuple(_TYPE.findall(found["inputs"]))
         return Function(name, inputs, tuple(_TYPE.findall(found["results"])))
 
-    def add_graph(self, graph: PiecewiseGraph) -> Function:
+    def add_graph(self, graph: Parted) -> Function:
         return _Body(self, graph).finish()
 
 
 class _Body:
     """Writes the function of one graph with control flow."""
 
-    def __init__(self, module: _Module, graph: PiecewiseGraph) -> None:
+    def __init__(self, module: _Module, graph: Parted) -> None:
         self._module = module
         self._graph = graph
         self._lines: list[str] = []

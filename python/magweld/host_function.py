@@ -21,6 +21,7 @@ from magweld.dialects.tile_graph import (
     reports_of,
 )
 from magweld.passes.analysis.batch_calls import batch_of, verify_batch
+from magweld.passes.analysis.control_calls import ControlCall, control_of
 from magweld.passes.analysis.loop_calls import LoopCall, loop_of
 from magweld.passes.ir.utils import callee_of, located_error
 from magweld.passes.memory.plan_memory import CAST
@@ -38,7 +39,7 @@ class HostCall:
     """One call of the host function.
 
     Attributes:
-        kind: "kernel", "library", "external", "tiled" or "loop".
+        kind: "kernel", "library", "external", "tiled", "loop" or "control".
         callee: Symbol that is called.
         operands: Value ids read.
         results: Value ids written.
@@ -48,7 +49,8 @@ class HostCall:
         node: Graph node of an external.
         tiles: What a tiled call runs.
         loop: What a loop call runs.
-        scratch: Offset in the arena of what its tiles or iterations need.
+        control: What a call runs that is a branch, or a loop on a truth value.
+        scratch: Offset in the arena of what its tiles, iterations or arms need.
         report: What was decided and predicted, for people.
         runtime: Tiles of a kernel along an extent that a call tells.
         words: Value id of what such a kernel reads of the call, -1 for others.
@@ -63,10 +65,16 @@ class HostCall:
     node: str = ""
     tiles: tuple[Tile, ...] = ()
     loop: LoopCall | None = None
+    control: ControlCall | None = None
     scratch: int = 0
     report: dict[str, Any] = field(default_factory=dict)
     runtime: RuntimeTiles | None = None
     words: int = -1
+
+    def functions(self) -> tuple[str, ...]:
+        """Return the functions that it runs, tiles, iterations or arms."""
+        called = [one.function for one in (*self.tiles, self.loop) if one is not None]
+        return (*called, *(self.control.functions if self.control else ()))
 
     def entries(self) -> tuple[int, ...]:
         """Return what a kernel takes: operands, then results, for each member."""
@@ -180,7 +188,7 @@ class _Reader:
         if EXTERNAL in function.attributes:
             self._external(op, callee, function)
             return
-        loop = loop_of(function)
+        loop, control = loop_of(function), control_of(function)
         inputs = len(op.operands) - len(op.results)
         operands = tuple(self._ids[v] for v in list(op.operands)[:inputs])
         results = tuple(self._ids[v] for v in list(op.operands)[inputs:])
@@ -193,6 +201,11 @@ class _Reader:
             scratch = ir.IntegerAttr(op.attributes["magweld.scratch"]).value
             call = HostCall(
                 "loop", callee, operands, results, loop=loop, scratch=scratch
+            )
+        elif control is not None:
+            scratch = ir.IntegerAttr(op.attributes["magweld.scratch"]).value
+            call = HostCall(
+                "control", callee, operands, results, control=control, scratch=scratch
             )
         else:
             call = self._kernel(op, callee, operands, results)

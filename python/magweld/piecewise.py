@@ -117,7 +117,7 @@ class Decision:
     @property
     def operands(self) -> list[fx.Node]:
         """Nodes of the tested value, then of the inputs of the sub-graphs."""
-        return _operands(self.node)
+        return operands_of(self.node)
 
     def run(self, values: Values) -> None:
         """Compute the results."""
@@ -133,7 +133,8 @@ class Decision:
             yield part, index
 
 
-def _operands(node: fx.Node) -> list[fx.Node]:
+def operands_of(node: fx.Node) -> list[fx.Node]:
+    """Return the operands of a node that are values of the graph."""
     return [operand for operand in node.args if isinstance(operand, fx.Node)]
 
 
@@ -166,7 +167,7 @@ class PiecewiseGraph:
         values: Values = dict(zip(self.inputs, copy_tensors(examples), strict=True))
         # The memory that values share when the pieces run is known from a run.
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            for group in _groups(nodes):
+            for group in groups_of(nodes):
                 self.steps.append(self._step(group, values))
                 self.steps[-1].run(values)
 
@@ -200,20 +201,17 @@ class PiecewiseGraph:
     def _step(self, group: list[fx.Node], values: Values) -> Straight | Decision:
         target: object = group[0].target
         if isinstance(target, ControlOperator):
-            operands = _operands(group[0])[target.leading :]
+            operands = operands_of(group[0])[target.leading :]
             examples = [values[operand] for operand in operands]
             parts = tuple(Part(body, examples, self._compile) for body in target.bodies)
             return Decision(group[0], target.over(parts), parts)
-        own = set(group)
-        used = [n for node in group for n in node.all_input_nodes if n not in own]
-        inputs = tuple(dict.fromkeys(used))
-        outputs = tuple(node for node in group if not own.issuperset(node.users))
-        piece = _module(self.graph, group, inputs, outputs)
+        inputs, outputs = piece_of(group)
+        piece = module_of(self.graph, group, inputs, outputs)
         examples = [values[node] for node in inputs]
         return Straight(Part(piece, examples, self._compile), inputs, outputs)
 
 
-def _groups(nodes: list[fx.Node]) -> Iterator[list[fx.Node]]:
+def groups_of(nodes: list[fx.Node]) -> Iterator[list[fx.Node]]:
     """Yield runs of ordinary operators, and operators with sub-graphs on their own."""
     group: list[fx.Node] = []
     for node in nodes:
@@ -230,16 +228,27 @@ def _groups(nodes: list[fx.Node]) -> Iterator[list[fx.Node]]:
         yield group
 
 
+def piece_of(
+    group: Sequence[fx.Node],
+) -> tuple[tuple[fx.Node, ...], tuple[fx.Node, ...]]:
+    """Return the nodes whose values some operators take, and those that leave them."""
+    own = set(group)
+    used = [n for node in group for n in node.all_input_nodes if n not in own]
+    outputs = tuple(node for node in group if not own.issuperset(node.users))
+    return tuple(dict.fromkeys(used)), outputs
+
+
 def _is_result(node: fx.Node) -> bool:
     return bool(node.all_input_nodes) and bool(bodies_of(node.all_input_nodes[0]))
 
 
-def _module(
+def module_of(
     graph: fx.GraphModule,
     group: list[fx.Node],
     inputs: Sequence[fx.Node],
     outputs: Sequence[fx.Node],
 ) -> fx.GraphModule:
+    """Return some operators of a graph as a graph with these inputs and outputs."""
     piece = fx.Graph()
     mapping = {node: piece.placeholder(node.name) for node in inputs}
     for node in group:

@@ -7,7 +7,10 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Any, Final
 
-_LISTS: Final = ("groups", "graphs", "externals", "reasons", "tuning", "written_out")
+_LISTS: Final = (
+    *("groups", "graphs", "externals", "reasons"),
+    *("tuning", "written_out", "control"),
+)
 _NUMBER: Final = re.compile(r"(_\d+)+$")
 
 

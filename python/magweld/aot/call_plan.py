@@ -17,6 +17,7 @@ from magweld.importer.dtypes import carried
 from magweld.importer.epilogue import (
     Buffer,
     BufferOutput,
+    ChoiceOutput,
     DetachedOutput,
     Epilogue,
     InputOutput,
@@ -91,16 +92,13 @@ class CallPlan:
                 [_dtype_name(b.dtype), b.count, [[r, asdict(w)] for r, w in b.fills]]
                 for b in epilogue.buffers
             ],
-            "outputs": [
-                [type(output).__name__, asdict(output)]  # type: ignore[call-overload]
-                for output in epilogue.outputs
-            ],
+            "outputs": [_output_to_json(output) for output in epilogue.outputs],
         }
 
     @staticmethod
     def from_json(data: Any) -> CallPlan:
         """Rebuild it."""
-        outputs = tuple(_OUTPUTS[kind](fields) for kind, fields in data["outputs"])
+        outputs = tuple(_output(*entry) for entry in data["outputs"])
         epilogue = Epilogue(
             writes=tuple((a, b) for a, b in data["writes"]),
             buffers=tuple(_buffer(*fields) for fields in data["buffers"]),
@@ -119,6 +117,22 @@ class CallPlan:
 
 def _dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
+
+
+def _output_to_json(output: Output) -> list[Any]:
+    if isinstance(output, ChoiceOutput):
+        both = map(_output_to_json, (output.on_true, output.on_false))
+        return ["ChoiceOutput", [output.result, output.test, *both]]
+    return [type(output).__name__, asdict(output)]  # type: ignore[call-overload]
+
+
+def _output(kind: str, fields: Any) -> Output:
+    return _OUTPUTS[kind](fields)
+
+
+def _choice(data: Any) -> ChoiceOutput:
+    result, test, on_true, on_false = data
+    return ChoiceOutput(result, test, _output(*on_true), _output(*on_false))
 
 
 def _window(data: Any) -> Window:
@@ -142,5 +156,6 @@ _OUTPUTS: dict[str, Callable[[Any], Output]] = {
     ),
     "SameOutput": lambda d: SameOutput(d["position"]),
     "ResultOutput": lambda d: ResultOutput(d["result"], _optional_window(d["window"])),
+    "ChoiceOutput": _choice,
     "BufferOutput": lambda d: BufferOutput(d["buffer"], _window(d["window"])),
 }

@@ -26,11 +26,14 @@ from magweld.aot.template import Template, Tensors, template_of
 from magweld.api import compile_imported
 from magweld.artifact import HOST_TARGET
 from magweld.compiler_options import CompileOptions
+from magweld.control_graph import import_control
+from magweld.frontend.control.pieces import without_numbers
 from magweld.frontend.guards.guard import Category
 from magweld.frontend.records.record import Record
 from magweld.frontend.state.steps import Made, Make, Step
 from magweld.frontend.traced import trace
 from magweld.importer.importer import ImportedGraph, import_graph
+from magweld.piecewise import has_control
 from magweld.runtime.gpu.machine import GPU
 from magweld.runtime.sharing import shares_memory
 from magweld.tuning.options import Tune
@@ -116,14 +119,17 @@ def import_call(
     sources = [(held if of_state else call.inputs)[i] for of_state, i in call.feeds]
     device = _device(target, sources)
     fixed = frozenset(n for n, (of_state, _) in enumerate(call.feeds) if of_state)
-    imported = import_graph(
-        call.graph,
-        sources,
-        look_ups=alone,
-        tileable=tileable,
-        device=device,
-        fixed=fixed if alone else frozenset(),
-    )
+    if has_control(call.graph):
+        imported = import_control(without_numbers(call.graph), sources)
+    else:
+        imported = import_graph(
+            call.graph,
+            sources,
+            look_ups=alone,
+            tileable=tileable,
+            device=device,
+            fixed=fixed if alone else frozenset(),
+        )
     if imported.epilogue.writes and shares_memory(call.example_inputs):
         raise SHARED_STATE.at("the captured graph")
     feeds = list(call.feeds)

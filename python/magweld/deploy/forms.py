@@ -14,10 +14,12 @@ from magweld.aot.call_plan import CallPlan
 from magweld.aot.operator_call import OperatorCall
 from magweld.artifact import (
     ExternalStep,
+    IfStep,
     KernelStep,
     LoopStep,
     Program,
     Step,
+    WhileStep,
 )
 from magweld.artifact import (
     Place as ValuePlace,
@@ -32,7 +34,7 @@ from magweld.codegen.entry import (
 )
 from magweld.codegen.host import LEVELS, HostTarget, emit_object
 from magweld.codegen.linking import link
-from magweld.deploy.errors import EXTERNAL, SHAPE, TYPE
+from magweld.deploy.errors import CONTROL, EXTERNAL, SHAPE, TYPE
 from magweld.deploy.portable_file import (
     DTYPES,
     MAX_RANK,
@@ -56,7 +58,7 @@ from magweld.importer.epilogue import (
 from magweld.runtime.layout import Layout
 from magweld.runtime.looping import table_moves
 from magweld.runtime.tiling import aligned
-from magweld.runtime.validation import check_part, check_program
+from magweld.runtime.validation import check_parts, check_program
 
 _ENTRY = "magweld_entry"
 
@@ -228,6 +230,8 @@ class FormMaker:
                 return [self._loop(step)]
             case ExternalStep():
                 return [self._check(step, self._source.plan.externals[step.node])]
+            case IfStep() | WhileStep():
+                raise CONTROL.at(f"a step of kind {type(step).__name__}")
         raise EXTERNAL.at(f"a step of kind {type(step).__name__}")
 
     def _check(self, step: ExternalStep, call: OperatorCall) -> CheckCall:
@@ -253,7 +257,7 @@ class FormMaker:
     def _loop(self, step: LoopStep) -> LoopCall:
         """Append the table of an iteration, as `looping.bind_native_loop` does."""
         program = self._source.program
-        part = check_part(program, program.parts[step.part])
+        part = check_parts(program)[step.part]
         base = len(self._table) + 1
         # Behind the values is the other buffer of each result.
         spare = len(part.program.values)

@@ -128,6 +128,31 @@ class ResultOutput:
 
 
 @dataclass(frozen=True)
+class ChoiceOutput:
+    """One of two tensors, as a truth value among the results says.
+
+    Attributes:
+        result: The result that has the elements in both cases.
+        test: The result that is the truth value.
+        on_true: The output if it is true.
+        on_false: The output if it is false.
+    """
+
+    result: int
+    test: int
+    on_true: Output
+    on_false: Output
+
+    def make(self, call: Call) -> Any:
+        """Return the output that is due; either must be possible without data."""
+        test = call.results[self.test]
+        if test.is_meta:
+            self.on_false.make(call)
+            return self.on_true.make(call)
+        return (self.on_true if bool(test) else self.on_false).make(call)
+
+
+@dataclass(frozen=True)
 class BufferOutput:
     """A part of a buffer that several outputs share, or that has gaps."""
 

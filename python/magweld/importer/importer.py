@@ -38,7 +38,7 @@ from magweld.importer.uniform import evaluate_uniform
 from magweld.short_repr import short_repr
 
 _CONSTANT = StandIns()
-_PLAIN_CLASSES = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+PLAIN_CLASSES = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,7 @@ class ImportedGraph:
         epilogue: What happens after the compiled function.
         converted: Arguments that the compiled function cannot take as they are.
         stand_ins: Extents that stand for sizes of the call.
+        alone: Whether no operator may run through torch.
     """
 
     __repr__ = short_repr
@@ -72,6 +73,7 @@ class ImportedGraph:
     epilogue: Epilogue
     converted: tuple[int, ...]
     stand_ins: StandIns = _CONSTANT
+    alone: bool = False
 
     def prepare(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Return the arguments of the compiled function: used inputs, contiguous."""
@@ -141,7 +143,11 @@ class ImportedGraph:
 
         Raises:
             KeyError: A name is none of a node.
+            UnsupportedError: No operator of this graph may run through torch.
         """
+        if self.alone:
+            names = ", ".join(sorted(set(nodes)))
+            raise refusals.RUNS_THROUGH_TORCH.at("the graph", names)
         known = {node.name for node in self.aten.graph.nodes}
         unknown = sorted(set(nodes) - known)
         if unknown:
@@ -242,15 +248,22 @@ def import_graph(
     )
 
 
-def import_values(graph: fx.GraphModule, example_inputs: Sequence[torch.Tensor]) -> str:
+def import_values(
+    graph: fx.GraphModule,
+    example_inputs: Sequence[torch.Tensor],
+    *,
+    alone: bool = False,
+) -> str:
     """Return the torch-dialect text of a graph as a function of values alone.
 
     Args:
         graph: A graph as `import_graph` takes it, without tensors of its own.
         example_inputs: One tensor per placeholder.
+        alone: Whether nothing may run through torch.
 
     Raises:
-        UnsupportedError: See `import_graph`; or the graph writes to its inputs.
+        UnsupportedError: See `import_graph`; or the graph writes to its inputs, or an
+            operator runs through torch.
     """
     lifted, constants = lift_constants(graph)
     if constants:
@@ -261,7 +274,11 @@ def import_values(graph: fx.GraphModule, example_inputs: Sequence[torch.Tensor])
     simplify(aten.graph)
     evaluate_uniform(aten.graph)
     remove_dead(aten.graph)
-    return to_torch_dialect(aten.graph, find_externals(aten.graph, frozenset()))
+    _require_real(aten.graph, CPU)
+    externals = find_externals(aten.graph, frozenset())
+    for external in externals.values() if alone else ():
+        raise refusals.RUNS_THROUGH_TORCH.at_node(external.node, external.node.target)
+    return to_torch_dialect(aten.graph, externals)
 
 
 def _drop_unused_inputs(graph: fx.Graph) -> tuple[int, ...]:
@@ -279,7 +296,7 @@ def _require_plain(
     tensor: torch.Tensor, where: str, device: torch.device, node: fx.Node
 ) -> None:
     users = list(node.users)
-    if type(tensor) not in _PLAIN_CLASSES:
+    if type(tensor) not in PLAIN_CLASSES:
         raise refusals.SUBCLASS.at(where, type(tensor).__name__, users)
     if tensor.device != device:
         raise refusals.DEVICE.at(where, tensor.device, users)

@@ -131,6 +131,11 @@ RANDOM_ORDER = Refusal(
     "random numbers would not be drawn in the order of the tensor's memory",
     "make the tensor contiguous first",
 )
+RUNS_THROUGH_TORCH = Refusal(
+    "control-external",
+    "torch runs {detail}, which a branch or loop in native code cannot",
+    "nothing: parts between tests are compiled, Python decides between them",
+)
 STORAGE_READ = Refusal(
     "storage-read",
     "{detail} reads memory beyond the elements of its operand",

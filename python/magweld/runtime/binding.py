@@ -12,6 +12,7 @@ from torch import Tensor
 
 from magweld.artifact import (
     ExternalStep,
+    IfStep,
     IndexCheck,
     KernelStep,
     LibraryStep,
@@ -19,7 +20,9 @@ from magweld.artifact import (
     Place,
     Step,
     TiledStep,
+    WhileStep,
 )
+from magweld.runtime.control import bind_control
 from magweld.runtime.errors import ProgramError
 from magweld.runtime.frame import Frame
 from magweld.runtime.index_checks import bind_index_checks
@@ -143,6 +146,8 @@ class Binder:
                 return bind_tiles(frame, step, self._bind_part)
             case LoopStep():
                 return self._bind_loop(step)
+            case IfStep() | WhileStep():
+                return bind_control(self, step)
 
     def _bind_checks(self, numbers: Sequence[int]) -> Action:
         steps, checks = self.frame.layout.program.steps, self.code.checks
@@ -161,12 +166,22 @@ class Binder:
 
     def _bind_part(self, number: int, scratch: int) -> BoundPart:
         """Bind a part to the arena of the program that it is part of."""
+        part = self.part(number, scratch)
+        return BoundPart(part.frame, bind_steps(part.frame, part.code, self.name_of))
+
+    @property
+    def kernels(self) -> LoadedKernels:
+        """All kernels of the program."""
+        return self.code.kernels
+
+    def part(self, number: int, scratch: int) -> Binder:
+        """Return the binder of a part on the arena of the frame, from an offset on."""
         layout, operations = self.code.parts[number]
         frame = self.frame
         arena = frame.arena.part(scratch, layout.program.arena_bytes)
         part = Frame(layout, frame.constants, arena, frame.machine)
-        code = replace(self.code, operations=operations, parts=(), checks={})
-        return BoundPart(part, bind_steps(part, code, self.name_of))
+        code = replace(self.code, operations=operations, checks={})
+        return Binder(part, code, self.name_of)
 
 
 def _groups(

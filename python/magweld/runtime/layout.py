@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
 import torch
 
-from magweld.artifact import KernelStep, LoopStep, Place, Program, Step, Value
+from magweld.artifact import (
+    IfStep,
+    KernelStep,
+    LoopStep,
+    Place,
+    Program,
+    Step,
+    Value,
+    WhileStep,
+)
 from magweld.runtime.dtypes import torch_dtype
 from magweld.runtime.errors import ProgramError
 from magweld.short_repr import short_repr
@@ -132,14 +141,23 @@ class Layout:
         steps = self.program.steps
         return tuple(step.symbol for step in steps if isinstance(step, KernelStep))
 
+    def part(self, number: int) -> Layout:
+        """Return the layout of a part, which may run parts in front of it."""
+        parts = self.program.parts
+        return Layout(replace(parts[number], parts=parts[:number]))
+
     def is_native(self, step: Step) -> bool:
         """Whether a step is one call of native code, on addresses alone.
 
         A loop is if its iterations have kernels alone, and make their results in
-        memory that they are given.
+        memory that they are given; a branch or a loop on a truth value if all steps of
+        its parts are.
         """
+        if isinstance(step, IfStep | WhileStep):
+            parts = map(self.part, step.parts)
+            return all(part.is_native(s) for part in parts for s in part.program.steps)
         if isinstance(step, LoopStep):
-            part = Layout(self.program.parts[step.part])
+            part = self.part(step.part)
             return len(part.kernel_symbols) == len(part.program.steps) and (
                 part.makes_each
             )

@@ -11,6 +11,7 @@ from magweld.codegen.loader import LoadedObjects, LoadError
 from magweld.runtime.errors import ProgramError
 from magweld.runtime.perf_map import write_perf_map
 from magweld.runtime.sequence import (
+    CONTROL_SYMBOL,
     LOOP_SYMBOL,
     MOVE_WORDS,
     SEQUENCE_SYMBOL,
@@ -26,6 +27,11 @@ _LOOP_TYPE = ctypes.CFUNCTYPE(
     *(ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p),
     *(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64),
 )
+_CONTROL_TYPE = ctypes.CFUNCTYPE(
+    ctypes.c_int64,
+    *(ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p),
+)
+_MEMMOVE = ctypes.cast(ctypes.memmove, ctypes.c_void_p)
 
 
 class Kernels:
@@ -42,12 +48,13 @@ class Kernels:
     def __init__(self, objects: Sequence[bytes], symbols: Sequence[str]) -> None:
         self._objects = [*objects, sequence_object()]
         try:
-            own = (SEQUENCE_SYMBOL, LOOP_SYMBOL)
+            own = (SEQUENCE_SYMBOL, LOOP_SYMBOL, CONTROL_SYMBOL)
             self._code = LoadedObjects(self._objects, [*symbols, *own])
         except LoadError as error:
             raise ProgramError("bad-object-code", str(error)) from error
         self._run_sequence = _SEQUENCE_TYPE(self._code.address(SEQUENCE_SYMBOL))
         self._run_loop = _LOOP_TYPE(self._code.address(LOOP_SYMBOL))
+        self._run_control = _CONTROL_TYPE(self._code.address(CONTROL_SYMBOL))
 
     def name_for_perf(self, names: Mapping[str, str]) -> None:
         """Name the code for Linux `perf`; a map that cannot be written is no error.
@@ -95,6 +102,21 @@ class Kernels:
             *(len(launches), table_address, trips),
             *(words, len(moves) // MOVE_WORDS),
         )
+
+    def address_of(self, symbol: str) -> int:
+        """Return the address of a launch function."""
+        return self._code.address(symbol)
+
+    def control(self, code: int, place: int, jumps: int) -> int:
+        """Carry out instructions as `sequence_object` says.
+
+        Args:
+            code: Their address.
+            place: The one to begin with.
+            jumps: How often they may go back.
+        """
+        answer: int = self._run_control(code, place, jumps, _MEMMOVE)
+        return answer
 
     def _launches(self, symbols: Sequence[str]) -> ctypes.Array[ctypes.c_int64]:
         addresses = [self._code.address(symbol) for symbol in symbols]

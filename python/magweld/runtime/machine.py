@@ -44,6 +44,18 @@ class LoadedKernels(Protocol):
                 read and what to add to that, one such three after the other.
         """
 
+    def address_of(self, symbol: str) -> int:
+        """Return the address of a launch function."""
+
+    def control(self, code: int, place: int, jumps: int) -> int:
+        """Carry out instructions of `magweld.runtime.sequence.Opcode`.
+
+        Args:
+            code: Their address.
+            place: The one to begin with.
+            jumps: How often they may go back.
+        """
+
 
 class Machine(Protocol):
     """Where a program runs.

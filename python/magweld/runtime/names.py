@@ -10,11 +10,13 @@ from torch._C._profiler import _RecordFunctionFast
 
 from magweld.artifact import (
     ExternalStep,
+    IfStep,
     KernelStep,
     LibraryStep,
     LoopStep,
     Program,
     Step,
+    WhileStep,
     range_symbol,
 )
 from magweld.reports import operators_of, plain_names
@@ -47,6 +49,10 @@ def step_names(program: Program) -> Callable[[Step], str]:
                 return f"{_PREFIX}{'+'.join(plain_names([step.node]))} (torch)"
             case LoopStep():
                 return f"{_PREFIX}loop"
+            case IfStep():
+                return f"{_PREFIX}if"
+            case WhileStep():
+                return f"{_PREFIX}while"
         return f"{_PREFIX}tiles"
 
     return name

@@ -31,7 +31,7 @@ from magweld.runtime.machine import HOST, LoadedKernels, Machine
 from magweld.runtime.memory import Constants
 from magweld.runtime.names import step_names
 from magweld.runtime.tiling import Action
-from magweld.runtime.validation import check_part, check_program
+from magweld.runtime.validation import check_parts, check_program
 
 _logger = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ class LoadedProgram:
         self._admission = Admission(
             [self._layout.signatures[i] for i in self._layout.inputs], machine.device
         )
-        parts = [check_part(program, part) for part in program.parts]
+        parts = check_parts(program)
         self._code = Code(
             kernels=kernels or machine.load(program),
             operations=check_library_steps(self._layout),

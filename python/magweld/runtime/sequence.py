@@ -1,35 +1,77 @@
-"""Owns the native code that runs consecutive kernels, once or in a loop, in one call.
+"""Owns the native code that runs kernels: one after another, in loops, as tests say.
 
 A call from Python to native code costs 0.15 µs and a release of the interpreter
 lock; a program of many small kernels pays it once for each run of them, and a loop
-once for all iterations.
+once for all iterations, also where a truth value ends it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
+from enum import IntEnum
+from functools import cache, partial
+from typing import Final
 
 from llvmlite import binding, ir
 
 SEQUENCE_SYMBOL = "magweld_run_sequence"
 LOOP_SYMBOL = "magweld_run_loop"
+CONTROL_SYMBOL = "magweld_run_control"
 
 _POINTER, _WORD, _VOID = ir.PointerType(), ir.IntType(64), ir.VoidType()
 # Words of a move: the entry that is set, the entry that is read, what is added.
 MOVE_WORDS = 3
 
+# What `CONTROL_SYMBOL` returns at the end.
+DONE: Final = -1
+
+
+class Opcode(IntEnum):
+    """What an instruction of `CONTROL_SYMBOL` does with the three words behind it.
+
+    `*x` is the word at address x. `LAUNCH` calls launch function a with table b; `SET`
+    makes `*a` of `*b`; `OTHER` makes `*a` of `*c` if it is `*b`, else of `*b`; `COPY`
+    copies c bytes from address `*b` to address `*a`; `UNLESS` goes on at instruction a
+    if the byte at address `*b` is zero; `JUMP` goes on at a; `BACK` as well, but the
+    caller decides how often. `HALT` is the end, `PYTHON` returns to the caller.
+    """
+
+    HALT = 0
+    LAUNCH = 1
+    SET = 2
+    OTHER = 3
+    COPY = 4
+    UNLESS = 5
+    JUMP = 6
+    BACK = 7
+    PYTHON = 8
+
+
+# Words of an instruction.
+INSTRUCTION_WORDS: Final = 4
+
+
+def asked_of_python(answer: int) -> int:
+    """Return the place of the `PYTHON` instruction for which there was an answer."""
+    return DONE - 1 - answer
+
 
 @cache
 def sequence_object() -> bytes:
-    """Return host object code of `SEQUENCE_SYMBOL` and `LOOP_SYMBOL`.
+    """Return host object code of the three symbols of this module.
 
     The first is `void f(void (**launches)(int64_t*), int64_t count, int64_t* table)`
     and calls each of the `count` launches with the table, in order. The second has
     `int64_t trips, int64_t (*moves)[3], int64_t move_count` in addition: it does so
     `trips` times, and after each time `table[to] = table[from] + add` for every move
     `{to, from, add}`, in order.
+
+    The third is `int64_t f(int64_t (*code)[4], int64_t place, int64_t jumps,
+    int64_t memmove)`, the last being the address of C's function. It carries out the
+    instructions of `Opcode` from a place on. It returns `DONE` at the end, a place to
+    go on from when it has gone back `jumps` times, and `DONE - 1 - place` at a `PYTHON`
+    instruction.
     """
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
@@ -56,7 +98,103 @@ def _module(triple: str) -> ir.Module:
         with _counted(builder, move_count) as index:
             _emit_move(builder, table, moves, index)
     builder.ret_void()
+    kind = ir.FunctionType(_WORD, [_POINTER, _WORD, _WORD, _WORD])
+    _emit_control(ir.Function(module, kind, CONTROL_SYMBOL))
     return module
+
+
+def _emit_control(function: ir.Function) -> None:
+    code, first, budget, memmove = function.args
+    begin, head = map(function.append_basic_block, ("begin", "head"))
+    ir.IRBuilder(begin).branch(head)
+    builder = ir.IRBuilder(head)
+    place, jumps = builder.phi(_WORD), builder.phi(_WORD)
+    start = builder.mul(place, ir.Constant(_WORD, INSTRUCTION_WORDS))
+    words = [
+        _load(
+            builder,
+            builder.gep(
+                code,
+                [builder.add(start, ir.Constant(_WORD, number))],
+                source_etype=_WORD,
+            ),
+        )
+        for number in range(INSTRUCTION_WORDS)
+    ]
+    after = builder.add(place, ir.Constant(_WORD, 1))
+    incoming = [(first, budget, begin)]
+    halt = function.append_basic_block("halt")
+    switch = builder.switch(words[0], halt)
+    ir.IRBuilder(halt).ret(ir.Constant(_WORD, DONE))
+    emit_one = partial(_emit_instruction, words=words[1:], memmove=memmove)
+    for opcode in Opcode:
+        if opcode is Opcode.HALT:
+            continue
+        block = function.append_basic_block(opcode.name.lower())
+        switch.add_case(ir.Constant(_WORD, opcode), block)
+        builder = ir.IRBuilder(block)
+        if opcode is Opcode.PYTHON:
+            builder.ret(builder.sub(ir.Constant(_WORD, DONE - 1), place))
+            continue
+        left = jumps
+        if opcode is Opcode.BACK:
+            left = builder.sub(jumps, ir.Constant(_WORD, 1))
+            over = builder.icmp_signed("<=", left, ir.Constant(_WORD, 0))
+            with builder.if_then(over):
+                builder.ret(words[1])
+        onward = emit_one(builder, opcode, after)
+        builder.branch(head)
+        incoming.append((onward, left, builder.block))
+    for value, count, block in incoming:
+        place.add_incoming(value, block)
+        jumps.add_incoming(count, block)
+
+
+def _emit_instruction(
+    builder: ir.IRBuilder,
+    opcode: Opcode,
+    after: ir.Value,
+    *,
+    words: list[ir.Value],
+    memmove: ir.Value,
+) -> ir.Value:
+    """Emit what an instruction does; return the place of the next one."""
+    a, b, c = words
+    match opcode:
+        case Opcode.JUMP | Opcode.BACK:
+            return a
+        case Opcode.UNLESS:
+            tested = builder.inttoptr(_at(builder, b), _POINTER)
+            byte = builder.load(tested, typ=ir.IntType(8))
+            is_zero = builder.icmp_unsigned("==", byte, ir.Constant(ir.IntType(8), 0))
+            return builder.select(is_zero, a, after)
+        case Opcode.LAUNCH:
+            launch = ir.FunctionType(_VOID, [_POINTER]).as_pointer()
+            table = builder.inttoptr(b, _POINTER)
+            builder.call(builder.inttoptr(a, launch), [table])
+        case Opcode.SET:
+            builder.store(_at(builder, b), builder.inttoptr(a, _POINTER))
+        case Opcode.OTHER:
+            one, other = _at(builder, b), _at(builder, c)
+            same = builder.icmp_unsigned("==", _at(builder, a), one)
+            chosen = builder.select(same, other, one)
+            builder.store(chosen, builder.inttoptr(a, _POINTER))
+        case Opcode.COPY:
+            kind = ir.FunctionType(_POINTER, [_POINTER, _POINTER, _WORD]).as_pointer()
+            target, source = _at(builder, a), _at(builder, b)
+            with builder.if_then(builder.icmp_unsigned("!=", target, source)):
+                pointers = [builder.inttoptr(x, _POINTER) for x in (target, source)]
+                builder.call(builder.inttoptr(memmove, kind), [*pointers, c])
+    return after
+
+
+def _load(builder: ir.IRBuilder, pointer: ir.Value) -> ir.Value:
+    return builder.load(pointer, typ=_WORD)
+
+
+def _at(builder: ir.IRBuilder, address: ir.Value) -> ir.Value:
+    """Load the word at an address."""
+    return _load(builder, builder.inttoptr(address, _POINTER))
 
 
 def _emit_launches(

@@ -6,13 +6,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from magweld.artifact import (
+    IfStep,
     KernelStep,
     LoopStep,
     Place,
     Program,
     Step,
     TiledStep,
+    WhileStep,
 )
+from magweld.runtime.control import check_control, control_scratch
 from magweld.runtime.errors import ProgramError
 from magweld.runtime.layout import Layout
 from magweld.runtime.looping import check_loop, loop_scratch
@@ -31,19 +34,27 @@ def check_program(program: Program) -> Layout:
     Raises:
         ProgramError: With the id of the first rule that is broken.
     """
-    parts = [check_part(program, part) for part in program.parts]
-    return _check(Layout(program), parts)
+    return _check(Layout(program), check_parts(program))
 
 
-def check_part(program: Program, part: Program) -> Layout:
-    """Check a part of a program and return its layout.
+def check_parts(program: Program) -> list[Layout]:
+    """Check the parts of a program and return their layouts.
+
+    A part runs only parts in front of it.
 
     Raises:
         ProgramError: With the id of the first rule that is broken.
     """
-    if part.parts or part.constants or part.objects:
-        raise ProgramError("bad-part", "a part has parts, constants or code of its own")
-    return _check(Layout(replace(part, constants=program.constants)), ())
+    layouts: list[Layout] = []
+    for number, part in enumerate(program.parts):
+        if part.parts or part.constants or part.objects:
+            raise ProgramError(
+                "bad-part", "a part has parts, constants or code of its own"
+            )
+        before = program.parts[:number]
+        whole = replace(part, constants=program.constants, parts=before)
+        layouts.append(_check(Layout(whole), layouts))
+    return layouts
 
 
 def _check(layout: Layout, parts: Sequence[Layout]) -> Layout:
@@ -66,6 +77,9 @@ def _check(layout: Layout, parts: Sequence[Layout]) -> Layout:
         elif isinstance(step, LoopStep):
             check_loop(layout, step, parts)
             _check_scratch(layout, number, step, loop_scratch(step, parts))
+        elif isinstance(step, IfStep | WhileStep):
+            check_control(layout, step, parts)
+            _check_scratch(layout, number, step, control_scratch(step, parts))
     return layout
 
 
@@ -160,7 +174,7 @@ def _check_write(
         return
     # An adopted value has no bytes before its only writer has returned a tensor.
     if (
-        isinstance(step, KernelStep | TiledStep | LoopStep)
+        isinstance(step, KernelStep | TiledStep | LoopStep | IfStep | WhileStep)
         or place is Place.VIEW
         or value_id in defined
     ):
@@ -187,7 +201,10 @@ def _check_overlaps(layout: Layout) -> None:
 
 
 def _check_scratch(
-    layout: Layout, number: int, step: TiledStep | LoopStep, needed: int
+    layout: Layout,
+    number: int,
+    step: TiledStep | LoopStep | IfStep | WhileStep,
+    needed: int,
 ) -> None:
     where = f"step {number}: {needed} bytes at {step.scratch}"
     end = step.scratch + needed

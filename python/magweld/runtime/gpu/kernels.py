@@ -82,6 +82,22 @@ class GpuKernels:
 
         return launch
 
+    def address_of(self, symbol: str) -> int:
+        """Raise an error: kernels are launched by the driver.
+
+        Raises:
+            DeviceError: Always.
+        """
+        raise DeviceError("no-control", f"{symbol} has no address on the host")
+
+    def control(self, code: int, place: int, jumps: int) -> int:
+        """Raise an error: truth values are not where the host reads them.
+
+        Raises:
+            DeviceError: Always.
+        """
+        raise DeviceError("no-control", "programs for GPUs do not branch")
+
     def looper(
         self, symbols: Sequence[str], table_address: int, trips: int, moves: list[int]
     ) -> Callable[[], object]:
