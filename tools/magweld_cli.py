@@ -30,13 +30,14 @@ def _devices(parser: argparse.ArgumentParser) -> None:
 
 def _compile(parser: argparse.ArgumentParser) -> None:
     """Compile a model ahead of time into a file."""
-    parser.add_argument("model", help=f"{_MODEL}; or a .pt2 file of torch.export")
+    files = "a .pt2 file of torch.export, or a .mlir file in the torch dialect"
+    parser.add_argument("model", help=f"{_MODEL}; or {files}")
     parser.add_argument(
         "--inputs",
         nargs="+",
         action="append",
         default=[],
-        help=f"{_INPUTS}; a .pt2 file has its own; with --portable given again, "
+        help=f"{_INPUTS}; a file has its own; with --portable given again, "
         "the file takes these as well",
     )
     parser.add_argument("--target", default="cpu", help="cpu, nvvm:sm_80[@DEVICE], ...")

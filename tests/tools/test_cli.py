@@ -165,6 +165,16 @@ def test_exported_programs(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
         assert main(["run", name, "--inputs", "in.npz", "-o", "out.npz"]) == 0
         with np.load("out.npz") as arrays, torch.no_grad():
             np.testing.assert_allclose(arrays["arr_0"], model(x).numpy(), rtol=1e-5)
+    kind = "!torch.vtensor<[2,3],f32>"
+    Path("m.mlir").write_text(
+        f"func.func @main(%x: {kind}) -> {kind} {{\n"
+        f"%0 = torch.aten.relu %x : {kind} -> {kind}\n return %0 : {kind} }}"
+    )
+    assert main(["compile", "m.mlir", "-o", "relu.mw"]) == 0
+    assert main(["run", "relu.mw", "-o", "out.npz"]) == 0
+    with np.load("out.npz") as arrays:
+        assert arrays["arr_0"].min() == 0 < arrays["arr_0"].max()
+    Path("bad.mlir").write_text("func.func @main(")
     capsys.readouterr()
     with zipfile.ZipFile("m.pt2") as archive:
         largest = max(archive.infolist(), key=lambda member: member.file_size)
@@ -180,6 +190,8 @@ def test_exported_programs(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
         (["short.pt2"], "is no intact program of torch.export"),
         (["foreign.pt2"], "is no intact program of torch.export"),
         (["none.pt2"], "No such file"),
+        (["bad.mlir"], "[module-damaged]"),
+        (["none.mlir"], "No such file"),
         (["m.pt2", "--inputs", "5x7xf32"], "[export-inputs]"),
         (["model.py:mlp"], "--inputs is missing"),
         ([*MLP, "--inputs", "4x6xf32"], "only with --portable"),

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from magweld.aot.entry import compile
 from magweld.aot.sources import Model
+from magweld.aot.torch_module import load_torch_module
 from magweld.artifact import HOST_TARGET
 from magweld.deploy.compile import compile_portable
 from magweld.targets import parse_target
@@ -23,6 +24,7 @@ from magweld.tools.cli.program import (
 )
 
 _EXPORTED = ".pt2"
+_MODULES = (".mlir", ".mlirbc")
 
 
 def run(options: argparse.Namespace) -> None:
@@ -66,6 +68,8 @@ def _load(name: str, inputs: Sequence[Sequence[Tensor]]) -> Model:
     """
     if name.endswith(_EXPORTED):
         return load_exported(Path(name))
+    if name.endswith(_MODULES):
+        return load_torch_module(Path(name))
     if not inputs:
         raise CommandLineError(f"--inputs is missing for '{name}'")
     model = load_model(name)

@@ -104,6 +104,21 @@ EXPORT_CONDITION = Refusal(
     "autocast or as a function of its own",
     "export the parts before and after, or pass the module itself",
 )
+MODULE_DAMAGED = Refusal(
+    "module-damaged",
+    "the file holds no intact module of MLIR",
+    "pass what torch-mlir wrote, as text or bytecode",
+)
+MODULE_FUNCTION = Refusal(
+    "module-function",
+    "the module has no function that can be taken for the program",
+    "pass a module with one function, or with one that is called main",
+)
+MODULE_OPERATION = Refusal(
+    "module-operation",
+    "the module holds what is no operator of torch on value tensors",
+    "let torch-mlir make it with output_type='torch'",
+)
 NO_INPUTS = Refusal(
     "artifact-no-inputs",
     "there are no example inputs",
