@@ -62,6 +62,7 @@ class EmulatedDriver:
         self._emulate = importlib.import_module("emulate")
         _mend_signs()
         _mend_carries()
+        _mend_swizzles()
 
     def load(self, image: bytes) -> Any:
         """Return a code object in memory."""
@@ -134,6 +135,49 @@ def _mend_carries() -> None:
         for kind, handler in emulator._INST_HANDLERS.items():
             if handler is original:
                 emulator._INST_HANDLERS[kind] = compile_instruction
+
+
+# CDNA 3 ISA, "DS_SWIZZLE_B32", mode of a bit mask; the emulator has no meaning for it.
+_SWIZZLE = """declare tmp : 32'B[64];
+for i in 0 : 63 do
+tmp[i] = 0x0
+endfor;
+for i in 0 : 63 do
+kept = (i & OFFSET.u32 & 31U) | ((OFFSET.u32 >> 5U) & 31U);
+src_lane = (i & 32U) | (kept ^ ((OFFSET.u32 >> 10U) & 31U));
+if EXEC[src_lane].u1 then
+tmp[i] = VGPR[src_lane][ADDR]
+endif
+endfor;
+for i in 0 : 63 do
+if EXEC[i].u1 then
+VGPR[i][VDST] = tmp[i]
+endif
+endfor"""
+
+
+def _mend_swizzles() -> None:
+    """Let lanes exchange values by a mask of bits: compiled as the other exchanges are.
+
+    Raises:
+        NotImplementedError: When a swizzle has another mode.
+    """
+    emulator = importlib.import_module("test.mockgpu.amd.emu")
+    meanings = importlib.import_module("tinygrad.runtime.autogen.amd.cdna.str_pcode")
+    operations = importlib.import_module("tinygrad.runtime.autogen.amd.cdna.enum").DSOp
+    name_of, swizzle = emulator._op_name, operations.DS_SWIZZLE_B32
+
+    def name(inst: Any) -> str:
+        found: str = name_of(inst)
+        if found != "DS_SWIZZLE_B32":
+            return found
+        if inst.offset1 & 0x80:
+            raise NotImplementedError("a swizzle that is no mask of bits")
+        return "DS_PERMUTE_BY_MASK"
+
+    if meanings.PCODE[swizzle] != _SWIZZLE:
+        meanings.PCODE[swizzle] = _SWIZZLE
+        emulator._op_name = name
 
 
 @dataclass

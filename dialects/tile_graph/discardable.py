@@ -29,6 +29,7 @@ from magweld.dialects.tile_graph.kernels import (
     REMATERIALIZED,
     REPORTS,
     RUNTIME,
+    SUBGROUP_REDUCTION,
     UNSHARED,
 )
 from magweld.dialects.tile_graph.verification import DEVICE
@@ -148,6 +149,14 @@ DISCARDABLE: tuple[DiscardableAttr, ...] = (
         ("linalg.generic",),
         FragmentAttr,
         "the product is computed by matrix instructions, which share it so",
+    ),
+    DiscardableAttr(
+        SUBGROUP_REDUCTION,
+        ("linalg.generic",),
+        ir.IntegerAttr,
+        "neighbouring lanes that have one output: they combine their inputs, and the "
+        "first of them writes it",
+        least=2,
     ),
     DiscardableAttr(
         "tile_graph.placed_bytes",

@@ -37,6 +37,8 @@ UNSHARED = "tile_graph.unshared"
 EXTERNAL = "magweld.external"
 # On a product of a kernel: who has which element of its result, as a fragment.
 FRAGMENT = "tile_graph.fragment"
+# On a reduction of a kernel: how many neighbouring lanes combine what each of them has.
+SUBGROUP_REDUCTION = "tile_graph.subgroup_reduction"
 # On a call: names of the operators that it computes.
 OPERATORS = "tile_graph.operators"
 

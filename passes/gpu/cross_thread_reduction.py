@@ -56,6 +56,18 @@ class Combiner:
             return ir.FloatAttr.get(self.element, float(value))
         return ir.IntegerAttr.get(self.element, int(value))
 
+    def neutral_constant(self) -> ir.Value:
+        """Build the neutral element as a constant."""
+        made: ir.Value = arith.ConstantOp(self.element, self.neutral()).result
+        return made
+
+    def build(self, left: ir.Value, right: ir.Value) -> ir.Value:
+        """Build the combination of two elements."""
+        made: ir.Value = ir.Operation.create(
+            self.name, results=[self.element], operands=[left, right]
+        ).result
+        return made
+
 
 @dataclass(frozen=True)
 class Partials:
@@ -71,13 +83,6 @@ class Partials:
     buffer: Any
     loops: tuple[int, ...]
     combiner: Combiner
-
-    def neutral_constant(self) -> ir.Value:
-        """Build the neutral element as a constant."""
-        made: ir.Value = arith.ConstantOp(
-            self.combiner.element, self.combiner.neutral()
-        ).result
-        return made
 
 
 def combiner_of(op: Any) -> Combiner | None:
@@ -124,13 +129,9 @@ def build_merge(op: Any, nest: LoopNest, partials: Partials) -> Any:
     maps = [
         ir.AffineMap.get(total, 0, read) for read in (written + dims[rank:], written)
     ]
-    combiner = partials.combiner
 
     def body(values: Sequence[ir.Value]) -> list[ir.Value]:
-        combined = ir.Operation.create(
-            combiner.name, results=[combiner.element], operands=list(values)
-        )
-        return [combined.result]
+        return [partials.combiner.build(*values)]
 
     with ir.InsertionPoint(op), op.location:
         return build_generic(

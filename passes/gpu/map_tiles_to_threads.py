@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar
 from magweld.bindings import ir, memref
 from magweld.passes.gpu.cross_thread_reduction import (
     Combiner,
+    Partials,
     allocate_partials,
     build_merge,
     combiner_of,
@@ -30,6 +31,10 @@ from magweld.passes.gpu.structure import (
     phases_in,
     structure_copies,
     workgroup_space,
+)
+from magweld.passes.gpu.subgroup_reduction import (
+    combining_lanes,
+    subgroup_reduction_of,
 )
 from magweld.passes.gpu.thread_layout import (
     ThreadLayout,
@@ -58,7 +63,9 @@ class MapTilesToThreads(Pass):
     is shared so that neighbours read neighbours; a loop that is named by
     `magweld.vector_loop` no threads share. A reduction that several threads
     share writes one partial result a thread to workgroup memory, which further
-    operations merge.
+    operations merge. Where the threads of a result lie side by side in full subgroups,
+    lanes combine theirs first: `tile_graph.subgroup_reduction` says how many, and the
+    first of them writes the result, or one partial result for all.
     """
 
     name: ClassVar[str] = "map-tiles-to-threads"
@@ -129,8 +136,16 @@ class _Mapping:
     def _share_reduction(
         self, op: Any, nest: LoopNest, layout: ThreadLayout, combiner: Combiner
     ) -> None:
-        partials = allocate_partials(op, nest, layout, combiner)
-        build_thread_loop(op, nest, layout, partials)
+        lanes = combining_lanes(nest, layout, combiner, self._options.subgroup)
+        if lanes > 1:
+            shared = subgroup_reduction_of(op, nest, layout, combiner, lanes)
+            build_thread_loop(op, nest, layout, shared)
+            if shared.groups == 1:
+                return
+            partials = Partials(shared.output, shared.loops[:1], combiner)
+        else:
+            partials = allocate_partials(op, nest, layout, combiner)
+            build_thread_loop(op, nest, layout, partials)
         merge = build_merge(op, nest, partials)
         merge_nest = loop_nest_of(merge)
         self._share(merge, merge_nest, self._merge_layout(merge_nest))

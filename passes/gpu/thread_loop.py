@@ -9,6 +9,7 @@ from magweld.bindings import affine, ir, linalg, scf
 from magweld.passes.gpu.cross_thread_reduction import Partials
 from magweld.passes.gpu.linalg_structure import Index, LoopNest, inputs_of
 from magweld.passes.gpu.structure import thread_mapping
+from magweld.passes.gpu.subgroup_reduction import SubgroupReduction
 from magweld.passes.gpu.thread_layout import ThreadLayout
 from magweld.passes.gpu.thread_slices import strided_subview
 from magweld.passes.ir.linalg_builder import iterator_array, map_array
@@ -19,7 +20,7 @@ def build_thread_loop(
     op: Any,
     nest: LoopNest,
     layout: ThreadLayout,
-    partials: Partials | None = None,
+    partials: Partials | SubgroupReduction | None = None,
     order: Sequence[int] | None = None,
 ) -> None:
     """Build the loop over threads in front of `op`, which is left to be erased.
@@ -28,7 +29,8 @@ def build_thread_loop(
         op: A linalg operation on memrefs, without results.
         nest: Its iteration space.
         layout: How threads share that space.
-        partials: Where each thread accumulates, if threads share a reduction.
+        partials: Where each thread accumulates, if threads share a reduction, and
+            how lanes combine that.
         order: The shared loops, that along which neighbouring threads lie last, where
             it is not the order of the output.
     """
@@ -49,8 +51,13 @@ def build_thread_loop(
                 for value, indices in zip(sliced, nest.indices, strict=False)
             ]
             if partials is not None:
-                accumulator = _partial_slice(partials, nest, layout, ivs)
-                linalg.fill(partials.neutral_constant(), outs=[accumulator])
+                accumulator = (
+                    _partial_slice(partials, nest, layout, ivs)
+                    if isinstance(partials, Partials)
+                    else partials.partial
+                )
+                neutral = partials.combiner.neutral_constant()
+                linalg.fill(neutral, outs=[accumulator])
                 operands.append(accumulator)
             clone = op.operation.clone()
             for position, operand in enumerate(operands):
@@ -58,6 +65,9 @@ def build_thread_loop(
             _rebase_indices(clone, layout, ivs)
             if nest.has_windows:
                 _index_windows(clone, nest, layout)
+            if isinstance(partials, SubgroupReduction):
+                output = _group_slice(partials, nest, layout, ivs)
+                partials.build_combination(output)
             scf.InParallelOp()
 
 
@@ -162,6 +172,30 @@ def _partial_slice(
         sizes + [1] * len(dropped),
         [1 if loop is None else layout.threads[loop] for loop in loops],
         dropped=len(dropped),
+    )
+
+
+def _group_slice(
+    reduction: SubgroupReduction,
+    nest: LoopNest,
+    layout: ThreadLayout,
+    ivs: dict[int, ir.Value],
+) -> ir.Value:
+    """Slice what a group of lanes writes: its rows, and its slot if it has one."""
+    kept = nest.output_maps[0]
+    offsets = [None if loop is None else ivs.get(loop) for loop in kept]
+    sizes = [1 if loop is None else layout.per_thread[loop] for loop in kept]
+    strides = [1 if loop is None else layout.threads[loop] for loop in kept]
+    if reduction.groups == 1:
+        return strided_subview(reduction.output, offsets, sizes, strides)
+    number: ir.AffineExpr = ir.AffineConstantExpr.get(0)
+    for place, loop in enumerate(reduction.loops):
+        number = number * layout.threads[loop] + ir.AffineDimExpr.get(place)
+    group = ir.AffineExpr.get_floor_div(number, reduction.lanes)
+    map_ = ir.AffineMap.get(len(reduction.loops), 0, [group])
+    slot = affine.AffineApplyOp(map_, [ivs[loop] for loop in reduction.loops]).result
+    return strided_subview(
+        reduction.output, [*offsets, slot], [*sizes, 1], [*strides, 1], dropped=1
     )
 
 

@@ -108,6 +108,10 @@ _PASSES: tuple[tuple[str, str], ...] = (
         "lower-matrix-instructions",
         "magweld.passes.gpu.lower_matrix_instructions:LowerMatrixInstructions",
     ),
+    (
+        "lower-subgroup-reductions",
+        "magweld.passes.gpu.lower_subgroup_reductions:LowerSubgroupReductions",
+    ),
     ("map-tiles-to-blocks", "magweld.passes.gpu.map_tiles_to_blocks:MapTilesToBlocks"),
     (
         "map-tiles-to-threads",

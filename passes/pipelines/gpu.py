@@ -16,6 +16,7 @@ from magweld.passes.gpu.form_gpu_launch import FormGpuLaunch
 from magweld.passes.gpu.insert_barriers import InsertBarriers
 from magweld.passes.gpu.keep_tiles_in_registers import KeepTilesInRegisters
 from magweld.passes.gpu.lower_matrix_instructions import LowerMatrixInstructions
+from magweld.passes.gpu.lower_subgroup_reductions import LowerSubgroupReductions
 from magweld.passes.gpu.map_tiles_to_blocks import MapTilesToBlocks
 from magweld.passes.gpu.map_tiles_to_threads import MapTilesToThreads
 from magweld.passes.gpu.map_to_matrix_instructions import MapToMatrixInstructions
@@ -100,6 +101,7 @@ def block_steps(shape: BlockShape) -> tuple[Step, ...]:
         Upstream("canonicalize,cse"),
         # One thread: loops over its slice.
         LowerMatrixInstructions(),
+        LowerSubgroupReductions(shape.subgroup),
         OrderRegisterLoops(),
         Upstream("convert-linalg-to-affine-loops"),
         UnrollRegisterLoops(),

@@ -107,5 +107,7 @@ INTRINSICS: dict[str, Callable[..., Any]] = {
     "llvm.floor.f32": np.floor,
     "llvm.fma.f32": _fma,
     "llvm.fma.f64": _fma_of_doubles,
+    "llvm.maxnum.f32": np.fmax,
+    "llvm.minnum.f32": np.fmin,
     "llvm.sqrt.f32": np.sqrt,
 }

@@ -176,6 +176,19 @@ def _barrier(op: Any, block: Block) -> None:
     block.epoch += 1
 
 
+def _shuffle(op: Any, block: Block) -> None:
+    """Give each thread the value of a neighbour; subgroups must be whole."""
+    assert str(op.mode) == "#gpu<shuffle_mode xor>", f"shuffle {op.mode}"
+    width, distance = (int(block.values[v]) for v in (op.width, op.offset))
+    assert block.threads % width == 0, "a block ends within a subgroup"
+    assert 0 < distance < width, "no such lane"
+    lanes = block.mask.reshape(-1, width)
+    assert (lanes.all(1) | ~lanes.any(1)).all(), "a shuffle that some lanes skip"
+    value = np.broadcast_to(block.values[op.value], block.threads)
+    block.values[op.shuffleResult] = value[np.arange(block.threads) ^ distance]
+    block.values[op.valid] = np.full(block.threads, True)
+
+
 def _nothing(op: Any, block: Block) -> None:
     """Terminators."""
 
@@ -251,6 +264,7 @@ _HANDLERS: dict[str, Callable[[Any, Block], None]] = {
     "gpu.block_id": _identity(lambda block: np.int64(block.number)),
     "gpu.dynamic_shared_memory": _shared,
     "gpu.return": _nothing,
+    "gpu.shuffle": _shuffle,
     "gpu.thread_id": _identity(lambda block: np.arange(block.threads)),
     "memref.alloca": _alloca,
     "memref.load": load,

@@ -10,6 +10,13 @@ from magweld.bindings import gpu
 from magweld.passes.ir.utils import operations_of
 
 SOFTMAX = ("masked_softmax", {"B": 2, "S": 16}, ((2, 16, 16), (16,)), (2, 16, 16))
+# Each row is shared by two subgroups of eight threads.
+LAYER_NORM = (
+    "residual_layer_norm",
+    {"M": 4, "N": 48, "T": 2},
+    ((4, 48), (4, 48), (48,), (48,)),
+    (4, 48),
+)
 # Three reduction steps of 16.
 LINEAR = (
     "linear_relu",
@@ -19,7 +26,7 @@ LINEAR = (
 )
 
 
-@pytest.mark.parametrize("kernel", [SOFTMAX, LINEAR], ids=lambda k: k[0])
+@pytest.mark.parametrize("kernel", [SOFTMAX, LAYER_NORM, LINEAR], ids=lambda k: k[0])
 def test_without_any_one_barrier_threads_race(kernel, build, run) -> None:
     name, sizes, shapes, result = kernel
     inputs = [np.ones(shape, np.float32) for shape in shapes]

@@ -58,6 +58,14 @@ INTRINSICS = {
     "block_id": (
         "%b = gpu.block_id x\n%c = arith.index_cast %b : index to i32\n"
         "%y = arith.sitofp %c : i32 to f32", r"%ctaid\.x", "v_cvt_f32"),
+    "shuffle": (
+        "%o = arith.constant 4 : i32\n%w = arith.constant 32 : i32\n"
+        "%y, %v = gpu.shuffle xor %x, %o, %w : f32",
+        r"shfl\.sync\.bfly\.b32\s+%r\d+, %r\d+, 4, 31, -1", "ds_(bpermute|swizzle)"),
+    "shuffle of a wavefront": (
+        "%o = arith.constant 4 : i32\n%w = arith.constant 64 : i32\n"
+        "%y, %v = gpu.shuffle xor %x, %o, %w : f32",
+        r"shfl\.sync\.bfly", "ds_swizzle_b32.+SWAP,4"),
     "barrier": (
         "memref.store %x, %s[%t] : !shared\ngpu.barrier\n"
         "%y = memref.load %s[%u] : !shared", r"bar\.sync", "s_barrier"),

@@ -49,28 +49,108 @@ func.func @contraction(%a: memref<8x16xf32>, %b: memref<16x8xf32>, %out: memref<
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 
-// Each thread reduces what it owns into its own partial result; eight threads more
-// than one merges alone are merged by the rows' threads.
+// Each thread reduces what it owns into a register; the 8 lanes of a row combine these,
+// and the first of them writes the sum, which begins with what a fill has put there: the
+// fill is gone.
 // CHECK-LABEL: func.func @row_sum(
 // CHECK-SAME:      %[[X:[a-z0-9]+]]: memref<2x32xf32>, %[[SUM:[a-z0-9]+]]: memref<2xf32>
-// CHECK:           %[[PARTIAL:.+]] = memref.alloc() : memref<2x8xf32, #gpu.address_space<workgroup>>
-// CHECK:           scf.forall (%[[R:.+]], %[[T:.+]]) in (2, 8) {
-// CHECK:             %[[OWN:.+]] = memref.subview %[[X]][%[[R]], %[[T]]] [1, 4] [2, 8]
-// CHECK:             %[[P:.+]] = memref.subview %[[PARTIAL]][%[[R]], %[[T]]] [1, 1] [2, 8]
+// CHECK:           %[[ZERO:.+]] = arith.constant 0.000000e+00 : f32
+// CHECK-NOT:       memref.alloc()
+// CHECK:           %[[OWN:.+]] = memref.alloca() : memref<1xf32, #gpu.address_space<private>>
+// CHECK:           %[[ALL:.+]] = memref.alloca() : memref<1xf32, #gpu.address_space<private>>
+// CHECK-NEXT:      scf.forall (%[[R:.+]], %[[T:.+]]) in (2, 8) {
+// CHECK:             %[[ELEMENTS:.+]] = memref.subview %[[X]][%[[R]], %[[T]]] [1, 4] [2, 8]
 // CHECK:             %[[NEUTRAL:.+]] = arith.constant -0.000000e+00 : f32
-// CHECK:             linalg.fill ins(%[[NEUTRAL]] : f32) outs(%[[P]] :
-// CHECK:             linalg.generic {{.+}} ins(%[[OWN]] : {{.+}}) outs(%[[P]] :
-// CHECK:           scf.forall (%[[R:.+]]) in (2) {
-// CHECK:             %[[ALL:.+]] = memref.subview %[[PARTIAL]][%[[R]], 0] [1, 8] [2, 1]
+// CHECK:             linalg.fill ins(%[[NEUTRAL]] : f32) outs(%[[OWN]] :
+// CHECK:             linalg.generic {{.+}} ins(%[[ELEMENTS]] : {{.+}}) outs(%[[OWN]] :
 // CHECK:             %[[S:.+]] = memref.subview %[[SUM]][%[[R]]] [1] [2]
-// CHECK:             linalg.generic {{.+}} ins(%[[ALL]] : {{.+}}) outs(%[[S]] :
+// CHECK:             linalg.fill ins(%[[ZERO]] : f32) outs(%[[ALL]] :
+// CHECK:             linalg.generic {{.+}} ins(%[[OWN]] : {{.+}}) outs(%[[ALL]] : {{.+}}) attrs = {tile_graph.subgroup_reduction = 8 : i64}
 // CHECK:               arith.addf
+// CHECK:             linalg.generic {{.+}} ins(%[[ALL]] : {{.+}}) outs(%[[S]] : {{.+}}) attrs = {tile_graph.subgroup_reduction = 8 : i64}
+// CHECK-NOT:       scf.forall
+// CHECK:         return
 func.func @row_sum(%x: memref<2x32xf32>, %sum: memref<2xf32>) attributes {tile_graph.kernel} {
+  %zero = arith.constant 0.0 : f32
   scf.forall (%n) in (1) {
+    linalg.fill ins(%zero : f32) outs(%sum : memref<2xf32>)
     linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]} ins(%x : memref<2x32xf32>) outs(%sum : memref<2xf32>) {
     ^bb0(%p: f32, %acc: f32):
       %0 = arith.addf %p, %acc : f32
       linalg.yield %0 : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+
+// Two subgroups have a row: the first lane of each writes to a slot, and one thread
+// merges them.
+// CHECK-DAG:     #[[GROUP:.+]] = affine_map<(d0) -> (d0 floordiv 8)>
+// CHECK-LABEL: func.func @long_row(
+// CHECK:           %[[SLOTS:.+]] = memref.alloc() : memref<1x2xi32, #gpu.address_space<workgroup>>
+// CHECK:           scf.forall (%[[T:.+]]) in (16) {
+// CHECK:             %[[G:.+]] = affine.apply #[[GROUP]](%[[T]])
+// CHECK:             %[[SLOT:.+]] = memref.subview %[[SLOTS]][0, %[[G]]] [1, 1] [1, 1]
+// CHECK:             linalg.generic {{.+}}tile_graph.subgroup_reduction = 8 : i64
+// CHECK:             linalg.generic {{.+}} outs(%[[SLOT]] : {{.+}}tile_graph.subgroup_reduction = 8 : i64
+// CHECK:           scf.forall (%{{.+}}) in (1) {
+// CHECK-NEXT:        linalg.generic {{.+}} ins(%[[SLOTS]] :
+// CHECK:               arith.maxsi
+func.func @long_row(%x: memref<1x64xi32>, %most: memref<1xi32>) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]} ins(%x : memref<1x64xi32>) outs(%most : memref<1xi32>) {
+    ^bb0(%p: i32, %acc: i32):
+      %0 = arith.maxsi %p, %acc : i32
+      linalg.yield %0 : i32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+
+// Twelve threads fill no second subgroup, and lanes do not exchange doubles: each thread
+// writes a partial result, and up to eight of a row one thread merges.
+// CHECK-LABEL: func.func @ragged_row_sum(
+// CHECK-SAME:      %[[X:[a-z0-9]+]]: memref<2x18xf32>, %[[SUM:[a-z0-9]+]]: memref<2xf32>
+// CHECK:           %[[PARTIAL:.+]] = memref.alloc() : memref<2x6xf32, #gpu.address_space<workgroup>>
+// CHECK:           scf.forall (%[[R:.+]], %[[T:.+]]) in (2, 6) {
+// CHECK:             %[[OWN:.+]] = memref.subview %[[X]][%[[R]], %[[T]]] [1, 3] [2, 6]
+// CHECK:             %[[P:.+]] = memref.subview %[[PARTIAL]][%[[R]], %[[T]]] [1, 1] [2, 6]
+// CHECK:             %[[NEUTRAL:.+]] = arith.constant -0.000000e+00 : f32
+// CHECK:             linalg.fill ins(%[[NEUTRAL]] : f32) outs(%[[P]] :
+// CHECK:             linalg.generic {{.+}} ins(%[[OWN]] : {{.+}}) outs(%[[P]] :
+// CHECK:           scf.forall (%[[R:.+]]) in (2) {
+// CHECK:             %[[ALL:.+]] = memref.subview %[[PARTIAL]][%[[R]], 0] [1, 6] [2, 1]
+// CHECK:             %[[S:.+]] = memref.subview %[[SUM]][%[[R]]] [1] [2]
+// CHECK:             linalg.generic {{.+}} ins(%[[ALL]] : {{.+}}) outs(%[[S]] :
+// CHECK:               arith.addf
+// CHECK-LABEL: func.func @doubles(
+// CHECK-NOT:       tile_graph.subgroup_reduction
+func.func @ragged_row_sum(%x: memref<2x18xf32>, %sum: memref<2xf32>) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]} ins(%x : memref<2x18xf32>) outs(%sum : memref<2xf32>) {
+    ^bb0(%p: f32, %acc: f32):
+      %0 = arith.addf %p, %acc : f32
+      linalg.yield %0 : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+func.func @doubles(%x: memref<2x32xf64>, %sum: memref<2xf64>) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]} ins(%x : memref<2x32xf64>) outs(%sum : memref<2xf64>) {
+    ^bb0(%p: f64, %acc: f64):
+      %0 = arith.addf %p, %acc : f64
+      linalg.yield %0 : f64
     }
   } {mapping = [#gpu.block<linear_dim_0>]}
   return
@@ -85,14 +165,14 @@ func.func @row_sum(%x: memref<2x32xf32>, %sum: memref<2xf32>) attributes {tile_g
 // CHECK-DAG:     #[[PARTIALS:.+]] = affine_map<(d0, d1) -> (d0, 0, d1)>
 // CHECK-DAG:     #[[RESULT:.+]] = affine_map<(d0, d1) -> (d0, 0)>
 // CHECK-LABEL: func.func @kept_dimension(
-// CHECK:           %[[PARTIAL:.+]] = memref.alloc() : memref<2x1x8xf32, #gpu.address_space<workgroup>>
-// CHECK:           scf.forall (%[[R:.+]], %[[T:.+]]) in (2, 8) {
-// CHECK:             memref.subview %[[PARTIAL]][%[[R]], 0, %[[T]]] [1, 1, 1] [2, 1, 8]
+// CHECK:           %[[PARTIAL:.+]] = memref.alloc() : memref<2x1x6xf32, #gpu.address_space<workgroup>>
+// CHECK:           scf.forall (%[[R:.+]], %[[T:.+]]) in (2, 6) {
+// CHECK:             memref.subview %[[PARTIAL]][%[[R]], 0, %[[T]]] [1, 1, 1] [2, 1, 6]
 // CHECK:           scf.forall (%[[R:.+]]) in (2) {
 // CHECK:             linalg.generic {indexing_maps = [#[[PARTIALS]], #[[RESULT]]]
-func.func @kept_dimension(%x: memref<2x32xf32>, %sum: memref<2x1xf32>) attributes {tile_graph.kernel} {
+func.func @kept_dimension(%x: memref<2x18xf32>, %sum: memref<2x1xf32>) attributes {tile_graph.kernel} {
   scf.forall (%n) in (1) {
-    linalg.generic {indexing_maps = [#id, #kept], iterator_types = ["parallel", "reduction"]} ins(%x : memref<2x32xf32>) outs(%sum : memref<2x1xf32>) {
+    linalg.generic {indexing_maps = [#id, #kept], iterator_types = ["parallel", "reduction"]} ins(%x : memref<2x18xf32>) outs(%sum : memref<2x1xf32>) {
     ^bb0(%p: f32, %acc: f32):
       %0 = arith.addf %p, %acc : f32
       linalg.yield %0 : f32
