@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from magweld.bindings import ir, memref
+from magweld.dialects.tile_graph import SUBGROUP_REDUCTION
+from magweld.passes.gpu.linalg_structure import is_structured, outputs_of
 from magweld.passes.gpu.structure import (
     block_loop_of,
     buffers_in,
@@ -31,7 +33,8 @@ class KeepTilesInRegisters(Pass):
     slice, no element of it belonging to two threads, becomes a `memref.alloca` of
     the slice's shape in `#gpu.address_space<private>` at the start of the block. So
     an accumulator stays in registers over the reduction loop and up to the
-    operations that follow. Larger slices than `elements` stay shared.
+    operations that follow. Results that lanes combine are kept likewise: each of the
+    lanes has its own copy of them. Larger slices than `elements` stay shared.
     """
 
     name: ClassVar[str] = "keep-tiles-in-registers"
@@ -58,12 +61,40 @@ def _common_slice(buffer: Any) -> ThreadSlice | None:
         if loop is None or not isinstance(subview, memref.SubViewOp):
             return None
         part = thread_slice_of(subview.result, loop)
-        if part is None or part.base != buffer.memref or not part.is_disjoint:
+        if part is None or part.base != buffer.memref:
+            return None
+        if not part.is_disjoint and not _is_written_by_lanes(subview.result, part):
             return None
         if len(subview.result.type.shape) != len(part.dimensions):
             return None
         slices.add(part)
     return slices.pop() if len(slices) == 1 else None
+
+
+def _is_written_by_lanes(value: ir.Value, part: ThreadSlice) -> bool:
+    """Tell whether all threads of a slice know what is written to it, if anything is.
+
+    They are the lanes that combine: those along the last loops.
+    """
+    used = {d.loop for d in part.dimensions}
+    shared = [loop for loop in range(len(part.trips)) if loop not in used]
+    first = len(part.trips) - len(shared)
+    if shared != list(range(first, len(part.trips))):
+        return False
+    threads = math.prod(part.trips[first:])
+    return part.has_distinct_rows and all(
+        is_structured(op)
+        and (value not in outputs_of(op) or _combining_lanes(op) == threads)
+        for op in users_of(value)
+    )
+
+
+def _combining_lanes(op: Any) -> int:
+    attributes = op.operation.attributes
+    if SUBGROUP_REDUCTION not in attributes:
+        return 1
+    lanes: int = ir.IntegerAttr(attributes[SUBGROUP_REDUCTION]).value
+    return lanes
 
 
 def _elements(part: ThreadSlice) -> int:

@@ -45,9 +45,14 @@ class ThreadSlice:
     def is_disjoint(self) -> bool:
         """Tell whether no element belongs to two threads."""
         used = {d.loop for d in self.dimensions}
-        return all(
+        return self.has_distinct_rows and all(
             loop in used for loop, count in enumerate(self.trips) if count > 1
-        ) and all(
+        )
+
+    @property
+    def has_distinct_rows(self) -> bool:
+        """Tell whether threads that differ in a loop that it uses share no element."""
+        return all(
             d.loop is None or d.stride >= self.trips[d.loop] for d in self.dimensions
         )
 

@@ -9,7 +9,8 @@ from gpu_memory import RaceError
 from magweld.bindings import gpu
 from magweld.passes.ir.utils import operations_of
 
-SOFTMAX = ("masked_softmax", {"B": 2, "S": 16}, ((2, 16, 16), (16,)), (2, 16, 16))
+# Threads that fill no subgroup reduce through shared memory.
+SOFTMAX = ("masked_softmax", {"B": 2, "S": 7}, ((2, 7, 7), (7,)), (2, 7, 7))
 # Each row is shared by two subgroups of eight threads.
 LAYER_NORM = (
     "residual_layer_norm",
@@ -37,6 +38,14 @@ def test_without_any_one_barrier_threads_race(kernel, build, run) -> None:
         operations_of(module.operation, gpu.BarrierOp)[removed].erase()
         with pytest.raises(RaceError):
             run(module, inputs, result)
+
+
+def test_rows_of_one_subgroup_need_no_barrier_nor_shared_memory(build) -> None:
+    module = build("masked_softmax", {"B": 2, "S": 16})
+    assert operations_of(module.operation, gpu.ShuffleOp)
+    assert not operations_of(module.operation, gpu.BarrierOp)
+    (launch,) = operations_of(module.operation, gpu.LaunchFuncOp)
+    assert launch.dynamicSharedMemorySize is None
 
 
 def test_an_elementwise_kernel_has_no_barrier(build) -> None:

@@ -79,3 +79,80 @@ func.func @overlapping_or_large(%v: f32) attributes {tile_graph.kernel} {
   } {mapping = [#gpu.block<linear_dim_0>]}
   return
 }
+
+// -----
+
+!rows = memref<4xf32, #gpu.address_space<workgroup>>
+!row = memref<1xf32, strided<[4], offset: ?>, #gpu.address_space<workgroup>>
+!own = memref<1xf32, #gpu.address_space<private>>
+#own = affine_map<(d0) -> (d0)>
+
+// All eight lanes of a row know what they combine: each keeps a copy.
+// CHECK-LABEL: func.func @combined(
+// CHECK:           %[[SUM:.+]] = memref.alloca() : memref<1xf32, #gpu.address_space<private>>
+// CHECK-NOT:       memref.alloc()
+// CHECK:           linalg.generic {{.+}} outs(%[[SUM]] : {{.+}}tile_graph.subgroup_reduction = 8
+// CHECK:           linalg.exp ins(%[[SUM]] :
+func.func @combined(%own: !own, %out: !own) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    %t = memref.alloc() : !rows
+    scf.forall (%i, %j) in (4, 8) {
+      %s = memref.subview %t[%i] [1] [4] : !rows to !row
+      linalg.generic {indexing_maps = [#own, #own], iterator_types = ["parallel"]} ins(%own : !own) outs(%s : !row) attrs = {tile_graph.subgroup_reduction = 8 : i64} {
+      ^bb0(%x: f32, %sum: f32):
+        linalg.yield %x : f32
+      }
+    } {mapping = [#gpu.thread<linear_dim_1>, #gpu.thread<linear_dim_0>]}
+    scf.forall (%i, %j) in (4, 8) {
+      %s = memref.subview %t[%i] [1] [4] : !rows to !row
+      linalg.exp ins(%s : !row) outs(%out : !own)
+    } {mapping = [#gpu.thread<linear_dim_1>, #gpu.thread<linear_dim_0>]}
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// -----
+
+!rows = memref<4xf32, #gpu.address_space<workgroup>>
+!row = memref<1xf32, strided<[4], offset: ?>, #gpu.address_space<workgroup>>
+!own = memref<1xf32, #gpu.address_space<private>>
+#own = affine_map<(d0) -> (d0)>
+
+// Eight lanes of which two groups of four combine know half of a row each; and four
+// threads that have a row each have other numbers than its lanes.
+// CHECK-LABEL: func.func @not_all_lanes(
+// CHECK:           memref.alloc() : memref<4xf32, #gpu.address_space<workgroup>>
+// CHECK-NOT:       memref.alloca
+// CHECK-LABEL: func.func @other_threads(
+// CHECK:           memref.alloc() : memref<4xf32, #gpu.address_space<workgroup>>
+// CHECK-NOT:       memref.alloca
+func.func @not_all_lanes(%own: !own, %out: !own) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    %t = memref.alloc() : !rows
+    scf.forall (%i, %j) in (4, 8) {
+      %s = memref.subview %t[%i] [1] [4] : !rows to !row
+      linalg.generic {indexing_maps = [#own, #own], iterator_types = ["parallel"]} ins(%own : !own) outs(%s : !row) attrs = {tile_graph.subgroup_reduction = 4 : i64} {
+      ^bb0(%x: f32, %sum: f32):
+        linalg.yield %x : f32
+      }
+    } {mapping = [#gpu.thread<linear_dim_1>, #gpu.thread<linear_dim_0>]}
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+func.func @other_threads(%own: !own, %out: !own) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    %t = memref.alloc() : !rows
+    scf.forall (%i, %j) in (4, 8) {
+      %s = memref.subview %t[%i] [1] [4] : !rows to !row
+      linalg.generic {indexing_maps = [#own, #own], iterator_types = ["parallel"]} ins(%own : !own) outs(%s : !row) attrs = {tile_graph.subgroup_reduction = 8 : i64} {
+      ^bb0(%x: f32, %sum: f32):
+        linalg.yield %x : f32
+      }
+    } {mapping = [#gpu.thread<linear_dim_1>, #gpu.thread<linear_dim_0>]}
+    scf.forall (%i) in (4) {
+      %s = memref.subview %t[%i] [1] [4] : !rows to !row
+      linalg.exp ins(%s : !row) outs(%out : !own)
+    } {mapping = [#gpu.thread<linear_dim_0>]}
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
