@@ -29,20 +29,25 @@ class ThreadAccess:
             moves in it.
         times: Elements that each thread accesses.
         width: Neighbours along a row that it accesses at once, where they are aligned.
+        lanes: Iterations of the threads of a subgroup, where these are not numbered
+            row-major.
     """
 
     trips: tuple[int, ...]
     moves: tuple[tuple[int, ...], ...]
     times: int
     width: int = 1
+    lanes: tuple[tuple[int, ...], ...] = ()
 
     def positions(self, strides: Sequence[int], subgroup: int) -> Iterator[int]:
         """Yield where each thread of the first subgroup starts, in elements."""
         moved = list(zip(strides, self.moves, strict=True))
-        loops = range(len(self.trips))
+        threads = self.lanes or tuple(
+            itertools.islice(itertools.product(*map(range, self.trips)), subgroup)
+        )
+        loops = range(len(threads[0]))
         along = [sum(stride * move[i] for stride, move in moved) for i in loops]
-        threads = itertools.product(*map(range, self.trips))
-        for thread in itertools.islice(threads, subgroup):
+        for thread in threads:
             yield sum(a * t for a, t in zip(along, thread, strict=True))
 
     def subgroups(self, subgroup: int) -> int:

@@ -140,22 +140,6 @@ def split_dimensions(value: ir.Value, parts: Sequence[Sequence[int]]) -> ir.Valu
     return made
 
 
-def collapsed(value: ir.Value, type_: ir.Type) -> ir.Value:
-    """Build the view of an allocation that has the dimensions of another type."""
-    groups: list[list[int]] = []
-    shape = list(value.type.shape)
-    place = 0
-    for size in ir.MemRefType(type_).shape:
-        first, product = place, shape[place]
-        place += 1
-        while product < size:
-            product *= shape[place]
-            place += 1
-        groups.append(list(range(first, place)))
-    made: ir.Value = memref.CollapseShapeOp(type_, value, groups).result
-    return made
-
-
 def _count_in_parts(generic: Any, expansion: Expansion) -> None:
     """Make `linalg.index` count in the old loops again."""
     for op in operations_of(generic, linalg.IndexOp):

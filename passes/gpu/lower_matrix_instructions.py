@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import affine, arith, gpu, ir, llvm, memref, vector
-from magweld.dialects.tile_graph import FRAGMENT, FragmentAttr
-from magweld.passes.gpu.linalg_structure import (
-    inputs_of,
-    linalg_operations_in,
-    loop_nest_of,
-    outputs_of,
-)
-from magweld.passes.gpu.matrix_instructions import (
-    MatrixInstruction,
-    Position,
-    Side,
-    instruction_of,
-)
+from magweld.dialects.tile_graph import FRAGMENT
+from magweld.passes.gpu.fragment_product import Factor, FragmentProduct, in_parts
+from magweld.passes.gpu.linalg_structure import linalg_operations_in
 from magweld.passes.gpu.structure import SHARED_ALIGNMENT, element_bytes, kernels_of
 from magweld.passes.infrastructure.base import Pass
-from magweld.passes.ir.utils import located_error
 
 
 @dataclass(frozen=True)
@@ -50,47 +38,20 @@ class LowerMatrixInstructions(Pass):
                     op.operation.erase()
 
 
-@dataclass(frozen=True)
-class _Operand:
-    """A factor: the tile that all threads see, and how it is indexed.
-
-    Attributes:
-        tile: A memref whose rows, or columns, are split into the parts of a fragment.
-        line: The first dimension of these.
-        side: The parts behind it.
-        step: The dimension of the reduction.
-        positions: Where the operands of a lane begin.
-        subgroup: Number of the subgroup along the rows, or columns, by thread.
-        subgroups: How many there are.
-    """
-
-    tile: ir.Value
-    line: int
-    side: Side
-    step: int
-    positions: tuple[Position, ...]
-    subgroup: ir.AffineExpr
-    subgroups: int
-
-
 class _Lowering:
     """Lowers one product."""
 
     def __init__(self, op: Any) -> None:
-        attribute = FragmentAttr(op.operation.attributes[FRAGMENT])
-        self._op = op
-        self._nest = loop_nest_of(op)
-        self._instruction: MatrixInstruction = instruction_of(attribute.instruction)
-        along_rows, along_columns = map(int, attribute.subgroups)
-        self._subgroups = along_rows, along_columns
-        self._accumulator = outputs_of(op)[0]
+        self._product = FragmentProduct(op)
+        self._instruction = self._product.instruction
+        self._accumulator = self._product.accumulator
         self._thread = gpu.thread_id(gpu.Dimension.x)
 
     def build(self) -> None:
         """Build the instructions in front of the product."""
         one = self._instruction
-        left, right = self._operands()
-        rows, columns = self._tiles()
+        left, right = self._product.factors()
+        rows, columns = self._product.tiles
         size = left.tile.type.shape[left.step]
         sums = {
             tile: self._load_accumulator(*tile)
@@ -105,67 +66,9 @@ class _Lowering:
         for tile, values in sums.items():
             self._store_accumulator(*tile, values)
 
-    def _tiles(self) -> tuple[int, int]:
-        """Return how many results of the instruction a subgroup has each way."""
-        shape = self._accumulator.type.shape
-        row, column = self._places()
-        return shape[row], shape[column]
-
-    def _places(self) -> tuple[int, int]:
-        """Return the dimensions of the accumulator that count results."""
-        one = self._instruction
-        rank = len(self._accumulator.type.shape)
-        column = rank - 1 - len(one.columns.extents)
-        return column - 1 - len(one.rows.extents), column
-
-    def _operands(self) -> tuple[_Operand, _Operand]:
-        one = self._instruction
-        thread = ir.AffineDimExpr.get(0)
-        along_columns = self._subgroups[1]
-        number = ir.AffineExpr.get_floor_div(thread, one.subgroup)
-        which = (
-            ir.AffineExpr.get_floor_div(number, along_columns),
-            number % along_columns,
-        )
-        loops = self._nest.output_maps[0]
-        found = []
-        sides = (one.rows, one.left), (one.columns, one.right)
-        for place, (side, positions), subgroup, count in zip(
-            self._places(), sides, which, self._subgroups, strict=True
-        ):
-            loop = loops[place]
-            inputs = zip(inputs_of(self._op), self._nest.maps, strict=False)
-            value, map_ = next((v, map_) for v, map_ in inputs if loop in map_)
-            found.append(
-                _Operand(
-                    self._tile_of(value),
-                    map_.index(loop),
-                    side,
-                    map_.index(self._reduction()),
-                    positions,
-                    subgroup,
-                    count,
-                )
-            )
-        return found[0], found[1]
-
-    def _reduction(self) -> int:
-        nest = self._nest
-        (loop,) = (i for i in nest.reduction if nest.extents[i] > 1)
-        return loop
-
-    def _tile_of(self, value: ir.Value) -> ir.Value:
-        """Return the tile that the slice of a thread is taken of."""
-        if isinstance(value, ir.BlockArgument) or not isinstance(
-            value.owner.opview, memref.SubViewOp
-        ):
-            raise located_error(self._op, f"expected a slice of a tile, got {value}")
-        tile: ir.Value = value.owner.operands[0]
-        return tile
-
     # ---- factors ---------------------------------------------------------------------
 
-    def _load(self, operand: _Operand, tile: int, step: int) -> list[ir.Value]:
+    def _load(self, operand: Factor, tile: int, step: int) -> list[ir.Value]:
         """Load what a lane has of one factor of one instruction."""
         one = self._instruction
         thread = ir.AffineDimExpr.get(0)
@@ -173,12 +76,12 @@ class _Lowering:
         loaded = []
         for position in operand.positions:
             line, inner = position(thread % one.subgroup)
-            places = [number, *_in_parts(line, operand.side.extents)]
+            places = [number, *in_parts(line, operand.side.extents)]
             loaded.append(self._load_neighbours(operand, places, inner + step))
         return loaded
 
     def _load_neighbours(
-        self, operand: _Operand, line: Sequence[ir.AffineExpr], step: ir.AffineExpr
+        self, operand: Factor, line: Sequence[ir.AffineExpr], step: ir.AffineExpr
     ) -> ir.Value:
         width = self._instruction.width
         type_ = ir.MemRefType(operand.tile.type)
@@ -200,7 +103,7 @@ class _Lowering:
         return loaded[0] if width == 1 else _vector_of(loaded)
 
     def _indices(
-        self, operand: _Operand, line: Sequence[ir.Value], step: ir.Value
+        self, operand: Factor, line: Sequence[ir.Value], step: ir.Value
     ) -> list[ir.Value]:
         rank = len(operand.tile.type.shape)
         zero = arith.ConstantOp(ir.IndexType.get(), 0).result
@@ -217,7 +120,7 @@ class _Lowering:
     def _registers(self, row: int, column: int) -> Iterator[list[ir.Value]]:
         """Yield the indices of a lane's elements of a result, in their order."""
         one = self._instruction
-        first, _ = self._places()
+        first, _ = self._product.places
         parts = (row, *one.rows.registers, column, *one.columns.registers)
         fixed = {0, 1 + len(one.rows.extents)}
         choices = [
@@ -251,14 +154,6 @@ class _Lowering:
         if name.startswith("llvm.nvvm."):
             return _mma(name, [*left, *right], sums)
         return _mfma(name, [*left, *right], sums)
-
-
-def _in_parts(number: ir.AffineExpr, extents: Sequence[int]) -> Iterator[ir.AffineExpr]:
-    """Yield the number along each part of a dimension, outermost first."""
-    for place, extent in enumerate(extents):
-        inner = math.prod(extents[place + 1 :])
-        along = ir.AffineExpr.get_floor_div(number, inner) if inner > 1 else number
-        yield along % extent if place else along
 
 
 def _lies_side_by_side(type_: ir.MemRefType, step: int, width: int) -> bool:

@@ -7,7 +7,11 @@ from typing import Annotated, Any, ClassVar
 
 from magweld.bindings import ir, memref
 from magweld.dialects.tile_graph import FRAGMENT, fragment_attribute
-from magweld.passes.gpu.expanded_loops import Expansion, collapsed, expand_loops
+from magweld.passes.gpu.expanded_loops import (
+    Expansion,
+    expand_loops,
+    split_dimensions,
+)
 from magweld.passes.gpu.linalg_structure import (
     LoopNest,
     inputs_of,
@@ -207,7 +211,7 @@ class _Sharing:
             for op in reversed(self._operations):
                 self._share(op, buffers)
             for buffer in self._buffers:
-                _replace_rest(buffer, buffers[buffer])
+                _replace_rest(buffer, buffers[buffer], self._parts(buffer))
 
     def _add(self, buffer: ir.Value) -> None:
         """Add a buffer and all that works on it element by element."""
@@ -245,18 +249,20 @@ class _Sharing:
             }
         )
 
-    def _expanded_buffer(self, buffer: ir.Value) -> ir.Value:
+    def _parts(self, buffer: ir.Value) -> list[list[int]]:
+        """Return the parts that each dimension of a buffer is split into."""
         form, one = self._product.form, self._product.instruction
         rows, columns, _ = one.shape
         parts = iter(
             (
-                (form.rows // rows, *one.rows.extents),
-                (form.columns // columns, *one.columns.extents),
+                [form.rows // rows, *one.rows.extents],
+                [form.columns // columns, *one.columns.extents],
             )
         )
-        shape: list[int] = []
-        for size in buffer.type.shape:
-            shape += next(parts) if size > 1 else (1,)
+        return [next(parts) if size > 1 else [1] for size in buffer.type.shape]
+
+    def _expanded_buffer(self, buffer: ir.Value) -> ir.Value:
+        shape = [part for parts in self._parts(buffer) for part in parts]
         type_ = ir.MemRefType.get(
             shape, buffer.type.element_type, memory_space=workgroup_space()
         )
@@ -307,11 +313,12 @@ def _elementwise_loops(op: Any, buffer: ir.Value) -> tuple[int, int] | None:
     return None
 
 
-def _replace_rest(buffer: ir.Value, expanded: ir.Value) -> None:
-    """Let what has another share of a buffer see it as it was."""
-    allocation = buffer.owner
+def _replace_rest(buffer: ir.Value, expanded: ir.Value, parts: list[list[int]]) -> None:
+    """Let what has another share of a buffer see it as it was: the other is a view."""
     if any(True for _ in buffer.uses):
-        with ir.InsertionPoint(allocation):
-            whole = collapsed(expanded, buffer.type)
-        buffer.replace_all_uses_with(whole)
-    allocation.erase()
+        with ir.InsertionPoint.after(buffer.owner):
+            view = split_dimensions(buffer, parts)
+        expanded.replace_all_uses_with(view)
+        expanded.owner.erase()
+    else:
+        buffer.owner.erase()

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from magweld.bindings import affine, ir, memref
 from magweld.dialects.tile_graph import FRAGMENT
 from magweld.passes.gpu.bank_conflicts import ThreadAccess, row_padding
+from magweld.passes.gpu.fragment_product import Factor, FragmentProduct, in_parts
 from magweld.passes.gpu.index_divisors import divisor_of
 from magweld.passes.gpu.linalg_structure import (
     is_structured,
     linalg_operations_in,
     linear_index,
+    outputs_of,
 )
 from magweld.passes.gpu.row_alignment import offset_divisors
 from magweld.passes.gpu.structure import (
@@ -38,14 +40,15 @@ class PadSharedTiles(Pass):
     """Choose how many elements lie unused behind each row of a tile.
 
         memref.alloc() : memref<64x32xf32, #gpu.address_space<workgroup>>
-            =>   memref.alloc() {magweld.padding = 1 : i64} : ...
+            =>   memref.alloc() {magweld.padding = 4 : i64} : ...
 
     Threads that walk down a column of 32 words meet in one bank. The padding is the one
     with which the accesses of all thread loops take the fewest passes; place-shared-
     memory makes the room. Neighbours in the slice of a thread are accessed at once, up
     to 16 bytes, as far as rows remain aligned: of paddings with as many passes, the one
-    with the fewest accesses is taken. Tiles that are used otherwise than by slices in
-    thread loops, of the same dimensions or of parts of them, are left as they are.
+    with the fewest accesses is taken. Factors of matrix instructions are accessed as
+    their lanes load them. Tiles that are used otherwise than by slices in thread loops,
+    of the same dimensions or of parts of them, are left as they are.
     """
 
     name: ClassVar[str] = "pad-shared-tiles"
@@ -81,8 +84,7 @@ def _is_sliced(value: ir.Value) -> bool:
             if kept != list(user.static_sizes)[: len(kept)]:
                 return False
         elif not isinstance(user, memref.ExpandShapeOp):
-            # The lanes of matrix instructions have other shares than their slices.
-            if not is_structured(user) or FRAGMENT in user.operation.attributes:
+            if not is_structured(user):
                 return False
             continue
         if not _is_sliced(user.result):
@@ -96,35 +98,110 @@ def _accesses(block_loop: Any) -> dict[Any, list[ThreadAccess]]:
     for op in phases_in(block_loop.body):
         for inner in linalg_operations_in(op):
             thread_loop = thread_loop_around(inner)
-            for value in inner.operands if thread_loop is not None else ():
-                access = _access(value, thread_loop)
-                if access is not None:
-                    found.setdefault(storage_of(value), []).append(access)
+            if thread_loop is not None:
+                for value, access in _accesses_of(inner, thread_loop):
+                    if access is not None:
+                        found.setdefault(storage_of(value), []).append(access)
     return found
+
+
+def _accesses_of(
+    op: Any, thread_loop: Any
+) -> Iterator[tuple[ir.Value, ThreadAccess | None]]:
+    """Yield what an operation in a thread loop accesses, and how."""
+    sliced = list(op.operands)
+    if FRAGMENT in op.operation.attributes:
+        # The lanes load other elements than those of their slices.
+        product, sliced = FragmentProduct(op), outputs_of(op)
+        for factor, count in zip(product.factors(), product.tiles, strict=True):
+            yield factor.tile, _lanes_access(product, factor, count, thread_loop)
+    for value in sliced:
+        yield value, _access(value, thread_loop)
 
 
 def _access(value: ir.Value, thread_loop: Any) -> ThreadAccess | None:
     """Return the access by a slice of a buffer, None for other values."""
     if not isinstance(value.type, ir.MemRefType):
         return None
-    width, times = _neighbours(value), math.prod(value.type.shape)
-    trips = tuple(thread_loop.staticUpperBound)
-    steps = [_Steps((0,) * len(trips), 0) for _ in value.type.shape]
+    loops = list(thread_loop.induction_variables)
+    still = _Steps((0,) * len(loops), 0)
+    steps = _in_storage(value, [still] * len(value.type.shape), loops)
+    if steps is None:
+        return None
+    return ThreadAccess(
+        tuple(thread_loop.staticUpperBound),
+        tuple(step.moves for step in steps),
+        math.prod(value.type.shape),
+        _aligned(_neighbours(value), steps),
+    )
+
+
+def _lanes_access(
+    product: FragmentProduct, factor: Factor, count: int, thread_loop: Any
+) -> ThreadAccess | None:
+    """Return how the lanes of a matrix instruction load one of its factors.
+
+    Args:
+        product: The product.
+        factor: The factor.
+        count: Pieces of it that a subgroup has.
+        thread_loop: The loop around the product.
+
+    Returns:
+        The access; None where the tile is a buffer under another shape.
+    """
+    one, tile = product.instruction, factor.tile
+    extents = factor.side.extents
+    # Lanes move along the parts of a line, and along the steps.
+    dimensions = [*range(factor.line + 1, factor.line + 1 + len(extents)), factor.step]
+    steps = [
+        _Steps(tuple(int(d == moved) for moved in dimensions), 0)
+        for d in range(len(tile.type.shape))
+    ]
+    found = _in_storage(tile, steps, [])
+    if found is None:
+        return None
+    lanes = []
+    for lane in range(one.subgroup):
+        line, step = factor.positions[0](ir.AffineConstantExpr.get(lane))
+        parts = (*in_parts(line, extents), step)
+        lanes.append(tuple(ir.AffineConstantExpr(part).value for part in parts))
+    shape = tile.type.shape
+    operands = count * (shape[factor.step] // one.reduction) * len(factor.positions)
+    is_row = found[-1].moves[-1] == 1
+    return ThreadAccess(
+        tuple(thread_loop.staticUpperBound),
+        tuple(step.moves for step in found),
+        operands * one.width,
+        math.gcd(one.width, found[-1].others) if is_row else 1,
+        tuple(lanes),
+    )
+
+
+def _in_storage(
+    value: ir.Value, steps: list[_Steps], loops: Sequence[ir.Value]
+) -> list[_Steps] | None:
+    """Return steps in a view as steps in the buffer that it is a view of.
+
+    None for a buffer under another shape: it has no padding, and its slices say nothing
+    of it.
+    """
     storage = storage_of(value)
     while value != storage:
         view = value.owner.opview
         if isinstance(view, memref.SubViewOp):
-            steps = _before_slice(view, steps, thread_loop)
+            steps = _before_slice(view, steps, loops)
         elif isinstance(view, memref.ExpandShapeOp):
             steps = _before_split(view, steps)
         else:
-            # A buffer under another shape has no padding: its slices say nothing of it.
             return None
         value = view.operands[0]
-    moves = tuple(step.moves for step in steps)
-    if steps:
-        width = math.gcd(width, steps[-1].others, *steps[-1].moves)
-    return ThreadAccess(trips, moves, times, width)
+    return steps
+
+
+def _aligned(width: int, steps: Sequence[_Steps]) -> int:
+    """Return how many of neighbours in a row lie in one aligned piece."""
+    return math.gcd(width, steps[-1].others, *steps[-1].moves) if steps else width
 
 
 def _neighbours(value: ir.Value) -> int:
@@ -159,14 +236,16 @@ class _Steps:
         return _Steps(tuple(moves), math.gcd(self.others, other.others))
 
 
-def _before_slice(view: Any, steps: list[_Steps], thread_loop: Any) -> list[_Steps]:
+def _before_slice(
+    view: Any, steps: list[_Steps], loops: Sequence[ir.Value]
+) -> list[_Steps]:
     """Return the steps in what a slice was taken of; it may lack the last ones."""
-    rank = len(view.static_offsets)
-    still = _Steps((0,) * len(thread_loop.induction_variables), 0)
-    steps = steps + [still] * (rank - len(steps))
+    lacking = len(view.static_offsets) - len(steps)
+    still = _Steps((0,) * len(steps[0].moves) if steps else (0,) * len(loops), 0)
+    steps = steps + [still] * lacking
     starts = zip(_offsets(view), offset_divisors(view), strict=True)
     return [
-        step.times(stride).plus(_start(offset, divisor, thread_loop))
+        step.times(stride).plus(_start(offset, divisor, loops, len(step.moves)))
         for step, stride, (offset, divisor) in zip(
             steps, view.static_strides, starts, strict=True
         )
@@ -187,10 +266,11 @@ def _before_split(view: Any, steps: list[_Steps]) -> list[_Steps]:
     return found
 
 
-def _start(offset: ir.Value | None, divisor: int, thread_loop: Any) -> _Steps:
+def _start(
+    offset: ir.Value | None, divisor: int, loops: Sequence[ir.Value], count: int
+) -> _Steps:
     """Return where a slice begins: as threads move it, and the rest by its divisor."""
-    loops = list(thread_loop.induction_variables)
-    moves = [0] * len(loops)
+    moves = [0] * count
     sum_ = _sum_of(offset)
     if sum_ is None:
         return _Steps(tuple(moves), divisor)

@@ -63,9 +63,10 @@ func.func @product(%l: !left, %r: !right, %out: memref<32x64xf16>) attributes {t
 
 // What reduces the result sees it as it was.
 // CHECK-LABEL: func.func @reduced(
-// CHECK:         %[[SUM:.+]] = memref.alloc() : memref<1x4x4x1x16xf32, #gpu.address_space<workgroup>>
-// CHECK:         %[[WHOLE:.+]] = memref.collapse_shape %[[SUM]] {{.+}} into memref<16x16xf32
-// CHECK:         linalg.reduce {{.*}}ins(%[[WHOLE]]
+// CHECK:         %[[SUM:.+]] = memref.alloc() : memref<16x16xf32, #gpu.address_space<workgroup>>
+// CHECK:         %[[PARTS:.+]] = memref.expand_shape %[[SUM]] {{.+}} output_shape [1, 4, 4, 1, 16]
+// CHECK:         memref.subview %[[PARTS]]
+// CHECK:         linalg.reduce {{.*}}ins(%[[SUM]]
 func.func @reduced(%l: !left, %r: !right, %row: !row) attributes {tile_graph.kernel} {
   %zero = arith.constant 0.0 : f32
   scf.forall (%n) in (1) {

@@ -126,3 +126,48 @@ func.func @reshaped(%v: f32) attributes {tile_graph.kernel} {
   } {mapping = [#gpu.block<linear_dim_0>]}
   return
 }
+
+// -----
+
+#map = affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, d1, d2, d6)>
+#map1 = affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d3, d4, d5, d6)>
+#map2 = affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, d1, d2, d3, d4, d5)>
+!a = memref<16x32xbf16, #gpu.address_space<workgroup>>
+!b = memref<8x32xbf16, #gpu.address_space<workgroup>>
+!sum = memref<1x2x8x1x4x2xf32, #gpu.address_space<workgroup>>
+!aparts = memref<1x2x8x32xbf16, #gpu.address_space<workgroup>>
+!bparts = memref<1x4x2x32xbf16, #gpu.address_space<workgroup>>
+!aslice = memref<1x2x1x32xbf16, strided<[512, 256, 256, 1], offset: ?>, #gpu.address_space<workgroup>>
+!bslice = memref<1x1x2x32xbf16, strided<[256, 256, 32, 1], offset: ?>, #gpu.address_space<workgroup>>
+!own = memref<1x2x1x1x1x2xf32, strided<[128, 64, 64, 8, 8, 1], offset: ?>, #gpu.address_space<workgroup>>
+
+// Lanes of mma.sync load four bytes at eight rows of 64 bytes, four of them side by side:
+// rows that are 80 bytes apart are in different banks. The sums are read as they are
+// written, without gaps.
+// CHECK-LABEL: func.func @fragments(
+// CHECK:           memref.alloc() {magweld.padding = 8 : i64} : memref<16x32xbf16, #gpu.address_space<workgroup>>
+// CHECK:           memref.alloc() {magweld.padding = 8 : i64} : memref<8x32xbf16, #gpu.address_space<workgroup>>
+// CHECK:           memref.alloc() : memref<1x2x8x1x4x2xf32, #gpu.address_space<workgroup>>
+func.func @fragments(%arg0: memref<16x8xf32>) attributes {tile_graph.kernel} {
+  scf.forall (%arg1) in (1) {
+    %alloc = memref.alloc() : !a
+    %alloc_0 = memref.alloc() : !b
+    %alloc_1 = memref.alloc() : !sum
+    %expand_shape = memref.expand_shape %alloc [[0, 1, 2], [3]] output_shape [1, 2, 8, 32] : !a into !aparts
+    %expand_shape_2 = memref.expand_shape %alloc_0 [[0, 1, 2], [3]] output_shape [1, 4, 2, 32] : !b into !bparts
+    scf.forall (%arg2, %arg3) in (8, 4) {
+      %subview = memref.subview %expand_shape[0, 0, %arg2, 0] [1, 2, 1, 32] [1, 1, 8, 1] : !aparts to !aslice
+      %subview_3 = memref.subview %expand_shape_2[0, %arg3, 0, 0] [1, 1, 2, 32] [1, 4, 1, 1] : !bparts to !bslice
+      %subview_4 = memref.subview %alloc_1[0, 0, %arg2, 0, %arg3, 0] [1, 2, 1, 1, 1, 2] [1, 1, 8, 1, 4, 1] : !sum to !own
+      linalg.generic {indexing_maps = [#map, #map1, #map2], iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel", "parallel", "reduction"]} ins(%subview, %subview_3 : !aslice, !bslice) outs(%subview_4 : !own) attrs =  {tile_graph.fragment = #tile_graph.fragment<"llvm.nvvm.mma.m16n8k16.row.col.bf16", [16, 8, 16], [2, 8], [4, 2], [1, 0], [1, 1]>} {
+      ^bb0(%in: bf16, %in_5: bf16, %out: f32):
+        %0 = arith.extf %in : bf16 to f32
+        %1 = arith.extf %in_5 : bf16 to f32
+        %2 = arith.mulf %0, %1 : f32
+        %3 = arith.addf %out, %2 : f32
+        linalg.yield %3 : f32
+      }
+    } {mapping = [#gpu.thread<linear_dim_1>, #gpu.thread<linear_dim_0>]}
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
