@@ -20,6 +20,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from horizontal_models import (
+    WIDTH,
+    Bags,
+    Branches,
+    Experts,
+    SplitAndJoin,
+    linear,
+    norm,
+    perceptron,
+)
 from reporting import report_file, write_report
 from rich.console import Console
 from rich.table import Table
@@ -32,7 +42,7 @@ from magweld.artifact import KernelStep
 from magweld.compiler import compile_text
 from magweld.compiler_options import CompileOptions
 
-ROWS, WIDTH = 32, 64
+ROWS = 32
 GROUP_BATCH = (
     "batch_linear",
     "batch_layernorm",
@@ -46,60 +56,6 @@ GROUP_BATCH = (
 )
 
 
-class Branches(nn.Module):
-    """Modules, each with an input of its own."""
-
-    def __init__(self, make: Callable[[], nn.Module], count: int) -> None:
-        super().__init__()
-        self.branches = nn.ModuleList(make() for _ in range(count))
-
-    def forward(self, *inputs: Tensor) -> list[Tensor]:
-        """Apply each module to its input."""
-        return [b(x) for b, x in zip(self.branches, inputs, strict=True)]
-
-
-class Experts(Branches):
-    """Modules with one input."""
-
-    def forward(self, *inputs: Tensor) -> list[Tensor]:
-        """Apply each module to the first input."""
-        return [branch(inputs[0]) for branch in self.branches]
-
-
-class SplitAndJoin(Branches):
-    """Modules between a split and a concatenation."""
-
-    def forward(self, *inputs: Tensor) -> Tensor:
-        """Apply each module to its columns of the joined inputs."""
-        parts = torch.cat(inputs, -1).split(WIDTH, -1)
-        return torch.cat([b(x) for b, x in zip(self.branches, parts, strict=True)], -1)
-
-
-class Bags(nn.Module):
-    """Sums of rows of tables, and the products of each two of them."""
-
-    def __init__(self, count: int) -> None:
-        super().__init__()
-        self.tables = nn.ModuleList(
-            nn.EmbeddingBag(1000, WIDTH, mode="sum") for _ in range(count)
-        )
-
-    def forward(self, *inputs: Tensor) -> Tensor:
-        """Look up ids of shape [rows, 8], one tensor for each table."""
-        found = [t(ids) for t, ids in zip(self.tables, inputs, strict=True)]
-        stacked = torch.stack(found, 1)
-        return stacked @ stacked.transpose(1, 2)
-
-
-def perceptron() -> nn.Module:
-    """Return a multilayer perceptron with a norm."""
-    return nn.Sequential(
-        nn.Linear(WIDTH, WIDTH), nn.LayerNorm(WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH)
-    )
-
-
-linear = partial(nn.Linear, WIDTH, WIDTH)
-norm = partial(nn.LayerNorm, WIDTH)
 CASES: dict[str, Callable[[int], nn.Module]] = {
     "linears": partial(Branches, linear),
     "norms": partial(Branches, norm),

@@ -141,6 +141,7 @@ def _describe_report(report: dict[str, Any]) -> list[str]:
         f"  Python runs branches and loops: {reason}"
         for reason in report.get("control", ())
     )
+    lines += (f"  {remark}" for remark in report.get("remarks", ()))
     if "all_sizes" in report:
         which = "one program for all sizes"
         state = report["all_sizes"]

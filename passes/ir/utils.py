@@ -117,3 +117,10 @@ def add_remark(function: func.FuncOp, text: str) -> None:
     remark = ir.StringAttr.get(text)
     if remark not in known:
         function.attributes[REMARKS] = ir.ArrayAttr.get([*known, remark])
+
+
+def remarks_of(function: func.FuncOp) -> list[str]:
+    """Return the remarks that are kept on a function."""
+    if REMARKS not in function.attributes:
+        return []
+    return [str(ir.StringAttr(one).value) for one in function.attributes[REMARKS]]

@@ -93,7 +93,7 @@ def graph_steps(
     fusion: Fusion = "all",
     memory_budget: int = 0,
     roll_loops: bool = True,
-    batch: bool = False,
+    batch: BatchKernels | None = None,
 ) -> dict[Phase, tuple[Step, ...]]:
     """Return the steps to each phase from the torch dialect to tiled kernels.
 
@@ -103,10 +103,10 @@ def graph_steps(
         fusion: Which operators may share a kernel.
         memory_budget: Bytes for all tensors but arguments and results; 0 is no limit.
         roll_loops: Whether alike iterations become loops.
-        batch: Whether independent calls of one kernel become one launch.
+        batch: How independent calls of one kernel become one launch; None for not.
     """
     # Together, members keep all that they make at one time.
-    batches = (BatchKernels(),) if batch and not memory_budget else ()
+    batches = (batch,) if batch and not memory_budget else ()
     form = FormTileGraph(device)
     # What is made tile by tile becomes functions of its own, which are graphs then.
     outline = (OutlineMemoryTiles(), form) if memory_budget else ()
@@ -148,7 +148,7 @@ def graph_pipeline(
     after: Phase | None = None,
     memory_budget: int = 0,
     roll_loops: bool = True,
-    batch: bool = False,
+    batch: BatchKernels | None = None,
 ) -> Pipeline:
     """Return the steps of `graph_steps` behind a phase, up to and with another one."""
     steps = graph_steps(device, library, fusion, memory_budget, roll_loops, batch)
@@ -187,6 +187,10 @@ class _PhasePipeline(NamedPipeline):
     memory_budget: Annotated[int, "bytes for intermediate tensors, 0 for no limit"] = 0
     roll_loops: Annotated[bool, "whether alike iterations become loops"] = True
     batch: Annotated[bool, "whether equal independent kernels are one launch"] = True
+    batch_minimum: Annotated[int, "fewest members of a batch"] = 2
+    batch_maximum: Annotated[int, "most members of a batch, 0 for no limit"] = 0
+    batch_depth: Annotated[int, "most levels between members, 0 for no limit"] = 0
+    batch_rules: Annotated[tuple[str, ...], "rules that keep members apart"] = ()
 
     @property
     @abstractmethod
@@ -202,7 +206,16 @@ class _PhasePipeline(NamedPipeline):
         way = PHASES[self.compiled_target.backend]
         return tuple(phase for phase in way if phase is not Phase.OBJECT)
 
+    def _batches(self) -> BatchKernels:
+        return BatchKernels(
+            minimum=self.batch_minimum,
+            maximum=self.batch_maximum,
+            depth=self.batch_depth,
+            rules=self.batch_rules,
+        )
+
     def __post_init__(self) -> None:
+        self._batches()  # its check of the options
         known = self.phases()
         for phase in (self.compile_from, self.compile_to):
             if phase is Phase.OBJECT and self.kind == "a CPU":
@@ -229,7 +242,7 @@ class _PhasePipeline(NamedPipeline):
             self.fusion,
             self.memory_budget,
             self.roll_loops,
-            self.batch,
+            self._batches() if self.batch else None,
         )
         after, until = self.compile_from, self.compile_to
         code = self.code_steps() if Phase.TILED.is_before(until) else {}

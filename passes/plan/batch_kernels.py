@@ -9,6 +9,7 @@ from heapq import heapify, heappop, heappush
 from typing import Annotated, Any, ClassVar
 
 from magweld.bindings import func, ir
+from magweld.compiler_options import check_batch
 from magweld.dialects.tile_graph import (
     EXTERNAL,
     OPERATORS,
@@ -25,6 +26,15 @@ from magweld.passes.ir.utils import (
     functions_of,
     unused_name,
 )
+from magweld.passes.plan.batch_rules import (
+    BatchRule,
+    Large,
+    MemberCall,
+    installed_rules,
+)
+
+# Operators that a remark names.
+_SHOWN_OPERATORS = 6
 
 
 @dataclass(frozen=True)
@@ -47,24 +57,25 @@ class BatchKernels(Pass):
     members wait for. Operators that torch runs keep their order.
 
     The function gets a remark for each kernel with several calls of which some stay
-    apart, with their number and the rule: `large`, a member moves so much that its own
-    tiles keep all cores busy and results would leave the caches; `few`, less than
-    `minimum` calls are independent at one time, or left over by `maximum`.
+    apart, with their number, their operators and the rule: `large`, a member moves so
+    much that its own tiles keep all cores busy and results would leave the caches;
+    `few`, less than `minimum` calls are independent at one time, or left over by
+    `maximum`; `deep`, less than that are left within `depth` levels of each other. A
+    level is how many calls wait for each other up to a call. Further rules come from
+    entry points in `magweld.batch_rules` (`batch_rules.py`), and are named by `rules`.
     """
 
     name: ClassVar[str] = "batch-kernels"
 
     minimum: Annotated[int, "fewest members of a batch"] = 2
     maximum: Annotated[int, "most members of a batch, 0 for no limit"] = 0
+    depth: Annotated[int, "most levels between members, 0 for no limit"] = 0
     member_bytes: Annotated[int, "bytes from which a member is on its own"] = 512 * 1024
+    rules: Annotated[tuple[str, ...], "rules of other packages that keep apart"] = ()
 
     def __post_init__(self) -> None:
-        if self.minimum < 2:
-            raise ValueError(f"expected at least two members, got {self.minimum}")
-        if self.maximum and self.maximum < self.minimum:
-            raise ValueError(
-                f"expected a maximum of at least {self.minimum}, got {self.maximum}"
-            )
+        check_batch(self.minimum, self.maximum, self.depth)
+        installed_rules(self.rules)
 
     def run(self, module: Any) -> None:
         """Batch the calls of all functions that are no kernels."""
@@ -74,10 +85,12 @@ class BatchKernels(Pass):
                 self._batch(module, function, functions)
 
     def _batch(self, module: Any, function: Any, functions: Mapping[str, Any]) -> None:
-        calls = _Calls.read(function, functions, self.member_bytes)
-        found = _Search(calls, self.minimum, self.maximum).run()
-        for rule, kernel, count in _refused(calls, found):
-            add_remark(function, f"{count} calls of @{kernel} are apart: {rule}")
+        rules = (Large(self.member_bytes), *installed_rules(self.rules))
+        calls = _Calls.read(function, functions, rules)
+        search = _Search(calls, self.minimum, self.maximum, self.depth)
+        found = search.run()
+        for rule, apart in _refused(calls, search):
+            add_remark(function, _remark(rule, apart))
         if not found:
             return
         _sort(function, calls, found)
@@ -100,24 +113,27 @@ class _Calls:
         readers: For each the positions of those that have to run behind it.
         waits: How many operations each waits for.
         kernels: Kernel of the calls that may be members of a batch, by position.
-        large: Kernels whose calls move too much for that, with their number.
+        members: The same calls as rules see them.
+        refused: The calls that rules keep apart, by rule and kernel.
     """
 
     operations: list[Any]
     readers: list[list[int]]
     waits: list[int]
     kernels: dict[int, str]
-    large: Counter[str]
+    members: dict[int, MemberCall]
+    refused: dict[tuple[str, str], list[MemberCall]]
 
     @classmethod
     def read(
-        cls, function: Any, functions: Mapping[str, Any], member_bytes: int
+        cls, function: Any, functions: Mapping[str, Any], rules: Sequence[BatchRule]
     ) -> _Calls:
         """Read the body of a function."""
         *operations, _ = (op.operation for op in function.entry_block.operations)
         positions = {op: position for position, op in enumerate(operations)}
-        kernels: dict[int, str] = {}
-        large: Counter[str] = Counter()
+        members: dict[int, MemberCall] = {}
+        refused: dict[tuple[str, str], list[MemberCall]] = {}
+        levels: list[int] = []
         readers: list[list[int]] = [[] for _ in operations]
         waits = [0] * len(operations)
         external = -1
@@ -131,13 +147,18 @@ class _Calls:
             for maker in makers:
                 readers[maker].append(position)
             waits[position] = len(makers)
+            level = max((levels[maker] for maker in makers), default=0)
+            levels.append(level + bool(callee))
             reported = OPERATORS in op.attributes
             if callee and reported and _may_be_member(functions[callee]):
-                if _moved(op) >= member_bytes:
-                    large[callee] += 1
+                call = MemberCall(callee, _operators(op), _moved(op), levels[-1])
+                rule = next((r.name for r in rules if r.refuses(call)), "")
+                if rule:
+                    refused.setdefault((rule, callee), []).append(call)
                 else:
-                    kernels[position] = callee
-        return cls(operations, readers, waits, kernels, large)
+                    members[position] = call
+        kernels = {position: call.kernel for position, call in members.items()}
+        return cls(operations, readers, waits, kernels, members, refused)
 
 
 @dataclass
@@ -147,6 +168,9 @@ class _Search:
     calls: _Calls
     minimum: int
     maximum: int
+    depth: int
+    found: list[list[int]] = field(init=False, default_factory=list)
+    deep: set[int] = field(init=False, default_factory=set)
     _left: Counter[str] = field(init=False)
     _waiting: dict[str, list[int]] = field(init=False, default_factory=dict)
     _free: deque[int] = field(init=False, default_factory=deque)
@@ -158,15 +182,14 @@ class _Search:
         for position, count in enumerate(waits):
             if not count:
                 self._arrive(position)
-        found: list[list[int]] = []
         while self._free or self._waiting:
-            done = [self._free.popleft()] if self._free else self._leave(found)
+            done = [self._free.popleft()] if self._free else self._leave()
             for position in done:
                 for reader in self.calls.readers[position]:
                     waits[reader] -= 1
                     if not waits[reader]:
                         self._arrive(reader)
-        return found
+        return self.found
 
     def _arrive(self, position: int) -> None:
         kernel = self.calls.kernels.get(position)
@@ -175,34 +198,65 @@ class _Search:
         else:
             self._waiting.setdefault(kernel, []).append(position)
 
-    def _leave(self, found: list[list[int]]) -> list[int]:
-        """Let the calls of one kernel run, as a set if they are enough."""
+    def _leave(self) -> list[int]:
+        """Let the calls of one kernel run, as sets if they are enough."""
         kernel = min(self._waiting, key=self._rank)
         members = sorted(self._waiting.pop(kernel))
         self._left[kernel] -= len(members)
-        size = self.maximum or len(members)
-        sets = [members[i : i + size] for i in range(0, len(members), size)]
-        found += [one for one in sets if len(one) >= self.minimum]
+        near = self._near(members)
+        for one in near:
+            if len(near) > 1 and len(one) < self.minimum:
+                self.deep.update(one)
+            size = self.maximum or len(one)
+            sets = [one[i : i + size] for i in range(0, len(one), size)]
+            self.found += [s for s in sets if len(s) >= self.minimum]
         return members
+
+    def _near(self, members: list[int]) -> list[list[int]]:
+        """Part calls so that the levels of each part are within the depth."""
+        if not self.depth:
+            return [members]
+        level = {m: self.calls.members[m].level for m in members}
+        parts: list[list[int]] = []
+        for member in sorted(members, key=lambda m: (level[m], m)):
+            if parts and level[member] - level[parts[-1][0]] <= self.depth:
+                parts[-1].append(member)
+            else:
+                parts.append([member])
+        return [sorted(part) for part in parts]
 
     def _rank(self, kernel: str) -> tuple[bool, int]:
         here = len(self._waiting[kernel])
         return here < self._left[kernel], -here
 
 
-def _refused(
-    calls: _Calls, found: Sequence[Sequence[int]]
-) -> Iterator[tuple[str, str, int]]:
-    """Yield rule, kernel and number of the calls that have equals and stay apart."""
-    for kernel, count in calls.large.items():
-        if count > 1:
-            yield "large", kernel, count
-    batched = {member for members in found for member in members}
+def _refused(calls: _Calls, search: _Search) -> Iterator[tuple[str, list[MemberCall]]]:
+    """Yield rule and calls of each kernel that has equals of which some stay apart."""
+    for (rule, _), refused in calls.refused.items():
+        if len(refused) > 1:
+            yield rule, refused
+    batched = {member for members in search.found for member in members}
     total = Counter(calls.kernels.values())
-    apart = Counter(k for p, k in calls.kernels.items() if p not in batched)
-    for kernel, count in apart.items():
-        if total[kernel] > 1:
-            yield "few", kernel, count
+    apart: dict[tuple[str, str], list[MemberCall]] = {}
+    for position, kernel in calls.kernels.items():
+        if total[kernel] > 1 and position not in batched:
+            rule = "deep" if position in search.deep else "few"
+            apart.setdefault((rule, kernel), []).append(calls.members[position])
+    for (rule, _), left in apart.items():
+        yield rule, left
+
+
+def _remark(rule: str, apart: Sequence[MemberCall]) -> str:
+    names = [name for call in apart for name in call.operators]
+    shown = ", ".join(names[:_SHOWN_OPERATORS])
+    more = len(names) - _SHOWN_OPERATORS
+    rest = f" and {more} more" if more > 0 else ""
+    kernel = apart[0].kernel
+    return f"{len(apart)} calls of @{kernel} ({shown}{rest}) are apart: {rule}"
+
+
+def _operators(call: Any) -> tuple[str, ...]:
+    return tuple(str(name.value) for name in call.attributes[OPERATORS])
 
 
 def _sort(function: Any, calls: _Calls, found: Sequence[Sequence[int]]) -> None:

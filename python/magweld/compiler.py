@@ -44,10 +44,11 @@ from magweld.passes.graph.lower_torch_to_linalg import UnloweredError
 from magweld.passes.infrastructure.execution import run_pipeline
 from magweld.passes.infrastructure.phases import Phase
 from magweld.passes.infrastructure.pipeline import Pipeline
-from magweld.passes.ir.utils import functions_of
+from magweld.passes.ir.utils import find_function, functions_of, remarks_of
 from magweld.passes.memory.fit_memory import MemoryBudgetError
 from magweld.passes.memory.search import BudgetSearch
 from magweld.passes.pipelines.middle import CpuPipeline, graph_pipeline
+from magweld.passes.plan.batch_kernels import BatchKernels
 from magweld.runtime.container import (
     decode_parts,
     decode_request,
@@ -156,8 +157,12 @@ def _lowered(
 ) -> tuple[dict[str, HostFunction], dict[str, Any]]:
     """Lower a module to tiled kernels, return its host functions and what to report."""
     lower_to_tiles(module, options, Phase.SCHEDULED, after)
-    told = {"graphs": _summaries(module), "written_out": _written_out(module)}
+    told: dict[str, Any] = {
+        "graphs": _summaries(module),
+        "written_out": _written_out(module),
+    }
     lower_to_tiles(module, options, after=Phase.SCHEDULED)
+    told["remarks"] = remarks_of(find_function(module.operation, "main"))
     hosts = _read_hosts(module)
     hosts["main"].stand_ins = stand_ins_of(module)
     return hosts, told
@@ -226,10 +231,21 @@ def lower_to_tiles(
         after=after,
         memory_budget=options.memory_budget,
         roll_loops=options.loops,
-        batch=options.batch,
+        batch=_batches(options),
     )
     part = "graph" if after is None else f"graph-after-{after}"
     run_pipeline(pipeline, module, dump_options(part))
+
+
+def _batches(options: CompileOptions) -> BatchKernels | None:
+    if not options.batch:
+        return None
+    return BatchKernels(
+        minimum=options.batch_minimum,
+        maximum=options.batch_maximum,
+        depth=options.batch_depth,
+        rules=options.batch_rules,
+    )
 
 
 def _unlowered_program(error: UnloweredError) -> Program:

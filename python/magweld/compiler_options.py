@@ -11,6 +11,20 @@ _SIZE = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[kKMGT]?i?)B?")
 _PREFIXES = ("", "k", "m", "g", "t")
 
 
+def check_batch(minimum: int, maximum: int, depth: int) -> None:
+    """Check how many members a batch may have, and how many levels between them.
+
+    Raises:
+        ValueError: They do not fit together.
+    """
+    if minimum < 2:
+        raise ValueError(f"expected at least two members, got {minimum}")
+    if maximum and maximum < minimum:
+        raise ValueError(f"expected a maximum of at least {minimum}, got {maximum}")
+    if depth < 0:
+        raise ValueError(f"expected a depth of at least 0, got {depth}")
+
+
 @dataclass(frozen=True)
 class CompileOptions:
     """What a compilation may decide.
@@ -24,6 +38,12 @@ class CompileOptions:
             0 is no limit.
         loops: Whether alike iterations become loops.
         batch: Whether independent calls of one kernel become one launch.
+        batch_minimum: Fewest members of such a launch, 2 at least.
+        batch_maximum: Most members, 0 for no limit.
+        batch_depth: Most levels between members, 0 for no limit: a level is how many
+            calls wait for each other up to a call.
+        batch_rules: Rules of installed packages that keep calls apart, by the names of
+            their entry points in `magweld.batch_rules`.
         level: Level of x86-64 that portable code is made for, such as "x86-64-v3";
             "" for code of this process.
     """
@@ -34,7 +54,14 @@ class CompileOptions:
     memory_budget: int = 0
     loops: bool = True
     batch: bool = True
+    batch_minimum: int = 2
+    batch_maximum: int = 0
+    batch_depth: int = 0
+    batch_rules: tuple[str, ...] = ()
     level: str = ""
+
+    def __post_init__(self) -> None:
+        check_batch(self.batch_minimum, self.batch_maximum, self.batch_depth)
 
     def text(self) -> str:
         """Return the options as canonical text."""
@@ -43,7 +70,9 @@ class CompileOptions:
     @staticmethod
     def parse(text: str) -> CompileOptions:
         """Read what `text` wrote."""
-        return CompileOptions(**json.loads(text))
+        found = json.loads(text)
+        rules = tuple(found.pop("batch_rules", ()))
+        return CompileOptions(**found, batch_rules=rules)
 
 
 def parse_bytes(size: int | str | None) -> int:

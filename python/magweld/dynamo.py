@@ -34,6 +34,7 @@ _MODES: Final[Mapping[str, bool | None]] = {
 }
 # What `options=` knows beside the fields of `CompileOptions`.
 _TUNE: Final = "tune"
+_RULES: Final = "batch_rules"
 _STATE_OF_TORCH: Final = ("torch.amp", "torch.autograd", "torch._functorch")
 
 
@@ -74,7 +75,12 @@ class Settings:
             tune_options(tune)
         budget = parse_bytes(chosen.pop("memory_budget", None))
         for name, value in chosen.items():
-            _check_text(name, value, typing.get_args(types[name]))
+            if types[name] in (bool, int):
+                _check_plain(name, value, types[name])
+            elif name == _RULES:
+                chosen[name] = _names(name, value)
+            else:
+                _check_text(name, value, typing.get_args(types[name]))
         return Settings(CompileOptions(**chosen, memory_budget=budget), tune)
 
 
@@ -87,6 +93,19 @@ def _tune_of(mode: str | None) -> bool | None:
         message = "mode 'reduce-overhead' is for GPUs; magweld compiles as by default"
         warnings.warn(message, stacklevel=2)
     return _MODES[mode]
+
+
+def _check_plain(name: str, value: object, kind: type[object]) -> None:
+    if type(value) is not kind:
+        found = type(value).__name__
+        word = "a bool" if kind is bool else "an int"
+        raise TypeError(f"option {name!r}: expected {word}, got {found}")
+
+
+def _names(name: str, value: object) -> tuple[str, ...]:
+    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
+        return tuple(value)
+    raise TypeError(f"option {name!r}: expected a list of names, got {value!r}")
 
 
 def _check_text(name: str, value: object, values: Sequence[str]) -> None:

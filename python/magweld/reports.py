@@ -9,7 +9,7 @@ from typing import Any, Final
 
 _LISTS: Final = (
     *("groups", "graphs", "externals", "reasons"),
-    *("tuning", "written_out", "control"),
+    *("tuning", "written_out", "control", "remarks"),
 )
 _NUMBER: Final = re.compile(r"(_\d+)+$")
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +17,10 @@ from magweld.api import compile_graph
 from magweld.artifact import KernelStep
 from magweld.compiler_options import CompileOptions
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+from horizontal_models import WIDTH, Branches, Experts, linear, norm, perceptron
+
 
 @pytest.fixture(params=[1, 2])
 def threads(request: pytest.FixtureRequest) -> Iterator[None]:
@@ -22,31 +28,6 @@ def threads(request: pytest.FixtureRequest) -> Iterator[None]:
     torch.set_num_threads(request.param)
     yield
     torch.set_num_threads(before)
-
-
-class Branches(nn.Module):
-    """Modules, each with an input of its own."""
-
-    def __init__(self, make: Callable[[], nn.Module], count: int) -> None:
-        super().__init__()
-        self.branches = nn.ModuleList(make() for _ in range(count))
-
-    def forward(self, *inputs: Tensor) -> list[Tensor]:
-        return [b(x) for b, x in zip(self.branches, inputs, strict=True)]
-
-
-class Experts(nn.Module):
-    """Multilayer perceptrons on one input."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.experts = nn.ModuleList(
-            nn.Sequential(nn.Linear(24, 40), nn.GELU(), nn.Linear(40, 24))
-            for _ in range(5)
-        )
-
-    def forward(self, x: Tensor) -> list[Tensor]:
-        return [expert(x) for expert in self.experts]
 
 
 class TwoLevels(nn.Module):
@@ -88,12 +69,10 @@ def launches(artifact: Any) -> int:
 
 
 MEMBERS: dict[str, Callable[[], nn.Module]] = {
-    "linear": lambda: nn.Linear(24, 32),
-    "norm": lambda: nn.LayerNorm(24),
+    "linear": linear,
+    "norm": norm,
     "tanh": nn.Tanh,
-    "perceptron": lambda: nn.Sequential(
-        nn.Linear(24, 32), nn.LayerNorm(32), nn.ReLU(), nn.Linear(32, 8)
-    ),
+    "perceptron": perceptron,
 }
 
 
@@ -102,14 +81,14 @@ MEMBERS: dict[str, Callable[[], nn.Module]] = {
 @pytest.mark.usefixtures("threads")
 def test_branches_have_the_bits_of_launches_apart(name: str, rows: int) -> None:
     module = Branches(MEMBERS[name], 6)
-    batched, apart = both(module, *torch.randn(6, rows, 24))
+    batched, apart = both(module, *torch.randn(6, rows, WIDTH))
     # Each launch is one of all members.
     assert launches(batched) * 6 == launches(apart)
 
 
 @pytest.mark.usefixtures("threads")
 def test_experts_share_their_input() -> None:
-    batched, apart = both(Experts(), torch.randn(7, 24))
+    batched, apart = both(Experts(perceptron, 5), torch.randn(7, WIDTH))
     assert launches(batched) < launches(apart)
 
 

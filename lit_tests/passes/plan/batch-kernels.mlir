@@ -1,5 +1,8 @@
 // RUN: magweld-opt %s --batch-kernels --split-input-file | filecheck %s
 // RUN: magweld-opt %s --batch-kernels="minimum=3 maximum=3" --split-input-file | filecheck %s --check-prefix=THREE
+// RUN: magweld-opt %s --batch-kernels=depth=1 --split-input-file | filecheck %s --check-prefix=NEAR
+// RUN: magweld-opt %s --batch-kernels=depth=2 --split-input-file | filecheck %s --check-prefix=DEEP
+// RUN: magweld-opt %s --batch-kernels=member-bytes=49 --split-input-file | filecheck %s --check-prefix=SMALL
 // RUN: magweld-opt %s --batch-kernels=member-bytes=32 --split-input-file | filecheck %s --check-prefix=LARGE
 
 // Members have their own operands or share one; destinations follow all operands. What
@@ -17,11 +20,16 @@
 // CHECK-SAME:    -> (tensor<4xf32>, tensor<4xf32>) attributes {magweld.batch = {kernel = @kernel_0, members = 2 : i64}}
 //
 // THREE-LABEL: func.func @main(
-// THREE-SAME:      magweld.remarks = ["2 calls of @kernel_0 are apart: few"]
+// THREE-SAME:      magweld.remarks = ["2 calls of @kernel_0 (x, y) are apart: few"]
 // THREE-NOT:     @batch
 //
+// A member moves 48 bytes: with a limit of 49 they are a batch.
+//
+// SMALL-LABEL: func.func @main(
+// SMALL:         call @batch_0(
+//
 // LARGE-LABEL: func.func @main(
-// LARGE-SAME:      magweld.remarks = ["2 calls of @kernel_0 are apart: large"]
+// LARGE-SAME:      magweld.remarks = ["2 calls of @kernel_0 (x, y) are apart: large"]
 // LARGE-NOT:     @batch
 func.func private @kernel_0(%x: tensor<4xf32>, %w: tensor<4xf32>, %o: tensor<4xf32>) -> tensor<4xf32> attributes {tile_graph.kernel} {
   %0 = linalg.add ins(%x, %w : tensor<4xf32>, tensor<4xf32>) outs(%o : tensor<4xf32>) -> tensor<4xf32>
@@ -73,7 +81,7 @@ func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<4xf32>, tensor<
 // One chain has no two links that are independent.
 //
 // CHECK-LABEL: func.func @main(
-// CHECK-SAME:      magweld.remarks = ["2 calls of @kernel_0 are apart: few"]
+// CHECK-SAME:      magweld.remarks = ["2 calls of @kernel_0 (a, b) are apart: few"]
 // CHECK-NOT:     @batch
 func.func private @kernel_0(%x: tensor<4xf32>, %o: tensor<4xf32>) -> tensor<4xf32> attributes {tile_graph.kernel} {
   %0 = linalg.exp ins(%x : tensor<4xf32>) outs(%o : tensor<4xf32>) -> tensor<4xf32>
@@ -112,4 +120,48 @@ func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<4xf32>, tensor<
   %o2 = tensor.empty() : tensor<4xf32>
   %4 = call @kernel_0(%b, %o2) {tile_graph.operators = ["b"]} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %2, %3, %4 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// The second call waits for two others: levels 1 and 3 are within a depth of two, not
+// of one.
+//
+// NEAR-LABEL: func.func @main(
+// NEAR-LABEL: func.func @main(
+// NEAR-LABEL: func.func @main(
+// NEAR-LABEL: func.func @main(
+// NEAR-LABEL: func.func @main(
+// NEAR-SAME:      magweld.remarks = ["2 calls of @kernel_0 (a, d) are apart: deep"]
+// NEAR-NOT:     @batch
+//
+// DEEP-LABEL: func.func @main(
+// DEEP-LABEL: func.func @main(
+// DEEP-LABEL: func.func @main(
+// DEEP-LABEL: func.func @main(
+// DEEP-LABEL: func.func @main(
+// DEEP-NOT:       magweld.remarks
+// DEEP:         call @batch_0(
+func.func private @kernel_0(%x: tensor<4xf32>, %o: tensor<4xf32>) -> tensor<4xf32> attributes {tile_graph.kernel} {
+  %0 = linalg.exp ins(%x : tensor<4xf32>) outs(%o : tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+func.func private @kernel_1(%x: tensor<4xf32>, %o: tensor<4xf32>) -> tensor<4xf32> attributes {tile_graph.kernel} {
+  %0 = linalg.abs ins(%x : tensor<4xf32>) outs(%o : tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+func.func private @kernel_2(%x: tensor<4xf32>, %o: tensor<4xf32>) -> tensor<4xf32> attributes {tile_graph.kernel} {
+  %0 = linalg.ceil ins(%x : tensor<4xf32>) outs(%o : tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %o1 = tensor.empty() : tensor<4xf32>
+  %1 = call @kernel_0(%a, %o1) {tile_graph.operators = ["a"]} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %o2 = tensor.empty() : tensor<4xf32>
+  %2 = call @kernel_1(%b, %o2) {tile_graph.operators = ["b"]} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %o3 = tensor.empty() : tensor<4xf32>
+  %3 = call @kernel_2(%2, %o3) {tile_graph.operators = ["c"]} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %o4 = tensor.empty() : tensor<4xf32>
+  %4 = call @kernel_0(%3, %o4) {tile_graph.operators = ["d"]} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %1, %4 : tensor<4xf32>, tensor<4xf32>
 }
