@@ -226,6 +226,10 @@ def test_modes(mode: str, fresh_dynamo: Any) -> None:
         ({"options": {"fusion": "al"}}, "did you mean 'all'"),
         ({"options": {"library": 3}}, "expected a string, got int"),
         ({"options": {"tune": "yes"}}, "expected a bool"),
+        ({"options": {"batch": 1}}, "expected a bool, got int"),
+        ({"options": {"batch_depth": True}}, "expected an int, got bool"),
+        ({"options": {"batch_rules": "mine"}}, "expected a list of names"),
+        ({"options": {"batch_minimum": 1}}, "expected at least two members"),
         ({"options": {"memory_budget": "much"}}, "expected a size"),
     ],
 )
