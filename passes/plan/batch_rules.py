@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import ClassVar, Protocol
 
-ENTRY_POINT_GROUP = "magweld.batch_rules"
+from magweld.compiler_options import BATCH_RULE_GROUP
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def installed_rules(names: Iterable[str]) -> tuple[BatchRule, ...]:
     Raises:
         ValueError: No package has such a rule, or what it names is none.
     """
-    points = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+    points = {point.name: point for point in entry_points(group=BATCH_RULE_GROUP)}
     rules: list[BatchRule] = []
     for name in names:
         if name not in points:
@@ -75,7 +75,7 @@ def installed_rules(names: Iterable[str]) -> tuple[BatchRule, ...]:
         except Exception as error:  # whatever a package raises while it is imported
             raise ValueError(
                 f"the entry point '{name} = {points[name].value}' in "
-                f"{ENTRY_POINT_GROUP} cannot be loaded: {error}"
+                f"{BATCH_RULE_GROUP} cannot be loaded: {error}"
             ) from error
         if not callable(getattr(rule, "refuses", None)):
             raise ValueError(f"batch rule '{name}' has no method 'refuses'")

@@ -10,6 +10,9 @@ from typing import Literal
 _SIZE = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[kKMGT]?i?)B?")
 _PREFIXES = ("", "k", "m", "g", "t")
 
+BATCH_RULE_GROUP = "magweld.batch_rules"
+"""Group of the entry points that name rules of other packages for batches."""
+
 
 def check_batch(minimum: int, maximum: int, depth: int) -> None:
     """Check how many members a batch may have, and how many levels between them.
