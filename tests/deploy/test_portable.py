@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import random
 import struct
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from torch.utils._pytree import tree_map
 import magweld
 from magweld.aot.errors import ArtifactError
 from magweld.deploy.portable_artifact import PortableArtifact
-from magweld.deploy.portable_file import decode, seal
+from magweld.deploy.portable_file import decode, encode, seal
 from magweld.diagnostics import UnsupportedError
 
 WITHOUT = """
@@ -160,7 +162,12 @@ def test_c_says_what_is_wrong_with_a_call(library: ctypes.CDLL, path: Path) -> N
     memory = np.zeros((3, 5), np.float32)
     wrong: list[tuple[list[Any], list[Any], str]] = [
         ([ids, y.astype(np.float64), mask], [], "input 'y' has type 2, expected 1"),
-        ([ids[:1], y, mask], [], "takes no inputs of these shapes"),
+        (
+            [ids[:1], y, mask],
+            [],
+            r"shapes: \(1, 64\) \(3, 5\) \(3, 5\); it takes \(2, 64\) \(3, 5\) \(3, 5\)"
+            r" or \(3, 64\) \(4, 5\) \(4, 5\)$",
+        ),
         ([ids + 11, y, mask], [], "index out of range"),
         ([ids - 11, y, mask], [], "kinds.py:"),
         ([ids, y, mask], [ids], "output 'scores' has another type or shape"),
@@ -269,6 +276,36 @@ def test_files_that_are_none(
         c_runtime.Model(library, tmp_path / "nowhere.mwp")
     with pytest.raises(c_runtime.RuntimeFailure, match="x86-64-v3"):
         c_runtime.Model(library, path, level=2)
+
+
+def test_every_part_of_a_file_is_covered_by_the_digest(path: Path) -> None:
+    intact = bytearray(path.read_bytes())
+    # Each byte of the header, one of each 64 behind it.
+    steps = range(0, len(intact) - 64, max(64, len(intact) // 400 // 64 * 64))
+    for at in (*range(64), *(64 + step + step // 64 % 64 for step in steps)):
+        at = min(at, len(intact) - 1)
+        intact[at] ^= 0x40
+        with pytest.raises(ArtifactError):
+            decode(bytes(intact))
+        intact[at] ^= 0x40
+    assert decode(bytes(intact))
+
+
+def test_a_structure_that_does_not_fit_is_found_at_loading(path: Path) -> None:
+    program = decode(path.read_bytes())
+    good = json.loads(program.structure)
+    for wrong in (
+        "{",
+        "[]",
+        json.dumps({**good, "positional": [{"tensor": 0}]}),
+        json.dumps({**good, "keywords": [["x", {"what": 1}]]}),
+        json.dumps({**good, "result": {"tensor": 9}}),
+        json.dumps({**good, "result": {"tuple": 3}}),
+        "[" * 100_000,
+    ):
+        changed = encode(replace(program, structure=wrong, data=b""))
+        with pytest.raises(ArtifactError, match="the structure is none"):
+            PortableArtifact(changed)
 
 
 def test_damage_behind_a_fitting_digest_is_one_error(path: Path) -> None:

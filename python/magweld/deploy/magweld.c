@@ -767,6 +767,46 @@ static const form *find_form(const magweld_model *m, const magweld_tensor *input
   return NULL;
 }
 
+/* Appends to the text of an error, which ends in dots where it does not fit. */
+static void append(magweld_error *error, const char *format, ...) {
+  size_t used = strlen(error->text), left = sizeof error->text - used;
+  va_list arguments;
+  va_start(arguments, format);
+  int wanted = vsnprintf(error->text + used, left, format, arguments);
+  va_end(arguments);
+  if (wanted < 0 || (size_t)wanted >= left)
+    memcpy(error->text + sizeof error->text - 4, "...", 4);
+}
+
+static void append_shape(magweld_error *error, int64_t rank, const int64_t *extents) {
+  if (rank < 0 || rank > MAGWELD_MAX_RANK) {
+    append(error, " (of %lld dimensions)", (long long)rank);
+    return;
+  }
+  append(error, " (");
+  for (int64_t axis = 0; axis < rank; axis++)
+    append(error, axis ? ", %lld" : "%lld", (long long)extents[axis]);
+  append(error, ")");
+}
+
+static magweld_status fail_for_shapes(const magweld_model *m, const magweld_tensor *inputs,
+                                      magweld_error *error) {
+  magweld_status status =
+      fail(error, MAGWELD_ERROR_INPUT, "the model takes no inputs of these shapes:");
+  if (!error) return status;
+  for (size_t i = 0; i < m->input_count; i++)
+    append_shape(error, inputs[i].rank, inputs[i].shape);
+  append(error, "; it takes");
+  for (size_t f = 0; f < m->form_count; f++) {
+    if (f) append(error, " or");
+    for (size_t i = 0; i < m->input_count; i++) {
+      const int64_t *shape = shape_of(m, &m->forms[f], false, i);
+      append_shape(error, shape[0], shape + 1);
+    }
+  }
+  return status;
+}
+
 static magweld_status check_inputs(run *r, magweld_error *error) {
   const magweld_model *m = r->model;
   for (size_t i = 0; i < m->input_count; i++)
@@ -774,8 +814,7 @@ static magweld_status check_inputs(run *r, magweld_error *error) {
       return fail(error, MAGWELD_ERROR_INPUT, "input '%s' has type %d, expected %d",
                   m->ports[i].name, (int)r->inputs[i].dtype, (int)m->ports[i].dtype);
   r->form = find_form(m, r->inputs);
-  if (!r->form)
-    return fail(error, MAGWELD_ERROR_INPUT, "the model takes no inputs of these shapes");
+  if (!r->form) return fail_for_shapes(m, r->inputs, error);
   for (size_t i = 0; i < m->input_count; i++)
     if (!r->inputs[i].data && tensor_bytes(m, r->form, false, i))
       return fail(error, MAGWELD_ERROR_INPUT, "input '%s' has no data",

@@ -69,7 +69,7 @@ class PortableArtifact:
 
     def __init__(self, content: bytes, threads: int | None = None) -> None:
         self._program = decode(content)
-        self._structure = json.loads(self._program.structure)
+        self._structure = _structure(self._program)
         self._content = content
         self._threads = threads or len(os.sched_getaffinity(0))
 
@@ -137,6 +137,54 @@ class PortableArtifact:
         for number, (value, described) in enumerate(zip(values, expected, strict=True)):
             found += _taken_apart(f"argument {number}", value, described)
         return found
+
+
+def _structure(program: PortableProgram) -> Any:
+    """Return how a program puts its inputs and its result together.
+
+    Raises:
+        ArtifactError: `artifact-damaged`: they do not fit its tensors.
+    """
+    try:
+        structure = json.loads(program.structure)
+        keywords = dict(structure["keywords"]).values()
+        described = [*structure["positional"], *keywords]
+        inputs = [number for one in described for number in _numbers(one)]
+        outputs = list(_numbers(structure["result"]))
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+        # The text is data from a file: reading it fails anywhere.
+        raise _no_structure(f"{type(error).__name__}: {error}") from error
+    for name, found, ports in (
+        ("inputs", inputs, program.inputs),
+        ("outputs", outputs, program.outputs),
+    ):
+        if found != list(range(len(ports))):
+            raise _no_structure(f"its {name} are not those of the program")
+    return structure
+
+
+def _no_structure(reason: str) -> ArtifactError:
+    message = f"no intact portable artifact: the structure is none, {reason}"
+    return ArtifactError("artifact-damaged", message)
+
+
+def _numbers(described: Any) -> Iterator[int]:
+    """Yield the numbers of the tensors of an argument or result, in order.
+
+    Raises:
+        ValueError: It is none, as other errors that reading data raises.
+    """
+    ((kind, content),) = described.items()
+    if kind == "tensor":
+        yield content
+    elif kind == "dict":
+        for _, item in content:
+            yield from _numbers(item)
+    elif kind in ("tuple", "list"):
+        for item in content:
+            yield from _numbers(item)
+    elif kind != "constant":
+        raise ValueError(f"there is no kind of value '{kind}'")
 
 
 def _taken_apart(where: str, value: Any, described: Any) -> Iterator[Any]:
