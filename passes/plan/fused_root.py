@@ -63,19 +63,40 @@ class _Nest:
         self._block = root.block
         maps = indexing_maps(root)
         self._dims = maps[0].n_dims
-        self._reduced = set(range(self._dims)) - {
-            expr.position
-            for map_ in maps[_inputs(root) :]
-            for expr in map_.results
-            if isinstance(expr, ir.AffineDimExpr)
-        }
+        self._reduced = set(range(self._dims)) - _plain_loops(maps[_inputs(root) :])
         # The loops of each operation as expressions of those of the root.
-        self._loops = {root: ir.AffineMap.get_identity(self._dims)}
+        self._kept = ir.AffineMap.get_identity(self._dims)
+        self._loops = {root: self._kept}
         # Operands from outside, as often as they are read in another way.
         self._reads: dict[tuple[Any, ir.AffineMap], int] = {}
         # What each operand of an operation is: a read, or what a producer makes.
         self._sources: dict[Any, list[Any]] = {}
         self._visit(root)
+        self._leave_out(self._unread_unit_loops())
+
+    def _unread_unit_loops(self) -> set[int]:
+        """Loops of one iteration that only read what is computed here now.
+
+        No operand would tell their extent any more.
+        """
+        root = self._root
+        outputs = indexing_maps(root)[_inputs(root) :]
+        kept = _plain_loops([*(map_ for _, map_ in self._reads), *outputs])
+        extents = _extents(root)
+        return {d for d in range(self._dims) if d not in kept and extents.get(d) == 1}
+
+    def _leave_out(self, left: set[int]) -> None:
+        """Put zero for some loops, and number the others anew."""
+        if not left:
+            return
+        kept = [loop for loop in range(self._dims) if loop not in left]
+        exprs = [ir.AffineExpr.get_constant(0)] * self._dims
+        for number, loop in enumerate(kept):
+            exprs[loop] = ir.AffineExpr.get_dim(number)
+        self._kept = ir.AffineMap.get(len(kept), 0, exprs)
+        self._loops = {op: _composed(m, self._kept) for op, m in self._loops.items()}
+        self._reduced = {kept.index(loop) for loop in self._reduced - left}
+        self._dims = len(kept)
 
     def _visit(self, op: Any) -> None:
         """Find what an operation reads, in the order of its operands."""
@@ -114,6 +135,7 @@ class _Nest:
         reads = list(self._reads)
         outputs = list(root.operands)[first:]
         maps = [map_ for _, map_ in reads] + indexing_maps(root)[first:]
+        maps = [_composed(map_, self._kept) for map_ in maps]
         inputs = [value for value, _ in reads]
         made = build_generic(inputs, outputs, maps, self._body, self._reduced)
         return made.operation
@@ -162,6 +184,27 @@ def indexing_maps(op: Any) -> list[ir.AffineMap]:
     if "indexing_maps" in op.attributes:
         return [attribute.value for attribute in op.attributes["indexing_maps"]]
     return [attribute.value for attribute in linalg.get_indexing_maps(op)]
+
+
+def _plain_loops(maps: Sequence[ir.AffineMap]) -> set[int]:
+    """The loops that index a dimension by themselves."""
+    return {
+        expr.position
+        for map_ in maps
+        for expr in map_.results
+        if isinstance(expr, ir.AffineDimExpr)
+    }
+
+
+def _extents(op: Any) -> dict[int, int]:
+    """The extent of each loop that indexes a dimension by itself."""
+    return {
+        expr.position: extent
+        for value, map_ in zip(op.operands, indexing_maps(op), strict=True)
+        if isinstance(value.type, ir.RankedTensorType)
+        for expr, extent in zip(map_.results, value.type.shape, strict=True)
+        if isinstance(expr, ir.AffineDimExpr)
+    }
 
 
 def _inputs(op: Any) -> int:

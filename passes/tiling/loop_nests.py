@@ -228,6 +228,10 @@ class _Search:
         known = all(self._has_bounds(node, r, loops) for r, loops in found.items())
         return found if known else None
 
+    def _is_inside(self, node: int, root: int) -> bool:
+        """Whether a node is computed within the nest of another."""
+        return node != root and root in self._loops[node]
+
     def _has_bounds(self, node: int, root: int, loops: Loops) -> bool:
         """Whether other operands tell how far the reductions of a nest go."""
         group = self._group
@@ -240,14 +244,19 @@ class _Search:
         }.intersection(group.nodes[root].reduction)
         if not open_:
             return True
+        extents = group.nodes[root].extents
         for other in range(node + 1, root + 1):
             inside = self._loops[other].get(root)
             reads = group.nodes[other].reads if inside else ()
             for read, source in zip(reads, group.sources[other], strict=False):
-                if source.producer != node and inside is not None:
-                    open_ -= {
-                        e.single_loop for e in _composed(read, inside) if e is not None
-                    }
+                maker = source.producer
+                if maker == node or inside is None:
+                    continue
+                told = {e.single_loop for e in _composed(read, inside) if e is not None}
+                if maker is not None and self._is_inside(maker, root):
+                    # No operand any more. Loops of one iteration are left out instead.
+                    told = {n for n in told if n is not None and extents[n] == 1}
+                open_ -= told
         return not open_
 
 

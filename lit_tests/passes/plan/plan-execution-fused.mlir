@@ -163,3 +163,60 @@ func.func @turned(%x: tensor<64x128xf32>) -> tensor<64x128xf32>
       tile = #tile_graph.tile<[8, 128]>} : () -> tensor<64x128xf32>
   return %out : tensor<64x128xf32>
 }
+
+// What is summed is read along a loop of one iteration that nothing else is read along: that
+// loop is left out, as no operand would tell its extent.
+//
+// CHECK-LABEL: func.func @unit_loop(
+// CHECK:         linalg.generic {indexing_maps = [#[[ROWS:.+]], #[[ROW:.+]]], iterator_types = ["parallel", "reduction"]} ins(%{{.+}} : tensor<{{[0-9]+}}x8xf32>)
+// CHECK-NEXT:      ^bb0
+// CHECK-NEXT:        arith.mulf
+// CHECK-NEXT:        math.exp
+// CHECK-NEXT:        arith.addf
+// CHECK:         operators = ["square", "exponential", "sum"]
+func.func @unit_loop(%x: tensor<6x8xf32>) -> tensor<6xf32>
+    attributes {tile_graph.device = #device} {
+  %out = "tile_graph.subgraph"() ({
+    %0 = "tile_graph.operator"() ({
+      %empty = tensor.empty() : tensor<1x6x8xf32>
+      %r = linalg.generic {
+          indexing_maps = [affine_map<(d0, d1, d2) -> (d1, d2)>,
+                           affine_map<(d0, d1, d2) -> (d0, d1, d2)>],
+          iterator_types = ["parallel", "parallel", "parallel"]}
+          ins(%x : tensor<6x8xf32>) outs(%empty : tensor<1x6x8xf32>) {
+      ^bb0(%p: f32, %o: f32):
+        %d = arith.mulf %p, %p : f32
+        linalg.yield %d : f32
+      } -> tensor<1x6x8xf32>
+      gpu.yield %r : tensor<1x6x8xf32>
+    }) {op_name = "square"} : () -> tensor<1x6x8xf32>
+    %1 = "tile_graph.connect"(%0) {level = "register"}
+        : (tensor<1x6x8xf32>) -> tensor<1x6x8xf32>
+    %m = "tile_graph.operator"() ({
+      %empty = tensor.empty() : tensor<1x6x8xf32>
+      %r = linalg.exp ins(%1 : tensor<1x6x8xf32>) outs(%empty : tensor<1x6x8xf32>)
+          -> tensor<1x6x8xf32>
+      gpu.yield %r : tensor<1x6x8xf32>
+    }) {op_name = "exponential"} : () -> tensor<1x6x8xf32>
+    %n = "tile_graph.connect"(%m) {level = "register"}
+        : (tensor<1x6x8xf32>) -> tensor<1x6x8xf32>
+    %2 = "tile_graph.operator"() ({
+      %zero = arith.constant 0.0 : f32
+      %empty = tensor.empty() : tensor<6xf32>
+      %filled = linalg.fill ins(%zero : f32) outs(%empty : tensor<6xf32>) -> tensor<6xf32>
+      %r = linalg.generic {
+          indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>,
+                           affine_map<(d0, d1, d2) -> (d1)>],
+          iterator_types = ["reduction", "parallel", "reduction"]}
+          ins(%n : tensor<1x6x8xf32>) outs(%filled : tensor<6xf32>) {
+      ^bb0(%p: f32, %o: f32):
+        %d = arith.addf %p, %o : f32
+        linalg.yield %d : f32
+      } -> tensor<6xf32>
+      gpu.yield %r : tensor<6xf32>
+    }) {op_name = "sum"} : () -> tensor<6xf32>
+    gpu.yield %2 : tensor<6xf32>
+  }) {subgraph_name = "unit_loop", level = "l2", implementation = "generated",
+      tile = #tile_graph.tile<[3]>} : () -> tensor<6xf32>
+  return %out : tensor<6xf32>
+}
