@@ -11,7 +11,7 @@ from magweld.bindings import ir, linalg, tensor
 from magweld.passes.analysis.index_maps import dims_of, loop_extents
 from magweld.passes.analysis.runtime_extents import stand_ins_of
 from magweld.passes.infrastructure.base import Pattern, PatternPass
-from magweld.passes.ir.cloning import defining_op
+from magweld.passes.ir.cloning import defining_op, nested_deeply
 from magweld.passes.ir.constants import filled_with
 from magweld.passes.ir.linalg_builder import map_array
 from magweld.passes.ir.tensor_reshapes import Groups, collapse, expand
@@ -35,6 +35,11 @@ def join(op: linalg.GenericOp, rewriter: Any) -> bool:
     clone.attributes["indexing_maps"] = map_array(
         [_joined_map(map_, groups) for map_ in maps]
     )
+    for index in _indices(clone):
+        old = ir.IntegerAttr(index.attributes["dim"])
+        index.attributes["dim"] = ir.IntegerAttr.get(
+            old.type, groups.index([old.value])
+        )
     kinds = list(op.iterator_types)
     clone.attributes["iterator_types"] = ir.ArrayAttr.get([kinds[g[0]] for g in groups])
     results = []
@@ -48,21 +53,24 @@ def join(op: linalg.GenericOp, rewriter: Any) -> bool:
     return True
 
 
+def _indices(op: Any) -> list[Any]:
+    """Return the operations inside that give the number of an iteration."""
+    return [inner for inner in nested_deeply(op) if inner.name == "linalg.index"]
+
+
 def _loop_groups(op: linalg.GenericOp, maps: Sequence[Any]) -> Groups:
     """Return the loops in their order, those that become one in one group."""
     types = [value.type for value in op.operands]
     stand_ins = stand_ins_of(op)
     if not stand_ins or not all(isinstance(t, ir.RankedTensorType) for t in types):
         return []
-    body = op.regions[0].blocks[0].operations
-    if any(nested.operation.name == "linalg.index" for nested in body):
-        return []  # numbers of the loops
     extents = loop_extents(maps, [tuple(type_.shape) for type_ in types])
     if extents is None:
         return []
+    numbered = {ir.IntegerAttr(n.attributes["dim"]).value for n in _indices(op)}
     joinable = [
-        stand_ins.is_runtime(extent) and "parallel" in str(kind)
-        for extent, kind in zip(extents, op.iterator_types, strict=True)
+        stand_ins.is_runtime(extent) and "parallel" in str(kind) and n not in numbered
+        for n, (extent, kind) in enumerate(zip(extents, op.iterator_types, strict=True))
     ]
     groups: list[list[int]] = []
     for loop in range(len(extents)):
@@ -144,7 +152,8 @@ class JoinRuntimeLoops(PatternPass):
     becomes the operation on `tensor<1763x64xf32>` between reshapes, as products of
     flattened rows are already: one loop over tiles runs along both extents, and one
     extent alone is outermost in memory. Every operand has to have the dimensions of
-    both loops side by side, or neither. Other modules stay as they are.
+    both loops side by side, or neither, and `linalg.index` may not ask for their
+    numbers. Other modules stay as they are.
     """
 
     name: ClassVar[str] = "join-runtime-loops"

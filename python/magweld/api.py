@@ -431,17 +431,24 @@ def _sized(
             "an operator without a lowering runs through torch",
             hint="a program is compiled for each size that comes back",
         )
+    if all(kind == "external" for kind in compiled.program.step_kinds()):
+        raise UnsupportedError(
+            "size-dependent",
+            "torch runs every operator: sizes of the call lie inside of its tensors",
+            hint="a program is compiled for each size that comes back",
+        )
     kernels = HOST_MACHINE.load(compiled.program)
 
     def at(sizes: Sequence[int]) -> SizedForm:
         program = program_at(compiled.program, sizes)
+        imported = compiled.imported.at(sizes)
         loaded = LoadedProgram(
             program,
-            compiled.imported.run_external,
+            imported.run_external,
             kernels=kernels,
-            checks=compiled.imported.index_checks,
+            checks=imported.index_checks,
         )
-        form = replace(compiled, program=program, loaded=loaded)
+        form = replace(compiled, imported=imported, program=program, loaded=loaded)
         return SizedForm(form, len(relation.shapes), program.arena_bytes)
 
     return SizedGraph(relation, compiled, at, reference, races)

@@ -39,6 +39,19 @@ class StandIns:
         """Return whether an extent depends on sizes of the call."""
         return extent > 0 and any(extent % prime == 0 for prime in self.numbers)
 
+    def told(self, extent: int) -> int:
+        """Return the primes of an extent that stand for sizes, multiplied; 1 for none.
+
+        Args:
+            extent: Some extent or other number.
+        """
+        found = 1
+        for prime in self.numbers if extent > 0 else ():
+            while extent % prime == 0:
+                extent //= prime
+                found *= prime
+        return found
+
     def at(self, extent: int, sizes: Sequence[int]) -> int:
         """Return what an extent is for some sizes."""
         if extent <= 0:

@@ -108,6 +108,10 @@ ONE_PROGRAM: dict[str, tuple[Callable[[], Any], Callable[[int], Inputs]]] = {
     "views of rows": (Flattened, lambda n: (torch.randn(n, 3, 16),)),
     "convolutions": (Residual, lambda n: (torch.randn(n, 4, 8, 8),)),
     "attention of a batch": (Attention, lambda n: (torch.randn(n, 6, 16),)),
+    "positions": (
+        lambda: lambda x: torch.tanh(x + torch.arange(x.shape[0])[:, None]),
+        rows,
+    ),
     "bfloat": (
         lambda: lambda x: torch.relu(x) * 2,
         lambda n: (torch.randn(n, 24).to(torch.bfloat16),),
@@ -202,6 +206,68 @@ def test_one_program_answers_two_sizes(name: str) -> None:
     assert set(sized.compiled.program.step_kinds()) == {"generated"}
 
 
+class Encoder(nn.Module):
+    """Attention over all rows of a sequence, then a feed-forward block."""
+
+    def __init__(self, attend: Callable[..., Tensor]) -> None:
+        super().__init__()
+        self.attend = attend
+        self.positions = nn.Embedding(200, 16)
+        self.inputs = nn.Linear(16, 48)
+        self.output = nn.Linear(16, 16)
+        self.norm = nn.LayerNorm(16)
+        self.rows = feed_forward()
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """Return a tensor of the shape of `x`, (batch, length, 16)."""
+        batch, length, width = x.shape
+        x = x + self.positions.weight[:length]
+        parts = self.inputs(x).view(batch, length, 3, 4, 4).permute(2, 0, 3, 1, 4)
+        mixed = self.attend(*parts, mask).transpose(1, 2)
+        x = self.norm(x + self.output(mixed.reshape(batch, length, width)))
+        return x + self.rows(x)
+
+
+def written_out(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    """Return attention with a mask that is added to the scores."""
+    bias = (1.0 - mask.to(q.dtype)) * -1e4
+    return torch.softmax(q @ k.transpose(-1, -2) / 2 + bias, -1) @ v
+
+
+def hidden(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    """Return attention with hidden scores, of rows that may be hidden as a whole."""
+    scores = (q @ k.mT).masked_fill(~mask, -torch.inf)
+    return torch.nan_to_num(torch.softmax(scores, -1)) @ v
+
+
+ATTENTION: dict[str, tuple[Callable[..., Tensor], Callable[..., tuple[int, ...]]]] = {
+    "mask of keys": (written_out, lambda b, n: (b, 1, 1, n)),
+    "mask of scores": (hidden, lambda b, n: (b, 1, n, n)),
+}
+
+
+@pytest.mark.parametrize("name", ATTENTION)
+def test_one_program_attends_to_any_number_of_keys(name: str) -> None:
+    torch.manual_seed(0)
+    attend, shape = ATTENTION[name]
+    calls = (*FIRST_PAIRS, *PAIRS)
+
+    def inputs(number: int) -> Inputs:
+        batch, length = calls[number]
+        mask = torch.rand(shape(batch, length)) > 0.4
+        return torch.randn(batch, length, 16), mask
+
+    program = run(Encoder(attend), inputs, range(len(calls)))
+    (graph,) = [graph for graph in lifted(program) if tiers_of(graph)]
+    (tier,) = tiers_of(graph)
+    assert graph.compiled == 0, "no pair of sizes has a program of its own"
+    sized: Any = tier.compiled
+    assert len(sized.relation.stand_ins.numbers) == 2
+    kinds = sized.compiled.program.step_kinds()
+    assert "generated" in kinds
+    assert kinds.count("external") <= 3, "neighbours are one step"
+
+
 def tiers_of(graph: LiftedGraph) -> list[Any]:
     """Return the programs for all sizes of a graph."""
     return [] if graph.all_sizes is None else graph.all_sizes.tiers
@@ -238,20 +304,15 @@ REFUSED: dict[str, tuple[Callable[..., Tensor], Callable[[int], Inputs], str]] =
     "a size as inner extent": (
         lambda x: torch.softmax(x, -1) * 2,
         lambda n: (torch.randn(3, n),),
-        "runtime-extent",
+        "size-dependent",
     ),
     "rows as columns": (lambda x: torch.tanh(x.t()) + 1, rows, "size-dependent"),
     "every row with every row": (
         lambda x, y: x[:, None] * y[None, :],
         lambda n: (torch.randn(n), torch.randn(n)),
-        "runtime-extent",
-    ),
-    "running sums": (lambda x: torch.cumsum(x * 2, 0) + 1, rows, ""),
-    "positions": (
-        lambda x: x + torch.arange(x.shape[0])[:, None],
-        rows,
         "size-dependent",
     ),
+    "running sums": (lambda x: torch.cumsum(x * 2, 0) + 1, rows, ""),
     "a view as result": (lambda x: (x * 2, x[1:]), rows, "size-dependent"),
     "a write to an input": (lambda x: x.mul_(2) + 1, rows, "size-dependent"),
 }

@@ -94,6 +94,7 @@ def to_aten(
     inputs: Sequence[torch.Tensor],
     decompositions: Decompositions = DECOMPOSITIONS,
     device: torch.device = CPU,
+    substitutions: Substitutions = SUBSTITUTIONS,
 ) -> fx.GraphModule:
     """Trace a graph into functional ATen operators and decompose what is known.
 
@@ -110,11 +111,11 @@ def to_aten(
     fakes = tensors_without_data(mode, [t.detach() for t in inputs], device)
 
     with undisturbed():
-        aten = _trace(graph, mode, fakes, decompositions)
+        aten = _trace(graph, mode, fakes, decompositions, substitutions)
         if any(is_hidden_write(node) for node in aten.graph.nodes):
             # Torch's own composites write to their temporaries below the tracing of
             # writes; as nodes of a graph they are above it.
-            aten = _trace(aten, mode, fakes, decompositions)
+            aten = _trace(aten, mode, fakes, decompositions, substitutions)
     return aten
 
 
@@ -123,8 +124,9 @@ def _trace(
     mode: FakeTensorMode,
     fakes: Sequence[torch.Tensor],
     decompositions: Decompositions,
+    substitutions: Substitutions,
 ) -> fx.GraphModule:
-    runner = AtenRunner(graph)
+    runner = AtenRunner(graph, substitutions)
     functional: Callable[..., Any] = torch.func.functionalize(
         runner.run, remove="mutations"
     )

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch import fx
+from torch.utils import _pytree as pytree
 
-from magweld.artifact import IndexCheck
+from magweld.artifact import IndexCheck, StandIns
 from magweld.importer.dtypes import GENERATED, carried
 from magweld.importer.gathers import LEAST_INDEX
+from magweld.importer.inner_extents import inner_regions
 from magweld.importer.nodes import (
     RUNS_FOR_ITSELF,
     positions_read,
@@ -27,6 +29,7 @@ from magweld.importer.simplify import (
 
 aten = torch.ops.aten
 
+_CONSTANT = StandIns()
 _VIEWS: frozenset[object] = frozenset(
     {
         aten.expand.default,
@@ -50,12 +53,16 @@ class External:
             that it is given in the place of such views.
         strides: Strides to give each operand, where the operator depends on them.
         positions: Which parts of its result are read, None if it has no parts.
+        beside: Operators that run with it, whose results nothing else reads, in order.
+        code: Runs it for some sizes of the call, where it was made for these.
     """
 
     node: fx.Node
     operands: tuple[fx.Node, ...]
     strides: tuple[tuple[int, ...], ...] | None = None
     positions: tuple[int, ...] | None = None
+    beside: tuple[fx.Node, ...] = ()
+    code: Callable[..., Any] | None = field(default=None, repr=False, compare=False)
 
     @property
     def results(self) -> list[torch.Tensor]:
@@ -67,7 +74,8 @@ class External:
     @property
     def index_check(self) -> IndexCheck | None:
         """What it compares, if all that it does is a check of indices."""
-        if str(self.node.target) not in LEAST_INDEX or self.strides is not None:
+        alone = self.strides is None and not self.beside
+        if str(self.node.target) not in LEAST_INDEX or not alone:
             return None
         places = [
             self.operands.index(source)
@@ -92,6 +100,8 @@ class External:
         pairs = zip(self.operands, tensors, strict=True)
         # Unsigned elements come as signed ones.
         values = {node: tensor.view(_dtype(node)) for node, tensor in pairs}
+        if self.code is not None:
+            return tensors_read(self.code(*values.values()), self.positions)
 
         def value(node: fx.Node) -> Any:
             if node not in values:
@@ -102,6 +112,49 @@ class External:
         arguments = fx.map_arg((self.node.args, self.node.kwargs), value)
         target: Callable[..., Any] = self.node.target  # type: ignore[assignment]
         return tensors_read(target(*arguments[0], **arguments[1]), self.positions)
+
+    def at(self, stand_ins: StandIns, sizes: Sequence[int]) -> External:
+        """Return the operator for some sizes of the call.
+
+        Args:
+            stand_ins: What stands for the sizes.
+            sizes: What these are.
+        """
+        if not self.beside and not _depends_on_sizes(self.node, stand_ins):
+            return self
+        return replace(self, code=_code(self, stand_ins, sizes))
+
+
+def _code(
+    external: External, stand_ins: StandIns, sizes: Sequence[int]
+) -> Callable[..., Any]:
+    """Return what runs an external on its operands, with sizes for their stand-ins."""
+    graph = fx.Graph()
+    copies: dict[fx.Node, fx.Node] = {
+        node: graph.placeholder(node.name) for node in external.operands
+    }
+
+    def argument(value: Any) -> Any:
+        if isinstance(value, fx.Node):
+            if value not in copies:
+                copies[value] = copied(value, absorbed_operator(value))
+            return copies[value]
+        return stand_ins.at(value, sizes) if type(value) is int else value
+
+    def copied(node: fx.Node, target: Any) -> fx.Node:
+        args, kwargs = fx.node.map_aggregate((node.args, node.kwargs), argument)
+        return graph.call_function(target, args, kwargs)
+
+    for node in external.beside:
+        argument(node)
+    graph.output(copied(external.node, absorbed_operator(external.node)))
+    code: Callable[..., Any] = fx.GraphModule(torch.nn.Module(), graph).forward
+    return code
+
+
+def _depends_on_sizes(node: fx.Node, stand_ins: StandIns) -> bool:
+    numbers = pytree.tree_leaves((node.args, node.kwargs))
+    return any(type(n) is int and stand_ins.is_runtime(n) for n in numbers)
 
 
 def tensors_read(
@@ -115,7 +168,9 @@ def tensors_read(
     return tuple(map(carried, parts))
 
 
-def find_externals(graph: fx.Graph, forced: frozenset[str]) -> Mapping[str, External]:
+def find_externals(
+    graph: fx.Graph, forced: frozenset[str], stand_ins: StandIns = _CONSTANT
+) -> Mapping[str, External]:
     """Return the external operators of a graph by node name, in their order.
 
     Tensors without values that only external operators take are made by those, and so
@@ -125,26 +180,34 @@ def find_externals(graph: fx.Graph, forced: frozenset[str]) -> Mapping[str, Exte
     Args:
         graph: A functional ATen graph.
         forced: Names of nodes that are external whatever the table says.
+        stand_ins: Extents that stand for sizes of the call; what has some of them
+            inside of tensors is external.
     """
+    regions = inner_regions(graph, stand_ins) if stand_ins else {}
+    beside = {node for region in regions.values() for node in region}
     chosen = [
         node
         for node in graph.nodes
         if node.op == "call_function"
         and node.target is not operator.getitem
-        and (node.name in forced or not is_generated(node))
+        and node not in beside
+        and (node in regions or node.name in forced or not is_generated(node))
     ]
-    among = {node for node in chosen if OPERAND_STRIDES not in node.meta}
+    readers = {*chosen, *beside}
+    among = {node for node in readers if OPERAND_STRIDES not in node.meta}
     absorbed = {
         node
         for node in chosen
-        if node.target in WITHOUT_VALUES and node.users and set(chosen) >= {*node.users}
+        if node.target in WITHOUT_VALUES and node.users and readers >= {*node.users}
     }
     for node in reversed(graph.nodes):
         if may_be_absorbed(node) and node.users and among >= {*node.users}:
             absorbed.add(node)
             among.add(node)
     return {
-        node.name: _external(node, absorbed) for node in chosen if node not in absorbed
+        node.name: _external(node, absorbed, regions.get(node, ()))
+        for node in chosen
+        if node not in absorbed
     }
 
 
@@ -155,13 +218,17 @@ def may_be_absorbed(node: fx.Node) -> bool:
     return values_of(node).dtype not in GENERATED and RUNS_FOR_ITSELF not in node.meta
 
 
-def _external(node: fx.Node, absorbed: set[fx.Node]) -> External:
+def _external(
+    node: fx.Node, absorbed: set[fx.Node], beside: tuple[fx.Node, ...]
+) -> External:
     strides = node.meta.get(OPERAND_STRIDES)
-    operands = list(dict.fromkeys(_sources(node, absorbed)))
+    run = (*beside, node)
+    sources = (source for one in run for source in _sources(one, absorbed))
+    operands = [one for one in dict.fromkeys(sources) if one not in beside]
     if strides is not None:
         pairs = zip(node.all_input_nodes, strides, strict=True)
         strides = tuple(stride for n, stride in pairs if n not in absorbed)
-    return External(node, tuple(operands), strides, positions_read(node))
+    return External(node, tuple(operands), strides, positions_read(node), beside)
 
 
 def _sources(node: fx.Node, absorbed: set[fx.Node]) -> Iterator[fx.Node]:

@@ -23,6 +23,7 @@ from magweld.importer.epilogue import Epilogue
 from magweld.importer.externals import External, find_externals
 from magweld.importer.fixed import evaluate_fixed
 from magweld.importer.gathers import check_look_ups
+from magweld.importer.inner_extents import left_whole
 from magweld.importer.nodes import REASON, tensors_of
 from magweld.importer.observation import observe
 from magweld.importer.placing import CPU, made_on, placed_graph
@@ -33,6 +34,7 @@ from magweld.importer.simplify import (
     simplify,
     take_writes,
 )
+from magweld.importer.substitutions import SUBSTITUTIONS
 from magweld.importer.torch_dialect import to_torch_dialect
 from magweld.importer.uniform import evaluate_uniform
 from magweld.short_repr import short_repr
@@ -153,9 +155,14 @@ class ImportedGraph:
         if unknown:
             raise KeyError(f"no nodes of the graph: {', '.join(unknown)}")
         forced = frozenset([*nodes, *self.externals])
-        externals = find_externals(self.aten.graph, forced)
+        externals = find_externals(self.aten.graph, forced, self.stand_ins)
         text = to_torch_dialect(self.aten.graph, externals, self.stand_ins)
         return replace(self, text=text, externals=externals)
+
+    def at(self, sizes: Sequence[int]) -> ImportedGraph:
+        """Return the graph with externals that run for some sizes of the call."""
+        made = {n: e.at(self.stand_ins, sizes) for n, e in self.externals.items()}
+        return replace(self, externals=made)
 
     def where(self, node: str) -> str:
         """Return a node's name with the user's file and line where it is known."""
@@ -214,7 +221,13 @@ def import_graph(
     resizing = RESIZING if tileable else {}
     with made_on(source, device):
         observation = observe(lifted, inputs, device)
-        aten = to_aten(lifted, inputs, {**DECOMPOSITIONS, **resizing}, device)
+        aten = to_aten(
+            lifted,
+            inputs,
+            left_whole({**DECOMPOSITIONS, **resizing}, stand_ins),
+            device,
+            left_whole(SUBSTITUTIONS, stand_ins),
+        )
     constants += lift_large_literals(aten)
     written = take_writes(aten.graph)
     simplify(aten.graph)
@@ -229,7 +242,7 @@ def import_graph(
         expand_bags(aten.graph)
         check_look_ups(aten.graph)
     _require_real(aten.graph, device)
-    externals = find_externals(aten.graph, frozenset())
+    externals = find_externals(aten.graph, frozenset(), stand_ins)
     text = to_torch_dialect(aten.graph, externals, stand_ins)
     every = [*example_inputs, *constants]
     return ImportedGraph(

@@ -9,28 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import torch
 from torch import fx
 
 from magweld.artifact import StandIns
 from magweld.diagnostics import UnsupportedError
 from magweld.importer.externals import External
 from magweld.importer.importer import ImportedGraph
+from magweld.importer.inner_extents import SHAPED
 from magweld.importer.nodes import tensors_of
-
-aten = torch.ops.aten
-
-# Operators whose numbers are the shape of the result, and no part of its values.
-_SHAPED: frozenset[object] = frozenset(
-    {
-        aten._unsafe_view.default,
-        aten.empty.memory_format,
-        aten.expand.default,
-        aten.full.default,
-        aten.reshape.default,
-        aten.view.default,
-    }
-)
 
 
 def require_one_graph(
@@ -64,8 +50,12 @@ def _faults(
         yield "the operators depend on sizes"
         return
     scale = _Scale(stand_ins, others)
+    beside = {node for one in first.externals.values() for node in one.beside}
     for node, twin in zip(nodes, twins, strict=True):
-        for fault in _node_faults(node, twin, first.externals.get(node.name), scale):
+        external = first.externals.get(node.name)
+        # What torch runs gets the sizes of a call for numbers that stand for them.
+        shaped = node.target in SHAPED or external is not None or node in beside
+        for fault in _node_faults(node, twin, external, scale, shaped=shaped):
             yield f"{first.where(node.name)}: {fault}"
 
 
@@ -77,12 +67,21 @@ def _call_faults(first: ImportedGraph, second: ImportedGraph) -> Iterator[str]:
         yield "which inputs are read depends on sizes"
     if first.constants or second.constants:
         yield "the graph holds tensors of its own"
-    if list(first.externals) != list(second.externals):
+    ours, theirs = (
+        [(name, [node.name for node in external.beside]) for name, external in found]
+        for found in (first.externals.items(), second.externals.items())
+    )
+    if ours != theirs:
         yield "what torch runs depends on sizes"
 
 
 def _node_faults(
-    node: fx.Node, twin: fx.Node, external: External | None, scale: _Scale
+    node: fx.Node,
+    twin: fx.Node,
+    external: External | None,
+    scale: _Scale,
+    *,
+    shaped: bool,
 ) -> Iterator[str]:
     """Yield why a node is not the same for other sizes.
 
@@ -91,8 +90,8 @@ def _node_faults(
         twin: The same node of the graph for the others.
         external: What runs it through torch, if torch does.
         scale: Compares numbers.
+        shaped: Whether numbers among its arguments may be sizes.
     """
-    shaped = node.target in _SHAPED and external is None
     pairs = zip((node.args, node.kwargs), (twin.args, twin.kwargs), strict=True)
     for ours, theirs in pairs:
         yield from scale.argument_faults(ours, theirs, shaped=shaped)

@@ -102,6 +102,8 @@ class _NodeImporter(GraphNodeImporter):  # type: ignore[misc]
     ) -> None:
         checkpoint()
         external = self.fx_importer.externals.get(node.name)
+        if node in self.fx_importer.beside:
+            return
         if external is None:
             if self._is_read(node):
                 super()._import_torch_op_overload(loc, node, concrete_target)
@@ -115,7 +117,10 @@ class _NodeImporter(GraphNodeImporter):  # type: ignore[misc]
         """Tell whether the text needs a node: externals make some operands anew."""
         externals = self.fx_importer.externals
         return node in self.fx_importer.operands or any(
-            user.name not in externals and self._is_in_text(user) for user in node.users
+            user.name not in externals
+            and user not in self.fx_importer.beside
+            and self._is_in_text(user)
+            for user in node.users
         )
 
     def _is_in_text(self, user: fx.Node) -> bool:
@@ -143,6 +148,7 @@ class _Importer(FxImporter):  # type: ignore[misc]
         self._cc = _NodeNames(self._c, py_attr_tracker=self._py_attr_tracker)
         self.externals = externals
         self.operands = {node for e in externals.values() for node in e.operands}
+        self.beside = {node for e in externals.values() for node in e.beside}
         self._declared = 0
 
     def import_function(self, graph: fx.Graph) -> None:

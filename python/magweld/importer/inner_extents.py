@@ -1,0 +1,185 @@
+"""Owns which operators of a graph have sizes of the call inside of tensors.
+
+Generated code has such a size as the outermost extent in memory. What computes with it
+elsewhere, as attention between queries and keys of any number does, runs through torch:
+neighbouring operators as one external, which runs for the sizes of a call.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+from torch._ops import OpOverload
+from torch.utils import _pytree as pytree
+
+from magweld.artifact import StandIns
+from magweld.importer.nodes import (
+    RUNS_FOR_ITSELF,
+    is_check,
+    is_random,
+    tensors_of,
+    values_of,
+)
+from magweld.importer.simplify import OPERAND_STRIDES
+from magweld.importer.structure import STRUCTURE
+
+aten = torch.ops.aten
+
+Decompose = Callable[..., Any]
+
+# Operators whose numbers are the shape of the result, and no part of its values.
+SHAPED: frozenset[object] = frozenset(
+    {
+        aten._unsafe_view.default,
+        aten.empty.memory_format,
+        aten.expand.default,
+        aten.full.default,
+        aten.reshape.default,
+        aten.view.default,
+    }
+)
+# Views that exchange dimensions, and all of those that are left in a graph.
+_PERMUTED: frozenset[object] = frozenset(
+    {aten.permute.default, aten.t.default, aten.transpose.int}
+)
+_VIEWS = _PERMUTED | {
+    aten.expand.default,
+    aten.select.int,
+    aten.slice.Tensor,
+    aten.view.default,
+}
+
+
+def left_whole(
+    table: Mapping[Any, Decompose], stand_ins: StandIns
+) -> dict[Any, Decompose]:
+    """Return decompositions that do not take apart what will run through torch.
+
+    Args:
+        table: Operators and what they become; those that arrange elements still do.
+        stand_ins: Extents that stand for sizes of the call.
+    """
+    if not stand_ins:
+        return dict(table)
+    return {
+        target: apart if target in STRUCTURE else _unless_inner(apart, stand_ins)
+        for target, apart in table.items()
+    }
+
+
+def _unless_inner(apart: Decompose, stand_ins: StandIns) -> Decompose:
+    def decompose(*args: Any, **kwargs: Any) -> Any:
+        leaves = pytree.tree_leaves((args, kwargs))
+        shapes = [leaf.shape for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        if all(_is_outermost(shape, stand_ins) for shape in shapes):
+            return apart(*args, **kwargs)
+        return NotImplemented
+
+    return decompose
+
+
+def inner_regions(
+    graph: fx.Graph, stand_ins: StandIns
+) -> dict[fx.Node, tuple[fx.Node, ...]]:
+    """Return the operators that run through torch for their extents.
+
+    Args:
+        graph: A functional ATen graph.
+        stand_ins: Extents that stand for sizes of the call.
+
+    Returns:
+        The last operator of each region, and those before it that nothing else reads,
+        in their order.
+    """
+    inner = _inner_nodes(graph, stand_ins)
+    last: dict[fx.Node, fx.Node] = {}
+    regions: dict[fx.Node, list[fx.Node]] = {}
+    for node in reversed(graph.nodes):
+        if node not in inner:
+            continue
+        readers = {last.get(user) for user in node.users}
+        reader = readers.pop() if len(readers) == 1 else None
+        if reader is None or OPERAND_STRIDES in reader.meta or not _is_plain(node):
+            last[node] = node
+            regions[node] = []
+        else:
+            last[node] = reader
+            regions[reader].append(node)
+    return {node: tuple(reversed(beside)) for node, beside in regions.items()}
+
+
+def _is_plain(node: fx.Node) -> bool:
+    """Whether an operator makes one tensor, wherever it runs."""
+    marked = OPERAND_STRIDES in node.meta or RUNS_FOR_ITSELF in node.meta
+    effects = is_random(node) or is_check(node)
+    return isinstance(values_of(node), torch.Tensor) and not marked and not effects
+
+
+def _inner_nodes(graph: fx.Graph, stand_ins: StandIns) -> set[fx.Node]:
+    found: set[fx.Node] = set()
+    for node in reversed(graph.nodes):
+        if node.op != "call_function" or node.target is operator.getitem:
+            continue
+        if node.target in _VIEWS:
+            # A view inside of tensors is none that a kernel can make for torch.
+            is_read = any(user in found for user in node.users)
+            is_inner = _is_inner_view(node, stand_ins) or (
+                is_read and not _all_outermost([node], stand_ins)
+            )
+        else:
+            around = [node, *node.all_input_nodes]
+            same = len(_products(around, stand_ins)) < 2
+            is_inner = not (same and _all_outermost(around, stand_ins))
+        if is_inner or _has_size(node, stand_ins):
+            found.add(node)
+    return found
+
+
+def _is_inner_view(node: fx.Node, stand_ins: StandIns) -> bool:
+    """Whether a view changes how several sizes lie, or takes a part of one."""
+    around = [node, *node.all_input_nodes]
+    if len(_products(around, stand_ins)) > 1:
+        return True
+    counts = [
+        sum(map(stand_ins.is_runtime, tensor.shape))
+        for near in around
+        for tensor in tensors_of(near)
+    ]
+    exchanged = node.target in _PERMUTED or not _all_outermost(around, stand_ins)
+    return max(counts, default=0) > 1 and exchanged
+
+
+def _products(nodes: Sequence[fx.Node], stand_ins: StandIns) -> set[int]:
+    """Return the products of the sizes in tensors that have any."""
+    shapes = [tensor.shape for node in nodes for tensor in tensors_of(node)]
+    products = {
+        math.prod(stand_ins.told(extent) for extent in shape) for shape in shapes
+    }
+    return products - {1}
+
+
+def _all_outermost(nodes: Sequence[fx.Node], stand_ins: StandIns) -> bool:
+    shapes = [tensor.shape for node in nodes for tensor in tensors_of(node)]
+    return all(_is_outermost(shape, stand_ins) for shape in shapes)
+
+
+def _is_outermost(shape: Sequence[int], stand_ins: StandIns) -> bool:
+    """Whether sizes of the call are outermost in a dense tensor, side by side."""
+    told = [dim for dim, extent in enumerate(shape) if stand_ins.is_runtime(extent)]
+    if not told:
+        return True
+    side_by_side = told[-1] - told[0] + 1 == len(told)
+    return side_by_side and all(extent == 1 for extent in shape[: told[0]])
+
+
+def _has_size(node: fx.Node, stand_ins: StandIns) -> bool:
+    """Whether a number of an operator is a size, and not part of a shape alone."""
+    if node.target in SHAPED or not isinstance(node.target, OpOverload):
+        return False
+    numbers = pytree.tree_leaves((node.args, node.kwargs))
+    return any(type(n) is int and stand_ins.is_runtime(n) for n in numbers)

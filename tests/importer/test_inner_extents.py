@@ -1,0 +1,91 @@
+"""Which operators run through torch for their sizes inside of tensors, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, fx
+
+from magweld.artifact import StandIns
+from magweld.importer.importer import ImportedGraph, import_graph
+
+SIZES = StandIns((37, 41))
+Shapes = tuple[tuple[int, ...], ...]
+
+
+def imported(
+    function: Callable[..., Tensor], *shapes: tuple[int, ...]
+) -> ImportedGraph:
+    """Import a function of tensors whose extents 37 and 41 are sizes of the call."""
+    graph = fx.symbolic_trace(function)
+    return import_graph(graph, [torch.zeros(s) for s in shapes], stand_ins=SIZES)
+
+
+def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Return attention of (batch, heads, length, size), heads side by side."""
+    mixed = torch.softmax(q @ k.transpose(-1, -2), -1) @ v
+    return torch.relu(mixed.transpose(1, 2).flatten(2))
+
+
+def test_attention_is_one_external_at_any_sizes() -> None:
+    found = imported(attention, *[(37, 4, 41, 8)] * 3)
+    (external,) = found.externals.values()
+    targets = [str(node.target) for node in external.beside]
+    assert "aten._softmax.default" in targets, "a softmax is left whole"
+    assert targets.count("aten.bmm.default") == 2
+    assert "relu" not in "".join(targets)
+    for sizes in ((2, 3), (5, 5), (1, 7), (3, 1)):
+        q, k, v = (torch.randn(sizes[0], 4, sizes[1], 8) for _ in range(3))
+        given = dict(zip(("arg0_1", "arg1_1", "arg2_1"), (q, k, v), strict=True))
+        operands = [given[node.name] for node in external.operands]
+        (result,) = found.at(sizes).run_external(external.node.name, operands)
+        rows = torch.relu(result.flatten(2))
+        torch.testing.assert_close(rows, attention(q, k, v))
+
+
+GENERATED: dict[str, tuple[Callable[..., Tensor], Shapes]] = {
+    "rows": (lambda x, w: torch.softmax(x * w, -1), ((37, 41, 8), (8,))),
+    "one size inside of views": (
+        lambda x: torch.tanh(x.view(37, 3, 2, 4).permute(1, 0, 2, 3)[0]),
+        ((37, 24),),
+    ),
+    "no size": (lambda x: torch.tanh(x.t()), ((5, 8),)),
+}
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_outermost_sizes_are_generated(name: str) -> None:
+    function, shapes = GENERATED[name]
+    assert not imported(function, *shapes).externals
+
+
+INNER: dict[str, tuple[Callable[..., Tensor], Shapes, str]] = {
+    "an inner extent": (lambda x: torch.tanh(x) + 1, ((3, 37),), "add"),
+    "other rows": (lambda x, y: x + y, ((37, 41, 8), (41, 8)), "add"),
+    "a sum over rows of each": (lambda x: x.sum(1) * 2, ((37, 41, 8),), "sum_1"),
+    "exchanged": (
+        lambda x: x.transpose(0, 1).flatten(1) * 2,
+        ((37, 41, 8),),
+        "transpose",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", INNER)
+def test_inner_sizes_run_through_torch(name: str) -> None:
+    function, shapes, last = INNER[name]
+    assert list(imported(function, *shapes).externals) == [last]
+
+
+def test_a_value_that_others_read_is_an_external_of_its_own() -> None:
+    def function(x: Tensor) -> Tensor:
+        scores = torch.tanh(x)
+        return (scores + 1).sum(-1) * (scores * 2).sum(-1)
+
+    found = imported(function, (37, 4, 41))
+    (first, *others) = found.externals.values()
+    assert [node.name for node in first.beside] == []
+    assert len(others) == 2
+    assert all(first.node in external.operands for external in others)
