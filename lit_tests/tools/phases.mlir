@@ -38,7 +38,7 @@
 // RUN: echo 'magweld-opt --pass-pipeline="$(cat $1)" $2' > %t.sh
 // RUN: bash %t.sh %t.text %s | diff - %t.named
 // RUN: magweld-opt --target=cpu --device=a100 --library=never --compile-to=tiled %s | diff - %t.named
-// DUMP: builtin.module(verify-phase,simplify-generic,
+// DUMP: builtin.module(verify-phase,outline-control,
 // DUMP-SAME: form-tile-graph{device=a100}
 // DUMP-SAME: plan-memory,cse)
 
