@@ -1,47 +1,36 @@
-// Softmax of rows in one kernel: the row stays in registers, only the partial
-// maxima and sums go through shared memory.
+// Softmax of rows in one kernel: a warp has a row in its registers, and its lanes combine
+// maxima and sums by shuffles.
 // RUN: %python -m magweld.tools.device_code --target nvvm:sm_80 --emit gpu %s | filecheck %s
 // RUN: %python -m magweld.tools.device_code --target nvvm:sm_80 --emit llvm %s | filecheck --check-prefix=LLVM %s
 // RUN: %python -m magweld.tools.device_code --target nvvm:sm_80 %s | filecheck --check-prefix=PTX %s
 // RUN: %python -m magweld.tools.device_code --target nvvm:sm_90a %s | filecheck --check-prefix=PTX90 %s
 
-// CHECK:         gpu.launch_func @softmax_kernel::@softmax_kernel blocks in (%c8, %c1, %c1) threads in (%c256, %c1, %c1) dynamic_shared_memory_size %c1312_i32
+// CHECK:         gpu.launch_func @softmax_kernel::@softmax_kernel blocks in (%c8, %c1, %c1) threads in (%c256, %c1, %c1) args(
 // CHECK-LABEL: gpu.func @softmax_kernel(
-// CHECK:         %[[SHARED:.+]] = gpu.dynamic_shared_memory
-// CHECK-COUNT-3: memref.view %[[SHARED]]
-// CHECK-COUNT-2: memref.alloca() : memref<1x4x4xf32, #gpu.address_space<private>>
-// The maximum: partial results, two rounds of merging, and then everyone reads it.
+// CHECK-NOT:     gpu.dynamic_shared_memory
+// CHECK-NOT:     gpu.barrier
+// CHECK-DAG:     memref.alloca() : memref<1x4x4xf32, #gpu.address_space<private>>
+// The maximum: of each thread, of its warp in five rounds, and then everyone has it.
 // CHECK:         arith.maximumf
-// CHECK:         gpu.barrier
-// CHECK:         scf.if
-// CHECK:         gpu.barrier
-// CHECK:         scf.if
-// CHECK:         gpu.barrier
+// CHECK-COUNT-5: gpu.shuffle xor
 // CHECK:         llvm.call_intrinsic "llvm.exp2.f32"
 // The sum likewise.
-// CHECK:         gpu.barrier
-// CHECK:         scf.if
-// CHECK:         gpu.barrier
-// CHECK:         scf.if
-// CHECK:         gpu.barrier
+// CHECK-COUNT-5: gpu.shuffle xor
 // CHECK:         arith.divf
 // CHECK-NOT:     gpu.barrier
 
-// LLVM:        llvm.mlir.global external @__dynamic_shmem__{{[0-9]+}}() {addr_space = 3 : i32, alignment = 16 : i64}
 // LLVM-LABEL:  llvm.func @softmax_kernel(
-// LLVM:          nvvm.barrier
+// LLVM-COUNT-10: nvvm.shfl.sync bfly
+// LLVM-NOT:      nvvm.barrier
 
-// PTX:         .extern .shared .align 16 .b8 __dynamic_shmem__{{[0-9]+}}[];
 // PTX:         .visible .entry softmax_kernel(
 // PTX-NOT:     .local
 // PTX:         max.NaN.f32
-// PTX:         st.shared.b32
-// PTX:         bar.sync 0;
-// PTX:         ld.shared
+// PTX:         shfl.sync.bfly
 // PTX:         ex2.approx.f32
 // PTX:         div.rn.f32
 // PTX90:       .target sm_90a
-// PTX90:       bar.sync 0;
+// PTX90:       shfl.sync.bfly
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>

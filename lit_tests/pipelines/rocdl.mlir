@@ -1,11 +1,11 @@
 // The same kernels for AMD: wavefronts of 64 threads, local data share, fences.
-// RUN: %python -m magweld.tools.device_code --target rocdl:gfx942 --emit llvm %S/nvvm-softmax.mlir | filecheck %s
+// RUN: %python -m magweld.tools.device_code --target rocdl:gfx942 --emit llvm %S/nvvm-matmul.mlir | filecheck %s
 // RUN: %python -m magweld.tools.device_code --target rocdl:gfx942 %S/nvvm-softmax.mlir | filecheck --check-prefix=SOFTMAX %s
 // RUN: %python -m magweld.tools.device_code --target rocdl:gfx942 %S/nvvm-matmul.mlir | filecheck --check-prefix=MATMUL %s
 // RUN: %python -m magweld.tools.device_code --target rocdl:gfx942 %S/nvvm-elementwise.mlir | filecheck --check-prefix=CHAIN %s
 
 // CHECK:       llvm.mlir.global external @__dynamic_shmem__{{[0-9]+}}() {addr_space = 3 : i32, alignment = 16 : i64}
-// CHECK-LABEL: llvm.func @softmax_kernel(
+// CHECK-LABEL: llvm.func @linear_kernel(
 // CHECK-SAME:      rocdl.kernel
 // CHECK:         rocdl.workgroup.id.x
 // CHECK:         rocdl.workitem.id.x
@@ -15,9 +15,8 @@
 
 // SOFTMAX:     softmax_kernel:
 // SOFTMAX-NOT: scratch_
-// SOFTMAX:     ds_write
-// SOFTMAX:     s_barrier
-// SOFTMAX:     ds_read
+// SOFTMAX-NOT: s_barrier
+// SOFTMAX:     ds_bpermute_b32
 // SOFTMAX:     v_exp_f32
 // SOFTMAX:     s_endpgm
 // SOFTMAX:     .amdhsa_kernel softmax_kernel
