@@ -95,8 +95,14 @@ def leaves_of(origin: Origin) -> frozenset[Fresh | Input]:
     return frozenset([origin])
 
 
+def _may_be_view(origin: Origin) -> bool:
+    if isinstance(origin, Choice):
+        return _may_be_view(origin.on_true) or _may_be_view(origin.on_false)
+    return isinstance(origin, Unknown) and origin.is_view
+
+
 def _joined(origins: Sequence[Origin]) -> Origin:
-    is_view = any(isinstance(o, Unknown) and o.is_view for o in origins)
+    is_view = any(map(_may_be_view, origins))
     leaves = frozenset(leaf for origin in origins for leaf in leaves_of(origin))
     return Unknown(leaves, is_view)
 
@@ -169,7 +175,7 @@ class ControlGraph:
         """
         for node in nodes:
             origin = self.origins[node]
-            if isinstance(origin, Unknown) and origin.is_view:
+            if _may_be_view(origin):
                 raise _refused("control-view", "a view leaves it", node)
             made = {leaf.node for leaf in leaves_of(origin) if isinstance(leaf, Fresh)}
             if made & self.with_gaps:

@@ -162,6 +162,33 @@ def test_results_are_those_of_eager(program):
             assert same_objects([*mine, x]) == same_objects([*theirs, x])
 
 
+def view_or_product(x):
+    k = deep(x) * 2
+    v = k.view(16, 8)
+    if v.sum() > 0:
+        v = v * 3 + k.sum()
+    return v
+
+
+def view_in_front(x):
+    k = deep(x) * 2
+    v = k.view(16, 8)
+    while v.abs().max() > 1:
+        v = v * 0.5 - k.mean() * 0.01
+    return v
+
+
+@pytest.mark.parametrize("program", [view_or_product, view_in_front])
+def test_a_view_that_may_be_a_result_stays_one(program):
+    compiled = compiled_of(program)
+    assert "control-view" in compiled.report()["control"][0]
+    with torch.no_grad():
+        for x in inputs():
+            mine, theirs = results_of(compiled, x), results_of(program, x)
+            torch.testing.assert_close(mine, theirs)
+            assert [t._is_view() for t in mine] == [t._is_view() for t in theirs]
+
+
 def test_an_artifact_has_them(tmp_path):
     x = next(inputs())
     artifact = magweld.compile(if_in_while, (x,))
