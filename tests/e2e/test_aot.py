@@ -60,6 +60,27 @@ def writing(x: Tensor) -> Tensor:
     return x.sum(0)
 
 
+class Strided(nn.Module):
+    """State that is not row-major, of which results have strides."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.conv = nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last)
+        self.register_buffer("turned", torch.randn(4, 3).t())
+        rows = torch.randn(4, dtype=torch.complex64)
+        self.register_buffer("spread", torch.randn(3, 1).expand(3, 4))
+        self.register_buffer("gaps", torch.randn(3, 9)[:, 1::2])
+        self.register_buffer("imaginary", rows.imag)
+        self.register_buffer("negated", rows.conj().imag)
+        self.requires_grad_(False)
+
+    def forward(self, x: Tensor) -> Any:
+        turned, spread, gaps = self.turned * 2, self.spread + 1, self.gaps.t() + 1
+        both = self.imaginary * 2, self.negated * 3
+        return self.conv(x), turned, self.turned, self.spread, spread, gaps, both
+
+
 CASES: dict[str, tuple[Callable[..., Any], list[Tensor]]] = {
     "module": (layers(), [torch.randn(3, 6)]),
     "embedding": (
@@ -70,6 +91,7 @@ CASES: dict[str, tuple[Callable[..., Any], list[Tensor]]] = {
     "externals": (through_torch, [torch.randn(3, 4)]),
     "shared": (shared, [torch.randn(3, 4)]),
     "writing": (writing, [torch.randn(3, 4)]),
+    "strided": (Strided(), [torch.randn(2, 3, 8, 8)]),
     "bytes": (lambda x: x + 3, [torch.arange(6, dtype=torch.uint8)]),
     "transposed": (lambda x: x.relu(), [torch.randn(4, 3).t()]),
     "half": (lambda x: x.softmax(-1), [torch.randn(3, 4, dtype=torch.bfloat16)]),

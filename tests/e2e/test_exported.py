@@ -153,15 +153,63 @@ def test_refusals(program: nn.Module, inputs: Any, identity: str, message: str) 
     assert "\n" not in str(raised.value)
 
 
-def test_sizes_and_constants_outside_of_the_export_are_refused() -> None:
-    program = exported(Everything())
-    for batch, scale, message in ((17, 0.5, "<= 16"), (3, 0.25, "scale == 0.5")):
-        xs, by = arguments(batch)
-        inputs = {"xs": xs, "by": by, "scale": scale}
-        with pytest.raises(UnsupportedError, match="export-inputs"):
+class Shifted(nn.Module):
+    def forward(self, x: Tensor, y: Tensor, scale: float, absent: None) -> Tensor:
+        return x + y[1:] * scale
+
+
+@pytest.mark.parametrize("examples", [True, False])
+def test_arguments_outside_of_the_export_are_refused(examples: bool) -> None:
+    def pair(first: int, second: int) -> tuple[Tensor, Tensor]:
+        return torch.randn(first, 4), torch.randn(second, 4)
+
+    batch = Dim("batch", min=3, max=9)
+    sizes = ({0: batch}, {0: batch + 1}, None, None)
+    given = (*pair(3, 4), 0.5, None)
+    program = export(Shifted(), given, dynamic_shapes=sizes)
+    if not examples:
+        program.example_inputs = None
+    fitting = (*pair(5, 6), 0.5, None)
+    artifact = magweld.compile(program, fitting)
+    torch.testing.assert_close(artifact(*fitting), program.module()(*fitting))
+    for inputs, message in (
+        ((*pair(10, 11), 0.5, None), "<= 9"),
+        ((*pair(2, 3), 0.5, None), ">= 3"),
+        ((*pair(5, 3), 0.5, None), "shape|size"),
+        ((*pair(5, 6), 0.25, None), "is 0.25, exported for 0.5"),
+        ((*pair(5, 6), 0.5, 1), "is 1, exported for None"),
+        ((*pair(5, 6), 0.5, torch.ones(2)), "is a tensor, exported for None"),
+        ((torch.randn(5, 4), None, 0.5, None), "is a NoneType, exported for a tensor"),
+    ):
+        with pytest.raises(UnsupportedError, match=message) as raised:
             magweld.compile(program, inputs)
-        with pytest.raises(AssertionError, match=message):
-            program.module()(xs, by, scale=scale)
+        assert raised.value.id == "export-inputs"
+
+
+def test_constants_may_be_named_as_arguments() -> None:
+    class Named(nn.Module):
+        def forward(self, x: Tensor, kind: str) -> Tensor:
+            return x * 2 if kind == "x" else x
+
+    program = export(Named(), (torch.randn(3), "x"))
+    program.example_inputs = None
+    x = torch.randn(3)
+    torch.testing.assert_close(magweld.compile(program)(x, "x"), x * 2)
+
+
+def test_views_of_one_memory_are_told_apart() -> None:
+    class Conjugate(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            values = torch.randn(4, dtype=torch.complex64)
+            self.register_buffer("plain", values.imag)
+            self.register_buffer("negated", values.conj().imag)
+
+        def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+            return x * self.plain, x * self.negated
+
+    model, x = Conjugate(), torch.randn(4)
+    torch.testing.assert_close(magweld.compile(export(model, (x,)))(x), model(x))
 
 
 def test_models_need_inputs() -> None:

@@ -17,6 +17,7 @@ from torch import Tensor
 from magweld.aot.call_plan import CallPlan
 from magweld.aot.errors import ArtifactError
 from magweld.aot.files import write_archive
+from magweld.aot.held_tensors import held_copy, memory_of, of_memory
 from magweld.aot.host_check import host_description, require_host
 from magweld.aot.signature import Signature
 from magweld.aot.template import Template, Tensors, template_from_json
@@ -77,7 +78,7 @@ class Artifact:
         """
         machine = machine_for(self.program.target, device)
         state = {
-            name: tensor.to(machine.device, copy=True)
+            name: held_copy(tensor, machine.device)
             for name, tensor in self.state.items()
         }
         return replace(self, state=state, machine=machine, unusable="")
@@ -129,12 +130,15 @@ class Artifact:
             "signature": self.signature.to_json(),
             "plan": self.plan.to_json(),
             "template": self.template.to_json(),
-            "state": list(self.state),
+            "state": [
+                [name, tuple(tensor.shape), tensor.stride()]
+                for name, tensor in self.state.items()
+            ],
         }
         members = {
             _PROGRAM: encode_program(self.program),
             _STATE: safetensors.torch.save(
-                {name: tensor.cpu() for name, tensor in self.state.items()}
+                {name: memory_of(tensor).cpu() for name, tensor in self.state.items()}
             ),
         }
         write_archive(Path(path), manifest, members)
@@ -156,7 +160,10 @@ def read_artifact(manifest: dict[str, Any], members: dict[str, bytes]) -> Artifa
             signature=Signature.from_json(manifest["signature"]),
             plan=CallPlan.from_json(manifest["plan"]),
             template=template_from_json(manifest["template"]),
-            state={name: tensors[name] for name in manifest["state"]},
+            state={
+                name: of_memory(tensors[name], shape, stride)
+                for name, shape, stride in manifest["state"]
+            },
             machine=None,
         )
         if artifact.target != target:
@@ -183,7 +190,7 @@ def _rehearse(artifact: Artifact) -> None:
         torch.empty_strided(one.shape, one.stride, dtype=one.dtype, device=nowhere)
         for _, one in artifact.signature.leaves
     ]
-    held = [tensor.to(nowhere) for tensor in artifact.state.values()]
+    held = [held_copy(tensor, nowhere) for tensor in artifact.state.values()]
     every = artifact.plan.gather(inputs, held)
     expected = [layout.signatures[i] for i in layout.inputs]
     arguments = [TensorForm(t.shape, t.dtype) for t in artifact.plan.prepare(every)]
@@ -223,7 +230,12 @@ def placed(artifact: Artifact, device: torch.device | str | None = None) -> Arti
         if device is not None:
             raise
         return replace(artifact, machine=None, unusable=str(error))
-    state = {name: tensor.to(machine.device) for name, tensor in artifact.state.items()}
+    state = {
+        name: of_memory(
+            memory_of(tensor).to(machine.device), tensor.shape, tensor.stride()
+        )
+        for name, tensor in artifact.state.items()
+    }
     return replace(artifact, state=state, machine=machine)
 
 

@@ -20,6 +20,7 @@ from magweld.aot.errors import (
     RETURNS_ARGUMENT,
     SHARED_STATE,
 )
+from magweld.aot.held_tensors import held_copy
 from magweld.aot.operator_call import OperatorCall
 from magweld.aot.signature import Signature, tensors_in
 from magweld.aot.template import Template, Tensors, template_of
@@ -32,6 +33,7 @@ from magweld.frontend.guards.guard import Category
 from magweld.frontend.records.record import Record
 from magweld.frontend.state.steps import Made, Make, Step
 from magweld.frontend.traced import trace
+from magweld.importer.epilogue import Epilogue
 from magweld.importer.importer import ImportedGraph, import_graph
 from magweld.piecewise import has_control
 from magweld.runtime.gpu.machine import GPU
@@ -114,7 +116,9 @@ def import_call(
         UnsupportedError: The graph, or the way it uses tensors, cannot be compiled.
     """
     # Copies: the artifact's parameters are its own, and each has memory of its own.
-    state = {name: _kept(tensor) for name, tensor in call.state.items()}
+    # What runs without torch reads rows.
+    copied = _row_major_copy if alone else held_copy
+    state = {name: copied(tensor) for name, tensor in call.state.items()}
     held = list(state.values())
     sources = [(held if of_state else call.inputs)[i] for of_state, i in call.feeds]
     device = _device(target, sources)
@@ -132,10 +136,15 @@ def import_call(
         )
     if imported.epilogue.writes and shares_memory(call.example_inputs):
         raise SHARED_STATE.at("the captured graph")
+    seen = _seen_tensors(call, imported.epilogue, sources, held)
+    for name, tensor in state.items():
+        if id(tensor) not in seen:
+            # The compiled function reads rows: copied once, not in each call.
+            state[name] = tensor.contiguous()
     feeds = list(call.feeds)
     for number, constant in enumerate(imported.constants):
         feeds.append((True, len(state)))
-        state[f"constant {number}"] = _kept(constant)
+        state[f"constant {number}"] = copied(constant)
     return ImportedCall(call, imported, tuple(feeds), state)
 
 
@@ -267,8 +276,28 @@ def _feed(
     return True, len(state) - 1
 
 
-def _kept(tensor: Tensor) -> Tensor:
-    return tensor.detach().clone(memory_format=torch.contiguous_format)
+def _row_major_copy(tensor: Tensor) -> Tensor:
+    return held_copy(tensor).contiguous()
+
+
+def _seen_tensors(
+    call: CapturedCall,
+    epilogue: Epilogue,
+    sources: Sequence[Tensor],
+    held: Sequence[Tensor],
+) -> set[int]:
+    """Return the ids of tensors that are written to, or part of the result.
+
+    Args:
+        call: What was captured.
+        epilogue: What happens after the compiled function.
+        sources: The inputs of the graph.
+        held: The tensors of the state.
+    """
+    outputs = [torch.empty(0) for _ in epilogue.outputs]
+    result = call.template.build(Tensors(outputs, call.inputs, held))
+    kept = (sources[number] for number in epilogue.kept_inputs if number < len(sources))
+    return {id(tensor) for tensor in (*tensors_in(result), *kept)}
 
 
 def _is_fresh(step: Step) -> bool:

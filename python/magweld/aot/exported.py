@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, fx
 from torch._ops import HigherOrderOperator
 from torch.export import ExportedProgram
+from torch.export.graph_signature import ConstantArgument, InputKind
 from torch.utils import _pytree as pytree
 
 from magweld.aot.compile import CapturedCall
@@ -71,8 +72,10 @@ def exported_call(
     """
     signature = Signature.of(args, kwargs)
     values = pytree.tree_leaves((tuple(args), dict(kwargs)))
-    _check(program, values)
-    flat = _FlatGraph(program.module(), values)
+    module = program.module()
+    _check(_described(program), values)
+    _check_sizes(module, args, kwargs, values)
+    flat = _FlatGraph(module, values)
     numbers = {node: number for number, node in enumerate(flat.outputs)}
     outputs = [torch.empty(0) for _ in numbers]
     leaves = [
@@ -112,40 +115,67 @@ def _without_data(value: object) -> object:
 
 
 def _described(program: ExportedProgram) -> list[Any]:
-    """Return for each argument what the program knows of it: a tensor without data."""
+    """Return for each argument what the program knows of it.
+
+    A tensor without data, of sizes that may be open; an open number; or a constant.
+    """
     holders = program.graph.find_nodes(op="placeholder")
     known = {node.name: node.meta.get("val") for node in holders}
-    return [known.get(name, name) for name in program.graph_signature.user_inputs]
+    given = (
+        spec.arg
+        for spec in program.graph_signature.input_specs
+        if spec.kind is InputKind.USER_INPUT
+    )
+    return [
+        x.value if isinstance(x, ConstantArgument) else known[x.name] for x in given
+    ]
 
 
-def _check(program: ExportedProgram, values: Sequence[object]) -> None:
-    """Refuse arguments that the program does not take."""
-    for number, (value, expected) in enumerate(
-        zip(values, _described(program), strict=True)
-    ):
-        if isinstance(value, Tensor) and isinstance(expected, Tensor):
-            problem = _difference(value, expected)
-            if problem:
-                raise EXPORT_INPUTS.at(f"tensor {number}, {problem}")
-    if program.example_inputs is None:
-        return  # Sizes are fixed.
-    module = program.module()
-    for node in module.graph.find_nodes(op="call_module"):
-        try:
+def _check(described: Sequence[object], values: Sequence[object]) -> None:
+    """Refuse arguments that are not what the program knows of them."""
+    for number, (value, expected) in enumerate(zip(values, described, strict=True)):
+        problem = _difference(value, expected)
+        if problem:
+            raise EXPORT_INPUTS.at(f"argument {number}{problem}")
+
+
+def _check_sizes(
+    module: fx.GraphModule,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    values: Sequence[object],
+) -> None:
+    """Refuse sizes and numbers out of the ranges that the program is for."""
+    try:
+        # A program without example inputs checks in front of its graph, not inside.
+        for hook in module._forward_pre_hooks.values():
+            hook(module, tuple(args), dict(kwargs))
+        for node in module.graph.find_nodes(op="call_module"):
             module.get_submodule(str(node.target))(*values)
-        except (AssertionError, RuntimeError) as error:
-            raise EXPORT_INPUTS.at(" ".join(str(error).split())) from error
+    except (AssertionError, RuntimeError) as error:
+        raise EXPORT_INPUTS.at(" ".join(str(error).split())) from error
 
 
-def _difference(value: Tensor, expected: Tensor) -> str:
+def _difference(value: object, expected: object) -> str:
+    """Say how an argument differs from what the program knows of it, or ""."""
+    if isinstance(expected, torch.SymInt):
+        return "" if type(value) is int else f" is {value!r}, exported for an int"
+    if not isinstance(expected, Tensor):
+        if isinstance(value, Tensor):
+            return f" is a tensor, exported for {expected!r}"
+        same = type(value) is type(expected) and repr(value) == repr(expected)
+        return "" if same else f" is {value!r}, exported for {expected!r}"
+    if not isinstance(value, Tensor):
+        return f" is a {type(value).__name__}, exported for a tensor"
     fixed = [
         type(size) is not int or size == found
         for size, found in zip(expected.shape, value.shape, strict=False)
     ]
     if value.dim() != expected.dim() or not all(fixed):
-        return f"shape {tuple(value.shape)}, exported for {tuple(expected.shape)}"
+        shapes = tuple(value.shape), tuple(expected.shape)
+        return f" has shape {shapes[0]}, exported for {shapes[1]}"
     if value.dtype != expected.dtype:
-        return f"{value.dtype}, exported for {expected.dtype}"
+        return f" has dtype {value.dtype}, exported for {expected.dtype}"
     return ""
 
 
@@ -253,4 +283,5 @@ def _attribute(module: fx.GraphModule, node: fx.Node) -> object:
 
 def _whereabouts(tensor: Tensor) -> tuple[object, ...]:
     memory, start = tensor.untyped_storage()._cdata, tensor.storage_offset()
-    return memory, start, tensor.dtype, tuple(tensor.shape), tensor.stride()
+    seen = tensor.dtype, tensor.is_conj(), tensor.is_neg()
+    return memory, start, *seen, tuple(tensor.shape), tensor.stride()

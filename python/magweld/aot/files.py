@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from magweld.aot.errors import ArtifactError
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 MANIFEST = "manifest.json"
 DIGEST = "sha256"
 _KIND = "magweld-artifact"

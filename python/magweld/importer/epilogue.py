@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -248,6 +248,12 @@ class Epilogue:
         return call.outputs
 
     @property
+    def kept_inputs(self) -> frozenset[int]:
+        """Inputs that are written to, or whose memory outputs are."""
+        written = (number for number, _ in self.writes)
+        return frozenset([*written, *(n for o in self.outputs for n in _inputs_of(o))])
+
+    @property
     def sequence_of_results(self) -> type[list[Any] | tuple[Any, ...]] | None:
         """List or tuple, if the outputs are that of all results in order; or None."""
         numbers = self._plain
@@ -272,6 +278,16 @@ class Epilogue:
         return (
             self.structure.type if flat and self.structure.type in _SEQUENCES else None
         )
+
+
+def _inputs_of(output: Output) -> Iterator[int]:
+    """Yield the inputs whose memory an output may be."""
+    match output:
+        case InputOutput() | InputViewOutput() | DetachedOutput():
+            yield output.input
+        case ChoiceOutput():
+            yield from _inputs_of(output.on_true)
+            yield from _inputs_of(output.on_false)
 
 
 def _fresh(results: Sequence[Tensor], inputs: Sequence[Tensor]) -> Sequence[Tensor]:
