@@ -121,6 +121,20 @@ def test_a_result_that_is_an_input_is_that_input(tmp_path: Path) -> None:
     assert result["view"].data_ptr() == y.data_ptr()
 
 
+def test_tensors_that_a_program_tells_apart_may_not_be_passed_twice(
+    tmp_path: Path,
+) -> None:
+    def asks(x: Tensor, y: Tensor) -> Tensor:
+        return x * 2 if x is y else x + y
+
+    x, y = torch.randn(3), torch.randn(3)
+    artifact = saved_and_loaded(magweld.compile(asks, (x, y)), tmp_path)
+    torch.testing.assert_close(artifact(x, y), x + y)
+    with pytest.raises(InputMismatchError, match="passed twice"):
+        artifact(x, x)
+    torch.testing.assert_close(magweld.compile(torch.add, (x, y))(x, x), x + x)
+
+
 def test_parameters_are_the_artifact_s_own(tmp_path: Path) -> None:
     model = layers()
     x = torch.randn(3, 6)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -231,6 +231,7 @@ def _captured(
             raise DEPENDS_ON_DATA.at(str(guard))
     if not all(map(_is_fresh, record.mock.steps)):
         raise CHANGES_STATE.at("a write that is repeated on each call")
+    distinct = any(guard.category is Category.ALIAS for guard in record.guards)
     count = len(record.input_paths)
     example_inputs = fetched[:count]
     state: dict[str, Tensor] = {}
@@ -251,7 +252,7 @@ def _captured(
         inputs,
         state,
         template_of(result, tensors),
-        signature,
+        replace(signature, distinct=distinct),
     )
 
 

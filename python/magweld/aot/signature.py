@@ -147,10 +147,16 @@ class Signature:
 
     Its tensors are counted in the order of the arguments, keywords last, and inside of
     tuples, lists and dicts in their order.
+
+    Attributes:
+        positional: The positional ones.
+        keywords: The keyword ones, by name.
+        distinct: Whether no tensor may be passed twice: the program asks for that.
     """
 
     positional: tuple[Input, ...]
     keywords: tuple[tuple[str, Input], ...]
+    distinct: bool = False
 
     @staticmethod
     def of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Signature:
@@ -188,7 +194,13 @@ class Signature:
             problem = expected.difference(value, device)
             if problem:
                 raise InputMismatchError(index, f"argument {index}{problem}")
-        return list(tensors_in(values))
+        tensors = list(tensors_in(values))
+        if self.distinct and len(set(map(id, tensors))) < len(tensors):
+            raise InputMismatchError(
+                -1,
+                "one tensor is passed twice, and the program asks which are the same",
+            )
+        return tensors
 
     def arguments(
         self, tensors: Iterable[Tensor]
@@ -213,6 +225,7 @@ class Signature:
         return {
             "positional": [entry.to_json() for entry in self.positional],
             "keywords": [[name, entry.to_json()] for name, entry in self.keywords],
+            "distinct": self.distinct,
         }
 
     @staticmethod
@@ -221,6 +234,7 @@ class Signature:
         return Signature(
             tuple(map(_from_json, data["positional"])),
             tuple((name, _from_json(entry)) for name, entry in data["keywords"]),
+            bool(data["distinct"]),
         )
 
 
