@@ -20,7 +20,7 @@ from magweld.passes.gpu.linalg_structure import (
     loop_nest_of,
     outputs_of,
 )
-from magweld.passes.gpu.row_alignment import row_alignment
+from magweld.passes.gpu.row_alignment import has_contiguous_rows, row_alignment
 from magweld.passes.gpu.structure import (
     VECTOR_BYTES,
     block_loop_of,
@@ -106,15 +106,10 @@ def _is_staged_operand(op: Any) -> bool:
         return False
     storage = storage_of(target)
     return (
-        all(map(_is_contiguous, (source, target)))
+        all(map(has_contiguous_rows, (source, target)))
         and not isinstance(storage, ir.BlockArgument)
         and any(map(_is_product, _readers_of(storage)))
     )
-
-
-def _is_contiguous(value: ir.Value) -> bool:
-    strides, _ = ir.MemRefType(value.type).get_strides_and_offset()
-    return bool(strides) and strides[-1] == 1
 
 
 def _readers_of(value: ir.Value) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""Owns what alignment in memory the rows of a buffer or subview are known to have."""
+"""Owns how rows of a buffer or subview lie in memory, and their known alignment."""
 
 from __future__ import annotations
 
@@ -20,9 +20,14 @@ def row_alignment(value: ir.Value) -> int:
     alignment is that of one element.
     """
     type_ = ir.MemRefType(value.type)
-    strides, _ = type_.get_strides_and_offset()
-    divisor = math.gcd(_start_divisor(value), *strides[:-1])
+    divisor = math.gcd(_start_divisor(value), *_stride_divisors(value)[:-1])
     return math.gcd(VECTOR_BYTES, divisor * element_bytes(type_.element_type))
+
+
+def has_contiguous_rows(value: ir.Value) -> bool:
+    """Tell whether the elements of a row of a memref lie side by side."""
+    strides, _ = ir.MemRefType(value.type).get_strides_and_offset()
+    return bool(strides) and strides[-1] == 1
 
 
 def offset_divisors(subview: Any) -> Iterator[int]:
@@ -44,6 +49,13 @@ def _start_divisor(value: ir.Value) -> int:
         return _start_divisor(op.src)
     if not isinstance(op, memref.SubViewOp):
         return 1
-    strides, _ = ir.MemRefType(op.source.type).get_strides_and_offset()
+    strides = _stride_divisors(op.source)
     moved = (a * b for a, b in zip(offset_divisors(op), strides, strict=True))
     return math.gcd(_start_divisor(op.source), *moved)
+
+
+def _stride_divisors(value: ir.Value) -> list[int]:
+    """Return what divides each stride of a memref: 1 for one that is not known."""
+    marker = ir.ShapedType.get_dynamic_stride_or_offset()
+    strides, _ = ir.MemRefType(value.type).get_strides_and_offset()
+    return [1 if stride == marker else stride for stride in strides]

@@ -16,7 +16,7 @@ from magweld.passes.gpu.linalg_structure import (
     linalg_operations_in,
     loop_nest_of,
 )
-from magweld.passes.gpu.row_alignment import row_alignment
+from magweld.passes.gpu.row_alignment import has_contiguous_rows, row_alignment
 from magweld.passes.gpu.structure import (
     VECTOR_BYTES,
     block_loop_of,
@@ -135,15 +135,10 @@ def _rows_of(op: Any) -> _Rows | None:
     for loop in dict.fromkeys(one for one in last if one is not None):
         having = [(value, loops) for value, loops in pairs if loop in loops]
         if all(loops.index(loop) == len(loops) - 1 for _, loops in having) and all(
-            _is_contiguous(value) for value, _ in having
+            has_contiguous_rows(value) for value, _ in having
         ):
             return _Rows(op, nest, loop) if nest.extents[loop] > 1 else None
     return None
-
-
-def _is_contiguous(value: ir.Value) -> bool:
-    strides, _ = ir.MemRefType(value.type).get_strides_and_offset()
-    return bool(strides) and strides[-1] == 1
 
 
 # ---- groups --------------------------------------------------------------------------

@@ -164,6 +164,30 @@ def test_what_is_no_program(
     assert "\n" not in str(raised.value)
 
 
+def test_operators_that_write_to_values_are_refused(tmp_path: Path) -> None:
+    kind, row = "!torch.vtensor<[4,3],f32>", "!torch.vtensor<[3],f32>"
+    types = ", ".join([kind, *[row] * 4, "!torch.bool", *["!torch.float"] * 2])
+    for training in ("true", "false"):
+        text = f"""
+        func.func @main(%x: {kind}, %mean: {row}) -> {kind} {{
+          %w = torch.vtensor.literal(dense<1.0> : tensor<3xf32>) : {row}
+          %training = torch.constant.bool {training}
+          %small = torch.constant.float 1.0e-5
+          %0 = torch.aten.batch_norm %x, %w, %w, %mean, %w, %training, %small, %small,
+            %training : {types}, !torch.bool -> {kind}
+          return %0 : {kind}
+        }}"""
+        path = tmp_path / f"{training}.mlir"
+        path.write_text(text, encoding="utf-8")
+    inputs = torch.randn(4, 3), torch.randn(3)
+    with pytest.raises(UnsupportedError, match="module-write"):
+        magweld.compile(load_torch_module(tmp_path / "true.mlir"), inputs)
+    artifact = magweld.compile(load_torch_module(path), inputs)
+    ones = torch.ones(3)
+    expected = nn.functional.batch_norm(inputs[0], inputs[1], ones, ones, ones)
+    torch.testing.assert_close(artifact(*inputs), expected)
+
+
 def test_damaged_modules_are_one_error(path: Path, tmp_path: Path) -> None:
     intact, damaged = path.read_bytes(), tmp_path / "damaged.mlir"
     generator = random.Random(0)

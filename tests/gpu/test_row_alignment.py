@@ -54,6 +54,7 @@ def sliced(source: str, offsets: str, sizes: str, layout: str) -> int:
         ("memref<8x33xi8>", 1),
         ("memref<2x8x4xf32>", 16),
         ("memref<8x32xf32, strided<[32, 1], offset: ?>>", 16),  # an argument
+        ("memref<8x32xf32, strided<[?, 1]>>", 4),  # rows of any distance
     ],
 )
 def test_rows_of_a_buffer(source: str, bytes_: int) -> None:

@@ -19,6 +19,7 @@ from magweld.aot.errors import (
     REPEATED_INPUT,
     RETURNS_ARGUMENT,
     SHARED_STATE,
+    WRITES_VALUE,
 )
 from magweld.aot.held_tensors import held_copy
 from magweld.aot.operator_call import OperatorCall
@@ -55,6 +56,7 @@ class CapturedCall:
         state: Tensors of the model, by the expression that reached them.
         template: How the result is put together.
         signature: The arguments of the call.
+        by_value: Whether operators cannot write, as the graph is one of values.
     """
 
     graph: fx.GraphModule
@@ -64,6 +66,7 @@ class CapturedCall:
     state: dict[str, Tensor]
     template: Template
     signature: Signature
+    by_value: bool = False
 
 
 @dataclass(frozen=True)
@@ -134,6 +137,8 @@ def import_call(
             device=device,
             fixed=fixed if alone else frozenset(),
         )
+    if imported.epilogue.writes and call.by_value:
+        raise WRITES_VALUE.at("the module")
     if imported.epilogue.writes and shares_memory(call.example_inputs):
         raise SHARED_STATE.at("the captured graph")
     seen = _seen_tensors(call, imported.epilogue, sources, held)

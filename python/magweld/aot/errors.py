@@ -114,6 +114,11 @@ MODULE_FUNCTION = Refusal(
     "the module has no function that can be taken for the program",
     "pass a module with one function, or with one that is called main",
 )
+WRITES_VALUE = Refusal(
+    "module-write",
+    "an operator of the module writes to its operands in torch, which here are values",
+    "export it in evaluation mode: in training batch_norm writes running statistics",
+)
 MODULE_OPERATION = Refusal(
     "module-operation",
     "the module holds what is no operator of torch on value tensors",

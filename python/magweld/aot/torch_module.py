@@ -131,6 +131,7 @@ class TorchModule:
             if len(outputs) == 1
             else SequencePart("tuple", outputs),
             signature=Signature.of(args, kwargs),
+            by_value=True,
         )
 
 
