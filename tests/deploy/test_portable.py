@@ -278,6 +278,20 @@ def test_files_that_are_none(
         c_runtime.Model(library, path, level=2)
 
 
+def test_arrays_that_a_program_tells_apart_may_not_be_passed_twice() -> None:
+    def asks(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x * 2 if x is y else x + y
+
+    given = torch.randn(3), torch.randn(3)
+    x, y = (tensor.numpy() for tensor in given)
+    artifact = magweld.compile_portable(asks, given, levels=("x86-64-v3",))
+    np.testing.assert_allclose(artifact(x, y), x + y)
+    with pytest.raises(ValueError, match="passed twice"):
+        artifact(x, x)
+    plain = magweld.compile_portable(torch.add, given, levels=("x86-64-v3",))
+    np.testing.assert_allclose(plain(x, x), x + x)
+
+
 def test_every_part_of_a_file_is_covered_by_the_digest(path: Path) -> None:
     intact = bytearray(path.read_bytes())
     # Each byte of the header, one of each 64 behind it.

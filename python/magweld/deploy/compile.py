@@ -188,13 +188,15 @@ def _structure(signature: Signature, template: Template) -> str:
     """Return how Python puts inputs and the result together, as JSON.
 
     A tensor is {"tensor": number}, counted in order; what is nested is {"tuple": ...},
-    {"list": ...} or {"dict": pairs}; the rest is {"constant": value}.
+    {"list": ...} or {"dict": pairs}; the rest is {"constant": value}. "distinct" says
+    whether no array may be passed twice.
     """
     numbers = itertools.count()
     described = {
         "positional": [_argument(one, numbers) for one in signature.positional],
         "keywords": [[name, _argument(x, numbers)] for name, x in signature.keywords],
         "result": _described(template, itertools.count()),
+        "distinct": signature.distinct,
     }
     return json.dumps(described)
 

@@ -101,7 +101,8 @@ class PortableArtifact:
 
         Raises:
             TypeError: Arguments of other number or types.
-            ValueError: Arguments of other shapes or constants.
+            ValueError: Arguments of other shapes or constants, or one array twice
+                where the program asks which are the same.
             IndexError: The program reads elements of a tensor as indices, and one is
                 out of range.
             ArtifactError: `artifact-host`: this CPU has no level that code is for.
@@ -136,6 +137,10 @@ class PortableArtifact:
         found: list[Any] = []
         for number, (value, described) in enumerate(zip(values, expected, strict=True)):
             found += _taken_apart(f"argument {number}", value, described)
+        if self._structure.get("distinct") and len(set(map(id, found))) < len(found):
+            raise ValueError(
+                "one array is passed twice, and the program asks which are the same"
+            )
         return found
 
 
