@@ -208,6 +208,11 @@ def test_a_portable_artifact_names_what_it_cannot_run(tmp_path):
         magweld.compile_portable(newton, (next(inputs()),))
 
 
+def test_an_artifact_for_a_gpu_has_none():
+    with pytest.raises(UnsupportedError, match="artifact-control"):
+        magweld.compile(newton, (next(inputs()),), target="nvvm:sm_90a")
+
+
 def test_a_loop_of_no_iterations_returns_the_input_itself():
     def program(x, limit):
         while x.abs().max() > deep(limit):

@@ -13,6 +13,7 @@ from magweld.aot.artifact import Artifact, placed
 from magweld.aot.call_plan import CallPlan
 from magweld.aot.errors import (
     CHANGES_STATE,
+    CONTROL,
     DEPENDS_ON_DATA,
     DERIVED_INPUT,
     NOT_ONE_GRAPH,
@@ -127,6 +128,8 @@ def import_call(
     device = _device(target, sources)
     fixed = frozenset(n for n, (of_state, _) in enumerate(call.feeds) if of_state)
     if has_control(call.graph):
+        if target != HOST_TARGET:
+            raise CONTROL.at("the captured graph")
         imported = import_control(without_numbers(call.graph), sources)
     else:
         imported = import_graph(

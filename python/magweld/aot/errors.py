@@ -48,6 +48,11 @@ DEPENDS_ON_DATA = Refusal(
     "what the program does depends on the elements of a tensor",
     "use torch.where, or compile the parts before and after separately",
 )
+CONTROL = Refusal(
+    "artifact-control",
+    "programs for GPUs do not branch or loop on tensor values",
+    "use torch.where, or compile the parts before and after separately",
+)
 REPEATED_INPUT = Refusal(
     "artifact-repeated-input",
     "one tensor is passed as two inputs",
