@@ -20,6 +20,7 @@ from magweld.frontend.operators.effects import needed
 from magweld.frontend.operators.put_back import UNKNOWN, Failing, failing
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.tensors import GraphInput
+from magweld.layouts import keep_final_layout
 
 _NO_SCALARS: Final[Mapping[fx.Node, Expression]] = MappingProxyType({})
 
@@ -85,11 +86,10 @@ def build_graph(
         for item in recorder.inputs
         if item.placeholder in kept or item.placeholder in outputs
     )
+    for node in outputs:
+        keep_final_layout(node, recorder.tensors.tensor(node))
     graph = fx.Graph()
-    mapping: dict[fx.Node, Any] = {}
-    for item in inputs:
-        assert item.placeholder is not None, "the graph reads this input"
-        mapping[item.placeholder] = graph.placeholder(item.placeholder.name)
+    mapping: dict[fx.Node, Any] = _copies_of_inputs(graph, inputs)
     numbers = []
     for node, expression in scalars.items():
         if isinstance(expression, Literal):
@@ -120,6 +120,17 @@ def build_graph(
         failing=failing(nodes, inputs),
         is_cut=is_cut,
     )
+
+
+def _copies_of_inputs(
+    graph: fx.Graph, inputs: Sequence[GraphInput]
+) -> dict[fx.Node, Any]:
+    copies = {}
+    for item in inputs:
+        assert item.placeholder is not None, "the graph reads this input"
+        keep_final_layout(item.placeholder, item.node.obj)
+        copies[item.placeholder] = graph.node_copy(item.placeholder)
+    return copies
 
 
 def _forget_origins(module: fx.GraphModule) -> None:

@@ -24,6 +24,7 @@ from magweld.frontend.state.nodes import Node
 from magweld.frontend.state.paths import identifier_of
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_identity, is_numpy_scalar, is_scalar
+from magweld.layouts import note_layout
 
 if TYPE_CHECKING:
     from magweld.frontend.lifting.scalars import Scalars
@@ -269,6 +270,7 @@ class TensorMap:
         if is_leaf_with_gradient(tensor):
             node.meta["leaf"] = True
         if id(tensor) in self._nodes:
+            note_layout(self._nodes[id(tensor)], tensor)
             return
         known = self.session.graph.find(tensor)
         if known is not None and known.external:
@@ -276,6 +278,7 @@ class TensorMap:
         self.session.graph.bear(tensor)
         self._nodes[id(tensor)] = node
         self._tensors[node] = tensor
+        note_layout(node, tensor)
         self._storages.setdefault(storage_of(tensor), False)
 
     def convert(self, obj: Any) -> Any:
@@ -336,6 +339,7 @@ class TensorMap:
         self.inputs[id(tensor)] = GraphInput(known, placeholder)
         self._nodes[id(tensor)] = placeholder
         self._tensors[placeholder] = tensor
+        note_layout(placeholder, tensor)
         self._storages[storage_of(tensor)] = True
         self.replacements.note_input(tensor)
         return placeholder

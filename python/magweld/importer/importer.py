@@ -25,7 +25,7 @@ from magweld.importer.fixed import evaluate_fixed
 from magweld.importer.gathers import check_look_ups
 from magweld.importer.inner_extents import left_whole
 from magweld.importer.nodes import REASON, tensors_of
-from magweld.importer.observation import observe
+from magweld.importer.observation import as_recorded, observe
 from magweld.importer.placing import CPU, made_on, placed_graph
 from magweld.importer.planning import plan_epilogue
 from magweld.importer.resizing import RESIZING
@@ -220,7 +220,9 @@ def import_graph(
     inputs = [*example_inputs, *constants]
     resizing = RESIZING if tileable else {}
     with made_on(source, device):
-        observation = observe(lifted, inputs, device)
+        observation = as_recorded(
+            observe(lifted, inputs, device), graph.graph, example_inputs
+        )
         aten = to_aten(
             lifted,
             inputs,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -23,8 +23,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from magweld.diagnostics import UnsupportedError
 from magweld.importer import refusals
+from magweld.importer.nodes import results_of
 from magweld.importer.placing import CPU, tensors_without_data
 from magweld.importer.repeated_calls import RepeatedCalls
+from magweld.layouts import Layout, layout_of, noted_layout
 from magweld.paced import checkpoint
 
 aten = torch.ops.aten
@@ -225,6 +227,52 @@ def observe(
         _facts(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves
     )
     return Observation(before, outputs, structure)
+
+
+def as_recorded(
+    observation: Observation, graph: fx.Graph, inputs: Sequence[torch.Tensor]
+) -> Observation:
+    """Give outputs the strides that they had when the graph was captured.
+
+    Args:
+        observation: A run of the graph without data.
+        graph: The graph; its nodes have the layouts of the captured run.
+        inputs: What the graph is compiled for. Layouts of a run on other inputs say
+            nothing.
+
+    Raises:
+        UnsupportedError: An output that shares memory was seen to have other strides.
+    """
+    placeholders = graph.find_nodes(op="placeholder")
+    pairs = zip(placeholders, inputs, strict=True)
+    if any(noted_layout(node) != layout_of(tensor) for node, tensor in pairs):
+        return observation
+    leaves = results_of(graph)
+    outputs = [
+        _with_layout(facts, noted_layout(leaf), observation)
+        for leaf, facts in zip(leaves, observation.outputs, strict=True)
+    ]
+    return replace(observation, outputs=tuple(outputs))
+
+
+def _with_layout(
+    facts: TensorFacts | object, layout: Layout | None, observation: Observation
+) -> TensorFacts | object:
+    if not isinstance(facts, TensorFacts) or layout is None:
+        return facts
+    shape, stride = layout
+    if shape != facts.shape or stride == facts.stride:
+        return facts
+    sharing = {
+        other.identity
+        for other in (*observation.inputs, *observation.outputs)
+        if isinstance(other, TensorFacts) and other.storage == facts.storage
+    }
+    triples = zip(shape, stride, facts.stride, strict=True)
+    alike = all(ours == theirs for extent, ours, theirs in triples if extent > 1)
+    if len(sharing) > 1 and not alike and 0 not in shape:
+        raise refusals.VIEW_STRIDES.at("the graph's outputs")
+    return replace(facts, stride=stride)
 
 
 def _facts(tensor: torch.Tensor) -> TensorFacts:

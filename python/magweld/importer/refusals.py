@@ -121,6 +121,12 @@ INPUT_METADATA = Refusal(
     "the graph changes the shape, strides or storage of an input",
     "return the changed tensor in place of changing the input",
 )
+VIEW_STRIDES = Refusal(
+    "output-view-strides",
+    "an output that shares memory has other strides in eager than a run without data"
+    " gives it",
+    "return a copy of it",
+)
 VIEW_DTYPE = Refusal(
     "output-view-dtype",
     "an output shares memory with a tensor of another dtype",
