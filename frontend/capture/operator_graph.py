@@ -177,9 +177,21 @@ def _makes_leaves(
         return True
     tensors = map(recorder.tensors.tensor, outputs)
     return any(
-        type(tensor) is torch.nn.Parameter or (tensor.requires_grad and not trains)
+        type(tensor) is torch.nn.Parameter
+        or (tensor.requires_grad and not trains and not _shows_input(recorder, tensor))
         for tensor in tensors
         if tensor is not None
+    )
+
+
+def _shows_input(recorder: OperatorRecorder, tensor: torch.Tensor) -> bool:
+    """Return whether a tensor is a view that has the gradient flag from an input.
+
+    A view that is taken without grad mode has it, and a hit takes the view again.
+    """
+    base = tensor._base
+    return (
+        base is not None and base.requires_grad and id(base) in recorder.tensors.inputs
     )
 
 
