@@ -11,6 +11,7 @@ import torch.nn.functional as F
 
 from magweld.diagnostics import UnsupportedError
 from magweld.importer import import_graph
+from magweld.layouts import note_layout
 
 
 def tensor(*shape: int) -> torch.Tensor:
@@ -102,3 +103,19 @@ def test_refusal_points_at_the_source_line(record: Any) -> None:
         node.meta["stack_trace"] = '  File "model.py", line 12, in forward\n    x'
     with pytest.raises(UnsupportedError, match=r"model\.py:12"):
         import_graph(graph, [tensor(3)])
+
+
+def test_views_of_results_with_strides_of_their_own(record: Any) -> None:
+    def views(x: torch.Tensor) -> Any:
+        y = x * 2
+        return y, y.transpose(0, 1)
+
+    x = tensor(3, 3)
+    graph = record(views, x)
+    note_layout(graph.graph.find_nodes(op="placeholder")[0], x)
+    note_layout(graph.graph.output_node().args[0][1], x)  # it is transposed
+    with pytest.raises(UnsupportedError) as caught:
+        import_graph(graph, [x])
+    assert caught.value.id == "output-view-strides"
+    # Layouts of a run on other inputs say nothing.
+    import_graph(graph, [x.T])
