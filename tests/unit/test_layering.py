@@ -43,6 +43,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "magweld.bindings": (),
     "magweld.diagnostics": (),
     "magweld.env": (),
+    "magweld.layouts": (),
     "magweld.logs": ("magweld.env",),
     "magweld.paced": (),
     "magweld.progress": (),
@@ -58,11 +59,12 @@ LAYERS: dict[str, tuple[str, ...]] = {
     # A record of a run that needs gradients asks for both halves of its graph.
     "magweld.frontend": (
         *DESCRIPTIONS,
+        "magweld.layouts",
         "magweld.reports",
         "magweld.tiers",
         "magweld.training",
     ),
-    "magweld.importer": (*DESCRIPTIONS, "magweld.paced"),
+    "magweld.importer": (*DESCRIPTIONS, "magweld.layouts", "magweld.paced"),
     "magweld.training": (
         *DESCRIPTIONS,
         "magweld.frontend.capture",
@@ -113,6 +115,7 @@ TORCH_ALLOWED = (
     "magweld.dynamo",
     "magweld.frontend",
     "magweld.importer",
+    "magweld.layouts",
     "magweld.loading",
     "magweld.piecewise",
     "magweld.runtime",
