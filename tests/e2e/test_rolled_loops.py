@@ -88,12 +88,14 @@ def test_lstm_cells(count: int) -> None:
 
 
 def test_code_does_not_grow_with_the_count() -> None:
+    # How many iterations one body of the loop has depends on the count, within bounds.
+    few, many = (32, 192)
     sizes = []
-    for count in (32, 96):
+    for count in (few, many):
         x = torch.randn(3, count, 20)
         _, artifact = compiled(cells, x, cell=nn.LSTMCell(20, 24))
         sizes.append(sum(map(len, artifact.program.objects)))
-    assert sizes[1] < 1.2 * sizes[0]
+    assert sizes[1] < 2 * sizes[0] < sizes[0] * many / few
 
 
 def outputs(dim: int, reverse: bool = False) -> Callable[..., Any]:

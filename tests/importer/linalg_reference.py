@@ -24,7 +24,7 @@ TO_LLVM = (
     "function-boundary-type-conversion=identity-layout-map},"
     "func.func(refback-munge-memref-copy,convert-linalg-to-loops),"
     "convert-scf-to-cf,expand-strided-metadata,lower-affine,"
-    "func.func(llvm-request-c-wrappers),math-expand-ops,convert-math-to-llvm,"
+    "func.func(llvm-request-c-wrappers),arith-expand{include-bf16=true},math-expand-ops,convert-math-to-llvm,"
     "convert-math-to-libm,"
     "convert-index-to-llvm,convert-arith-to-llvm,finalize-memref-to-llvm,"
     "convert-func-to-llvm,convert-cf-to-llvm,reconcile-unrealized-casts)"

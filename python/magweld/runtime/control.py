@@ -17,16 +17,16 @@ from typing import Final, Protocol
 import torch
 
 from magweld.artifact import IfStep, KernelStep, Place, WhileStep
-from magweld.runtime.errors import ProgramError
-from magweld.runtime.frame import Frame
-from magweld.runtime.layout import Layout, Signature
-from magweld.runtime.machine import LoadedKernels
-from magweld.runtime.sequence import (
+from magweld.runtime.control_code import (
     DONE,
     INSTRUCTION_WORDS,
     Opcode,
     asked_of_python,
 )
+from magweld.runtime.errors import ProgramError
+from magweld.runtime.frame import Frame
+from magweld.runtime.layout import Layout, Signature
+from magweld.runtime.machine import LoadedKernels
 from magweld.runtime.tiling import Action, aligned
 
 _WORD: Final = ctypes.sizeof(c_int64)

@@ -9,144 +9,16 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from math import prod
 
 import torch
 from torch import Tensor
 
 from magweld.artifact import ExternalStep, IndexCheck, Place
-from magweld.codegen.host import HostTarget, emit_object
-from magweld.codegen.loader import LoadedObjects
 from magweld.runtime.errors import ProgramError
 from magweld.runtime.frame import Frame
 from magweld.runtime.isolation import TorchIsolation
 from magweld.runtime.layout import Layout, Signature
-
-_SYMBOL = "magweld_check_indices"
-_TYPE = ctypes.CFUNCTYPE(
-    ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p
-)
-# Entry of the indices, entry of their copy, how many there are, bits of each, the least
-# one in range, how many are in range.
-_WORDS = 6
-
-# Copies indices and tells whether one is out of range, eight of them at a time: what
-# such a one is above the least is, without a sign, no less than how many are in range.
-_SCAN = """
-define internal i1 @scan_{bits}(
-    ptr %source, ptr %target, i64 %count, i64 %least, i64 %span) {{
-entry:
-  %a = insertelement <8 x i64> poison, i64 %least, i64 0
-  %leasts = shufflevector <8 x i64> %a, <8 x i64> poison, <8 x i32> zeroinitializer
-  %b = insertelement <8 x i64> poison, i64 %span, i64 0
-  %spans = shufflevector <8 x i64> %b, <8 x i64> poison, <8 x i32> zeroinitializer
-  %whole = and i64 %count, -8
-  br label %eights
-eights:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %eight ]
-  %bad = phi <8 x i1> [ zeroinitializer, %entry ], [ %worse, %eight ]
-  %more = icmp ult i64 %i, %whole
-  br i1 %more, label %eight, label %joined
-eight:
-  %from = getelementptr i{bits}, ptr %source, i64 %i
-  %to = getelementptr i{bits}, ptr %target, i64 %i
-  %x = load <8 x i{bits}>, ptr %from, align {bytes}
-  store <8 x i{bits}> %x, ptr %to, align {bytes}
-  %wide = {widen} <8 x i{bits}> %x {to_eight}
-  %above = sub <8 x i64> %wide, %leasts
-  %out = icmp uge <8 x i64> %above, %spans
-  %worse = or <8 x i1> %bad, %out
-  %i.next = add i64 %i, 8
-  br label %eights
-joined:
-  %mask = bitcast <8 x i1> %bad to i8
-  %any = icmp ne i8 %mask, 0
-  br label %ones
-ones:
-  %j = phi i64 [ %i, %joined ], [ %j.next, %one ]
-  %wrong = phi i1 [ %any, %joined ], [ %wrong.next, %one ]
-  %left = icmp ult i64 %j, %count
-  br i1 %left, label %one, label %done
-one:
-  %from.j = getelementptr i{bits}, ptr %source, i64 %j
-  %to.j = getelementptr i{bits}, ptr %target, i64 %j
-  %y = load i{bits}, ptr %from.j, align {bytes}
-  store i{bits} %y, ptr %to.j, align {bytes}
-  %wide.j = {widen} i{bits} %y {to_one}
-  %above.j = sub i64 %wide.j, %least
-  %out.j = icmp uge i64 %above.j, %span
-  %wrong.next = or i1 %wrong, %out.j
-  %j.next = add i64 %j, 1
-  br label %ones
-done:
-  ret i1 %wrong
-}}
-"""
-_SCANS = (
-    _SCAN.format(
-        bits=32, bytes=4, widen="sext", to_eight="to <8 x i64>", to_one="to i64"
-    ),
-    _SCAN.format(bits=64, bytes=8, widen="freeze", to_eight="", to_one=""),
-)
-_CHECK = f"""
-define i64 @{_SYMBOL}(ptr %checks, i64 %count, ptr %table) {{
-entry:
-  br label %head
-head:
-  %k = phi i64 [ 0, %entry ], [ %k.next, %checked ]
-  %more = icmp ult i64 %k, %count
-  br i1 %more, label %check, label %done
-check:
-  %words = getelementptr [{_WORDS} x i64], ptr %checks, i64 %k
-  %word.1 = getelementptr i64, ptr %words, i64 1
-  %word.2 = getelementptr i64, ptr %words, i64 2
-  %word.3 = getelementptr i64, ptr %words, i64 3
-  %word.4 = getelementptr i64, ptr %words, i64 4
-  %word.5 = getelementptr i64, ptr %words, i64 5
-  %from = load i64, ptr %words
-  %to = load i64, ptr %word.1
-  %length = load i64, ptr %word.2
-  %bits = load i64, ptr %word.3
-  %least = load i64, ptr %word.4
-  %span = load i64, ptr %word.5
-  %from.entry = getelementptr ptr, ptr %table, i64 %from
-  %to.entry = getelementptr ptr, ptr %table, i64 %to
-  %source = load ptr, ptr %from.entry
-  %target = load ptr, ptr %to.entry
-  %is.wide = icmp eq i64 %bits, 64
-  br i1 %is.wide, label %wide, label %narrow
-wide:
-  %w = call i1 @scan_64(ptr %source, ptr %target, i64 %length, i64 %least, i64 %span)
-  br label %checked
-narrow:
-  %n = call i1 @scan_32(ptr %source, ptr %target, i64 %length, i64 %least, i64 %span)
-  br label %checked
-checked:
-  %wrong = phi i1 [ %w, %wide ], [ %n, %narrow ]
-  %k.next = add i64 %k, 1
-  br i1 %wrong, label %found, label %head
-found:
-  ret i64 %k.next
-done:
-  ret i64 0
-}}
-"""
-
-
-class _Checker:
-    """The native code, in memory as long as this value."""
-
-    def __init__(self) -> None:
-        code = emit_object(["".join((*_SCANS, _CHECK))], HostTarget.detect())
-        self._objects = LoadedObjects([code], [_SYMBOL])
-        # (checks, count, table) -> 0, or the number from 1 of the first that fails.
-        self.check = _TYPE(self._objects.address(_SYMBOL))
-
-
-@cache
-def _checker() -> _Checker:
-    return _Checker()
 
 
 def native_checks(
@@ -225,11 +97,14 @@ def bind_index_checks(
         steps: The steps; each is one that `native_checks` has found.
         run_external: Runs a step through torch: where an index is out of range.
     """
+    # Programs for GPUs are bound where LLVM is not installed, and have no such checks.
+    from magweld.runtime.index_scan import WORDS, checker
+
     bound = [_BoundCheck.of(frame, step, check) for step, check in steps]
     flat = [word for one in bound for word in one.words]
     words = (ctypes.c_int64 * len(flat))(*flat)
     address, table, count = ctypes.addressof(words), frame.table_address, len(bound)
-    check = _checker().check
+    check = checker().check
 
     def run() -> None:
         if check(words, count, table):
@@ -237,7 +112,7 @@ def bind_index_checks(
 
     def raise_or_copy() -> None:
         done = 0
-        while failed := check(address + 8 * _WORDS * done, count - done, table):
+        while failed := check(address + 8 * WORDS * done, count - done, table):
             done += failed
             one = bound[done - 1]
             reads = [frame.operand(value_id) for value_id in one.step.reads]

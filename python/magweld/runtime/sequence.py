@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import IntEnum
 from functools import cache, partial
-from typing import Final
 
 from llvmlite import binding, ir
+
+from magweld.runtime.control_code import DONE, INSTRUCTION_WORDS, Opcode
 
 SEQUENCE_SYMBOL = "magweld_run_sequence"
 LOOP_SYMBOL = "magweld_run_loop"
@@ -22,39 +22,6 @@ CONTROL_SYMBOL = "magweld_run_control"
 _POINTER, _WORD, _VOID = ir.PointerType(), ir.IntType(64), ir.VoidType()
 # Words of a move: the entry that is set, the entry that is read, what is added.
 MOVE_WORDS = 3
-
-# What `CONTROL_SYMBOL` returns at the end.
-DONE: Final = -1
-
-
-class Opcode(IntEnum):
-    """What an instruction of `CONTROL_SYMBOL` does with the three words behind it.
-
-    `*x` is the word at address x. `LAUNCH` calls launch function a with table b; `SET`
-    makes `*a` of `*b`; `OTHER` makes `*a` of `*c` if it is `*b`, else of `*b`; `COPY`
-    copies c bytes from address `*b` to address `*a`; `UNLESS` goes on at instruction a
-    if the byte at address `*b` is zero; `JUMP` goes on at a; `BACK` as well, but the
-    caller decides how often. `HALT` is the end, `PYTHON` returns to the caller.
-    """
-
-    HALT = 0
-    LAUNCH = 1
-    SET = 2
-    OTHER = 3
-    COPY = 4
-    UNLESS = 5
-    JUMP = 6
-    BACK = 7
-    PYTHON = 8
-
-
-# Words of an instruction.
-INSTRUCTION_WORDS: Final = 4
-
-
-def asked_of_python(answer: int) -> int:
-    """Return the place of the `PYTHON` instruction for which there was an answer."""
-    return DONE - 1 - answer
 
 
 @cache
