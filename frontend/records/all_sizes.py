@@ -69,6 +69,12 @@ class AllSizes:
         """The programs that there are, or that are being compiled."""
         return list(self._tiers)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether torch runs no part of the programs, as far as they are there."""
+        made: list[Any] = [tier.compiled for tier in self._tiers]
+        return all(sized is None or sized.is_whole for sized in made)
+
     def note(self, shapes: Shapes, numbers: tuple[Any, ...]) -> None:
         """Remember sizes and numbers of a call, or of the recorded run."""
         if len(self._seen) < _MOST_SEEN:

@@ -194,8 +194,10 @@ class LiftedGraph:
         sized = None
         if self.all_sizes is not None:
             sized = self.all_sizes.find(key, tensors, numbers)
-        # The program for all sizes is slower than one for the sizes of a call.
-        uses = COMPILE_AFTER if sized is None else COMPILE_BESIDE
+        # The program for all sizes is slower than one for the sizes of a call, and much
+        # slower where torch runs a part of it.
+        whole = self.all_sizes is not None and self.all_sizes.is_whole
+        uses = COMPILE_BESIDE if sized is not None and whole else COMPILE_AFTER
         return sized, self.forms.is_wanted(key, uses)
 
     def _beside(

@@ -451,7 +451,8 @@ def _sized(
         form = replace(compiled, imported=imported, program=program, loaded=loaded)
         return SizedForm(form, len(relation.shapes), program.arena_bytes)
 
-    return SizedGraph(relation, compiled, at, reference, races)
+    is_whole = known == set(compiled.imported.index_checks)
+    return SizedGraph(relation, compiled, at, reference, races, is_whole)
 
 
 def _controlled(

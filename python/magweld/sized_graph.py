@@ -57,6 +57,7 @@ class SizedGraph:
         at: Makes it for some sizes.
         reference: Runs the graph through torch.
         races: Whether the code must be faster than torch to be used.
+        is_whole: Whether torch runs no part of the graph.
         forms: What was made for sizes, by those of the calls.
     """
 
@@ -65,6 +66,7 @@ class SizedGraph:
     at: Callable[[Sequence[int]], SizedForm]
     reference: Call
     races: bool
+    is_whole: bool
     forms: Forms = field(default_factory=lambda: Forms(env.FORMS_BYTES.get()))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from magweld.frontend import trace
-from magweld.frontend.lifting.forms import COMPILE_BESIDE
+from magweld.frontend.lifting.forms import COMPILE_AFTER, COMPILE_BESIDE
 from magweld.frontend.lifting.size_relation import SizeRelation
 from magweld.frontend.records.programs import LiftedGraph
 
@@ -266,6 +266,21 @@ def test_one_program_attends_to_any_number_of_keys(name: str) -> None:
     kinds = sized.compiled.program.step_kinds()
     assert "generated" in kinds
     assert kinds.count("external") <= 3, "neighbours are one step"
+
+
+def test_sizes_soon_get_a_program_that_torch_runs_no_part_of() -> None:
+    torch.manual_seed(0)
+    attend, shape = ATTENTION["mask of keys"]
+    again = (9, 21)
+    calls = (*FIRST_PAIRS, *[again] * (COMPILE_AFTER + 1))
+
+    def inputs(number: int) -> Inputs:
+        batch, length = calls[number]
+        return torch.randn(batch, length, 16), torch.ones(shape(batch, length))
+
+    program = run(Encoder(attend), inputs, range(len(calls)))
+    (graph,) = [graph for graph in lifted(program) if tiers_of(graph)]
+    assert graph.compiled == 1
 
 
 def tiers_of(graph: LiftedGraph) -> list[Any]:
