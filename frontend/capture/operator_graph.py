@@ -129,7 +129,9 @@ def _copies_of_inputs(
     for item in inputs:
         assert item.placeholder is not None, "the graph reads this input"
         keep_final_layout(item.placeholder, item.node.obj)
-        copies[item.placeholder] = graph.node_copy(item.placeholder)
+        # Its own name: what it is recorded under may be that of another input.
+        copy = copies[item.placeholder] = graph.placeholder(item.placeholder.name)
+        copy.meta.update(item.placeholder.meta)
     return copies
 
 

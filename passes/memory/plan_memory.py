@@ -189,18 +189,24 @@ class _Planner:
 def without_cast(value: Any) -> Any:
     """Return what a value is before it was cast to dynamic extents."""
     maker = defining_op(value)
-    if maker is None or maker.operation.name != CAST or value.type.has_static_shape:
+    if maker is None or maker.operation.name != CAST or not _has_extents(value):
         return value
     return maker.operation.operands[0]
 
 
 def cast_of(value: Any) -> Any:
     """Return what a result of dynamic extents is cast to behind the call, or itself."""
-    if value.type.has_static_shape:
+    if not _has_extents(value):
         return value  # of an external, and cast for kernels that read it
     users = [use.owner.operation for use in value.uses]
     casts = [user.results[0] for user in users if user.name == CAST]
     return casts[0] if casts else value
+
+
+def _has_extents(value: Any) -> bool:
+    """Whether a value is a tensor of dynamic extents."""
+    is_tensor = isinstance(value.type, ir.RankedTensorType)
+    return is_tensor and not value.type.has_static_shape
 
 
 def tile_scratch(function: Any, tile: Tile, call: Any) -> int:

@@ -75,6 +75,22 @@ def test_strides_are_those_of_the_inputs_of_the_call() -> None:
         fast.wait()
 
 
+def test_inputs_of_one_name_are_told_apart() -> None:
+    def closure(weight: Tensor) -> Callable[[Tensor], Tensor]:
+        return lambda x: torch.relu(x @ weight)
+
+    first, second = closure(torch.randn(3, 3)), closure(torch.randn(3, 3))
+
+    def program(x: Tensor) -> Tensor:
+        return second(first(x))
+
+    fast, x = trace(program), torch.randn(2, 3)
+    for _ in range(CALLS):
+        torch.testing.assert_close(fast(x), program(x))
+        fast.wait()
+    assert fast.stats()["records"] == 1, fast.explain()
+
+
 def layouts(result: Any) -> list[Any]:
     tensors = [result] if isinstance(result, Tensor) else result
     return [(t.shape, t.stride(), t.storage_offset()) for t in tensors]
