@@ -20,7 +20,7 @@ from magweld.frontend.operators.effects import needed
 from magweld.frontend.operators.put_back import UNKNOWN, Failing, failing
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.tensors import GraphInput
-from magweld.layouts import keep_final_layout
+from magweld.layouts import keep_final_layout, layout_of, note_layout, noted_layout
 
 _NO_SCALARS: Final[Mapping[fx.Node, Expression]] = MappingProxyType({})
 
@@ -128,10 +128,10 @@ def _copies_of_inputs(
     copies = {}
     for item in inputs:
         assert item.placeholder is not None, "the graph reads this input"
-        keep_final_layout(item.placeholder, item.node.obj)
         # Its own name: what it is recorded under may be that of another input.
         copy = copies[item.placeholder] = graph.placeholder(item.placeholder.name)
-        copy.meta.update(item.placeholder.meta)
+        if noted_layout(item.placeholder) == layout_of(item.node.obj):
+            note_layout(copy, item.node.obj)
     return copies
 
 

@@ -191,13 +191,13 @@ class LiftedGraph:
         self, key: Any, tensors: list[torch.Tensor], numbers: tuple[Any, ...]
     ) -> tuple[Any, bool]:
         """Return the program for all sizes, if any, and whether to make a form."""
-        sized = None
+        sized, uses = None, COMPILE_AFTER
         if self.all_sizes is not None:
             sized = self.all_sizes.find(key, tensors, numbers)
-        # The program for all sizes is slower than one for the sizes of a call, and much
-        # slower where torch runs a part of it.
-        whole = self.all_sizes is not None and self.all_sizes.is_whole
-        uses = COMPILE_BESIDE if sized is not None and whole else COMPILE_AFTER
+            # The program for all sizes is slower than one for the sizes of a call, and
+            # much slower where torch runs a part of it.
+            if sized is not None and self.all_sizes.is_whole:
+                uses = COMPILE_BESIDE
         return sized, self.forms.is_wanted(key, uses)
 
     def _beside(

@@ -11,13 +11,12 @@ from magweld.bindings import ir, linalg, memref
 from magweld.dialects.tile_graph import FRAGMENT
 from magweld.passes.gpu.expanded_loops import split_loop
 from magweld.passes.gpu.linalg_structure import (
-    check_buffers,
     has_windows,
     inputs_of,
     is_contraction,
     is_structured,
-    linalg_operations_in,
     loop_nest_of,
+    operations_on_buffers,
     outputs_of,
 )
 from magweld.passes.gpu.row_alignment import has_contiguous_rows, row_alignment
@@ -28,7 +27,6 @@ from magweld.passes.gpu.structure import (
     is_in_space,
     kernels_of,
     storage_of,
-    structure_copies,
     workgroup_space,
 )
 from magweld.passes.gpu.thread_layout import coalesced_layout
@@ -63,10 +61,7 @@ class CopyByVectors(Pass):
     def run(self, module: Any) -> None:
         """Split the copies of all kernels."""
         for kernel in kernels_of(module):
-            loop = block_loop_of(kernel)
-            structure_copies(loop)
-            every = linalg_operations_in(loop)
-            check_buffers(every)
+            every = operations_on_buffers(block_loop_of(kernel))
             for op in filter(_is_staged_operand, every):
                 width = self._width(op)
                 if width > 1:

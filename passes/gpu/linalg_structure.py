@@ -7,6 +7,7 @@ from typing import Any
 
 from magweld.bindings import ir, linalg
 from magweld.diagnostics import UnsupportedError
+from magweld.passes.gpu.structure import structure_copies
 from magweld.passes.ir.utils import located_error, node_of, operations_of
 
 _DIALECT = "linalg."
@@ -86,16 +87,19 @@ def linalg_operations_in(root: Any) -> list[Any]:
     return [op for op in operations_of(root, ir.OpView) if is_structured(op)]
 
 
-def check_buffers(operations: list[Any]) -> None:
-    """Check that no operation is on tensors.
+def operations_on_buffers(loop: Any) -> list[Any]:
+    """Return the structured operations of a loop over blocks, copies among them.
 
     Raises:
-        PassError: One is, at its location.
+        PassError: One is on tensors, at its location.
     """
+    structure_copies(loop)
+    operations = linalg_operations_in(loop)
     for op in operations:
         for value in op.operands:
             if isinstance(value.type, ir.RankedTensorType):
                 raise located_error(op, f"expected buffers, got {value.type}")
+    return operations
 
 
 def is_structured(op: Any) -> bool:

@@ -16,11 +16,10 @@ from magweld.passes.gpu.cross_thread_reduction import (
 )
 from magweld.passes.gpu.linalg_structure import (
     LoopNest,
-    check_buffers,
     has_windows,
     is_contraction,
-    linalg_operations_in,
     loop_nest_of,
+    operations_on_buffers,
     outputs_of,
 )
 from magweld.passes.gpu.structure import (
@@ -29,7 +28,6 @@ from magweld.passes.gpu.structure import (
     is_in_space,
     kernels_of,
     phases_in,
-    structure_copies,
     workgroup_space,
 )
 from magweld.passes.gpu.subgroup_reduction import (
@@ -77,11 +75,9 @@ class MapTilesToThreads(Pass):
         """Share the operations of all kernels."""
         for kernel in kernels_of(module):
             loop = block_loop_of(kernel)
-            structure_copies(loop)
             _check_allocations(loop)
             mapping = _Mapping(self)
-            every = linalg_operations_in(loop)
-            check_buffers(every)
+            every = operations_on_buffers(loop)
             # What matrix instructions compute has its threads already.
             operations = [op for op in every if thread_loop_around(op) is None]
             mapping.fix_accumulators(operations)

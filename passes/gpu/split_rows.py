@@ -10,11 +10,10 @@ from magweld.bindings import ir, memref
 from magweld.passes.gpu.expanded_loops import split_loop
 from magweld.passes.gpu.linalg_structure import (
     LoopNest,
-    check_buffers,
     is_contraction,
     is_structured,
-    linalg_operations_in,
     loop_nest_of,
+    operations_on_buffers,
 )
 from magweld.passes.gpu.row_alignment import has_contiguous_rows, row_alignment
 from magweld.passes.gpu.structure import (
@@ -23,7 +22,6 @@ from magweld.passes.gpu.structure import (
     element_bytes,
     is_in_space,
     kernels_of,
-    structure_copies,
     workgroup_space,
 )
 from magweld.passes.gpu.thread_layout import coalesced_layout
@@ -54,11 +52,8 @@ class SplitRows(Pass):
     def run(self, module: Any) -> None:
         """Split the rows of all kernels."""
         for kernel in kernels_of(module):
-            loop = block_loop_of(kernel)
-            structure_copies(loop)
             # Found before operations are replaced.
-            every = linalg_operations_in(loop)
-            check_buffers(every)
+            every = operations_on_buffers(block_loop_of(kernel))
             for group in list(_groups(every)):
                 width = self._width(group)
                 if width > 1:

@@ -27,6 +27,7 @@ from magweld.importer.epilogue import (
     SameOutput,
     Window,
 )
+from magweld.importer.externals import index_checks_of
 from magweld.short_repr import short_repr
 
 
@@ -75,8 +76,7 @@ class CallPlan:
     @property
     def index_checks(self) -> dict[str, IndexCheck]:
         """The externals that check indices, by node name."""
-        found = {name: call.index_check for name, call in self.externals.items()}
-        return {name: check for name, check in found.items() if check is not None}
+        return index_checks_of(self.externals)
 
     def to_json(self) -> Any:
         """Return it as JSON data."""

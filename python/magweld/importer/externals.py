@@ -125,6 +125,16 @@ class External:
         return replace(self, code=_code(self, stand_ins, sizes))
 
 
+def index_checks_of(externals: Mapping[str, Any]) -> dict[str, IndexCheck]:
+    """Return what operators compare that do nothing but check indices, by node name.
+
+    Args:
+        externals: Each an `External`, or one as data, which has an `index_check` too.
+    """
+    found = {name: one.index_check for name, one in externals.items()}
+    return {name: check for name, check in found.items() if check is not None}
+
+
 def _code(
     external: External, stand_ins: StandIns, sizes: Sequence[int]
 ) -> Callable[..., Any]:

@@ -20,7 +20,7 @@ from magweld.importer.capture import (
 from magweld.importer.decompositions import DECOMPOSITIONS
 from magweld.importer.dtypes import IMPORTED, carried, is_carried
 from magweld.importer.epilogue import Epilogue
-from magweld.importer.externals import External, find_externals
+from magweld.importer.externals import External, find_externals, index_checks_of
 from magweld.importer.fixed import evaluate_fixed
 from magweld.importer.gathers import check_look_ups
 from magweld.importer.inner_extents import left_whole
@@ -127,8 +127,7 @@ class ImportedGraph:
     @property
     def index_checks(self) -> dict[str, IndexCheck]:
         """The externals that check indices, by node name."""
-        found = {name: one.index_check for name, one in self.externals.items()}
-        return {name: check for name, check in found.items() if check is not None}
+        return index_checks_of(self.externals)
 
     @property
     def reasons(self) -> list[str]:
