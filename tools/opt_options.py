@@ -95,18 +95,23 @@ def parse_arguments(arguments: Sequence[str]) -> OptOptions:
         UsageError: It makes no sense.
         SystemExit: `--help` was printed.
     """
-    parsed, rest = _make_parser().parse_known_args(arguments)
-    pass_flags = [_pass_of_flag(argument) for argument in rest]
-    if pass_flags and parsed.pass_pipeline is not None:
-        raise UsageError(f"--pass-pipeline and {rest[0]} exclude each other")
+    parser = _make_parser()
+    # argparse takes an argument with a space that it does not know for a file name.
+    passes = [argument for argument in arguments if _names_pass(parser, argument)]
+    others = [argument for argument in arguments if argument not in passes]
+    parsed, rest = parser.parse_known_args(others)
+    if rest:
+        raise UsageError(f"unexpected argument '{rest[0]}'")
+    if passes and parsed.pass_pipeline is not None:
+        raise UsageError(f"--pass-pipeline and {passes[0]} exclude each other")
     compilation = _compilation(parsed)
-    if compilation and (pass_flags or parsed.pass_pipeline is not None):
-        other = rest[0] if rest else "--pass-pipeline"
+    if compilation and (passes or parsed.pass_pipeline is not None):
+        other = passes[0] if passes else "--pass-pipeline"
         raise UsageError(f"--compile-to and {other} exclude each other")
     return OptOptions(
         input=parsed.input,
         output=parsed.output,
-        pipeline=parsed.pass_pipeline or ",".join(pass_flags),
+        pipeline=parsed.pass_pipeline or ",".join(map(_pass_of_flag, passes)),
         compilation=compilation,
         dump_pass_pipeline=parsed.dump_pass_pipeline,
         action=parsed.action,
@@ -144,10 +149,20 @@ def _phase(text: str) -> Phase:
     return Phase(text)
 
 
+def _names_pass(parser: _Parser, argument: str) -> bool:
+    """Whether an argument is a long flag that the parser does not know."""
+    if not argument.startswith("--") or argument == "--":
+        return False
+    flag, _, _ = argument.partition("=")
+    try:
+        _, unknown = parser.parse_known_args([f"{flag}="])
+    except UsageError:
+        return False  # it knows the flag and wants another value
+    return bool(unknown)
+
+
 def _pass_of_flag(argument: str) -> str:
     """Turn `--name=options` into the pipeline element `name{options}`."""
-    if not argument.startswith("--") or argument == "--":
-        raise UsageError(f"unexpected argument '{argument}'")
     name, equals, options = argument[2:].partition("=")
     return f"{name}{{{options}}}" if equals else name
 

@@ -6,7 +6,7 @@ import functools
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
@@ -724,34 +724,3 @@ def _compile_text(
 
     key = f"{settings}\ntuned for {threads} threads of torch {torch.__version__}"
     return service.compile(text, key, make, facts)
-
-
-def dynamo_backend(
-    graph: fx.GraphModule,
-    example_inputs: Sequence[Any],
-    *,
-    mode: str | None = None,
-    options: Mapping[str, Any] | None = None,
-) -> Callable[..., Any]:
-    """Compile a graph of TorchDynamo's, as `torch.compile(backend="magweld")` does.
-
-    A graph that is refused runs through torch as it is; a warning says why.
-
-    Args:
-        graph: The graph.
-        example_inputs: Its inputs, without data.
-        mode: As of `torch.compile`: "default", "max-autotune" or
-            "max-autotune-no-cudagraphs", which choose plans by measuring, or
-            "reduce-overhead", which is as the default.
-        options: Fields of `CompileOptions`, `memory_budget` as `parse_bytes` takes
-            it, and `tune` as of `compile_graph`.
-
-    Raises:
-        ValueError: An unknown mode, option or value.
-        TypeError: A value of the wrong type.
-    """
-    # It builds on this module.
-    from magweld.dynamo import Settings, compile_dynamo_graph
-
-    settings = Settings.of(mode, options)
-    return compile_dynamo_graph(graph, example_inputs, settings)

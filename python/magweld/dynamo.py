@@ -117,6 +117,33 @@ def _check_text(name: str, value: object, values: Sequence[str]) -> None:
         raise ValueError(f"option {name!r} cannot be {value!r}{near}")
 
 
+def dynamo_backend(
+    graph: fx.GraphModule,
+    example_inputs: Sequence[Any],
+    *,
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Call:
+    """Compile a graph of TorchDynamo's, as `torch.compile(backend="magweld")` does.
+
+    A graph that is refused runs through torch as it is; a warning says why.
+
+    Args:
+        graph: The graph.
+        example_inputs: Its inputs, without data.
+        mode: As of `torch.compile`: "default", "max-autotune" or
+            "max-autotune-no-cudagraphs", which choose plans by measuring, or
+            "reduce-overhead", which is as the default.
+        options: Fields of `CompileOptions`, `memory_budget` as `parse_bytes` takes
+            it, and `tune` as of `compile_graph`.
+
+    Raises:
+        ValueError: An unknown mode, option or value.
+        TypeError: A value of the wrong type.
+    """
+    return compile_dynamo_graph(graph, example_inputs, Settings.of(mode, options))
+
+
 def compile_dynamo_graph(
     graph: fx.GraphModule, example_inputs: Sequence[Any], settings: Settings
 ) -> Call:

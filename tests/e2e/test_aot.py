@@ -145,6 +145,16 @@ def test_parameters_are_the_artifact_s_own(tmp_path: Path) -> None:
     torch.testing.assert_close(saved_and_loaded(artifact, tmp_path)(x), expected)
 
 
+def test_a_parameter_that_is_returned_is_a_plain_tensor() -> None:
+    weight = nn.Parameter(torch.randn(3))
+    artifact = magweld.compile(lambda x: (x * weight, weight), [torch.randn(3)])
+    (_, first), (_, second) = (artifact(torch.randn(3)) for _ in range(2))
+    assert first is second
+    assert type(first) is Tensor
+    assert not first.requires_grad
+    torch.testing.assert_close(first, weight.detach())
+
+
 def test_a_buffer_is_updated_in_the_artifact(tmp_path: Path) -> None:
     model = nn.BatchNorm1d(4).requires_grad_(False)
     artifact = magweld.compile(model, [torch.randn(8, 4)])

@@ -100,6 +100,18 @@ def test_pass_flags_keep_their_order() -> None:
     assert (options.input, options.output) == ("in.mlir", "out.mlir")
 
 
+def test_options_of_a_pass_may_have_spaces() -> None:
+    arguments = [
+        "--b=k=v l=w",
+        "--mlir-print-ir-tree-dir=a b",
+        "in.mlir",
+        "--c=m=1 n=2",
+    ]
+    options = parse_arguments(arguments)
+    assert options.pipeline == "b{k=v l=w},c{m=1 n=2}"
+    assert (options.input, options.dump_directory) == ("in.mlir", Path("a b"))
+
+
 @pytest.mark.parametrize(
     "arguments",
     [["a", "b"], ["-cse"], ["--pass-pipeline=cse", "--cse"], ["-o"], ["--verify-each"]],
