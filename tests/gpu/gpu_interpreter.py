@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import gpu_async_copies
 import gpu_fragments
 import numpy as np
 from gpu_arithmetic import FLOAT_TESTS, INTEGER_TESTS, INTRINSICS, PURE, bf16_bits
@@ -68,11 +69,13 @@ def launch(
         shared = Memory(np.full(shared_bytes, 0xFF, np.uint8), "shared memory")
         mask = np.ones(threads, bool)
         observer = None if observer_of is None else observer_of(number)
-        block = Block(number, threads, epoch + 1, {}, mask, shared, observer)
+        copies = gpu_async_copies.CopyGroups()
+        block = Block(number, threads, epoch + 1, {}, mask, shared, copies, observer)
         body = function.entry_block
         for argument, memory in zip(body.arguments, memories, strict=True):
             block.values[argument] = whole_view(argument.type, memory)
         _run(body, block)
+        copies.check_all_arrived()
         epoch = block.epoch
 
 
@@ -250,6 +253,7 @@ def _bitcast(op: Any, block: Block) -> None:
 
 
 _HANDLERS: dict[str, Callable[[Any, Block], None]] = {
+    **gpu_async_copies.HANDLERS,
     **gpu_fragments.HANDLERS,
     "arith.bitcast": _bitcast,
     "arith.cmpf": _compare,

@@ -28,6 +28,8 @@ class Memory:
         self.reader = np.full(data.size, _NOBODY, np.int64)
         self.reader_block = np.full(data.size, _NOBODY, np.int64)
         self.read_at = np.zeros(data.size, np.int64)
+        # Bytes that a copy is on its way to.
+        self.arriving = np.zeros(data.size, bool)
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ class Block:
     values: dict[Any, Any]
     mask: np.ndarray
     shared: Memory
+    copies: Any  # those on their way, see gpu_async_copies.py
     observer: Observer | None = None
 
     def observe(self, is_store: bool, memory: Memory, where: np.ndarray) -> None:
@@ -106,7 +109,7 @@ def load(op: Any, block: Block) -> None:
         raw = view.memory[rows, where]
     else:
         block.observe(False, view.memory, where)
-        _note_read(view.memory, where, block)
+        note_read(view.memory, where, block)
         raw = view.memory.data[where]
     result[block.mask] = np.ascontiguousarray(raw).view(view.dtype)[:, 0]
     block.values[op.result] = result
@@ -117,9 +120,9 @@ def load_neighbours(
 ) -> np.ndarray:
     """Load elements that lie side by side, aligned to all of them."""
     view: View = block.values[memref]
-    where = _bytes_of_neighbours(view, indices, width, block)
+    where = place_of_neighbours(view, indices, width, block)
     block.observe(False, view.memory, where)
-    _note_read(view.memory, where, block)
+    note_read(view.memory, where, block)
     result = np.zeros((block.threads, width), view.dtype)
     result[block.mask] = np.ascontiguousarray(view.memory.data[where]).view(view.dtype)
     return result
@@ -130,16 +133,17 @@ def store_neighbours(
 ) -> None:
     """Store elements side by side; `values` has one row a thread."""
     view: View = block.values[memref]
-    where = _bytes_of_neighbours(view, indices, values.shape[1], block)
+    where = place_of_neighbours(view, indices, values.shape[1], block)
     block.observe(True, view.memory, where)
-    _note_write(view.memory, where, block)
+    note_write(view.memory, where, block)
     raw = np.ascontiguousarray(values[block.mask].astype(view.dtype))
     view.memory.data[where] = raw.view(np.uint8)
 
 
-def _bytes_of_neighbours(
+def place_of_neighbours(
     view: View, indices: list[Any], width: int, block: Block
 ) -> np.ndarray:
+    """Return the bytes of elements side by side, one row an active thread."""
     assert isinstance(view.memory, Memory), "registers are not addressed"
     assert view.strides[-1] == 1, "neighbours lie side by side"
     last = [*indices[:-1], indices[-1] + width - 1]
@@ -162,11 +166,16 @@ def store(op: Any, block: Block) -> None:
         view.memory[rows, where] = raw
     else:
         block.observe(True, view.memory, where)
-        _note_write(view.memory, where, block)
+        note_write(view.memory, where, block)
         view.memory.data[where] = raw
 
 
-def _note_read(memory: Memory, where: np.ndarray, block: Block) -> None:
+def note_read(memory: Memory, where: np.ndarray, block: Block) -> None:
+    """Remember that the active threads read bytes, one row a thread.
+
+    Raises:
+        RaceError: Another thread may have written them just now.
+    """
     who = np.broadcast_to(block.identities[block.mask][:, None], where.shape)
     _check_writer(memory, where, who, block, "reads")
     again = memory.read_at[where] == block.epoch
@@ -182,7 +191,12 @@ def _note_read(memory: Memory, where: np.ndarray, block: Block) -> None:
     memory.read_at[where] = block.epoch
 
 
-def _note_write(memory: Memory, where: np.ndarray, block: Block) -> None:
+def note_write(memory: Memory, where: np.ndarray, block: Block) -> None:
+    """Remember that the active threads write bytes, one row a thread.
+
+    Raises:
+        RaceError: Another thread may access them at this time.
+    """
     who = np.broadcast_to(block.identities[block.mask][:, None], where.shape)
     _check_writer(memory, where, who, block, "writes")
     if np.unique(where).size != where.size:
@@ -199,6 +213,8 @@ def _note_write(memory: Memory, where: np.ndarray, block: Block) -> None:
 def _check_writer(
     memory: Memory, where: np.ndarray, who: np.ndarray, block: Block, verb: str
 ) -> None:
+    if memory.arriving[where].any():
+        raise RaceError(f"a thread {verb} what is on its way to {memory.name}")
     writer = memory.writer[where]
     other = (writer != _NOBODY) & (writer != who)
     unordered = (writer // block.threads != block.number) | (
