@@ -208,7 +208,7 @@ def captured(name: str, cast: torch.dtype = torch.float32) -> Captured:
         model, inputs = MODELS[name].make()
         state = {**dict(model.named_parameters()), **dict(model.named_buffers())}
         tensors = [*inputs, *(tensor.detach() for tensor in state.values())]
-        function = _stateless(model, len(inputs), list(state))
+        function = stateless(model, len(inputs), list(state))
     else:
         case = SUBGRAPHS[name]
         tensors, function = case.arguments(), case.function
@@ -219,9 +219,11 @@ def captured(name: str, cast: torch.dtype = torch.float32) -> Captured:
     return Captured(graph, function, tensors)
 
 
-def _stateless(
+def stateless(
     model: nn.Module, inputs: int, names: list[str]
 ) -> Callable[..., Tensor]:
+    """Return a model as a function of its inputs, then of its state by name."""
+
     def call(*tensors: Tensor) -> Tensor:
         state = dict(zip(names, tensors[inputs:], strict=True))
         result: Tensor = functional_call(model, state, tensors[:inputs])

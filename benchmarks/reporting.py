@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -15,6 +15,8 @@ from typing import Any
 
 import torch
 from llvmlite import binding
+from rich.console import Console
+from rich.table import Table
 
 from magweld import env
 
@@ -67,6 +69,19 @@ def write_report(
     report = provenance() | {"threads": threads} | summary | {"results": results}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(report, indent=2) + "\n")
+
+
+def show_cells(results: Sequence[dict[str, Any]]) -> None:
+    """Print rows of a report whose columns are in `cells`."""
+    table = Table("case", *dict.fromkeys(name for r in results for name in r["cells"]))
+    for result in results:
+        table.add_row(result["case"], *map(cell_text, result["cells"].values()))
+    Console(width=140).print(table)
+
+
+def cell_text(value: Any) -> str:
+    """Return a number with three digits, anything else as it is."""
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def provenance() -> dict[str, Any]:

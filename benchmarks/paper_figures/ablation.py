@@ -1,0 +1,45 @@
+"""Kernels, traffic, intermediate bytes and predicted time with less and more fusion.
+
+    python benchmarks/paper_figures/ablation.py [--cases NAME ...] [--batch N]
+        [--devices NAME ...] [-o FILE]
+
+Welder, Fig. 13. Models are planned for a device, not run: `none` is every operator in a
+kernel of its own, `registers` connects what melts element by element, `all` is the
+whole schedule. Bytes are those from and to the outermost memory of the device.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from model_plans import CASES, imported_case, mebibytes, milliseconds, options, planned
+from reporting import show_cells, write_report
+
+FUSIONS = ("none", "registers", "all")
+
+
+def main() -> None:
+    """Plan the chosen models."""
+    chosen = options(__doc__, __file__, CASES, batch=64)
+    results: list[dict[str, Any]] = []
+    for name in chosen.cases:
+        graph = imported_case(name, chosen.batch)
+        for device in chosen.devices:
+            for fusion in FUSIONS:
+                plan = planned(graph, device, fusion)
+                cells = {
+                    "kernels": plan.kernels,
+                    "through torch": plan.through_torch,
+                    "moved MiB": mebibytes(plan.moved),
+                    "intermediate MiB": mebibytes(plan.intermediate),
+                    "predicted ms": milliseconds(plan),
+                }
+                case = f"{name} {device} {fusion}"
+                results.append({"case": case, "cells": cells})
+                show_cells(results[-1:])
+                write_report(chosen.o, 1, results, batch=chosen.batch)
+    show_cells(results)
+
+
+if __name__ == "__main__":
+    main()
