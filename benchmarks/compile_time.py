@@ -104,7 +104,9 @@ def run_case(case: str, rounds: int, threads: int) -> dict[str, Any]:
             )
             found[name] = json.loads(answer.stdout.splitlines()[-1])
             found[name]["process_seconds"] = time.perf_counter() - start
-    return {"case": case, "runs": found}
+    cells = {f"{name} s": run["seconds"] for name, run in found.items()}
+    cells["tuned ms"] = found["tuned"]["times"]["magweld"]["min_ms"]
+    return {"case": case, "runs": found, "cells": cells}
 
 
 def show(results: list[dict[str, Any]]) -> None:

@@ -38,9 +38,8 @@ import torchvision_schemas
 from coverage_check import Case, Dynamo, FrontEnd, Magweld, check
 from coverage_pool import Job, Limits, Row, run_all
 from coverage_tables import markdown, reason, show, summary
-from reporting import write_report
+from reporting import report_file, write_report
 
-HERE = Path(__file__).resolve().parent
 _LIBRARY = torchvision_schemas.declare()
 
 
@@ -89,16 +88,22 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=int, default=120, help="for one case")
     parser.add_argument("--memory", type=int, default=8, help="GiB for one model")
     parser.add_argument("--verbose", action="store_true")
-    default = HERE / "results" / "coverage.jsonl"
-    parser.add_argument("-o", type=Path, default=default)
+    parser.add_argument("-o", type=Path, default=report_file(__file__))
     return parser.parse_args()
 
 
 def _earlier(options: argparse.Namespace) -> list[Row]:
-    if options.fresh or not options.o.exists():
+    kept = _rows_file(options)
+    if options.fresh or not kept.exists():
         return []
-    rows = map(json.loads, options.o.read_text().splitlines())
+    rows = map(json.loads, kept.read_text().splitlines())
     return [row for row in rows if row["result"] not in options.retry]
+
+
+def _rows_file(options: argparse.Namespace) -> Path:
+    """Return where an interrupted run keeps its rows."""
+    file: Path = options.o.with_suffix(".jsonl")
+    return file
 
 
 def _cases(options: argparse.Namespace) -> dict[str, list[Case]]:
@@ -119,7 +124,7 @@ def main() -> None:
     jobs = list(_jobs(_cases(options), rows, options))
     limits = Limits(options.seconds, options.memory, not options.verbose)
     options.o.parent.mkdir(parents=True, exist_ok=True)
-    with options.o.open("w") as file:
+    with _rows_file(options).open("w") as file:
         for row in rows:
             file.write(json.dumps(row) + "\n")
         for number, row in enumerate(run_all(jobs, options.j, limits)):

@@ -44,13 +44,16 @@ def summary(rows: list[Row]) -> list[Row]:
         ids = collections.Counter(
             item["id"] for row in group for item in row.get("breaks", ())
         )
+        shown = {name: counts[name] for name in _ORDER}
         rest = [row for row in group if row["result"] not in ("full", "eager")]
         found.append(
             {
                 "suite": suite,
                 "by": by,
+                "case": f"{suite} {by}",
+                "cells": {"by": by, "cases": len(group), **shown},
                 "cases": len(group),
-                "counts": {name: counts[name] for name in _ORDER},
+                "counts": shown,
                 "architectures_full": len(full),
                 "breaks": dict(ids),
                 "not_full": {row["family"]: reason(row)[:300] for row in rest},

@@ -219,9 +219,7 @@ def captured(name: str, cast: torch.dtype = torch.float32) -> Captured:
     return Captured(graph, function, tensors)
 
 
-def stateless(
-    model: nn.Module, inputs: int, names: list[str]
-) -> Callable[..., Tensor]:
+def stateless(model: nn.Module, inputs: int, names: list[str]) -> Callable[..., Tensor]:
     """Return a model as a function of its inputs, then of its state by name."""
 
     def call(*tensors: Tensor) -> Tensor:

@@ -1,10 +1,12 @@
 """Measure everything that the repository shows, one benchmark after the other.
 
     python benchmarks/full_run.py [--results FOLDER] [--only NAME ...] [--list]
+        [--cases NAME ...]
 
 Each run is a process of its own with the instructions and threads of its name, and
 writes FOLDER/NAME.json, by default to `benchmarks/results`; then `render_results.py`
-makes tables and plots of the folder. Hours on two cores: `--only` takes some.
+makes tables and plots of the folder. Hours on two cores: `--only` takes some, `--list`
+says how long each takes, and `--cases` is handed on to what takes it.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import argparse
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,17 +34,21 @@ class Run:
         arguments: What it is given beside `-o`.
         capability: Instructions that torch and magweld may use.
         label: What tells it from other runs of the script.
+        minutes: About how long it takes on two idle cores.
+        cases: Option that chooses its cases.
     """
 
     script: str
     arguments: tuple[str, ...] = ()
     capability: str = "default"
     label: str = ""
+    minutes: int = 0
+    cases: str = "--cases"
 
     @property
     def name(self) -> str:
         """Name of its report."""
-        words = [self.script, self.label]
+        words = [Path(self.script).name, self.label]
         words += [self.capability] if self.capability != "default" else []
         return "-".join(word for word in words if word)
 
@@ -55,36 +62,58 @@ class Run:
         )
 
 
-def _threaded(
-    script: str, threads: int, *more: str, capability: str = "default"
+def _subgraphs(
+    label: str, minutes: int, *more: str, capability: str = "default"
 ) -> Run:
-    return Run(script, ("--threads", str(threads), *more), capability, f"t{threads}")
+    arguments = ("--threads", label[1], *more)
+    return Run("subgraphs", arguments, capability, label, minutes)
 
 
-_TYPED = tuple(
-    Run("subgraphs", ("--threads", "1", "--dtype", dtype), label=f"t1-{dtype}")
-    for dtype in ("bf16", "f16")
-)
-_MODELS = (
-    "--batch",
-    "1",
-    "8",
-    "--peers",
-    "eager",
-    "torch.compile",
-    "onnxruntime",
-    "magweld",
-)
+def _models(label: str, minutes: int, *more: str, capability: str = "default") -> Run:
+    arguments = ("--threads", label[1], *more)
+    return Run("whole_models", arguments, capability, label, minutes, "--models")
+
+
+def _figure(script: str, minutes: int, *arguments: str) -> Run:
+    return Run(f"paper_figures/{script}", arguments, minutes=minutes)
+
+
+_PEERS = ("--peers", "eager", "torch.compile", "onnxruntime", "magweld")
+_BATCHES = ("--batch", "1", "8", *_PEERS)
+_BOUND = ("--models", "resnet50", "unet", *_PEERS, "registers")
 RUNS = (
-    _threaded("subgraphs", 1),
-    _threaded("subgraphs", 2),
-    _threaded("subgraphs", 1, capability="avx2"),
-    *_TYPED,
-    _threaded("whole_models", 1, *_MODELS),
-    _threaded("whole_models", 2, *_MODELS),
-    _threaded("whole_models", 1, *_MODELS, capability="avx2"),
-    Run("everyday"),
-    Run("inplace", ("--threads", "1"), label="t1"),
+    _subgraphs("t1", 12),
+    _subgraphs("t2", 12),
+    _subgraphs("t1", 12, capability="avx2"),
+    _subgraphs("t1-bf16", 15, "--dtype", "bf16"),
+    _subgraphs("t1-f16", 15, "--dtype", "f16"),
+    _models("t1", 60, *_BATCHES),
+    _models("t2", 50, *_BATCHES),
+    _models("t1", 60, *_BATCHES, capability="avx2"),
+    _models("t1-bf16", 30, "--dtype", "bf16"),
+    Run("whole_models", _BOUND, label="compute-bound", minutes=6, cases="--models"),
+    Run("everyday", minutes=20),
+    Run("inplace", ("--threads", "1"), label="t1", minutes=5),
+    Run("loops", minutes=12),
+    Run("compile_time", minutes=8),
+    Run("memory_budget", minutes=8),
+    Run("horizontal", ("--group-batch",), minutes=15),
+    Run("training", minutes=8),
+    Run(
+        "coverage",
+        ("--every", "8", "--by", "magweld", "torch.compile", "--fresh", "-j", "2"),
+        minutes=12,
+        cases="--only",
+    ),
+    _figure("front_ends", 15),
+    _figure("graph_counts", 3),
+    _figure("breakdown", 12),
+    _figure("changing_sizes", 20),
+    _figure("rule_training", 6),
+    _figure("ablation", 8, "--cases", "nerf", "bsrn", "minilm", "nafnet"),
+    _figure("patterns", 10),
+    _figure("input_sizes", 15),
+    _figure("accelerators", 10, "--cases", "nerf", "bsrn", "minilm", "mobilenetv2"),
 )
 
 
@@ -96,15 +125,17 @@ def main() -> int:
     names = [run.name for run in RUNS]
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--only", nargs="+", choices=names, default=names)
-    parser.add_argument("--list", action="store_true", help="print the names of runs")
+    parser.add_argument("--cases", nargs="+", help="a quick run: some cases of each")
+    parser.add_argument("--list", action="store_true", help="print names and minutes")
     options = parser.parse_args()
     if options.list:
-        print("\n".join(names))
+        print("\n".join(f"{run.name:24} {run.minutes:3} min" for run in RUNS))
         return 0
+    by_name = {run.name: run for run in RUNS}
     failed = [
-        run.name
-        for run in RUNS
-        if run.name in options.only and not execute(run, options.results)
+        name
+        for name in options.only
+        if not execute(by_name[name], options.results, options.cases or ())
     ]
     if any(options.results.glob("*.json")):
         render(options.results)
@@ -113,11 +144,12 @@ def main() -> int:
     return int(bool(failed))
 
 
-def execute(run: Run, results: Path) -> bool:
+def execute(run: Run, results: Path, cases: Sequence[str] = ()) -> bool:
     """Run one benchmark, its output on the terminal; return whether it succeeded."""
     script = str(FOLDER / f"{run.script}.py")
     report = str(results / f"{run.name}.json")
-    command = [sys.executable, script, *run.arguments, "-o", report]
+    chosen = [run.cases, *cases] if cases else []
+    command = [sys.executable, script, *run.arguments, *chosen, "-o", report]
     return subprocess.run(command, env=run.environment(), check=False).returncode == 0
 
 

@@ -247,8 +247,24 @@ def measure(name: str, threads: int, folder: Path) -> dict[str, Any]:
             result["difference"] = difference(torch.load(mine), torch.load(theirs))
         else:
             result["difference"] = by_parts(name, torch.load(mine))
+    result["cells"] = cells(result)
     print(row(result), flush=True)
     return result
+
+
+def cells(result: dict[str, Any]) -> dict[str, float | int]:
+    """Return what a table of the report shows of a case, by column."""
+    found: dict[str, float | int] = {"budget MiB": result["budget"] / MEBIBYTE}
+    for mode in ("eager", "magweld"):
+        if mode in result:
+            found[f"{mode} MiB"] = result[mode]["peak"] / MEBIBYTE
+            found[f"{mode} s"] = result[mode]["seconds"]
+    mine = result["magweld"]
+    return found | {
+        "result MiB": mine["result"] / MEBIBYTE,
+        "tiled tensors": len(mine["tiled"]),
+        "difference": result["difference"],
+    }
 
 
 def row(result: dict[str, Any]) -> str:

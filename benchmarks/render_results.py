@@ -2,20 +2,23 @@
 
     python benchmarks/render_results.py [FOLDER]
 
-Writes FOLDER/README.md with one table for each report, and a plot for each report that
-has torch.compile's times: FOLDER/NAME.svg. FOLDER is `benchmarks/results` by default.
+Writes FOLDER/README.md with one table for each report, the figures of a paper beside
+those that it can be held against, and a plot for each report that has torch.compile's
+times or shows what fusion saves: FOLDER/NAME.svg. FOLDER is `benchmarks/results` by
+default.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
-from reports import OURS, PEERS, Report, ReportError, geometric_mean, read_reports
+from paper_claims import CLAIMS, Claim
+from reports import OURS, PEERS, Report, ReportError, Row, cell_text, read_reports
 
 HEAD = """\
 # Results
@@ -24,7 +27,10 @@ HEAD = """\
 
 Least times of a call in milliseconds, all peers of a row in turns in one process; in
 brackets how many times as fast ours is. `python benchmarks/full_run.py` measures all of
-it again, `python benchmarks/compare.py` names what differs between two folders."""
+it again, `python benchmarks/compare.py` names what differs between two folders.
+
+Where a paper has a figure or table of the same, what it states stands beside what was
+found here, with what differs: machines, models, versions. `-` was not measured."""
 
 # Legible in print and on screens, for readers with any colour vision (Okabe and Ito).
 _COLOURS = {"eager": "#56B4E9", "torch.compile": "#E69F00", "onnxruntime": "#009E73"}
@@ -44,11 +50,40 @@ def render(folder: Path) -> None:
 def page(report: Report, folder: Path) -> str:
     """Return the section of one report and write its plot."""
     lines = [f"## {report.name}", "", _origin(report), ""]
-    if plotted(report):
+    if report.name in CLAIMS:
+        lines += [*beside_paper(CLAIMS[report.name], report), ""]
+    figure = plot(report) if plotted(report) else plot_saved(report)
+    if figure is not None:
         # Without a date the same figures give the same file.
-        plot(report).savefig(folder / f"{report.name}.svg", metadata={"Date": None})
+        figure.savefig(folder / f"{report.name}.svg", metadata={"Date": None})
         lines += [f"![{report.name}]({report.name}.svg)", ""]
-    return "\n".join([*lines, *table(report)])
+    shown = [*table(report)] if any(row.times for row in report.rows) else []
+    return "\n".join([*lines, *shown, *cell_table(report)])
+
+
+def beside_paper(claim: Claim, report: Report) -> Iterator[str]:
+    """Yield the lines of a table of what a paper states and what a report says."""
+    yield f"{claim.source}, {claim.place}:"
+    yield ""
+    yield "| quantity | paper | here |"
+    yield "| --- | ---: | ---: |"
+    for quantity in claim.quantities:
+        found = quantity.ours(report) or "-"
+        yield f"| {quantity.text} | {quantity.paper} | {found} |"
+    yield ""
+    yield claim.differs
+
+
+def cell_table(report: Report) -> Iterator[str]:
+    """Yield the lines of a table of what else rows have, if they have anything."""
+    columns = list(dict.fromkeys(name for row in report.rows for name in row.cells))
+    if not columns:
+        return
+    yield f"| case | {' | '.join(columns)} |"
+    yield f"| --- |{' ---: |' * len(columns)}"
+    for row in report.rows:
+        cells = (cell_text(row.cells.get(name, "-")) for name in columns)
+        yield f"| {row.name} | {' | '.join(cells)} |"
 
 
 def _origin(report: Report) -> str:
@@ -64,13 +99,14 @@ def _origin(report: Report) -> str:
 
 def table(report: Report) -> Iterator[str]:
     """Yield the lines of a table of times, geometric means last."""
-    peers = [p for p in PEERS if any(p in row.times for row in report.rows)]
+    names = dict.fromkeys([*PEERS, *(p for row in report.rows for p in row.times)])
+    peers = [p for p in names if any(p in r.times for r in report.rows) and p != OURS]
     yield f"| case | {' | '.join([*peers, OURS])} |"
     yield f"| --- |{' ---: |' * (len(peers) + 1)}"
     for row in report.rows:
         cells = [_cell(row.times.get(p), row.speed(p)) for p in peers]
         yield f"| {row.name} | {' | '.join([*cells, _cell(row.times.get(OURS))])} |"
-    means = [geometric_mean(row.speed(p) for row in report.rows) for p in peers]
+    means = [report.mean_speed(p) for p in peers]
     shown = [f"**{mean:.2f}**" if mean else "-" for mean in means]
     yield f"| **times as fast, geometric mean** | {' | '.join([*shown, ''])} |"
 
@@ -113,11 +149,52 @@ def plot(report: Report) -> Figure:
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}x")
     axes.axvline(1, color="black", linewidth=0.8)
-    axes.set_yticks(range(len(rows)), [row.name for row in rows], fontsize=8)
+    axes.set_yticks(range(len(rows)), labels(rows), fontsize=8)
     axes.invert_yaxis()
     axes.set_xlabel("times as fast as the peer (right of the line: ours is faster)")
     figure.legend(loc="outside upper center", ncols=len(peers))
     axes.grid(axis="x", linewidth=0.3)
+    return figure
+
+
+def labels(rows: Sequence[Row]) -> list[str]:
+    """Return the names of rows without what all of them have in one place."""
+    words = [row.name.split() for row in rows]
+    if len(words) < 2 or len(set(map(len, words))) > 1:
+        return [row.name for row in rows]
+    told = [len(set(column)) > 1 for column in zip(*words, strict=True)]
+    return [" ".join(w for w, use in zip(n, told, strict=True) if use) for n in words]
+
+
+# What the bars of `plot_saved` are, by column of a report.
+_SAVED = {"kernels": "#56B4E9", "moved MiB": "#E69F00", "predicted ms": "#009E73"}
+
+
+def plot_saved(report: Report) -> Figure | None:
+    """Return what is left of kernels, bytes and time by all fusion; None without.
+
+    Rows are those of `paper_figures/ablation.py`, whose names end in how much is fused.
+    """
+    rows = {row.name: row.cells for row in report.rows}
+    pairs = {
+        name.removesuffix(" all"): (cells, rows[f"{name.removesuffix(' all')} none"])
+        for name, cells in rows.items()
+        if name.endswith(" all") and f"{name.removesuffix(' all')} none" in rows
+    }
+    if not pairs:
+        return None
+    figure = Figure(figsize=(8, 1.2 + 0.5 * len(pairs)), layout="constrained")
+    axes = figure.subplots()
+    height = 0.8 / len(_SAVED)
+    for number, (column, colour) in enumerate(_SAVED.items()):
+        places = [at + (number - 1) * height for at in range(len(pairs))]
+        shares = [100 * a[column] / none[column] for a, none in pairs.values()]
+        axes.barh(places, shares, height, color=colour, label=column.split()[0])
+    axes.set_xlim(0, 100)
+    axes.set_yticks(range(len(pairs)), list(pairs), fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xlabel("per cent of what it is with every operator in a kernel of its own")
+    axes.legend(loc="lower right", fontsize=8)
     return figure
 
 

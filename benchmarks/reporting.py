@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from llvmlite import binding
+from reports import cell_text
 from rich.console import Console
 from rich.table import Table
 
@@ -30,6 +31,7 @@ def benchmark_options(
     script: str,
     *,
     dtypes: bool = False,
+    numbers: Mapping[str, int] | None = None,
 ) -> argparse.Namespace:
     """Parse the command line and set the number of threads.
 
@@ -39,6 +41,7 @@ def benchmark_options(
         rounds: Default of `--rounds`.
         script: File of the benchmark, after which its report is named.
         dtypes: Whether the type of floats may be chosen, as `dtype`.
+        numbers: Further whole numbers that may be chosen, with their defaults.
     """
     names = list(cases)
     parser = argparse.ArgumentParser(description=description)
@@ -48,6 +51,8 @@ def benchmark_options(
     parser.add_argument("--no-torch-compile", action="store_true")
     if dtypes:
         parser.add_argument("--dtype", choices=DTYPES, default="f32")
+    for name, default in (numbers or {}).items():
+        parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("-o", type=Path, default=report_file(script))
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -77,11 +82,6 @@ def show_cells(results: Sequence[dict[str, Any]]) -> None:
     for result in results:
         table.add_row(result["case"], *map(cell_text, result["cells"].values()))
     Console(width=140).print(table)
-
-
-def cell_text(value: Any) -> str:
-    """Return a number with three digits, anything else as it is."""
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def provenance() -> dict[str, Any]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 OURS = "magweld"
+# What ours is compared with; further names of a report are ways of our own.
+PEERS = ("eager", "torch.compile", "max-autotune", "onnxruntime", "iree")
 # What tells the rows of a report apart.
 _KEYS = ("case", "model", "program", "batch", "threads", "dtype")
 
@@ -25,10 +27,12 @@ class Row:
     Attributes:
         name: The case with its batch and threads, unique in its report.
         times: Least milliseconds of each peer; empty where the case failed.
+        cells: What else a table of the report shows, by column.
     """
 
     name: str
     times: dict[str, float]
+    cells: dict[str, Any] = field(default_factory=dict)
 
     def speed(self, peer: str) -> float | None:
         """Return how many times as fast as a peer ours is, None if not measured."""
@@ -40,10 +44,6 @@ class Row:
         """Return how many times as fast as its fastest peer ours is."""
         others = [ms for peer, ms in self.times.items() if peer in PEERS]
         return min(others) / self.times[OURS] if others and OURS in self.times else None
-
-
-# What ours is compared with; further names of a report are ways of our own.
-PEERS = ("eager", "torch.compile", "max-autotune", "onnxruntime", "iree")
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,18 @@ class Report:
     name: str
     facts: dict[str, Any]
     rows: tuple[Row, ...]
+
+    def mean_speed(self, peer: str) -> float | None:
+        """Return how many times as fast as a peer ours is, by the geometric mean."""
+        return geometric_mean(row.speed(peer) for row in self.rows)
+
+    def most_speed(self, peer: str) -> float | None:
+        """Return how many times as fast as a peer ours is where that is most."""
+        return max((s for row in self.rows if (s := row.speed(peer))), default=None)
+
+    def row(self, name: str) -> Row | None:
+        """Return the row of a case, None if it was not measured."""
+        return next((row for row in self.rows if row.name == name), None)
 
 
 def read_report(path: Path) -> Report:
@@ -96,10 +108,15 @@ def geometric_mean(ratios: Iterable[float | None]) -> float | None:
     return math.exp(sum(logarithms) / len(logarithms))
 
 
+def cell_text(value: Any) -> str:
+    """Return a number with three digits, anything else as it is."""
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
 def _row(result: dict[str, Any]) -> Row:
     words = [f"{result[key]}" for key in _KEYS if result.get(key) is not None]
     if "times" in result:
         times = {peer: t["min_ms"] for peer, t in result["times"].items()}
     else:
         times = dict(result.get("milliseconds", {}))
-    return Row(" ".join(words), times)
+    return Row(" ".join(words), times, dict(result.get("cells", {})))

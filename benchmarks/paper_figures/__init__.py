@@ -1,1 +1,1 @@
-"""Figures and tables of the papers that no other benchmark measures, one file for each."""
+"""What the papers show and no other benchmark measures, one file for each figure."""

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "examples")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import torch
 from device_cases import stateless
 from model_cases import CASES

@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 IMPORT_ALL = """
 import importlib, sys
-sys.path[:0] = [{benchmarks!r}, {examples!r}]
+sys.path[:0] = [{benchmarks!r}, {examples!r}, {figures!r}]
 import torchvision_schemas
 kept = torchvision_schemas.declare()
 for name in {names!r}:
@@ -18,9 +18,31 @@ for name in {names!r}:
 
 
 def test_every_benchmark_can_be_imported() -> None:
-    names = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py"))
-    assert "subgraphs" in names
+    figures = ROOT / "benchmarks" / "paper_figures"
+    scripts = [*(ROOT / "benchmarks").glob("*.py"), *figures.glob("[a-z]*.py")]
+    names = sorted(path.stem for path in scripts)
+    assert {"subgraphs", "ablation"} <= set(names)
     folders = {f: str(ROOT / f) for f in ("benchmarks", "examples")}
-    code = IMPORT_ALL.format(names=names, **folders)
+    code = IMPORT_ALL.format(names=names, figures=str(figures), **folders)
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
+
+
+def test_full_run_names_scripts_and_every_claim_has_a_run() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "benchmarks" / "full_run.py"), "--list"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    names = [line.split()[0] for line in done.stdout.splitlines()]
+    code = (
+        f"import sys; sys.path.insert(0, {str(ROOT / 'benchmarks')!r});"
+        "from full_run import FOLDER, RUNS; from paper_claims import CLAIMS;"
+        "assert all((FOLDER / f'{r.script}.py').exists() for r in RUNS);"
+        "print(*CLAIMS)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert set(run.stdout.split()) <= set(names)

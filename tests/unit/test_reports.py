@@ -70,6 +70,27 @@ def test_a_file_that_is_no_report_is_one_error(tmp_path: Path, text: str) -> Non
         assert "Traceback" not in done.stderr
 
 
+def test_what_a_paper_states_stands_beside_what_was_found(tmp_path: Path) -> None:
+    none, registers, every = (
+        {"case": f"m {fusion}", "cells": {"kernels": n, "moved MiB": 1.0 * n}}
+        for fusion, n in (("none", 40), ("registers", 20), ("all", 5))
+    )
+    for row, time in zip((none, registers, every), (10.0, 5.0, 4.0), strict=True):
+        row["cells"]["predicted ms"] = time
+    write(tmp_path / "ablation.json", none, registers, every)
+    write(tmp_path / "whole_models-t2.json", result("m", 9, 3))
+    done = run("render_results.py", tmp_path)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "README.md").read_text()
+    assert "| time less by registers | 52% | 50.0% |" in page
+    assert "| time less again by all | 29% | 20.0% |" in page
+    assert "| kernels less again by all | not stated | 75.0% |" in page
+    assert "| m all | 5 | 5 | 4 |" in page
+    assert "| over PyTorch | 4.29 x and 1.83 x | 3.00 x |" in page
+    assert "| over ONNX Runtime | 2.07 x and 1.90 x | - |" in page
+    assert ">kernels</text>" in (tmp_path / "ablation.svg").read_text()
+
+
 def test_tables_and_plots_have_each_case(tmp_path: Path) -> None:
     write(tmp_path / "subgraphs-t1.json", result("x", 10, 5), result("y", 8, 2))
     failed = {"case": "broken", "absent": {"magweld": "reason"}}

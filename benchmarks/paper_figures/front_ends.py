@@ -1,0 +1,98 @@
+"""Front ends and back ends, each with each: time of a call.
+
+    python benchmarks/paper_figures/front_ends.py [--cases NAME ...] [--layers N]
+        [--rounds N] [--threads N] [-o FILE]
+
+MagPy, Fig. 15. `torch.compile` is TorchDynamo with Inductor and `magweld` our front end
+with our compiler; `dynamo+` and `magweld+` name the other pairs, `+graph` runs captured
+graphs by torch. All pairs of a model run in turns in a process of its own, and a result
+that differs from eager's is an error.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from magpy_models import cases
+from reporting import benchmark_options, write_report
+from timing import interleaved, seconds_of
+from torch import nn
+from whole_models import alone, difference
+
+from magweld import frontend
+
+TOLERANCE = 1e-3
+LAYERS = 12
+Wrap = Callable[[nn.Module], Any]
+
+
+def _dynamo(backend: str, model: nn.Module) -> Any:
+    return torch.compile(model, backend=backend, dynamic=False)
+
+
+PAIRS: dict[str, Wrap] = {
+    "eager": lambda model: model,
+    "dynamo+graph": partial(_dynamo, "eager"),
+    "torch.compile": partial(_dynamo, "inductor"),
+    "dynamo+magweld": partial(_dynamo, "magweld"),
+    "magweld+graph": partial(frontend.trace, backend="eager"),
+    "magweld+inductor": partial(frontend.trace, backend="inductor"),
+    "magweld": partial(frontend.trace, compile="now"),
+}
+
+
+@torch.no_grad()
+def run_case(name: str, layers: int, rounds: int, threads: int) -> dict[str, Any]:
+    """Measure all pairs of one model."""
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(threads)
+    model, inputs = cases(layers)[name].make(1)
+    expected = model(*inputs)
+    calls: dict[str, Callable[[], Any]] = {}
+    absent: dict[str, str] = {}
+    first: dict[str, float] = {}
+    for pair, wrap in PAIRS.items():
+        # What goes wrong in a pair is its row, whatever it is.
+        try:
+            call = partial(wrap(model), *inputs)
+            first[pair] = seconds_of(call)
+            error = difference(call(), expected)
+        except Exception as reason:
+            absent[pair] = f"{type(reason).__name__}: {reason}".splitlines()[0][:200]
+            continue
+        if not error <= TOLERANCE:
+            absent[pair] = f"wrong result: differs by {error:.1e}"
+            continue
+        calls[pair] = call
+    times = interleaved(calls, rounds)
+    return {
+        "times": {pair: t.as_dict() for pair, t in times.items()},
+        "first_call_s": first,
+        "absent": absent,
+    }
+
+
+def main() -> int:
+    """Run the chosen models; return 1 if a pair has no times."""
+    options = benchmark_options(
+        __doc__, cases(), 10, __file__, numbers={"layers": LAYERS}
+    )
+    results: list[dict[str, Any]] = []
+    for name in options.cases:
+        settings = (name, options.layers, options.rounds, options.threads)
+        result = {"case": name, **alone(run_case, *settings)}
+        results.append(result)
+        for pair, times in result.get("times", {}).items():
+            print(f"{name} {pair}: {times['min_ms']:.2f} ms", flush=True)
+        for pair, reason in result.get("absent", {}).items():
+            print(f"{name} {pair}: {reason}", flush=True)
+        write_report(options.o, options.threads, results, layers=options.layers)
+    return int(any(r.get("absent") or "died" in r for r in results))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

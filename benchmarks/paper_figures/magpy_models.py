@@ -1,0 +1,106 @@
+"""Owns the models of MagPy's evaluation that transformers and timm have.
+
+MonoDepth, the quantised ResNeXt and TridentNet come from repositories of their own, and
+are left out. Weights are random.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import torch
+from model_cases import Case, models
+from torch import Tensor, nn
+
+TOKENS = 256
+ALIGN_TOKENS = 64
+ALIGN_SIDE = 289
+WORDS = 30000
+
+
+class Part(nn.Module):
+    """A model of transformers that returns one tensor of its result."""
+
+    def __init__(self, model: nn.Module, output: str, names: tuple[str, ...]) -> None:
+        super().__init__()
+        self.model = model
+        self.output = output
+        self.names = names
+
+    def forward(self, *tensors: Tensor) -> Tensor:
+        """Return the named result of the model's arguments by name."""
+        result = self.model(**dict(zip(self.names, tensors, strict=True)))
+        found: Tensor = getattr(result, self.output)
+        return found
+
+
+def _bert(layers: int) -> nn.Module:
+    from transformers import BertConfig, BertModel
+
+    config = BertConfig(num_hidden_layers=layers)
+    names = ("input_ids", "attention_mask")
+    return Part(BertModel(config, add_pooling_layer=False), "last_hidden_state", names)
+
+
+def _deberta(layers: int) -> nn.Module:
+    from transformers import DebertaConfig, DebertaModel
+
+    # Relative positions as in the published base model.
+    config = DebertaConfig(
+        num_hidden_layers=layers,
+        relative_attention=True,
+        pos_att_type=["c2p", "p2c"],
+        max_relative_positions=-1,
+        position_biased_input=False,
+    )
+    names = ("input_ids", "attention_mask")
+    return Part(DebertaModel(config), "last_hidden_state", names)
+
+
+def _align(layers: int) -> nn.Module:
+    from transformers import AlignConfig, AlignModel
+
+    config = AlignConfig()
+    config.text_config.num_hidden_layers = layers
+    names = ("input_ids", "pixel_values", "attention_mask")
+    return Part(AlignModel(config), "logits_per_image", names)
+
+
+def _timm(name: str) -> nn.Module:
+    return models.load_image_model(name)
+
+
+def words(length: int) -> Callable[[int], tuple[Tensor, ...]]:
+    """Return a maker of token numbers with masks of ones."""
+
+    def make(batch: int) -> tuple[Tensor, ...]:
+        ids = torch.randint(1000, WORDS, (batch, length))
+        return ids, torch.ones_like(ids)
+
+    return make
+
+
+def _images(side: int) -> Callable[[int], tuple[Tensor, ...]]:
+    return lambda batch: (torch.randn(batch, 3, side, side),)
+
+
+def _pairs(batch: int) -> tuple[Tensor, ...]:
+    ids, mask = words(ALIGN_TOKENS)(batch)
+    return ids, torch.randn(batch, 3, ALIGN_SIDE, ALIGN_SIDE), mask
+
+
+def cases(layers: int = 12) -> dict[str, Case]:
+    """Return the models at the sizes of the paper, encoders with some layers."""
+    return {
+        "resnet18": Case(lambda: _timm("resnet18"), _images(224)),
+        "bert": Case(lambda: _bert(layers), words(TOKENS)),
+        "deberta": Case(lambda: _deberta(layers), words(TOKENS)),
+        "densenet121": Case(lambda: _timm("densenet121"), _images(224)),
+        "align": Case(lambda: _align(layers), _pairs),
+    }
+
+
+CASES = cases()
