@@ -203,11 +203,6 @@ def test_an_artifact_has_them(tmp_path):
             assert same_objects(mine) == same_objects(theirs)
 
 
-def test_a_portable_artifact_names_what_it_cannot_run(tmp_path):
-    with pytest.raises(UnsupportedError, match="portable-control"):
-        magweld.compile_portable(newton, (next(inputs()),))
-
-
 def test_an_artifact_for_a_gpu_has_none():
     with pytest.raises(UnsupportedError, match="artifact-control"):
         magweld.compile(newton, (next(inputs()),), target="nvvm:sm_90a")

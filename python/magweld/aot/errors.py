@@ -105,8 +105,8 @@ EXPORT_SIZES = Refusal(
 )
 EXPORT_CONDITION = Refusal(
     "export-condition",
-    "the exported program runs a part of itself under a condition, in a loop, with "
-    "autocast or as a function of its own",
+    "the exported program runs a part of itself with autocast, as a function of its "
+    "own, or in a loop that carries numbers",
     "export the parts before and after, or pass the module itself",
 )
 MODULE_DAMAGED = Refusal(

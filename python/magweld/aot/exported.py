@@ -17,8 +17,16 @@ from magweld.aot.compile import CapturedCall
 from magweld.aot.errors import EXPORT_CONDITION, EXPORT_INPUTS, EXPORT_SIZES
 from magweld.aot.signature import Signature
 from magweld.aot.template import Tensors, template_of
+from magweld.frontend.control.operators import (
+    ControlOperator,
+    IfOperator,
+    WhileOperator,
+)
 from magweld.importer import refusals
 
+_CLONE = torch.ops.aten.clone.default
+_COND = torch.ops.higher_order.cond
+_WHILE = torch.ops.higher_order.while_loop
 # Operators that run a part of the program with gradients, or with autocast, or without.
 _GRADIENTS = torch.ops.higher_order.wrap_with_set_grad_enabled
 _AUTOCAST = torch.ops.higher_order.wrap_with_autocast
@@ -62,7 +70,7 @@ def exported_call(
     It writes to buffers and inputs where `program.module()` does.
 
     Args:
-        program: Any one without control flow.
+        program: Any one; `torch.cond` and `while_loop` become branches and loops.
         args: Positional arguments, in the structure of `arguments_of`.
         kwargs: Keyword arguments.
 
@@ -213,7 +221,7 @@ class _FlatGraph:
                 copies[node] = self._input(node.name, value, (False, passed))
                 passed += 1
         self._hold_tensors(module)
-        self.results = self._copy(module, copies)
+        self.results = self._copy(self.graph, module, copies)
         self.graph.output(tuple(self.outputs))
 
     @property
@@ -243,25 +251,43 @@ class _FlatGraph:
     def _unused_name(self, name: str) -> str:
         return name if name not in self.state else f"{name} {len(self.state)}"
 
-    def _copy(self, module: fx.GraphModule, copies: dict[fx.Node, Any]) -> list[Any]:
-        """Append the calls of a program or a part of it, and return its results."""
+    def _copy(
+        self, graph: fx.Graph, module: fx.GraphModule, copies: dict[fx.Node, Any]
+    ) -> list[Any]:
+        """Append the calls of a program or a part of it, and return its results.
+
+        Args:
+            graph: What they are appended to.
+            module: The program or part.
+            copies: What stands for its nodes; more are added.
+        """
         for node in module.graph.nodes:
             if node.op == "get_attr":
-                value = _attribute(module, node)
-                copies[node] = (
-                    self._held[_whereabouts(value)]
-                    if isinstance(value, Tensor)
-                    else value
-                )
+                copies[node] = self._attribute(graph, module, node)
             elif node.op == "call_function":
-                copies[node] = self._call(node, copies)
+                copies[node] = self._call(graph, node, copies)
         returned: Any = module.graph.output_node().args[0]
-        return [copies[x] if isinstance(x, fx.Node) else x for x in returned]
+        several = returned if isinstance(returned, list | tuple) else (returned,)
+        return [copies[x] if isinstance(x, fx.Node) else x for x in several]
 
-    def _call(self, node: fx.Node, copies: dict[fx.Node, Any]) -> Any:
+    def _attribute(
+        self, graph: fx.Graph, module: fx.GraphModule, node: fx.Node
+    ) -> object:
+        value = _attribute(module, node)
+        if not isinstance(value, Tensor):
+            return value
+        if graph is not self.graph:
+            raise EXPORT_CONDITION.at(f"a tensor of an arm, {refusals.describe(node)}")
+        return self._held[_whereabouts(value)]
+
+    def _call(self, graph: fx.Graph, node: fx.Node, copies: dict[fx.Node, Any]) -> Any:
         args: Any = fx.map_arg(node.args, copies.__getitem__)
         if node.target is operator.getitem and isinstance(args[0], list):
             return args[0][args[1]]
+        if node.target is _COND:
+            return self._cond(graph, node, *args)
+        if node.target is _WHILE:
+            return self._while(graph, node, *args)
         if node.target is _GRADIENTS:
             _, part, *operands = args
         elif node.target is _AUTOCAST and not args[2]:
@@ -269,8 +295,75 @@ class _FlatGraph:
         elif isinstance(node.target, HigherOrderOperator):
             raise EXPORT_CONDITION.at(refusals.describe(node))
         else:
-            return self.graph.node_copy(node, copies.__getitem__)
-        return self._copy(part, dict(zip(_inputs(part), operands, strict=True)))
+            return graph.node_copy(node, copies.__getitem__)
+        inner = dict(zip(_inputs(part), operands, strict=True))
+        return self._copy(graph, part, inner)
+
+    def _cond(
+        self,
+        graph: fx.Graph,
+        node: fx.Node,
+        test: Any,
+        on_true: fx.GraphModule,
+        on_false: fx.GraphModule,
+        operands: Sequence[Any],
+    ) -> list[Any]:
+        """Append a branch on a tensor, or the arm that a constant says."""
+        if not isinstance(test, fx.Node):
+            arm = on_true if test else on_false
+            inner = dict(zip(_inputs(arm), operands, strict=True))
+            return self._copy(graph, arm, inner)
+        arms = []
+        for arm in (on_true, on_false):
+            body = fx.Graph()
+            inner = {one: body.placeholder(one.name) for one in _inputs(arm)}
+            arms.append(_finished(body, self._copy(body, arm, inner), node))
+        return _results(graph, IfOperator(*arms), (test, *operands))
+
+    def _while(
+        self,
+        graph: fx.Graph,
+        node: fx.Node,
+        test: fx.GraphModule,
+        step: fx.GraphModule,
+        carried: Sequence[Any],
+        others: Sequence[Any],
+    ) -> list[Any]:
+        """Append a loop: its test in front, and once more after each iteration."""
+        if not all(isinstance(value, fx.Node) for value in carried):
+            raise EXPORT_CONDITION.at(f"a number that changes, {node.name}")
+        # It returns new tensors where there is no iteration as well.
+        first = [graph.call_function(_CLONE, (value,)) for value in carried]
+        given = (*first, *others)
+        (truth,) = self._copy(graph, test, dict(zip(_inputs(test), given, strict=True)))
+        body = fx.Graph()
+        inner = {one: body.placeholder(one.name) for one in _inputs(step)}
+        results = self._copy(body, step, dict(inner))
+        again = (*results, *list(inner.values())[len(carried) :])
+        tested = dict(zip(_inputs(test), again, strict=True))
+        results += self._copy(body, test, tested)
+        if not isinstance(truth, fx.Node):
+            raise EXPORT_CONDITION.at(f"a loop that tests no tensor, {node.name}")
+        loop = WhileOperator(_finished(body, results, node), len(carried), True)
+        return _results(graph, loop, (truth, *given))
+
+
+def _finished(body: fx.Graph, results: Sequence[Any], node: fx.Node) -> fx.GraphModule:
+    """Return a sub-graph that returns some results."""
+    if not all(isinstance(result, fx.Node) for result in results):
+        raise EXPORT_CONDITION.at(f"a result that is no tensor, {node.name}")
+    body.output(tuple(results))
+    return fx.GraphModule(torch.nn.Module(), body)
+
+
+def _results(
+    graph: fx.Graph, target: ControlOperator, operands: Sequence[Any]
+) -> list[Any]:
+    """Append an operator with sub-graphs; return its results."""
+    node = graph.call_function(target, tuple(operands))
+    body: Any = target.step
+    count = target.carried or len(body.graph.output_node().args[0])
+    return [graph.call_function(operator.getitem, (node, n)) for n in range(count)]
 
 
 def _inputs(module: fx.GraphModule) -> Sequence[fx.Node]:

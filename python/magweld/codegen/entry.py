@@ -61,7 +61,71 @@ class CheckCall:
     failure: int
 
 
-Call = LaunchCall | LoopCall | CheckCall
+@dataclass(frozen=True)
+class MoveCall:
+    """Set entries of the table, in order."""
+
+    moves: tuple[Move, ...]
+
+
+@dataclass(frozen=True)
+class OtherCall:
+    """Set an entry to the other of two: `to = to == first ? second : first`."""
+
+    to: int
+    first: int
+    second: int
+
+
+@dataclass(frozen=True)
+class CopyCall:
+    """Copy bytes from where an entry leads to where another does."""
+
+    target: int
+    source: int
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class IfCall:
+    """Make some calls or others, as the byte where an entry leads says.
+
+    Attributes:
+        test: The entry.
+        on_true: What is called if the byte is not zero.
+        on_false: What is called otherwise.
+    """
+
+    test: int
+    on_true: tuple[Call, ...]
+    on_false: tuple[Call, ...]
+
+
+@dataclass(frozen=True)
+class WhileCall:
+    """Make calls as long as a byte is not zero.
+
+    Attributes:
+        first: Entry that leads to the byte before the first iteration.
+        again: Entry that leads to it after each.
+        body: What is called.
+    """
+
+    first: int
+    again: int
+    body: tuple[Call, ...]
+
+
+Call = (
+    LaunchCall
+    | LoopCall
+    | CheckCall
+    | MoveCall
+    | OtherCall
+    | CopyCall
+    | IfCall
+    | WhileCall
+)
 
 
 def entry_module(symbol: str, calls: Sequence[Call]) -> str:
@@ -72,14 +136,7 @@ def entry_module(symbol: str, calls: Sequence[Call]) -> str:
     module = ir.Module(name="entry")
     function = ir.Function(module, ir.FunctionType(_WORD, [_POINTER]), symbol)
     emitter = _Emitter(ir.IRBuilder(function.append_basic_block("entry")))
-    for call in calls:
-        match call:
-            case LaunchCall():
-                emitter.launch(call)
-            case LoopCall():
-                emitter.loop(call)
-            case CheckCall():
-                emitter.check(call)
+    emitter.emit(calls)
     emitter.builder.ret(ir.Constant(_WORD, 0))
     return str(module)
 
@@ -92,12 +149,32 @@ class _Emitter:
     def _function(self) -> ir.Function:
         return self.builder.function
 
+    def emit(self, calls: Sequence[Call]) -> None:
+        for call in calls:
+            self._emit(call)
+
+    def _emit(self, call: Call) -> None:
+        match call:
+            case LaunchCall():
+                self.launch(call)
+            case LoopCall():
+                self.loop(call)
+            case CheckCall():
+                self.check(call)
+            case MoveCall():
+                self._moves(call.moves)
+            case OtherCall():
+                self.other(call)
+            case CopyCall():
+                self.copy(call)
+            case IfCall():
+                self.branch(call)
+            case WhileCall():
+                self.repeat(call)
+
     def launch(self, call: LaunchCall) -> None:
-        module = self.builder.module
-        launch = module.globals.get(call.symbol)
-        if launch is None:
-            kind = ir.FunctionType(ir.VoidType(), [_POINTER])
-            launch = ir.Function(module, kind, call.symbol)
+        kind = ir.FunctionType(ir.VoidType(), [_POINTER])
+        launch = self._declared(call.symbol, kind)
         self.builder.call(launch, [self._slot(call.base)])
 
     def loop(self, call: LoopCall) -> None:
@@ -125,6 +202,45 @@ class _Emitter:
             wrong.add_incoming(found, body)
         with builder.if_then(found, likely=False):
             builder.ret(ir.Constant(_WORD, check.failure))
+
+    def other(self, call: OtherCall) -> None:
+        builder = self.builder
+        first, second = self._load(call.first), self._load(call.second)
+        is_first = builder.icmp_unsigned("==", self._load(call.to), first)
+        builder.store(builder.select(is_first, second, first), self._slot(call.to))
+
+    def copy(self, call: CopyCall) -> None:
+        # The two may be one place.
+        kind = ir.FunctionType(_POINTER, [_POINTER, _POINTER, _WORD])
+        memmove = self._declared("memmove", kind)
+        target, source = self._load(call.target), self._load(call.source)
+        self.builder.call(memmove, [target, source, ir.Constant(_WORD, call.nbytes)])
+
+    def branch(self, call: IfCall) -> None:
+        with self.builder.if_else(self._truth(call.test)) as (on_true, on_false):
+            with on_true:
+                self.emit(call.on_true)
+            with on_false:
+                self.emit(call.on_false)
+
+    def repeat(self, call: WhileCall) -> None:
+        builder = self.builder
+        body, done = map(self._function.append_basic_block, ("again", "done"))
+        builder.cbranch(self._truth(call.first), body, done)
+        builder.position_at_end(body)
+        self.emit(call.body)
+        builder.cbranch(self._truth(call.again), body, done)
+        builder.position_at_end(done)
+
+    def _truth(self, entry: int) -> ir.Instruction:
+        byte = ir.IntType(8)
+        value = self.builder.load(self._load(entry), typ=byte)
+        return self.builder.icmp_unsigned("!=", value, ir.Constant(byte, 0))
+
+    def _declared(self, symbol: str, kind: ir.FunctionType) -> ir.Function:
+        module = self.builder.module
+        found = module.globals.get(symbol)
+        return ir.Function(module, kind, symbol) if found is None else found
 
     def _moves(self, moves: Sequence[Move]) -> None:
         for move in moves:

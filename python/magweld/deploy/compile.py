@@ -30,14 +30,9 @@ from magweld.api import compile_imported
 from magweld.artifact import HOST_TARGET, Program
 from magweld.codegen.host import LEVELS
 from magweld.compiler_options import CompileOptions
+from magweld.deploy.entry_calls import Constants, has_native_loops
 from magweld.deploy.errors import DIFFERENT_CALLS, EXTERNAL, WRITES
-from magweld.deploy.forms import (
-    Constants,
-    FormMaker,
-    FormSource,
-    dtype_name,
-    has_native_loops,
-)
+from magweld.deploy.forms import FormMaker, FormSource, dtype_name
 from magweld.deploy.portable_artifact import PortableArtifact
 from magweld.deploy.portable_file import Code, Form, Port, PortableProgram, encode
 from magweld.importer.gathers import LEAST_INDEX

@@ -9,11 +9,6 @@ EXTERNAL = Refusal(
     "an operator has no generated code, and an artifact has no torch to run it",
     "keep these operators out of the compiled part, or use magweld.compile",
 )
-CONTROL = Refusal(
-    "portable-control",
-    "portable artifacts have no branches and loops on tensor values",
-    "keep them out of the compiled part, or use magweld.compile",
-)
 WRITES = Refusal(
     "portable-writes",
     "the program writes to its inputs or to the model, which runs share",

@@ -11,30 +11,15 @@ import torch
 from torch import Tensor
 
 from magweld.aot.call_plan import CallPlan
-from magweld.aot.operator_call import OperatorCall
-from magweld.artifact import (
-    ExternalStep,
-    IfStep,
-    KernelStep,
-    LoopStep,
-    Program,
-    Step,
-    WhileStep,
-)
+from magweld.artifact import ExternalStep, IndexCheck, Program
 from magweld.artifact import (
     Place as ValuePlace,
 )
-from magweld.codegen.entry import (
-    Call,
-    CheckCall,
-    LaunchCall,
-    LoopCall,
-    Move,
-    entry_module,
-)
+from magweld.codegen.entry import entry_module
 from magweld.codegen.host import LEVELS, HostTarget, emit_object
 from magweld.codegen.linking import link
-from magweld.deploy.errors import CONTROL, EXTERNAL, SHAPE, TYPE
+from magweld.deploy.entry_calls import Constants, EntryCalls
+from magweld.deploy.errors import EXTERNAL, SHAPE, TYPE
 from magweld.deploy.portable_file import (
     DTYPES,
     MAX_RANK,
@@ -48,6 +33,7 @@ from magweld.deploy.portable_file import (
 )
 from magweld.importer.epilogue import (
     BufferOutput,
+    ChoiceOutput,
     DetachedOutput,
     InputOutput,
     InputViewOutput,
@@ -56,9 +42,6 @@ from magweld.importer.epilogue import (
     Window,
 )
 from magweld.runtime.layout import Layout
-from magweld.runtime.looping import table_moves
-from magweld.runtime.tiling import aligned
-from magweld.runtime.validation import check_parts, check_program
 
 _ENTRY = "magweld_entry"
 
@@ -76,28 +59,6 @@ class Leaf:
     place: Place
     window: Window
     port: Port
-
-
-class Constants:
-    """The constants of all forms, each once."""
-
-    def __init__(self) -> None:
-        self.data = bytearray()
-        self._known: dict[bytes, int] = {}
-
-    def place(self, content: bytes) -> Place:
-        """Return where some bytes are."""
-        if content not in self._known:
-            self._known[content] = len(self.data)
-            self.data += content.ljust(aligned(len(content)), b"\0")
-        return Place(Kind.DATA, 0, self._known[content])
-
-
-def has_native_loops(program: Program) -> bool:
-    """Tell whether iterations of loops are kernels alone, as forms need it."""
-    layout = Layout(program)
-    loops = (step for step in program.steps if isinstance(step, LoopStep))
-    return all(map(layout.is_native, loops))
 
 
 @dataclass(frozen=True)
@@ -128,7 +89,7 @@ class FormSource:
 class FormMaker:
     """Makes one form: the places of all values, the entry function, the copies.
 
-    The program has no loops but those that `has_native_loops` lets pass.
+    Loops of the program are those that `has_native_loops` lets pass.
     """
 
     def __init__(
@@ -147,12 +108,8 @@ class FormMaker:
         self._source = source
         self._constants = constants
         self._failures = failures
-        self._layout = check_program(source.program)
-        self._frame_bytes = aligned(source.program.arena_bytes)
-        roots = self._layout.roots
-        places = {root: self._root(root) for root in dict.fromkeys(roots)}
-        # The entry in front of each table is for the runtime.
-        self._table = [Place(Kind.RUNTIME), *(places[root] for root in roots)]
+        self._code = EntryCalls(source.program, self._argument, self._check, constants)
+        self._layout = self._code.layout
 
     def make(self) -> tuple[Code, Form, list[Port]]:
         """Return an image, the form as one of `code` 0, and the outputs.
@@ -161,7 +118,7 @@ class FormMaker:
             UnsupportedError: Something of the program has no place in a form.
         """
         source = self._source
-        calls = [call for step in source.program.steps for call in self._calls(step)]
+        calls = self._code.make()
         fills = self._fill_buffers()
         leaves = [
             self._leaf(name, kind, index)
@@ -180,34 +137,13 @@ class FormMaker:
         form = Form(
             code=0,
             entry=image.symbols[_ENTRY],
-            frame_bytes=self._frame_bytes,
+            frame_bytes=self._code.frame_bytes,
             inputs=shapes,
             outputs=outputs,
-            table=tuple(self._table),
+            table=tuple(self._code.table),
             copies=tuple(copies),
         )
         return code, form, [leaf.port for leaf in leaves]
-
-    def _allocate(self, nbytes: int) -> Place:
-        at = self._frame_bytes
-        # No two places are the same.
-        self._frame_bytes += aligned(max(nbytes, 1))
-        return Place(Kind.FRAME, 0, at)
-
-    def _root(self, root: int) -> Place:
-        """Return where a root is, and allocate it if it is nowhere yet."""
-        value = self._source.program.values[root]
-        match value.place:
-            case ValuePlace.INPUT:
-                return self._argument(value.index)
-            case ValuePlace.ARENA:
-                return Place(Kind.FRAME, 0, value.offset)
-            case ValuePlace.CONSTANT:
-                return self._constants.place(
-                    self._source.program.constants[value.index]
-                )
-            case _:
-                return Place(Kind.NONE)
 
     def _argument(self, number: int) -> Place:
         plan = self._source.plan
@@ -216,88 +152,14 @@ class FormMaker:
             return Place(Kind.INPUT, index)
         return self._constants.place(bytes_of(self._source.state[index]))
 
-    def _calls(self, step: Step) -> list[Call]:
-        roots = self._layout.roots
-        for root in (roots[value_id] for value_id in step.writes):
-            if self._table[1 + root].kind is Kind.NONE:
-                place = self._allocate(self._layout.signatures[root].nbytes)
-                for value_id in (root, *self._layout.aliases[root]):
-                    self._table[1 + value_id] = place
-        match step:
-            case KernelStep():
-                return [LaunchCall(step.symbol, 1)]
-            case LoopStep():
-                return [self._loop(step)]
-            case ExternalStep():
-                return [self._check(step, self._source.plan.externals[step.node])]
-            case IfStep() | WhileStep():
-                raise CONTROL.at(f"a step of kind {type(step).__name__}")
-        raise EXTERNAL.at(f"a step of kind {type(step).__name__}")
-
-    def _check(self, step: ExternalStep, call: OperatorCall) -> CheckCall:
-        check = call.index_check
+    def _check(self, step: ExternalStep) -> tuple[IndexCheck, int]:
+        check = self._source.plan.externals[step.node].index_check
         if check is None:
             raise EXTERNAL.at(f"node '{step.node}'")
-        indices = step.reads[check.indices]
-        signature = self._layout.signatures[indices]
-        rows = self._layout.signatures[step.reads[check.table]].shape[0]
         message = self._source.failures[step.node]
         if message not in self._failures:
             self._failures.append(message)
-        return CheckCall(
-            source=1 + indices,
-            target=1 + step.writes[0],
-            count=prod(signature.shape),
-            bits=8 * signature.dtype.itemsize,
-            lowest=-rows if check.lowest is None else check.lowest,
-            end=rows,
-            failure=1 + self._failures.index(message),
-        )
-
-    def _loop(self, step: LoopStep) -> LoopCall:
-        """Append the table of an iteration, as `looping.bind_native_loop` does."""
-        program = self._source.program
-        part = check_parts(program)[step.part]
-        base = len(self._table) + 1
-        # Behind the values is the other buffer of each result.
-        spare = len(part.program.values)
-        table = [self._part_place(step, part, root) for root in part.roots]
-        table += [Place(Kind.NONE)] * len(step.writes)
-        handed = _handed_over(step, part)
-        before = []
-        for value_id, source, start in zip(
-            part.inputs, step.reads, step.starts, strict=True
-        ):
-            add = start * part.itemsize(value_id)
-            entries = (value_id, *part.aliases[value_id])
-            before += [Move(base + entry, 1 + source, add) for entry in entries]
-        for number, value_id in enumerate(part.program.results):
-            root = part.roots[value_id]
-            here, other = (root, *part.aliases[root]), (spare + number,)
-            if step.trips % 2 == 0 and number in handed:
-                here, other = other, here  # the last iteration writes the result
-            target = 1 + step.writes[number]
-            before += [Move(base + entry, target, 0) for entry in here]
-            for entry in other if number in handed else ():
-                table[entry] = handed[number]
-        self._table += [Place(Kind.RUNTIME), *table]
-        return LoopCall(
-            calls=tuple(LaunchCall(symbol, base) for symbol in part.kernel_symbols),
-            trips=step.trips,
-            before=tuple(before),
-            after_each=tuple(
-                Move(base + to, base + source, add)
-                for to, source, add in table_moves(step, part, spare)
-            ),
-        )
-
-    def _part_place(self, step: LoopStep, part: Layout, root: int) -> Place:
-        value = part.program.values[root]
-        if value.place is ValuePlace.ARENA:
-            return Place(Kind.FRAME, 0, step.scratch + value.offset)
-        if value.place is ValuePlace.CONSTANT:
-            return self._constants.place(self._source.program.constants[value.index])
-        return Place(Kind.NONE)
+        return check, 1 + self._failures.index(message)
 
     def _fill_buffers(self) -> list[Copy]:
         """Allocate the memory that outputs share; return what fills it."""
@@ -305,7 +167,7 @@ class FormMaker:
         copies = []
         for buffer in self._source.plan.epilogue.buffers:
             item = buffer.dtype.itemsize
-            place = self._allocate(buffer.count * item)
+            place = self._code.allocate(buffer.count * item)
             self._buffers.append(place)
             for result, window in buffer.fills:
                 source, whole = self._result(result)
@@ -317,7 +179,7 @@ class FormMaker:
     def _result(self, number: int) -> tuple[Place, Window]:
         value_id = self._source.program.results[number]
         shape = tuple(self._layout.signatures[value_id].shape)
-        return self._table[1 + value_id], Window(shape, contiguous_strides(shape))
+        return self._code.place_of(value_id), Window(shape, contiguous_strides(shape))
 
     def _leaf(self, name: str, kind: str, index: int) -> Leaf:
         if kind == "outputs":
@@ -339,13 +201,15 @@ class FormMaker:
         while isinstance(output, SameOutput):
             output = plan.epilogue.outputs[output.position]
         match output:
-            case ResultOutput():
+            case ResultOutput() | ChoiceOutput():
+                # A choice is a result with the elements of what is chosen.
                 place, whole = self._result(output.result)
                 value_id = source.program.results[output.result]
                 dtype = self._layout.signatures[value_id].dtype
                 dtype = dict(plan.epilogue.carried).get(output.result, dtype)
                 port = Port(name, dtype_name(dtype))
-                return Leaf(place, output.window or whole, port)
+                shown: Any = getattr(output, "window", None)
+                return Leaf(place, shown or whole, port)
             case BufferOutput():
                 dtype = plan.epilogue.buffers[output.buffer].dtype
                 place = self._buffers[output.buffer]
@@ -363,7 +227,7 @@ class FormMaker:
         direct: dict[Place, int] = {}
         copies = []
         roots = {
-            self._table[1 + root]: root
+            self._code.place_of(root): root
             for root in self._layout.values_in(ValuePlace.OUTPUT)
         }
         for number, leaf in enumerate(leaves):
@@ -383,24 +247,12 @@ class FormMaker:
             place = Place(Kind.OUTPUT, number)
             copies.append(_copy(source, leaf.window.stride, place, target, item))
         moved = {place: Place(Kind.OUTPUT, number) for place, number in direct.items()}
-        self._table = [moved.get(place, place) for place in self._table]
+        code = self._code
+        code.table = [moved.get(place, place) for place in code.table]
         return [
             replace(copy, source=_moved(copy.source, roots, moved, self._layout))
             for copy in copies
         ]
-
-
-def _handed_over(step: LoopStep, part: Layout) -> dict[int, Place]:
-    """Return the second buffer of each result that the next iteration reads."""
-    offset = step.scratch + aligned(part.program.arena_bytes)
-    found = {}
-    for number, value_id in enumerate(part.program.results):
-        if step.stacked[number]:
-            continue
-        if number in step.fed_by:
-            found[number] = Place(Kind.FRAME, 0, offset)
-        offset += aligned(part.signatures[value_id].nbytes)
-    return found
 
 
 def _moved(
