@@ -367,6 +367,11 @@ class Engine:
     ) -> Outcome:
         """Run a program, observed, and keep what that has given."""
         known, wanted = self._segments, cache.lifting.wanted
+        if wanted:
+            # Most programs lift nothing. Within the run it could be observed.
+            from magweld.frontend.lifting.symbolic import import_what_symbols_need
+
+            import_what_symbols_need()
         # A value that differs from one recorded before is a branch, no condition.
         branched = any(
             record.guards[failure.number].category is Category.PREDICATE

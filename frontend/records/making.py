@@ -34,11 +34,7 @@ class RecordMaker:
 
     def make(self, captured: Capture) -> Record:
         """Return the record of a captured run."""
-        # A first call may wait; the next one may bring other sizes or lead on behind a
-        # break, and should not.
-        from magweld.frontend.lifting.symbolic import import_what_symbols_need
-
-        import_what_symbols_need()
+        # A first call may wait; the next may lead on behind a break, and should not.
         with contextlib.suppress(Exception):  # compiling raises it again, and is told
             self._backend.load()
         module = captured.graph.module

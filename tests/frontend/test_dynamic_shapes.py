@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from magweld.frontend.lifting import symbolic
 from magweld.frontend.traced import trace
 
 
@@ -381,3 +382,14 @@ def test_numbers_within_a_dict_comprehension():
     for n in range(6):
         assert traced(x, n)[1:] == program(x, n)[1:]
         assert torch.equal(traced(x, n)[0], program(x, n)[0])
+
+
+def test_symbols_are_imported_by_the_first_run_that_lifts_a_size():
+    symbolic.import_what_symbols_need.cache_clear()
+    made = symbolic.import_what_symbols_need.cache_info
+    traced = trace(lambda x: x.view(-1) * 2, backend="eager")
+    traced(torch.randn(2, 6))
+    traced(torch.randn(3, 6))
+    assert made().currsize == 0
+    traced(torch.randn(4, 6))
+    assert made().currsize == 1
