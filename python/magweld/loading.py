@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from magweld.deploy.portable_artifact import PortableArtifact
-from magweld.deploy.portable_file import is_portable
+from magweld.deploy.portable_file import MAGIC, is_portable
+from magweld.deploy.signatures import read_signed
 
 if TYPE_CHECKING:
     import torch
@@ -20,6 +21,7 @@ def load(
     device: torch.device | str | None = None,
     *,
     threads: int | None = None,
+    public_key: str | os.PathLike[str] | None = None,
 ) -> Artifact | PortableArtifact:
     """Load what `magweld.compile` or `magweld.compile_portable` made, from a file.
 
@@ -31,15 +33,23 @@ def load(
             one the artifact can be looked at, not called.
         threads: How many threads a call of a portable artifact uses, by default one
             for each usable CPU. Other artifacts use those of torch.
+        public_key: A file with an Ed25519 key as PEM: the artifact must be signed by
+            its owner with `magweld.deploy.signatures.sign`. It needs the package
+            cryptography, the extra `magweld[sign]`.
 
     Raises:
-        ArtifactError: It is no intact artifact, or its code needs another CPU.
+        ArtifactError: It is no intact artifact, or its code needs another CPU; with a
+            key `artifact-unsigned`, `artifact-signature`, `signature-key` or
+            `signature-library`.
         DeviceError: The code cannot run on the device.
         OSError: The file cannot be read.
     """
-    if is_portable(Path(path)):
-        return PortableArtifact(Path(path).read_bytes(), threads)
+    # What was signed is what is read: the file may change meanwhile.
+    content = None if public_key is None else read_signed(Path(path), public_key)
+    if is_portable(Path(path)) if content is None else content.startswith(MAGIC):
+        found = Path(path).read_bytes() if content is None else content
+        return PortableArtifact(found, threads)
     # torch is not where portable artifacts are loaded.
     from magweld.aot.loading import load
 
-    return load(path, device)
+    return load(path, device, content)

@@ -54,16 +54,22 @@ def digest_of(members: Mapping[str, bytes]) -> bytes:
     return digest.hexdigest().encode()
 
 
-def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
+def read_archive(
+    path: Path, content: bytes | None = None
+) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Return the manifest and the other members of an artifact file.
 
     The digest of all members is verified. It finds damage and is no signature.
+
+    Args:
+        path: The file.
+        content: Its bytes if they have been read.
 
     Raises:
         ArtifactError: It is no intact artifact of this format version.
         OSError: It cannot be read.
     """
-    with path.open("rb") as file:
+    with path.open("rb") if content is None else io.BytesIO(content) as file:
         try:
             members = _members(file)
             manifest: dict[str, Any] = json.loads(members[MANIFEST])
