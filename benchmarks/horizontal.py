@@ -25,6 +25,7 @@ from horizontal_models import (
     Bags,
     Branches,
     Experts,
+    Parts,
     SplitAndJoin,
     linear,
     norm,
@@ -62,6 +63,8 @@ CASES: dict[str, Callable[[int], nn.Module]] = {
     "tanh": partial(Branches, nn.Tanh),
     "perceptrons": partial(Branches, perceptron),
     "experts": partial(Experts, perceptron),
+    "split-norm": partial(Parts, norm),
+    "split-linear": partial(Parts, linear),
     "split-norm-join": partial(SplitAndJoin, norm),
     "bags": Bags,
 }
@@ -71,6 +74,8 @@ def arguments_of(name: str, members: int) -> list[Tensor]:
     """Return the inputs of a case."""
     if name == "bags":
         return [torch.randint(0, 1000, (ROWS, 8)) for _ in range(members)]
+    if name in ("split-norm", "split-linear"):
+        return [torch.randn(ROWS, WIDTH * members)]
     return [torch.randn(ROWS, WIDTH) for _ in range(members)]
 
 

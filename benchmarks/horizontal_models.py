@@ -31,6 +31,15 @@ class Experts(Branches):
         return [branch(inputs[0]) for branch in self.branches]
 
 
+class Parts(Branches):
+    """Modules on the parts of one tensor."""
+
+    def forward(self, joined: Tensor) -> list[Tensor]:
+        """Apply each module to its columns."""
+        parts = joined.split(WIDTH, -1)
+        return [b(x) for b, x in zip(self.branches, parts, strict=True)]
+
+
 class SplitAndJoin(Branches):
     """Modules between a split and a concatenation."""
 

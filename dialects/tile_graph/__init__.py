@@ -23,6 +23,7 @@ from magweld.dialects.tile_graph.builders import (
     build_load,
     build_operator,
     build_release,
+    build_shift,
     build_store,
     build_subgraph,
     set_tile,
@@ -65,6 +66,7 @@ from magweld.dialects.tile_graph.ops import (
     LoadOp,
     OperatorOp,
     ReleaseOp,
+    ShiftOp,
     StoreOp,
     SubgraphOp,
 )
@@ -78,7 +80,7 @@ from magweld.dialects.tile_graph.structure import (
     root_operation,
     type_bytes,
 )
-from magweld.dialects.tile_graph.verification import DEVICE, FOR_TILES
+from magweld.dialects.tile_graph.verification import DEVICE, FOR_TILES, SHIFT
 from magweld.dialects.tile_graph.view import (
     device_of,
     is_tile_graph,
@@ -103,6 +105,7 @@ __all__ = [
     "REDUCTION_BLOCK",
     "REMATERIALIZED",
     "RUNTIME",
+    "SHIFT",
     "SUBGROUP_REDUCTION",
     "UNSHARED",
     "AllocateOp",
@@ -123,6 +126,7 @@ __all__ = [
     "ReleaseOp",
     "Role",
     "RuntimeTiles",
+    "ShiftOp",
     "StoreOp",
     "SubgraphOp",
     "TileAttr",
@@ -136,6 +140,7 @@ __all__ = [
     "build_load",
     "build_operator",
     "build_release",
+    "build_shift",
     "build_store",
     "build_subgraph",
     "captured_values",

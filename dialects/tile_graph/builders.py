@@ -23,6 +23,7 @@ from magweld.dialects.tile_graph.ops import (
     LoadOp,
     OperatorOp,
     ReleaseOp,
+    ShiftOp,
     StoreOp,
     SubgraphOp,
 )
@@ -47,6 +48,11 @@ def build_operator(op_name: str, result_types: Sequence[ir.Type]) -> OperatorOp:
 def build_connect(value: ir.Value, level: str) -> ConnectOp:
     """Make an edge from `value` at the named memory level."""
     return ConnectOp(value.type, value, ir.StringAttr.get(level))
+
+
+def build_shift(value: ir.Value, offsets: Sequence[int]) -> ShiftOp:
+    """Make `value` from the element at some offsets on, one for each dimension."""
+    return ShiftOp(value.type, value, _integers(offsets))
 
 
 def build_subgraph(

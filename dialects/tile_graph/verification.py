@@ -18,6 +18,7 @@ from magweld.targets.device import Device
 SUBGRAPH = "tile_graph.subgraph"
 OPERATOR = "tile_graph.operator"
 FOR_TILES = "tile_graph.for_tiles"
+SHIFT = "tile_graph.shift"
 DEVICE = "tile_graph.device"
 IMPLEMENTATIONS = ("generated", "library")
 

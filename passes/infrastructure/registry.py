@@ -71,6 +71,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
         "magweld.passes.graph.transform_weights:TransformWeights",
     ),
     ("select-tiles", "magweld.passes.tile.select_tiles:SelectTiles"),
+    ("shift-slices", "magweld.passes.tile.shift_slices:ShiftSlices"),
     ("simplify-generic", "magweld.passes.graph.simplify_generic:SimplifyGeneric"),
     (
         "strip-argument-sizes",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from magweld.bindings import ir
-from magweld.dialects.tile_graph import EXTERNAL, element_bytes, is_kernel
+from magweld.dialects.tile_graph import EXTERNAL, SHIFT, element_bytes, is_kernel
 from magweld.passes.analysis.control_calls import ControlCall, WhileCall, control_of
 from magweld.passes.analysis.loop_calls import LoopCall, loop_of
 from magweld.passes.infrastructure.base import Pass
@@ -18,7 +18,7 @@ from magweld.passes.memory.tile_list import TILES, Tile, tiles_of
 from magweld.passes.tiling.packing import Buffer, pack
 
 CAST = "tensor.cast"
-VIEWS = frozenset({"tensor.expand_shape", "tensor.collapse_shape", CAST})
+VIEWS = frozenset({"tensor.expand_shape", "tensor.collapse_shape", SHIFT, CAST})
 # A cache line, and the widest vector: no kernel touches a line of two buffers.
 ARENA_ALIGNMENT = 64
 

@@ -46,6 +46,7 @@ from magweld.passes.tile.merger import Fusion
 from magweld.passes.tile.propagate_tiles import PropagateTiles
 from magweld.passes.tile.select_implementation import LibraryUse, SelectImplementation
 from magweld.passes.tile.select_tiles import SelectTiles
+from magweld.passes.tile.shift_slices import ShiftSlices
 from magweld.passes.tile.split_reductions import SplitReductions
 from magweld.targets.target import Backend, Target, parse_target
 
@@ -107,6 +108,7 @@ def graph_steps(
     """
     # Together, members keep all that they make at one time.
     batches = (batch,) if batch and not memory_budget else ()
+    shift = (ShiftSlices(),) if batches else ()
     form = FormTileGraph(device)
     # What is made tile by tile becomes functions of its own, which are graphs then.
     outline = (OutlineMemoryTiles(), form) if memory_budget else ()
@@ -126,6 +128,7 @@ def graph_steps(
             SelectImplementation(library),
             ConnectOperators(fusion),
             ExtractSubgraphs(),
+            *shift,
             SelectTiles(),
             PropagateTiles(),
         ),

@@ -15,6 +15,7 @@ from magweld.dialects.tile_graph import (
     OPERATORS,
     RUNTIME,
     is_kernel,
+    reports_of,
     type_bytes,
 )
 from magweld.passes.analysis.batch_calls import BATCH, BatchCall
@@ -151,7 +152,8 @@ class _Calls:
             levels.append(level + bool(callee))
             reported = OPERATORS in op.attributes
             if callee and reported and _may_be_member(functions[callee]):
-                call = MemberCall(callee, _operators(op), _moved(op), levels[-1])
+                moved = _moved(op, functions[callee])
+                call = MemberCall(callee, _operators(op), moved, levels[-1])
                 rule = next((r.name for r in rules if r.refuses(call)), "")
                 if rule:
                     refused.setdefault((rule, callee), []).append(call)
@@ -317,6 +319,9 @@ def _makers(op: Any) -> Iterator[Any]:
             yield producer.operation
 
 
-def _moved(call: Any) -> int:
+def _moved(call: Any, kernel: Any) -> int:
+    """Bytes that a call moves: no more than its tensors have, as it may read parts."""
     operands = dict.fromkeys(call.operands)
-    return sum(type_bytes(ir.RankedTensorType(value.type)) for value in operands)
+    whole = sum(type_bytes(ir.RankedTensorType(value.type)) for value in operands)
+    planned = reports_of(kernel).get("traffic_after")
+    return whole if planned is None else min(whole, ir.IntegerAttr(planned).value)

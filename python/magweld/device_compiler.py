@@ -169,6 +169,8 @@ class _Kernels:
         )
 
     def _launches(self, symbol: str, call: HostCall) -> Iterator[DeviceLaunch]:
+        if any(call.shifts):
+            raise MagweldError(f"@{call.callee} begins within a tensor")
         entries = (*call.operands, *call.results)
         for made in self.compiled[call.callee]:
             yield DeviceLaunch(

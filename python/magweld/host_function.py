@@ -15,9 +15,11 @@ from magweld.diagnostics import MagweldError
 from magweld.dialects.tile_graph import (
     EXTERNAL,
     OPERATORS,
+    SHIFT,
     RuntimeTiles,
     TileAttr,
     element_bytes,
+    is_kernel,
     reports_of,
 )
 from magweld.passes.analysis.batch_calls import batch_of, verify_batch
@@ -54,6 +56,7 @@ class HostCall:
         report: What was decided and predicted, for people.
         runtime: Tiles of a kernel along an extent that a call tells.
         words: Value id of what such a kernel reads of the call, -1 for others.
+        shifts: For each operand of a kernel, at which byte of it the kernel begins.
     """
 
     kind: str
@@ -70,6 +73,7 @@ class HostCall:
     report: dict[str, Any] = field(default_factory=dict)
     runtime: RuntimeTiles | None = None
     words: int = -1
+    shifts: tuple[int, ...] = ()
 
     def functions(self) -> tuple[str, ...]:
         """Return the functions that it runs, tiles, iterations or arms."""
@@ -78,12 +82,20 @@ class HostCall:
 
     def entries(self) -> tuple[int, ...]:
         """Return what a kernel takes: operands, then results, for each member."""
-        lists = (self.operands, self.results)
+        return self._by_members(self.operands, self.results)
+
+    def entry_shifts(self) -> tuple[int, ...]:
+        """Return at which byte of each entry the kernel begins; none for zeros."""
+        if not any(self.shifts):
+            return ()
+        return self._by_members(self.shifts, (0,) * len(self.results))
+
+    def _by_members(self, *lists: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(
-            identity
+            number
             for member in range(self.members)
-            for ids in lists
-            for identity in _share(ids, member, self.members)
+            for numbers in lists
+            for number in _share(numbers, member, self.members)
         )
 
 
@@ -128,6 +140,7 @@ class _Reader:
         self._functions = functions
         self._host = host
         self._ids: dict[Any, int] = {}
+        self._shifts: dict[Any, int] = {}
 
     def read(self, main: Any) -> HostFunction:
         block = main.regions[0].blocks[0]
@@ -145,6 +158,8 @@ class _Reader:
         if op.name in _VIEWS:
             source = self._ids[op.operands[0]]
             self._add(op.results[0], Place.VIEW, index=source)
+        elif op.name == SHIFT:
+            self._shift(op)
         elif op.name == CAST:
             # Extents that a call tells are dynamic in kernels alone.
             self._ids[op.results[0]] = self._ids[op.operands[0]]
@@ -169,6 +184,17 @@ class _Reader:
         self._ids[value] = identity
         return identity
 
+    def _shift(self, op: Any) -> None:
+        """Know a tensor from an element on as the whole one and a number of bytes."""
+        source, made = op.operands[0], op.results[0]
+        type_ = ir.RankedTensorType(source.type)
+        offsets = _python_value(op.attributes["offsets"])
+        rows = zip(offsets, _strides(list(type_.shape)), strict=True)
+        elements = sum(offset * stride for offset, stride in rows)
+        self._ids[made] = self._ids[source]
+        begun = self._shifts.get(source, 0)
+        self._shifts[made] = begun + elements * element_bytes(type_)
+
     def _destination(self, op: Any) -> None:
         place = Place(ir.StringAttr(op.attributes["magweld.place"]).value)
         offset = 0
@@ -185,6 +211,10 @@ class _Reader:
     def _call(self, op: Any) -> None:
         callee = callee_of(op)
         function = self._functions[callee]
+        if not _is_kernel_call(function) and any(
+            v in self._shifts for v in op.operands
+        ):
+            raise located_error(op, "expected kernels alone to read shifted tensors")
         if EXTERNAL in function.attributes:
             self._external(op, callee, function)
             return
@@ -220,6 +250,8 @@ class _Reader:
     ) -> HostCall:
         function = self._functions[callee]
         batch = batch_of(function)
+        inputs = list(op.operands)[: len(operands)]
+        shifts = tuple(self._shifts.get(value, 0) for value in inputs)
         if batch is None:
             report = _report(op, callee, function)
             runtime = RuntimeTiles.of(function)
@@ -228,6 +260,7 @@ class _Reader:
                 report=report,
                 runtime=runtime,
                 words=-1 if runtime is None else self._words(),
+                shifts=shifts,
             )
         kernel = self._functions[batch.kernel]
         verify_batch(function, batch, kernel)
@@ -238,7 +271,9 @@ class _Reader:
             "members": members,
         }
         return HostCall(
-            "kernel", batch.kernel, operands, results, batch.members, report=report
+            *("kernel", batch.kernel, operands, results, batch.members),
+            report=report,
+            shifts=shifts,
         )
 
     def _words(self) -> int:
@@ -256,6 +291,15 @@ class _Reader:
         self._host.calls.append(
             HostCall("external", callee, operands, results, node=node)
         )
+
+
+def _is_kernel_call(function: Any) -> bool:
+    return is_kernel(function) or batch_of(function) is not None
+
+
+def _strides(shape: list[int]) -> list[int]:
+    """Elements from one place along each dimension to the next one."""
+    return [math.prod(shape[dim + 1 :]) for dim in range(len(shape))]
 
 
 def _share(ids: tuple[int, ...], member: int, members: int) -> tuple[int, ...]:

@@ -29,6 +29,9 @@ from magweld.targets import device
 # costs some microseconds, in which one core moves tens of kilobytes.
 PARALLEL_BYTES = 64 * 1024
 
+# Fields of a planned launch that are tuples, which JSON has no word for.
+_LISTS = ("entries", "shifts")
+
 
 @dataclass(frozen=True)
 class PlannedLaunch:
@@ -43,6 +46,7 @@ class PlannedLaunch:
         members: How many times the kernel runs.
         words: Index in the table of the words of a kernel with an extent that a call
             tells, -1 for others.
+        shifts: For each entry at which byte of it the kernel begins; none for zeros.
     """
 
     symbol: str
@@ -51,6 +55,7 @@ class PlannedLaunch:
     parallel: bool
     members: int = 1
     words: int = -1
+    shifts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,9 @@ def launches_of(hosts: Mapping[str, HostFunction]) -> list[PlannedLaunch]:
             parallel = moved >= PARALLEL_BYTES
             found.append(
                 PlannedLaunch(
-                    symbol, call.callee, entries, parallel, call.members, call.words
+                    *(symbol, call.callee, entries, parallel, call.members),
+                    words=call.words,
+                    shifts=call.entry_shifts(),
                 )
             )
             numbers[name] += 1
@@ -112,6 +119,7 @@ def compile_launches(
             one.parallel,
             one.members,
             one.words,
+            one.shifts,
         )
         for one in launches
     ]
@@ -169,7 +177,7 @@ def compile_part(payload: bytes) -> bytes:
     """
     described, text, level = decode_parts(payload)
     launches = [
-        PlannedLaunch(**{**fields, "entries": tuple(fields["entries"])})
+        PlannedLaunch(**{**fields, **{key: tuple(fields[key]) for key in _LISTS}})
         for fields in json.loads(described)
     ]
     with make_context(), ir.Location.unknown():

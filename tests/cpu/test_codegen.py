@@ -130,6 +130,20 @@ def test_every_tile_of_every_member_is_launched_once(
     assert list(sums) == [tiles * (tiles + 1) // 2] * members
 
 
+@pytest.mark.parametrize("members", [1, 3])
+@pytest.mark.parametrize("parallel", [False, True])
+def test_members_begin_within_one_entry(members: int, parallel: bool) -> None:
+    kernel, shifts = KernelSignature("sum", 1, 2), tuple(8 * k for k in range(members))
+    entries = (0,) * members
+    launch = Launch("go", kernel, entries, parallel, members, shifts=shifts)
+    data = emit_object([SUM_OF_TILES, launch_module([launch])], HostTarget.detect())
+    objects = LoadedObjects([data], ["go"])
+    sums = (ctypes.c_int64 * members)()
+    table = (ctypes.c_int64 * 1)(ctypes.addressof(sums))
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(objects.address("go"))(table)
+    assert list(sums) == [3] * members
+
+
 def test_one_kernel_has_many_launches() -> None:
     kernel = KernelSignature("count", 1, 2)
     launches = [Launch(f"go{k}", kernel, (k,), parallel=False) for k in range(3)]
@@ -143,6 +157,8 @@ def test_launch_wants_an_entry_for_every_pointer() -> None:
         Launch("go", KernelSignature("k", 2, 1), (0,), parallel=False)
     with pytest.raises(ValueError, match="expected 6 table entries"):
         Launch("go", KernelSignature("k", 2, 1), (0, 1), parallel=False, members=3)
+    with pytest.raises(ValueError, match="expected 1 shifts"):
+        Launch("go", KernelSignature("k", 1, 1), (0,), False, shifts=(0, 8))
 
 
 def test_bad_llvm_ir_is_a_codegen_error() -> None:

@@ -101,6 +101,72 @@ def test_batches_follow_each_other() -> None:
     assert {len(one) for one in members} == {3}
 
 
+class Parts(nn.Module):
+    """Layers on the parts of one tensor, which a computation makes or a caller."""
+
+    def __init__(
+        self,
+        make: Callable[[], nn.Module],
+        part: Callable[[Tensor], Any],
+        made: bool = False,
+    ) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList(make() for _ in range(3))
+        self.part, self.made = part, made
+
+    def forward(self, x: Tensor) -> list[Tensor]:
+        x = x.softmax(0) if self.made else x
+        parts = self.part(x)
+        return [layer(p) for layer, p in zip(self.parts, parts, strict=True)]
+
+
+PARTS: dict[str, tuple[tuple[int, ...], Callable[[Tensor], Any]]] = {
+    "columns": ((7, 3 * WIDTH), lambda x: x.chunk(3, -1)),
+    "rows": ((21, WIDTH), lambda x: x.split(7)),
+    "unbound": ((7, 3, WIDTH), lambda x: x.unbind(1)),
+    "overlapping": (
+        (9, WIDTH + 2),
+        lambda x: [x[k : k + 7, k : k + WIDTH] for k in range(3)],
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "made"),
+    [
+        *((name, nn.Tanh, False) for name in PARTS),
+        ("columns", linear, True),
+        ("unbound", norm, True),
+    ],
+)
+def test_parts_of_one_tensor_are_members(
+    name: str, make: Callable[[], nn.Module], made: bool
+) -> None:
+    shape, part = PARTS[name]
+    batched, apart = both(Parts(make, part, made), torch.randn(shape))
+    groups = batched.report()["groups"]
+    assert max(len(group.get("members", [])) for group in groups) == 3
+    assert launches(apart) - launches(batched) >= 2
+
+
+def test_parts_that_are_unlike_are_apart() -> None:
+    module = Parts(nn.Tanh, lambda x: x.split([5, 6, 7], -1))
+    batched, apart = both(module, torch.randn(4, 18))
+    assert launches(batched) == launches(apart) == 3
+
+
+def test_weights_that_are_parts_stay_whole_for_convolutions() -> None:
+    class Halves(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.randn(32, 16, 3, 3))
+
+        def forward(self, x: Tensor) -> list[Tensor]:
+            return [nn.functional.conv2d(x, w) for w in self.weight.chunk(2)]
+
+    both(Halves(), torch.randn(1, 16, 12, 12))
+
+
 def test_a_chain_stays_as_it_is() -> None:
     class Chain(nn.Module):
         def __init__(self) -> None:

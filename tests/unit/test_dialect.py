@@ -233,7 +233,7 @@ def test_the_irdl_export_defines_every_op_and_attribute() -> None:
         }
         assert not context.is_dialect_loaded("tile_graph")
     assert defined == {
-        *("connect", "operator", "subgraph"),
+        *("connect", "operator", "shift", "subgraph"),
         *("for_tiles", "allocate", "load", "compute", "store", "barrier", "release"),
         *("device", "fragment", "instruction", "level", "peak", "place", "tile"),
     }

@@ -8,6 +8,7 @@ from magweld.dialects.tile_graph.ops.for_tiles import ForTilesOp
 from magweld.dialects.tile_graph.ops.load import LoadOp
 from magweld.dialects.tile_graph.ops.operator import OperatorOp
 from magweld.dialects.tile_graph.ops.release import ReleaseOp
+from magweld.dialects.tile_graph.ops.shift import ShiftOp
 from magweld.dialects.tile_graph.ops.store import StoreOp
 from magweld.dialects.tile_graph.ops.subgraph import SubgraphOp
 
@@ -20,6 +21,7 @@ __all__ = [
     "LoadOp",
     "OperatorOp",
     "ReleaseOp",
+    "ShiftOp",
     "StoreOp",
     "SubgraphOp",
 ]

@@ -1467,3 +1467,53 @@ func.func @f(%x: tensor<8xf32>)
       tile = #tile_graph.tile<[4]>} : () -> tensor<8xf32>
   return
 }
+
+// -----
+
+// shift: offsets of an element
+
+func.func @f(%x: tensor<8x4xf32>) {
+  // expected-error @below {{'tile_graph.shift' op expected attribute 'offsets' to be of an element of tensor<8x4xf32> behind the first one, got [8, 0]}}
+  %0 = "tile_graph.shift"(%x) {offsets = [8, 0]} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+// shift: an offset for each dimension
+
+func.func @f(%x: tensor<8x4xf32>) {
+  // expected-error @below {{got [1]}}
+  %0 = "tile_graph.shift"(%x) {offsets = [1]} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+// shift: another element than the first
+
+func.func @f(%x: tensor<8x4xf32>) {
+  // expected-error @below {{got [0, 0]}}
+  %0 = "tile_graph.shift"(%x) {offsets = [0, 0]} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+// shift: the same type
+
+func.func @f(%x: tensor<8x4xf32>) {
+  // expected-error @below {{expected its result to have the type of its operand, }}
+  %0 = "tile_graph.shift"(%x) {offsets = [1, 0]} : (tensor<8x4xf32>) -> tensor<7x4xf32>
+  return
+}
+
+// -----
+
+// shift: static extents
+
+func.func @f(%x: tensor<?x4xf32>) {
+  // expected-error @below {{expected a tensor of static extents, got }}
+  %0 = "tile_graph.shift"(%x) {offsets = [1, 0]} : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  return
+}

@@ -234,3 +234,10 @@ func.func @fragment(%a: memref<32x16xf32>, %b: memref<16x32xf32>, %c: memref<32x
   }
   return
 }
+
+// CHECK-LABEL: func.func @shifted(
+// CHECK:         "tile_graph.shift"(%{{.*}}) {offsets = [0, 64]} : (tensor<8x128xf32>) -> tensor<8x128xf32>
+func.func @shifted(%x: tensor<8x128xf32>) -> tensor<8x128xf32> {
+  %0 = "tile_graph.shift"(%x) {offsets = [0, 64]} : (tensor<8x128xf32>) -> tensor<8x128xf32>
+  return %0 : tensor<8x128xf32>
+}

@@ -33,6 +33,7 @@ class Launch:
         members: How many times the kernel runs.
         words: Index in the table of the words of `magweld.artifact.RuntimeExtent`,
             where the kernel has an extent that a call tells; -1 otherwise.
+        shifts: For each entry at which byte of it the kernel begins; none for zeros.
     """
 
     symbol: str
@@ -41,6 +42,7 @@ class Launch:
     parallel: bool
     members: int = 1
     words: int = -1
+    shifts: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         expected = self.kernel.pointers * self.members
@@ -48,6 +50,11 @@ class Launch:
             raise ValueError(
                 f"launch '{self.symbol}' expected {expected} table entries"
                 f" for kernel '{self.kernel.symbol}', got {len(self.entries)}"
+            )
+        if self.shifts and len(self.shifts) != expected:
+            raise ValueError(
+                f"launch '{self.symbol}' expected {expected} shifts,"
+                f" got {len(self.shifts)}"
             )
         if self.kernel.has_extent != (self.words >= 0):
             raise ValueError(f"launch '{self.symbol}' expected words for an extent")
@@ -151,7 +158,13 @@ def _emit_call(
         _emit_members(builder, launch, kernel, bounds)
     else:
         entries = [ir.Constant(_WORD, entry) for entry in launch.entries]
-        pointers = [_pointer(builder, entry) for entry in entries]
+        shifts = launch.shifts or (0,) * len(entries)
+        pointers = [
+            _shifted(builder, _pointer(builder, entry), ir.Constant(_WORD, shift))
+            if shift
+            else _pointer(builder, entry)
+            for entry, shift in zip(entries, shifts, strict=True)
+        ]
         if launch.kernel.has_extent:
             pointers.append(_word(builder, function, launch, 0))
         builder.call(kernel, [*pointers, *bounds])
@@ -166,6 +179,13 @@ def _pointer(builder: ir.IRBuilder, entry: ir.Value) -> ir.Instruction:
     )
 
 
+def _shifted(
+    builder: ir.IRBuilder, pointer: ir.Value, shift: ir.Value
+) -> ir.Instruction:
+    """Move an address by some bytes."""
+    return builder.gep(pointer, [shift], source_etype=ir.IntType(8))
+
+
 def _emit_members(
     builder: ir.IRBuilder,
     launch: Launch,
@@ -176,7 +196,11 @@ def _emit_members(
 
     A member `m` has the tiles from `m * tiles`; its kernel takes numbers from zero.
     """
-    entries = _entry_table(builder.module, launch)
+    name = f"{launch.symbol}_entries"
+    entries = _table(builder.module, name, launch.entries)
+    shifts = None
+    if launch.shifts:
+        shifts = _table(builder.module, f"{launch.symbol}_shifts", launch.shifts)
     low, high = bounds
     tiles = ir.Constant(_WORD, launch.kernel.tiles)
     before = builder.block
@@ -202,22 +226,32 @@ def _emit_members(
     pointers = []
     for number in range(launch.kernel.pointers):
         place = builder.add(row, ir.Constant(_WORD, number))
-        slot = builder.gep(entries, [place], source_etype=_WORD)
-        pointers.append(_pointer(builder, builder.load(slot, typ=_WORD)))
+        pointer = _pointer(builder, _element(builder, entries, place))
+        if shifts is not None:
+            pointer = _shifted(builder, pointer, _element(builder, shifts, place))
+        pointers.append(pointer)
     builder.call(kernel, [*pointers, begin, end])
     member.add_incoming(builder.add(member, ir.Constant(_WORD, 1)), builder.block)
     builder.branch(head)
     builder.position_at_end(done)
 
 
-def _entry_table(module: ir.Module, launch: Launch) -> ir.GlobalVariable:
-    """Define the constant that says which addresses each member takes."""
-    kind = ir.ArrayType(_WORD, len(launch.entries))
-    table = ir.GlobalVariable(module, kind, f"{launch.symbol}_entries")
+def _table(module: ir.Module, name: str, words: Sequence[int]) -> ir.GlobalVariable:
+    """Define constant words, those of one member after another."""
+    kind = ir.ArrayType(_WORD, len(words))
+    table = ir.GlobalVariable(module, kind, name)
     table.linkage = "internal"
     table.global_constant = True
-    table.initializer = ir.Constant(kind, list(launch.entries))
+    table.initializer = ir.Constant(kind, list(words))
     return table
+
+
+def _element(
+    builder: ir.IRBuilder, table: ir.GlobalVariable, place: ir.Value
+) -> ir.Instruction:
+    """Load a word of a constant table."""
+    slot = builder.gep(table, [place], source_etype=_WORD)
+    return builder.load(slot, typ=_WORD)
 
 
 def _word(
