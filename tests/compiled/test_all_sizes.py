@@ -240,9 +240,16 @@ def hidden(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
     return torch.nan_to_num(torch.softmax(scores, -1)) @ v
 
 
+def fused(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    """Return torch's attention with a mask of keys, of which one at least is seen."""
+    seen = mask | (torch.arange(mask.shape[-1]) == 0)
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=seen)
+
+
 ATTENTION: dict[str, tuple[Callable[..., Tensor], Callable[..., tuple[int, ...]]]] = {
     "mask of keys": (written_out, lambda b, n: (b, 1, 1, n)),
     "mask of scores": (hidden, lambda b, n: (b, 1, n, n)),
+    "torch's own": (fused, lambda b, n: (b, 1, 1, n)),
 }
 
 
@@ -266,6 +273,31 @@ def test_one_program_attends_to_any_number_of_keys(name: str) -> None:
     kinds = sized.compiled.program.step_kinds()
     assert "generated" in kinds
     assert kinds.count("external") <= 3, "neighbours are one step"
+
+
+class LastStep(nn.Module):
+    """A classifier of the last step of torch's LSTM."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(8, 16, batch_first=True)
+        self.head = nn.Linear(16, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (batch, 5) of (batch, steps, 8)."""
+        outputs, _ = self.lstm(x)
+        return torch.relu(self.head(outputs[:, -1]))
+
+
+def test_one_program_has_any_number_of_steps() -> None:
+    torch.manual_seed(0)
+    steps = [n for n in SIZES if n]
+    program = run(LastStep(), lambda n: (torch.randn(3, n, 8),), (*FIRST, *steps))
+    (graph,) = [graph for graph in lifted(program) if tiers_of(graph)]
+    assert graph.compiled == 0, "no number of steps has a program of its own"
+    (tier,) = tiers_of(graph)
+    sized: Any = tier.compiled
+    assert "generated" in sized.compiled.program.step_kinds()
 
 
 def test_sizes_soon_get_a_program_that_torch_runs_no_part_of() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import Tensor, fx
+from torch.nn import functional as F
 
 from magweld.artifact import StandIns
 from magweld.importer.importer import ImportedGraph, import_graph
@@ -43,6 +44,40 @@ def test_attention_is_one_external_at_any_sizes() -> None:
         (result,) = found.at(sizes).run_external(external.node.name, operands)
         rows = torch.relu(result.flatten(2))
         torch.testing.assert_close(rows, attention(q, k, v))
+
+
+def fused_attention(batch: int, length: int) -> Callable[[Tensor, Tensor], Tensor]:
+    """Return torch's attention of queries, keys and values that lie side by side."""
+
+    def attend(x: Tensor, mask: Tensor) -> Tensor:
+        parts = x.split(32, -1)
+        q, k, v = (
+            parts[number].view(batch, length, 4, 8).transpose(1, 2)
+            for number in range(3)
+        )
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        return torch.relu(mixed.transpose(1, 2).reshape(batch, length, 32))
+
+    return attend
+
+
+def test_views_around_fused_attention_run_with_it() -> None:
+    graph = fx.symbolic_trace(fused_attention(*SIZES.numbers))
+    given = [torch.zeros(37, 41, 96), torch.zeros(37, 1, 1, 41)]
+    found = import_graph(graph, given, stand_ins=SIZES)
+    (external,) = found.externals.values()
+    assert external.strides is None, "it draws no random numbers"
+    targets = {str(node.target) for node in external.beside}
+    assert {"aten.slice.Tensor", "<built-in function getitem>"} <= targets
+    for batch, length in ((2, 3), (5, 5), (1, 7), (3, 1)):
+        x = torch.randn(batch, length, 96)
+        mask = torch.randn(batch, 1, 1, length)
+        values = {"arg0_1": x, "arg1_1": mask}
+        operands = [values[node.name] for node in external.operands]
+        sized = found.at((batch, length))
+        (result,) = sized.run_external(external.node.name, operands)
+        expected = fused_attention(batch, length)(x, mask)
+        torch.testing.assert_close(torch.relu(result.flatten(2)), expected)
 
 
 GENERATED: dict[str, tuple[Callable[..., Tensor], Shapes]] = {

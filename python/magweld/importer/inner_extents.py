@@ -20,8 +20,10 @@ from torch.utils import _pytree as pytree
 from magweld.artifact import StandIns
 from magweld.importer.nodes import (
     RUNS_FOR_ITSELF,
+    argument,
     is_check,
     is_random,
+    operand,
     tensors_of,
     values_of,
 )
@@ -47,12 +49,9 @@ SHAPED: frozenset[object] = frozenset(
 _PERMUTED: frozenset[object] = frozenset(
     {aten.permute.default, aten.t.default, aten.transpose.int}
 )
-_VIEWS = _PERMUTED | {
-    aten.expand.default,
-    aten.select.int,
-    aten.slice.Tensor,
-    aten.view.default,
-}
+# Views of some of the elements.
+_PARTS: frozenset[object] = frozenset({aten.select.int, aten.slice.Tensor})
+_VIEWS = _PERMUTED | _PARTS | {aten.expand.default, aten.view.default}
 
 
 def left_whole(
@@ -100,24 +99,33 @@ def inner_regions(
     last: dict[fx.Node, fx.Node] = {}
     regions: dict[fx.Node, list[fx.Node]] = {}
     for node in reversed(graph.nodes):
-        if node not in inner:
+        if node not in inner and not _may_join(node, inner):
             continue
         readers = {last.get(user) for user in node.users}
         reader = readers.pop() if len(readers) == 1 else None
-        if reader is None or OPERAND_STRIDES in reader.meta or not _is_plain(node):
-            last[node] = node
-            regions[node] = []
-        else:
+        if reader is not None and _is_joined(node, reader):
             last[node] = reader
             regions[reader].append(node)
+        elif node in inner:
+            last[node] = node
+            regions[node] = []
     return {node: tuple(reversed(beside)) for node, beside in regions.items()}
 
 
-def _is_plain(node: fx.Node) -> bool:
-    """Whether an operator makes one tensor, wherever it runs."""
-    marked = OPERAND_STRIDES in node.meta or RUNS_FOR_ITSELF in node.meta
-    effects = is_random(node) or is_check(node)
-    return isinstance(values_of(node), torch.Tensor) and not marked and not effects
+def _may_join(node: fx.Node, inner: set[fx.Node]) -> bool:
+    """Whether a node runs with its readers if these are of one region.
+
+    That is a view, which costs torch nothing, and a part of a result.
+    """
+    is_part = node.target is operator.getitem and node.args[0] in inner
+    return is_part or (node.op == "call_function" and node.target in _VIEWS)
+
+
+def _is_joined(node: fx.Node, reader: fx.Node) -> bool:
+    """Whether a node has no effects, and neither it nor its reader needs strides."""
+    needs_strides = any(OPERAND_STRIDES in one.meta for one in (node, reader))
+    effects = is_random(node) or is_check(node) or RUNS_FOR_ITSELF in node.meta
+    return not needs_strides and not effects
 
 
 def _inner_nodes(graph: fx.Graph, stand_ins: StandIns) -> set[fx.Node]:
@@ -145,6 +153,9 @@ def _is_inner_view(node: fx.Node, stand_ins: StandIns) -> bool:
     around = [node, *node.all_input_nodes]
     if len(_products(around, stand_ins)) > 1:
         return True
+    # Kernels read rows of what was made; views between are none of memory.
+    if not _all_outermost([_base(node)], stand_ins) or _is_part(node, stand_ins):
+        return True
     counts = [
         sum(map(stand_ins.is_runtime, tensor.shape))
         for near in around
@@ -152,6 +163,22 @@ def _is_inner_view(node: fx.Node, stand_ins: StandIns) -> bool:
     ]
     exchanged = node.target in _PERMUTED or not _all_outermost(around, stand_ins)
     return max(counts, default=0) > 1 and exchanged
+
+
+def _base(node: fx.Node) -> fx.Node:
+    """Return what a chain of views is of."""
+    while node.target in _VIEWS:
+        node = operand(node)
+    return node
+
+
+def _is_part(node: fx.Node, stand_ins: StandIns) -> bool:
+    """Whether a view takes some of the elements along a size of the call."""
+    if node.target not in _PARTS:
+        return False
+    whole = tuple(values_of(operand(node)).shape)
+    extent = whole[argument(node, "dim")]
+    return stand_ins.is_runtime(extent) and tuple(values_of(node).shape) != whole
 
 
 def _products(nodes: Sequence[fx.Node], stand_ins: StandIns) -> set[int]:

@@ -80,8 +80,19 @@ def results_of(graph: fx.Graph) -> list[Any]:
     return list(pytree.tree_leaves(output_of(graph).args[0]))
 
 
+# Operators of the dispatcher's tag for random numbers that draw some for dropout alone.
+_DROPPING: frozenset[object] = frozenset(
+    {
+        torch.ops.aten._scaled_dot_product_attention_math.default,
+        torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default,
+    }
+)
+
+
 def is_random(node: fx.Node) -> bool:
     """Tell whether a node draws random numbers."""
+    if node.target in _DROPPING and argument(node, "dropout_p") == 0:
+        return False
     return (
         isinstance(node.target, OpOverload)
         and torch.Tag.nondeterministic_seeded in node.target.tags

@@ -113,6 +113,10 @@ class _NodeImporter(GraphNodeImporter):  # type: ignore[misc]
         call = func.CallOp(callee, operands, loc=loc)
         self._bind_results(external, list(call.results))
 
+    def _import_getitem(self, loc: ir.Location, node: fx.Node) -> None:
+        if node not in self.fx_importer.beside:
+            super()._import_getitem(loc, node)
+
     def _is_read(self, node: fx.Node) -> bool:
         """Tell whether the text needs a node: externals make some operands anew."""
         externals = self.fx_importer.externals
