@@ -113,6 +113,7 @@ RUNS = (
     _figure("ablation", 8, "--cases", "nerf", "bsrn", "minilm", "nafnet"),
     _figure("patterns", 10),
     _figure("input_sizes", 15),
+    _figure("host_memory", 2),
     _figure("accelerators", 10, "--cases", "nerf", "bsrn", "minilm", "mobilenetv2"),
 )
 

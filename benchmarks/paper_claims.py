@@ -146,6 +146,11 @@ def mean_gain(column: str, device: str) -> Callable[[Report], str | None]:
     return read
 
 
+def one_cell(column: str, case: str) -> Callable[[Report], str | None]:
+    """Read a ratio of one case."""
+    return lambda report: _times(_cells(report, column).get(case))
+
+
 def growth(column: str, model: str) -> Callable[[Report], str | None]:
     """Read a column from the smallest to the largest input of a model."""
 
@@ -201,6 +206,8 @@ _PLANNED = (
     "Planned for the device, not run: bytes and times are the schedule's predictions,"
     " and every operator is generated, with f32 arithmetic and no library."
 )
+
+_LESS = "transfers less"
 
 # Name of a report of `full_run.py` -> what it stands beside.
 CLAIMS: dict[str, Claim] = {
@@ -444,6 +451,24 @@ CLAIMS: dict[str, Claim] = {
         ),
         "Host memory alone: a call is kept within a budget of it, where the paper keeps"
         " tensors of a GPU in host memory.",
+    ),
+    "host_memory": Claim(
+        WELDER,
+        "Table 7",
+        tuple(
+            Quantity(f"{text}, {network} on {device}", paper, one_cell(column, case))
+            for text, column, network, device, case, paper in (
+                ("time", "gain", "UNet", "V100", "unet-8192 v100+host", "2.63 x"),
+                ("time", "gain", "VGG16", "V100", "vgg16-8192 v100+host", "1.89 x"),
+                (_LESS, _LESS, "UNet", "V100", "unet-8192 v100+host", "3.11 x"),
+                (_LESS, _LESS, "VGG16", "V100", "vgg16-8192 v100+host", "2.90 x"),
+                ("time", "gain", "UNet", "IPU", "unet-2048 ipu+host", "3.63 x"),
+                ("time", "gain", "VGG16", "IPU", "vgg16-2048 ipu+host", "3.09 x"),
+            )
+        ),
+        f"{_PLANNED} The paper compares with no reuse in the memory of the device, this"
+        " with connecting element by element alone. Transposed convolutions run through"
+        " torch and are not counted.",
     ),
     "rule_training": Claim(
         RULES,

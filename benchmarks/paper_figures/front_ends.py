@@ -24,13 +24,14 @@ from torch import nn
 from whole_models import alone, difference
 
 from magweld import frontend
+from magweld.dynamo import dynamo_backend
 
 TOLERANCE = 1e-3
 LAYERS = 12
 Wrap = Callable[[nn.Module], Any]
 
 
-def _dynamo(backend: str, model: nn.Module) -> Any:
+def _dynamo(backend: Any, model: nn.Module) -> Any:
     return torch.compile(model, backend=backend, dynamic=False)
 
 
@@ -38,7 +39,7 @@ PAIRS: dict[str, Wrap] = {
     "eager": lambda model: model,
     "dynamo+graph": partial(_dynamo, "eager"),
     "torch.compile": partial(_dynamo, "inductor"),
-    "dynamo+magweld": partial(_dynamo, "magweld"),
+    "dynamo+magweld": partial(_dynamo, dynamo_backend),
     "magweld+graph": partial(frontend.trace, backend="eager"),
     "magweld+inductor": partial(frontend.trace, backend="inductor"),
     "magweld": partial(frontend.trace, compile="now"),

@@ -1,0 +1,68 @@
+"""Networks on large images whose tensors lie in the memory of the machine.
+
+    python benchmarks/paper_figures/host_memory.py [--cases NAME ...]
+        [--devices NAME ...] [-o FILE]
+
+Welder, Table 7. Models are planned, not run: the outermost memory of the device is that
+of the machine around it, over the link of the device. `registers` connects only what
+melts element by element; the whole schedule keeps tiles in the memory of the device and
+further inwards. A case is a network and the side of its image, batch 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from accelerators import IPU
+from memory_budget import vgg16
+from model_plans import CASES, imported, mebibytes, options, planned
+from reporting import show_cells, write_report
+from torch import nn
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network and its image."""
+
+    make: Callable[[], nn.Module]
+    side: int
+
+
+NETWORKS = {
+    f"{name}-{side}": Network(make, side)
+    for name, make in (("unet", CASES["unet"].build), ("vgg16", vgg16))
+    for side in (2048, 8192)
+}
+DEVICES = ("v100+host", f"{IPU}+host")
+
+
+def main() -> None:
+    """Plan the chosen networks."""
+    chosen = options(__doc__, __file__, NETWORKS, batch=1, devices=DEVICES)
+    results: list[dict[str, Any]] = []
+    for name in chosen.cases:
+        network = NETWORKS[name]
+        image = torch.empty(chosen.batch, 3, network.side, network.side)
+        graph = imported(network.make, (image,))
+        for device in chosen.devices:
+            less, more = (planned(graph, device, f) for f in ("registers", "all"))
+            cells = {
+                "through torch": more.through_torch,
+                "host MiB, registers": mebibytes(less.moved),
+                "host MiB": mebibytes(more.moved),
+                "transfers less": less.moved / more.moved,
+                "predicted s": more.seconds,
+                "gain": less.seconds / more.seconds,
+            }
+            case = f"{name} {device.rpartition('#')[2]}"
+            results.append({"case": case, "cells": cells})
+            show_cells(results[-1:])
+            write_report(chosen.o, 1, results, batch=chosen.batch)
+    show_cells(results)
+
+
+if __name__ == "__main__":
+    main()
