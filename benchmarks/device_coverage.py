@@ -78,7 +78,7 @@ def measure(case: str, target: str, dtype: str) -> Coverage:
     options = CompileOptions(device=chosen.reference, library="never")
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(graph.text)
-        lower_to_tiles(module, options)
+        lower_to_tiles(module, options, has_async_copies=chosen.has_async_copies)
         for function in kernels_of(module.operation):
             found.kernels += 1
             try:

@@ -37,6 +37,7 @@ from magweld.dialects.tile_graph.grid import (
     runtime_steps,
 )
 from magweld.dialects.tile_graph.kernels import (
+    ASYNC_COPY,
     BESIDE,
     EXTERNAL,
     FRAGMENT,
@@ -89,6 +90,7 @@ from magweld.dialects.tile_graph.view import (
 )
 
 __all__ = [
+    "ASYNC_COPY",
     "BESIDE",
     "DEVICE",
     "EXTERNAL",

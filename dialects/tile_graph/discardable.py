@@ -16,6 +16,7 @@ from magweld.dialects.tile_graph.attributes import (
     PlaceAttr,
 )
 from magweld.dialects.tile_graph.kernels import (
+    ASYNC_COPY,
     BESIDE,
     EXTERNAL,
     FRAGMENT,
@@ -149,6 +150,12 @@ DISCARDABLE: tuple[DiscardableAttr, ...] = (
         ("linalg.generic",),
         FragmentAttr,
         "the product is computed by matrix instructions, which share it so",
+    ),
+    DiscardableAttr(
+        ASYNC_COPY,
+        ("linalg.copy", "linalg.generic"),
+        ir.UnitAttr,
+        "threads go on before the bytes are there, and wait for them later",
     ),
     DiscardableAttr(
         SUBGROUP_REDUCTION,

@@ -39,12 +39,15 @@ EXTERNAL = "magweld.external"
 FRAGMENT = "tile_graph.fragment"
 # On a reduction of a kernel: how many neighbouring lanes combine what each of them has.
 SUBGROUP_REDUCTION = "tile_graph.subgroup_reduction"
+# On a copy of a kernel: threads go on before its bytes are there.
+ASYNC_COPY = "tile_graph.async_copy"
 # On a call: names of the operators that it computes.
 OPERATORS = "tile_graph.operators"
 
 # What a schedule says of its tiles for people: attributes of a subgraph, of its plan,
 # and, with the prefix of the dialect, of the function that it becomes.
 REPORTS: dict[str, tuple[type, str]] = {
+    "copy_stages": (ir.IntegerAttr, "steps of staged operands that are held"),
     "footprint": (ir.IntegerAttr, "bytes that its tiles take at a time"),
     "level": (ir.StringAttr, "memory level of its tiles"),
     "predicted_seconds": (ir.FloatAttr, "predicted time"),

@@ -13,7 +13,7 @@ from magweld.bindings import ir
 from magweld.dialects.device_attributes import device_from_attribute
 from magweld.dialects.tile_graph.attributes import DeviceAttr, TileAttr
 from magweld.dialects.tile_graph.structure import YIELD
-from magweld.targets.device import Device
+from magweld.targets.device import Device, Level, LevelKind
 
 SUBGRAPH = "tile_graph.subgraph"
 OPERATOR = "tile_graph.operator"
@@ -156,6 +156,17 @@ def integer_violations(op: ir.OpView, name: str, least: int) -> Iterator[str]:
     elif attribute.value < least:
         yield (
             f"expected attribute '{name}' to be at least {least}, got {attribute.value}"
+        )
+
+
+def stage_violations(op: ir.OpView, level: Level) -> Iterator[str]:
+    """Yield a text unless steps are held one at a time, or where a program places."""
+    name = "copy_stages"
+    yield from integer_violations(op, name, least=2)
+    if name in op.operation.attributes and level.kind is not LevelKind.EXPLICIT:
+        yield (
+            f"expected no attribute '{name}' for tiles in '{level.name}', which is a "
+            f"{level.kind}"
         )
 
 

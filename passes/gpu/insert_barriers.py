@@ -14,6 +14,7 @@ from magweld.passes.gpu.linalg_structure import (
     outputs_of,
     reads_output,
 )
+from magweld.passes.gpu.stage_ring import RingSlot
 from magweld.passes.gpu.structure import (
     block_loop_of,
     element_bytes,
@@ -35,7 +36,9 @@ class InsertBarriers(Pass):
     writes, and some thread may touch what another thread wrote or read. A barrier is
     put in front of the later one unless one lies between already. The body of a
     sequential loop is followed by itself, so that no thread runs ahead into the next
-    iteration. Different arguments of a kernel are different memory.
+    iteration. Different arguments of a kernel are different memory, and slots of a ring
+    that are different ones in every iteration. An asynchronous copy writes where it
+    begins; who waits for it puts a barrier there.
     """
 
     name: ClassVar[str] = "insert-barriers"
@@ -56,6 +59,7 @@ class _Access:
         end: Byte after the last one.
         writes: Whether it is written.
         part: The slice of each thread, None if it is not known.
+        slot: The slot of a ring that it is in, None if it is not known.
     """
 
     storage: Any
@@ -63,6 +67,7 @@ class _Access:
     end: float
     writes: bool
     part: ThreadSlice | None
+    slot: RingSlot | None = None
 
     def conflicts_with(self, other: _Access) -> bool:
         """Tell whether a thread may see another thread's half-done work."""
@@ -70,6 +75,10 @@ class _Access:
             return False
         if self.end <= other.first or other.end <= self.first:
             return False
+        is_same = (self.first, self.end) == (other.first, other.end)
+        if is_same and self.slot and other.slot:
+            if self.slot.is_apart_from(other.slot):
+                return False
         own = self.part is not None and self.part == other.part
         return not (own and self.part is not None and self.part.is_disjoint)
 
@@ -83,6 +92,10 @@ def _insert(block: Any, pending: list[_Access]) -> list[_Access]:
             # Twice: the second time with what the end of the body leaves behind.
             once = _insert(op.body, pending)
             pending = _insert(op.body, [_of_last_iteration(a, op) for a in once])
+        elif isinstance(op, scf.IfOp):
+            # All threads take it, or none.
+            taken = _insert(op.then_block, pending)
+            pending = pending + [a for a in taken if a not in pending]
         elif is_thread_loop(op):
             accesses = _accesses(op)
             if any(a.conflicts_with(b) for a in accesses for b in pending):
@@ -95,6 +108,7 @@ def _insert(block: Any, pending: list[_Access]) -> list[_Access]:
 
 def _of_last_iteration(access: _Access, loop: Any) -> _Access:
     """Forget which slice was meant if its base moves with the iterations of a loop."""
+    access = replace(access, slot=None)
     base = None if access.part is None else access.part.base
     if base is None or isinstance(base, ir.BlockArgument):
         return access
@@ -128,7 +142,7 @@ def _access(value: ir.Value, thread_loop: Any, *, writes: bool) -> _Access | Non
         return None
     first, end = _bytes_of(value)
     part = thread_slice_of(value, thread_loop)
-    return _Access(storage, first, end, writes, part)
+    return _Access(storage, first, end, writes, part, RingSlot.of(value))
 
 
 def _bytes_of(value: ir.Value) -> tuple[float, float]:

@@ -13,11 +13,11 @@ from magweld.passes.gpu.bank_conflicts import ThreadAccess, row_padding
 from magweld.passes.gpu.fragment_product import Factor, FragmentProduct, in_parts
 from magweld.passes.gpu.index_divisors import divisor_of
 from magweld.passes.gpu.linalg_structure import (
-    is_structured,
     linalg_operations_in,
     linear_index,
     outputs_of,
 )
+from magweld.passes.gpu.retyped_slices import is_sliced
 from magweld.passes.gpu.row_alignment import offset_divisors
 from magweld.passes.gpu.structure import (
     PADDING,
@@ -32,7 +32,7 @@ from magweld.passes.gpu.structure import (
 )
 from magweld.passes.gpu.thread_slices import thread_loop_around
 from magweld.passes.infrastructure.base import Pass
-from magweld.passes.ir.utils import groups_of, users_of
+from magweld.passes.ir.utils import groups_of
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class PadSharedTiles(Pass):
             accesses = _accesses(loop)
             for buffer in buffers_in(loop, workgroup_space()):
                 type_ = buffer.memref.type
-                if not type_.shape or not _is_sliced(buffer.memref):
+                if not type_.shape or not is_sliced(buffer.memref):
                     continue
                 padding = row_padding(
                     type_.shape,
@@ -74,22 +74,6 @@ class PadSharedTiles(Pass):
                 if padding:
                     attribute = ir.IntegerAttr.get(i64, padding)
                     buffer.operation.attributes[PADDING] = attribute
-
-
-def _is_sliced(value: ir.Value) -> bool:
-    """Tell whether a buffer is used by linalg, slices and dimensions that are split."""
-    for user in users_of(value):
-        if isinstance(user, memref.SubViewOp):
-            kept = list(user.result.type.shape)
-            if kept != list(user.static_sizes)[: len(kept)]:
-                return False
-        elif not isinstance(user, memref.ExpandShapeOp):
-            if not is_structured(user):
-                return False
-            continue
-        if not _is_sliced(user.result):
-            return False
-    return True
 
 
 def _accesses(block_loop: Any) -> dict[Any, list[ThreadAccess]]:

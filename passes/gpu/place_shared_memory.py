@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from magweld.bindings import arith, gpu, ir, memref, scf
-from magweld.passes.gpu.expanded_loops import split_dimensions
+from magweld.passes.gpu.retyped_slices import retype_slices
 from magweld.passes.gpu.structure import (
     PADDING,
     SHARED_ALIGNMENT,
@@ -22,7 +22,7 @@ from magweld.passes.gpu.structure import (
 )
 from magweld.passes.gpu.thread_slices import strided_subview
 from magweld.passes.infrastructure.base import Pass
-from magweld.passes.ir.utils import groups_of, located_error, users_of
+from magweld.passes.ir.utils import located_error
 from magweld.passes.tiling.packing import Buffer, pack
 
 SHARED_BYTES = "magweld.shared_bytes"
@@ -144,7 +144,7 @@ def _replace(loop: Any, allocations: Sequence[Any], offsets: Sequence[int]) -> N
     for op, view in zip(allocations, views, strict=True):
         op.memref.replace_all_uses_with(view)
         if PADDING in op.operation.attributes:
-            _retype_slices(view)
+            retype_slices(view)
         op.erase()
 
 
@@ -174,46 +174,3 @@ def _view(allocation: Any, whole: ir.Value, start: ir.Value) -> ir.Value:
     if list(type_.shape) == shape:
         return placed
     return strided_subview(placed, [None] * len(shape), shape, [1] * len(shape))
-
-
-def _retype_slices(value: ir.Value) -> None:
-    """Build the slices of a buffer again, whose rows lie further apart now."""
-    for user in users_of(value):
-        if not isinstance(user, memref.SubViewOp | memref.ExpandShapeOp):
-            continue
-        with ir.InsertionPoint(user), user.location:
-            if isinstance(user, memref.ExpandShapeOp):
-                sizes = user.result.type.shape
-                parts = [[sizes[i] for i in group] for group in groups_of(user)]
-                made = split_dimensions(value, parts)
-            else:
-                made = memref.SubViewOp(
-                    _slice_type(user, value),
-                    value,
-                    list(user.offsets),
-                    [],
-                    [],
-                    list(user.static_offsets),
-                    list(user.static_sizes),
-                    list(user.static_strides),
-                ).result
-        user.result.replace_all_uses_with(made)
-        user.erase()
-        _retype_slices(made)
-
-
-def _slice_type(subview: Any, source: ir.Value) -> ir.Type:
-    """Return the type of a slice whose last dimensions may be dropped."""
-    marker = ir.ShapedType.get_dynamic_stride_or_offset()
-    strides, offset = ir.MemRefType(source.type).get_strides_and_offset()
-    starts = list(subview.static_offsets)
-    if marker in (offset, *starts):
-        offset = marker
-    else:
-        offset += sum(a * b for a, b in zip(starts, strides, strict=True))
-    type_ = ir.MemRefType(subview.result.type)
-    steps = [a * b for a, b in zip(strides, subview.static_strides, strict=True)]
-    layout = ir.StridedLayoutAttr.get(offset, steps[: len(type_.shape)])
-    return ir.MemRefType.get(
-        list(type_.shape), type_.element_type, layout, type_.memory_space
-    )

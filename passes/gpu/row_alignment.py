@@ -45,8 +45,12 @@ def _start_divisor(value: ir.Value) -> int:
     ):
         return 0
     op = value.owner.opview
-    if isinstance(op, memref.CollapseShapeOp | memref.ExpandShapeOp):
-        return _start_divisor(op.src)
+    if isinstance(op, memref.CastOp | memref.CollapseShapeOp | memref.ExpandShapeOp):
+        return _start_divisor(op.operands[0])
+    if isinstance(op, memref.ViewOp):
+        # Shared memory begins at such a multiple as well.
+        element = ir.MemRefType(value.type).element_type
+        return divisor_of(op.byte_shift) // element_bytes(element)
     if not isinstance(op, memref.SubViewOp):
         return 1
     strides = _stride_divisors(op.source)

@@ -107,11 +107,13 @@ def buffers_in(block_loop: Any, space: ir.Attribute) -> list[memref.AllocOp]:
 def phases_in(block: Any) -> Iterator[Any]:
     """Yield the operations that all threads of a block run, in program order.
 
-    Sequential loops are entered; thread loops are not.
+    Sequential loops and conditions are entered; thread loops are not.
     """
     for op in list(block.operations):
         if isinstance(op, scf.ForOp):
             yield from phases_in(op.body)
+        elif isinstance(op, scf.IfOp):
+            yield from phases_in(op.then_block)
         yield op
 
 

@@ -70,6 +70,10 @@ _PASSES: tuple[tuple[str, str], ...] = (
         "transform-weights",
         "magweld.passes.graph.transform_weights:TransformWeights",
     ),
+    (
+        "select-copy-stages",
+        "magweld.passes.tile.select_copy_stages:SelectCopyStages",
+    ),
     ("select-tiles", "magweld.passes.tile.select_tiles:SelectTiles"),
     ("shift-slices", "magweld.passes.tile.shift_slices:ShiftSlices"),
     ("simplify-generic", "magweld.passes.graph.simplify_generic:SimplifyGeneric"),
@@ -106,6 +110,10 @@ _PASSES: tuple[tuple[str, str], ...] = (
         "magweld.passes.gpu.keep_tiles_in_registers:KeepTilesInRegisters",
     ),
     (
+        "lower-async-copies",
+        "magweld.passes.gpu.lower_async_copies:LowerAsyncCopies",
+    ),
+    (
         "lower-matrix-instructions",
         "magweld.passes.gpu.lower_matrix_instructions:LowerMatrixInstructions",
     ),
@@ -127,6 +135,10 @@ _PASSES: tuple[tuple[str, str], ...] = (
         "magweld.passes.gpu.order_register_loops:OrderRegisterLoops",
     ),
     ("pad-shared-tiles", "magweld.passes.gpu.pad_shared_tiles:PadSharedTiles"),
+    (
+        "pipeline-staged-copies",
+        "magweld.passes.gpu.pipeline_staged_copies:PipelineStagedCopies",
+    ),
     ("place-shared-memory", "magweld.passes.gpu.place_shared_memory:PlaceSharedMemory"),
     ("split-rows", "magweld.passes.gpu.split_rows:SplitRows"),
     ("mark-readonly", "magweld.passes.cpu.mark_readonly:MarkReadonly"),

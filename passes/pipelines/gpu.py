@@ -15,6 +15,7 @@ from magweld.passes.gpu.expand_gpu_math import ExpandGpuMath
 from magweld.passes.gpu.form_gpu_launch import FormGpuLaunch
 from magweld.passes.gpu.insert_barriers import InsertBarriers
 from magweld.passes.gpu.keep_tiles_in_registers import KeepTilesInRegisters
+from magweld.passes.gpu.lower_async_copies import LowerAsyncCopies
 from magweld.passes.gpu.lower_matrix_instructions import LowerMatrixInstructions
 from magweld.passes.gpu.lower_subgroup_reductions import LowerSubgroupReductions
 from magweld.passes.gpu.map_tiles_to_blocks import MapTilesToBlocks
@@ -22,6 +23,7 @@ from magweld.passes.gpu.map_tiles_to_threads import MapTilesToThreads
 from magweld.passes.gpu.map_to_matrix_instructions import MapToMatrixInstructions
 from magweld.passes.gpu.order_register_loops import OrderRegisterLoops
 from magweld.passes.gpu.pad_shared_tiles import PadSharedTiles
+from magweld.passes.gpu.pipeline_staged_copies import PipelineStagedCopies
 from magweld.passes.gpu.place_shared_memory import PlaceSharedMemory
 from magweld.passes.gpu.serialize_to_binary import SerializeToBinary
 from magweld.passes.gpu.split_rows import SplitRows
@@ -53,12 +55,14 @@ class BlockShape:
         subgroup: Threads that execute in lockstep.
         shared_bytes: Shared memory of a block.
         matrix: Family of its matrix instructions, "" for none.
+        has_async_copies: Whether threads go on while they copy to shared memory.
     """
 
     threads: int
     subgroup: int
     shared_bytes: int
     matrix: str = ""
+    has_async_copies: bool = False
 
     @staticmethod
     def of(target: Target, threads: int = 256) -> BlockShape:
@@ -69,11 +73,13 @@ class BlockShape:
             device.warp,
             device.level("shared").capacity,
             _MATRIX[target.backend],
+            target.has_async_copies,
         )
 
 
 def block_steps(shape: BlockShape) -> tuple[Step, ...]:
     """Return the steps from tiled kernels to the gpu dialect, for any GPU."""
+    pipeline = (PipelineStagedCopies(shape.shared_bytes),)
     return (
         # Blocks: tiles of tensors.
         MapTilesToBlocks(),
@@ -94,12 +100,14 @@ def block_steps(shape: BlockShape) -> tuple[Step, ...]:
         CopyByVectors(shape.threads, shape.subgroup),
         MapTilesToThreads(shape.threads, shape.subgroup),
         KeepTilesInRegisters(),
+        *(pipeline if shape.has_async_copies else ()),
         PadSharedTiles(shape.subgroup),
         PlaceSharedMemory(shape.shared_bytes),
         InsertBarriers(),
         FormGpuLaunch(shape.threads, shape.subgroup),
         Upstream("canonicalize,cse"),
         # One thread: loops over its slice.
+        LowerAsyncCopies(),
         LowerMatrixInstructions(),
         LowerSubgroupReductions(shape.subgroup),
         OrderRegisterLoops(),
@@ -123,7 +131,7 @@ def block_steps(shape: BlockShape) -> tuple[Step, ...]:
 def nvvm_steps() -> tuple[Step, ...]:
     """Return the steps from the gpu dialect to the NVVM dialect."""
     return (
-        Upstream("gpu.module(convert-scf-to-cf)"),
+        Upstream("gpu.module(convert-nvgpu-to-nvvm,convert-scf-to-cf)"),
         Upstream(
             "gpu.module(convert-gpu-to-nvvm{index-bitwidth=64 "
             "use-bare-ptr-memref-call-conv=1})"

@@ -44,6 +44,7 @@ from magweld.passes.tile.extract_subgraphs import ExtractSubgraphs
 from magweld.passes.tile.form_tile_graph import FormTileGraph
 from magweld.passes.tile.merger import Fusion
 from magweld.passes.tile.propagate_tiles import PropagateTiles
+from magweld.passes.tile.select_copy_stages import SelectCopyStages
 from magweld.passes.tile.select_implementation import LibraryUse, SelectImplementation
 from magweld.passes.tile.select_tiles import SelectTiles
 from magweld.passes.tile.shift_slices import ShiftSlices
@@ -95,6 +96,7 @@ def graph_steps(
     memory_budget: int = 0,
     roll_loops: bool = True,
     batch: BatchKernels | None = None,
+    has_async_copies: bool = False,
 ) -> dict[Phase, tuple[Step, ...]]:
     """Return the steps to each phase from the torch dialect to tiled kernels.
 
@@ -105,6 +107,7 @@ def graph_steps(
         memory_budget: Bytes for all tensors but arguments and results; 0 is no limit.
         roll_loops: Whether alike iterations become loops.
         batch: How independent calls of one kernel become one launch; None for not.
+        has_async_copies: Whether threads of the target go on while they copy.
     """
     # Together, members keep all that they make at one time.
     batches = (batch,) if batch and not memory_budget else ()
@@ -131,6 +134,7 @@ def graph_steps(
             *shift,
             SelectTiles(),
             PropagateTiles(),
+            *((SelectCopyStages(),) if has_async_copies else ()),
         ),
         Phase.PLANNED: (PlanExecution(),),
         Phase.TILED: (
@@ -152,9 +156,12 @@ def graph_pipeline(
     memory_budget: int = 0,
     roll_loops: bool = True,
     batch: BatchKernels | None = None,
+    has_async_copies: bool = False,
 ) -> Pipeline:
     """Return the steps of `graph_steps` behind a phase, up to and with another one."""
-    steps = graph_steps(device, library, fusion, memory_budget, roll_loops, batch)
+    steps = graph_steps(
+        device, library, fusion, memory_budget, roll_loops, batch, has_async_copies
+    )
     return Pipeline(steps_between(steps, after, until))
 
 
@@ -246,6 +253,7 @@ class _PhasePipeline(NamedPipeline):
             self.memory_budget,
             self.roll_loops,
             self._batches() if self.batch else None,
+            self.compiled_target.has_async_copies,
         )
         after, until = self.compile_from, self.compile_to
         code = self.code_steps() if Phase.TILED.is_before(until) else {}

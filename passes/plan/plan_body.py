@@ -143,7 +143,8 @@ def _memory(subgraph: Any, device: Device, group: Group, tiles: Tiles) -> TileMe
     attributes = subgraph.attributes
     decided = "reduction_step" in attributes
     step = attributes["reduction_step"].value if decided else staged_step(group)
-    placement = place_tile(group, tiles, device.level(level), step)
+    stages = attributes["copy_stages"].value if "copy_stages" in attributes else 1
+    placement = place_tile(group, tiles, device.level(level), step, stages)
     names = [one.name for one in device.levels]
     further = names[names.index(level) - 1]
     return TileMemory(level, placement, outermost, cached, further)

@@ -84,9 +84,27 @@ class Placement:
     size: int = 0
 
 
-def footprint_bytes(group: Group, tiles: Tiles, level: Level, step: int) -> int:
+def footprint_bytes(
+    group: Group, tiles: Tiles, level: Level, step: int, stages: int = 1
+) -> int:
     """Return the bytes of `level` that one tile needs at its worst moment."""
-    return place_tile(group, tiles, level, step).size
+    return place_tile(group, tiles, level, step, stages).size
+
+
+def staged_steps(group: Group, tiles: Tiles, step: int) -> int:
+    """Return in how many steps explicit memory gets the operands of a contraction.
+
+    The most of all contractions that read from outside; 1 without any.
+    """
+    return max((_steps_of(part, step) for part in tiles.parts), default=1)
+
+
+def _steps_of(part: OperatorTile, step: int) -> int:
+    if part.model.kind is not OperatorKind.CONTRACTION or not any(part.outside):
+        return 1
+    extents = [math.ceil(part.box[loop].size) for loop in part.model.reduction]
+    *outer, inner = extents or [1]
+    return math.prod(outer) * -(-inner // step)
 
 
 def tile_bytes(group: Group, tiles: Tiles, level: Level, step: int) -> int:
@@ -97,7 +115,9 @@ def tile_bytes(group: Group, tiles: Tiles, level: Level, step: int) -> int:
     return _placed(group, tiles, level, step, lasting=False, apart=True).size
 
 
-def place_tile(group: Group, tiles: Tiles, level: Level, step: int) -> Placement:
+def place_tile(
+    group: Group, tiles: Tiles, level: Level, step: int, stages: int = 1
+) -> Placement:
     """Return places for the buffers of one tile.
 
     Windows last from tile to tile where all tiles have one shape, and what operators
@@ -108,12 +128,19 @@ def place_tile(group: Group, tiles: Tiles, level: Level, step: int) -> Placement
         tiles: What each of them computes.
         level: The memory that holds the tiles.
         step: How much of a reduction is staged at a time in explicit memory.
+        stages: How many such steps it holds.
     """
-    least = _placed(group, tiles, level, step, lasting=False, apart=True)
+
+    def placed(*, lasting: bool, apart: bool) -> Placement:
+        return _placed(
+            group, tiles, level, step, lasting=lasting, apart=apart, stages=stages
+        )
+
+    least = placed(lasting=False, apart=True)
     one_shape = level.kind is LevelKind.CACHE and _have_one_shape(group, tiles)
     for lasting in (True, False) if least.windows and one_shape else (False,):
         for apart in (False, True) if least.beside else (False,):
-            found = _placed(group, tiles, level, step, lasting=lasting, apart=apart)
+            found = placed(lasting=lasting, apart=apart)
             if not level.capacity or found.size <= level.capacity:
                 return found
     return least
@@ -138,10 +165,11 @@ def _placed(
     *,
     lasting: bool,
     apart: bool,
+    stages: int = 1,
 ) -> Placement:
     """Place everything in one way, see `Placement`."""
     placement = Placement(lasting=lasting, apart=apart)
-    placer = _Placer(group, tiles, level, step, placement)
+    placer = _Placer(group, tiles, level, step, placement, stages)
     if tiles.blocks is None:
         placer.one_after_another()
     else:
@@ -166,6 +194,7 @@ class _Placer:
         level: Level,
         step: int,
         placement: Placement,
+        stages: int,
     ) -> None:
         self.group = group
         self.nests = nests_of(group, tiles.blocks)
@@ -174,6 +203,7 @@ class _Placer:
         self.blocks = tiles.blocks
         self.explicit = level.kind is LevelKind.EXPLICIT
         self.step = step
+        self.stages = stages
         self.memory = BestFit(ALIGNMENT_BYTES)
         # What streams past the tiles, where it does not lie with them.
         self.further = BestFit(ALIGNMENT_BYTES)
@@ -308,7 +338,7 @@ class _Placer:
 
         Found once for each kind of memory.
         """
-        key = f"staged in {self.step}" if self.explicit else "staged"
+        key = f"{self.stages} of {self.step}" if self.explicit else "staged"
         known: list[tuple[int, bool, int]] | None = part.known.get(key)
         if known is None:
             known = part.known[key] = list(self._find_staged(part))
@@ -335,11 +365,12 @@ class _Placer:
             most = self.step if loop == node.reduction[-1] else 1
             loops[loop] = Interval(ZERO, min(loops[loop].size, most))
         box = tuple(loops)
+        held = min(self.stages, _steps_of(part, self.step))
         for number, read in enumerate(node.reads):
             if read.padded:
                 yield number, True, bordered_bytes(node, read, part.box)
             elif part.outside[number] and node.kind in STAGED_KINDS:
-                yield number, False, _bytes_of(read, few_channels(node, box))
+                yield number, False, held * _bytes_of(read, few_channels(node, box))
 
     def _like_tile(self, node: int) -> Slot:
         part = self.parts[node]

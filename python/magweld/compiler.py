@@ -211,6 +211,8 @@ def lower_to_tiles(
     options: CompileOptions,
     until: Phase = Phase.TILED,
     after: Phase | None = None,
+    *,
+    has_async_copies: bool = False,
 ) -> None:
     """Lower a module at a phase in place, as far as to tiled kernels.
 
@@ -219,6 +221,7 @@ def lower_to_tiles(
         options: What the compilation may decide.
         until: Phase to stop after.
         after: Phase that the module is in already; None if it is in none.
+        has_async_copies: Whether threads of the target go on while they copy.
 
     Raises:
         UnloweredError: Operations have no lowering.
@@ -232,6 +235,7 @@ def lower_to_tiles(
         memory_budget=options.memory_budget,
         roll_loops=options.loops,
         batch=_batches(options),
+        has_async_copies=has_async_copies,
     )
     part = "graph" if after is None else f"graph-after-{after}"
     run_pipeline(pipeline, module, dump_options(part))

@@ -45,7 +45,7 @@ def compile_for_device(payload: bytes) -> bytes:
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(text)
         try:
-            lower_to_tiles(module, options)
+            lower_to_tiles(module, options, has_async_copies=target.has_async_copies)
         except UnloweredError as error:
             if not error.nodes:
                 raise

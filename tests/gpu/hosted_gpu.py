@@ -140,7 +140,7 @@ def interpreted_kernels(text: str, target: str) -> dict[str, Interpreted]:
     kernels: dict[str, Interpreted] = {}
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(text)
-        lower_to_tiles(module, options)
+        lower_to_tiles(module, options, has_async_copies=chosen.has_async_copies)
         functions = {op.name.value: op for op in module.body.operations}
         calls = read_host_function(module).calls
         for callee in {call.callee for call in calls if call.kind == "kernel"}:

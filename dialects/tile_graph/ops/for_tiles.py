@@ -21,6 +21,7 @@ from magweld.dialects.tile_graph.verification import (
     found_level,
     parent_violations,
     report,
+    stage_violations,
 )
 from magweld.targets.device import Level, LevelKind
 
@@ -48,6 +49,7 @@ class ForTilesOp(Operation, name="for_tiles"):
         steps: Size of the tile along them.
         operators: Names of the operators, in the order of the subgraph.
         footprint: Optional; bytes of the level that the places of a tile may take.
+        copy_stages: Optional; how many steps of staged operands their places hold.
         runtime: Optional; the loop whose extent a call tells.
     """
 
@@ -75,6 +77,7 @@ class ForTilesOp(Operation, name="for_tiles"):
             return
         level = device.level(name)
         yield from self._place_violations(level)
+        yield from stage_violations(self, level)
         for block in self._blocks():
             yield from lifetime_violations(block)
             yield from lasting_violations(block)

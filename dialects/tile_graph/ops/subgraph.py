@@ -20,6 +20,7 @@ from magweld.dialects.tile_graph.verification import (
     parent_violations,
     region_violations,
     report,
+    stage_violations,
     table_violations,
     tile_violations,
 )
@@ -50,6 +51,8 @@ class SubgraphOp(Operation, name="subgraph"):
         ragged: Optional; present where sizes need not divide: the tiles at the far
             ends are smaller, and tiles of different shapes run different code.
         reduction_step: Optional; how much of a reduction is staged at a time.
+        copy_stages: Optional; how many steps of staged operands the level holds: one
+            is computed with while the others are on their way.
         stream_step: Optional; how much of the dimension that goes over its edges with
             `stream` is computed at a time.
         implementation: Optional; "generated" code or a "library" call.
@@ -95,7 +98,9 @@ class SubgraphOp(Operation, name="subgraph"):
         yield from self._stream_violations()
         yield from self._traffic_violations()
         if device is not None:
-            yield from self._footprint_violations(device.level(self.level.value))
+            level = device.level(self.level.value)
+            yield from self._footprint_violations(level)
+            yield from stage_violations(self, level)
             yield from self._share_violations(device.level_names())
 
     def _share_violations(self, levels: tuple[str, ...]) -> Iterator[str]:

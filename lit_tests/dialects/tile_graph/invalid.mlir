@@ -1517,3 +1517,51 @@ func.func @f(%x: tensor<?x4xf32>) {
   %0 = "tile_graph.shift"(%x) {offsets = [1, 0]} : (tensor<?x4xf32>) -> tensor<?x4xf32>
   return
 }
+
+// -----
+
+// subgraph: several steps or no word of them
+
+#device = #tile_graph.device<"toy", [
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"shared", 1, 65536, 200.0, 64, 2, "explicit", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
+
+func.func @f(%x: tensor<8xf32>)
+    attributes {tile_graph.device = #device} {
+  // expected-error @below {{'tile_graph.subgraph' op expected attribute 'copy_stages' to be at least 2, got 1}}
+  %0 = "tile_graph.subgraph"() ({
+    %q = "tile_graph.operator"() ({
+      %empty = tensor.empty() : tensor<8xf32>
+      %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
+          -> tensor<8xf32>
+      gpu.yield %exp : tensor<8xf32>
+    }) {op_name = "exp"} : () -> tensor<8xf32>
+    gpu.yield %q : tensor<8xf32>
+  }) {subgraph_name = "s", level = "shared", copy_stages = 1} : () -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// subgraph: steps are held where the program places them
+
+#device = #tile_graph.device<"toy", [
+  #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
+  #tile_graph.level<"l2", 1, 65536, 200.0, 64, 2, "cache", 0.0, 0>
+], 2, 1, 1, 256, 100.0, [], []>
+
+func.func @f(%x: tensor<8xf32>)
+    attributes {tile_graph.device = #device} {
+  // expected-error @below {{'tile_graph.subgraph' op expected no attribute 'copy_stages' for tiles in 'l2', which is a cache}}
+  %0 = "tile_graph.subgraph"() ({
+    %q = "tile_graph.operator"() ({
+      %empty = tensor.empty() : tensor<8xf32>
+      %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>)
+          -> tensor<8xf32>
+      gpu.yield %exp : tensor<8xf32>
+    }) {op_name = "exp"} : () -> tensor<8xf32>
+    gpu.yield %q : tensor<8xf32>
+  }) {subgraph_name = "s", level = "l2", copy_stages = 3} : () -> tensor<8xf32>
+  return
+}

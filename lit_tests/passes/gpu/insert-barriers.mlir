@@ -99,3 +99,65 @@ func.func @placed(%v: f32) attributes {tile_graph.kernel} {
   } {mapping = [#gpu.block<linear_dim_0>]}
   return
 }
+
+// -----
+
+!ring = memref<12xf32, #gpu.address_space<workgroup>>
+!slot = memref<4xf32, strided<[1], offset: ?>, #gpu.address_space<workgroup>>
+
+// One slot is written while another one is read: what waits is the next step alone, at
+// its begin.
+// CHECK-LABEL: func.func @other_slot(
+// CHECK:           scf.for
+// CHECK:             gpu.barrier
+// CHECK:             linalg.fill
+// CHECK-NOT:         gpu.barrier
+// CHECK:             linalg.exp
+// CHECK-LABEL: func.func @same_slot(
+// CHECK:             linalg.fill
+// CHECK:             gpu.barrier
+// CHECK:             linalg.exp
+func.func @other_slot(%v: f32, %out: memref<4xf32>) attributes {tile_graph.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  scf.forall (%n) in (1) {
+    %t = memref.alloc() : !ring
+    scf.for %k = %c0 to %c8 step %c1 {
+      %a = affine.apply affine_map<(d0) -> (((d0 + 2) mod 3) * 4)>(%k)
+      %later = memref.subview %t[%a] [4] [1] : !ring to !slot
+      %b = affine.apply affine_map<(d0) -> ((d0 mod 3) * 4)>(%k)
+      %now = memref.subview %t[%b] [4] [1] : !ring to !slot
+      scf.forall (%i) in (1) {
+        linalg.fill ins(%v : f32) outs(%later : !slot)
+      } {mapping = [#gpu.thread<linear_dim_0>]}
+      scf.forall (%i) in (1) {
+        linalg.exp ins(%now : !slot) outs(%out : memref<4xf32>)
+      } {mapping = [#gpu.thread<linear_dim_0>]}
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// They meet in the last step.
+func.func @same_slot(%v: f32, %out: memref<4xf32>) attributes {tile_graph.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  scf.forall (%n) in (1) {
+    %t = memref.alloc() : !ring
+    scf.for %k = %c0 to %c8 step %c1 {
+      %a = affine.apply affine_map<(d0) -> ((d0 floordiv 7) * 4)>(%k)
+      %later = memref.subview %t[%a] [4] [1] : !ring to !slot
+      %b = affine.apply affine_map<(d0) -> (4 + (d0 floordiv 7) * 3)>(%k)
+      %now = memref.subview %t[%b] [4] [1] : !ring to !slot
+      scf.forall (%i) in (1) {
+        linalg.fill ins(%v : f32) outs(%later : !slot)
+      } {mapping = [#gpu.thread<linear_dim_0>]}
+      scf.forall (%i) in (1) {
+        linalg.exp ins(%now : !slot) outs(%out : memref<4xf32>)
+      } {mapping = [#gpu.thread<linear_dim_0>]}
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}

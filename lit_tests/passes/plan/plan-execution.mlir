@@ -187,3 +187,41 @@ func.func @shared(%a: tensor<64x64xf32>, %b: tensor<64x32xf32>) -> tensor<64xf32
       reduction_step = 4, footprint = 1664} : () -> tensor<64xf32>
   return %out : tensor<64xf32>
 }
+
+// Three steps of each factor are held, of 128 and of 512 bytes.
+//
+// CHECK-LABEL: func.func @staged(
+// CHECK:         "tile_graph.load"({{.*}}place = #tile_graph.place<"shared", 0 : i64, 384 : i64, 64 : i64>
+// CHECK:         "tile_graph.load"({{.*}}place = #tile_graph.place<"shared", 384 : i64, 1536 : i64, 64 : i64>
+// CHECK:         }) {copy_stages = 3 : i64, extents = [64], footprint = 2944 : i64
+func.func @staged(%a: tensor<64x64xf32>, %b: tensor<64x32xf32>) -> tensor<64xf32>
+    attributes {tile_graph.device = #device} {
+  %out = "tile_graph.subgraph"() ({
+    %0 = "tile_graph.operator"() ({
+      %zero = arith.constant 0.0 : f32
+      %empty = tensor.empty() : tensor<64x32xf32>
+      %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x32xf32>)
+          -> tensor<64x32xf32>
+      %r = linalg.matmul ins(%a, %b : tensor<64x64xf32>, tensor<64x32xf32>)
+          outs(%init : tensor<64x32xf32>) -> tensor<64x32xf32>
+      gpu.yield %r : tensor<64x32xf32>
+    }) {op_name = "matmul"} : () -> tensor<64x32xf32>
+    %1 = "tile_graph.connect"(%0) {level = "shared"}
+        : (tensor<64x32xf32>) -> tensor<64x32xf32>
+    %2 = "tile_graph.operator"() ({
+      %low = arith.constant 0xFF800000 : f32
+      %empty = tensor.empty() : tensor<64xf32>
+      %init = linalg.fill ins(%low : f32) outs(%empty : tensor<64xf32>)
+          -> tensor<64xf32>
+      %r = linalg.reduce ins(%1 : tensor<64x32xf32>) outs(%init : tensor<64xf32>)
+          dimensions = [1] (%p: f32, %q: f32) {
+        %s = arith.maximumf %p, %q : f32
+        linalg.yield %s : f32
+      }
+      gpu.yield %r : tensor<64xf32>
+    }) {op_name = "maximum"} : () -> tensor<64xf32>
+    gpu.yield %2 : tensor<64xf32>
+  }) {subgraph_name = "rows", level = "shared", tile = #tile_graph.tile<[8]>,
+      reduction_step = 4, copy_stages = 3, footprint = 2944} : () -> tensor<64xf32>
+  return %out : tensor<64xf32>
+}

@@ -1,0 +1,76 @@
+"""Owns select-copy-stages: how many steps of staged operands are held at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from magweld.bindings import ir
+from magweld.dialects.tile_graph import (
+    TileAttr,
+    device_of,
+    is_tile_graph,
+    subgraphs_of,
+)
+from magweld.passes.analysis.graph_body import read_body
+from magweld.passes.analysis.structure import annotate_equal
+from magweld.passes.infrastructure.base import FunctionPass
+from magweld.passes.tiling.placement import footprint_bytes, staged_steps
+from magweld.passes.tiling.propagation import Refusal, propagate
+from magweld.targets.device import Device, LevelKind
+
+# Tiles that a unit holds together, where there is room: while one waits for all of its
+# threads, others compute.
+_TILES_BESIDE = 2
+
+
+@dataclass(frozen=True)
+class SelectCopyStages(FunctionPass):
+    """Choose how many steps of the operands of contractions are held at a time.
+
+    Of devices whose threads copy to shared memory asynchronously: `copy_stages` of a
+    subgraph, one more than the steps that are on their way while one is computed with.
+    As many as there are steps, and as have room: two tiles in the level where one of
+    two stages leaves as much, else one tile. `footprint` becomes what they take. A
+    subgraph without a tile, or in a cache, without a contraction whose operands are
+    staged in several steps, or with a stream, is left as it is.
+    """
+
+    name: ClassVar[str] = "select-copy-stages"
+
+    most: Annotated[int, "most steps that are held"] = 4
+
+    def run_on_function(self, function: Any) -> None:
+        """Annotate the subgraphs of `function`."""
+        if is_tile_graph(function):
+            device = device_of(function)
+            annotate_equal(
+                subgraphs_of(function), lambda one: _annotate(one, device, self.most)
+            )
+
+
+def _annotate(subgraph: Any, device: Device, most: int) -> None:
+    attributes = subgraph.attributes
+    if not {"tile", "footprint", "reduction_step"} <= set(attributes):
+        return
+    level = device.level(ir.StringAttr(attributes["level"]).value)
+    if level.kind is not LevelKind.EXPLICIT or "stream_step" in attributes:
+        return
+    body = read_body(subgraph)
+    group = body.group(list(range(len(body.operators))))
+    tiles = propagate(group, TileAttr(attributes["tile"]).sizes)
+    if isinstance(tiles, Refusal):
+        return  # propagate-tiles says so
+    step = attributes["reduction_step"].value
+    sizes = {
+        stages: footprint_bytes(group, tiles, level, step, stages)
+        for stages in range(2, min(most, staged_steps(group, tiles, step)) + 1)
+    }
+    for room in (level.capacity // _TILES_BESIDE, level.capacity):
+        fitting = [stages for stages, size in sizes.items() if size <= room]
+        if fitting:
+            number = ir.IntegerType.get_signless(64)
+            stages = max(fitting)
+            attributes["copy_stages"] = ir.IntegerAttr.get(number, stages)
+            attributes["footprint"] = ir.IntegerAttr.get(number, sizes[stages])
+            return
