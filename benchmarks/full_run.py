@@ -79,22 +79,28 @@ def _figure(script: str, minutes: int, *arguments: str) -> Run:
 
 
 _PEERS = ("--peers", "eager", "torch.compile", "onnxruntime", "magweld")
-_BATCHES = ("--batch", "1", "8", *_PEERS)
 _BOUND = ("--models", "resnet50", "unet", *_PEERS, "registers")
+_WHOLE = {
+    f"{label}-b{batch}": minutes
+    for batch, minutes in ((1, 30), (8, 45))
+    for label in ("t1", "t2")
+}
 RUNS = (
     _subgraphs("t1", 12),
     _subgraphs("t2", 12),
     _subgraphs("t1", 12, capability="avx2"),
     _subgraphs("t1-bf16", 15, "--dtype", "bf16"),
     _subgraphs("t1-f16", 15, "--dtype", "f16"),
-    _models("t1", 60, *_BATCHES),
-    _models("t2", 50, *_BATCHES),
-    _models("t1", 60, *_BATCHES, capability="avx2"),
+    *(
+        _models(label, minutes, "--batch", label[-1], *_PEERS)
+        for label, minutes in _WHOLE.items()
+    ),
+    _models("t1-b1", 30, *_PEERS, capability="avx2"),
     _models("t1-bf16", 30, "--dtype", "bf16"),
     Run("whole_models", _BOUND, label="compute-bound", minutes=6, cases="--models"),
     Run("everyday", minutes=20),
     Run("inplace", ("--threads", "1"), label="t1", minutes=5),
-    Run("loops", minutes=12),
+    Run("loops", minutes=9),
     Run("compile_time", minutes=8),
     Run("memory_budget", minutes=8),
     Run("horizontal", ("--group-batch",), minutes=15),
@@ -105,10 +111,10 @@ RUNS = (
         minutes=12,
         cases="--only",
     ),
-    _figure("front_ends", 15),
+    _figure("front_ends", 12),
     _figure("graph_counts", 3),
-    _figure("breakdown", 12),
-    _figure("changing_sizes", 20),
+    _figure("breakdown", 8),
+    _figure("changing_sizes", 15),
     _figure("rule_training", 6),
     _figure("ablation", 8, "--cases", "nerf", "bsrn", "minilm", "nafnet"),
     _figure("patterns", 10),

@@ -167,7 +167,11 @@ def labels(rows: Sequence[Row]) -> list[str]:
 
 
 # What the bars of `plot_saved` are, by column of a report.
-_SAVED = {"kernels": "#56B4E9", "moved MiB": "#E69F00", "predicted ms": "#009E73"}
+_SAVED = {
+    "kernels": ("#56B4E9", "kernels"),
+    "moved MiB": ("#E69F00", "bytes moved"),
+    "predicted ms": ("#009E73", "predicted time"),
+}
 
 
 def plot_saved(report: Report) -> Figure | None:
@@ -186,10 +190,10 @@ def plot_saved(report: Report) -> Figure | None:
     figure = Figure(figsize=(8, 1.2 + 0.5 * len(pairs)), layout="constrained")
     axes = figure.subplots()
     height = 0.8 / len(_SAVED)
-    for number, (column, colour) in enumerate(_SAVED.items()):
+    for number, (column, (colour, text)) in enumerate(_SAVED.items()):
         places = [at + (number - 1) * height for at in range(len(pairs))]
         shares = [100 * a[column] / none[column] for a, none in pairs.values()]
-        axes.barh(places, shares, height, color=colour, label=column.split()[0])
+        axes.barh(places, shares, height, color=colour, label=text)
     axes.set_xlim(0, 100)
     axes.set_yticks(range(len(pairs)), list(pairs), fontsize=8)
     axes.invert_yaxis()

@@ -109,8 +109,10 @@ def geometric_mean(ratios: Iterable[float | None]) -> float | None:
 
 
 def cell_text(value: Any) -> str:
-    """Return a number with three digits, anything else as it is."""
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    """Return a number with three digits or whole, anything else as it is."""
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
 def _row(result: dict[str, Any]) -> Row:

@@ -26,7 +26,7 @@ from whole_models import alone
 
 from magweld import frontend
 
-LAYERS = 12
+LAYERS = 4
 
 
 @torch.no_grad()

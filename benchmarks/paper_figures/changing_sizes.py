@@ -23,7 +23,7 @@ from whole_models import alone, difference
 from magweld import frontend
 
 TOLERANCE = 1e-3
-LAYERS = 12
+LAYERS = 4
 BATCHES = (2, 3, 4, 5)
 PASSES = 3
 

@@ -27,7 +27,7 @@ from magweld import frontend
 from magweld.dynamo import dynamo_backend
 
 TOLERANCE = 1e-3
-LAYERS = 12
+LAYERS = 4
 Wrap = Callable[[nn.Module], Any]
 
 

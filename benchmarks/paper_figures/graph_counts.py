@@ -76,7 +76,9 @@ def main() -> None:
                 make, stream = models[name].build, [models[name].inputs(1)] * CALLS
             else:
                 make, stream = PROGRAMS[name][0], PROGRAMS[name][1]()
-            results.append({"case": name, "cells": counted(make, stream)})
+            inputs = "equal" if name in models else "changing"
+            cells = {"inputs": inputs, **counted(make, stream)}
+            results.append({"case": name, "cells": cells})
             show_cells(results[-1:])
             write_report(options.o, torch.get_num_threads(), results)
     show_cells(results)
