@@ -37,6 +37,7 @@ from magweld.importer.epilogue import (
 )
 from magweld.importer.importer import PLAIN_CLASSES, ImportedGraph
 from magweld.importer.observation import TensorFacts, observe
+from magweld.layouts import is_captured, noted_layout
 from magweld.piecewise import (
     Decision,
     Part,
@@ -137,7 +138,7 @@ class ControlGraph:
         steps: What a call does.
         origins: Where the tensor of each node comes from.
         values: A tensor of the form of each node's.
-        with_gaps: Nodes whose tensors do not fill their memory row by row.
+        with_gaps: Nodes whose tensors may not fill their memory row by row.
     """
 
     graph: fx.GraphModule
@@ -179,7 +180,11 @@ class ControlGraph:
                 raise _refused("control-view", "a view leaves it", node)
             made = {leaf.node for leaf in leaves_of(origin) if isinstance(leaf, Fresh)}
             if made & self.with_gaps:
-                raise _refused("control-strides", "a result with gaps leaves it", node)
+                raise _refused(
+                    "control-strides",
+                    "a result with gaps, or strides unknown, leaves it",
+                    node,
+                )
         return [self.origins[node] for node in nodes]
 
     def makers(self) -> dict[Fresh, fx.Node]:
@@ -197,6 +202,7 @@ class ControlGraph:
         examples = [self.values[node] for node in inputs]
         module = module_of(self.graph, group, inputs, outputs)
         facts = observe(module, examples)
+        captured = is_captured(self.graph.graph)
         known: dict[int, Origin] = {}
         memory: dict[int, Origin] = {}
         for node, fact in zip(inputs, facts.inputs, strict=True):
@@ -212,7 +218,7 @@ class ControlGraph:
             memory.setdefault(found.storage, origin)
             self.origins[node] = origin
             self.values[node] = _like(found)
-            if not _is_plain(found):
+            if not _is_plain(found) or (captured and not _is_as_noted(node, found)):
                 self.with_gaps.add(node)
         part = ImportedPart(module, examples, None)
         self.steps.append(Straight(part, tuple(inputs), tuple(outputs)))
@@ -338,6 +344,12 @@ def _is_plain(facts: TensorFacts) -> bool:
     plain = torch.empty(facts.shape, dtype=facts.dtype)
     whole = plain.untyped_storage().nbytes() == facts.storage_bytes
     return whole and not facts.offset and plain.stride() == facts.stride
+
+
+def _is_as_noted(node: fx.Node, facts: TensorFacts) -> bool:
+    """Whether the captured run laid a tensor out as a run without data does."""
+    noted = noted_layout(node)
+    return noted is not None and noted.is_like(facts.shape, facts.stride)
 
 
 def _like(facts: TensorFacts) -> Tensor:

@@ -6,21 +6,46 @@ dimensions of one element. The captured run knows what eager gave.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
 from torch import fx
 
-Layout = tuple[tuple[int, ...], tuple[int, ...]]
-
 _KEY: Final = "layout"
 
 
+@dataclass(frozen=True)
+class Layout:
+    """What a tensor looks like in memory; strides and offset count elements."""
+
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int
+
+    @property
+    def form(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Shape and strides, wherever it begins."""
+        return self.shape, self.stride
+
+    def is_like(self, shape: Sequence[int], stride: Sequence[int]) -> bool:
+        """Return whether a tensor, maybe of other extents, is laid out the same way.
+
+        Dimensions lie in the same order and fill memory, those of one element too; or
+        there are gaps in both, and no dimension of one element.
+        """
+        mine, other = _dense_order(*self.form), _dense_order(shape, stride)
+        if mine is not None or other is not None:
+            return mine == other
+        return 1 not in (*self.shape, *shape) and _order(self.stride) == _order(stride)
+
+
 def layout_of(tensor: torch.Tensor) -> Layout | None:
-    """Return shape and strides in elements; None if a tensor has none."""
+    """Return the layout of a tensor; None if it has none."""
     if tensor.layout is not torch.strided or tensor.is_nested:
         return None
-    return tuple(tensor.shape), tensor.stride()
+    return Layout(tuple(tensor.shape), tensor.stride(), int(tensor.storage_offset()))
 
 
 def note_layout(node: fx.Node, tensor: torch.Tensor) -> None:
@@ -38,3 +63,34 @@ def noted_layout(node: Any) -> Layout | None:
     """Return what was noted at a node, None if nothing was."""
     layout: Layout | None = node.meta.get(_KEY) if isinstance(node, fx.Node) else None
     return layout
+
+
+def is_captured(graph: fx.Graph) -> bool:
+    """Return whether a captured run has noted layouts at a graph."""
+    return any(_KEY in node.meta for node in graph.nodes)
+
+
+def hand_on_layouts(pairs: Iterable[tuple[Any, fx.Node]]) -> None:
+    """Note at nodes what was noted at others.
+
+    Args:
+        pairs: A node with what was noted, and the one that gets it.
+    """
+    for node, other in pairs:
+        if isinstance(node, fx.Node) and _KEY in node.meta:
+            other.meta[_KEY] = node.meta[_KEY]
+
+
+def _order(stride: Sequence[int]) -> list[int]:
+    """Return dimensions from outer to inner."""
+    return sorted(range(len(stride)), key=lambda axis: -stride[axis])
+
+
+def _dense_order(shape: Sequence[int], stride: Sequence[int]) -> list[int] | None:
+    """Return dimensions from outer to inner if they fill memory, each of them."""
+    order, expected = _order(stride), 1
+    for axis in reversed(order):
+        if stride[axis] != expected:
+            return None
+        expected *= max(shape[axis], 1)
+    return order

@@ -75,6 +75,54 @@ def test_strides_are_those_of_the_inputs_of_the_call() -> None:
         fast.wait()
 
 
+@pytest.mark.parametrize(
+    "program",
+    [lambda x: x.t() + 1, lambda x: torch.copysign(x.t(), x.t().contiguous())],
+    ids=["turned", "two orders"],
+)
+@pytest.mark.parametrize("columns", [1, 3])
+def test_strides_at_other_sizes_than_those_of_the_captured_run(
+    program: Callable[[Tensor], Tensor], columns: int
+) -> None:
+    fast = trace(program, compile="now")
+    for rows in (5, 6, 7, 7, 7, 6):
+        x = torch.randn(rows, columns)
+        assert layouts(fast(x)) == layouts(program(x)), fast.explain()
+
+
+def test_strides_of_what_a_branch_leaves() -> None:
+    def program(x: Tensor) -> Tensor:
+        y = torch.sin(x)
+        return y.t() + 1 if y.sum() * 2 > 0 else y.t().contiguous() * 3
+
+    fast = trace(program, compile="now")
+    for sign in (1, -1, 1, -1, 1):
+        x = sign * torch.ones(3, 1)
+        assert layouts(fast(x)) == layouts(program(x)), fast.explain()
+    assert fast.stats()["hits"] > 2
+
+
+def test_strides_of_what_needs_gradients() -> None:
+    def program(x: Tensor) -> list[Tensor]:
+        return [torch.relu(x), x * 2, x.transpose(0, 1) + 1]
+
+    for label in ("column", "row", "images"):
+        leaf = INPUTS[label].detach().requires_grad_()
+        fast = trace(program, compile="now")
+        expected = layouts(program(leaf))
+        assert [layouts(fast(leaf)) for _ in range(CALLS)] == [expected] * CALLS, label
+
+
+def test_empty_results_begin_where_those_of_eager_do() -> None:
+    def program(x: Tensor) -> list[Tensor]:
+        y = x.t() + 1
+        return [y, y[:, 1:]]
+
+    fast, x = trace(program, compile="now"), torch.randn(1, 4)
+    expected = layouts(program(x))
+    assert [layouts(fast(x)) for _ in range(CALLS)] == [expected] * CALLS
+
+
 def test_inputs_of_one_name_are_told_apart() -> None:
     def closure(weight: Tensor) -> Callable[[Tensor], Tensor]:
         return lambda x: torch.relu(x @ weight)

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 
 from magweld.diagnostics import UnsupportedError
 from magweld.importer import import_graph
+from magweld.importer.nodes import results_of
 from magweld.layouts import note_layout
 
 
@@ -113,9 +114,24 @@ def test_views_of_results_with_strides_of_their_own(record: Any) -> None:
     x = tensor(3, 3)
     graph = record(views, x)
     note_layout(graph.graph.find_nodes(op="placeholder")[0], x)
-    note_layout(graph.graph.output_node().args[0][1], x)  # it is transposed
+    first, second = results_of(graph.graph)
+    note_layout(first, x)
+    note_layout(second, x)  # it is transposed
     with pytest.raises(UnsupportedError) as caught:
         import_graph(graph, [x])
     assert caught.value.id == "output-view-strides"
-    # Layouts of a run on other inputs say nothing.
-    import_graph(graph, [x.T])
+
+
+def test_strides_for_other_sizes_are_those_of_the_captured_run(record: Any) -> None:
+    x, y = tensor(3, 3), tensor(4, 3)
+    for noted, refused in ((x.T, False), (x, True)):
+        graph = record(lambda x: x.transpose(0, 1) + 1, x)
+        import_graph(graph, [y])  # nothing was noted
+        note_layout(graph.graph.find_nodes(op="placeholder")[0], x)
+        note_layout(results_of(graph.graph)[0], noted)
+        if not refused:
+            import_graph(graph, [y])
+            continue
+        with pytest.raises(UnsupportedError) as caught:
+            import_graph(graph, [y])
+        assert caught.value.id == "output-strides"

@@ -26,7 +26,7 @@ from magweld.importer import refusals
 from magweld.importer.nodes import results_of
 from magweld.importer.placing import CPU, tensors_without_data
 from magweld.importer.repeated_calls import RepeatedCalls
-from magweld.layouts import Layout, layout_of, noted_layout
+from magweld.layouts import Layout, is_captured, layout_of, noted_layout
 from magweld.paced import checkpoint
 
 aten = torch.ops.aten
@@ -236,43 +236,66 @@ def as_recorded(
 
     Args:
         observation: A run of the graph without data.
-        graph: The graph; its nodes have the layouts of the captured run.
-        inputs: What the graph is compiled for. Layouts of a run on other inputs say
-            nothing.
+        graph: The graph; if it was captured, its nodes have the layouts of that run.
+        inputs: What the graph is compiled for. If it was captured with others, the
+            run without data is believed where both laid outputs out in the same way.
 
     Raises:
-        UnsupportedError: An output that shares memory was seen to have other strides.
+        UnsupportedError: An output that shares memory was seen to have other strides,
+            or those of an output are not known.
     """
-    placeholders = graph.find_nodes(op="placeholder")
-    pairs = zip(placeholders, inputs, strict=True)
-    if any(noted_layout(node) != layout_of(tensor) for node, tensor in pairs):
+    if not is_captured(graph):
         return observation
-    leaves = results_of(graph)
+    noted = map(noted_layout, graph.find_nodes(op="placeholder"))
+    now = map(layout_of, inputs)
+    pairs = [(one, other) for one, other in zip(noted, now, strict=True)]
+    same = all(one and other and one.form == other.form for one, other in pairs)
+    with_layout = _with_layout if same else _with_likely_layout
     outputs = [
-        _with_layout(facts, noted_layout(leaf), observation)
-        for leaf, facts in zip(leaves, observation.outputs, strict=True)
+        facts
+        if not isinstance(facts, TensorFacts) or _is_input(facts, observation)
+        else with_layout(facts, noted_layout(leaf), observation)
+        for leaf, facts in zip(results_of(graph), observation.outputs, strict=True)
     ]
     return replace(observation, outputs=tuple(outputs))
 
 
 def _with_layout(
-    facts: TensorFacts | object, layout: Layout | None, observation: Observation
-) -> TensorFacts | object:
-    if not isinstance(facts, TensorFacts) or layout is None:
-        return facts
-    shape, stride = layout
-    if shape != facts.shape or stride == facts.stride:
-        return facts
+    facts: TensorFacts, layout: Layout | None, observation: Observation
+) -> TensorFacts:
+    if layout is None or layout.shape != facts.shape:
+        return _with_likely_layout(facts, layout, observation)
+    triples = zip(layout.shape, layout.stride, facts.stride, strict=True)
+    alike = all(ours == theirs for extent, ours, theirs in triples if extent > 1)
+    if not alike and 0 not in facts.shape and _is_shared(facts, observation):
+        raise refusals.VIEW_STRIDES.at("the graph's outputs")
+    is_view = any(one.storage == facts.storage for one in observation.inputs)
+    # An input begins at another place in each call.
+    elsewhere = 0 in facts.shape and not is_view
+    offset = layout.offset if elsewhere else facts.offset
+    return replace(facts, stride=layout.stride, offset=offset)
+
+
+def _with_likely_layout(
+    facts: TensorFacts, layout: Layout | None, observation: Observation
+) -> TensorFacts:
+    if layout is None or not layout.is_like(facts.shape, facts.stride):
+        raise refusals.UNKNOWN_STRIDES.at("the graph's outputs")
+    return facts
+
+
+def _is_input(facts: TensorFacts, observation: Observation) -> bool:
+    return any(one.identity == facts.identity for one in observation.inputs)
+
+
+def _is_shared(facts: TensorFacts, observation: Observation) -> bool:
+    """Return whether an output shares memory with another tensor."""
     sharing = {
         other.identity
         for other in (*observation.inputs, *observation.outputs)
         if isinstance(other, TensorFacts) and other.storage == facts.storage
     }
-    triples = zip(shape, stride, facts.stride, strict=True)
-    alike = all(ours == theirs for extent, ours, theirs in triples if extent > 1)
-    if len(sharing) > 1 and not alike and 0 not in shape:
-        raise refusals.VIEW_STRIDES.at("the graph's outputs")
-    return replace(facts, stride=stride)
+    return len(sharing) > 1
 
 
 def _facts(tensor: torch.Tensor) -> TensorFacts:

@@ -127,6 +127,12 @@ VIEW_STRIDES = Refusal(
     " gives it",
     "return a copy of it",
 )
+UNKNOWN_STRIDES = Refusal(
+    "output-strides",
+    "which strides an output has in eager is not known: the captured run, with other"
+    " sizes, laid it out otherwise than a run without data does",
+    "make the inputs, or the output, contiguous",
+)
 VIEW_DTYPE = Refusal(
     "output-view-dtype",
     "an output shares memory with a tensor of another dtype",

@@ -23,8 +23,9 @@ from magweld.importer.nodes import (
 )
 from magweld.importer.observation import undisturbed
 from magweld.importer.substitutions import SUBSTITUTIONS
+from magweld.layouts import hand_on_layouts
 from magweld.training import refusals
-from magweld.training.cut import cut
+from magweld.training.cut import cut, placeholders
 from magweld.training.observation import (
     Form,
     TrainingFacts,
@@ -114,6 +115,7 @@ def trace_halves(
     )
     _check_forms(forward, facts.values)
     _check_draws(forward, backward, draws, facts)
+    _hand_on_layouts(graph, forward, facts.values)
     return Halves(forward, backward, saved, tangents)
 
 
@@ -174,6 +176,17 @@ def _plain(joint: fx.GraphModule) -> fx.GraphModule:
     joint.graph.set_codegen(fx.graph.CodeGen())
     joint.recompile()
     return joint
+
+
+def _hand_on_layouts(
+    graph: fx.GraphModule, forward: fx.GraphModule, forms: Sequence[Form]
+) -> None:
+    """Note at the forward half what the captured run has noted."""
+    inputs = zip(placeholders(graph), placeholders(forward), strict=True)
+    results = results_of(graph.graph)
+    recorded = [results[form.position] for form in forms]
+    made = results_of(forward.graph)
+    hand_on_layouts([*inputs, *zip(recorded, made, strict=False)])
 
 
 def _check_forms(forward: fx.GraphModule, forms: Sequence[Form]) -> None:
