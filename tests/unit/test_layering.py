@@ -70,6 +70,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "magweld.frontend.capture",
         "magweld.frontend.operators",
         "magweld.importer",
+        "magweld.layouts",
         "magweld.reports",
         "magweld.tiers",
     ),
