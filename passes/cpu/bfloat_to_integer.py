@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from magweld.bindings import arith, func, ir
+from magweld.bindings import arith, func, ir, memref
 from magweld.passes.cpu.kernels import kernels_of
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.utils import operations_of
@@ -33,8 +33,18 @@ class BfloatToInteger(Pass):
     def run(self, module: ir.Operation) -> None:
         """Rewrite all kernels of the module."""
         for function in kernels_of(module):
+            if not _holds(function):
+                continue
             if not any(map(_computes, operations_of(function, ir.OpView))):
                 _rewrite(function)
+
+
+def _holds(function: func.FuncOp) -> bool:
+    """Tell whether a kernel has a buffer of bf16, the only place where it is moved."""
+    buffers = [*function.body.blocks[0].arguments]
+    for kind in (memref.AllocOp, memref.AllocaOp, memref.GetGlobalOp):
+        buffers += [op.result for op in operations_of(function, kind)]
+    return any(_as_integers(buffer.type) is not None for buffer in buffers)
 
 
 def _computes(op: ir.OpView) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import ClassVar, Protocol
@@ -58,12 +58,14 @@ class Large:
         return call.moved_bytes >= self.member_bytes
 
 
-def installed_rules(names: Iterable[str]) -> tuple[BatchRule, ...]:
+def installed_rules(names: Collection[str]) -> tuple[BatchRule, ...]:
     """Return rules of installed packages by their names, made without arguments.
 
     Raises:
         ValueError: No package has such a rule, or what it names is none.
     """
+    if not names:
+        return ()  # what is installed is read from disk
     points = {point.name: point for point in entry_points(group=BATCH_RULE_GROUP)}
     rules: list[BatchRule] = []
     for name in names:

@@ -15,8 +15,12 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, Final, Generic, TypeVar
 
-# A caller that has waited so long for a checkpoint goes on; the work is given up.
+# A caller that has waited so long for a checkpoint goes on, and the work is given up:
+# seconds of work between two checkpoints, or without any work, when it is blocked. A
+# busy machine makes both longer, so the processor's time is what counts.
 _LONGEST_WAIT: Final = 10.0
+# A blocked thread that asks now and then whether it may go on works less than this.
+_BLOCKED_SHARE: Final = 0.001
 
 T = TypeVar("T")
 
@@ -101,6 +105,8 @@ class _Running(Generic[T]):
         self._resumed = threading.Semaphore(0)
         self._paused = threading.Semaphore(0)
         self._thread: threading.Thread | None = None
+        # The clock of the thread's own time on a processor.
+        self._timer: int | None = None
         self._fits_thread = True
         self._until = 0.0
         self._is_given_up = False
@@ -135,6 +141,7 @@ class _Running(Generic[T]):
         return True
 
     def _run(self) -> None:
+        self._timer = time.pthread_getcpuclockid(threading.get_ident())
         _PAUSE.set(self._pause)
         if self._surroundings() == self._expected:
             self._do()
@@ -146,7 +153,7 @@ class _Running(Generic[T]):
         """Wait until the work has paused or ended."""
         paused = False
         try:
-            paused = self._paused.acquire(timeout=_LONGEST_WAIT)
+            paused = self._wait_while_it_works()
         except BaseException:
             # The caller is interrupted, but the work must not go on beside it.
             self._until = float("-inf")
@@ -156,6 +163,24 @@ class _Running(Generic[T]):
             if not paused:
                 self._is_given_up = True
                 self.outcome = PacingError("the work did not pause")
+
+    def _wait_while_it_works(self) -> bool:
+        """Wait until the work has paused; return False if it takes too long."""
+        start = before = self._processor_seconds()
+        while not self._paused.acquire(timeout=_LONGEST_WAIT):
+            now = self._processor_seconds()
+            blocked = now - before < _BLOCKED_SHARE * _LONGEST_WAIT
+            if blocked or now - start >= _LONGEST_WAIT:
+                return False
+            before = now
+        return True
+
+    def _processor_seconds(self) -> float:
+        """Return the processor's time that the work has taken so far."""
+        try:
+            return 0.0 if self._timer is None else time.clock_gettime(self._timer)
+        except OSError:
+            return 0.0  # the thread has ended, and with it the work
 
     def _do(self) -> None:
         try:

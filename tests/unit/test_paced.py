@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import subprocess
 import sys
@@ -170,6 +171,48 @@ def test_a_caller_does_not_wait_for_ever(monkeypatch: Any) -> None:
     held.set()
     assert ended.wait(60)
     assert isinstance(paced.outcome, PacingError)
+
+
+def test_a_caller_waits_for_work_that_gets_little_time(monkeypatch: Any) -> None:
+    monkeypatch.setattr(paced_module, "_LONGEST_WAIT", 0.01)
+    held = threading.Event()
+    seconds = itertools.count(0.0, 2e-5)
+
+    def work() -> None:
+        assert held.wait(60)
+        checkpoint()
+
+    def processor_seconds() -> float:
+        now = next(seconds)
+        if now > 6e-5:
+            held.set()
+        return now
+
+    paced = Paced(work)
+    monkeypatch.setattr(paced._running, "_processor_seconds", processor_seconds)
+    assert not paced.go_on(0.0)
+    assert paced.outcome is None
+    assert paced.go_on(float("inf"))
+    assert paced.outcome == (None,)
+
+
+def test_work_that_takes_too_long_itself_is_given_up(monkeypatch: Any) -> None:
+    monkeypatch.setattr(paced_module, "_LONGEST_WAIT", 0.01)
+    held = threading.Event()
+    paced = Paced(lambda: held.wait(60))
+    seconds = itertools.count(0.0, 0.004)
+    monkeypatch.setattr(paced._running, "_processor_seconds", lambda: next(seconds))
+    assert paced.go_on(0.0)
+    assert isinstance(paced.outcome, PacingError)
+    held.set()
+
+
+def test_time_on_a_processor_is_that_of_the_work() -> None:
+    paced = Paced(lambda: [sum(range(10**6)), checkpoint()])
+    running = paced._running
+    assert running._processor_seconds() == 0.0
+    assert not paced.go_on(0.0)
+    assert running._processor_seconds() > 0.0
 
 
 def test_nothing_stays_of_work_that_nobody_wants() -> None:

@@ -44,3 +44,15 @@ func.func @computes(%x: memref<64xbf16>, %lo: index) attributes {tile_graph.kern
   memref.store %d, %x[%lo] : memref<64xbf16>
   return
 }
+
+// A kernel whose arguments have no bf16, with a buffer that has.
+
+// CHECK-LABEL: func.func @allocates(
+// CHECK:         %[[A:.+]] = memref.alloc() : memref<64xi16>
+// CHECK:         vector.store %{{.+}}, %[[A]]
+func.func @allocates(%x: memref<64xf32>, %lo: index, %v: vector<16xi16>) attributes {tile_graph.kernel} {
+  %a = memref.alloc() : memref<64xbf16>
+  %r = arith.bitcast %v : vector<16xi16> to vector<16xbf16>
+  vector.store %r, %a[%lo] : memref<64xbf16>, vector<16xbf16>
+  return
+}
