@@ -390,8 +390,8 @@ CLAIMS: dict[str, Claim] = {
             Quantity("fewest operators", "2", fact("together", "fewest operators")),
             Quantity("most operators", "48", fact("together", "most operators")),
         ),
-        "Operators are counted after decomposition, where a softmax is five; ten of our"
-        " models, batch 64 only, while the paper counts all its tests.",
+        "Operators are counted after decomposition, where a softmax is five; the models"
+        " of the table, batch 64 only, while the paper counts all its tests.",
     ),
     "input_sizes": Claim(
         WELDER,
