@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from magweld.bindings import ir
+from magweld.bindings import ir, nvgpu
 from magweld.compiler import lower_to_tiles
 from magweld.compiler_options import CompileOptions
 from magweld.context import make_context
@@ -22,8 +22,9 @@ from magweld.passes.gpu.structure import kernels_of
 from magweld.passes.infrastructure.execution import run_pipeline
 from magweld.passes.infrastructure.phases import Phase
 from magweld.passes.infrastructure.pipeline import Pipeline
+from magweld.passes.ir.utils import operations_of
 from magweld.passes.pipelines.gpu import gpu_phase_steps
-from magweld.targets import parse_target
+from magweld.targets import Target, parse_target
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "examples")]
@@ -32,15 +33,16 @@ CASES = {case.name: case for case in importlib.import_module("subgraph_cases").C
 TARGET = "rocdl:gfx942"
 
 
-def kernels(name: str) -> Iterator[Any]:
+def kernels(name: str, target: Target) -> Iterator[Any]:
     """Yield the tiled kernels of a subgraph, each in a module of its own."""
-    case, target = CASES[name], parse_target(TARGET)
+    case = CASES[name]
     inputs = case.arguments()
     with torch.no_grad():
         graph = make_fx(case.function, tracing_mode="fake", pre_dispatch=True)(*inputs)
     text = import_graph(graph, inputs, device=torch.device("meta")).text
     module = ir.Module.parse(text)
-    lower_to_tiles(module, CompileOptions(device=target.reference, library="never"))
+    options = CompileOptions(device=target.reference, library="never")
+    lower_to_tiles(module, options, has_async_copies=target.has_async_copies)
     for function in kernels_of(module.operation):
         kernel = ir.Module.create()
         with ir.InsertionPoint(kernel.body):
@@ -53,9 +55,30 @@ def test_kernels_fit(name: str) -> None:
     target = parse_target(TARGET)
     capacity = target.device.level("shared").capacity
     with make_context(), ir.Location.unknown():
-        for kernel in kernels(name):
+        for kernel in kernels(name, target):
             run_pipeline(Pipeline(gpu_phase_steps(target)[Phase.GPU]), kernel)
             (function,) = (
                 op for op in kernel.body.operations if SHARED_BYTES in op.attributes
             )
             assert ir.IntegerAttr(function.attributes[SHARED_BYTES]).value <= capacity
+
+
+def number(function: Any, name: str) -> int:
+    return int(ir.IntegerAttr(function.attributes[name]).value)
+
+
+def test_as_many_steps_are_held_as_planned_in_the_bytes_planned() -> None:
+    target = parse_target("nvvm:sm_80")
+    with make_context(), ir.Location.unknown():
+        product, norm = kernels("linear-add-norm", target)
+        (planned,) = kernels_of(product.operation)
+        stages = number(planned, "tile_graph.copy_stages")
+        assert stages == 4
+        room = number(planned, "tile_graph.footprint")
+        for kernel in (product, norm):
+            run_pipeline(Pipeline(gpu_phase_steps(target)[Phase.GPU]), kernel)
+        (wait,) = operations_of(product.operation, nvgpu.DeviceAsyncWaitOp)
+        assert ir.IntegerAttr(wait.numGroups).value == stages - 2
+        (placed,) = (o for o in product.body.operations if SHARED_BYTES in o.attributes)
+        assert number(placed, SHARED_BYTES) <= room
+        assert not operations_of(norm.operation, nvgpu.DeviceAsyncWaitOp)
