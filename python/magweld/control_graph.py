@@ -470,19 +470,19 @@ class _Results:
             case Input(number):
                 return InputOutput(number)
             case Fresh():
-                return ResultOutput(self._result(self._makers[origin]))
+                return ResultOutput(self._result(self._makers[origin]), own=True)
             case Choice(test, on_true, on_false):
                 if not any(isinstance(leaf, Input) for leaf in leaves_of(origin)):
                     others = leaves_of(origin) - self._own(node)
                     if not others & self._elsewhere(node):
-                        return ResultOutput(self._result(node))
+                        return ResultOutput(self._result(node), own=True)
                 return ChoiceOutput(
                     self._result(node),
                     self._result(test),
                     self._output(node, on_true),
                     self._output(node, on_false),
                 )
-        return ResultOutput(self._result(node))
+        return ResultOutput(self._result(node), own=True)
 
     def _own(self, node: fx.Node) -> frozenset[Fresh]:
         return frozenset(fresh for fresh, n in self._makers.items() if n is node)

@@ -123,6 +123,23 @@ def test_empty_results_begin_where_those_of_eager_do() -> None:
     assert [layouts(fast(x)) for _ in range(CALLS)] == [expected] * CALLS
 
 
+def test_results_that_are_no_views_in_eager_are_none() -> None:
+    def program(x: Tensor) -> list[Tensor]:
+        y, z = x.t() * 2, x[:, ::2] + 1
+        return [y, z, y.t(), z[0], x.t().exp(), (x > 0).to(torch.uint8)]
+
+    fast, x = trace(program, compile="now"), torch.randn(3, 4)
+    for _ in range(CALLS):
+        expected, found = program(x), fast(x)
+        assert [t._is_view() for t in found] == [t._is_view() for t in expected]
+        assert layouts(found) == layouts(expected)
+        found[0].detach_()  # not for views
+        before = found[2]._version
+        found[0].add_(1)
+        assert found[2]._version > before
+        torch.testing.assert_close(found[2], found[0].t())
+
+
 def test_inputs_of_one_name_are_told_apart() -> None:
     def closure(weight: Tensor) -> Callable[[Tensor], Tensor]:
         return lambda x: torch.relu(x @ weight)

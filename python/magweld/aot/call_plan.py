@@ -155,7 +155,11 @@ _OUTPUTS: dict[str, Callable[[Any], Output]] = {
         d["input"], _optional_window(d["window"])
     ),
     "SameOutput": lambda d: SameOutput(d["position"]),
-    "ResultOutput": lambda d: ResultOutput(d["result"], _optional_window(d["window"])),
+    "ResultOutput": lambda d: ResultOutput(
+        d["result"], _optional_window(d["window"]), d.get("own", False)
+    ),
     "ChoiceOutput": _choice,
-    "BufferOutput": lambda d: BufferOutput(d["buffer"], _window(d["window"])),
+    "BufferOutput": lambda d: BufferOutput(
+        d["buffer"], _window(d["window"]), d.get("own", False)
+    ),
 }

@@ -116,15 +116,23 @@ class SameOutput:
 
 @dataclass(frozen=True)
 class ResultOutput:
-    """A result of the compiled function, with other strides where there is a window."""
+    """A result of the compiled function, with other strides where there is a window.
+
+    Attributes:
+        result: Its number.
+        window: What the output shows of its memory, None for the result itself.
+        own: Whether the output is no view in eager; see `_no_view`.
+    """
 
     result: int
     window: Window | None = None
+    own: bool = False
 
     def make(self, call: Call) -> Any:
         """Return the result or the window on all of its memory."""
         result = call.results[self.result]
-        return result if self.window is None else self.window.of(result)
+        shown = result if self.window is None else self.window.of(result)
+        return _no_view(shown, self.own)
 
 
 @dataclass(frozen=True)
@@ -154,14 +162,21 @@ class ChoiceOutput:
 
 @dataclass(frozen=True)
 class BufferOutput:
-    """A part of a buffer that several outputs share, or that has gaps."""
+    """A part of a buffer that several outputs share, or that has gaps.
+
+    Attributes:
+        buffer: Its number.
+        window: The part.
+        own: Whether the output is no view in eager; see `_no_view`.
+    """
 
     buffer: int
     window: Window
+    own: bool = False
 
     def make(self, call: Call) -> Any:
-        """Return a view of the buffer."""
-        return self.window.of(call.buffers[self.buffer])
+        """Return a tensor on the memory of the buffer."""
+        return _no_view(self.window.of(call.buffers[self.buffer]), self.own)
 
 
 @dataclass(frozen=True)
@@ -278,6 +293,14 @@ class Epilogue:
         return (
             self.structure.type if flat and self.structure.type in _SEQUENCES else None
         )
+
+
+def _no_view(tensor: Tensor, own: bool) -> Tensor:
+    """Return a tensor of its own, if it is to be one, on the same memory and version.
+
+    Torch allows more on such a one: `detach_()`, and to write to it with gradients.
+    """
+    return tensor.detach() if own and tensor._is_view() else tensor
 
 
 def _inputs_of(output: Output) -> Iterator[int]:

@@ -147,13 +147,15 @@ class _Planner:
             leaf = self._append(aten.permute.default, (leaf, list(order)), value)
         window = Window(facts.shape, facts.stride)
         plain = facts.stride == _contiguous(facts.shape)
-        return ResultOutput(self._own(leaf), None if plain else window)
+        own = facts.root == facts.identity
+        return ResultOutput(self._own(leaf), None if plain else window, own)
 
     def _in_buffer(
         self, leaf: fx.Node, facts: TensorFacts, *, shared: bool
     ) -> BufferOutput:
         window = Window(facts.shape, facts.stride, facts.offset if shared else 0)
         fill = (self.shared(leaf), window)
+        own = facts.root == facts.identity
         number = self.buffer_of.get(facts.storage)
         if number is None:
             number = self.buffer_of[facts.storage] = len(self.buffers)
@@ -161,13 +163,13 @@ class _Planner:
             self.buffers.append(
                 Buffer(facts.dtype, count if shared else _span(facts), (fill,))
             )
-            return BufferOutput(number, window)
+            return BufferOutput(number, window, own)
         buffer = self.buffers[number]
         if buffer.dtype != facts.dtype:
             raise refusals.VIEW_DTYPE.at("the graph's outputs")
         fills = (*buffer.fills, fill)
         self.buffers[number] = Buffer(buffer.dtype, buffer.count, fills)
-        return BufferOutput(number, window)
+        return BufferOutput(number, window, own)
 
     def _own(self, node: fx.Node) -> int:
         """Return the number of a result that becomes an output's memory."""
