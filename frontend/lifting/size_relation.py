@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,7 +19,15 @@ _MARGIN: Final = 8
 # The primes tried are below this many times the largest size.
 _FURTHEST: Final = 64
 
+# The largest constant that is added to a size.
+_MOST_ADDED: Final = 64
+# A size plus a constant is at most this multiple of a prime.
+_MOST_FACTOR: Final = 8
+# Sizes that follow from others, of one graph.
+_MOST_OFFSETS: Final = 4
+
 Shapes = tuple[tuple[int, ...], ...]
+Offsets = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -27,19 +35,23 @@ class SizeRelation:
     """Shapes and numbers as functions of a few sizes.
 
     Each extent and number is a constant, or a constant times a product of sizes, and
-    written with the primes that stand for the sizes.
+    written with the primes that stand for the sizes. A size plus a constant, as a cache
+    has that grows, is a size as well, and what stands for it follows from the prime.
 
     Attributes:
         shapes: Of the tensors.
         numbers: Beside them.
-        stand_ins: What stands for the sizes.
-        places: For each size a tensor and a dimension that is the size.
+        stand_ins: What stands for the sizes, those that follow from others at the end.
+        places: For each other size a tensor and a dimension that is the size.
+        offsets: For each size that follows from another one the number of that one, and
+            what is added to it.
     """
 
     shapes: Shapes
     numbers: tuple[Any, ...]
     stand_ins: StandIns
     places: tuple[tuple[int, int], ...]
+    offsets: Offsets = ()
 
     def sizes_of(
         self, shapes: Sequence[Sequence[int]], numbers: Sequence[Any]
@@ -50,7 +62,8 @@ class SizeRelation:
         for shape, form in zip(shapes, self.shapes, strict=True):
             if len(shape) != len(form):
                 return None
-        sizes = tuple(shapes[tensor][dim] for tensor, dim in self.places)
+        told = [shapes[tensor][dim] for tensor, dim in self.places]
+        sizes = (*told, *(told[number] + added for number, added in self.offsets))
         # Graphs are recorded for sizes from two on: see `symbolic`.
         if min(sizes) < 2 or self.shapes_at(sizes) != tuple(map(tuple, shapes)):
             return None
@@ -86,6 +99,7 @@ def _is_same(ours: Any, theirs: Any) -> bool:
 def relate(
     calls: Sequence[tuple[Shapes, tuple[Any, ...]]],
     avoided: Sequence[int] = (),
+    offsets: Offsets = (),
 ) -> SizeRelation | str:
     """Return how the sizes of some calls depend on a few, or why they do not.
 
@@ -95,6 +109,7 @@ def relate(
     Args:
         calls: Shapes and numbers of calls that differ in sizes; two at least.
         avoided: The numbers that stand for the same sizes in another relation.
+        offsets: Sizes that follow from others, see `SizeRelation.offsets`.
     """
     shapes = [shapes for shapes, _ in calls]
     if len({tuple(map(len, one)) for one in shapes}) > 1:
@@ -117,12 +132,18 @@ def relate(
     ]
     constants = [seen[0] for place, seen in dims.items() if place not in changing]
     constants += [seen[0] for seen in numbers if type(seen[0]) is int]
-    primes = _primes(symbols, constants, avoided)
-    if not symbols or primes is None:
-        return "no size of a tensor changes" if not symbols else "no primes are left"
-    stand_ins = StandIns(tuple(primes))
-    extents = {p: _written(seen, symbols, primes) for p, seen in dims.items()}
-    written = [_written(seen, symbols, primes) for seen in numbers]
+    if not symbols:
+        return "no size of a tensor changes"
+    chosen = _stand_ins(symbols, constants, avoided, offsets)
+    if chosen is None:
+        return "no primes are left"
+    stand_ins = StandIns(tuple(chosen))
+    told = [
+        *symbols,
+        *(tuple(n + added for n in symbols[number]) for number, added in offsets),
+    ]
+    extents = {place: _written(seen, told, chosen) for place, seen in dims.items()}
+    written = [_written(seen, told, chosen) for seen in numbers]
     if None in extents.values() or None in written:
         return "a size or number is no product of other sizes"
     formed = tuple(
@@ -130,7 +151,33 @@ def relate(
         for tensor, shape in enumerate(shapes[0])
     )
     found = tuple(places[symbol] for symbol in symbols)
-    return SizeRelation(formed, tuple(written), stand_ins, found)
+    return SizeRelation(formed, tuple(written), stand_ins, found, offsets)
+
+
+def offsets_between(
+    first: SizeRelation,
+    second: SizeRelation,
+    shapes: Iterable[tuple[Sequence[int], Sequence[int]]],
+) -> Offsets:
+    """Return which extents of a graph are a size and a constant.
+
+    Args:
+        first: A relation without offsets.
+        second: The same sizes with other numbers that stand for them.
+        shapes: Those of each tensor of the graph, for the numbers of both.
+    """
+    ours, theirs = first.stand_ins, second.stand_ins
+    found: dict[tuple[int, int], None] = {}
+    for one, other in shapes:
+        for extent, twin in zip(one, other, strict=False):
+            if extent == twin or ours.at(extent, theirs.numbers) == twin:
+                continue
+            pairs = zip(ours.numbers, theirs.numbers, strict=True)
+            for number, (prime, second_prime) in enumerate(pairs):
+                added = extent - prime
+                if added == twin - second_prime and abs(added) <= _MOST_ADDED:
+                    found.setdefault((number, added))
+    return tuple(found) if len(found) <= _MOST_OFFSETS else ()
 
 
 def _written(
@@ -170,34 +217,64 @@ def _product(
     return None
 
 
-def _primes(
+def _stand_ins(
     symbols: Sequence[tuple[int, ...]],
     constants: Sequence[int],
     avoided: Sequence[int],
+    offsets: Offsets,
 ) -> list[int] | None:
     """Return a prime for each symbol, none near to a divisor of a constant.
 
     Each is larger than those before it; beside `avoided` ones in the order that is the
-    reverse of theirs. What is the least of two sizes is another one then.
+    reverse of theirs. What is the least of two sizes is another one then. What stands
+    for a size that follows from another one comes behind them.
     """
     order = list(range(len(symbols)))
     if avoided:
         order.sort(key=lambda number: -avoided[number])
     found: dict[int, int] = {}
+    taken: list[int] = []
     for number in order:
-        least = max(_LEAST, *symbols[number], *(p + 1 for p in found.values()))
+        added = [0, *(more for base, more in offsets if base == number)]
+        least = max(_LEAST, *symbols[number], *(n + 1 for n in taken)) - min(added)
         prime = next(
             (
                 p
                 for p in _primes_from(least, _FURTHEST * least)
-                if p not in avoided and not any(_is_near(n, p) for n in constants)
+                if _may_stand([p + more for more in added], taken, constants, avoided)
             ),
             None,
         )
         if prime is None:
             return None
         found[number] = prime
-    return [found[number] for number in range(len(symbols))]
+        taken += [prime + more for more in added]
+    primes = [found[number] for number in range(len(symbols))]
+    return [*primes, *(primes[number] + more for number, more in offsets)]
+
+
+def _may_stand(
+    numbers: Sequence[int],
+    taken: Sequence[int],
+    constants: Sequence[int],
+    avoided: Sequence[int],
+) -> bool:
+    """Whether numbers may stand for sizes: each has a large prime of its own."""
+    primes = [_large_factor(number) for number in numbers]
+    others = [_large_factor(number) for number in taken]
+    if not all(primes) or len({*primes, *others}) < len(primes) + len(others):
+        return False
+    is_free = not any(number in avoided for number in numbers)
+    return is_free and not any(_is_near(n, p) for n in constants for p in primes)
+
+
+def _large_factor(number: int) -> int:
+    """Return the prime that a number is a few times, 0 if that is small or none."""
+    for factor in range(1, _MOST_FACTOR + 1):
+        prime, rest = divmod(number, factor)
+        if not rest and prime >= _LEAST and _is_prime(prime):
+            return prime
+    return 0
 
 
 def _is_near(constant: int, prime: int) -> bool:
@@ -206,6 +283,8 @@ def _is_near(constant: int, prime: int) -> bool:
 
 
 def _primes_from(least: int, most: int) -> Iterator[int]:
-    for number in range(least, most):
-        if all(number % d for d in range(2, math.isqrt(number) + 1)):
-            yield number
+    return filter(_is_prime, range(least, most))
+
+
+def _is_prime(number: int) -> bool:
+    return all(number % d for d in range(2, math.isqrt(number) + 1))

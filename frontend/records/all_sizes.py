@@ -11,7 +11,14 @@ from torch import fx
 
 from magweld.artifact import StandIns
 from magweld.frontend.lifting.forms import COMPILE_AFTER
-from magweld.frontend.lifting.size_relation import Shapes, SizeRelation, relate
+from magweld.frontend.lifting.graph_shapes import shapes_in
+from magweld.frontend.lifting.size_relation import (
+    Offsets,
+    Shapes,
+    SizeRelation,
+    offsets_between,
+    relate,
+)
 from magweld.logs import topic
 from magweld.tiers import TieredGraph
 
@@ -133,28 +140,17 @@ class AllSizes:
         return form
 
     def _make(self, tensors: list[torch.Tensor]) -> Any:
-        calls = list(self._seen)
-        relation = relate(calls)
-        if isinstance(relation, str):
-            return self._refuse(relation)
-        other = relate(calls, avoided=relation.stand_ins.numbers)
-        if isinstance(other, str):
-            return self._refuse(other)
-        others = other.stand_ins
-        sets = (relation.stand_ins.numbers, others.numbers)
-        ours, theirs = (
-            (
-                self._with_numbers(relation.numbers_at(sizes)),
-                _examples(tensors, relation, sizes),
-            )
-            for sizes in sets
-        )
+        pair = self._relations(tensors)
+        if isinstance(pair, str):
+            return self._refuse(pair)
+        relation, other = pair
+        ours, theirs = (self._at(tensors, relation, one) for one in pair)
         try:
             tier = self._compile(
                 (ours[0], theirs[0]),
                 (ours[1], theirs[1]),
                 relation,
-                others,
+                other.stand_ins,
                 self._reference,
             )
         except Exception as error:
@@ -165,9 +161,47 @@ class AllSizes:
         self._tiers.append(tier)
         return tier
 
+    def _relations(
+        self, tensors: list[torch.Tensor]
+    ) -> tuple[SizeRelation, SizeRelation] | str:
+        """Return how inputs follow from sizes, with two sets of numbers for these."""
+        pair = _both(list(self._seen), ())
+        if isinstance(pair, str):
+            return pair
+        made = [self._at(tensors, pair[0], one) for one in pair]
+        try:
+            shapes = [shapes_in(module, given) for module, given in made]
+        except Exception as error:
+            _FALLBACKS.info("shapes need data: %s", error)
+            return pair
+        offsets = offsets_between(*pair, zip(*shapes, strict=False))
+        return _both(list(self._seen), offsets) if offsets else pair
+
+    def _at(
+        self,
+        tensors: Sequence[torch.Tensor],
+        relation: SizeRelation,
+        chosen: SizeRelation,
+    ) -> tuple[fx.GraphModule, list[torch.Tensor]]:
+        """Return the graph and example inputs for the numbers of one of the sets."""
+        sizes = chosen.stand_ins.numbers
+        module = self._with_numbers(relation.numbers_at(sizes))
+        return module, _examples(tensors, relation, sizes)
+
     def _refuse(self, reason: str) -> None:
         self.reason = reason
         _FALLBACKS.info("no program for all sizes: %s", reason)
+
+
+def _both(
+    calls: Sequence[tuple[Shapes, tuple[Any, ...]]], offsets: Offsets
+) -> tuple[SizeRelation, SizeRelation] | str:
+    """Return a relation with two sets of numbers for sizes, or why there is none."""
+    relation = relate(calls, offsets=offsets)
+    if isinstance(relation, str):
+        return relation
+    other = relate(calls, avoided=relation.stand_ins.numbers, offsets=offsets)
+    return other if isinstance(other, str) else (relation, other)
 
 
 def _examples(

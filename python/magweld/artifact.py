@@ -23,10 +23,11 @@ class StandIns:
     """Numbers that stand for sizes which a call tells.
 
     While a program is compiled, an extent of k * p stands for k times the size that p
-    stands for. Every p is a prime that divides no other extent of the graph.
+    stands for. Every p is a prime, or has a large one as factor, and divides no other
+    extent of the graph.
 
     Attributes:
-        numbers: One prime for each size.
+        numbers: One for each size.
     """
 
     numbers: tuple[int, ...] = ()

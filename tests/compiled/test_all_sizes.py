@@ -300,6 +300,50 @@ def test_one_program_has_any_number_of_steps() -> None:
     assert "generated" in sized.compiled.program.step_kinds()
 
 
+class Cached(nn.Module):
+    """Attention of new tokens to themselves and those before; the cache grows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inputs = nn.Linear(16, 48)
+        self.rows = feed_forward()
+
+    def forward(self, x: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, ...]:
+        """Return rows as those of x, and keys and values that are longer by them.
+
+        Args:
+            x: (batch, new, 16).
+            keys: (batch, 4, length, 4).
+            values: The same shape.
+        """
+        batch, new, width = x.shape
+        parts = [
+            part.view(batch, new, 4, 4).transpose(1, 2)
+            for part in self.inputs(x).chunk(3, -1)
+        ]
+        keys, values = torch.cat((keys, parts[1]), 2), torch.cat((values, parts[2]), 2)
+        mixed = F.scaled_dot_product_attention(parts[0], keys, values)
+        x = x + mixed.transpose(1, 2).reshape(batch, new, width)
+        return x + self.rows(x), keys, values
+
+
+@pytest.mark.parametrize("new", [1, 3])
+def test_one_program_has_a_cache_that_grows(new: int) -> None:
+    torch.manual_seed(0)
+
+    def inputs(length: int) -> Inputs:
+        cache = torch.randn(2, 2, 4, length, 4)
+        return torch.randn(2, new, 16), *cache
+
+    program = run(Cached(), inputs, (*FIRST, *SIZES))
+    (graph,) = [graph for graph in lifted(program) if tiers_of(graph)]
+    assert graph.compiled == 0, "no length has a program of its own"
+    (tier,) = tiers_of(graph)
+    sized: Any = tier.compiled
+    assert sized.relation.offsets == ((0, new),)
+    assert "generated" in sized.compiled.program.step_kinds()
+
+
 def test_sizes_soon_get_a_program_that_torch_runs_no_part_of() -> None:
     torch.manual_seed(0)
     attend, shape = ATTENTION["mask of keys"]

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from magweld.artifact import StandIns
-from magweld.frontend.lifting.size_relation import SizeRelation, relate
+from magweld.frontend.lifting.size_relation import (
+    SizeRelation,
+    offsets_between,
+    relate,
+)
 
 
 def relation(
@@ -83,6 +87,43 @@ def test_the_least_of_two_sizes_is_another_one_for_other_primes() -> None:
     second = other.stand_ins.numbers
     assert first.index(min(first)) != second.index(min(second))
     assert not {*first} & {*second}
+
+
+def test_a_size_may_be_another_one_and_a_constant() -> None:
+    calls = [(((b, t, 8),), (t + 1,)) for b, t in ((2, 9), (3, 7), (5, 4))]
+    plain = [(shapes, ()) for shapes, _ in calls]
+    first = relation(*plain)
+    second = relate(plain, avoided=first.stand_ins.numbers)
+    assert isinstance(second, SizeRelation)
+    pairs = [
+        ([(b, t + 1, 8), (b, t * 8)], b, t)
+        for b, t in (first.stand_ins.numbers, second.stand_ins.numbers)
+    ]
+    shapes = zip(pairs[0][0], pairs[1][0], strict=True)
+    offsets = offsets_between(first, second, shapes)
+    assert offsets == ((1, 1),)
+    found = relate(calls, offsets=offsets)
+    assert isinstance(found, SizeRelation)
+    batch, length, longer = found.stand_ins.numbers
+    assert (longer, found.numbers) == (length + 1, (length + 1,))
+    assert found.sizes_of([(4, 6, 8)], (7,)) == (4, 6, 7)
+    assert found.sizes_of([(4, 6, 8)], (6,)) is None
+    at = found.stand_ins.at
+    assert at(3 * longer * batch, (4, 6, 7)) == 84
+    other = relate(calls, avoided=found.stand_ins.numbers, offsets=offsets)
+    assert isinstance(other, SizeRelation)
+    assert not {*other.stand_ins.numbers} & {*found.stand_ins.numbers}
+
+
+def test_a_chance_sum_is_no_offset() -> None:
+    first = relation((((3, 8),), ()), (((5, 8),), ()))
+    second = relate([(((3, 8),), ()), (((5, 8),), ())], avoided=first.stand_ins.numbers)
+    assert isinstance(second, SizeRelation)
+    (ours,), (theirs,) = first.stand_ins.numbers, second.stand_ins.numbers
+    halves = [((ours // 2,), (theirs // 2,)), ((8, ours), (8, theirs))]
+    assert offsets_between(first, second, halves) == ()
+    far = [((ours + 500,), (theirs + 500,))]
+    assert offsets_between(first, second, far) == ()
 
 
 def test_extents_follow_from_sizes() -> None:
