@@ -45,6 +45,8 @@ def _compile(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memory-budget", help=_BUDGET)
     portable = "make a file that runs without torch, in C or with numpy"
     parser.add_argument("--portable", action="store_true", help=portable)
+    dynamic = "with --portable: all sizes that a .pt2 file is for, as one program"
+    parser.add_argument("--dynamic", action="store_true", help=dynamic)
     _add_tune(parser)
 
 

@@ -113,6 +113,7 @@ TORCH_ALLOWED = (
     "magweld.cut_graph",
     "magweld.deploy.compile",
     "magweld.deploy.forms",
+    "magweld.deploy.sizes",
     "magweld.dynamo",
     "magweld.frontend",
     "magweld.importer",

@@ -38,6 +38,8 @@ def run(options: argparse.Namespace) -> None:
         )
     if len(options.inputs) > 1 and not options.portable:
         raise CommandLineError("only with --portable --inputs is given several times")
+    if options.dynamic and not (options.portable and options.model.endswith(_EXPORTED)):
+        raise CommandLineError("--dynamic is for --portable and a .pt2 file")
     inputs = [example_inputs(texts) for texts in options.inputs]
     model = _load(options.model, inputs)
     if options.portable:
@@ -81,7 +83,8 @@ def _load(name: str, inputs: Sequence[Sequence[Tensor]]) -> Model:
 def _compile_portable(
     options: argparse.Namespace, model: Model, inputs: Sequence[Sequence[Tensor]]
 ) -> None:
-    artifact = compile_portable(model, *inputs)
+    dynamic = True if options.dynamic else None
+    artifact = compile_portable(model, *inputs, dynamic=dynamic)
     artifact.save(options.output)
     levels = sorted({code.level for code in artifact.program.codes})
     names = ", ".join(f"x86-64-v{level}" for level in levels)

@@ -27,7 +27,7 @@ from magweld.aot.operator_call import OperatorCall
 from magweld.aot.signature import Signature, tensors_in
 from magweld.aot.template import Template, Tensors, template_of
 from magweld.api import compile_imported
-from magweld.artifact import HOST_TARGET
+from magweld.artifact import HOST_TARGET, StandIns
 from magweld.compiler_options import CompileOptions
 from magweld.control_graph import import_control
 from magweld.frontend.control.pieces import without_numbers
@@ -42,6 +42,7 @@ from magweld.runtime.gpu.machine import GPU
 from magweld.runtime.sharing import shares_memory
 from magweld.tuning.options import Tune
 
+_CONSTANT = StandIns()
 _FROM_ARGUMENTS = ("args[", "kwargs[")
 
 
@@ -105,7 +106,12 @@ class ImportedCall:
 
 
 def import_call(
-    call: CapturedCall, target: str, *, tileable: bool = False, alone: bool = False
+    call: CapturedCall,
+    target: str,
+    *,
+    tileable: bool = False,
+    alone: bool = False,
+    stand_ins: StandIns = _CONSTANT,
 ) -> ImportedCall:
     """Import a captured call.
 
@@ -115,6 +121,7 @@ def import_call(
         tileable: As for `import_graph`.
         alone: Whether there is no torch to run operators: kernels look up rows, and
             operators of the state alone are evaluated if they have no generated code.
+        stand_ins: As of `import_graph`.
 
     Raises:
         UnsupportedError: The graph, or the way it uses tensors, cannot be compiled.
@@ -138,7 +145,9 @@ def import_call(
             look_ups=alone,
             tileable=tileable,
             device=device,
-            fixed=fixed if alone else frozenset(),
+            # What is evaluated is for one size.
+            fixed=fixed if alone and not stand_ins else frozenset(),
+            stand_ins=stand_ins,
         )
     if imported.epilogue.writes and call.by_value:
         raise WRITES_VALUE.at("the module")

@@ -63,7 +63,11 @@ def arguments_of(
 
 
 def exported_call(
-    program: ExportedProgram, args: Sequence[Any], kwargs: Mapping[str, Any]
+    program: ExportedProgram,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    *,
+    any_sizes: bool = False,
 ) -> CapturedCall:
     """Return a call of an exported program, which does not run.
 
@@ -73,6 +77,7 @@ def exported_call(
         program: Any one; `torch.cond` and `while_loop` become branches and loops.
         args: Positional arguments, in the structure of `arguments_of`.
         kwargs: Keyword arguments.
+        any_sizes: Whether sizes may be out of the ranges that the program is for.
 
     Raises:
         UnsupportedError: `export-inputs`: the program does not take the arguments; or
@@ -81,8 +86,9 @@ def exported_call(
     signature = Signature.of(args, kwargs)
     values = pytree.tree_leaves((tuple(args), dict(kwargs)))
     module = program.module()
-    _check(_described(program), values)
-    _check_sizes(module, args, kwargs, values)
+    _check(described_inputs(program), values)
+    if not any_sizes:
+        _check_sizes(module, args, kwargs, values)
     flat = _FlatGraph(module, values)
     numbers = {node: number for number, node in enumerate(flat.outputs)}
     outputs = [torch.empty(0) for _ in numbers]
@@ -108,7 +114,7 @@ def _arguments_of_export(
     if program.example_inputs is not None:
         args, kwargs = program.example_inputs
         return tuple(args), dict(kwargs or {})
-    leaves = [_without_data(value) for value in _described(program)]
+    leaves = [_without_data(value) for value in described_inputs(program)]
     args, kwargs = pytree.tree_unflatten(leaves, expected)
     return args, kwargs
 
@@ -122,7 +128,7 @@ def _without_data(value: object) -> object:
     return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)
 
 
-def _described(program: ExportedProgram) -> list[Any]:
+def described_inputs(program: ExportedProgram) -> list[Any]:
     """Return for each argument what the program knows of it.
 
     A tensor without data, of sizes that may be open; an open number; or a constant.

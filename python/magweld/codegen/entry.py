@@ -45,7 +45,7 @@ class CheckCall:
     Attributes:
         source: Entry with the indices.
         target: Entry of the copy, which kernels read.
-        count: How many there are.
+        count: Entry that leads to how many there are, 64 bits.
         bits: Bits of each: 32 or 64.
         lowest: The least index that is in range.
         end: The first one above the range.
@@ -179,7 +179,7 @@ class _Emitter:
 
     def loop(self, call: LoopCall) -> None:
         self._moves(call.before)
-        with self._counted(call.trips):
+        with self._counted(ir.Constant(_WORD, call.trips)):
             for launch in call.calls:
                 self.launch(launch)
             self._moves(call.after_each)
@@ -187,21 +187,24 @@ class _Emitter:
     def check(self, check: CheckCall) -> None:
         builder, kind = self.builder, ir.IntType(check.bits)
         source, target = self._load(check.source), self._load(check.target)
-        before = builder.block
-        with self._counted(check.count) as (index, body):
-            wrong = builder.phi(ir.IntType(1))
-            value = builder.load(
-                builder.gep(source, [index], source_etype=kind), typ=kind
-            )
-            builder.store(value, builder.gep(target, [index], source_etype=kind))
-            wide = builder.sext(value, _WORD) if check.bits < 64 else value
-            low = builder.icmp_signed("<", wide, ir.Constant(_WORD, check.lowest))
-            high = builder.icmp_signed(">=", wide, ir.Constant(_WORD, check.end))
-            found = builder.or_(wrong, builder.or_(low, high))
-            wrong.add_incoming(ir.Constant(ir.IntType(1), 0), before)
-            wrong.add_incoming(found, body)
-        with builder.if_then(found, likely=False):
-            builder.ret(ir.Constant(_WORD, check.failure))
+        count = builder.load(self._load(check.count), typ=_WORD)
+        some = builder.icmp_unsigned("!=", count, ir.Constant(_WORD, 0))
+        with builder.if_then(some):
+            before = builder.block
+            with self._counted(count) as (index, body):
+                wrong = builder.phi(ir.IntType(1))
+                value = builder.load(
+                    builder.gep(source, [index], source_etype=kind), typ=kind
+                )
+                builder.store(value, builder.gep(target, [index], source_etype=kind))
+                wide = builder.sext(value, _WORD) if check.bits < 64 else value
+                low = builder.icmp_signed("<", wide, ir.Constant(_WORD, check.lowest))
+                high = builder.icmp_signed(">=", wide, ir.Constant(_WORD, check.end))
+                found = builder.or_(wrong, builder.or_(low, high))
+                wrong.add_incoming(ir.Constant(ir.IntType(1), 0), before)
+                wrong.add_incoming(found, body)
+            with builder.if_then(found, likely=False):
+                builder.ret(ir.Constant(_WORD, check.failure))
 
     def other(self, call: OtherCall) -> None:
         builder = self.builder
@@ -259,7 +262,7 @@ class _Emitter:
         return self.builder.load(self._slot(entry), typ=_POINTER)
 
     @contextmanager
-    def _counted(self, count: int) -> Iterator[tuple[ir.Instruction, ir.Block]]:
+    def _counted(self, count: ir.Value) -> Iterator[tuple[ir.Instruction, ir.Block]]:
         """Emit what is emitted inside as the body of a loop of at least one turn."""
         builder = self.builder
         before = builder.block
@@ -271,6 +274,6 @@ class _Emitter:
         yield index, body
         after = builder.add(index, ir.Constant(_WORD, 1))
         index.add_incoming(after, body)
-        more = builder.icmp_unsigned("<", after, ir.Constant(_WORD, count))
+        more = builder.icmp_unsigned("<", after, count)
         builder.cbranch(more, body, done)
         builder.position_at_end(done)

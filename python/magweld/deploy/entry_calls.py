@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -207,10 +208,12 @@ class EntryCalls:
         signatures = scope.layout.signatures
         indices = step.reads[check.indices]
         rows = signatures[step.reads[check.table]].shape[0]
+        count = prod(signatures[indices].shape)
         return CheckCall(
             source=scope.entry(indices),
             target=scope.entry(step.writes[0]),
-            count=prod(signatures[indices].shape),
+            # It may be another one for other sizes; the code is the same.
+            count=self._append(self._constants.place(struct.pack("<q", count))),
             bits=8 * signatures[indices].dtype.itemsize,
             lowest=-rows if check.lowest is None else check.lowest,
             end=rows,

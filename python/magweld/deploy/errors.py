@@ -29,3 +29,19 @@ DIFFERENT_CALLS = Refusal(
     "example inputs differ in more than their shapes",
     "pass inputs of the same types, and a model that returns the same structure",
 )
+EXPORT = Refusal(
+    "portable-export",
+    "the model cannot be exported for a range of sizes",
+    "export it with torch.export, or pass inputs of each size",
+)
+RANGES = Refusal(
+    "portable-ranges",
+    "the ranges of sizes are none that an artifact can have",
+    "give each size a largest value, as torch.export.Dim('batch', max=64); an artifact "
+    "has at most 4096 sizes",
+)
+SIZES = Refusal(
+    "portable-sizes",
+    "the program is not one for all sizes",
+    "pass inputs of each size",
+)

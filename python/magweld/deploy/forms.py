@@ -15,7 +15,7 @@ from magweld.artifact import ExternalStep, IndexCheck, Program
 from magweld.artifact import (
     Place as ValuePlace,
 )
-from magweld.codegen.entry import entry_module
+from magweld.codegen.entry import Call, entry_module
 from magweld.codegen.host import LEVELS, HostTarget, emit_object
 from magweld.codegen.linking import link
 from magweld.deploy.entry_calls import Constants, EntryCalls
@@ -68,7 +68,6 @@ class FormSource:
     Attributes:
         program: The compiled function.
         plan: What happens around it.
-        level: What its code is for.
         inputs: Tensors of the signature, as signed.
         state: Tensors of the model.
         leaves: For each tensor of the result "outputs", "inputs" or "state", and which.
@@ -78,7 +77,6 @@ class FormSource:
 
     program: Program
     plan: CallPlan
-    level: str
     inputs: Sequence[Tensor]
     state: Sequence[Tensor]
     leaves: Sequence[tuple[str, int]]
@@ -90,6 +88,9 @@ class FormMaker:
     """Makes one form: the places of all values, the entry function, the copies.
 
     Loops of the program are those that `has_native_loops` lets pass.
+
+    Attributes:
+        calls: What its entry function calls.
     """
 
     def __init__(
@@ -110,40 +111,35 @@ class FormMaker:
         self._failures = failures
         self._code = EntryCalls(source.program, self._argument, self._check, constants)
         self._layout = self._code.layout
+        self.calls = tuple(self._code.make())
 
-    def make(self) -> tuple[Code, Form, list[Port]]:
-        """Return an image, the form as one of `code` 0, and the outputs.
+    def make(self) -> tuple[Form, list[Port]]:
+        """Return the form, as one of no code yet, and the outputs.
 
         Raises:
             UnsupportedError: Something of the program has no place in a form.
         """
         source = self._source
-        calls = self._code.make()
         fills = self._fill_buffers()
         leaves = [
             self._leaf(name, kind, index)
             for name, (kind, index) in zip(source.names, source.leaves, strict=True)
         ]
         copies = [*fills, *self._deliver(leaves)]
-        target = HostTarget.of(source.level)
-        entry = emit_object([entry_module(_ENTRY, calls)], target)
-        image = link([*source.program.objects, entry])
-        level = LEVELS.index(source.level) + 3
-        code = Code(level, image.data, image.text_bytes, image.imports)
         shapes = tuple(tuple(tensor.shape) for tensor in source.inputs)
         outputs = tuple(leaf.window.shape for leaf in leaves)
         if max(map(len, (*shapes, *outputs)), default=0) > MAX_RANK:
             raise SHAPE.at(f"a tensor of more than {MAX_RANK} dimensions")
         form = Form(
             code=0,
-            entry=image.symbols[_ENTRY],
+            entry=0,
             frame_bytes=self._code.frame_bytes,
             inputs=shapes,
             outputs=outputs,
             table=tuple(self._code.table),
             copies=tuple(copies),
         )
-        return code, form, [leaf.port for leaf in leaves]
+        return form, [leaf.port for leaf in leaves]
 
     def _argument(self, number: int) -> Place:
         plan = self._source.plan
@@ -253,6 +249,22 @@ class FormMaker:
             replace(copy, source=_moved(copy.source, roots, moved, self._layout))
             for copy in copies
         ]
+
+
+def linked(
+    objects: Sequence[bytes], calls: Sequence[Call], level: str
+) -> tuple[Code, int]:
+    """Return an image of code with an entry function, and where this is in it.
+
+    Args:
+        objects: The code of a program.
+        calls: What the entry function calls.
+        level: What the code is for.
+    """
+    entry = emit_object([entry_module(_ENTRY, calls)], HostTarget.of(level))
+    image = link([*objects, entry])
+    code = Code(LEVELS.index(level) + 3, image.data, image.text_bytes, image.imports)
+    return code, image.symbols[_ENTRY]
 
 
 def _moved(

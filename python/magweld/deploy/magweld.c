@@ -23,6 +23,7 @@
 #define HEADER_BYTES 64
 #define VERSION 1
 #define IDLE_FRAMES 4
+#define LISTED_FORMS 8 /* of more, errors tell the ranges */
 #define SPINS 2000
 #define LIMIT ((int64_t)1 << 48) /* where memory ends: no sum of two overflows */
 
@@ -789,6 +790,24 @@ static void append_shape(magweld_error *error, int64_t rank, const int64_t *exte
   append(error, ")");
 }
 
+/* The least and the largest extents of an input; of several ranks those of the first. */
+static void append_ranges(const magweld_model *m, size_t input, magweld_error *error) {
+  int64_t rank = shape_of(m, &m->forms[0], false, input)[0];
+  append(error, " (");
+  for (int64_t axis = 1; axis <= rank; axis++) {
+    int64_t least = LIMIT, most = 0;
+    for (size_t f = 0; f < m->form_count; f++) {
+      const int64_t *shape = shape_of(m, &m->forms[f], false, input);
+      if (shape[0] != rank) continue;
+      if (shape[axis] < least) least = shape[axis];
+      if (shape[axis] > most) most = shape[axis];
+    }
+    append(error, axis > 1 ? ", %lld" : "%lld", (long long)least);
+    if (least != most) append(error, "..%lld", (long long)most);
+  }
+  append(error, ")");
+}
+
 static magweld_status fail_for_shapes(const magweld_model *m, const magweld_tensor *inputs,
                                       magweld_error *error) {
   magweld_status status =
@@ -797,6 +816,11 @@ static magweld_status fail_for_shapes(const magweld_model *m, const magweld_tens
   for (size_t i = 0; i < m->input_count; i++)
     append_shape(error, inputs[i].rank, inputs[i].shape);
   append(error, "; it takes");
+  if (m->form_count > LISTED_FORMS) {
+    append(error, " %zu kinds of shapes, within", m->form_count);
+    for (size_t i = 0; i < m->input_count; i++) append_ranges(m, i, error);
+    return status;
+  }
   for (size_t f = 0; f < m->form_count; f++) {
     if (f) append(error, " or");
     for (size_t i = 0; i < m->input_count; i++) {

@@ -45,6 +45,8 @@ _FLAGS = {
     ),
     4: frozenset("avx512f avx512bw avx512cd avx512dq avx512vl".split()),
 }
+# Of more kinds of shapes errors tell the ranges.
+_LISTED = 8
 _CPUINFO = Path("/proc/cpuinfo")
 _RANGE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _PARALLEL = ctypes.CFUNCTYPE(
@@ -304,9 +306,8 @@ class _Loaded:
         for form in self._program.forms:
             if form.inputs == shapes and form.code in self._images:
                 return form
-        known = {str(form.inputs) for form in self._program.forms}
         raise ValueError(
-            f"inputs of shapes {shapes}, compiled for {', '.join(sorted(known))}"
+            f"inputs of shapes {shapes}, compiled for {_covered(self._program)}"
         )
 
     def _image(self, code: Code) -> _Image:
@@ -340,6 +341,28 @@ class _Image:
         _protect(self.address, code.text_bytes, mmap.PROT_READ | mmap.PROT_EXEC)
         rest = len(code.data) - code.text_bytes
         _protect(self.address + code.text_bytes, rest, mmap.PROT_READ)
+
+
+def _covered(program: PortableProgram) -> str:
+    """Return for which shapes there are forms, as text; of many the least and largest.
+
+    Extents may depend on each other: not all that are within these need be there.
+    """
+    known = list(dict.fromkeys(form.inputs for form in program.forms))
+    if len(known) <= _LISTED:
+        return ", ".join(sorted(map(str, known)))
+    ranks = {tuple(map(len, shapes)) for shapes in known}
+    if len(ranks) > 1:
+        return f"{len(known)} kinds of shapes of several ranks"
+    columns = [
+        [(min(extents), max(extents)) for extents in zip(*shapes, strict=True)]
+        for shapes in zip(*known, strict=True)
+    ]
+    words = " ".join(
+        f"({', '.join(str(a) if a == b else f'{a}..{b}' for a, b in column)})"
+        for column in columns
+    )
+    return f"{len(known)} kinds of shapes, within {words}"
 
 
 def _imports(names: Sequence[str], parallel: int) -> Iterator[tuple[str, int]]:
