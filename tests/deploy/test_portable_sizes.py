@@ -99,6 +99,11 @@ class Total(nn.Module):
         return x.cumsum(0) * 2
 
 
+class Mean(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.mean(0) * 2
+
+
 @pytest.mark.parametrize(
     ("model", "dynamic", "identity"),
     [
@@ -106,6 +111,7 @@ class Total(nn.Module):
         (nn.ReLU(), ({0: Dim("rows", max=9999)},), "portable-ranges"),
         (nn.ReLU(), True, "portable-export"),
         (torch.relu, ({0: Dim("rows", max=4)},), "portable-export"),
+        (Mean(), ({0: Dim("rows", max=4)},), "portable-sizes"),
         (Total(), ({0: Dim("rows", max=4)},), "portable-sizes"),
     ],
 )

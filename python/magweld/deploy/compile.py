@@ -44,6 +44,7 @@ from magweld.importer.gathers import LEAST_INDEX
 from magweld.importer.importer import ImportedGraph
 from magweld.importer.sizes import require_one_graph
 from magweld.program_sizes import program_at, require_sizes
+from magweld.runtime.errors import WorkerError
 
 
 def compile_portable(
@@ -183,8 +184,7 @@ class _Maker:
             options = CompileOptions(
                 library="never", level=level, loops=False, batch=False
             )
-            imported, program = compile_imported(ours.imported, options, tune=False)
-            _require_sized(imported, program)
+            imported, program = _compiled_for_sizes(ours.imported, options)
             image = self._image_for(program, level)
             for one in sizes.every():
                 shapes = sizes.shapes(one)
@@ -268,12 +268,19 @@ class _Maker:
         )
 
 
-def _require_sized(imported: ImportedGraph, program: Program) -> None:
-    """Make sure that generated code runs a program for all sizes.
+def _compiled_for_sizes(
+    graph: ImportedGraph, options: CompileOptions
+) -> tuple[ImportedGraph, Program]:
+    """Compile a graph of which generated code is to run all for all sizes.
 
     Raises:
         UnsupportedError: `portable-sizes`.
     """
+    try:
+        imported, program = compile_imported(graph, options, tune=False)
+    except WorkerError as error:
+        # Kernels that need more than one loop over sizes are refused there.
+        raise SIZES.at(str(error).partition("\n")[0]) from error
     left = [
         imported.where(name)
         for name, external in imported.externals.items()
@@ -285,6 +292,7 @@ def _require_sized(imported: ImportedGraph, program: Program) -> None:
         require_sizes(program)
     except UnsupportedError as error:
         raise SIZES.at(str(error)) from error
+    return imported, program
 
 
 def _compiled(imported: ImportedGraph, level: str) -> tuple[ImportedGraph, Program]:
