@@ -54,9 +54,9 @@ def note_layout(node: fx.Node, tensor: torch.Tensor) -> None:
 
 
 def keep_final_layout(node: fx.Node, tensor: torch.Tensor | None) -> None:
-    """Drop what was noted at a node if its tensor looks different by now."""
+    """Note that it is not known if a node's tensor looks different by now."""
     if tensor is None or node.meta.get(_KEY) != layout_of(tensor):
-        node.meta.pop(_KEY, None)
+        node.meta[_KEY] = None
 
 
 def noted_layout(node: Any) -> Layout | None:
@@ -67,7 +67,15 @@ def noted_layout(node: Any) -> Layout | None:
 
 def is_captured(graph: fx.Graph) -> bool:
     """Return whether a captured run has noted layouts at a graph."""
-    return any(_KEY in node.meta for node in graph.nodes)
+    return any(map(is_noted, graph.nodes))
+
+
+def is_noted(node: Any) -> bool:
+    """Return whether a captured run has had the tensor of a node, known or not.
+
+    What a training graph keeps for its backward half is none of the captured run's.
+    """
+    return isinstance(node, fx.Node) and _KEY in node.meta
 
 
 def hand_on_layouts(pairs: Iterable[tuple[Any, fx.Node]]) -> None:

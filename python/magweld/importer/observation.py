@@ -26,7 +26,13 @@ from magweld.importer import refusals
 from magweld.importer.nodes import results_of
 from magweld.importer.placing import CPU, tensors_without_data
 from magweld.importer.repeated_calls import RepeatedCalls
-from magweld.layouts import Layout, is_captured, layout_of, noted_layout
+from magweld.layouts import (
+    Layout,
+    is_captured,
+    is_noted,
+    layout_of,
+    noted_layout,
+)
 from magweld.paced import checkpoint
 
 aten = torch.ops.aten
@@ -253,7 +259,9 @@ def as_recorded(
     with_layout = _with_layout if same else _with_likely_layout
     outputs = [
         facts
-        if not isinstance(facts, TensorFacts) or _is_input(facts, observation)
+        if not isinstance(facts, TensorFacts)
+        or not is_noted(leaf)
+        or _is_input(facts, observation)
         else with_layout(facts, noted_layout(leaf), observation)
         for leaf, facts in zip(results_of(graph), observation.outputs, strict=True)
     ]
