@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import torch
@@ -60,11 +61,18 @@ def argument(node: fx.Node, name: str) -> Any:
         KeyError: The schema has no such name.
     """
     assert isinstance(node.target, OpOverload), f"no operator: {node.target}"
-    for position, entry in enumerate(node.target._schema.arguments):
+    return argument_of(node.target, node.args, node.kwargs, name)
+
+
+def argument_of(
+    target: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any], name: str
+) -> Any:
+    """Return an argument of a call, as `argument` does."""
+    for position, entry in enumerate(target._schema.arguments):
         if entry.name == name:
-            if position < len(node.args):
-                return node.args[position]
-            return node.kwargs.get(name, entry.default_value)
+            if position < len(args):
+                return args[position]
+            return kwargs.get(name, entry.default_value)
     raise KeyError(name)
 
 
@@ -91,12 +99,15 @@ _DROPPING: frozenset[object] = frozenset(
 
 def is_random(node: fx.Node) -> bool:
     """Tell whether a node draws random numbers."""
-    if node.target in _DROPPING and argument(node, "dropout_p") == 0:
+    target = node.target
+    return isinstance(target, OpOverload) and draws(target, node.args, node.kwargs)
+
+
+def draws(target: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Tell whether a call of an operator draws random numbers."""
+    if target in _DROPPING and argument_of(target, args, kwargs, "dropout_p") == 0:
         return False
-    return (
-        isinstance(node.target, OpOverload)
-        and torch.Tag.nondeterministic_seeded in node.target.tags
-    )
+    return torch.Tag.nondeterministic_seeded in target.tags
 
 
 def is_check(node: fx.Node) -> bool:

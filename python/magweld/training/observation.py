@@ -15,6 +15,7 @@ from torch._subclasses import FakeTensorMode
 
 from magweld.frontend.operators.watch import OperatorWatch, storage_of
 from magweld.importer.epilogue import Window
+from magweld.importer.nodes import draws
 from magweld.importer.observation import GraphRunner
 from magweld.training import refusals
 
@@ -102,7 +103,7 @@ class _Watch(OperatorWatch):
     ) -> Any:
         self.random = False
         result = super().__torch_dispatch__(func, types, args, kwargs)
-        if self.random:
+        if self.random and draws(func, args, kwargs or {}):
             self.draws.append(elements_of(result))
         return result
 
