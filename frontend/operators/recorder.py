@@ -292,6 +292,7 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         node.meta["where"] = self.where_text()
         # The importer hands it on to the operators that the node becomes.
         node.meta["stack_trace"] = self.frames_text()
+        node.meta["nn_module_stack"] = self.module_stack()
         return node
 
     def _arguments(

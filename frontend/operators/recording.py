@@ -9,6 +9,7 @@ import torch
 from torch import fx
 
 from magweld.frontend.monitor.hooks import OperatorLayer
+from magweld.frontend.operators.module_names import ModuleNames
 from magweld.frontend.operators.predicates import Memory, Predicate
 from magweld.frontend.operators.tensors import GraphInput, TensorMap
 from magweld.frontend.operators.watch import OperatorWatch
@@ -39,6 +40,7 @@ class Recording(OperatorLayer):
         self.watch = watch
         self.operands: Operands | None = None
         self._session: Session | None = None
+        self._modules = ModuleNames()
 
     def attach(self, session: Session) -> None:
         """Set the session that knows where objects come from."""
@@ -118,6 +120,10 @@ class Recording(OperatorLayer):
                 place.rpartition(":") for place in dict.fromkeys(own or places[-1:])
             )
         )
+
+    def module_stack(self) -> dict[str, tuple[str, str]]:
+        """See `ModuleNames.stack`."""
+        return self._modules.stack(self._session.active()) if self._session else {}
 
     def _memory(self) -> Memory:
         return Memory(

@@ -162,14 +162,20 @@ class CompiledGraph:
         """Return what was decided and predicted, and what runs in torch.
 
         `groups` are the generated kernels, `graphs` the whole tile graphs as
-        `magweld.passes.analysis.summary` has them, with the `sources` of nodes.
+        `magweld.passes.analysis.summary` has them, with the `sources` of nodes and
+        the `modules` that they are in.
         """
-        sources = self.imported.sources()
+        sources, modules = self.imported.sources(), self.imported.modules()
         graphs = self.program.report.get("graphs", ())
         return {
             **self.program.report,
             "graphs": [
-                {**graph, "steps": self._timed(graph["steps"]), "sources": sources}
+                {
+                    **graph,
+                    "steps": self._timed(graph["steps"]),
+                    "sources": sources,
+                    "modules": modules,
+                }
                 for graph in graphs
             ],
             "externals": sorted(self.imported.externals),

@@ -163,6 +163,13 @@ def test_a_page_tells_what_was_decided(page_text: str) -> None:
     assert re.search(r"\d µs, [\d.]+ [nµm]?s \([\d.e+]+ x\)", shown)
 
 
+def test_steps_say_in_which_module_they_are_and_their_share(page_text: str) -> None:
+    text = " ".join(read(page_text).text)
+    assert re.search(r"\bmm\b[^a-z]+linear\b", text)
+    shares = [float(share) for share in re.findall(r"(\d+\.\d)%", text)]
+    assert sum(shares) == pytest.approx(100.0, abs=0.1 * len(shares))
+
+
 def test_a_page_of_nothing() -> None:
     assert read(page("nothing", [])).open == []
 

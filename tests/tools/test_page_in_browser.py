@@ -111,6 +111,26 @@ def test_the_filter_hides_what_does_not_match(shown: browser.Page) -> None:
     assert status == f"{count} of {shown.evaluate(STEPS)} steps"
 
 
+def test_steps_are_sorted_by_what_is_chosen(shown: browser.Page) -> None:
+    def chosen(order: str) -> tuple[list[float], list[str]]:
+        shown.evaluate(
+            "{ const s = document.getElementById('order');"
+            f" s.value = '{order}'; s.dispatchEvent(new Event('change')); }}"
+        )
+        rows = "[...document.querySelectorAll('[role=listitem]')]"
+        keys = shown.evaluate(f"{rows}.map(row => Number(row.dataset.{order}))")
+        return keys, shown.evaluate(f"{rows}.map(row => row.id)")
+
+    _, running = chosen("order")
+    for order in ("predicted", "measured", "bytes"):
+        keys, names = chosen(order)
+        assert keys == sorted(keys, reverse=True)
+        assert sorted(names) == sorted(running)
+        hidden = "getComputedStyle(document.querySelector('.rails svg')).visibility"
+        assert shown.evaluate(hidden) == "hidden"
+    assert chosen("order")[1] == running
+
+
 def test_edges_are_drawn_where_the_steps_are(shown: browser.Page) -> None:
     # The line of a tensor reaches from one row to the next, however high rows are.
     rectangles = (

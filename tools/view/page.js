@@ -13,6 +13,18 @@ document.getElementById("filter").addEventListener("input", (event) => {
   shown.textContent = wanted.length ? `${count} of ${steps.length} steps` : "";
 });
 
+// Lines from step to step are drawn for the order of running, and hidden in others.
+document.getElementById("order").addEventListener("change", (event) => {
+  const key = event.target.value;
+  for (const list of document.querySelectorAll("[role=list]")) {
+    list.classList.toggle("sorted", key !== "order");
+    const own = [...list.querySelectorAll(":scope > [role=listitem]")];
+    own.sort((one, other) => other.dataset[key] - one.dataset[key] || other.dataset.order - one.dataset.order);
+    list.append(...own);
+  }
+  steps.splice(0, steps.length, ...document.querySelectorAll("[role=listitem]"));
+});
+
 const openAll = (open) => {
   for (const step of steps) step.querySelector("details").open = open;
 };

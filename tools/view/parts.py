@@ -71,6 +71,7 @@ class OperatorRow:
     name: str
     root: str
     nodes: str
+    module: str
     extents: str
     tile: str
     places: tuple[str, ...]
@@ -86,6 +87,8 @@ class StepRow:
         name: Its name.
         kind: "generated", "library" or "external".
         title: What it computes.
+        module: In which of the traced module's parts all of its operators are, "" for
+            the whole of it.
         count: How many operators it has.
         facts: (what, value) of its plan.
         levels: What it moves, by level; arithmetic last.
@@ -96,6 +99,8 @@ class StepRow:
         predicted: Predicted time.
         measured: Measured time, "" if it was not.
         ratio: Measured over predicted, "" without both.
+        share: Its part of the time of all steps, measured if it was, as text.
+        keys: What steps are sorted by: (name of the order, number).
         time_share: Length of a bar for the predicted time.
         measured_share: Length of a bar for the measured time.
         bound: What takes the largest share of the predicted time.
@@ -112,6 +117,7 @@ class StepRow:
     name: str
     kind: str
     title: str
+    module: str
     count: int
     facts: tuple[tuple[str, str], ...]
     levels: tuple[LevelRow, ...]
@@ -122,6 +128,8 @@ class StepRow:
     predicted: str
     measured: str
     ratio: str
+    share: str
+    keys: tuple[tuple[str, float], ...]
     time_share: float
     measured_share: float
     bound: str

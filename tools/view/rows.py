@@ -7,7 +7,8 @@ graph has it. Numbers become text here, and lengths of bars shares of the longes
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from magweld.frontend.columns import bytes_text, seconds_text
@@ -133,6 +134,9 @@ class GraphView:
         times = [p.get("predicted_seconds", 0) for p in plans]
         times += [step.get("measured_seconds", 0) for step in self._steps]
         longest = max(times, default=0) or 1
+        timed = any("measured_seconds" in step for step in self._steps)
+        spent = times[len(plans) :] if timed else times[: len(plans)]
+        total = sum(spent) or 1
         for number, (step, plan) in enumerate(zip(self._steps, plans, strict=True)):
             name = step["name"]
             predicted = plan.get("predicted_seconds", 0)
@@ -144,6 +148,7 @@ class GraphView:
                 name=name,
                 kind=step["kind"],
                 title=", ".join(operators_of(step)),
+                module=self._module_of(step),
                 count=len(step["operators"]),
                 facts=tuple(self._facts_of(step, plan)),
                 levels=tuple(self._level_rows(plan)),
@@ -154,6 +159,13 @@ class GraphView:
                 predicted=seconds_text(predicted) if predicted else "",
                 measured=seconds_text(measured) if measured else "",
                 ratio=f"{measured / predicted:.2g}" if measured and predicted else "",
+                share=f"{spent[number] / total:.1%}" if spent[number] else "",
+                keys=(
+                    ("order", -number),
+                    ("predicted", predicted),
+                    ("measured", measured),
+                    ("bytes", after or 0),
+                ),
                 time_share=predicted / longest,
                 measured_share=measured / longest,
                 bound=max(shares, key=lambda part: shares[part], default=""),
@@ -188,8 +200,22 @@ class GraphView:
         if "measured_seconds" in step:
             yield "measured", seconds_text(step["measured_seconds"])
 
+    def _module_of(self, step: Graph) -> str:
+        """Return the innermost module that has all operators of a step."""
+        modules = self._graph.get("modules", {})
+        nodes = [node for one in step["operators"] for node in one["nodes"]]
+        # What the compiler adds, a fill or a constant, is in none.
+        paths = [
+            modules[node].split(".")
+            for node in nodes or [step["name"]]
+            if node in modules
+        ]
+        levels = takewhile(lambda names: len({*names}) == 1, zip(*paths, strict=False))
+        return ".".join(names[0] for names in levels)
+
     def _operators(self, step: Graph) -> Iterator[OperatorRow]:
         sources = self._graph.get("sources", {})
+        modules = self._graph.get("modules", {})
         numbers = {one["name"]: n for n, one in enumerate(step["operators"])}
         drawn = self._drawn(step["edges"], numbers, inside=True)
         rails = lay_out(len(numbers), list(drawn))
@@ -199,6 +225,7 @@ class GraphView:
                 one["name"],
                 one["root"],
                 ", ".join(one["nodes"]),
+                ", ".join(_once(modules.get(node, "") for node in one["nodes"])),
                 "x".join(map(str, one["extents"])) or "scalar",
                 "x".join(map(str, one["tile"])),
                 tuple(dict.fromkeys(reversed(places))),
@@ -241,3 +268,8 @@ class GraphView:
             rule=rule,
             reason=reason,
         )
+
+
+def _once(names: Iterable[str]) -> list[str]:
+    """Return names that are not empty, each once."""
+    return [name for name in dict.fromkeys(names) if name]

@@ -22,7 +22,9 @@ from magweld.importer.nodes import values_of
 aten = torch.ops.aten
 
 # Of a node's meta what says where it comes from.
-_PLACES = frozenset({"original_aten", "from_node", "stack_trace", "seq_nr"})
+_PLACES = frozenset(
+    {"original_aten", "from_node", "stack_trace", "nn_module_stack", "seq_nr"}
+)
 _INDICES = frozenset({torch.int32, torch.int64})
 _SAME_INDICES = frozenset({aten._to_copy.default, aten.view.default})
 

@@ -176,6 +176,21 @@ class ImportedGraph:
         places = {n.name: refusals.places(n) for n in self.aten.graph.nodes}
         return {name: found for name, found in places.items() if found}
 
+    def modules(self) -> dict[str, str]:
+        """Return the innermost module in which a node was recorded, by its name.
+
+        Nodes of the outermost module have none.
+        """
+        stacks = {
+            node.name: node.meta.get("nn_module_stack") or {}
+            for node in self.aten.graph.nodes
+        }
+        return {
+            name: str(innermost)
+            for name, stack in stacks.items()
+            if (innermost := next(reversed(stack.values()), ("",))[0])
+        }
+
 
 def import_graph(
     graph: fx.GraphModule,

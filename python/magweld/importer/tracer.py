@@ -141,8 +141,9 @@ class _Recorder(TorchDispatchMode):
         if runs_for_itself(source):
             node.meta[RUNS_FOR_ITSELF] = True
         node.meta[RECORDED] = recorded_name(source)
-        if "stack_trace" in source.meta:
-            node.meta["stack_trace"] = source.meta["stack_trace"]
+        for key in ("stack_trace", "nn_module_stack"):
+            if key in source.meta:
+                node.meta[key] = source.meta[key]
 
     def _is(self, tensor: Tensor, node: fx.Node) -> None:
         node.meta["val"] = tensor
