@@ -160,6 +160,7 @@ class Engine:
         self._log.hit(self._cache, record, calls=1)
         result = self._hit(record, verdict, args, kwargs)
         if times is not None and record.was_final:
+            times.sizes = record.sizes_of_all
             profit.measure(record, kind, times.hits, start, result)
         return result
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -27,6 +27,8 @@ _TOLERATED: Final = 1.05
 _UNFINISHED: Final = 32
 # Kinds of calls that are remembered.
 _KINDS: Final = 256
+# Kinds of calls of one record whose hits pay before all are taken to, if none did not.
+_PAYING: Final = 8
 _VALUES: Final = (bool, int, float, str, type(None))
 
 Kind = tuple[Any, ...]
@@ -49,10 +51,17 @@ def kind_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Kind:
 
 @dataclass
 class _Times:
-    """Seconds of hits and of eager runs of one kind of calls."""
+    """Seconds of hits and of eager runs of one kind of calls.
+
+    Attributes:
+        sizes: Those of the last hit if a program for all sizes has answered it.
+        is_again: Whether they are measured once more, for a program of their own.
+    """
 
     hits: list[float] = field(default_factory=list)
     eager: list[float] = field(default_factory=list)
+    sizes: Hashable | None = None
+    is_again: bool = False
 
     @property
     def is_eagers_turn(self) -> bool:
@@ -80,17 +89,30 @@ class _Compared:
     Attributes:
         record: The record.
         unfinished: Measured calls since the last whose gradients were asked for.
+        paying: Kinds of calls whose hits pay.
+        has_lost: Whether those of another kind do not.
     """
 
     record: Record
     unfinished: int = 0
+    paying: set[Kind] = field(default_factory=set)
+    has_lost: bool = False
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the kinds that are known tell enough of the others."""
+        if not self.record.answers_many_sizes:
+            return bool(self.paying)
+        return len(self.paying) >= (_KINDS if self.has_lost else _PAYING)
 
 
 class Profitability:
     """Compares hits with eager runs, in turns; what does not pay runs eagerly.
 
-    A record is compared once its graph is compiled, on the first kind of calls that it
-    answers often enough. If its hits pay there, they are taken to pay for all calls.
+    A record is compared once its graph is compiled, on the kinds of calls that it
+    answers often enough. If its hits pay there, they are taken to pay for all calls:
+    one kind tells enough of a record for one set of sizes, several of one for many.
+    Where a program for all sizes does not pay, one for these sizes is tried first.
 
     Args:
         compares: Whether anything is compared.
@@ -133,7 +155,8 @@ class Profitability:
 
     def comparison(self, record: Record, kind: Kind) -> _Times | None:
         """Return the times of a kind of calls if they are to be measured now."""
-        if id(record) not in self._open or record.is_pending:
+        compared = self._open.get(id(record))
+        if compared is None or kind in compared.paying or record.is_pending:
             return None
         if torch.are_deterministic_algorithms_enabled():
             return None  # results must not depend on times
@@ -183,12 +206,24 @@ class Profitability:
         ratio = None if times is None else times.ratio
         if times is None or ratio is None:
             return
-        if ratio > _TOLERATED and len(self._eager) < _KINDS:
+        if ratio > _TOLERATED and times.sizes is not None and not times.is_again:
+            record.want_own_sizes(times.sizes)
+            self._times[id(record), kind] = _Times(is_again=True)
+            return
+        self._times.pop((id(record), kind), None)
+        compared = self._open.get(id(record))
+        if ratio <= _TOLERATED:
+            if compared is not None:
+                compared.paying.add(kind)
+        elif len(self._eager) < _KINDS:
             self._eager[kind] = times
             self._tell(_describe(kind, times))
-            self._times.pop((id(record), kind), None)
             self.is_open = True
+            if compared is not None:
+                compared.has_lost = True
         else:
+            self._dismiss(record)
+        if compared is not None and compared.is_settled:
             self._dismiss(record)
 
     def _dismiss(self, record: Record) -> None:

@@ -91,14 +91,23 @@ class Forms:
             key: Sizes and numbers.
             after: How many uses a form is worth that was never dropped.
         """
+        uses = self._uses_of(key)
+        uses.count += 1
+        return uses.count >= after << uses.dropped
+
+    def want(self, key: Hashable) -> None:
+        """Have a form made at the next use of a key, as if it had been used often."""
+        uses = self._uses_of(key)
+        uses.count = max(uses.count, COMPILE_BESIDE << uses.dropped)
+
+    def _uses_of(self, key: Hashable) -> _Uses:
         uses = self._uses.get(key)
         if uses is None:
             uses = self._uses[key] = _Uses()
             if len(self._uses) > _COUNTED:
                 self._uses.popitem(last=False)
         self._uses.move_to_end(key)
-        uses.count += 1
-        return uses.count >= after << uses.dropped
+        return uses
 
     def add(self, key: Hashable, form: Form) -> None:
         """Keep a form; others may go."""

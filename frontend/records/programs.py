@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -70,6 +70,8 @@ class LiftedGraph:
         seconds: Time spent compiling.
         through_torch: How many calls torch has answered.
         was_final: Whether further calls with the values of the last one run as it did.
+        sizes_of_all: Sizes and numbers of the last call if the program for all sizes
+            has answered it, and none of their own is there or being compiled.
     """
 
     def __init__(
@@ -104,6 +106,7 @@ class LiftedGraph:
         self.seconds = 0.0
         self.through_torch = 0
         self.was_final = compile_graph is None
+        self.sizes_of_all: Hashable | None = None
 
     @property
     def compiled(self) -> int:
@@ -178,7 +181,11 @@ class LiftedGraph:
         if not wanted and _runs_through_torch(runs):
             with self._lock:
                 self.through_torch += 1
-        self.was_final = runs is not None and _is_final(runs)
+        has_own = wanted or program is not None
+        self.sizes_of_all = None if sized is None or has_own else key
+        # A program of its own takes the place of the one for all sizes.
+        is_last = sized is None or not has_own
+        self.was_final = is_last and runs is not None and _is_final(runs)
         if wanted:
             program = self._make(compile_graph, key, tensors, numbers)
             if sized is None:
@@ -186,6 +193,15 @@ class LiftedGraph:
         if sized is not None:
             return sized(*inputs)
         return self._run(*inputs) if program is None else program(*tensors)
+
+    def want_own(self, key: Hashable) -> None:
+        """Have values compiled by themselves at the next call with them.
+
+        Args:
+            key: Sizes and numbers, as `key_of` gives them.
+        """
+        with self._lock:
+            self.forms.want(key)
 
     def _without_form(
         self, key: Any, tensors: list[torch.Tensor], numbers: tuple[Any, ...]

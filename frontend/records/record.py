@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
@@ -167,6 +167,23 @@ class Record:
     def was_final(self) -> bool:
         """Whether further hits with the sizes of the last one will run as it did."""
         return not isinstance(self.compiled, LiftedGraph) or self.compiled.was_final
+
+    @property
+    def answers_many_sizes(self) -> bool:
+        """Whether it is for calls of more than one set of sizes or numbers."""
+        return isinstance(self.compiled, LiftedGraph)
+
+    @property
+    def sizes_of_all(self) -> Hashable | None:
+        """Sizes and numbers of the last hit if a program for all sizes answered it."""
+        if not isinstance(self.compiled, LiftedGraph):
+            return None
+        return self.compiled.sizes_of_all
+
+    def want_own_sizes(self, sizes: Hashable) -> None:
+        """Have sizes and numbers compiled by themselves at the next hit with them."""
+        if isinstance(self.compiled, LiftedGraph):
+            self.compiled.want_own(sizes)
 
     @property
     def compilations(self) -> int:

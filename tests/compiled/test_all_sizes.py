@@ -539,8 +539,15 @@ def test_sizes_that_are_used_often_get_a_program_of_their_own() -> None:
     call(12)
     call(12)
     assert (graph.compiled, graph.made) == (1, 2)
+    assert graph.sizes_of_all is None
     call(13)  # still by the program for all sizes
     assert (graph.compiled, graph.made) == (1, 2)
+    # Where it does not pay, the sizes are compiled at the next call.
+    graph.want_own(graph.sizes_of_all)
+    call(12)
+    assert (graph.compiled, graph.made) == (1, 2)
+    call(13)
+    assert (graph.compiled, graph.made) == (2, 3)
 
 
 def test_the_program_for_all_sizes_answers_while_another_one_is_compiled() -> None:

@@ -55,6 +55,13 @@ def test_what_is_used_often_stays() -> None:
     assert forms.dropped == 3
 
 
+def test_what_is_wanted_is_made_at_the_next_use() -> None:
+    forms = Forms(limit=100)
+    forms.want("a")
+    assert forms.is_wanted("a", after=64)
+    assert not forms.is_wanted("b", after=64)
+
+
 def test_one_form_is_kept_however_large_it_is() -> None:
     forms = Forms(limit=10)
     for key in "ab":

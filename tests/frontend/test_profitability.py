@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -85,6 +85,66 @@ class Timed:
     is_timed: bool = True
     is_pending: bool = False
     grad_enabled: bool = True
+    answers_many_sizes: bool = False
+    wanted: list[Any] = field(default_factory=list)
+
+    def want_own_sizes(self, sizes: Any) -> None:
+        self.wanted.append(sizes)
+
+
+def judge(
+    profit: Profitability, record: Timed, size: int, hit: float, sizes: Any = None
+) -> bool:
+    """Time calls with a tensor of a size until it is known whether they run eagerly.
+
+    Args:
+        hit: Seconds of a hit; an eager run takes one.
+        sizes: Those of a hit that a program for all sizes answers.
+    """
+    kind = kind_of((torch.ones(size),), {})
+    asked = len(record.wanted)
+    while (times := profit.comparison(record, kind)) is not None:
+        if times.is_eagers_turn:
+            profit.measure(record, kind, times.eager, -1.0, None)
+        else:
+            times.sizes = sizes
+            profit.measure(record, kind, times.hits, -hit, None)
+        if profit.runs_eagerly(kind) or len(record.wanted) > asked:
+            break
+    return profit.runs_eagerly(kind)
+
+
+def test_each_size_of_a_record_for_many_is_compared() -> None:
+    profit = Profitability(True, clock=lambda: 0.0)
+    record = Timed(answers_many_sizes=True)
+    profit.add([record])
+    slow = {3, 8}
+    hits = {size: 2.0 if size in slow else 0.5 for size in range(1, 12)}
+    assert {n for n, hit in hits.items() if judge(profit, record, n, hit)} == slow
+    assert profit.is_open
+
+
+def test_several_sizes_that_pay_tell_of_all() -> None:
+    profit = Profitability(True, clock=lambda: 0.0)
+    record = Timed(answers_many_sizes=True)
+    profit.add([record])
+    for size in range(1, 9):
+        assert profit.is_open
+        assert not judge(profit, record, size, 0.5)
+    assert not profit.is_open
+
+
+def test_sizes_get_a_program_of_their_own_before_they_run_eagerly() -> None:
+    profit = Profitability(True, clock=lambda: 0.0)
+    record = Timed(answers_many_sizes=True)
+    profit.add([record])
+    assert not judge(profit, record, 3, 2.0, sizes="three")
+    assert not judge(profit, record, 4, 2.0, sizes="four")
+    assert record.wanted == ["three", "four"]
+    # One of these pays. The other one is not asked for a second time.
+    assert not judge(profit, record, 4, 0.5)
+    assert judge(profit, record, 3, 2.0, sizes="three")
+    assert record.wanted == ["three", "four"]
 
 
 def test_pending_records_are_not_compared() -> None:
