@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("MAGWELD_COMPILE", "now")
 os.environ.setdefault("MAGWELD_RACE", "0")
-# Several processes share the cores: threads that wait must not keep others from running.
-# Read when torch is loaded.
+# Several processes share the cores: threads that wait must not keep others from
+# running. Read when torch is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 settings.register_profile(
