@@ -10,18 +10,25 @@ whole schedule. Bytes are those from and to the outermost memory of the device.
 
 from __future__ import annotations
 
-from typing import Any
+import argparse
+from collections.abc import Iterator
 
-from model_plans import CASES, imported_case, mebibytes, milliseconds, options, planned
-from reporting import show_cells, write_report
+from model_plans import (
+    CASES,
+    Row,
+    imported_case,
+    mebibytes,
+    milliseconds,
+    options,
+    planned,
+    report,
+)
 
 FUSIONS = ("none", "registers", "all")
 
 
-def main() -> None:
+def rows(chosen: argparse.Namespace) -> Iterator[Row]:
     """Plan the chosen models."""
-    chosen = options(__doc__, __file__, CASES, batch=64)
-    results: list[dict[str, Any]] = []
     for name in chosen.cases:
         graph = imported_case(name, chosen.batch)
         for device in chosen.devices:
@@ -34,12 +41,8 @@ def main() -> None:
                     "intermediate MiB": mebibytes(plan.intermediate),
                     "predicted ms": milliseconds(plan),
                 }
-                case = f"{name} {device} {fusion}"
-                results.append({"case": case, "cells": cells})
-                show_cells(results[-1:])
-                write_report(chosen.o, 1, results, batch=chosen.batch)
-    show_cells(results)
+                yield f"{name} {device} {fusion}", cells
 
 
 if __name__ == "__main__":
-    main()
+    report(rows, options(__doc__, __file__, CASES, batch=64))

@@ -10,20 +10,27 @@ element by element.
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from model_plans import CASES, imported_case, mebibytes, milliseconds, options, planned
-from reporting import show_cells, write_report
+from model_plans import (
+    CASES,
+    Row,
+    imported_case,
+    mebibytes,
+    milliseconds,
+    options,
+    planned,
+    report,
+)
 
 IPU = f"{Path(__file__).with_name('ipu.toml')}#ipu"
 DEVICES = ("v100", "mi50", "h100", IPU)
 
 
-def main() -> None:
+def rows(chosen: argparse.Namespace) -> Iterator[Row]:
     """Plan the chosen models."""
-    chosen = options(__doc__, __file__, CASES, batch=1, devices=DEVICES)
-    results: list[dict[str, Any]] = []
     for name in chosen.cases:
         graph = imported_case(name, chosen.batch)
         for device in chosen.devices:
@@ -36,12 +43,8 @@ def main() -> None:
                 "predicted ms": milliseconds(more),
                 "gain": less.seconds / more.seconds,
             }
-            case = f"{name} {device.rpartition('#')[2]}"
-            results.append({"case": case, "cells": cells})
-            show_cells(results[-1:])
-            write_report(chosen.o, 1, results, batch=chosen.batch)
-    show_cells(results)
+            yield f"{name} {device.rpartition('#')[2]}", cells
 
 
 if __name__ == "__main__":
-    main()
+    report(rows, options(__doc__, __file__, CASES, batch=1, devices=DEVICES))

@@ -11,15 +11,14 @@ further inwards. A case is a network and the side of its image, batch 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import argparse
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from accelerators import IPU
 from memory_budget import vgg16
-from model_plans import CASES, imported, mebibytes, options, planned
-from reporting import show_cells, write_report
+from model_plans import CASES, Row, imported, mebibytes, options, planned, report
 from torch import nn
 
 
@@ -39,10 +38,8 @@ NETWORKS = {
 DEVICES = ("v100+host", f"{IPU}+host")
 
 
-def main() -> None:
+def rows(chosen: argparse.Namespace) -> Iterator[Row]:
     """Plan the chosen networks."""
-    chosen = options(__doc__, __file__, NETWORKS, batch=1, devices=DEVICES)
-    results: list[dict[str, Any]] = []
     for name in chosen.cases:
         network = NETWORKS[name]
         image = torch.empty(chosen.batch, 3, network.side, network.side)
@@ -57,12 +54,8 @@ def main() -> None:
                 "predicted s": more.seconds,
                 "gain": less.seconds / more.seconds,
             }
-            case = f"{name} {device.rpartition('#')[2]}"
-            results.append({"case": case, "cells": cells})
-            show_cells(results[-1:])
-            write_report(chosen.o, 1, results, batch=chosen.batch)
-    show_cells(results)
+            yield f"{name} {device.rpartition('#')[2]}", cells
 
 
 if __name__ == "__main__":
-    main()
+    report(rows, options(__doc__, __file__, NETWORKS, batch=1, devices=DEVICES))

@@ -10,19 +10,21 @@ to be as one that connects only what melts element by element.
 
 from __future__ import annotations
 
-from typing import Any
+import argparse
+from collections.abc import Iterator
 
 import torch
 from model_plans import (
     CASES,
     Inputs,
+    Row,
     imported,
     mebibytes,
     milliseconds,
     options,
     planned,
+    report,
 )
-from reporting import show_cells, write_report
 
 SIZES = {
     "nafnet": (64, 128, 256, 512),
@@ -40,10 +42,8 @@ def sized(name: str, batch: int, size: int) -> Inputs:
     return tuple(torch.empty(batch, size, dtype=torch.int64) for _ in range(2))
 
 
-def main() -> None:
+def rows(chosen: argparse.Namespace) -> Iterator[Row]:
     """Plan the chosen models."""
-    chosen = options(__doc__, __file__, SIZES, batch=8)
-    results: list[dict[str, Any]] = []
     for name in chosen.cases:
         for size in SIZES[name]:
             graph = imported(CASES[name].build, sized(name, chosen.batch, size))
@@ -56,12 +56,8 @@ def main() -> None:
                     "predicted ms": milliseconds(more),
                     "gain": less.seconds / more.seconds,
                 }
-                case = f"{name} {size} {device}"
-                results.append({"case": case, "cells": cells})
-                show_cells(results[-1:])
-                write_report(chosen.o, 1, results, batch=chosen.batch)
-    show_cells(results)
+                yield f"{name} {size} {device}", cells
 
 
 if __name__ == "__main__":
-    main()
+    report(rows, options(__doc__, __file__, SIZES, batch=8))

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import torch
 from device_cases import stateless
 from model_cases import CASES
-from reporting import report_file
+from reporting import report_file, show_cells, write_report
 from torch import Tensor, nn
 from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -36,6 +36,8 @@ from magweld.passes.tiling.regions import OperatorKind, OperatorModel
 # What reduces, in the order of the names of a group.
 REDUCING = (OperatorKind.CONTRACTION, OperatorKind.CONVOLUTION, OperatorKind.REDUCTION)
 Inputs = tuple[Tensor, ...]
+# A case and its figures.
+Row = tuple[str, dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,23 @@ def options(
     parser.add_argument("--devices", nargs="+", default=list(devices))
     parser.add_argument("-o", type=Path, default=report_file(script))
     return parser.parse_args()
+
+
+def report(
+    rows: Callable[[argparse.Namespace], Iterable[Row]], chosen: argparse.Namespace
+) -> None:
+    """Show rows and write them as each is there: an interrupted run keeps some.
+
+    Args:
+        rows: Plans what was chosen.
+        chosen: What `options` has parsed.
+    """
+    results: list[dict[str, Any]] = []
+    for case, cells in rows(chosen):
+        results.append({"case": case, "cells": cells})
+        show_cells(results[-1:])
+        write_report(chosen.o, 1, results, batch=chosen.batch)
+    show_cells(results)
 
 
 def milliseconds(plan: ModelPlan) -> float:
