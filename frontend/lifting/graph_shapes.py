@@ -10,6 +10,8 @@ from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 
+from magweld.logs import expected_errors
+
 Shape = tuple[int, ...]
 
 
@@ -26,7 +28,7 @@ def shapes_in(module: fx.GraphModule, inputs: Sequence[torch.Tensor]) -> list[Sh
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     fakes = [mode.from_tensor(tensor) for tensor in inputs]
     run = _ShapeRun(module)
-    with mode, torch.no_grad():
+    with mode, torch.no_grad(), expected_errors():
         run.run(*fakes)
     return run.shapes
 

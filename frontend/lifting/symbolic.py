@@ -50,6 +50,7 @@ from magweld.frontend.operators.kinds import name_of
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.values_only import is_value_only
 from magweld.frontend.state.nodes import Node
+from magweld.logs import expected_errors
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,12 @@ def import_what_symbols_need() -> None:
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    with torch.random.fork_rng(devices=[]), torch.no_grad(), autocast_kept(always=True):
+    with (
+        torch.random.fork_rng(devices=[]),
+        torch.no_grad(),
+        autocast_kept(always=True),
+        expected_errors(),
+    ):
         yield
 
 

@@ -2,6 +2,7 @@
 
 Each topic is a logger of its own below `magweld`. Who has set up one of these loggers
 gets nothing else; otherwise one handler writes what the variables ask for to stderr.
+Errors that are expected of torch are not shown by its log.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import contextlib
 import difflib
 import logging
 import sys
+import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import FunctionType, MethodType
 from typing import Final
 
@@ -32,6 +34,26 @@ def topic(name: str) -> logging.Logger:
     """
     assert env.LOG_TOPICS[name]
     return logging.getLogger(f"{_ROOT}.{name}")
+
+
+@contextlib.contextmanager
+def expected_errors() -> Iterator[None]:
+    """Keep torch from logging what operators raise in runs without data.
+
+    The caller tells it: a graph that does not run so is left to torch. Other threads
+    are not concerned.
+    """
+    thread = threading.get_ident()
+
+    def of_others(record: logging.LogRecord) -> bool:
+        return threading.get_ident() != thread
+
+    logger = logging.getLogger("torch._subclasses.fake_tensor")
+    logger.addFilter(of_others)
+    try:
+        yield
+    finally:
+        logger.removeFilter(of_others)
 
 
 def name_of(program: object) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import logging
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from magweld import env
-from magweld.logs import show_logs, topic
+from magweld.logs import expected_errors, show_logs, topic
 
 Ask = Callable[..., None]
 
@@ -186,3 +187,31 @@ def test_a_closed_stderr_does_not_end_the_program(
 def test_a_topic_that_is_not_listed_has_no_logger() -> None:
     with pytest.raises(KeyError):
         topic("recrods")
+
+
+def test_what_torch_raises_without_data_is_not_logged_where_it_is_expected(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    logger = logging.getLogger("torch._subclasses.fake_tensor")
+    inside, leave = threading.Event(), threading.Event()
+
+    def expecting() -> None:
+        with expected_errors():
+            logger.error("of the thread")
+            inside.set()
+            assert leave.wait(60)
+
+    thread = threading.Thread(target=expecting)
+    with caplog.at_level(logging.ERROR, logger.name):
+        thread.start()
+        assert inside.wait(60)
+        logger.error("of another thread")
+        leave.set()
+        thread.join()
+        with pytest.raises(ZeroDivisionError), expected_errors():
+            logger.error(f"before the end {1 // 0}")
+        logger.error("behind it")
+    assert [r.getMessage() for r in caplog.records] == [
+        "of another thread",
+        "behind it",
+    ]

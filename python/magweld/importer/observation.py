@@ -33,6 +33,7 @@ from magweld.layouts import (
     layout_of,
     noted_layout,
 )
+from magweld.logs import expected_errors
 from magweld.paced import checkpoint
 
 aten = torch.ops.aten
@@ -198,7 +199,7 @@ def _in_known_order(tensor: torch.Tensor) -> torch.Tensor:
 @contextmanager
 def undisturbed() -> Iterator[None]:
     """Run graphs without data, which draws nothing, and leave grad mode as it was."""
-    with torch.inference_mode(False), torch.no_grad():
+    with torch.inference_mode(False), torch.no_grad(), expected_errors():
         yield
 
 

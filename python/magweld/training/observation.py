@@ -17,6 +17,7 @@ from magweld.frontend.operators.watch import OperatorWatch, storage_of
 from magweld.importer.epilogue import Window
 from magweld.importer.nodes import draws
 from magweld.importer.observation import GraphRunner
+from magweld.logs import expected_errors
 from magweld.training import refusals
 
 
@@ -143,7 +144,7 @@ def observe_training(
     versions = [fake._version for fake in fakes]
     watch = _Watch()
     with torch.random.fork_rng(devices=[]), torch.enable_grad():
-        with mode, watch:
+        with mode, watch, expected_errors():
             results = GraphRunner(graph).run(*fakes)
         if not torch.is_grad_enabled():
             raise refusals.GRAD_MODE.at("the graph")
