@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -253,10 +254,15 @@ def test_an_endless_loop_can_be_interrupted():
         traced(-torch.ones(4))
         (record,) = traced.records
     compiled = compile_graph(record.graph, [torch.ones(4)])
-    timer = threading.Timer(0.2, _thread.interrupt_main)
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        compiled(torch.ones(4))
+    # A process in the background of a shell ignores interrupts.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        timer = threading.Timer(0.2, _thread.interrupt_main)
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            compiled(torch.ones(4))
+    finally:
+        signal.signal(signal.SIGINT, before)
     # The memory of the call is free again.
     assert torch.equal(compiled(-torch.ones(4))[0], program(-torch.ones(4)))
 
