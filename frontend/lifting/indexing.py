@@ -2,42 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
 from types import EllipsisType
 from typing import Any, Final
 
 import torch
 from torch import SymInt, Tensor, fx
 
-from magweld.frontend.operators.kinds import name_of
-
-_GET: Final = frozenset(("getitem", "__getitem__"))
-_SET: Final = frozenset(("setitem", "__setitem__"))
 _PLAIN: Final = (int, SymInt, slice, EllipsisType, type(None))
 
 
-def run_at_place(node: fx.Node, args: Any) -> Callable[[], Any] | None:
-    """Return what reads or writes a part of a tensor, if an index is symbolic.
+def is_at_place(node: fx.Node, args: Any) -> bool:
+    """Whether a call of a graph reads or writes a tensor at symbolic integers.
+
+    Args:
+        node: The call.
+        args: Its arguments, with fake tensors and symbolic numbers.
+    """
+    indexes = node.target in (operator.getitem, operator.setitem)
+    if not indexes or not isinstance(args[0], Tensor):
+        return False
+    indices = _indices(args)
+    return any(isinstance(one, SymInt) for one in indices) and all(
+        isinstance(one, _PLAIN) and type(one) is not bool for one in indices
+    )
+
+
+def run_at_place(node: fx.Node, args: Any) -> Any:
+    """Run a call for which `is_at_place` holds.
 
     Tensor indexing of torch takes an integer among indices for its value. `select`
     does not: it demands that the place is in the tensor.
-
-    Args:
-        node: A call of the graph.
-        args: Its arguments, with fake tensors and symbolic numbers.
     """
-    name = str(node.target) if node.op == "call_method" else name_of(node.target)
-    if name not in _GET | _SET or not isinstance(args[0], Tensor):
-        return None
-    tensor, index, *values = args
-    indices = index if isinstance(index, tuple) else (index,)
-    if not any(isinstance(one, SymInt) for one in indices):
-        return None
-    if not all(isinstance(one, _PLAIN) and type(one) is not bool for one in indices):
-        return None
-    if name in _GET:
-        return lambda: _part(tensor, indices)
-    return lambda: _write(_part(tensor, indices), values[0])
+    part = _part(args[0], _indices(args))
+    if node.target is operator.getitem:
+        return part
+    _write(part, args[2])
+    return None
+
+
+def _indices(args: Any) -> tuple[Any, ...]:
+    return args[1] if isinstance(args[1], tuple) else (args[1],)
 
 
 def _part(tensor: Tensor, indices: tuple[Any, ...]) -> Tensor:

@@ -30,7 +30,7 @@ from magweld.frontend.expressions.expressions import (
     topological,
 )
 from magweld.frontend.lifting.branch_shapes import BranchShapes, is_branch
-from magweld.frontend.lifting.indexing import run_at_place
+from magweld.frontend.lifting.indexing import is_at_place, run_at_place
 from magweld.frontend.lifting.loop_shapes import (
     LoopShapes,
     is_list_operator,
@@ -195,9 +195,8 @@ class _Replay:
             return shapes.run(node.target, args, self.values)
         if is_list_operator(node, args):
             return run_list_operator(node, args, kwargs)
-        part = run_at_place(node, args)
-        if part is not None:
-            return part()
+        if is_at_place(node, args):
+            return run_at_place(node, args)
         if node.op == "call_method":
             return getattr(args[0], str(node.target))(*args[1:], **kwargs)
         assert callable(node.target), "a recorded graph has no modules"
