@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import Entry, NativeCall, PureRule
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.attributes import adopt_top
 from magweld.frontend.rules.protocols import read_value
 from magweld.frontend.state.natives import check_buffer_write, is_array
-
-if TYPE_CHECKING:
-    from magweld.frontend.monitor.observer import Observer
 
 # Keywords that make a function write to an argument or call back.
 _REFUSED: Final = ("out", "where", "initial", "like", "key")

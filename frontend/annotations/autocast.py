@@ -6,7 +6,7 @@ region itself, so torch casts as it did, gradients included.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import torch
 import torch.overrides
@@ -20,12 +20,10 @@ from magweld.frontend.monitor.annotation import (
     Rule,
     Use,
 )
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.operators.autocast import leave_autocast
 from magweld.frontend.rules.natives import record_operator
 from magweld.frontend.state.values import is_scalar
-
-if TYPE_CHECKING:
-    from magweld.frontend.monitor.observer import Observer
 
 # What the two devices that are guarded on entry are called by default.
 _DEFAULT_DEVICE: Final = "cuda"

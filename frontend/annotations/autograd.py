@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import torch
 from torch.autograd.function import FunctionCtx
@@ -18,15 +18,13 @@ from magweld.frontend.monitor.annotation import (
     Result,
     Use,
 )
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.operators.targets import CustomFunction
 from magweld.frontend.rules.functions import register_function
+from magweld.frontend.session.session import Session
 from magweld.frontend.state.class_reads import note_class
 from magweld.frontend.state.mro import class_dict
 from magweld.frontend.state.refgraph import RefGraph
-
-if TYPE_CHECKING:
-    from magweld.frontend.monitor.observer import Observer
-    from magweld.frontend.session.session import Session
 
 
 def _apply(observer: Observer, call: NativeCall) -> None:

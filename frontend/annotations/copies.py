@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copyreg
 from types import FunctionType, MemberDescriptorType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import Entry, NativeCall
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules import attributes
 from magweld.frontend.rules.functions import register_function
 from magweld.frontend.state.class_reads import note_class
@@ -21,9 +22,6 @@ from magweld.frontend.state.mro import (
 )
 from magweld.frontend.state.namespaces import namespace_of
 from magweld.frontend.state.refgraph import RefGraph
-
-if TYPE_CHECKING:
-    from magweld.frontend.monitor.observer import Observer
 
 
 def _graph(observer: Observer) -> RefGraph:

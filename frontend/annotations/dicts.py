@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import collections
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from magweld.frontend.monitor.annotation import Entry, NativeCall, Rule
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules import attributes, containers
 from magweld.frontend.rules.hashing import take_pairs
 from magweld.frontend.rules.protocols import iterate
@@ -21,9 +22,6 @@ from magweld.frontend.state.contents import (
 )
 from magweld.frontend.state.mro import ABSENT
 from magweld.frontend.state.refgraph import RefGraph
-
-if TYPE_CHECKING:
-    from magweld.frontend.monitor.observer import Observer
 
 
 def _graph(observer: Observer) -> RefGraph:

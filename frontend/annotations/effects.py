@@ -14,7 +14,7 @@ import sys
 import types
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from magweld.frontend.annotations.plain_outlets import (
     logs_plainly,
@@ -24,17 +24,15 @@ from magweld.frontend.annotations.plain_outlets import (
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import Entry, NativeCall
 from magweld.frontend.monitor.hooks import sites_of
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.protocols import read_value
+from magweld.frontend.session.session import Session
 from magweld.frontend.state.class_reads import note_class
 from magweld.frontend.state.contents import builtin_base
 from magweld.frontend.state.mro import is_class, is_immutable
 from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.steps import Call, Constant
 from magweld.frontend.state.values import is_identity, is_scalar
-
-if TYPE_CHECKING:
-    from magweld.frontend.monitor.observer import Observer
-    from magweld.frontend.session.session import Session
 
 
 def _read_text(observer: Observer, obj: Any) -> str:

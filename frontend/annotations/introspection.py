@@ -16,7 +16,7 @@ import reprlib
 import sys
 import types
 import typing
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import (
@@ -27,12 +27,10 @@ from magweld.frontend.monitor.annotation import (
     Rule,
     Use,
 )
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules import attributes, class_statements
 from magweld.frontend.rules.protocols import read_value
 from magweld.frontend.state.class_reads import note_class
-
-if TYPE_CHECKING:
-    from magweld.frontend.monitor.observer import Observer
 
 
 def _only_in(*modules: types.ModuleType) -> Rule:

@@ -7,17 +7,15 @@ import functools
 import itertools
 import types
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import Entry, NativeCall, Rule
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules import attributes, natives
 from magweld.frontend.rules.protocols import iterate, read_through
 from magweld.frontend.state.contents import builtin_base, elements
 from magweld.frontend.state.values import is_scalar
-
-if TYPE_CHECKING:
-    from magweld.frontend.monitor.observer import Observer
 
 
 def _iterate_all(observer: Observer, arguments: tuple[Any, ...]) -> None:

@@ -10,7 +10,7 @@ import re
 import sys
 import weakref
 from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import (
@@ -20,6 +20,7 @@ from magweld.frontend.monitor.annotation import (
     Result,
     Use,
 )
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules import attributes, operators
 from magweld.frontend.rules.functions import register_function
 from magweld.frontend.rules.protocols import read_value
@@ -30,9 +31,6 @@ from magweld.frontend.state.namespaces import namespace_of
 from magweld.frontend.state.nodes import Kind, Node
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_scalar
-
-if TYPE_CHECKING:
-    from magweld.frontend.monitor.observer import Observer
 
 
 def _graph(observer: Observer) -> RefGraph:

@@ -11,7 +11,7 @@ import heapq
 import threading
 import types
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import (
@@ -22,15 +22,13 @@ from magweld.frontend.monitor.annotation import (
     Use,
     Write,
 )
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules import attributes, natives
 from magweld.frontend.rules.hashing import take_keys
 from magweld.frontend.rules.protocols import iterate, read_referent, read_value
 from magweld.frontend.state.contents import Extent, before_write
 from magweld.frontend.state.natives import check_buffer_write, read_content
 from magweld.frontend.state.nodes import Kind
-
-if TYPE_CHECKING:
-    from magweld.frontend.monitor.observer import Observer
 
 _MAKE: Final = Annotation(rest=Use.KEEP, result=Result.NEW)
 _MAKE_OF_VALUES: Final = Annotation(rest=Use.VALUE, result=Result.FRESH)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import operator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import (
@@ -16,6 +16,7 @@ from magweld.frontend.monitor.annotation import (
     Rule,
     Use,
 )
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules import (
     attributes,
     comparisons,
@@ -27,9 +28,6 @@ from magweld.frontend.rules import (
 from magweld.frontend.rules.functions import register_function
 from magweld.frontend.state.lookup import Lookup
 from magweld.frontend.state.natives import read_content
-
-if TYPE_CHECKING:
-    from magweld.frontend.monitor.observer import Observer
 
 
 def _binary(symbol: str) -> Rule:

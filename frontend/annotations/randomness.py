@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import copy
 import random
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import torch
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import Entry, NativeCall, Rule
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.protocols import read_value
 from magweld.frontend.state.draws import Draw, Generator, Holding
 from magweld.frontend.state.mro import class_dict, find_in_mro
-
-if TYPE_CHECKING:
-    from magweld.frontend.monitor.observer import Observer
 
 _GENERATOR: Final[Any] = random.random.__self__  # type: ignore[attr-defined]
 _ARRAY_GENERATOR: Final[Any] = np.random.mtrand._rand

@@ -5,10 +5,11 @@ from __future__ import annotations
 import builtins
 import math
 import string
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import Entry, NativeCall, PureRule, Rule
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules import (
     attributes,
     calls,
@@ -32,9 +33,6 @@ from magweld.frontend.state.mro import is_class
 from magweld.frontend.state.natives import scalar_base
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_identity, is_scalar
-
-if TYPE_CHECKING:
-    from magweld.frontend.monitor.observer import Observer
 
 
 def _graph(observer: Observer) -> RefGraph:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from types import MethodDescriptorType, WrapperDescriptorType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import torch
 import torch.overrides
@@ -17,11 +17,9 @@ from magweld.frontend.monitor.annotation import (
     Result,
     Use,
 )
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.values import is_scalar
-
-if TYPE_CHECKING:
-    from magweld.frontend.monitor.observer import Observer
 
 # Answers follow from modes of torch that every record guards, or from the arguments.
 _FOLLOWS: Final = Annotation(rest=Use.KEEP)

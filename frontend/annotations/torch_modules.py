@@ -5,20 +5,18 @@ from __future__ import annotations
 import sys
 from collections import OrderedDict
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import torch
 
 from magweld.frontend.monitor.annotation import Annotation, Entry, NativeCall, Rule, Use
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.attributes import read_found
 from magweld.frontend.rules.functions import register_function
 from magweld.frontend.rules.natives import record_operator
 from magweld.frontend.state.contents import read_item
 from magweld.frontend.state.lookup import Lookup
 from magweld.frontend.state.mro import class_dict
-
-if TYPE_CHECKING:
-    from magweld.frontend.monitor.observer import Observer
 
 
 def _operator(func: Any) -> Rule:

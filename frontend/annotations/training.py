@@ -7,16 +7,14 @@ them. Split further inside, they would leave many small parts.
 from __future__ import annotations
 
 from types import CodeType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import torch
 import torch.utils.checkpoint
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import Entry, NativeCall, Rule
-
-if TYPE_CHECKING:
-    from magweld.frontend.monitor.observer import Observer
+from magweld.frontend.monitor.observer import Observer
 
 
 def _refused(refusal: str, name: str = "") -> Rule:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import torch
 
@@ -18,6 +18,7 @@ from magweld.frontend.annotations.user import (
 )
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import Entry, NativeCall
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.natives import record_operator
 from magweld.frontend.rules.protocols import read_value
 from magweld.frontend.state.contents import (
@@ -33,9 +34,6 @@ from magweld.frontend.state.mro import ABSENT
 from magweld.frontend.state.namespaces import namespace_of
 from magweld.frontend.state.natives import check_buffer_write, is_buffer
 from magweld.frontend.state.values import is_identity, is_scalar
-
-if TYPE_CHECKING:
-    from magweld.frontend.monitor.observer import Observer
 
 _PASSED_ON: Final = Input()
 _READ: Final = Input(value_read=True)

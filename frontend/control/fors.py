@@ -15,6 +15,7 @@ from magweld.frontend.control.loop_state import State, StateReader
 from magweld.frontend.control.merge import DifferenceError
 from magweld.frontend.control.trial import read_state
 from magweld.frontend.expressions.expressions import Expression, InductionSource, Leaf
+from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.torch_state import operator_state
 from magweld.frontend.state.iterators import content_of
 from magweld.frontend.state.nodes import Node
@@ -22,7 +23,6 @@ from magweld.frontend.state.nodes import Node
 if TYPE_CHECKING:
     from magweld.frontend.lifting.shadow import Shadow
     from magweld.frontend.lifting.state import Lifting
-    from magweld.frontend.operators.recorder import OperatorRecorder
     from magweld.frontend.session.session import Session
 
 # More iterations are not compared.

@@ -21,10 +21,10 @@ from magweld.frontend.expressions.expressions import (
     topological,
 )
 from magweld.frontend.operators.autocast import SWITCHES
+from magweld.frontend.operators.recorder import OperatorRecorder
 
 if TYPE_CHECKING:
     from magweld.frontend.lifting.state import Lifting
-    from magweld.frontend.operators.recorder import OperatorRecorder
 
 Names = dict[fx.Node, fx.Node]
 

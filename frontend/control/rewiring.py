@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from torch import fx
 
 from magweld.frontend.control.merge import DifferenceError
 from magweld.frontend.control.operators import joined
 from magweld.frontend.operators.kinds import name_of
-
-if TYPE_CHECKING:
-    from magweld.frontend.operators.recorder import OperatorRecorder
+from magweld.frontend.operators.recorder import OperatorRecorder
 
 # Operators that take a list of tensors of any length.
 JOINERS: Final = frozenset({"cat", "concat", "concatenate", "stack"})

@@ -24,10 +24,10 @@ from magweld.frontend.expressions.expressions import (
     topological,
 )
 from magweld.frontend.operators.effects import has_effects
+from magweld.frontend.operators.recorder import OperatorRecorder
 
 if TYPE_CHECKING:
     from magweld.frontend.lifting.state import Lifting
-    from magweld.frontend.operators.recorder import OperatorRecorder
 
 # Iterations that do not belong to the operator, at most.
 _MAX_PEELED: Final = 1

@@ -17,12 +17,12 @@ from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.events import Observe
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.operators.put_back import SavedMemory, save_generators
+from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.torch_state import operator_state
 from magweld.frontend.operators.watch import OperatorWatch, storage_of
 from magweld.frontend.segments.liveness import slot_count
 
 if TYPE_CHECKING:
-    from magweld.frontend.operators.recorder import OperatorRecorder
     from magweld.frontend.session.session import Session
 
 

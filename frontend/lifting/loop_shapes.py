@@ -5,16 +5,14 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from torch import fx
 
 from magweld.frontend.control.operators import ForOperator, joined
+from magweld.frontend.control.rolling import Rolled
 from magweld.frontend.lifting.symbols import NotSymbolicError
 from magweld.frontend.operators.kinds import name_of
-
-if TYPE_CHECKING:
-    from magweld.frontend.control.rolling import Rolled
 
 Values = dict[fx.Node, Any]
 

@@ -10,24 +10,24 @@ import torch
 from torch import fx
 from torch.overrides import handle_torch_function
 
+from magweld.frontend.control.rolling import Rolled
 from magweld.frontend.expressions.expressions import Expression, SizeSource, ValueSource
 from magweld.frontend.lifting.queries import Queries, Query, size_path
 from magweld.frontend.lifting.scalars import Scalars
 from magweld.frontend.lifting.shadow import Step, is_same
+from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.operators.kinds import name_of
 from magweld.frontend.operators.predicates import (
     Predicate,
     is_liftable,
     text_of_predicate,
 )
+from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.values_only import TOTAL, is_value_only
 from magweld.frontend.state.nodes import Node
 from magweld.frontend.state.paths import path_of
 
 if TYPE_CHECKING:
-    from magweld.frontend.control.rolling import Rolled
-    from magweld.frontend.lifting.state import Lifting
-    from magweld.frontend.operators.recorder import OperatorRecorder
     from magweld.frontend.session.session import Session
 
 # Questions about a tensor whose answer needs no sizes.

@@ -12,11 +12,11 @@ from torch.overrides import handle_torch_function
 
 from magweld.frontend.expressions.expressions import Expression, Literal, SizeSource
 from magweld.frontend.lifting.call_rules import CONVERSIONS
+from magweld.frontend.lifting.state import Lifting
+from magweld.frontend.operators.tensors import TensorMap
 from magweld.frontend.state.nodes import Kind
 
 if TYPE_CHECKING:
-    from magweld.frontend.lifting.state import Lifting
-    from magweld.frontend.operators.tensors import TensorMap
     from magweld.frontend.session.session import Session
 
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import torch
 from torch import fx
 
 from magweld.frontend.expressions.expressions import Expression, Literal
+from magweld.frontend.lifting.state import Lifting
+from magweld.frontend.operators.tensors import TensorMap
 from magweld.frontend.state.contents import elements, read_all
 from magweld.frontend.state.nodes import Kind
-
-if TYPE_CHECKING:
-    from magweld.frontend.lifting.state import Lifting
-    from magweld.frontend.operators.tensors import TensorMap
 
 _CUTS: Final = ("unbind", torch.unbind)
 _SLICE: Final = ("start", "stop", "step")

@@ -6,13 +6,11 @@ import types
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.state.mro import ABSENT, class_dict, is_class, mro
 from magweld.frontend.state.values import is_static_builtin
-
-if TYPE_CHECKING:
-    from magweld.frontend.monitor.observer import Observer
 
 
 class Use(Enum):

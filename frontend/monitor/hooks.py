@@ -9,10 +9,10 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.monitor.observer import Observer
 
 if TYPE_CHECKING:
     from magweld.frontend.control.branches import Branches
-    from magweld.frontend.monitor.observer import Observer
 
 Rows = list[Row | None]
 

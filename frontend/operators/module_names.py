@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from types import CellType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import nn
 
-if TYPE_CHECKING:
-    from magweld.frontend.monitor.observer import Observer
+from magweld.frontend.monitor.observer import Observer
 
 
 class ModuleNames:

@@ -11,9 +11,10 @@ import dis
 import linecache
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from magweld.frontend.guards.guard import number_at, shown
+from magweld.frontend.records.record import Record
 from magweld.frontend.segments.form import FrameForm
 from magweld.frontend.segments.shape import Continuation
 from magweld.frontend.segments.sources import Sources
@@ -28,9 +29,6 @@ from magweld.frontend.state.steps import (
     Step,
 )
 from magweld.frontend.state.values import is_scalar
-
-if TYPE_CHECKING:
-    from magweld.frontend.records.record import Record
 
 _NAMED: Final = (
     type,

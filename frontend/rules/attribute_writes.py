@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import types
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import NativeCall
 from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.attributes import expect_operator, see_through
 from magweld.frontend.rules.functions import register_function
 from magweld.frontend.state.class_reads import note_class
@@ -21,9 +22,6 @@ from magweld.frontend.state.mro import ABSENT, find_in_mro, is_class
 from magweld.frontend.state.namespaces import namespace_of
 from magweld.frontend.state.nodes import Kind, slot_of
 from magweld.frontend.state.refgraph import RefGraph
-
-if TYPE_CHECKING:
-    from magweld.frontend.monitor.observer import Observer
 
 
 def store_attribute(observer: Observer, row: Row, stack: list[Any]) -> None:

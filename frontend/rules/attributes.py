@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import types
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import NativeCall
 from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.functions import register_function
 from magweld.frontend.state.class_reads import note_class
 from magweld.frontend.state.contents import read_all, read_item
@@ -18,9 +19,6 @@ from magweld.frontend.state.namespaces import namespace_of
 from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_immutable_value, is_scalar
-
-if TYPE_CHECKING:
-    from magweld.frontend.monitor.observer import Observer
 
 _NATIVE_GETTERS: Final = (types.GetSetDescriptorType, types.MemberDescriptorType)
 

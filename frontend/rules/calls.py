@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import types
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import Annotation, NativeCall, unbind
 from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.attributes import adopt_top, bear_top, see_through
 from magweld.frontend.rules.functions import register_function
 from magweld.frontend.rules.natives import (
@@ -26,9 +27,6 @@ from magweld.frontend.state.contents import builtin_base, read_all
 from magweld.frontend.state.draws import CachedAnswer
 from magweld.frontend.state.mro import ABSENT, find_in_mro, is_class, target_slot
 from magweld.frontend.state.values import is_identity, is_scalar
-
-if TYPE_CHECKING:
-    from magweld.frontend.monitor.observer import Observer
 
 Arguments = tuple[Any, ...]
 Keywords = dict[str, Any]

@@ -9,10 +9,11 @@ import os
 import typing
 import weakref
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import NativeCall
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.attributes import see_through
 from magweld.frontend.rules.functions import register_function
 from magweld.frontend.rules.natives import apply_entry
@@ -22,9 +23,6 @@ from magweld.frontend.state.mro import find_in_mro, is_class, is_immutable, mro
 from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_scalar
-
-if TYPE_CHECKING:
-    from magweld.frontend.monitor.observer import Observer
 
 
 def is_instance(observer: Observer, call: NativeCall) -> None:

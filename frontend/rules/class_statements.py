@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import abc
 import types
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import NativeCall
 from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.attributes import adopt_top
 from magweld.frontend.rules.functions import register_function
 from magweld.frontend.rules.names import cell_node, load_global
@@ -21,9 +22,6 @@ from magweld.frontend.state.class_reads import note_class
 from magweld.frontend.state.contents import cell_value, read_all, read_item
 from magweld.frontend.state.mro import is_class
 from magweld.frontend.state.nodes import Kind
-
-if TYPE_CHECKING:
-    from magweld.frontend.monitor.observer import Observer
 
 # Metaclasses whose own code does nothing beside making the class.
 _METACLASSES: Final = (type, abc.ABCMeta)

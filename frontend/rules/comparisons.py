@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import types
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.attributes import adopt_top, expect_operator
 from magweld.frontend.rules.operators import (
     has_tensor,
@@ -28,9 +29,6 @@ from magweld.frontend.state.draws import Holding
 from magweld.frontend.state.mro import ABSENT
 from magweld.frontend.state.natives import is_buffer, scalar_base
 from magweld.frontend.state.values import is_identity, is_scalar
-
-if TYPE_CHECKING:
-    from magweld.frontend.monitor.observer import Observer
 
 
 def note_decision(observer: Observer, symbol: str, stack: list[Any]) -> None:

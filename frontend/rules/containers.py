@@ -5,10 +5,11 @@ from __future__ import annotations
 import operator
 import types
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.attributes import (
     adopt_top,
     bear_top,
@@ -39,9 +40,6 @@ from magweld.frontend.state.contents import (
 from magweld.frontend.state.mro import ABSENT
 from magweld.frontend.state.natives import check_buffer_write, is_buffer
 from magweld.frontend.state.values import is_scalar
-
-if TYPE_CHECKING:
-    from magweld.frontend.monitor.observer import Observer
 
 
 def read_mapping(observer: Observer, source: Any) -> None:

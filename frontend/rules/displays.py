@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.attributes import bear_top
 from magweld.frontend.rules.containers import read_mapping
 from magweld.frontend.rules.hashing import read_keys_among, take_keys
@@ -16,9 +17,6 @@ from magweld.frontend.state.contents import (
     read_all,
     read_key,
 )
-
-if TYPE_CHECKING:
-    from magweld.frontend.monitor.observer import Observer
 
 
 def build(observer: Observer, row: Row, stack: list[Any]) -> None:

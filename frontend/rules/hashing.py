@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.attributes import adopt_top
 from magweld.frontend.state.contents import (
     builtin_base,
@@ -14,9 +15,6 @@ from magweld.frontend.state.contents import (
     read_key,
 )
 from magweld.frontend.state.values import is_scalar
-
-if TYPE_CHECKING:
-    from magweld.frontend.monitor.observer import Observer
 
 _KEYS: Final[type] = type({}.keys())
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.operators import is_python, special_method
 from magweld.frontend.rules.protocols import ITERATORS, advance
 from magweld.frontend.state.iterators import (
@@ -18,9 +19,6 @@ from magweld.frontend.state.iterators import (
 from magweld.frontend.state.mro import ABSENT
 from magweld.frontend.state.nodes import Kind, Node
 from magweld.frontend.state.values import is_scalar
-
-if TYPE_CHECKING:
-    from magweld.frontend.monitor.observer import Observer
 
 
 def check_iterator(observer: Observer, iterator: Any, used: bool = True) -> None:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import importlib.util
 import sys
 from types import CellType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.monitor.stack import NULL
 from magweld.frontend.rules.attributes import read_attribute
 from magweld.frontend.state.contents import Extent, before_write, cell_value, read_item
 from magweld.frontend.state.nodes import Kind, Node, slot_of
-
-if TYPE_CHECKING:
-    from magweld.frontend.monitor.observer import Observer
 
 
 def load_global(observer: Observer, row: Row, stack: list[Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import (
@@ -18,6 +18,7 @@ from magweld.frontend.monitor.annotation import (
     unbind,
 )
 from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.attributes import (
     adopt_top,
     bear_top,
@@ -48,9 +49,6 @@ from magweld.frontend.state.natives import read_content, scalar_base
 from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_identity, is_scalar
-
-if TYPE_CHECKING:
-    from magweld.frontend.monitor.observer import Observer
 
 
 def call_native(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dis
 import types
 from collections import OrderedDict, defaultdict, deque
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.attributes import adopt_top, expect_operator
 from magweld.frontend.rules.functions import register_function
 from magweld.frontend.rules.protocols import (
@@ -37,9 +38,6 @@ from magweld.frontend.state.natives import (
     scalar_base,
 )
 from magweld.frontend.state.values import is_identity, is_scalar
-
-if TYPE_CHECKING:
-    from magweld.frontend.monitor.observer import Observer
 
 NAMES: Final = {
     "+": "add",

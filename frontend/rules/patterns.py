@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import NativeCall
 from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules import class_checks
 from magweld.frontend.rules.attributes import adopt_top, read_attribute
 from magweld.frontend.rules.operators import (
@@ -17,9 +18,6 @@ from magweld.frontend.rules.operators import (
 from magweld.frontend.state.contents import builtin_base, read_item
 from magweld.frontend.state.lookup import Lookup
 from magweld.frontend.state.mro import find_in_mro, is_class, is_immutable, mro
-
-if TYPE_CHECKING:
-    from magweld.frontend.monitor.observer import Observer
 
 _MATCHES_SELF: Final = 1 << 22  # Py_TPFLAGS of classes whose first pattern is itself
 

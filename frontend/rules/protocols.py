@@ -5,9 +5,10 @@ from __future__ import annotations
 import gc
 import types
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.functions import register_function
 from magweld.frontend.state.class_reads import note_class
 from magweld.frontend.state.contents import (
@@ -29,9 +30,6 @@ from magweld.frontend.state.natives import (
 from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_identity, is_scalar
-
-if TYPE_CHECKING:
-    from magweld.frontend.monitor.observer import Observer
 
 
 def read_value(observer: Observer, argument: Any, within: tuple[int, ...] = ()) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import types
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import NativeCall
 from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.calls import call_class, call_object
 from magweld.frontend.rules.displays import list_to_tuple
 from magweld.frontend.rules.functions import register_function
@@ -15,9 +16,6 @@ from magweld.frontend.rules.protocols import read_value
 from magweld.frontend.state.class_reads import note_class
 from magweld.frontend.state.mro import is_class
 from magweld.frontend.state.values import is_scalar
-
-if TYPE_CHECKING:
-    from magweld.frontend.monitor.observer import Observer
 
 
 def before_with(observer: Observer, row: Row, stack: list[Any]) -> None:

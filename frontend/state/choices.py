@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from magweld.frontend.catalogue import StopRecordingError
-
-if TYPE_CHECKING:
-    from magweld.frontend.state.nodes import Node
+from magweld.frontend.state.nodes import Node
 
 
 class Choices:
