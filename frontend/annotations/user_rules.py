@@ -79,7 +79,6 @@ class UserRule:
     annotation: UserAnnotation
 
     def __call__(self, observer: Observer, call: NativeCall) -> None:
-        """Record one call."""
         note = self.annotation
         if note.as_op_node:
             self._record_operator(observer, call)

@@ -117,7 +117,6 @@ class Loops(LoopFollower):
     def follow(
         self, iterator: Any, source: range, parts: tuple[Expression | None, ...]
     ) -> bool:
-        """See `LoopFollower.follow`."""
         loop = Loop(iterator, source, parts, where=self._recorder.where_text())
         self._lifting.scalars.shaping.update(part for part in parts if part is not None)
         self.all.append(loop)
@@ -125,7 +124,6 @@ class Loops(LoopFollower):
         return True
 
     def follow_rows(self, iterator: Any) -> bool:
-        """See `LoopFollower.follow_rows`."""
         if type(iterator) is not _TUPLE_ITERATOR:
             return False
         content = content_of(iterator)
@@ -139,11 +137,9 @@ class Loops(LoopFollower):
         return True
 
     def is_read_once(self, content: Any) -> bool:
-        """See `LoopFollower.is_read_once`."""
         return self._row_reads[id(content)] == 1
 
     def arrive(self, shadow: Shadow, iterator: Any) -> None:
-        """See `LoopFollower.arrive`."""
         loop = self._by_iterator.get(id(iterator))
         if loop is None or loop.failure:
             return
@@ -156,12 +152,10 @@ class Loops(LoopFollower):
             loop.failure = str(difference)
 
     def note_branch(self) -> None:
-        """See `LoopFollower.note_branch`."""
         for loop in self._open():
             loop.failure = "a branch on a tensor within"
 
     def item(self, iterator: int, item: Any) -> Leaf | None:
-        """See `LoopFollower.item`."""
         loop = self._by_iterator.get(iterator)
         if loop is None:
             return None
@@ -173,25 +167,21 @@ class Loops(LoopFollower):
         return leaf if loop.rows is None else None
 
     def close(self, iterator: int) -> None:
-        """See `LoopFollower.close`."""
         loop = self._by_iterator.pop(iterator, None)
         if loop is not None:
             loop.closed = True
 
     def note_append(self, target: Any) -> None:
-        """See `LoopFollower.note_append`."""
         for loop in self._open():
             self._note_tail(loop, target)
 
     # What the run does to its objects.
 
     def note_tail(self, node: Node) -> None:
-        """See `LoopFollower.note_tail`."""
         if type(node.obj) is list and not node.external:
             self._appends = id(node.obj)
 
     def note_change(self, node: Node) -> None:
-        """See `LoopFollower.note_change`."""
         appends, self._appends = self._appends, 0
         for loop in self._open():
             if node.obj is loop.iterator:
@@ -206,7 +196,6 @@ class Loops(LoopFollower):
             self.note_read(node.obj)
 
     def note_read(self, obj: Any) -> None:
-        """See `LoopFollower.note_read`."""
         if id(obj) in self._lifting.scalars.rows:
             self._row_reads[id(obj)] += 1
         for loop in self.all:
@@ -220,7 +209,6 @@ class Loops(LoopFollower):
         return any(id(obj) in loop.lists for loop in self.all)
 
     def note_whole_use(self, obj: Any) -> bool:
-        """See `LoopFollower.note_whole_use`."""
         if not self.is_filled(obj):
             return False
         for loop in self._open():
@@ -229,7 +217,6 @@ class Loops(LoopFollower):
         return True
 
     def forget_change(self) -> None:
-        """See `LoopFollower.forget_change`."""
         self._appends = 0
 
     def _open(self) -> list[Loop]:

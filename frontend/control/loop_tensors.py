@@ -60,7 +60,6 @@ class _Shapes(fx.Interpreter):
         self.results: dict[fx.Node, Any] = {}
 
     def run_node(self, n: fx.Node) -> Any:
-        """Run one node."""
         result = super().run_node(n)
         if isinstance(n.target, ForOperator):
             self.results[n] = result

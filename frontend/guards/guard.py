@@ -171,21 +171,18 @@ class DrawingProgram(GuardProgram):
     draws: Draws = field(default_factory=Draws)
 
     def check(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """See `GuardProgram.check`."""
         verdict = super().check(args, kwargs)
         if type(verdict) is list and not self.draws.repeat():
             return failure(len(self.guards) - 1)
         return verdict
 
     def holds(self, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
-        """See `GuardProgram.holds`."""
         held = super().holds(args, kwargs)
         if held:
             self.undo()
         return held
 
     def undo(self) -> None:
-        """See `GuardProgram.undo`."""
         self.draws.undo()
 
 

@@ -236,7 +236,6 @@ class Shadow:
         return Noted(dict(self.names), dict(self.stack), depth)
 
     def join(self, depth: int, other: Noted, values: Held, returns: bool) -> None:
-        """See `Observer.join`."""
         mine = Noted(self.names, self.stack, depth)
         names = self.observer.code.co_varnames
         ExpressionJoin(self.lifting, mine, other).check(names, values, returns)

@@ -91,7 +91,6 @@ class PureRule:
     rule: Rule
 
     def __call__(self, observer: Observer, call: NativeCall) -> None:
-        """Record one call."""
         self.rule(observer, call)
 
 

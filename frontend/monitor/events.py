@@ -69,12 +69,10 @@ class TraceEvents:
         self._intact = True
 
     def check_free(self) -> None:
-        """See `EventSource.check_free`."""
         if sys.gettrace() is not None:
             raise StopRecordingError("tracer-active", type(sys.gettrace()).__name__)
 
     def run(self, sink: Sink, call: Callable[[], Any]) -> Any:
-        """See `EventSource.run`."""
         self.check_free()
         self._sink = sink
         with collector_paused():
@@ -87,11 +85,9 @@ class TraceEvents:
                     sys.settrace(None)
 
     def is_intact(self) -> bool:
-        """See `EventSource.is_intact`."""
         return self._intact
 
     def pause(self) -> bool:
-        """See `EventSource.pause`."""
         on = self._is_on()
         if on:
             sys.settrace(None)
@@ -138,11 +134,9 @@ class MonitoringEvents:
         self._tool = -1
 
     def check_free(self) -> None:
-        """See `EventSource.check_free`."""
         _free_tool()
 
     def run(self, sink: Sink, call: Callable[[], Any]) -> Any:
-        """See `EventSource.run`."""
         self._sink = sink
         self._thread = threading.get_ident()
         self._tool = _free_tool()

@@ -68,11 +68,9 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         self.in_opaque = False
 
     def is_tensor(self, kind: type) -> bool:
-        """See `OperatorLayer.is_tensor`."""
         return issubclass(kind, torch.Tensor)
 
     def is_operator(self, native: Any) -> bool:
-        """See `OperatorLayer.is_operator`."""
         return acts_through_operators(native)
 
     def __torch_function__(
@@ -129,7 +127,6 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
             session.stop(StopRecordingError("monitor-error", repr(error)))
 
     def open(self, func: Any, args: Any, kwargs: Any, *, watched: bool = False) -> None:
-        """See `OperatorLayer.open`."""
         if self.in_opaque:
             raise StopRecordingError("custom-function", "called by another one")
         if self.trial():
@@ -141,11 +138,9 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         self.watch.reset()
 
     def note_written(self, tensors: list[Any]) -> None:
-        """See `OperatorLayer.note_written`."""
         self.watch.written |= {storage_of(tensor) for tensor in tensors}
 
     def close(self, result: Any) -> None:
-        """See `OperatorLayer.close`."""
         assert self._session is not None, "recording needs a session"
         opaque, self.in_opaque = self.in_opaque, False
         try:
@@ -162,7 +157,6 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         return run_opaque(session, self.tensors, self.last, call, (args, kwargs))
 
     def read_form(self, tensor: Any) -> None:
-        """See `OperatorLayer.read_form`."""
         if self.in_opaque and not self._is_external(tensor):
             return  # no node of the graph: the outer call makes it
         opaque, self.in_opaque = self.in_opaque, False
@@ -177,12 +171,10 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         return known is not None and known.external
 
     def release(self) -> None:
-        """See `OperatorLayer.release`."""
         self.tensors.release()
         self._tested, self._opened = None, (None, (), {})
 
     def take_alias(self, tensor: Any, others: list[Any]) -> None:
-        """See `OperatorLayer.take_alias`."""
         assert self._session is not None, "recording needs a session"
         if self.in_opaque:
             self._session.graph.adopt(tensor)

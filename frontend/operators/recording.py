@@ -64,7 +64,6 @@ class Recording(OperatorLayer):
 
     @property
     def has_effects(self) -> bool:
-        """See `OperatorLayer`."""
         return bool(self.tensors.written) or self.tensors.draws
 
     def rely_on(self, predicate: Predicate) -> None:
@@ -122,7 +121,6 @@ class Recording(OperatorLayer):
         )
 
     def module_stack(self) -> dict[str, tuple[str, str]]:
-        """See `ModuleNames.stack`."""
         return self._modules.stack(self._session.active()) if self._session else {}
 
     def _memory(self) -> Memory:

@@ -26,7 +26,6 @@ class Opaque:
         self.__name__ = self.__qualname__ = name
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call it."""
         return self._function(*args, **kwargs)
 
 

@@ -74,7 +74,6 @@ class _Readable(ast.NodeTransformer):
         self._constants = constants
 
     def visit_Name(self, node: ast.Name) -> ast.Name:
-        """Replace one name."""
         if node.id not in self._constants:
             return node
         value = self._constants[node.id]

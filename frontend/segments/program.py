@@ -90,24 +90,19 @@ class Call:
 
     @property
     def arguments(self) -> Arguments:
-        """See `Program.arguments`."""
         return Arguments(self.args, self.kwargs)
 
     @property
     def begins(self) -> str:
-        """See `Program.begins`."""
         return ""
 
     def run(self) -> Any:
-        """See `Program.run`."""
         return self.function(*self.args, **self.kwargs)
 
     def copy(self) -> Call:
-        """See `Program.copy`."""
         return self
 
     def observe(self, session: Session, events: EventSource) -> Any:
-        """See `Program.observe`."""
         return session.run(events, self.function, self.args, self.kwargs)
 
 
@@ -120,26 +115,21 @@ class Rest:
 
     @property
     def arguments(self) -> Arguments:
-        """See `Program.arguments`."""
         names = tuple(self.suspended.form.names())
         return Arguments(self.suspended.values, {}, names)
 
     def copy(self) -> Rest:
-        """See `Program.copy`."""
         form, values = self.suspended
         return Rest(Suspended(form, list(values)), self.sources)
 
     @property
     def begins(self) -> str:
-        """See `Program.begins`."""
         return self.suspended.form.where
 
     def run(self) -> Any:
-        """See `Program.run`."""
         return resumption(self.sources, self.suspended).run()
 
     def observe(self, session: Session, events: EventSource) -> Any:
-        """See `Program.observe`."""
         known = self.arguments
         call = resumption(self.sources, self.copy().suspended)
         first = self.suspended.form.sizes[0]

@@ -253,7 +253,6 @@ class Session:
         self.opaque_caller = None
 
     def enter(self, frame: FrameType) -> Observe | None:
-        """See `Sink.enter`."""
         if self.control is not None:
             observe = self.control.enter(frame)
             if observe is not None:
@@ -285,7 +284,6 @@ class Session:
         return observer.observe_from(begins) if begins else observer.observe
 
     def leave(self, frame: FrameType) -> None:
-        """See `Sink.leave`."""
         observer = self._observers.get(frame)
         if observer is None or observer not in self._active:
             return

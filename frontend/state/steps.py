@@ -37,7 +37,6 @@ class Constant:
     value: Any
 
     def build(self, env: Environment) -> Any:
-        """Return the object."""
         return self.value
 
 
@@ -54,7 +53,6 @@ class Fetched:
     path: str = field(default="", compare=False)
 
     def build(self, env: Environment) -> Any:
-        """Return the object."""
         return env.fetched[self.index]
 
 
@@ -65,7 +63,6 @@ class Output:
     index: int
 
     def build(self, env: Environment) -> Any:
-        """Return the object."""
         return env.outputs[self.index]
 
 
@@ -76,7 +73,6 @@ class Made:
     index: int
 
     def build(self, env: Environment) -> Any:
-        """Return the object."""
         return env.made[self.index]
 
 
