@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.monitor.annotation import Entry, NativeCall, PureRule
+from magweld.frontend.monitor.annotation import Entries, NativeCall, PureRule, members
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.attributes import adopt_top
 from magweld.frontend.rules.protocols import read_value
@@ -94,11 +94,6 @@ _ATTRIBUTES: Final = (
 _DTYPE: Final = "char itemsize kind name names num str type alignment byteorder"
 
 
-def _members(kind: type, names: str, rule: Entry) -> tuple[tuple[Any, Entry], ...]:
-    found = [vars(base).get(name) for base in (kind,) for name in names.split()]
-    return tuple((member, rule) for member in found if member is not None)
-
-
 _SCALARS: Final[tuple[Any, ...]] = tuple(
     kind
     for kind in vars(np).values()
@@ -106,18 +101,16 @@ _SCALARS: Final[tuple[Any, ...]] = tuple(
 )
 _DISPATCHER: Final[Any] = type(np.mean)
 
-ARRAYS: Final[tuple[tuple[Any, Entry], ...]] = (
+ARRAYS: Final[Entries] = (
     (np.ufunc.__call__, PureRule(_universal)),
     (_DISPATCHER.__call__, PureRule(_dispatched)),
     *((function, _pure) for function in _FUNCTIONS),
     *((kind, _pure) for kind in (*_SCALARS, np.dtype, np.finfo, np.iinfo)),
-    *_members(np.ndarray, _METHODS, _pure),
-    *_members(np.ndarray, _ATTRIBUTES, _pure),
-    *_members(np.ndarray, _WRITES, _write),
-    *_members(np.dtype, _DTYPE, _pure),
+    *members(np.ndarray, {_pure: f"{_METHODS} {_ATTRIBUTES}", _write: _WRITES}),
+    *members(np.dtype, {_pure: _DTYPE}),
     *(
         member
         for kind in (np.generic, *_SCALARS)
-        for member in _members(kind, f"{_METHODS} {_ATTRIBUTES}", _pure)
+        for member in members(kind, {_pure: f"{_METHODS} {_ATTRIBUTES}"})
     ),
 )

@@ -14,7 +14,7 @@ import torch.overrides
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import (
     Annotation,
-    Entry,
+    Entries,
     NativeCall,
     Result,
     Rule,
@@ -64,7 +64,7 @@ def _clear(observer: Observer, call: NativeCall) -> None:
 
 _ANY: Final = torch._C._is_any_autocast_enabled
 
-AUTOCAST: Final[tuple[tuple[Any, Entry], ...]] = (
+AUTOCAST: Final[Entries] = (
     _switch(torch.set_autocast_enabled, torch.is_autocast_enabled, _ANY),
     _switch(torch.set_autocast_dtype, torch.get_autocast_dtype),
     _switch(torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled),

@@ -13,7 +13,7 @@ from magweld.frontend.annotations.torch_functions import query
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import (
     Annotation,
-    Entry,
+    Entries,
     NativeCall,
     Result,
     Use,
@@ -125,7 +125,7 @@ _CONTEXT: Final = (
     "set_materialize_grads",
 )
 
-AUTOGRAD: Final[tuple[tuple[Any, Entry], ...]] = (
+AUTOGRAD: Final[Entries] = (
     (class_dict(torch._C._FunctionBase)["apply"], _apply),
     # Follows from the gradient flags of the arguments, which are guarded.
     (

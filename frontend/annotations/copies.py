@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copyreg
 from types import FunctionType, MemberDescriptorType
-from typing import Any, Final
+from typing import Final
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.monitor.annotation import Entry, NativeCall
+from magweld.frontend.monitor.annotation import Entries, NativeCall
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules import attributes
 from magweld.frontend.rules.functions import register_function
@@ -21,12 +21,6 @@ from magweld.frontend.state.mro import (
     mro,
 )
 from magweld.frontend.state.namespaces import namespace_of
-from magweld.frontend.state.refgraph import RefGraph
-
-
-def _graph(observer: Observer) -> RefGraph:
-    return observer.session.graph
-
 
 # Hooks that the generic reduction asks, with what they are when there is none.
 _HOOKS: Final = {
@@ -51,7 +45,7 @@ def _name_slots(cls: type) -> None:
 
 def _reduce(observer: Observer, call: NativeCall) -> None:
     """`object.__reduce_ex__`: class, instance dict, slots, items."""
-    graph = _graph(observer)
+    graph = observer.session.graph
     obj, protocol = call.args
     if protocol < _NEW_OBJECT_PROTOCOL or is_immutable(type(obj)):
         raise StopRecordingError("native-call", call.name)
@@ -73,6 +67,4 @@ def _reduce(observer: Observer, call: NativeCall) -> None:
     observer.after = attributes.adopt_top
 
 
-COPIES: Final[tuple[tuple[Any, Entry], ...]] = (
-    (object.__dict__["__reduce_ex__"], _reduce),
-)
+COPIES: Final[Entries] = ((object.__dict__["__reduce_ex__"], _reduce),)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from magweld.frontend.annotations.copies import COPIES
 from magweld.frontend.annotations.dicts import DICTS
@@ -20,10 +20,10 @@ from magweld.frontend.annotations.python import (
     TYPES,
 )
 from magweld.frontend.annotations.special import SPECIAL
-from magweld.frontend.monitor.annotation import Entry
+from magweld.frontend.monitor.annotation import Entries
 
 # Later entries take the place of earlier ones.
-CORE: Final[tuple[tuple[Any, Entry], ...]] = (
+CORE: Final[Entries] = (
     *FUNCTIONS,
     *TYPES,
     *MAKERS,

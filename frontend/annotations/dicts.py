@@ -5,7 +5,13 @@ from __future__ import annotations
 import collections
 from typing import Any, Final
 
-from magweld.frontend.monitor.annotation import Entry, NativeCall, Rule
+from magweld.frontend.monitor.annotation import (
+    Entries,
+    Entry,
+    NativeCall,
+    Rule,
+    members,
+)
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules import attributes, containers
 from magweld.frontend.rules.hashing import take_pairs
@@ -21,54 +27,44 @@ from magweld.frontend.state.contents import (
     read_length,
 )
 from magweld.frontend.state.mro import ABSENT
-from magweld.frontend.state.refgraph import RefGraph
-
-
-def _graph(observer: Observer) -> RefGraph:
-    return observer.session.graph
 
 
 def _dict_get(observer: Observer, call: NativeCall) -> None:
-    read_item(_graph(observer), call.args[0], call.args[1])
+    read_item(observer.session.graph, call.args[0], call.args[1])
 
 
-def _dict_pop(observer: Observer, call: NativeCall) -> None:
-    read_item(_graph(observer), call.args[0], call.args[1])
-    if dict.get(call.args[0], call.args[1], ABSENT) is not ABSENT:
-        before_write(_graph(observer), call.args[0], Extent.DELETION, call.args[1])
+def _entry(extent: Extent, *present: bool) -> Rule:
+    """Return the rule of a method that writes one entry, if there is one or if not."""
 
+    def rule(observer: Observer, call: NativeCall) -> None:
+        graph, (target, key) = observer.session.graph, call.args[:2]
+        read_item(graph, target, key)
+        if (dict.get(target, key, ABSENT) is not ABSENT) in present:
+            before_write(graph, target, extent, key)
 
-def _dict_setdefault(observer: Observer, call: NativeCall) -> None:
-    read_item(_graph(observer), call.args[0], call.args[1])
-    if dict.get(call.args[0], call.args[1], ABSENT) is ABSENT:
-        before_write(_graph(observer), call.args[0], Extent.KEY, call.args[1])
+    return rule
 
 
 def _dict_set(observer: Observer, call: NativeCall) -> None:
-    before_write(_graph(observer), call.args[0], Extent.KEY, call.args[1])
-
-
-def _dict_delete(observer: Observer, call: NativeCall) -> None:
-    read_item(_graph(observer), call.args[0], call.args[1])
-    before_write(_graph(observer), call.args[0], Extent.DELETION, call.args[1])
+    before_write(observer.session.graph, call.args[0], Extent.KEY, call.args[1])
 
 
 def _dict_keys(observer: Observer, call: NativeCall) -> None:
-    read_keys(_graph(observer), call.args[0])
+    read_keys(observer.session.graph, call.args[0])
     observer.after = attributes.adopt_top
 
 
 def _dict_all(observer: Observer, call: NativeCall) -> None:
-    read_all(_graph(observer), call.args[0])
+    read_all(observer.session.graph, call.args[0])
     observer.after = attributes.adopt_top
 
 
 def _dict_length(observer: Observer, call: NativeCall) -> None:
-    read_length(_graph(observer), call.args[0])
+    read_length(observer.session.graph, call.args[0])
 
 
 def _dict_change(observer: Observer, call: NativeCall) -> None:
-    before_write(_graph(observer), call.args[0], Extent.WHOLE)
+    before_write(observer.session.graph, call.args[0], Extent.WHOLE)
     observer.after = attributes.adopt_top
 
 
@@ -78,14 +74,14 @@ def _dict_update(observer: Observer, call: NativeCall) -> None:
         _read_pairs(observer, source, target)
         keys = list(source) if builtin_base(source) is dict else None
         if keys is None:
-            before_write(_graph(observer), target, Extent.WHOLE)
+            before_write(observer.session.graph, target, Extent.WHOLE)
         for key in keys or ():
-            before_write(_graph(observer), target, Extent.KEY, key)
+            before_write(observer.session.graph, target, Extent.KEY, key)
 
 
 def _read_pairs(observer: Observer, source: Any, target: Any = None) -> None:
     if builtin_base(source) is dict:
-        _graph(observer).adopt(source)
+        observer.session.graph.adopt(source)
         containers.read_mapping(observer, source)
         return
     iterate(observer, source)
@@ -106,7 +102,7 @@ def _start_dict(observer: Observer, call: NativeCall) -> None:
     for source in sources:
         _read_pairs(observer, source, target)
     if target is not None:
-        before_write(_graph(observer), target, Extent.WHOLE)
+        before_write(observer.session.graph, target, Extent.WHOLE)
 
 
 def _dict_subscript(observer: Observer, call: NativeCall) -> None:
@@ -114,32 +110,25 @@ def _dict_subscript(observer: Observer, call: NativeCall) -> None:
     containers.read_entry(observer, call.args[0], call.args[1])
 
 
-def _dict_methods(kind: type) -> tuple[tuple[Any, Entry], ...]:
-    rules: dict[Rule, str] = {
-        _dict_get: "get __contains__",
-        _dict_subscript: "__getitem__",
-        _dict_pop: "pop",
-        _dict_setdefault: "setdefault",
-        _dict_set: "__setitem__",
-        _dict_delete: "__delitem__",
-        _dict_keys: "keys __iter__ __reversed__",
-        _dict_all: "values items copy",
-        _dict_length: "__len__",
-        _dict_change: "clear popitem move_to_end",
-        _dict_update: "update",
-        _start_dict: "__init__",
-    }
-    return tuple(
-        (vars(kind)[name], rule)
-        for rule, names in rules.items()
-        for name in names.split()
-        if name in vars(kind)
-    )
+_METHODS: Final[dict[Entry, str]] = {
+    _dict_get: "get __contains__",
+    _dict_subscript: "__getitem__",
+    _entry(Extent.DELETION, True): "pop",
+    _entry(Extent.KEY, False): "setdefault",
+    _dict_set: "__setitem__",
+    _entry(Extent.DELETION, True, False): "__delitem__",
+    _dict_keys: "keys __iter__ __reversed__",
+    _dict_all: "values items copy",
+    _dict_length: "__len__",
+    _dict_change: "clear popitem move_to_end",
+    _dict_update: "update",
+    _start_dict: "__init__",
+}
 
 
-DICTS: Final[tuple[tuple[Any, Entry], ...]] = (
+DICTS: Final[Entries] = (
     (dict, _make_dict),
     (collections.OrderedDict, _make_dict),
-    *_dict_methods(dict),
-    *_dict_methods(collections.OrderedDict),
+    *members(dict, _METHODS),
+    *members(collections.OrderedDict, _METHODS),
 )

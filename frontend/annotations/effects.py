@@ -22,7 +22,7 @@ from magweld.frontend.annotations.plain_outlets import (
     warns_plainly,
 )
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.monitor.annotation import Entry, NativeCall
+from magweld.frontend.monitor.annotation import Entries, NativeCall
 from magweld.frontend.monitor.hooks import sites_of
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.protocols import read_value
@@ -204,7 +204,7 @@ def _log(observer: Observer, call: NativeCall) -> None:
 _LOGGING: Final = logging.Logger._log.__code__.co_filename
 
 
-EFFECTS: Final[tuple[tuple[Any, Entry], ...]] = (
+EFFECTS: Final[Entries] = (
     (builtins.print, _print),
     (_warnings.warn, _warn),
     (logging.Logger._log, _log),

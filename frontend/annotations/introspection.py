@@ -21,7 +21,7 @@ from typing import Any, Final
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import (
     Annotation,
-    Entry,
+    Entries,
     NativeCall,
     Result,
     Rule,
@@ -93,7 +93,7 @@ _ASK_FOR_GLOBALS: Final = tuple(
 )
 _PROFILER: Final = vars(cProfile.Profile.__base__)
 
-INTROSPECTION: Final[tuple[tuple[Any, Entry], ...]] = (
+INTROSPECTION: Final[Entries] = (
     (builtins.id, _only_in(copy, dataclasses, reprlib)),
     (_thread.get_ident, _only_in(dataclasses, reprlib, functools)),
     (sys.exc_info, _only_in(contextlib)),

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.monitor.annotation import Entry, NativeCall, Rule
+from magweld.frontend.monitor.annotation import Entries, NativeCall, Rule
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules import attributes, natives
 from magweld.frontend.rules.protocols import iterate, read_through
@@ -122,7 +122,7 @@ _ITERABLES: Final[tuple[Callable[..., Any], ...]] = (
 )
 _GENERATOR_METHODS: Final = ("send", "throw", "close", "__next__", "__iter__")
 
-ITERATOR_RULES: Final[tuple[tuple[Any, Entry], ...]] = (
+ITERATOR_RULES: Final[Entries] = (
     *((kind, _iterables) for kind in _ITERABLES),
     (itertools.chain.__dict__["from_iterable"], _nested),
     (itertools.compress, _compress),

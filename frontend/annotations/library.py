@@ -15,10 +15,11 @@ from typing import Any, Final
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import (
     Annotation,
-    Entry,
+    Entries,
     NativeCall,
     Result,
     Use,
+    members,
 )
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules import attributes, operators
@@ -33,13 +34,9 @@ from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_scalar
 
 
-def _graph(observer: Observer) -> RefGraph:
-    return observer.session.graph
-
-
 def _signature(observer: Observer, call: NativeCall) -> None:
     """`inspect.signature`: what it reads of a function and of those it wraps."""
-    graph = _graph(observer)
+    graph = observer.session.graph
     function = call.args[0]
     while True:
         if type(function) is MethodType:
@@ -85,7 +82,7 @@ def _check_callback(callbacks: tuple[Any, ...]) -> None:
 
 
 def _dereference(observer: Observer, call: NativeCall) -> None:
-    graph = _graph(observer)
+    graph = observer.session.graph
     reference = call.args[0]
     value = weakref.ref.__call__(reference)
     node = graph.find(value)
@@ -120,7 +117,7 @@ def _drops_objects(graph: RefGraph) -> bool:
 
 
 def _context_get(observer: Observer, call: NativeCall) -> None:
-    graph = _graph(observer)
+    graph = observer.session.graph
     variable = call.args[0]
     value = variable.get(ABSENT)
     graph.read(graph.require(variable), Kind.CONTEXT, None, value)
@@ -131,11 +128,11 @@ def _context_get(observer: Observer, call: NativeCall) -> None:
 
 def _hold_top(observer: Observer, stack: list[Any]) -> None:
     if not is_scalar(stack[-1]):
-        _graph(observer).constant(stack[-1])
+        observer.session.graph.constant(stack[-1])
 
 
 def _context_set(observer: Observer, call: NativeCall) -> None:
-    graph = _graph(observer)
+    graph = observer.session.graph
     node = graph.require(call.args[0])
     graph.changes(node)
     if node.external:
@@ -151,10 +148,11 @@ def _power(observer: Observer, call: NativeCall) -> None:
         if not all(map(is_scalar, call.args)):
             raise StopRecordingError("native-call", "pow of three arguments")
         return
-    operators.binary(observer, "**", *call.args)
+    left, right = call.args
+    operators.binary(observer, left, right, "**")
 
 
-LIBRARY_RULES: Final[tuple[tuple[Any, Entry], ...]] = (
+LIBRARY_RULES: Final[Entries] = (
     (contextvars.ContextVar.get, _context_get),
     (contextvars.ContextVar.reset, _context_set),
     (contextvars.ContextVar.set, _context_set),
@@ -198,12 +196,7 @@ def _replace(observer: Observer, call: NativeCall) -> None:
     _apply(observer, call)
 
 
-def _methods(kind: type, names: str, entry: Entry) -> tuple[tuple[Any, Entry], ...]:
-    return tuple((vars(kind)[name], entry) for name in names.split())
-
-
-REGULAR: Final[tuple[tuple[Any, Entry], ...]] = (
-    *_methods(re.Pattern, _OF_PATTERN, _apply),
-    *_methods(re.Pattern, _REPLACING, _replace),
-    *_methods(re.Match, _OF_MATCH, _READ),
+REGULAR: Final[Entries] = (
+    *members(re.Pattern, {_apply: _OF_PATTERN, _replace: _REPLACING}),
+    *members(re.Match, {_READ: _OF_MATCH}),
 )

@@ -16,11 +16,12 @@ from typing import Any, Final
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import (
     Annotation,
-    Entry,
+    Entries,
     NativeCall,
     Result,
     Use,
     Write,
+    members,
 )
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules import attributes, natives
@@ -138,15 +139,12 @@ _WRITES: Final = """
 """
 
 
-def _methods(kind: type, names: str, rule: Entry) -> tuple[tuple[Any, Entry], ...]:
-    found = [vars(kind)[name] for name in names.split() if name in vars(kind)]
-    return tuple((method, rule) for method in found)
-
-
 _LOCKS: Final = (type(threading.RLock()), _thread.LockType)
+_OF_PROXY: Final = ("get", "keys", "values", "items", "copy")
+_OF_LOCK: Final = "acquire release __enter__ __exit__"
 _SCALARS: Final = (int, float, complex, str, bytes)
 
-OBJECTS: Final[tuple[tuple[Any, Entry], ...]] = (
+OBJECTS: Final[Entries] = (
     (functools.partial, _MAKE),
     (types.MethodType, _MAKE),
     (types.SimpleNamespace, _MAKE),
@@ -160,22 +158,14 @@ OBJECTS: Final[tuple[tuple[Any, Entry], ...]] = (
     (types.FunctionType.__get__, _MAKE),
     *((vars(kind)["__new__"], Annotation((Use.KEEP,))) for kind in _SCALARS),
     *((kind.__init__, Annotation((Use.KEEP,))) for kind in _SCALARS),
-    *_methods(bytearray, _READS, _read_buffer),
-    *_methods(array.array, _READS, _read_buffer),
-    *_methods(bytearray, _WRITES, _write_buffer),
-    *_methods(array.array, _WRITES, _write_buffer),
+    *members(bytearray, {_read_buffer: _READS, _write_buffer: _WRITES}),
+    *members(array.array, {_read_buffer: _READS, _write_buffer: _WRITES}),
     (array.array.typecode, _attribute_of_buffer),
     (array.array.itemsize, _attribute_of_buffer),
-    *(
-        (method, _through_proxy(name))
-        for name, method in vars(types.MappingProxyType).items()
-        if name in ("get", "keys", "values", "items", "copy")
+    *members(
+        types.MappingProxyType, {_through_proxy(name): name for name in _OF_PROXY}
     ),
-    *(
-        (vars(kind)[name], _lock)
-        for kind in _LOCKS
-        for name in ("acquire", "release", "__enter__", "__exit__")
-    ),
+    *(entry for kind in _LOCKS for entry in members(kind, {_lock: _OF_LOCK})),
     *((getattr(heapq, name), _HEAP) for name in ("heappush", "heappop", "heapify")),
     (heapq.heappushpop, _HEAP),
     (heapq.heapreplace, _HEAP),

@@ -9,12 +9,13 @@ from typing import Any, Final
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import (
     Annotation,
-    Entry,
+    Entries,
     NativeCall,
     PureRule,
     Result,
     Rule,
     Use,
+    on_arguments,
 )
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules import (
@@ -30,63 +31,10 @@ from magweld.frontend.state.lookup import Lookup
 from magweld.frontend.state.natives import read_content
 
 
-def _binary(symbol: str) -> Rule:
-    def rule(observer: Observer, call: NativeCall) -> None:
-        operators.binary(observer, symbol, call.args[0], call.args[1])
-
-    return rule
-
-
-def _comparison(symbol: str) -> Rule:
-    def rule(observer: Observer, call: NativeCall) -> None:
-        comparisons.compare(observer, symbol, call.args[0], call.args[1])
-
-    return rule
-
-
-def _unary(name: str) -> Rule:
-    def rule(observer: Observer, call: NativeCall) -> None:
-        operators.unary(observer, name, call.args[0])
-
-    return rule
-
-
-def _subscript(observer: Observer, call: NativeCall) -> None:
-    containers.subscript(observer, call.args[0], call.args[1])
-
-
-def _contains(observer: Observer, call: NativeCall) -> None:
-    comparisons.contains(observer, call.args[0], call.args[1])
-
-
-def _truth(observer: Observer, call: NativeCall) -> None:
-    protocols.test_truth(observer, call.args[0])
-
-
 def _identity(observer: Observer, call: NativeCall) -> None:
     left, right = call.args
     if left is not right:
         observer.session.graph.distinct(left, right)
-
-
-def _set_item(observer: Observer, call: NativeCall) -> None:
-    container, key, value = call.args
-    containers.write_subscript(observer, container, key, "__setitem__", value)
-
-
-def _delete_item(observer: Observer, call: NativeCall) -> None:
-    container, key = call.args
-    containers.write_subscript(observer, container, key, "__delitem__", None)
-
-
-def _set_element(observer: Observer, call: NativeCall) -> None:
-    container, key, value = call.args
-    containers.write_element(observer, container, key, value)
-
-
-def _delete_element(observer: Observer, call: NativeCall) -> None:
-    container, key = call.args
-    containers.write_element(observer, container, key, None)
 
 
 def _get_item(observer: Observer, call: NativeCall) -> None:
@@ -177,26 +125,30 @@ _UNARIES: Final = {
     builtins.abs: "__abs__",
 }
 _PURE: Final[dict[Any, Rule]] = {
-    **{function: _comparison(symbol) for function, symbol in _COMPARISONS.items()},
-    **{function: _binary(symbol) for function, symbol in _BINARIES.items()},
-    **{function: _unary(name) for function, name in _UNARIES.items()},
-    operator.getitem: _subscript,
-    operator.contains: _contains,
-    operator.truth: _truth,
-    operator.not_: _truth,
+    **{
+        f: on_arguments(comparisons.compare, 2, symbol=s)
+        for f, s in _COMPARISONS.items()
+    },
+    **{f: on_arguments(operators.binary, 2, symbol=s) for f, s in _BINARIES.items()},
+    **{f: on_arguments(operators.unary, 1, name=name) for f, name in _UNARIES.items()},
+    operator.getitem: on_arguments(containers.subscript, 2),
+    operator.contains: on_arguments(comparisons.contains, 2),
+    operator.truth: on_arguments(protocols.test_truth, 1),
+    operator.not_: on_arguments(protocols.test_truth, 1),
     operator.is_: _identity,
     operator.is_not: _identity,
     operator.itemgetter.__call__: _get_item,
 }
+_WRITE: Final = containers.write_subscript
 _MAKE: Final = Annotation(rest=Use.KEEP, result=Result.FRESH)
 
-OPERATORS: Final[tuple[tuple[Any, Entry], ...]] = (
+OPERATORS: Final[Entries] = (
     *((function, PureRule(rule)) for function, rule in _PURE.items()),
-    *((function, _binary(symbol)) for function, symbol in _IN_PLACE.items()),
-    (list.__setitem__, _set_element),
-    (list.__delitem__, _delete_element),
-    (operator.setitem, _set_item),
-    (operator.delitem, _delete_item),
+    *((f, on_arguments(operators.binary, 2, symbol=s)) for f, s in _IN_PLACE.items()),
+    (list.__setitem__, on_arguments(containers.write_element, 3)),
+    (list.__delitem__, on_arguments(containers.write_element, 2, value=None)),
+    (operator.setitem, on_arguments(_WRITE, 3, name="__setitem__")),
+    (operator.delitem, on_arguments(_WRITE, 2, value=None, name="__delitem__")),
     (operator.attrgetter.__call__, _get_attribute),
     (operator.methodcaller.__call__, _call_method),
     (operator.itemgetter, _MAKE),

@@ -10,9 +10,17 @@ import enum
 import math
 import operator
 import typing
-from typing import Any, Final
+from typing import Final
 
-from magweld.frontend.monitor.annotation import Annotation, Entry, Result, Use, Write
+from magweld.frontend.monitor.annotation import (
+    Annotation,
+    Entries,
+    Entry,
+    Result,
+    Use,
+    Write,
+    members,
+)
 from magweld.frontend.rules import class_checks
 
 PURE: Final = Annotation()  # reads values, returns a value
@@ -33,7 +41,7 @@ _EXTEND: Final = Annotation((Use.KEEP,), rest=Use.ITERATE, write=Write.TAIL)
 _SEARCH: Final = Annotation((Use.VALUE,), rest=Use.VALUE)
 _REMOVE: Final = Annotation((Use.VALUE,), rest=Use.VALUE, write=Write.WHOLE)
 
-FUNCTIONS: Final[tuple[tuple[Any, Entry], ...]] = (
+FUNCTIONS: Final[Entries] = (
     (builtins.bin, PURE),
     (builtins.chr, PURE),
     (builtins.divmod, Annotation(result=Result.FRESH)),
@@ -43,7 +51,7 @@ FUNCTIONS: Final[tuple[tuple[Any, Entry], ...]] = (
     (builtins.round, PURE),
 )
 
-TYPES: Final[tuple[tuple[Any, Entry], ...]] = (
+TYPES: Final[Entries] = (
     (int, PURE),
     (bytes, PURE),
     (complex, PURE),
@@ -63,7 +71,7 @@ TYPES: Final[tuple[tuple[Any, Entry], ...]] = (
 )
 
 # Constructors that store their arguments or ignore them.
-MAKERS: Final[tuple[tuple[Any, Entry], ...]] = (
+MAKERS: Final[Entries] = (
     (object.__new__, _MAKE),
     (property.__new__, _MAKE),
     (property.__init__, Annotation(rest=Use.KEEP)),
@@ -85,18 +93,7 @@ MAKERS: Final[tuple[tuple[Any, Entry], ...]] = (
 )
 
 
-def _methods(
-    kind: type, entries: dict[Annotation, str]
-) -> tuple[tuple[Any, Entry], ...]:
-    return tuple(
-        (vars(kind)[name], annotation)
-        for annotation, names in entries.items()
-        for name in names.split()
-        if name in vars(kind)
-    )
-
-
-_LIST: Final = {
+_LIST: Final[dict[Entry, str]] = {
     _APPEND: "append",
     _EXTEND: "extend",
     _CHANGE: "reverse clear",
@@ -108,7 +105,7 @@ _LIST: Final = {
     _COPY: "copy __iter__",
     Annotation((Use.LENGTH,)): "__len__",
 }
-_SET: Final = {
+_SET: Final[dict[Entry, str]] = {
     _CHANGE: "pop clear",
     Annotation(
         (Use.KEEP,), rest=Use.KEY, result=Result.FRESH, write=Write.WHOLE
@@ -118,7 +115,7 @@ _SET: Final = {
         " isdisjoint __iter__"
     ),
 }
-_DEQUE: Final = {
+_DEQUE: Final[dict[Entry, str]] = {
     _CHANGE: "append appendleft pop popleft clear reverse",
     _PLACE: "rotate insert",
     _TAKE: "extend extendleft",
@@ -128,12 +125,12 @@ _DEQUE: Final = {
 # Called by name, or by `super()`, they ask no method that a subclass overrides.
 _TEXT: Final = Annotation((Use.BASE,), result=Result.FRESH)
 
-METHODS: Final[tuple[tuple[Any, Entry], ...]] = (
-    *_methods(list, _LIST),
-    *_methods(set, _SET),
-    *_methods(frozenset, _SET),
-    *_methods(collections.deque, _DEQUE),
-    *_methods(tuple, {_SEARCH: "index count", _READ: "__getitem__ __iter__"}),
+METHODS: Final[Entries] = (
+    *members(list, _LIST),
+    *members(set, _SET),
+    *members(frozenset, _SET),
+    *members(collections.deque, _DEQUE),
+    *members(tuple, {_SEARCH: "index count", _READ: "__getitem__ __iter__"}),
     *(
         (method, _TEXT)
         for kind in (str, bytes, int, float, complex, bool)
@@ -142,7 +139,7 @@ METHODS: Final[tuple[tuple[Any, Entry], ...]] = (
     ),
 )
 
-LIBRARY: Final[tuple[tuple[Any, Entry], ...]] = (
+LIBRARY: Final[Entries] = (
     *((f, PURE) for f in vars(math).values() if callable(f)),
     # Classes answer by their own structure; what they return follows from identity.
     (type.mro, Annotation(result=Result.FRESH)),

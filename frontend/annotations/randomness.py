@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.monitor.annotation import Entry, NativeCall, Rule
+from magweld.frontend.monitor.annotation import Entries, NativeCall, Rule
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.protocols import read_value
 from magweld.frontend.state.draws import Draw, Generator, Holding
@@ -81,7 +81,7 @@ def _native_methods(cls: type) -> tuple[tuple[str, Any], ...]:
 _NATIVE: Final = random.Random.__mro__[1]
 _STATE: Final = ("seed", "getstate", "setstate")
 
-RANDOMNESS: Final[tuple[tuple[Any, Entry], ...]] = (
+RANDOMNESS: Final[Entries] = (
     *((class_dict(_NATIVE)[name], _draw(name)) for name in _DRAWS),
     (find_in_mro(random.Random, "uniform"), _draw("uniform")),
     *((find_in_mro(random.Random, name), _refuse) for name in _STATE),

@@ -8,7 +8,13 @@ import string
 from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.monitor.annotation import Entry, NativeCall, PureRule, Rule
+from magweld.frontend.monitor.annotation import (
+    Entries,
+    NativeCall,
+    PureRule,
+    Rule,
+    on_arguments,
+)
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules import (
     attributes,
@@ -31,40 +37,7 @@ from magweld.frontend.state.contents import builtin_base, elements
 from magweld.frontend.state.lookup import lookup_generic
 from magweld.frontend.state.mro import is_class
 from magweld.frontend.state.natives import scalar_base
-from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_identity, is_scalar
-
-
-def _graph(observer: Observer) -> RefGraph:
-    return observer.session.graph
-
-
-def _getattr(observer: Observer, call: NativeCall) -> None:
-    attributes.read_attribute(observer, call.args[0], call.args[1])
-
-
-def _setattr(observer: Observer, call: NativeCall) -> None:
-    write_attribute(observer, call.args[0], call.args[1], "__setattr__")
-
-
-def _delattr(observer: Observer, call: NativeCall) -> None:
-    write_attribute(observer, call.args[0], call.args[1], "__delattr__")
-
-
-def _generic_setattr(observer: Observer, call: NativeCall) -> None:
-    write_generic(observer, call.args[0], call.args[1], deletes=False)
-
-
-def _generic_delattr(observer: Observer, call: NativeCall) -> None:
-    write_generic(observer, call.args[0], call.args[1], deletes=True)
-
-
-def _class_setattr(observer: Observer, call: NativeCall) -> None:
-    write_class(observer, call.args[0], call.args[1], deletes=False)
-
-
-def _class_delattr(observer: Observer, call: NativeCall) -> None:
-    write_class(observer, call.args[0], call.args[1], deletes=True)
 
 
 def _generic_getattr(observer: Observer, call: NativeCall) -> None:
@@ -81,10 +54,6 @@ def _any(observer: Observer, call: NativeCall) -> None:
         items = _view_elements(observer, obj)
     for item in items:
         protocols.test_truth(observer, item)
-
-
-def _len(observer: Observer, call: NativeCall) -> None:
-    operators.read_length_of(observer, call.args[0])
 
 
 def _iter(observer: Observer, call: NativeCall) -> None:
@@ -128,13 +97,13 @@ def _type(observer: Observer, call: NativeCall) -> None:
         class_statements.make_class(observer, call)
         return
     if not is_scalar(call.args[0]):
-        _graph(observer).require(call.args[0])
+        observer.session.graph.require(call.args[0])
 
 
 def _callable(observer: Observer, call: NativeCall) -> None:
     for obj in call.args:
         if not is_scalar(obj):
-            note_class(_graph(observer), type(obj), "__call__")
+            note_class(observer.session.graph, type(obj), "__call__")
 
 
 def _hash(observer: Observer, call: NativeCall) -> None:
@@ -197,7 +166,7 @@ def _view_elements(observer: Observer, view: Any) -> list[Any]:
     items = list(view)
     for item in items:
         if type(view) is type(_EMPTY.items()):
-            _graph(observer).adopt(item)
+            observer.session.graph.adopt(item)
     return items
 
 
@@ -230,15 +199,15 @@ def _vars(observer: Observer, call: NativeCall) -> None:
     attributes.read_attribute(observer, call.args[0], "__dict__")
 
 
-SPECIAL: Final[tuple[tuple[Any, Entry], ...]] = (
-    (builtins.getattr, _getattr),
-    (builtins.hasattr, _getattr),
-    (builtins.setattr, _setattr),
-    (builtins.delattr, _delattr),
+SPECIAL: Final[Entries] = (
+    (builtins.getattr, on_arguments(attributes.read_attribute, 2)),
+    (builtins.hasattr, on_arguments(attributes.read_attribute, 2)),
+    (builtins.setattr, on_arguments(write_attribute, 2, hook="__setattr__")),
+    (builtins.delattr, on_arguments(write_attribute, 2, hook="__delattr__")),
     (builtins.callable, _callable),
     (builtins.isinstance, class_checks.is_instance),
     (builtins.issubclass, class_checks.is_subclass),
-    (builtins.len, PureRule(_len)),
+    (builtins.len, PureRule(on_arguments(operators.read_length_of, 1))),
     (builtins.iter, _iter),
     (builtins.next, _next),
     (builtins.hash, _hash),
@@ -258,10 +227,10 @@ SPECIAL: Final[tuple[tuple[Any, Entry], ...]] = (
     (bool, _bool),
     (float, _number),
     (type, _type),
-    (object.__setattr__, _generic_setattr),
-    (object.__delattr__, _generic_delattr),
-    (type.__setattr__, _class_setattr),
-    (type.__delattr__, _class_delattr),
+    (object.__setattr__, on_arguments(write_generic, 2, deletes=False)),
+    (object.__delattr__, on_arguments(write_generic, 2, deletes=True)),
+    (type.__setattr__, on_arguments(write_class, 2, deletes=False)),
+    (type.__delattr__, on_arguments(write_class, 2, deletes=True)),
     (object.__getattribute__, _generic_getattr),
     (type.__call__, _construct),
 )

@@ -12,6 +12,7 @@ import torch.overrides
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import (
     Annotation,
+    Entries,
     Entry,
     NativeCall,
     Result,
@@ -87,7 +88,7 @@ def _named(names: Iterable[str]) -> Iterator[Any]:
         yield from (getattr(module, name) for name in names if hasattr(module, name))
 
 
-TORCH: Final[tuple[tuple[Any, Entry], ...]] = (
+TORCH: Final[Entries] = (
     *((native, _FOLLOWS) for native in _named(_FOLLOWING)),
     *((native, query(native)) for native in _named(_QUERIES)),
     # Sets of tensors tell them apart by identity, which is guarded.

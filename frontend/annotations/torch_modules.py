@@ -9,8 +9,15 @@ from typing import Any, Final
 
 import torch
 
-from magweld.frontend.monitor.annotation import Annotation, Entry, NativeCall, Rule, Use
+from magweld.frontend.monitor.annotation import (
+    Annotation,
+    Entries,
+    NativeCall,
+    Rule,
+    Use,
+)
 from magweld.frontend.monitor.observer import Observer
+from magweld.frontend.operators.arrays import OLD_CLASSES
 from magweld.frontend.rules.attributes import read_found
 from magweld.frontend.rules.functions import register_function
 from magweld.frontend.rules.natives import record_operator
@@ -33,15 +40,9 @@ def _script_function(observer: Observer, call: NativeCall) -> None:
     record_operator(observer, call.name, function, tuple(args), call.kwargs)
 
 
-_TENSOR_CLASSES: Final = tuple(
-    cls
-    for name in dir(torch)
-    if name.endswith("Tensor") and isinstance(cls := getattr(torch, name), type)
-)
-
-TORCH_CLASSES: Final[tuple[tuple[Any, Entry], ...]] = (
+TORCH_CLASSES: Final[Entries] = (
     (torch.from_numpy, _operator(torch.from_numpy)),
-    *((cls, _operator(cls)) for cls in _TENSOR_CLASSES),
+    *((cls, _operator(cls)) for cls in OLD_CLASSES),
     (torch.autograd.Variable, _operator(torch.autograd.Variable)),
     (torch.nn.Parameter, _operator(torch.nn.Parameter)),
     (class_dict(torch.jit.ScriptFunction)["__call__"], _script_function),
@@ -95,13 +96,13 @@ def _read_member(observer: Observer, module: Any, name: str) -> bool:
     return True
 
 
-TORCH_MODULES: Final[tuple[tuple[Any, Entry], ...]] = ((_GETTER, _getattr),)
+TORCH_MODULES: Final[Entries] = ((_GETTER, _getattr),)
 
 
 DYNAMO_MODULE: Final = "torch._dynamo.mutation_guard"
 
 
-def dynamo_entries() -> tuple[tuple[Any, Entry], ...]:
+def dynamo_entries() -> Entries:
     """Return the entries; the module `DYNAMO_MODULE` has been imported.
 
     Its first compilation patches `nn.Module.__init__`: every new module is noted in a

@@ -13,7 +13,7 @@ import torch
 import torch.utils.checkpoint
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.monitor.annotation import Entry, NativeCall, Rule
+from magweld.frontend.monitor.annotation import Entries, NativeCall, Rule
 from magweld.frontend.monitor.observer import Observer
 
 
@@ -43,7 +43,7 @@ _AUTOGRAD: Final = (
 _MAKERS: Final = ("functionalize", "grad", "grad_and_value", "jacfwd", "jacrev", "vmap")
 _TRANSFORMS: Final = ("jvp", "linearize", "vjp")
 
-TRAINING: Final[tuple[tuple[Any, Entry], ...]] = (
+TRAINING: Final[Entries] = (
     *((function, _refused("autograd-graph")) for function in _AUTOGRAD),
     # By code, as the decorators make a function for each use: those of the optimizers'
     # steps, and of all that `torch.compile` leaves out.

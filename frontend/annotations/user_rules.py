@@ -17,7 +17,7 @@ from magweld.frontend.annotations.user import (
     UserAnnotation,
 )
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.monitor.annotation import Entry, NativeCall
+from magweld.frontend.monitor.annotation import Entries, NativeCall
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.natives import record_operator
 from magweld.frontend.rules.protocols import read_value
@@ -41,7 +41,7 @@ _READ: Final = Input(value_read=True)
 
 def user_entries(
     annotations: Iterable[UserAnnotation],
-) -> tuple[tuple[Any, Entry], ...]:
+) -> Entries:
     """Return annotations of users as entries of an annotation table."""
     return tuple((item.function, UserRule(item)) for item in annotations)
 

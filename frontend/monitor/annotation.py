@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, NamedTuple
@@ -95,6 +95,34 @@ class PureRule:
 
 
 Entry = Annotation | PureRule | Rule
+# Callables with what is known of them.
+Entries = tuple[tuple[Any, Entry], ...]
+
+
+def members(kind: type, entries: Mapping[Entry, str]) -> Entries:
+    """Return entries for members of a class, given by name; it need not have all."""
+    own = vars(kind)
+    return tuple(
+        (own[name], entry)
+        for entry, names in entries.items()
+        for name in names.split()
+        if name in own
+    )
+
+
+def on_arguments(record: Callable[..., object], count: int, **fixed: Any) -> Rule:
+    """Return the rule of a callable that does to its arguments what is recorded so.
+
+    Args:
+        record: Takes the observer, then arguments of the call.
+        count: How many of them, the receiver included.
+        **fixed: What it takes beside them.
+    """
+
+    def rule(observer: Observer, call: NativeCall) -> None:
+        record(observer, *call.args[:count], **fixed)
+
+    return rule
 
 
 class AnnotationTable:

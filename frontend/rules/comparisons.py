@@ -69,10 +69,10 @@ def compare_op(observer: Observer, row: Row, stack: list[Any]) -> None:
     """COMPARE_OP."""
     if observer.drawn:
         note_decision(observer, row.argval, stack)
-    compare(observer, row.argval, stack[-2], stack[-1])
+    compare(observer, stack[-2], stack[-1], row.argval)
 
 
-def compare(observer: Observer, symbol: str, left: Any, right: Any) -> None:
+def compare(observer: Observer, left: Any, right: Any, symbol: str) -> None:
     """Record what a comparison reads."""
     if is_scalar(left) and is_scalar(right):
         return

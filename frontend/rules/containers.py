@@ -195,23 +195,23 @@ def _read_element(observer: Observer, container: Any, key: Any) -> None:
 
 def store_subscr(observer: Observer, row: Row, stack: list[Any]) -> None:
     """STORE_SUBSCR: value, container, key."""
-    write_subscript(observer, stack[-2], stack[-1], "__setitem__", stack[-3])
+    write_subscript(observer, stack[-2], stack[-1], stack[-3], "__setitem__")
 
 
 def store_slice(observer: Observer, row: Row, stack: list[Any]) -> None:
     """STORE_SLICE of 3.12: value, container, start, stop."""
     key = slice(stack[-2], stack[-1])
     observer.session.graph.adopt(key)
-    write_subscript(observer, stack[-3], key, "__setitem__", stack[-4])
+    write_subscript(observer, stack[-3], key, stack[-4], "__setitem__")
 
 
 def delete_subscr(observer: Observer, row: Row, stack: list[Any]) -> None:
     """DELETE_SUBSCR: container, key."""
-    write_subscript(observer, stack[-2], stack[-1], "__delitem__", None)
+    write_subscript(observer, stack[-2], stack[-1], None, "__delitem__")
 
 
 def write_subscript(
-    observer: Observer, container: Any, key: Any, name: str, value: Any
+    observer: Observer, container: Any, key: Any, value: Any, name: str
 ) -> None:
     """Record what `container[key] = value` or `del container[key]` changes."""
     if observer.session.operators.is_tensor(type(container)):

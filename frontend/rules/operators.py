@@ -89,10 +89,10 @@ def is_plain(method: Any) -> bool:
 def binary_op(observer: Observer, row: Row, stack: list[Any]) -> None:
     """BINARY_OP, in-place forms included."""
     operators: Any = dis._nb_ops  # type: ignore[attr-defined]
-    binary(observer, operators[row.arg][1], stack[-2], stack[-1])
+    binary(observer, stack[-2], stack[-1], operators[row.arg][1])
 
 
-def binary(observer: Observer, symbol: str, left: Any, right: Any) -> None:
+def binary(observer: Observer, left: Any, right: Any, symbol: str) -> None:
     """Record what a binary operator reads and writes."""
     if is_scalar(left) and is_scalar(right):
         return
@@ -200,10 +200,10 @@ _UNARIES: Final = {
 
 def unary_op(observer: Observer, row: Row, stack: list[Any]) -> None:
     """UNARY_NEGATIVE, UNARY_INVERT, UNARY_POSITIVE."""
-    unary(observer, _UNARIES[row.opname], stack[-1])
+    unary(observer, stack[-1], _UNARIES[row.opname])
 
 
-def unary(observer: Observer, name: str, obj: Any) -> None:
+def unary(observer: Observer, obj: Any, name: str) -> None:
     """Record what a unary operator reads; `name` is its special method."""
     if is_scalar(obj):
         return
