@@ -23,6 +23,7 @@ from magweld.dialects.tile_graph.kernels import (
     INTERIOR,
     KERNEL,
     LASTING,
+    MATRIX_LOADS,
     OPERATORS,
     PARTS,
     PLACE,
@@ -150,6 +151,13 @@ DISCARDABLE: tuple[DiscardableAttr, ...] = (
         ("linalg.generic",),
         FragmentAttr,
         "the product is computed by matrix instructions, which share it so",
+    ),
+    DiscardableAttr(
+        MATRIX_LOADS,
+        ("linalg.generic",),
+        ir.DenseI64ArrayAttr,
+        "factors of the product, 0 that of the rows and 1 that of the columns, which "
+        "all lanes of a subgroup load together, as matrices",
     ),
     DiscardableAttr(
         ASYNC_COPY,

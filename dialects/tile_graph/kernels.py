@@ -37,6 +37,9 @@ UNSHARED = "tile_graph.unshared"
 EXTERNAL = "magweld.external"
 # On a product of a kernel: who has which element of its result, as a fragment.
 FRAGMENT = "tile_graph.fragment"
+# On such a product: which of its factors, that of the rows and that of the columns of
+# the result, are loaded as matrices by all lanes of a subgroup together.
+MATRIX_LOADS = "tile_graph.matrix_loads"
 # On a reduction of a kernel: how many neighbouring lanes combine what each of them has.
 SUBGROUP_REDUCTION = "tile_graph.subgroup_reduction"
 # On a copy of a kernel: threads go on before its bytes are there.

@@ -31,6 +31,8 @@ class ThreadAccess:
         width: Neighbours along a row that it accesses at once, where they are aligned.
         lanes: Iterations of the threads of a subgroup, where these are not numbered
             row-major.
+        is_whole: Whether the neighbours are one access or none: rows stay aligned to
+            them.
     """
 
     trips: tuple[int, ...]
@@ -38,6 +40,7 @@ class ThreadAccess:
     times: int
     width: int = 1
     lanes: tuple[tuple[int, ...], ...] = ()
+    is_whole: bool = False
 
     def positions(self, strides: Sequence[int], subgroup: int) -> Iterator[int]:
         """Yield where each thread of the first subgroup starts, in elements."""
@@ -112,7 +115,9 @@ def row_padding(
             done += subgroups * one.accesses(strides)
         return passes, done
 
-    tried = {max(1, words * _WORD // element) for words in _WORDS}
+    aligned = math.lcm(*(one.width for one in accesses if one.is_whole))
+    words = {max(1, words * _WORD // element) for words in _WORDS}
+    tried = {padding for padding in words if padding % aligned == 0}
     return min((0, *sorted(tried)), key=cost)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from magweld.bindings import ir, memref
-from magweld.dialects.tile_graph import FRAGMENT, FragmentAttr
+from magweld.dialects.tile_graph import FRAGMENT, MATRIX_LOADS, FragmentAttr
 from magweld.passes.gpu.linalg_structure import inputs_of, loop_nest_of, outputs_of
 from magweld.passes.gpu.matrix_instructions import (
     MatrixInstruction,
@@ -31,6 +31,7 @@ class Factor:
         positions: Where the operands of a lane begin.
         subgroup: Number of the subgroup along the rows, or columns, by thread.
         subgroups: How many there are.
+        by_matrices: Whether all lanes of a subgroup load it together, as matrices.
     """
 
     tile: ir.Value
@@ -40,6 +41,7 @@ class Factor:
     positions: tuple[Position, ...]
     subgroup: ir.AffineExpr
     subgroups: int
+    by_matrices: bool
 
 
 class FragmentProduct:
@@ -89,7 +91,7 @@ class FragmentProduct:
             number % along_columns,
         )
         loops = self._nest.output_maps[0]
-        found = []
+        found: list[Factor] = []
         sides = (one.rows, one.left), (one.columns, one.right)
         for place, (side, positions), subgroup, count in zip(
             self.places, sides, which, self._subgroups, strict=True
@@ -106,9 +108,16 @@ class FragmentProduct:
                     positions,
                     subgroup,
                     count,
+                    by_matrices=len(found) in self._matrix_loads(),
                 )
             )
         return found[0], found[1]
+
+    def _matrix_loads(self) -> list[int]:
+        attributes = self.op.operation.attributes
+        if MATRIX_LOADS not in attributes:
+            return []
+        return list(ir.DenseI64ArrayAttr(attributes[MATRIX_LOADS]))
 
     def _reduction(self) -> int:
         nest = self._nest

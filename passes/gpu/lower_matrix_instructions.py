@@ -7,12 +7,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from magweld.bindings import affine, arith, gpu, ir, llvm, memref, vector
+from magweld.bindings import affine, arith, gpu, ir, llvm, memref, nvgpu, vector
 from magweld.dialects.tile_graph import FRAGMENT
 from magweld.passes.gpu.fragment_product import Factor, FragmentProduct, in_parts
 from magweld.passes.gpu.linalg_structure import linalg_operations_in
+from magweld.passes.gpu.matrix_loads import (
+    LANE_WIDTH,
+    can_load,
+    is_transposed,
+    matrix_loads,
+)
 from magweld.passes.gpu.structure import SHARED_ALIGNMENT, element_bytes, kernels_of
 from magweld.passes.infrastructure.base import Pass
+from magweld.passes.ir.utils import located_error
 
 
 @dataclass(frozen=True)
@@ -21,7 +28,9 @@ class LowerMatrixInstructions(Pass):
 
     Each lane loads its operands from the tiles in workgroup memory, neighbours along
     the reduction at once where they lie side by side, and the elements of the
-    accumulator that are its own. One intrinsic for each result of the tile and step:
+    accumulator that are its own. Factors in `tile_graph.matrix_loads` are loaded by
+    `nvgpu.ldmatrix`, up to four matrices at once. One intrinsic for each result of the
+    tile and step:
 
         %d = llvm.call_intrinsic "llvm.amdgcn.mfma.f32.16x16x16f16"(%a, %b, %c, ...)
     """
@@ -58,8 +67,8 @@ class _Lowering:
             for tile in itertools.product(range(rows), range(columns))
         }
         for step in range(0, size, one.reduction):
-            lefts = [self._load(left, row, step) for row in range(rows)]
-            rights = [self._load(right, column, step) for column in range(columns)]
+            lefts = self._load_all(left, rows, step)
+            rights = self._load_all(right, columns, step)
             for row, column in sums:
                 factors = (lefts[row], rights[column])
                 sums[row, column] = self._multiply(*factors, sums[row, column])
@@ -67,6 +76,48 @@ class _Lowering:
             self._store_accumulator(*tile, values)
 
     # ---- factors ---------------------------------------------------------------------
+
+    def _load_all(self, factor: Factor, pieces: int, step: int) -> list[list[ir.Value]]:
+        """Load what a lane has of the pieces of a factor of its subgroup."""
+        if factor.by_matrices:
+            return self._load_matrices(factor, pieces, step)
+        return [self._load(factor, piece, step) for piece in range(pieces)]
+
+    def _load_matrices(
+        self, factor: Factor, pieces: int, step: int
+    ) -> list[list[ir.Value]]:
+        """Load pieces by `ldmatrix`.
+
+        Raises:
+            PassError: Rows are not aligned; located at the product.
+        """
+        if not can_load(self._product, factor):
+            raise located_error(
+                self._product.op,
+                "expected rows of 16 bytes at multiples of 16 in what is loaded as "
+                f"matrices, got {factor.tile.type}",
+            )
+        element = ir.MemRefType(factor.tile.type).element_type
+        lane = ir.AffineDimExpr.get(0) % self._instruction.subgroup
+        transposed, operands = is_transposed(factor), []
+        for load in matrix_loads(factor.positions, pieces):
+            piece, line, inner = load.row(lane, transposed)
+            number = factor.subgroup + piece * factor.subgroups
+            places = [number, *in_parts(line, factor.side.extents)]
+            at_line = [self._apply(place) for place in places]
+            count = len(load.matrices)
+            loaded = nvgpu.LdMatrixOp(
+                ir.VectorType.get([count, LANE_WIDTH], element),
+                factor.tile,
+                self._indices(factor, at_line, self._apply(inner + step)),
+                transposed,
+                count,
+            ).result
+            operands += [
+                vector.ExtractOp(loaded, [], [matrix]).result for matrix in range(count)
+            ]
+        size = len(factor.positions)
+        return [operands[at : at + size] for at in range(0, len(operands), size)]
 
     def _load(self, operand: Factor, tile: int, step: int) -> list[ir.Value]:
         """Load what a lane has of one factor of one instruction."""

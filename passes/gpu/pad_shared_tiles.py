@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
-from magweld.bindings import affine, ir, memref
+from magweld.bindings import affine, ir, memref, scf
 from magweld.dialects.tile_graph import FRAGMENT
 from magweld.passes.gpu.bank_conflicts import ThreadAccess, row_padding
 from magweld.passes.gpu.fragment_product import Factor, FragmentProduct, in_parts
@@ -17,8 +17,15 @@ from magweld.passes.gpu.linalg_structure import (
     linear_index,
     outputs_of,
 )
+from magweld.passes.gpu.matrix_loads import (
+    MATRIX_SIZE,
+    MatrixLoad,
+    is_transposed,
+    matrix_loads,
+)
 from magweld.passes.gpu.retyped_slices import is_sliced
 from magweld.passes.gpu.row_alignment import offset_divisors
+from magweld.passes.gpu.stage_ring import StepLoop
 from magweld.passes.gpu.structure import (
     PADDING,
     VECTOR_BYTES,
@@ -43,11 +50,12 @@ class PadSharedTiles(Pass):
             =>   memref.alloc() {magweld.padding = 4 : i64} : ...
 
     Threads that walk down a column of 32 words meet in one bank. The padding is the one
-    with which the accesses of all thread loops take the fewest passes; place-shared-
-    memory makes the room. Neighbours in the slice of a thread are accessed at once, up
-    to 16 bytes, as far as rows remain aligned: of paddings with as many passes, the one
-    with the fewest accesses is taken. Factors of matrix instructions are accessed as
-    their lanes load them. Tiles that are used otherwise than by slices in thread loops,
+    with which the accesses of all thread loops, as often as these run, take the fewest
+    passes; place-shared-memory makes the room. Neighbours in the slice of a thread are
+    accessed at once, up to 16 bytes, as far as rows remain aligned: of paddings with as
+    many passes, the one with the fewest accesses is taken. Factors of matrix
+    instructions are accessed as their lanes load them; rows that `ldmatrix` loads stay
+    aligned to 16 bytes. Tiles that are used otherwise than by slices in thread loops,
     of the same dimensions or of parts of them, are left as they are.
     """
 
@@ -83,10 +91,23 @@ def _accesses(block_loop: Any) -> dict[Any, list[ThreadAccess]]:
         for inner in linalg_operations_in(op):
             thread_loop = thread_loop_around(inner)
             if thread_loop is not None:
+                rounds = _rounds_of(thread_loop, block_loop)
                 for value, access in _accesses_of(inner, thread_loop):
                     if access is not None:
-                        found.setdefault(storage_of(value), []).append(access)
+                        often = replace(access, times=access.times * rounds)
+                        found.setdefault(storage_of(value), []).append(often)
     return found
+
+
+def _rounds_of(thread_loop: Any, block_loop: Any) -> int:
+    """Return how often a block runs a thread loop, where loops around it say so."""
+    rounds, inner = 1, thread_loop.operation.parent
+    while inner != block_loop.operation:
+        if isinstance(inner.opview, scf.ForOp):
+            loop = StepLoop.of(inner.opview)
+            rounds *= 1 if loop is None else len(loop.indices)
+        inner = inner.parent
+    return rounds
 
 
 def _accesses_of(
@@ -136,8 +157,8 @@ def _lanes_access(
     """
     one, tile = product.instruction, factor.tile
     extents = factor.side.extents
-    # Lanes move along the parts of a line, and along the steps.
-    dimensions = [*range(factor.line + 1, factor.line + 1 + len(extents)), factor.step]
+    # Lanes move along the pieces, the parts of a line, and the steps.
+    dimensions = [*range(factor.line, factor.line + 1 + len(extents)), factor.step]
     steps = [
         _Steps(tuple(int(d == moved) for moved in dimensions), 0)
         for d in range(len(tile.type.shape))
@@ -145,21 +166,40 @@ def _lanes_access(
     found = _in_storage(tile, steps, [])
     if found is None:
         return None
-    lanes = []
-    for lane in range(one.subgroup):
-        line, step = factor.positions[0](ir.AffineConstantExpr.get(lane))
-        parts = (*in_parts(line, extents), step)
-        lanes.append(tuple(ir.AffineConstantExpr(part).value for part in parts))
-    shape = tile.type.shape
-    operands = count * (shape[factor.step] // one.reduction) * len(factor.positions)
-    is_row = found[-1].moves[-1] == 1
-    return ThreadAccess(
-        tuple(thread_loop.staticUpperBound),
-        tuple(step.moves for step in found),
-        operands * one.width,
-        math.gcd(one.width, found[-1].others) if is_row else 1,
-        tuple(lanes),
+    trips = tuple(thread_loop.staticUpperBound)
+    moves = tuple(step.moves for step in found)
+    steps_of_product = tile.type.shape[factor.step] // one.reduction
+    if factor.by_matrices:
+        # All loads are alike, but that of what is left of a step.
+        loads = matrix_loads(factor.positions, count)
+        times = steps_of_product * len(loads) * MATRIX_SIZE
+        lanes = tuple(_rows_of(loads[0], factor))
+        return ThreadAccess(trips, moves, times, MATRIX_SIZE, lanes, is_whole=True)
+    lanes = tuple(
+        _place(0, *factor.positions[0](ir.AffineConstantExpr.get(lane)), factor)
+        for lane in range(one.subgroup)
     )
+    times = steps_of_product * count * len(factor.positions) * one.width
+    is_row = found[-1].moves[-1] == 1
+    width = math.gcd(one.width, found[-1].others) if is_row else 1
+    return ThreadAccess(trips, moves, times, width, lanes)
+
+
+def _rows_of(load: MatrixLoad, factor: Factor) -> Iterator[tuple[int, ...]]:
+    """Yield where the rows begin that the lanes of `ldmatrix` name."""
+    for number in range(len(load.matrices) * MATRIX_SIZE):
+        lane = ir.AffineConstantExpr.get(number)
+        piece, line, step = load.row(lane, is_transposed(factor))
+        along = ir.AffineConstantExpr(piece).value * factor.subgroups
+        yield _place(along, line, step, factor)
+
+
+def _place(
+    piece: int, line: ir.AffineExpr, step: ir.AffineExpr, factor: Factor
+) -> tuple[int, ...]:
+    """Return a place in a factor: piece, parts of the line, step."""
+    parts = (*in_parts(line, factor.side.extents), step)
+    return piece, *(ir.AffineConstantExpr(part).value for part in parts)
 
 
 def _in_storage(

@@ -19,9 +19,12 @@ def row_alignment(value: ir.Value) -> int:
     returned. Subviews and views of other shapes are followed; of any other memref the
     alignment is that of one element.
     """
-    type_ = ir.MemRefType(value.type)
-    divisor = math.gcd(_start_divisor(value), *_stride_divisors(value)[:-1])
-    return math.gcd(VECTOR_BYTES, divisor * element_bytes(type_.element_type))
+    return _bytes_of(value, _start_divisor(value), *_stride_divisors(value)[:-1])
+
+
+def start_alignment(value: ir.Value) -> int:
+    """Return how many bytes divide the address of the first element, as above."""
+    return _bytes_of(value, _start_divisor(value))
 
 
 def has_contiguous_rows(value: ir.Value) -> bool:
@@ -36,6 +39,11 @@ def offset_divisors(subview: Any) -> Iterator[int]:
     dynamic = iter(subview.offsets)
     for offset in subview.static_offsets:
         yield divisor_of(next(dynamic)) if offset == marker else offset
+
+
+def _bytes_of(value: ir.Value, *divisors: int) -> int:
+    element = ir.MemRefType(value.type).element_type
+    return math.gcd(VECTOR_BYTES, math.gcd(*divisors) * element_bytes(element))
 
 
 def _start_divisor(value: ir.Value) -> int:

@@ -143,6 +143,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
     ("split-rows", "magweld.passes.gpu.split_rows:SplitRows"),
     ("mark-readonly", "magweld.passes.cpu.mark_readonly:MarkReadonly"),
     ("unshare-inits", "magweld.passes.cpu.unshare_inits:UnshareInits"),
+    ("select-matrix-loads", "magweld.passes.gpu.select_matrix_loads:SelectMatrixLoads"),
     ("serialize-to-binary", "magweld.passes.gpu.serialize_to_binary:SerializeToBinary"),
     (
         "stage-in-shared-memory",

@@ -25,6 +25,7 @@ from magweld.passes.gpu.order_register_loops import OrderRegisterLoops
 from magweld.passes.gpu.pad_shared_tiles import PadSharedTiles
 from magweld.passes.gpu.pipeline_staged_copies import PipelineStagedCopies
 from magweld.passes.gpu.place_shared_memory import PlaceSharedMemory
+from magweld.passes.gpu.select_matrix_loads import SelectMatrixLoads
 from magweld.passes.gpu.serialize_to_binary import SerializeToBinary
 from magweld.passes.gpu.split_rows import SplitRows
 from magweld.passes.gpu.stage_in_shared_memory import StageInSharedMemory
@@ -101,6 +102,7 @@ def block_steps(shape: BlockShape) -> tuple[Step, ...]:
         MapTilesToThreads(shape.threads, shape.subgroup),
         KeepTilesInRegisters(),
         *(pipeline if shape.has_async_copies else ()),
+        SelectMatrixLoads(),
         PadSharedTiles(shape.subgroup),
         PlaceSharedMemory(shape.shared_bytes),
         InsertBarriers(),

@@ -1,7 +1,8 @@
 """Owns vectors and matrix instructions of interpreted GPU code, lane by lane.
 
-Written from the PTX ISA ("Matrix Fragments for mma.m16n8k16") and AMD's ISA documents
-of CDNA 3 (matrix instructions of 16 x 16 results), not from the tables of the passes.
+Written from the PTX ISA ("Matrix Fragments for mma.m16n8k16", "ldmatrix") and AMD's ISA
+documents of CDNA 3 (matrix instructions of 16 x 16 results), not from the tables of the
+passes.
 """
 
 from __future__ import annotations
@@ -10,7 +11,16 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from gpu_memory import Block, dtype_of, load_neighbours, store_neighbours
+from gpu_memory import (
+    Block,
+    Memory,
+    View,
+    dtype_of,
+    load_neighbours,
+    note_read,
+    place_of_neighbours,
+    store_neighbours,
+)
 
 from magweld.bindings import ir
 
@@ -29,6 +39,39 @@ def _store(op: Any, block: Block) -> None:
     indices = [block.values[i] for i in op.indices]
     values = block.values[op.valueToStore]
     store_neighbours(values, op.base, indices, block)
+
+
+def _load_matrices(op: Any, block: Block) -> None:
+    """Load 8 x 8 matrices: lanes name their rows, of 16 bytes, and get parts of them.
+
+    A byte is read by the lane that receives it, not by the one that names its row.
+    """
+    view: View = block.values[op.srcMemref]
+    assert isinstance(view.memory, Memory)
+    assert view.memory.name == "shared memory"
+    count, width = op.res.type.shape
+    assert view.dtype.itemsize * width == 4, "matrices of elements of two bytes"
+    lane = np.arange(block.threads) % 32
+    lanes = block.mask.reshape(-1, 32)
+    assert (lanes.all(1) | ~lanes.any(1)).all(), "a load that some lanes skip"
+    active = block.mask
+    block.mask = active & (lane < 8 * count)
+    indices = [block.values[i] for i in op.indices]
+    rows = np.zeros((block.threads, 16), np.int64)
+    rows[block.mask] = place_of_neighbours(view, indices, 8, block)
+    block.observe(False, view.memory, rows[block.mask])
+    block.mask = active
+    # By warp, matrix, row and element: the bytes of it.
+    places = rows.reshape(-1, 32, 8, 2)[:, : 8 * count].reshape(-1, count, 8, 8, 2)
+    if op.transpose.value:
+        places = places.swapaxes(2, 3)
+    g, t = np.arange(32) // 4, np.arange(32) % 4
+    pairs = [places[:, :, g, 2 * t + i] for i in range(2)]
+    # By thread, matrix, element of a lane: the bytes of it.
+    own = np.stack(pairs, 3).swapaxes(1, 2).reshape(block.threads, count, width, 2)
+    note_read(view.memory, own.reshape(block.threads, -1)[active], block)
+    raw = np.ascontiguousarray(view.memory.data[own])
+    block.values[op.res] = raw.view(view.dtype)[..., 0]
 
 
 def _from_elements(op: Any, block: Block) -> None:
@@ -57,6 +100,7 @@ def _bits(op: Any, block: Block) -> None:
 
 HANDLERS: dict[str, Callable[[Any, Block], None]] = {
     "llvm.bitcast": _bits,
+    "nvgpu.ldmatrix": _load_matrices,
     "llvm.extractvalue": _extract_value,
     "vector.extract": _extract,
     "vector.from_elements": _from_elements,

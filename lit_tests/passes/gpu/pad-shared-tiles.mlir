@@ -171,3 +171,59 @@ func.func @fragments(%arg0: memref<16x8xf32>) attributes {tile_graph.kernel} {
   } {mapping = [#gpu.block<linear_dim_0>]}
   return
 }
+
+// -----
+
+!tile = memref<16x8xf32, #gpu.address_space<workgroup>>
+!word = memref<1x1xf32, strided<[8, 1], offset: ?>, #gpu.address_space<workgroup>>
+!row = memref<1x8xf32, strided<[8, 1], offset: ?>, #gpu.address_space<workgroup>>
+
+// Four warps work on words, which lie side by side; one on the rows, once. The words
+// decide.
+// CHECK-LABEL: func.func @words(
+// CHECK:           memref.alloc() : memref<16x8xf32, #gpu.address_space<workgroup>>
+func.func @words(%v: f32) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    %t = memref.alloc() : !tile
+    scf.forall (%i, %j) in (16, 8) {
+      %s = memref.subview %t[%i, %j] [1, 1] [1, 1] : !tile to !word
+      linalg.fill ins(%v : f32) outs(%s : !word)
+      linalg.exp ins(%s : !word) outs(%s : !word)
+    } {mapping = [#gpu.thread<linear_dim_1>, #gpu.thread<linear_dim_0>]}
+    scf.forall (%i) in (16) {
+      %s = memref.subview %t[%i, 0] [1, 8] [1, 1] : !tile to !row
+      linalg.exp ins(%s : !row) outs(%s : !row)
+    } {mapping = [#gpu.thread<linear_dim_0>]}
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// -----
+
+!tile = memref<16x8xf32, #gpu.address_space<workgroup>>
+!word = memref<1x1xf32, strided<[8, 1], offset: ?>, #gpu.address_space<workgroup>>
+!row = memref<1x8xf32, strided<[8, 1], offset: ?>, #gpu.address_space<workgroup>>
+
+// The same tile, whose rows are worked on in each of 64 rounds: the rows decide.
+// CHECK-LABEL: func.func @rows_often(
+// CHECK:           memref.alloc() {magweld.padding = 4 : i64} : memref<16x8xf32, #gpu.address_space<workgroup>>
+func.func @rows_often(%v: f32) attributes {tile_graph.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  scf.forall (%n) in (1) {
+    %t = memref.alloc() : !tile
+    scf.forall (%i, %j) in (16, 8) {
+      %s = memref.subview %t[%i, %j] [1, 1] [1, 1] : !tile to !word
+      linalg.fill ins(%v : f32) outs(%s : !word)
+      linalg.exp ins(%s : !word) outs(%s : !word)
+    } {mapping = [#gpu.thread<linear_dim_1>, #gpu.thread<linear_dim_0>]}
+    scf.for %k = %c0 to %c64 step %c1 {
+      scf.forall (%i) in (16) {
+        %s = memref.subview %t[%i, 0] [1, 8] [1, 1] : !tile to !row
+        linalg.exp ins(%s : !row) outs(%s : !row)
+      } {mapping = [#gpu.thread<linear_dim_0>]}
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
