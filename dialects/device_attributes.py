@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from magweld.bindings import ir
 from magweld.dialects.tile_graph.attributes import (
     DeviceAttr,
@@ -37,6 +39,21 @@ def device_from_attribute(attribute: DeviceAttr) -> Device:
         ValueError: The attribute describes no possible device; the text says why,
             as "expected ..., got ...".
     """
+    kept = _kept_device(str(attribute))
+    if not kept:
+        kept.append(_read_device(attribute))
+    return kept[0]
+
+
+# Every edge is verified against the device of its function: a graph has one device and
+# thousands of edges. By the text, so that no context is kept.
+@functools.lru_cache(maxsize=16)
+def _kept_device(text: str) -> list[Device]:
+    """Return where the device of an attribute is kept; it is empty at first."""
+    return []
+
+
+def _read_device(attribute: DeviceAttr) -> Device:
     for index, level in enumerate(attribute.levels):
         if not isinstance(level, LevelAttr):
             raise ValueError(f"expected level #{index} of the device, got {level}")

@@ -6,14 +6,16 @@ Its verifier is tested in lit_tests/dialects/tile_graph/invalid.mlir.
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from magweld.bindings import ir, registry
 from magweld.context import make_context
 from magweld.diagnostics import from_mlir
-from magweld.dialects import irdl_module, load_dialects
+from magweld.dialects import device_attributes, irdl_module, load_dialects
 from magweld.dialects.device_attributes import (
     device_attribute,
     device_from_attribute,
@@ -35,6 +37,7 @@ from magweld.dialects.tile_graph import (
     yield_values,
 )
 from magweld.targets import device, device_names
+from magweld.targets.device import Level
 
 EXP = """
 func.func @main(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
@@ -86,6 +89,27 @@ def test_devices_survive_the_way_through_text(name: str) -> None:
         assert [level.index for level in attribute.levels] == list(
             range(len(expected.levels))
         )
+
+
+def test_a_device_is_read_once_for_all_edges(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = replace(device("cpu"), name="of many edges")
+    read: list[str] = []
+
+    def level(**parts: Any) -> Level:
+        read.append(parts["name"])
+        return Level(**parts)
+
+    monkeypatch.setattr(device_attributes, "Level", level)
+    edge = '%{} = "tile_graph.connect"(%x) {{level = "{}"}} : (!t) -> !t'
+    edges = "\n".join(edge.format(i, known.levels[0].name) for i in range(8))
+    for _ in range(2):
+        with make_context():
+            attribute = f"attributes {{{DEVICE} = {device_attribute(known)}}}"
+            text = f"func.func @f(%x: !t) {attribute} {{\n{edges}\nreturn\n}}"
+            module = ir.Module.parse(text.replace("!t", "tensor<4xf32>"))
+            assert module.operation.verify()
+            assert device_of(module.body.operations[0]) == known
+    assert read == [level.name for level in known.levels]
 
 
 def _wrap_into_subgraph(module: ir.Module) -> ir.OpView:
