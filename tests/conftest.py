@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("MAGWELD_COMPILE", "now")
@@ -15,6 +16,21 @@ os.environ.setdefault("MAGWELD_RACE", "0")
 # Several processes share the cores: threads that wait must not keep others from
 # running. Read when torch is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--whole",
+        action="store_true",
+        help="run whole grids and counts where a part of them is usual",
+    )
+
+
+@pytest.fixture(scope="session")
+def whole(request: pytest.FixtureRequest) -> bool:
+    """Whether tests are to run all that they can, and not the usual part of it."""
+    return bool(request.config.getoption("--whole"))
+
 
 settings.register_profile(
     "shared-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]

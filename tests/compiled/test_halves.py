@@ -16,7 +16,7 @@ from magweld.api import CompiledGraph, compile_graph
 from magweld.importer import halves
 
 DTYPES = (torch.bfloat16, torch.float16)
-GRAPHS = 12
+GRAPHS = 6  # `--random-graphs` for more
 
 of_both = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 

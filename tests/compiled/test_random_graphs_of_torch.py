@@ -14,8 +14,9 @@ from torch import Tensor, fx
 from torch_calls import large_graph, random_graph
 from torch_graphs import Graph
 
-GRAPHS = 25
-LARGE_GRAPHS = 6
+# `--random-graphs` for more.
+GRAPHS = 12
+LARGE_GRAPHS = 3
 
 
 @pytest.mark.parametrize(

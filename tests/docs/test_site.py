@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = ("index.md", "start.md", "migration.md", "recipes/*.md")
 RUN = [page for pattern in PAGES for page in sorted(DOCS.glob(pattern))]
-# A wheel of torchvision beside another build of torch; transformers imports it.
-PRELUDE = f"""
-import sys
-sys.path.append({str(DOCS.parent / "examples")!r})
-import torchvision_schemas
-kept = torchvision_schemas.declare()
-"""
+EXAMPLES = DOCS.parent / "examples"
 CODE = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -31,14 +28,29 @@ def test_the_site_builds_and_its_links_lead_somewhere(tmp_path: Path) -> None:
     assert "magweld.frontend.trace" in (tmp_path / "api.html").read_text()
 
 
+@pytest.fixture(scope="module")
+def torchvision_operators() -> Iterator[None]:
+    """Declare what torchvision lacks beside a CPU build of torch, as examples do."""
+    if hasattr(torch.ops.torchvision, "nms"):
+        yield
+    else:
+        declare = runpy.run_path(str(EXAMPLES / "torchvision_schemas.py"))["declare"]
+        library = declare()
+        yield
+        del library
+
+
+# In one process: each page has names of its own, while starting Python, torch, the
+# packages of models and the compiler's workers once more would take longer than a page.
+@pytest.mark.usefixtures("torchvision_operators")
 @pytest.mark.parametrize("page", RUN, ids=lambda page: page.stem)
-def test_the_code_of_a_page_runs(page: Path, tmp_path: Path) -> None:
+def test_the_code_of_a_page_runs(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     blocks = CODE.findall(page.read_text())
     assert blocks
     # In a file: the front end looks up the lines of what it watches.
     script = tmp_path / "page.py"
-    script.write_text("\n".join([PRELUDE, *blocks]))
-    run = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path
-    )
-    assert run.returncode == 0, run.stderr
+    script.write_text("\n".join(blocks))
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(script), run_name="__main__")

@@ -122,18 +122,42 @@ def steps(choice: str | None, block: int | None = None) -> list[Step]:
 
 
 Lower = Callable[[str, Sequence[Step]], ir.Module]
+Case = tuple[list[Any], list[Any]]
+
+
+@pytest.fixture
+def untiled(
+    untiled_cases: dict[Path, Case], lower: Lower, evaluate: Any, inputs_of_main: Any
+) -> Callable[[Path], Case]:
+    """Return the inputs of a graph and what they give as it is, computed once."""
+
+    def find(path: Path) -> Case:
+        if path not in untiled_cases:
+            plain = lower(path.read_text(), [])
+            inputs = inputs_of_main(plain)
+            untiled_cases[path] = inputs, evaluate(plain, inputs)
+        return untiled_cases[path]
+
+    return find
+
+
+@pytest.fixture(scope="module")
+def untiled_cases() -> dict[Path, Case]:
+    return {}
 
 
 @pytest.mark.parametrize("choice", [None, *CHOICES, *RAGGED])
 @pytest.mark.parametrize("path", sorted(GRAPHS.glob("*.mlir")), ids=lambda p: p.stem)
 def test_tiled_is_untiled(
-    path: Path, choice: str | None, lower: Lower, evaluate: Any, inputs_of_main: Any
+    path: Path,
+    choice: str | None,
+    lower: Lower,
+    evaluate: Any,
+    untiled: Callable[[Path], Case],
 ) -> None:
-    plain = lower(path.read_text(), [])
     tiled = lower(path.read_text(), steps(choice))
-    inputs = inputs_of_main(plain)
-    expected, actual = evaluate(plain, inputs), evaluate(tiled, inputs)
-    for left, right in zip(actual, expected, strict=True):
+    inputs, expected = untiled(path)
+    for left, right in zip(evaluate(tiled, inputs), expected, strict=True):
         np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-6)
 
 
@@ -149,12 +173,10 @@ def test_streamed_is_whole(
     block: int,
     lower: Lower,
     evaluate: Any,
-    inputs_of_main: Any,
+    untiled: Callable[[Path], Case],
 ) -> None:
-    plain = lower(path.read_text(), [])
     tiled = lower(path.read_text(), steps(choice, block))
     assert (block == 13) or "scf.for " in str(tiled)
-    inputs = inputs_of_main(plain)
-    expected, actual = evaluate(plain, inputs), evaluate(tiled, inputs)
-    for left, right in zip(actual, expected, strict=True):
+    inputs, expected = untiled(path)
+    for left, right in zip(evaluate(tiled, inputs), expected, strict=True):
         np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-6)
