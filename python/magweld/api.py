@@ -35,10 +35,12 @@ from magweld.importer.placing import stand_ins
 from magweld.importer.refusals import begin_of
 from magweld.importer.sizes import require_one_graph
 from magweld.logs import show_logs, topic
-from magweld.passes.infrastructure.phases import GRAPH_PHASES, PHASES
+from magweld.packed_text import unpack_text
+from magweld.passes.infrastructure.phases import GRAPH_PHASES, PHASES, Phase
 from magweld.piecewise import PiecewiseGraph, has_control
 from magweld.program_sizes import program_at, require_sizes
 from magweld.runtime.container import encode_request
+from magweld.runtime.disassembly import disassemble
 from magweld.runtime.fingerprint import compiler_identity, program_key
 from magweld.runtime.gpu.driver import DeviceError
 from magweld.runtime.gpu.machine import machine_for, target_of
@@ -68,6 +70,8 @@ AUTO = "auto"
 # Of workers behind the calls: a third of the weight of the program, see nice(2).
 _NICE = 5
 _PRINT_TASK = "magweld.compiler:print_module"
+# Programs keep their module at this phase.
+_SCHEDULED: Final = PHASES[Backend.CPU].index(Phase.SCHEDULED)
 
 
 @functools.cache
@@ -142,12 +146,23 @@ class CompiledGraph:
     def mlir(self, stage: str) -> str:
         """Return the module at a stage: "torch", "linalg", ..., "llvm" for a CPU.
 
+        "object" is no module: it gives the machine code that runs, disassembled.
+
         Raises:
-            ValueError: There is no such stage on the way to this target.
+            ValueError: There is no such stage on the way to this target, or nothing
+                here that disassembles.
         """
-        if stage == "torch":
+        if stage == Phase.TORCH:
             return self.imported.text
-        return _lowered(self.imported.text, stage, self.options, self.program.target)
+        if stage == Phase.OBJECT and self.program.target == HOST_TARGET:
+            return disassemble(self.program.objects)
+        target, kept = self.program.target, self.program.scheduled
+        if not kept or stage not in PHASES[Backend.CPU][_SCHEDULED:]:
+            return _lowered(self.imported.text, stage, self.options, target)
+        text = unpack_text(kept)
+        if stage == Phase.SCHEDULED:
+            return text
+        return _lowered(text, stage, self.options, target, f" {Phase.SCHEDULED}")
 
     def measure(self, inputs: Sequence[Tensor], rounds: int) -> None:
         """Time each step of the program some times; the report then tells of it.
@@ -264,14 +279,18 @@ class ControlledGraph(PiecewiseGraph):
 
 
 def _lowered(
-    text: str, stage: str, options: CompileOptions, target: str = "cpu"
+    text: str,
+    stage: str,
+    options: CompileOptions,
+    target: str = "cpu",
+    after: str = "",
 ) -> str:
     # Code for a GPU is made kernel by kernel.
     stages = PHASES[Backend.CPU][:-1] if target == "cpu" else GRAPH_PHASES
     if stage not in stages:
         names = ", ".join(stages)
         raise ValueError(f"no stage of a module is called '{stage}'; known: {names}")
-    payload = encode_request(options.text(), f"{stage}\n{text}")
+    payload = encode_request(options.text(), f"{stage}{after}\n{text}")
     return compile_service().run(_PRINT_TASK, payload).decode()
 
 

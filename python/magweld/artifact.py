@@ -14,7 +14,7 @@ from typing import Any
 
 from magweld.short_repr import short_repr
 
-FORMAT_VERSION = 7
+FORMAT_VERSION = 8
 HOST_TARGET = "cpu"
 
 
@@ -377,6 +377,9 @@ class Program:
         stand_ins: Numbers that stand for sizes of the call; empty where all sizes are
             constants.
         runtime: What kernels read of these sizes.
+        scheduled: The module with every tile chosen, as `pack_text` gives it: choosing
+            takes most of a compilation, and who looks at later stages needs not do it
+            again. "" where it is not kept.
     """
 
     __repr__ = short_repr
@@ -394,11 +397,13 @@ class Program:
     launches: tuple[DeviceLaunch, ...] = ()
     stand_ins: StandIns = StandIns()
     runtime: tuple[RuntimeExtent, ...] = ()
+    scheduled: str = field(default="", repr=False)
 
     @property
     def held_bytes(self) -> int:
-        """Bytes that a loaded program holds: code, constants and one arena."""
-        return self.arena_bytes + sum(map(len, (*self.objects, *self.constants)))
+        """Bytes that a loaded program holds: code, constants, its text, one arena."""
+        held = (*self.objects, *self.constants, self.scheduled)
+        return self.arena_bytes + sum(map(len, held))
 
     def step_kinds(self) -> tuple[str, ...]:
         """Return how each step runs: "generated", "library", "tiled", "loop", "if", ...
@@ -450,6 +455,7 @@ def _header(program: Program) -> dict[str, Any]:
         "launches": [asdict(launch) for launch in program.launches],
         "stand_ins": list(program.stand_ins.numbers),
         "runtime": [asdict(extent) for extent in program.runtime],
+        "scheduled": program.scheduled,
     }
 
 
@@ -472,6 +478,7 @@ def _program(
         launches=tuple(_launch(launch) for launch in data["launches"]),
         stand_ins=StandIns(tuple(data["stand_ins"])),
         runtime=tuple(RuntimeExtent(**extent) for extent in data["runtime"]),
+        scheduled=data["scheduled"],
     )
 
 

@@ -7,7 +7,7 @@ native code costs that process and not the user's.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from magweld.artifact import (
@@ -36,6 +36,7 @@ from magweld.kernel_code import (
     launches_of,
     split_launches,
 )
+from magweld.packed_text import pack_text
 from magweld.passes.analysis.control_calls import IfCall, WhileCall
 from magweld.passes.analysis.runtime_extents import stand_ins_of
 from magweld.passes.analysis.summary import summarize
@@ -84,31 +85,35 @@ def plan_module(payload: bytes) -> bytes:
     with make_context(), ir.Location.unknown():
         try:
             module = ir.Module.parse(text)
-            hosts, told = _lowered(module, options, None)
+            lowered = _lowered(module, options, None)
         except UnloweredError as error:
             return encode_parts([encode_program(_unlowered_program(error))])
-        launches = launches_of(hosts)
+        launches = launches_of(lowered.hosts)
         parts = split_launches(module, launches, int(most), options.level)
         code = KernelCode()
         if len(parts) < 2:
             code = compile_launches(module, launches, options.level)
-        program = _program(hosts, code, told)
+        program = lowered.program(code)
         return encode_parts([encode_program(program), *(parts if parts[1:] else ())])
 
 
 def print_module(payload: bytes) -> bytes:
-    """Return the text of a module at a stage; the first line of the input names it.
+    """Return the text of a module at a stage.
+
+    The first line of the input names the stage, and if the module is not at the first
+    one the stage that it is at.
 
     Raises:
         ValueError: There is no such stage on the way to this target.
         MagweldError: The module cannot be lowered that far.
     """
     options, text = decode_request(payload)
-    stage, _, module_text = text.partition("\n")
+    stages, _, module_text = text.partition("\n")
+    until, *at = map(Phase, stages.split())
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(module_text)
-        until = Phase(stage)
-        lower_to_tiles(module, CompileOptions.parse(options), until)
+        after = at[0] if at else None
+        lower_to_tiles(module, CompileOptions.parse(options), until, after)
         if Phase.TILED.is_before(until):
             steps = CpuPipeline(compile_from=Phase.TILED, compile_to=until).steps()
             run_pipeline(Pipeline(steps), module, dump_options("cpu"))
@@ -147,16 +152,35 @@ def compile_tiled(
         UnloweredError: Operations have no lowering.
         MagweldError: The module cannot be compiled.
     """
-    hosts, told = _lowered(module, options, after)
-    code = compile_launches(module, launches_of(hosts), options.level)
-    return _program(hosts, code, told)
+    lowered = _lowered(module, options, after)
+    code = compile_launches(module, launches_of(lowered.hosts), options.level)
+    return lowered.program(code)
 
 
-def _lowered(
-    module: Any, options: CompileOptions, after: Phase | None
-) -> tuple[dict[str, HostFunction], dict[str, Any]]:
-    """Lower a module to tiled kernels, return its host functions and what to report."""
+@dataclass(frozen=True)
+class _Lowered:
+    """A module in tiled kernels.
+
+    Attributes:
+        hosts: Its host functions.
+        told: What to report.
+        scheduled: Its text with every tile chosen.
+    """
+
+    hosts: dict[str, HostFunction]
+    told: dict[str, Any]
+    scheduled: str
+
+    def program(self, code: KernelCode) -> Program:
+        """Return the program that runs this code."""
+        program = _program(self.hosts, code, self.told)
+        return replace(program, scheduled=pack_text(self.scheduled))
+
+
+def _lowered(module: Any, options: CompileOptions, after: Phase | None) -> _Lowered:
+    """Lower a module to tiled kernels."""
     lower_to_tiles(module, options, Phase.SCHEDULED, after)
+    scheduled = str(module)
     told: dict[str, Any] = {
         "graphs": _summaries(module),
         "written_out": _written_out(module),
@@ -165,7 +189,7 @@ def _lowered(
     told["remarks"] = remarks_of(find_function(module.operation, "main"))
     hosts = _read_hosts(module)
     hosts["main"].stand_ins = stand_ins_of(module)
-    return hosts, told
+    return _Lowered(hosts, told, scheduled)
 
 
 def _written_out(module: Any) -> list[dict[str, Any]]:

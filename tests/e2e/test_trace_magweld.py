@@ -273,6 +273,12 @@ def test_the_stages_can_be_read(compiled: Compile) -> None:
     assert "linalg." in graph.mlir("linalg")
     assert "tile_graph.operator" in graph.mlir("tile-graph")
     assert "llvm.func @kernel_0" in graph.mlir("llvm")
+    # Later stages are of the module that is kept, and those of one lowered anew.
+    assert graph.program.scheduled
+    program = replace(graph.program, scheduled="")
+    anew = replace(graph, program=program)
+    for stage in ("scheduled", "planned", "tiled", "llvm"):
+        assert graph.mlir(stage) == anew.mlir(stage)
     with pytest.raises(Exception, match="no stage of a module is called"):
         graph.mlir("nonsense")
 

@@ -188,6 +188,7 @@ def make_program() -> Callable[..., Program]:
             objects=(b"\x7fELF object", b""),
             constants=(constant,),
             report={"groups": [{"name": "a", "bytes": 10}]},
+            scheduled="eJwDAAAAAAE=",
         )
 
     return make

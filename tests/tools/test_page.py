@@ -15,9 +15,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from magweld.api import compile_graph
 from magweld.frontend import trace
+from magweld.tiers import Verdict
 from magweld.tools.magweld_cli import main
 from magweld.tools.view.ir_texts import piece_texts, subgraph_texts
+from magweld.tools.view.machine_code import machine_codes
 from magweld.tools.view.page import page
 from magweld.tools.view.rails import Edge, Part, lay_out
 
@@ -134,6 +137,95 @@ def test_a_graph_in_pieces_has_a_text_for_each() -> None:
     assert piece_texts("A") == ["A"]
 
 
+def test_the_code_of_each_function_is_counted() -> None:
+    text = """
+o.o:     file format elf64-x86-64
+
+0000000000000000 <kernel_0>:
+       0:\tpush   %rbp
+       1:\tvmovups 0x1e0(%r12),%ymm0
+       b:\tvfmadd231ps (%rax,%rdx,4),%ymm6,%ymm0
+      1c:\tlea    -0x7(%rip),%rax        # 1c <kernel_0+0x1c>
+      20:\tvmovaps %ymm0,0x140(%rsp,%rax,1)
+      28:\tvmovss (%rax),%xmm2
+      30:\tvaddps %ymm1,%ymm0,%ymm0
+      38:\tjge    1 <kernel_0+0x1>
+      40:\tcall   *(%rcx,%rax,1)
+      42:\tret
+
+0000000000000050 <launch_0>:
+      50:\tret
+"""
+    codes = machine_codes(text)
+    assert {name: dict(code.counts) for name, code in codes.items()} == {
+        "kernel_0": {
+            "instructions": 10,
+            "multiply-adds": 1,
+            "vector loads": 2,
+            "vector stores": 1,
+            "branches": 1,
+            "calls": 1,
+        },
+        "launch_0": {
+            "instructions": 1,
+            "multiply-adds": 0,
+            "vector loads": 0,
+            "vector stores": 0,
+            "branches": 0,
+            "calls": 0,
+        },
+    }
+    assert codes["launch_0"].text == "50:\tret"
+
+
+def test_the_code_of_kernels_is_shown_once(page_text: str) -> None:
+    shown = " ".join(read(page_text).text)
+    if "No machine code is shown" in shown:
+        assert "objdump" in shown
+        pytest.skip("no disassembler")
+    counts = re.findall(r"instructions\W.*?branches\D+(\d+)", shown)
+    assert counts
+    assert int(counts[0]) > 10
+    # Its kernels differ.
+    assert page_text.count("<summary>Machine code of") == len(counts)
+    assert "%ymm" in shown or "%zmm" in shown
+
+
+def test_kernels_that_are_alike_show_their_code_once() -> None:
+    def repeated(x: torch.Tensor) -> torch.Tensor:
+        for _ in range(3):
+            x = torch.softmax((x * 2).sort(dim=1)[0], -1)
+        return x
+
+    traced = trace(repeated, backend=compile_graph)
+    with torch.no_grad():
+        traced(torch.randn(64, 32))
+    text = page("repeated", traced.records)
+    if "No machine code is shown" not in text:
+        links = re.findall(r"It runs the code of step <a href=\"#(s0-0-\d+)\">", text)
+        assert len(links) >= 1
+        assert f'id="{links[0]}"' in text
+
+
+def test_without_a_disassembler_the_page_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    traced = trace(lambda x: x.exp() + 1, backend=compile_graph)
+    with torch.no_grad():
+        traced(torch.randn(64, 32))
+    shown = "".join(read(page("exp", traced.records)).text)
+    assert "No machine code is shown: machine code is shown by one of objdump" in shown
+
+
+def test_times_of_both_ways_are_told_where_they_were_measured() -> None:
+    verdict = Verdict(compiled_seconds=2e-6, torch_seconds=5e-6)
+    record = record_of({}, SimpleNamespace(verdict=verdict))
+    shown = " ".join(read(page("timed", [record])).text)
+    assert re.search(r"a call, compiled\s+2\.?0* µs", shown)
+    assert re.search(r"the same through torch\s+5\.?0* µs", shown)
+
+
 def test_a_page_is_complete_html(page_text: str) -> None:
     reader = read(page_text)
     assert len(reader.ids) == len(set(reader.ids))
@@ -181,20 +273,24 @@ def test_a_graph_left_to_torch_has_a_page() -> None:
     assert "Nothing is compiled" in shown
 
 
-def test_where_tuned_plans_are_from_is_told() -> None:
-    tuning = {"units": 12, "reason": "no time left"}
-    report = {"tuning": [tuning], "externals": (), "graphs": ()}
-    inspectable = SimpleNamespace(report=lambda: report)
-    record = SimpleNamespace(
+def record_of(report: dict[str, Any], tiered: Any = None) -> Any:
+    """Return what a page reads of a record that tells this of itself."""
+    return SimpleNamespace(
         number=0,
         operators=3,
-        inspectable=inspectable,
+        inspectable=SimpleNamespace(report=lambda: report),
         begins="",
         ends=None,
+        tiered=tiered,
         guards=(),
         breaks=[],
     )
-    shown = "".join(read(page("tuned", [record])).text)  # type: ignore[list-item]
+
+
+def test_where_tuned_plans_are_from_is_told() -> None:
+    tuning = {"units": 12, "reason": "no time left"}
+    record = record_of({"tuning": [tuning]})
+    shown = "".join(read(page("tuned", [record])).text)
     assert "plan of 12 unit(s), of the model alone: no time left" in shown
 
 

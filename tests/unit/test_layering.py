@@ -45,6 +45,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "magweld.env": (),
     "magweld.layouts": (),
     "magweld.logs": ("magweld.env",),
+    "magweld.packed_text": (),
     "magweld.paced": (),
     "magweld.progress": (),
     "magweld.reports": (),

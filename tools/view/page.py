@@ -10,8 +10,10 @@ import jinja2
 
 from magweld.frontend import Record
 from magweld.frontend.catalogue import Break
+from magweld.frontend.columns import seconds_text
 from magweld.frontend.explain import Recompile, describe_plan
 from magweld.tools.view.ir_texts import piece_texts, subgraph_texts
+from magweld.tools.view.machine_code import MachineCode, machine_codes
 from magweld.tools.view.rows import GraphView
 
 
@@ -75,17 +77,55 @@ def _record(record: Record) -> dict[str, Any]:
     shown = bool(graphs) and not report.get("lifted")
     texts = _texts(record, "scheduled" if shown else None, len(graphs))
     plans = _texts(record, "planned" if shown else None, len(graphs))
+    codes, no_code = [""] * len(graphs), ""
+    if shown:
+        try:
+            codes = _texts(record, "object", len(graphs))
+        except ValueError as error:
+            no_code = str(error)
+    kernels = _kernels(report.get("groups", ()))
     return {
         "name": _name(record),
         "ends": "" if record.ends is None else record.ends.where,
         "operators": record.operators,
         "through_torch": report.get("externals", ()),
+        "times": list(_times(record)),
+        "no_code": no_code,
         "tuning": [describe_plan(found) for found in report.get("tuning", ())],
         "graphs": [
-            GraphView(graph, subgraph_texts(text), subgraph_texts(plan, "for_tiles"))
-            for graph, text, plan in zip(graphs, texts, plans, strict=True)
+            GraphView(
+                graph,
+                subgraph_texts(text),
+                subgraph_texts(plan, "for_tiles"),
+                _codes(kernels, machine_codes(code)),
+            )
+            for graph, text, plan, code in zip(graphs, texts, plans, codes, strict=True)
         ],
     }
+
+
+def _times(record: Record) -> Iterator[tuple[str, str]]:
+    """Yield the times of a call of the record's graph, where they were measured."""
+    verdict = None if record.tiered is None else record.tiered.verdict
+    if verdict is not None:
+        yield "a call, compiled", seconds_text(verdict.compiled_seconds)
+        yield "the same through torch", seconds_text(verdict.torch_seconds)
+
+
+def _kernels(groups: Iterable[Mapping[str, Any]]) -> dict[tuple[str, ...], str]:
+    """Return the kernels that compute some operators, by the names of these."""
+    found: dict[tuple[str, ...], set[str]] = {}
+    for group in groups:
+        for names in group.get("members", [group["operators"]]):
+            found.setdefault(tuple(names), set()).add(group["kernel"])
+    # In pieces of a graph several operators may have one name.
+    return {names: min(made) for names, made in found.items() if len(made) == 1}
+
+
+def _codes(
+    kernels: Mapping[tuple[str, ...], str], codes: Mapping[str, MachineCode]
+) -> dict[tuple[str, ...], MachineCode]:
+    return {made: codes[name] for made, name in kernels.items() if name in codes}
 
 
 def _texts(record: Record, stage: str | None, count: int) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from magweld.tools.view.machine_code import MachineCode
 from magweld.tools.view.rails import Rail
 
 
@@ -111,6 +112,8 @@ class StepRow:
         rails: Beside the step.
         text: Its IR, "" if there is none.
         plan: Its execution plan, "" if there is none.
+        code: Its machine code, None where it has none or none can be shown.
+        code_number: Number of the step that shows it: of alike ones the first.
     """
 
     number: int
@@ -140,6 +143,8 @@ class StepRow:
     rails: tuple[Rail, ...]
     text: str
     plan: str
+    code: MachineCode | None
+    code_number: int
 
     @property
     def lanes(self) -> int:

@@ -14,6 +14,7 @@ from typing import Any
 from magweld.frontend.columns import bytes_text, seconds_text
 from magweld.reports import operators_of
 from magweld.targets.device import ARITHMETIC
+from magweld.tools.view.machine_code import MachineCode
 from magweld.tools.view.parts import (
     EdgeRow,
     LevelRow,
@@ -33,14 +34,22 @@ class GraphView:
         graph: The graph.
         texts: IR of its subgraphs, by name.
         plans: Their execution plans, likewise.
+        codes: Machine code, by the names of the operators that it computes.
     """
 
     def __init__(
-        self, graph: Graph, texts: Mapping[str, str], plans: Mapping[str, str]
+        self,
+        graph: Graph,
+        texts: Mapping[str, str],
+        plans: Mapping[str, str],
+        codes: Mapping[tuple[str, ...], MachineCode],
     ) -> None:
         self._graph = graph
         self._texts = texts
         self._plans = plans
+        self._codes = codes
+        # Of equal code the first step that runs it shows it.
+        self._shown: dict[MachineCode, int] = {}
         self._steps: Sequence[Graph] = graph["steps"]
         self._levels = [level["name"] for level in graph["device"]["levels"]]
         self._numbers = {step["name"]: n for n, step in enumerate(self._steps)}
@@ -139,6 +148,8 @@ class GraphView:
         total = sum(spent) or 1
         for number, (step, plan) in enumerate(zip(self._steps, plans, strict=True)):
             name = step["name"]
+            made = tuple(operator["name"] for operator in step["operators"])
+            code = self._codes.get(made)
             predicted = plan.get("predicted_seconds", 0)
             measured = step.get("measured_seconds", 0)
             shares = plan.get("predicted_shares", {})
@@ -176,7 +187,12 @@ class GraphView:
                 rails=tuple(rails[number]),
                 text=self._texts.get(name, ""),
                 plan=self._plans.get(name, ""),
+                code=code,
+                code_number=number if code is None else self._shown_at(code, number),
             )
+
+    def _shown_at(self, code: MachineCode, number: int) -> int:
+        return self._shown.setdefault(code, number)
 
     def _facts_of(self, step: Graph, plan: Graph) -> Iterator[tuple[str, str]]:
         yield "runs", step["kind"]

@@ -136,7 +136,7 @@ class Artifact:
             ],
         }
         members = {
-            _PROGRAM: encode_program(self.program),
+            _PROGRAM: encode_program(replace(self.program, scheduled="")),
             _STATE: safetensors.torch.save(
                 {name: memory_of(tensor).cpu() for name, tensor in self.state.items()}
             ),
