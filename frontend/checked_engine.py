@@ -5,11 +5,14 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
+
+from torch import fx
 
 from magweld.frontend.annotations.user import UserAnnotation
 from magweld.frontend.capture.capture import capture
 from magweld.frontend.catalogue import CATALOGUE, Break
+from magweld.frontend.control.operators import all_nodes
 from magweld.frontend.differential.check import (
     CheckError,
     ElsewhereError,
@@ -18,8 +21,8 @@ from magweld.frontend.differential.check import (
     run,
     run_checked,
 )
-from magweld.frontend.differential.unfilled import leaves_unfilled
 from magweld.frontend.engine import Engine, watched
+from magweld.frontend.operators.kinds import RESIZES, name_of
 from magweld.frontend.records.backends import Backend
 from magweld.frontend.records.cache import RecordCache
 from magweld.frontend.records.policy import LiftingPolicy
@@ -122,7 +125,7 @@ class CheckedEngine(Engine):
         outcome = run_checked(eager, answered, roots, exact, _state)
         skipped, difference = outcome.skipped, outcome.difference
         if difference is not None and difference.is_of_values:
-            skipped = "memory that nobody has filled" * leaves_unfilled(record.graph)
+            skipped = "memory that nobody has filled" * _leaves_unfilled(record.graph)
         if skipped:
             self._checks["skipped"] += 1
             self._log.add(Break(CATALOGUE["check-skipped"], skipped, ""))
@@ -159,3 +162,37 @@ class CheckedEngine(Engine):
 
 def _state(result: Any) -> Any:
     return result.values if type(result) is Suspended else result
+
+
+# What makes tensors whose memory nothing has been written to.
+_EMPTY: Final = RESIZES | {
+    "empty",
+    "empty_like",
+    "empty_permuted",
+    "empty_strided",
+    "new_empty",
+    "new_empty_strided",
+}
+
+
+def _leaves_unfilled(graph: fx.GraphModule) -> bool:
+    """Return whether a graph has such a tensor: its values are any, in eager, too."""
+    return any(_is_empty(node) and not _is_filled(node) for node in all_nodes(graph))
+
+
+def _is_empty(node: fx.Node) -> bool:
+    target = node.target
+    name = target if isinstance(target, str) else name_of(target)
+    return node.op.startswith("call") and name in _EMPTY
+
+
+def _is_filled(node: fx.Node) -> bool:
+    """Return whether something is written to a tensor, or to what is made of it."""
+    waiting, seen = [node], {node}
+    while waiting:
+        for user in waiting.pop().users.keys() - seen:
+            if user.meta.get("writes"):
+                return True
+            seen.add(user)
+            waiting.append(user)
+    return False

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import copyreg
-from types import FunctionType, MemberDescriptorType
 from typing import Final
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import Entries, NativeCall
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules import attributes
-from magweld.frontend.rules.functions import register_function
-from magweld.frontend.state.class_reads import note_class
+from magweld.frontend.rules.functions import is_python, special_method
 from magweld.frontend.state.contents import builtin_base, read_all
 from magweld.frontend.state.mro import (
     ABSENT,
     class_dict,
     find_in_mro,
     is_immutable,
-    mro,
+    python_slots,
 )
 from magweld.frontend.state.namespaces import namespace_of
 
@@ -51,17 +49,13 @@ def _reduce(observer: Observer, call: NativeCall) -> None:
         raise StopRecordingError("native-call", call.name)
     _name_slots(type(obj))
     for name, absent in _HOOKS.items():
-        hook = note_class(graph, type(obj), name)
-        if type(hook) is FunctionType:
-            register_function(observer.session, hook)
-        elif hook is not absent:
+        hook = special_method(observer, obj, name)
+        if not is_python(hook) and hook is not absent:
             raise StopRecordingError("native-call", f"{type(obj).__qualname__}.{name}")
     graph.constant(copyreg.__dict__["__newobj__"])
     namespace_of(graph, obj)
-    for cls in mro(type(obj)):
-        for descriptor in class_dict(cls).values():
-            if type(descriptor) is MemberDescriptorType and not is_immutable(cls):
-                attributes.read_slot(graph, obj, descriptor)
+    for slot in python_slots(type(obj)):
+        attributes.read_slot(graph, obj, slot)
     if builtin_base(obj) is not None:
         read_all(graph, obj)
     observer.after = attributes.adopt_top

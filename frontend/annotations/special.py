@@ -32,6 +32,7 @@ from magweld.frontend.rules.attribute_writes import (
     write_class,
     write_generic,
 )
+from magweld.frontend.rules.functions import is_python, special_method
 from magweld.frontend.state.class_reads import note_class
 from magweld.frontend.state.contents import builtin_base, elements
 from magweld.frontend.state.lookup import lookup_generic
@@ -85,10 +86,10 @@ def _number(observer: Observer, call: NativeCall) -> None:
         if is_scalar(obj):
             continue
         names = ("__float__", "__int__", "__index__", "__trunc__")
-        methods = [operators.special_method(observer, obj, name) for name in names]
+        methods = [special_method(observer, obj, name) for name in names]
         if scalar_base(obj) is not None:
             operators.read_held(observer, obj)
-        elif not any(map(operators.is_python, methods)):
+        elif not any(map(is_python, methods)):
             raise StopRecordingError("opaque-value", type(obj).__qualname__)
 
 
@@ -108,7 +109,7 @@ def _callable(observer: Observer, call: NativeCall) -> None:
 
 def _hash(observer: Observer, call: NativeCall) -> None:
     (obj,) = call.args
-    if operators.is_python(operators.special_method(observer, obj, "__hash__")):
+    if is_python(special_method(observer, obj, "__hash__")):
         return
     if type(obj) in (tuple, frozenset) or scalar_base(obj) is not None:
         protocols.read_value(observer, obj)
@@ -184,8 +185,8 @@ def _check_element(observer: Observer, item: Any) -> None:
         return
     operators.read_held(observer, item)
     names = ("__add__", "__radd__", "__lt__", "__gt__")
-    methods = [operators.special_method(observer, item, name) for name in names]
-    if not any(operators.is_python(method) for method in methods):
+    methods = [special_method(observer, item, name) for name in names]
+    if not any(is_python(method) for method in methods):
         raise StopRecordingError("opaque-value", type(item).__qualname__)
 
 

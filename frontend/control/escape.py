@@ -55,19 +55,15 @@ def may_escape(
         seen.add(id(obj))
         if len(seen) > MAX_OBJECTS:
             return True
-        work += _referents(graph, obj)
+        work += _referents(obj)
     return False
 
 
 def _written(graph: RefGraph) -> Iterator[Any]:
-    yield from (_content(graph.nodes[key].obj) for key in graph.snapshots)
+    """Yield the content of containers from before the run that it wrote to."""
+    yield from (gc.get_referents(graph.nodes[key].obj) for key in graph.snapshots)
     for key, _ in graph.slot_snapshots:
-        yield _content(graph.nodes[key].obj)
-
-
-def _content(obj: Any) -> list[Any]:
-    # A container from before the run: its content counts, since the run wrote to it.
-    return gc.get_referents(obj)
+        yield gc.get_referents(graph.nodes[key].obj)
 
 
 def _held_by(session: Session, observer: Observer) -> Iterator[Any]:
@@ -97,7 +93,7 @@ def _may_lead_on(session: Session, obj: Any) -> bool:
     return node is None or not node.external
 
 
-def _referents(graph: RefGraph, obj: Any) -> list[Any]:
+def _referents(obj: Any) -> list[Any]:
     if type(obj) is types.FunctionType:
         return [*(obj.__closure__ or ()), obj.__defaults__, obj.__kwdefaults__]
     return gc.get_referents(obj)

@@ -204,12 +204,8 @@ class Loops(LoopFollower):
             if loop.heads and id(obj) in loop.lists:
                 loop.failure = loop.failure or "its list is looked at"
 
-    def is_filled(self, obj: Any) -> bool:
-        """Return whether an object is a list that a loop has filled."""
-        return any(id(obj) in loop.lists for loop in self.all)
-
     def note_whole_use(self, obj: Any) -> bool:
-        if not self.is_filled(obj):
+        if not any(id(obj) in loop.lists for loop in self.all):
             return False
         for loop in self._open():
             if id(obj) in loop.lists:

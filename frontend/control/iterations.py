@@ -88,10 +88,6 @@ class Iterations:
         rows = {part.args[1]: part for part in cut.users}
         return [rows[self.first + number] for number in range(len(self.pieces))]
 
-    def leaf(self, number: int) -> Leaf:
-        """Return what stands for the number of an iteration."""
-        return self.loop.leaves[self.first + number]
-
     def head(self, number: int) -> Head:
         """Return the state before an iteration, or behind the last one."""
         return self.loop.heads[self.first + number]
@@ -251,13 +247,10 @@ class Iterations:
             if expression is None or used in names or not self.depends(expression):
                 continue
             other = self._substitute(expression, number, names)
-            found = None if other is None else self._scalar_node(other)
+            found = None if other is None else self._lifting.scalars.find(other)
             if found is None:
                 raise DifferenceError("numbers that are not alike")
             names[used] = found
-
-    def _scalar_node(self, expression: Expression) -> fx.Node | None:
-        return self._lifting.scalars.find(expression)
 
     def _substitute(
         self, expression: Expression, number: int, names: Names
@@ -275,4 +268,5 @@ class Iterations:
         source = expression.source
         if isinstance(source, SizeSource):
             return make.find_leaf(SizeSource(names.get(source.of), source.dim))
-        return self.leaf(number) if expression is self.loop.leaves[-1] else None
+        leaves = self.loop.leaves
+        return leaves[self.first + number] if expression is leaves[-1] else None

@@ -244,7 +244,7 @@ class _Rolling:
         )
         enough = self.lifting.make.apply(operator.ge, (count, Literal(1)), True)
         self.lifting.truth(enough, True)
-        numbers = [self._number(part) for part in self._bounds]
+        numbers = [self.lifting.scalars.node_of(part) for part in self._bounds]
         target = ForOperator(self._module, len(self.carried), len(self.last))
         nodes = [node for piece in iterations.pieces for node in piece]
         with recorder.graph.inserting_after(nodes[-1]):
@@ -267,11 +267,6 @@ class _Rolling:
         for node in reversed(nodes):
             recorder.graph.erase_node(node)
         self._drop_numbers()
-
-    def _number(self, part: Expression) -> Any:
-        if isinstance(part, Literal):
-            return part.value
-        return self.lifting.scalars.node_of(part)
 
     def _parts(self, made: fx.Node) -> list[fx.Node]:
         graph, parts, behind = self.recorder.graph, [], made

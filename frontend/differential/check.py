@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any, Protocol
+from typing import Any
 
 from magweld.diagnostics import MagweldError
 from magweld.frontend.differential.describe import (
@@ -17,10 +17,10 @@ from magweld.frontend.differential.describe import (
     Difference,
     Item,
     Walk,
+    generator_states,
     join,
     shown,
 )
-from magweld.frontend.differential.process import generator_states
 from magweld.frontend.differential.snapshot import CannotRestoreError, Snapshot
 from magweld.frontend.differential.tensors import TensorData, difference
 from magweld.frontend.operators.torch_state import torch_state
@@ -93,6 +93,8 @@ def _part_difference(
 
 
 Call = Callable[[], Any]
+# Gives the objects that a call starts from, with their names.
+Roots = Callable[[], list[tuple[str, Any]]]
 
 
 class CheckError(MagweldError):
@@ -158,13 +160,6 @@ class Checked:
     ending: Ending
     difference: Difference | None = None
     skipped: str = ""
-
-
-class Roots(Protocol):
-    """Gives the objects that a call starts from, by name."""
-
-    def __call__(self) -> list[tuple[str, Any]]:
-        """Return names and objects."""
 
 
 def run_checked(

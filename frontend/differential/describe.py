@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import random
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import torch
 
-from magweld.frontend.differential.iterators import POSITIONED, position
 from magweld.frontend.differential.structure import (
     is_atom,
     is_library,
-    scalar_data,
     view_of,
 )
 from magweld.frontend.differential.tensors import VALUES, history, tensor_data
 from magweld.frontend.operators.watch import storage_of
 from magweld.frontend.state.contents import isinstance_exactly
 from magweld.frontend.state.lookup import instance_dict
-from magweld.frontend.state.values import is_scalar
+from magweld.frontend.state.values import exact, is_scalar
+
+# Iterators whose position can be looked at and put back.
+POSITIONED: Final[frozenset[type]] = frozenset(
+    type(iterator) for iterator in (iter([]), iter(()), iter(range(0)))
+)
+
+
+def position(iterator: Any) -> tuple[Any, int] | None:
+    """Return what one of these iterates over, and how far it is; None at its end."""
+    sequence, index = (*iterator.__reduce__()[1:], None)[:2]
+    return None if index is None else (sequence[0], index)
 
 
 class Item(NamedTuple):
@@ -90,7 +101,7 @@ class Walk:
         if number is not None:
             return Ref(number)
         if is_scalar(obj):
-            return scalar_data(obj)
+            return exact(obj)
         if is_atom(obj):
             return ("object", type(obj).__name__, id(obj))
         number = self._numbers[id(obj)] = len(self.objects)
@@ -169,3 +180,19 @@ def shown(description: Description, ref: Any) -> str:
         item = description.items[ref.number + 1]
         return f"the {item.kind} that {item.path} is"
     return repr(ref[1]) if len(ref) == 2 else f"the {ref[1]} at {ref[2]:#x}"
+
+
+def generator_states() -> list[tuple[str, Any]]:
+    """Return the states of all random generators as roots of a description."""
+    # As one value: 625 numbers would be described one by one.
+    chosen = repr(random.getstate())
+    result: list[tuple[str, Any]] = [
+        ("torch.get_rng_state()", torch.get_rng_state()),
+        ("random.getstate()", chosen),
+    ]
+    numpy: Any = sys.modules.get("numpy")
+    if numpy is not None:
+        _, keys, position, gauss, cached = numpy.random.get_state()
+        numbers = (keys.tobytes(), int(position), int(gauss), float(cached))
+        result.append(("numpy.random.get_state()", numbers))
+    return result

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextvars
+import functools
+import operator
 import types
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
@@ -11,13 +13,11 @@ from typing import Any
 import torch
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.differential.iterators import POSITIONED, Positions
-from magweld.frontend.differential.process import grad_mode
+from magweld.frontend.differential.describe import POSITIONED, position
 from magweld.frontend.differential.structure import (
     code_names,
     is_consumable,
     is_library,
-    slot_value,
     slots_of,
 )
 from magweld.frontend.differential.tensors import history, is_strided
@@ -31,6 +31,7 @@ from magweld.frontend.state.contents import (
     elements,
     isinstance_exactly,
     keys_of,
+    slot_value,
 )
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import ABSENT, class_dict, is_class, is_immutable
@@ -54,12 +55,14 @@ class Snapshot:
                 of its own.
         """
         self._modes = torch_state()
-        self._restores: list[Restore] = [save_generators(), grad_mode()]
+        grad_mode = functools.partial(
+            torch._C._set_grad_enabled, torch.is_grad_enabled()
+        )
+        self._restores: list[Restore] = [save_generators(), grad_mode]
         self._seen: set[int] = set()
         self._tensors: list[tuple[torch.Tensor, Any]] = []
         self._sets: list[tuple[Any, list[Any]]] = []
-        self._positions = Positions()
-        self._restores.append(self._positions.restore)
+        self._positions: list[tuple[Any, int]] = []
         for obj in objects:
             self._keep(obj)
 
@@ -73,7 +76,7 @@ class Snapshot:
         """
         if torch_state()[1:] != self._modes[1:]:
             raise CannotRestoreError("a mode of torch")
-        if self._positions.are_lost:
+        if any(position(iterator) is None for iterator, _ in self._positions):
             raise CannotRestoreError("an iterator at its end")
         for obj, before in self._sets:
             if not _same(before, elements(obj)) and list(set(before)) != before:
@@ -81,12 +84,15 @@ class Snapshot:
         for tensor, identity in self._tensors:
             if _identity(tensor) != identity:
                 raise CannotRestoreError("a tensor with another history or memory")
+        for iterator, index in self._positions:
+            iterator.__setstate__(index)
         for restore in self._restores:
             restore()
 
     def _keep(self, obj: Any) -> None:
         if type(obj) in POSITIONED:
-            self._positions.keep(obj)
+            there = position(obj)
+            self._positions += [] if there is None else [(obj, there[1])]
         elif is_consumable(obj):
             raise CannotRestoreError(f"an iterator, {type(obj).__qualname__}")
         elif isinstance_exactly(obj, torch.Tensor):
@@ -252,11 +258,7 @@ def _entries(space: dict[str, Any], names: list[str]) -> Restore:
 
 
 def _same(left: list[Any], right: list[Any]) -> bool:
-    return len(left) == len(right) and all(map(_is, left, right))
-
-
-def _is(left: Any, right: Any) -> bool:
-    return left is right
+    return len(left) == len(right) and all(map(operator.is_, left, right))
 
 
 def _entries_of(obj: Any) -> tuple[list[Any], list[Any]]:

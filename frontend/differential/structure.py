@@ -23,6 +23,7 @@ from magweld.frontend.state.contents import (
     elements,
     isinstance_exactly,
     keys_of,
+    slot_value,
 )
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import (
@@ -33,14 +34,7 @@ from magweld.frontend.state.mro import (
     mro,
     target_slot,
 )
-from magweld.frontend.state.values import (
-    complex_bits,
-    float_bits,
-    is_identity,
-    is_numpy_scalar,
-    is_scalar,
-    numpy_bits,
-)
+from magweld.frontend.state.values import exact, is_identity, is_scalar
 
 Part = tuple[str, Any]
 
@@ -88,16 +82,6 @@ def is_library(obj: Any) -> bool:
     return is_library_file(filename)
 
 
-def scalar_data(obj: Any) -> Any:
-    """Return type and value of a scalar, zeros and NaNs told apart."""
-    kind = type(obj)
-    bits = numpy_bits if is_numpy_scalar(obj) else _BITS.get(kind)
-    return (kind, obj if bits is None else bits(obj))
-
-
-_BITS: Final[dict[type, Any]] = {float: float_bits, complex: complex_bits}
-
-
 @functools.lru_cache(maxsize=4096)
 def code_names(code: types.CodeType) -> list[str]:
     """Return the names that a code object and those in it refer to."""
@@ -123,14 +107,6 @@ def slots_of(obj: Any) -> Iterator[tuple[str, Any]]:
                 continue
             if value is target or value.__objclass__ is not own:
                 yield name, value
-
-
-def slot_value(obj: Any, descriptor: Any) -> Any:
-    """Return what a member descriptor holds, ABSENT if it is unset."""
-    try:
-        return descriptor.__get__(obj)
-    except AttributeError:
-        return ABSENT
 
 
 def _function(obj: types.FunctionType) -> View:
@@ -207,7 +183,7 @@ def _entries(obj: Any) -> list[Part]:
         if not is_scalar(key):
             parts.append((f".key({type(key).__name__})", key))
         parts.append((f"[{key!r}]" if is_scalar(key) else "[...]", value))
-    scalars = [scalar_data(key) for key in keys if is_scalar(key)]
+    scalars = [exact(key) for key in keys if is_scalar(key)]
     return [("<keys>", _Data(scalars)), *parts]
 
 

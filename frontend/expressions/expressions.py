@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from magweld.frontend.state.nodes import Kind, Node, Where
-from magweld.frontend.state.values import complex_bits, float_bits
+from magweld.frontend.state.values import exact
 
 # Types whose values can be lifted; subclasses may have operators of their own.
 NUMBERS: Final = frozenset({bool, int, float})
@@ -112,14 +112,7 @@ class Expressions:
 
 
 def _identity(operand: Expression) -> Any:
-    if not isinstance(operand, Literal):
-        return id(operand)
-    value = operand.value
-    if type(value) is float:
-        return float, float_bits(value)
-    if type(value) is complex:
-        return complex, complex_bits(value)
-    return type(value), value
+    return exact(operand.value) if isinstance(operand, Literal) else id(operand)
 
 
 def topological(expressions: Iterable[Expression]) -> list[Leaf | Operation]:

@@ -7,19 +7,12 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any, Final
 
-from magweld.frontend.state.contents import builtin_base, cell_value
+from magweld.frontend.state.contents import builtin_base, cell_value, slot_value
 from magweld.frontend.state.iterators import has_more, part_of, peek
 from magweld.frontend.state.mro import ABSENT, find_in_mro
 from magweld.frontend.state.natives import base_value, content_of, referent
 from magweld.frontend.state.nodes import Edge, Kind
-from magweld.frontend.state.values import (
-    complex_bits,
-    float_bits,
-    is_numpy_scalar,
-    is_scalar,
-    numpy_bits,
-    same_scalar,
-)
+from magweld.frontend.state.values import bits_reader, is_scalar, same_scalar
 
 _TEXT: Final = {str}
 
@@ -86,9 +79,6 @@ def type_is(names: Names, value: str, kind: type) -> str:
     return f"{names.constant(type)}({value}) is {names.constant(kind)}"
 
 
-_BITS: Final[dict[type, Any]] = {float: float_bits, complex: complex_bits}
-
-
 def scalar_is(names: Names, value: str, expected: Any) -> str:
     """Return a test of type and value of a scalar, bits of floats included."""
     kind = type(expected)
@@ -97,7 +87,7 @@ def scalar_is(names: Names, value: str, expected: Any) -> str:
         return f"{value} is {names.constant(expected)}"
     if kind in (bool, type(None), type(Ellipsis), type(NotImplemented)):
         return f"{value} is {names.literal(expected)}"
-    bits = numpy_bits if is_numpy_scalar(expected) else _BITS.get(kind)
+    bits = bits_reader(kind)
     if bits is not None:
         same = f"{names.constant(bits)}({value}) == {names.constant(bits(expected))}"
     else:
@@ -185,19 +175,10 @@ def _instance_dict(edge: Edge, base: str, names: Names) -> str:
     return call(names.constant(getter.__get__), base)
 
 
-def read_slot(getter: Any, obj: Any) -> Any:
-    """Return what a member descriptor holds, ABSENT if it is unset."""
-    try:
-        return getter(obj)
-    except AttributeError:
-        return ABSENT
-
-
 def _slot(edge: Edge, base: str, names: Names) -> str:
-    getter = names.constant(edge.key.__get__)
     if edge.value is ABSENT:
-        return call(names.constant(read_slot), getter, base)
-    return call(getter, base)
+        return call(names.constant(slot_value), base, names.constant(edge.key))
+    return call(names.constant(edge.key.__get__), base)
 
 
 def _cell(edge: Edge, base: str, names: Names) -> str:
@@ -209,10 +190,6 @@ def _cell(edge: Edge, base: str, names: Names) -> str:
 def read_context(variable: contextvars.ContextVar[Any]) -> Any:
     """Return the value of a context variable, ABSENT if it is unset."""
     return variable.get(ABSENT)
-
-
-def _context(edge: Edge, base: str, names: Names) -> str:
-    return call(names.constant(read_context), base)
 
 
 def _query(edge: Edge, base: str, names: Names) -> str:
@@ -230,6 +207,7 @@ def _itself(edge: Edge, base: str, names: Names) -> str:
 _NATIVES: Final[dict[Kind, Any]] = {
     Kind.BASE: base_value,
     Kind.CONTENT: content_of,
+    Kind.CONTEXT: read_context,
     Kind.REFERENT: referent,
 }
 
@@ -278,7 +256,6 @@ _FETCHES: Final = {
     Kind.SLOT: _slot,
     Kind.CELL: _cell,
     Kind.CLOSURE: _closure,
-    Kind.CONTEXT: _context,
     Kind.QUERY: _query,
     Kind.SELF: _itself,
     **dict.fromkeys(_NATIVES, _native),

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import torch
 
-from magweld.frontend.state.values import float_bits
+from magweld.frontend.state.values import exact
 
 # Uses of one set of sizes and numbers before the graph is compiled for it.
 COMPILE_AFTER: Final = 3
@@ -30,11 +30,7 @@ def key_of(tensors: Iterable[torch.Tensor], numbers: Iterable[Any]) -> Hashable:
         tensors: Of the call.
         numbers: Beside them.
     """
-    return (*(t.shape for t in tensors), *map(_exact, numbers))
-
-
-def _exact(number: Any) -> Any:
-    return float_bits(number) if type(number) is float else (type(number), number)
+    return (*(t.shape for t in tensors), *map(exact, numbers))
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -240,7 +240,7 @@ def _stand_ins(
         prime = next(
             (
                 p
-                for p in _primes_from(least, _FURTHEST * least)
+                for p in filter(_is_prime, range(least, _FURTHEST * least))
                 if _may_stand([p + more for more in added], taken, constants, avoided)
             ),
             None,
@@ -280,10 +280,6 @@ def _large_factor(number: int) -> int:
 def _is_near(constant: int, prime: int) -> bool:
     rest = constant % prime
     return constant >= prime - _MARGIN and min(rest, prime - rest) <= _MARGIN
-
-
-def _primes_from(least: int, most: int) -> Iterator[int]:
-    return filter(_is_prime, range(least, most))
 
 
 def _is_prime(number: int) -> bool:

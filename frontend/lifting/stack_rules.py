@@ -62,13 +62,11 @@ def pin_now(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     step.operands.clear()
 
 
-def load(shadow: Shadow, step: Step, stack: list[Any]) -> None:
-    """LOAD_GLOBAL, LOAD_DEREF, LOAD_ATTR: the one read is the result."""
-    claim(shadow, step, stack)
-
-
 def claim(shadow: Shadow, step: Step, stack: list[Any]) -> None:
-    """Attach the expression of the one read, or of a query of a tensor, to the top."""
+    """LOAD_GLOBAL, LOAD_DEREF, LOAD_METHOD: the one read is the result.
+
+    What a query of a tensor gave may take its place.
+    """
     if step.answer is not None:
         shadow.push(stack, step.take_answer())
     elif len(step.reads) == 1 and same_scalar(step.reads[0][1].value, stack[-1]):

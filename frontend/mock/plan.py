@@ -14,9 +14,14 @@ from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.expressions.expressions import Expression, text_of
 from magweld.frontend.mock.lifted_parts import Lifted, lift_fill, lift_recipe
 from magweld.frontend.mock.rebuild import extend_dict, namespace_fills, recipe_for
-from magweld.frontend.mock.recipe import Recipe
 from magweld.frontend.state import steps
-from magweld.frontend.state.contents import builtin_base, cell_value, elements, keys_of
+from magweld.frontend.state.contents import (
+    builtin_base,
+    cell_value,
+    elements,
+    keys_of,
+    slot_value,
+)
 from magweld.frontend.state.iterators import advance
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import ABSENT, find_in_mro, find_own, is_class
@@ -140,7 +145,7 @@ class Planner:
         self._kept += (obj, recipe)
         if recipe.late:
             # A shell now, its content at the end: this is what closes cycles.
-            parts: tuple[steps.Source, ...] = self._constants(recipe)
+            parts: tuple[steps.Source, ...] = tuple(map(Constant, recipe.parts))
         else:
             parts = tuple(self.source(part) for part in recipe.parts)
         if recipe.early and any(isinstance(part, Made) for part in parts):
@@ -209,9 +214,6 @@ class Planner:
             keys += elements(obj) if builtin_base(obj) is not None else ()
             namespace = instance_dict(obj)
             keys += () if namespace is None else namespace.values()
-
-    def _constants(self, recipe: Recipe) -> tuple[steps.Source, ...]:
-        return tuple(Constant(part) for part in recipe.parts)
 
     def _writes(self, node: Node) -> list[Call]:
         target = Constant(node.obj) if node.constant else self._fetch(node)
@@ -287,16 +289,15 @@ class Planner:
                 return []
             if value is ABSENT:
                 raise StopRecordingError("result-object", "a context variable")
-            return [Call(steps.set_context, target, (self.source(value),))]
+            return [Call(contextvars.ContextVar.set, target, (self.source(value),))]
         if type(node.obj) is types.CellType:
             value = cell_value(node.obj)
             if value is ABSENT:
                 return [Call(steps.clear_cell, target)]
             part = self._at(node.obj, Kind.CELL, None, value)
             return [Call(steps.set_cell, target, (part,))]
-        try:
-            value = descriptor.__get__(node.obj)
-        except AttributeError:
+        value = slot_value(node.obj, descriptor)
+        if value is ABSENT:
             # On a hit it may be there although it was not in the recorded run.
             return [Call(steps.discard_slot, target, (Constant(descriptor),))]
         part = self._at(node.obj, Kind.SLOT, descriptor, value)

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import array
 import functools
+import gc
+import operator
+import sys
 import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.mock.native_recipes import native_recipe
 from magweld.frontend.mock.recipe import Fill, Recipe
-from magweld.frontend.state.contents import cell_value, elements, keys_of
+from magweld.frontend.state.contents import cell_value, elements, keys_of, slot_value
 from magweld.frontend.state.iterators import REBUILDABLE, remake
 from magweld.frontend.state.lookup import instance_dict
-from magweld.frontend.state.mro import ABSENT, class_dict, is_immutable, mro
-from magweld.frontend.state.natives import base_value
+from magweld.frontend.state.mro import (
+    ABSENT,
+    class_dict,
+    is_immutable,
+    mro,
+    python_slots,
+)
+from magweld.frontend.state.natives import base_value, is_array
 from magweld.frontend.state.steps import (
     FUNCTION_FIELDS,
     fill_function,
@@ -37,7 +46,7 @@ def recipe_for(obj: Any) -> Recipe:
     recipe = _BY_TYPE.get(type(obj))
     if recipe is not None:
         return recipe(obj)
-    return native_recipe(obj) or _instance(obj)
+    return _array(obj) if is_array(obj) else _instance(obj)
 
 
 def extend_dict(target: dict[Any, Any], items: list[Any]) -> None:
@@ -148,10 +157,43 @@ def _set_state(iterator: Any, parts: list[Any]) -> None:
     iterator.__setstate__(parts[0])
 
 
+def _view(name: str) -> Callable[[Any], Recipe]:
+    def recipe(obj: Any) -> Recipe:
+        return Recipe(getattr(dict, name), (gc.get_referents(obj)[0],))
+
+    return recipe
+
+
+def _namespace(obj: types.SimpleNamespace) -> Recipe:
+    return Recipe(types.SimpleNamespace, late=True, fills=namespace_fills(obj))
+
+
+def _proxy(obj: types.MappingProxyType[Any, Any]) -> Recipe:
+    return Recipe(types.MappingProxyType, (gc.get_referents(obj)[0],))
+
+
+def _copied(obj: Any) -> Recipe:
+    # The record keeps a copy of its own; a hit copies that.
+    return Recipe(functools.partial(type(obj).__getitem__, obj[:], slice(None)))
+
+
+def _array(obj: Any) -> Recipe:
+    base = obj.base
+    # Nobody else may see the memory: the view, the variable here, the argument below.
+    shared = base is not None and (
+        not is_array(base) or base.base is not None or sys.getrefcount(base) > 3
+    )
+    if shared or not obj.flags.writeable or obj.dtype.hasobject:
+        raise StopRecordingError("result-object", "an array that borrows memory")
+    return Recipe(functools.partial(type(obj).copy, obj.copy("K"), "K"))
+
+
+_EMPTY: Final[dict[int, int]] = {}
+_GETTERS: Final = (operator.attrgetter, operator.itemgetter, operator.methodcaller)
 _BY_TYPE: Final[dict[type, Callable[[Any], Recipe]]] = {
     object: _plain_object,
     functools.partial: _partial,
-    **dict.fromkeys(REBUILDABLE, _iterator),
+    **dict.fromkeys((*REBUILDABLE, *_GETTERS), _iterator),
     list: _list,
     dict: _dict,
     OrderedDict: _dict,
@@ -165,6 +207,11 @@ _BY_TYPE: Final[dict[type, Callable[[Any], Recipe]]] = {
     types.MethodType: _method,
     types.CellType: _cell,
     types.FunctionType: _function,
+    **{type(getattr(_EMPTY, n)()): _view(n) for n in ("keys", "values", "items")},
+    array.array: _copied,
+    bytearray: _copied,
+    types.MappingProxyType: _proxy,
+    types.SimpleNamespace: _namespace,
 }
 
 
@@ -175,18 +222,13 @@ def namespace_fills(obj: Any) -> tuple[Fill, ...]:
 
 
 def _slot_fills(obj: Any) -> tuple[Fill, ...]:
-    fills: list[Fill] = []
-    for cls in mro(type(obj)):
-        for descriptor in class_dict(cls).values():
-            if type(descriptor) is types.MemberDescriptorType and not is_immutable(cls):
-                fills += _slot_fill(obj, descriptor)
-    return tuple(fills)
+    slots = python_slots(type(obj))
+    return tuple(fill for slot in slots for fill in _slot_fill(obj, slot))
 
 
 def _slot_fill(obj: Any, descriptor: Any) -> list[Fill]:
-    try:
-        value = descriptor.__get__(obj)
-    except AttributeError:
+    value = slot_value(obj, descriptor)
+    if value is ABSENT:
         return []
 
     def fill(target: Any, parts: list[Any]) -> None:

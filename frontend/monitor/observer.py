@@ -85,7 +85,6 @@ class Observer:
 
     Attributes:
         session: The run that the frame belongs to.
-        frame_reader: Reads slots of the frame of the current event.
         code: Code of the frame.
         previous: Instruction of the last event.
         after: What to do with the result of the last instruction.

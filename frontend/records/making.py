@@ -83,7 +83,13 @@ class RecordMaker:
         # A backend costs speed at most: the graph itself is right.
         reason = f"{type(error).__name__}: {error}"
         self._note(record, "backend-failed", reason)
-        self._warn(reason)
+        if not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"backend-failed: {self._backend.name} raised {reason}; running the"
+                " captured graph through torch",
+                stacklevel=3,
+            )
 
     def _lifted(self, captured: Capture) -> LiftedGraph:
         graph, backend = captured.graph, self._backend
@@ -99,13 +105,3 @@ class RecordMaker:
             example=Example.of(graph.examples, [e.value for e in graph.scalars]),
             compile_sizes=None if by_torch else backend.compile_sizes,
         )
-
-    def _warn(self, reason: str) -> None:
-        if not self._warned:
-            self._warned = True
-            name = self._backend.name
-            warnings.warn(
-                f"backend-failed: {name} raised {reason}; running the captured graph"
-                " through torch",
-                stacklevel=4,
-            )

@@ -11,13 +11,17 @@ from magweld.frontend.monitor.annotation import NativeCall
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.attributes import expect_operator, see_through
-from magweld.frontend.rules.functions import register_function
+from magweld.frontend.rules.functions import (
+    is_python,
+    register_function,
+    special_method,
+)
 from magweld.frontend.state.class_reads import note_class
 from magweld.frontend.state.class_writes import (
     before_class_write,
     read_written_class,
 )
-from magweld.frontend.state.contents import Extent, before_write, read_item
+from magweld.frontend.state.contents import Extent, before_write, read_item, slot_value
 from magweld.frontend.state.mro import ABSENT, find_in_mro, is_class
 from magweld.frontend.state.namespaces import namespace_of
 from magweld.frontend.state.nodes import Kind, slot_of
@@ -58,10 +62,10 @@ def write_attribute(observer: Observer, obj: Any, name: str, hook: str) -> None:
     graph = observer.session.graph
     obj = see_through(graph, obj)
     kind = type(obj)
-    setter = note_class(graph, kind, hook)
-    if type(setter) is types.FunctionType:
-        register_function(observer.session, setter)
-    elif is_class(obj) and setter in _CLASS_SETTERS:
+    setter = special_method(observer, obj, hook)
+    if is_python(setter):
+        return
+    if is_class(obj) and setter in _CLASS_SETTERS:
         write_class(observer, obj, name, hook == "__delattr__")
     elif setter in _GENERIC_SETTERS:
         write_generic(observer, obj, name, hook == "__delattr__")
@@ -96,7 +100,8 @@ def write_generic(observer: Observer, obj: Any, name: str, deletes: bool) -> Non
                 graph.constant(function)
                 register_function(observer.session, function)
     elif _has_setter(descriptor):
-        runs_python = _runs_python(observer, descriptor, deletes)
+        name_of_setter = "__delete__" if deletes else "__set__"
+        runs_python = is_python(special_method(observer, descriptor, name_of_setter))
         if not runs_python and not _is_new_function(graph, obj):
             _write_native(observer, obj, name, descriptor)
     else:
@@ -119,15 +124,6 @@ def _write_native(observer: Observer, obj: Any, name: str, descriptor: Any) -> N
     else:
         kind = type(obj).__name__
         raise StopRecordingError("native-attribute", f"{kind}.{name}")
-
-
-def _runs_python(observer: Observer, descriptor: Any, deletes: bool) -> bool:
-    name = "__delete__" if deletes else "__set__"
-    setter = note_class(observer.session.graph, type(descriptor), name)
-    if type(setter) is not types.FunctionType:
-        return False
-    register_function(observer.session, setter)
-    return True
 
 
 def _is_new_function(graph: RefGraph, obj: Any) -> bool:
@@ -154,10 +150,7 @@ def _write_slot(graph: RefGraph, obj: Any, descriptor: Any) -> None:
     graph.changes(node)
     if not node.external:
         return
-    try:
-        before = descriptor.__get__(obj)
-    except AttributeError:
-        before = ABSENT
+    before = slot_value(obj, descriptor)
     graph.check_dropped(before)
     graph.slot_snapshots.setdefault((id(obj), descriptor), before)
     node.written.setdefault(descriptor, False)

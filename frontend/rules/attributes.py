@@ -12,7 +12,7 @@ from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.functions import register_function
 from magweld.frontend.state.class_reads import note_class
-from magweld.frontend.state.contents import read_all, read_item
+from magweld.frontend.state.contents import read_all, read_item, slot_value
 from magweld.frontend.state.lookup import Found, Lookup, instance_dict
 from magweld.frontend.state.mro import ABSENT, is_class, is_immutable, target_slot
 from magweld.frontend.state.namespaces import namespace_of
@@ -150,10 +150,7 @@ def see_through(graph: RefGraph, obj: Any) -> Any:
 
 def read_slot(graph: RefGraph, obj: Any, descriptor: Any) -> None:
     """Record the value behind a member descriptor, or that it is unset."""
-    try:
-        value = descriptor.__get__(obj)
-    except AttributeError:
-        value = ABSENT
+    value = slot_value(obj, descriptor)
     graph.read(graph.require(obj), Kind.SLOT, descriptor, value)
 
 

@@ -11,7 +11,11 @@ from magweld.frontend.monitor.annotation import Annotation, NativeCall, unbind
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.attributes import adopt_top, bear_top, see_through
-from magweld.frontend.rules.functions import register_function
+from magweld.frontend.rules.functions import (
+    is_python,
+    register_function,
+    special_method,
+)
 from magweld.frontend.rules.natives import (
     apply,
     apply_entry,
@@ -210,17 +214,12 @@ def call_class(
     observer: Observer, cls: type, args: Arguments, kwargs: Keywords
 ) -> None:
     """Record what making an instance reads."""
-    session = observer.session
-    graph = session.graph
-    maker = note_class(graph, type(cls), "__call__")
-    if type(maker) is types.FunctionType:
-        register_function(session, maker)
+    if is_python(special_method(observer, cls, "__call__")):
         return
-    entry = session.annotations.find(cls)
-    if entry is not None:
+    if observer.session.annotations.find(cls) is not None:
         call_native(observer, cls, args, kwargs)
-        return
-    construct(observer, cls, args, kwargs)
+    else:
+        construct(observer, cls, args, kwargs)
 
 
 def construct(observer: Observer, cls: type, args: Arguments, kwargs: Keywords) -> None:
@@ -294,8 +293,3 @@ _BY_TYPE: Final = {
     functools.partial: _call_partial,
     functools._lru_cache_wrapper: _call_cached,
 }
-
-
-def make_function(observer: Observer, row: Row, stack: list[Any]) -> None:
-    """MAKE_FUNCTION."""
-    observer.after = bear_top

@@ -9,13 +9,12 @@ from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.attributes import adopt_top, expect_operator
+from magweld.frontend.rules.functions import is_python, special_method
 from magweld.frontend.rules.operators import (
     has_tensor,
     is_plain,
-    is_python,
     read_held,
     runs_python,
-    special_method,
 )
 from magweld.frontend.rules.protocols import (
     iterate,

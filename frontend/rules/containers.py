@@ -17,8 +17,9 @@ from magweld.frontend.rules.attributes import (
     read_slot,
 )
 from magweld.frontend.rules.calls import call_object
+from magweld.frontend.rules.functions import is_python, special_method
 from magweld.frontend.rules.iterators import check_iterator
-from magweld.frontend.rules.operators import is_plain, is_python, special_method
+from magweld.frontend.rules.operators import is_plain
 from magweld.frontend.rules.protocols import (
     is_number,
     iterate,

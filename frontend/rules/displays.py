@@ -20,7 +20,7 @@ from magweld.frontend.state.contents import (
 
 
 def build(observer: Observer, row: Row, stack: list[Any]) -> None:
-    """BUILD_LIST and its kin: the result is made by the run."""
+    """BUILD_LIST and its kin, MAKE_FUNCTION: the result is made by the run."""
     observer.after = bear_top
 
 

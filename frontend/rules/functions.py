@@ -6,6 +6,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.monitor.stack import NULL
 from magweld.frontend.state.class_reads import note_class
 from magweld.frontend.state.contents import read_all
@@ -66,3 +67,20 @@ def admit_special(session: Session, function: Any, receiver: Any) -> None:
 
 def _getter(found: Any) -> Any:
     return found.fget if type(found) is property else ABSENT
+
+
+def special_method(observer: Observer, obj: Any, name: str) -> Any:
+    """Return the special method that an operator will use.
+
+    Returns:
+        A Python function, which is then registered; a native method; or ABSENT.
+    """
+    method = note_class(observer.session.graph, type(obj), name)
+    if type(method) is FunctionType:
+        register_function(observer.session, method)
+    return method
+
+
+def is_python(method: Any) -> bool:
+    """Return whether a special method runs as observed Python code."""
+    return type(method) is FunctionType

@@ -7,7 +7,7 @@ from typing import Any
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.observer import Observer
-from magweld.frontend.rules.operators import is_python, special_method
+from magweld.frontend.rules.functions import is_python, special_method
 from magweld.frontend.rules.protocols import ITERATORS, advance
 from magweld.frontend.state.iterators import (
     COMPOSED,

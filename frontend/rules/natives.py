@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
+from collections.abc import Callable
 from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
@@ -106,9 +107,9 @@ def apply(observer: Observer, annotation: Annotation, call: NativeCall) -> None:
     callbacks = []
     for index, argument in enumerate(call.args):
         use = uses[index] if index < len(uses) else annotation.rest
-        callbacks += _use(observer, use, argument)
+        callbacks.append(_USES[use](observer, argument))
     for argument in call.kwargs.values():
-        callbacks += _use(observer, annotation.rest, argument)
+        callbacks.append(_USES[annotation.rest](observer, argument))
     if any(callbacks):
         read_for_callbacks(observer, (*call.args, *call.kwargs.values()))
     graph = observer.session.graph
@@ -120,10 +121,6 @@ def apply(observer: Observer, annotation: Annotation, call: NativeCall) -> None:
         observer.after = adopt_top
     elif annotation.result is Result.NEW:
         observer.after = bear_top
-
-
-def _use(observer: Observer, use: Use, argument: Any) -> list[bool]:
-    return [bool(_USES[use](observer, argument))]
 
 
 def _keep(observer: Observer, argument: Any) -> None:
@@ -170,10 +167,6 @@ def _length(observer: Observer, argument: Any) -> None:
 
 def _key(observer: Observer, argument: Any) -> None:
     read_key(observer.session.graph, argument)
-
-
-def _truth(observer: Observer, argument: Any) -> None:
-    test_truth(observer, argument)
 
 
 def _call(observer: Observer, argument: Any) -> bool:
@@ -274,13 +267,14 @@ def read_partial(graph: RefGraph, partial: Any) -> None:
     read_all(graph, partial.keywords)
 
 
-_USES: Final = {
+# What each reads; true for a callback that is native.
+_USES: Final[dict[Use, Callable[[Observer, Any], bool | None]]] = {
     Use.KEEP: _keep,
     Use.VALUE: _value,
     Use.BASE: _base,
     Use.CONTENT: _content,
     Use.LENGTH: _length,
-    Use.TRUTH: _truth,
+    Use.TRUTH: test_truth,
     Use.ITERATE: iterate,
     Use.KEY: _key,
     Use.CALL: _call,

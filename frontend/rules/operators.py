@@ -11,7 +11,7 @@ from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.attributes import adopt_top, expect_operator
-from magweld.frontend.rules.functions import register_function
+from magweld.frontend.rules.functions import is_python, special_method
 from magweld.frontend.rules.protocols import (
     ITERATORS,
     is_view,
@@ -23,7 +23,6 @@ from magweld.frontend.rules.protocols import (
     test_truth,
 )
 from magweld.frontend.rules.text import read_format_arguments
-from magweld.frontend.state.class_reads import note_class
 from magweld.frontend.state.contents import (
     CONTAINERS,
     Extent,
@@ -58,23 +57,6 @@ NAMES: Final = {
 PLAIN_OWNERS: Final = frozenset(
     {dict, list, tuple, set, frozenset, deque, OrderedDict, defaultdict, object}
 )
-
-
-def special_method(observer: Observer, obj: Any, name: str) -> Any:
-    """Return the special method that an operator will use.
-
-    Returns:
-        A Python function, which is then registered; a native method; or ABSENT.
-    """
-    method = note_class(observer.session.graph, type(obj), name)
-    if type(method) is types.FunctionType:
-        register_function(observer.session, method)
-    return method
-
-
-def is_python(method: Any) -> bool:
-    """Return whether a special method runs as observed Python code."""
-    return type(method) is types.FunctionType
 
 
 def is_plain(method: Any) -> bool:

@@ -10,11 +10,8 @@ from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules import class_checks
 from magweld.frontend.rules.attributes import adopt_top, read_attribute
-from magweld.frontend.rules.operators import (
-    is_python,
-    read_length_of,
-    special_method,
-)
+from magweld.frontend.rules.functions import is_python, special_method
+from magweld.frontend.rules.operators import read_length_of
 from magweld.frontend.state.contents import builtin_base, read_item
 from magweld.frontend.state.lookup import Lookup
 from magweld.frontend.state.mro import find_in_mro, is_class, is_immutable, mro

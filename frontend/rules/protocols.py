@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.observer import Observer
-from magweld.frontend.rules.functions import register_function
+from magweld.frontend.rules.functions import is_python, special_method
 from magweld.frontend.state.class_reads import note_class
 from magweld.frontend.state.contents import (
     EXACT_CONTAINERS,
@@ -207,9 +207,7 @@ def note_iteration(observer: Observer, obj: Any) -> None:
         return
     entries = ("keys", "__getitem__") if builtin_base(obj) is dict else ()
     for name in ("__iter__", *entries):
-        method = note_class(observer.session.graph, kind, name)
-        if type(method) is types.FunctionType:
-            register_function(observer.session, method)
+        special_method(observer, obj, name)
 
 
 def iterate(observer: Observer, obj: Any) -> None:
@@ -235,10 +233,9 @@ def iterate(observer: Observer, obj: Any) -> None:
     if kind is types.MappingProxyType:
         iterate(observer, read_referent(graph, obj))
         return
-    method = note_class(graph, kind, "__iter__")
-    if type(method) is types.FunctionType:
-        register_function(observer.session, method)
-    elif builtin_base(obj) is dict:
+    if is_python(special_method(observer, obj, "__iter__")):
+        return
+    if builtin_base(obj) is dict:
         read_keys(graph, obj)
     elif builtin_base(obj) is not None:
         read_all(graph, obj)
@@ -248,10 +245,8 @@ def iterate(observer: Observer, obj: Any) -> None:
 
 def _iterate_class(observer: Observer, obj: Any) -> None:
     # A class is iterable through its metaclass, an old-style sequence by __getitem__.
-    method = note_class(observer.session.graph, type(obj), "__getitem__")
-    if type(method) is not types.FunctionType:
+    if not is_python(special_method(observer, obj, "__getitem__")):
         raise StopRecordingError("opaque-iterator", type(obj).__qualname__)
-    register_function(observer.session, method)
 
 
 def test_truth(observer: Observer, obj: Any) -> None:
@@ -264,12 +259,12 @@ def test_truth(observer: Observer, obj: Any) -> None:
         read_truth(graph, obj)
         return
     for name in ("__bool__", "__len__"):
-        method = note_class(graph, kind, name)
+        method = special_method(observer, obj, name)
         if method is ABSENT:
             continue
-        if type(method) is types.FunctionType:
-            register_function(observer.session, method)
-        elif builtin_base(obj) is not None:
+        if is_python(method):
+            return
+        if builtin_base(obj) is not None:
             read_truth(graph, obj)
         elif kind is types.MappingProxyType:
             test_truth(observer, read_referent(graph, obj))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import types
 from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
@@ -11,21 +10,17 @@ from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.calls import call_class, call_object
 from magweld.frontend.rules.displays import list_to_tuple
-from magweld.frontend.rules.functions import register_function
+from magweld.frontend.rules.functions import is_python, special_method
 from magweld.frontend.rules.protocols import read_value
-from magweld.frontend.state.class_reads import note_class
 from magweld.frontend.state.mro import is_class
 from magweld.frontend.state.values import is_scalar
 
 
 def before_with(observer: Observer, row: Row, stack: list[Any]) -> None:
     """BEFORE_WITH: pushes the bound `__exit__` and what `__enter__` returned."""
-    session = observer.session
     for name in ("__enter__", "__exit__"):
-        method = note_class(session.graph, type(stack[-1]), name)
-        if type(method) is types.FunctionType:
-            register_function(session, method)
-        else:
+        method = special_method(observer, stack[-1], name)
+        if not is_python(method):
             _call_native(observer, method, name, stack[-1])
     observer.after = _adopt_exit
 

@@ -123,20 +123,20 @@ _TABLE: Final = {
     "LOAD_CLASSDEREF": Instruction(class_statements.load_class_deref),
     "LOAD_CLOSURE": Instruction(names.load_closure, 0, stack_rules.nothing),
     "LOAD_CONST": Instruction(displays.load_constant, 0, stack_rules.nothing),
-    "LOAD_DEREF": Instruction(names.load_deref, 0, stack_rules.load),
+    "LOAD_DEREF": Instruction(names.load_deref, 0, stack_rules.claim),
     "LOAD_FAST": Instruction(displays.load_variadic, 0, stack_rules.load_local),
     "LOAD_FROM_DICT_OR_DEREF LOAD_FROM_DICT_OR_GLOBALS": Instruction(
         class_statements.load_from_dict
     ),
-    "LOAD_GLOBAL": Instruction(names.load_global, 0, stack_rules.load),
+    "LOAD_GLOBAL": Instruction(names.load_global, 0, stack_rules.claim),
     "LOAD_LOCALS": Instruction(class_statements.load_locals),
-    "LOAD_METHOD": Instruction(attributes.load_attribute, 1, stack_rules.load),
+    "LOAD_METHOD": Instruction(attributes.load_attribute, 1, stack_rules.claim),
     "LOAD_NAME": Instruction(class_statements.load_name),
     "LOAD_SUPER_ATTR": Instruction(
-        attributes.load_super_attribute, 3, stack_rules.load
+        attributes.load_super_attribute, 3, stack_rules.claim
     ),
     "MAKE_FUNCTION": Instruction(
-        calls.make_function, lambda row: 1 + row.arg.bit_count(), stack_rules.nothing
+        displays.build, lambda row: 1 + row.arg.bit_count(), stack_rules.nothing
     ),
     "MAP_ADD": Instruction(displays.append, 2, stack_rules.map_add),
     "MATCH_CLASS": Instruction(patterns.match_class),

@@ -55,6 +55,14 @@ def cell_value(cell: CellType) -> Any:
         return ABSENT
 
 
+def slot_value(obj: Any, descriptor: Any) -> Any:
+    """Return what a member descriptor holds, ABSENT if it is unset."""
+    try:
+        return descriptor.__get__(obj)
+    except AttributeError:
+        return ABSENT
+
+
 def size_of(obj: Any) -> int:
     """Return the number of elements without running an override."""
     base = builtin_base(obj)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from magweld.frontend.state.values import float_bits, is_scalar
+from magweld.frontend.state.values import is_scalar, same_scalar
 
 
 @dataclass(frozen=True)
@@ -132,12 +132,10 @@ COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
 def _same(left: Any, right: Any) -> bool:
     if type(left) is not type(right):
         return False
-    if isinstance(left, float):
-        return float_bits(left) == float_bits(right)
     if hasattr(left, "tobytes"):
         form = (left.dtype, left.shape) == (right.dtype, right.shape)
         return form and left.tobytes() == right.tobytes()
-    return bool(left == right)
+    return same_scalar(left, right)
 
 
 @dataclass

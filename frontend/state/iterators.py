@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import gc
+import itertools
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
@@ -31,7 +33,19 @@ PEEKABLE: Final = frozenset(
 )
 # Iterators that can be made again in the same state.
 REBUILDABLE: Final = frozenset(
-    {*_SEQUENCE_ITERATORS, _REVERSED, *_DICT_ITERATORS, *COMPOSED, map, filter}
+    {
+        *_SEQUENCE_ITERATORS,
+        *(type(iter(obj)) for obj in (b"", bytearray())),
+        *_DICT_ITERATORS,
+        *COMPOSED,
+        *(_REVERSED, reversed, map, filter),
+        *(itertools.accumulate, itertools.chain, itertools.combinations),
+        *(itertools.combinations_with_replacement, itertools.compress),
+        *(itertools.count, itertools.cycle, itertools.dropwhile),
+        *(itertools.filterfalse, itertools.islice, itertools.permutations),
+        *(itertools.product, itertools.repeat, itertools.starmap),
+        *(itertools.takewhile, itertools.zip_longest),
+    }
 )
 _EXACT: Final = (list, tuple, str, range)
 
@@ -54,10 +68,16 @@ class Remake(NamedTuple):
 
 
 def remake(iterator: Any) -> Remake | None:
-    """Return how to make an equal iterator; None if that would not be exact."""
+    """Return how to make an equal iterator; None if that would not be exact.
+
+    It tells by `__reduce__` what it goes over and where it stands; so do the getters of
+    the module `operator`.
+    """
     if type(iterator) in _DICT_ITERATORS:
         return _remake_dict_iterator(iterator)
-    function, parts, *rest = iterator.__reduce__()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        function, parts, *rest = iterator.__reduce__()
     if type(iterator) in _SEQUENCE_ITERATORS and type(parts[0]) not in _EXACT:
         return None
     if type(iterator) is _REVERSED and type(parts[0]) is not list:

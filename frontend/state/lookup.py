@@ -193,10 +193,7 @@ def _lookup_class(cls: type, name: str) -> Found:
         return _unbound(value)
     if in_meta is not ABSENT:
         return describe(in_meta)
-    hook = find_in_mro(type(cls), "__getattr__")
-    if type(hook) is types.FunctionType:
-        return Found(Lookup.PYTHON_HOOK, hook)
-    return Found(Lookup.ABSENT if hook is ABSENT else Lookup.OPAQUE, ABSENT)
+    return find_hook(cls, None)
 
 
 _UNBOUND_THEMSELVES: Final = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import MemberDescriptorType
 from typing import Any, Final
 
@@ -54,6 +55,14 @@ def target_slot(cls: type) -> MemberDescriptorType | None:
     """Return where a traced program keeps what it stands for; None for other types."""
     slot = find_in_mro(cls, "_magweld_target")
     return slot if type(slot) is MemberDescriptorType else None
+
+
+def python_slots(cls: type) -> Iterator[MemberDescriptorType]:
+    """Yield the slots that a class and its bases written in Python have."""
+    for base in mro(cls):
+        for member in () if is_immutable(base) else class_dict(base).values():
+            if type(member) is MemberDescriptorType:
+                yield member
 
 
 def find_own(cls: type, name: str) -> Any:

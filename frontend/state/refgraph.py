@@ -251,15 +251,13 @@ class RefGraph:
         for node in nodes:
             # Nodes and edges refer to each other, and nothing collects cycles now.
             node.obj = node.edge = None
-        for content in (self.nodes, self.edges, self.snapshots, self.slot_snapshots):
+        contents: tuple[Any, ...] = (
+            *(self.nodes, self.edges, self.snapshots, self.slot_snapshots),
+            *(self.identities, self.members, self.set_states, self.pinned),
+            *(self.emptied, self.advances, self.steps, self.births, self.plans),
+        )
+        for content in contents:
             content.clear()
-        for more in (self.identities, self.members, self.set_states, self.pinned):
-            more.clear()
-        self.emptied.clear()
-        self.advances.clear()
-        self.steps.clear()
-        self.births.clear()
-        self.plans.clear()
 
     def _node(self, obj: Any, external: bool) -> Node:
         if type(obj) is GeneratorType:

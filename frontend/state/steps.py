@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import contextvars
 import functools
 import types
 from collections import OrderedDict
@@ -182,11 +181,6 @@ def discard_attribute(cls: type, name: str) -> None:
     """Delete an attribute of a class if it is there."""
     if find_own(cls, name) is not ABSENT:
         type.__delattr__(cls, name)
-
-
-def set_context(variable: contextvars.ContextVar[Any], value: Any) -> None:
-    """Write a context variable."""
-    variable.set(value)
 
 
 def replace_list(target: list[Any], items: list[Any]) -> None:

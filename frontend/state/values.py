@@ -8,6 +8,7 @@ import struct
 import types
 import weakref
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from typing import Any, Final
 
 from magweld.frontend.state.mro import ABSENT, find_in_mro, is_class
@@ -152,13 +153,28 @@ def same_scalar(left: object, right: object) -> bool:
     kind = type(left)
     if kind is not type(right):
         return False
-    if kind is float:
-        return float_bits(left) == float_bits(right)  # type: ignore[arg-type]
-    if kind is complex:
-        return complex_bits(left) == complex_bits(right)  # type: ignore[arg-type]
-    if kind.__module__ == "numpy":
-        return numpy_bits(left) == numpy_bits(right)
+    bits = bits_reader(kind)
+    if bits is not None:
+        return bits(left) == bits(right)
     return left is right or bool(left == right)
+
+
+def exact(value: object) -> tuple[type, Any]:
+    """Return what is equal for scalars of one type with the same bits, and hashable."""
+    kind = type(value)
+    bits = bits_reader(kind)
+    return kind, value if bits is None else bits(value)
+
+
+def bits_reader(kind: type) -> Callable[[Any], bytes] | None:
+    """Return what gives the bytes of scalars of a type whose equality is not exact.
+
+    Zeros and NaNs are told apart by it. None for the other types.
+    """
+    return numpy_bits if kind.__module__ == "numpy" else _BITS.get(kind)
+
+
+# Their names are what `record.source("guards")` shows.
 
 
 def numpy_bits(value: Any) -> bytes:
@@ -168,13 +184,19 @@ def numpy_bits(value: Any) -> bytes:
 
 
 def float_bits(value: float) -> bytes:
-    """Return the bytes of a float, so that zeros and NaNs are told apart."""
+    """Return the bytes of a float."""
     return struct.pack("d", value)
 
 
 def complex_bits(value: complex) -> bytes:
     """Return the bytes of a complex number."""
     return struct.pack("dd", value.real, value.imag)
+
+
+_BITS: Final[dict[type, Callable[[Any], bytes]]] = {
+    float: float_bits,
+    complex: complex_bits,
+}
 
 
 def is_plain_key(key: Any) -> bool:

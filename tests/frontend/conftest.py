@@ -16,8 +16,7 @@ import pytest
 import torch
 
 from magweld.frontend.differential.check import compare, run
-from magweld.frontend.differential.describe import Description, Walk
-from magweld.frontend.differential.process import generator_states
+from magweld.frontend.differential.describe import Description, Walk, generator_states
 from magweld.frontend.traced import Traced, trace
 
 # Test modules of a folder cannot import each other otherwise under importlib mode.

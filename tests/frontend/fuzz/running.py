@@ -21,8 +21,7 @@ from torch.utils.hooks import RemovableHandle
 
 from magweld.frontend import trace
 from magweld.frontend.differential.check import CheckError, Ending, compare, run
-from magweld.frontend.differential.describe import Description, Walk
-from magweld.frontend.differential.process import generator_states
+from magweld.frontend.differential.describe import Description, Walk, generator_states
 from magweld.frontend.operators.torch_state import torch_state
 from magweld.frontend.records.backends import run_eagerly
 from magweld.frontend.traced import Traced
