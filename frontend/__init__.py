@@ -33,18 +33,17 @@ __all__ = [
 ]
 
 # No module is called `trace`: its import would take the place of the function.
+_PARTS = {
+    "annotations.scope": ("annotated",),
+    "annotations.user": (
+        *("AliasOf", "AnnotationError", "AttributeOf", "ElementOf"),
+        *("Input", "Output", "annotate"),
+    ),
+    "records.record": ("Record",),
+    "traced": ("Traced", "trace"),
+}
 _HOMES = {
-    "AliasOf": "magweld.frontend.annotations.user",
-    "AnnotationError": "magweld.frontend.annotations.user",
-    "AttributeOf": "magweld.frontend.annotations.user",
-    "ElementOf": "magweld.frontend.annotations.user",
-    "Input": "magweld.frontend.annotations.user",
-    "Output": "magweld.frontend.annotations.user",
-    "annotate": "magweld.frontend.annotations.user",
-    "annotated": "magweld.frontend.annotations.scope",
-    "Record": "magweld.frontend.records.record",
-    "Traced": "magweld.frontend.traced",
-    "trace": "magweld.frontend.traced",
+    name: f"{__name__}.{part}" for part, names in _PARTS.items() for name in names
 }
 
 

@@ -1,12 +1,18 @@
-"""Annotations of custom autograd functions: an operator with a backward of its own."""
+"""Annotations of autograd: custom functions, and torch functions that train.
+
+A custom function is an operator with a backward of its own. At calls of functions that
+train the program is split: they run the autograd graph, transform functions, or torch
+itself keeps compilers out of them. Split further inside, they would leave many parts.
+"""
 
 from __future__ import annotations
 
 import functools
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any, Final
 
 import torch
+import torch.utils.checkpoint
 from torch.autograd.function import FunctionCtx
 
 from magweld.frontend.annotations.torch_functions import query
@@ -17,6 +23,7 @@ from magweld.frontend.monitor.annotation import (
     NativeCall,
     Result,
     Use,
+    refused,
 )
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.operators.targets import CustomFunction
@@ -141,4 +148,40 @@ AUTOGRAD: Final[Entries] = (
         torch._C._are_functorch_transforms_active,
         query(torch._C._are_functorch_transforms_active),
     ),
+)
+
+
+def _inner(function: Any) -> CodeType:
+    """Return the code of the functions that a decorator makes."""
+    return next(
+        item for item in function.__code__.co_consts if isinstance(item, CodeType)
+    )
+
+
+_BACKWARD: Final = (
+    torch.Tensor.backward,
+    torch.autograd.backward,
+    torch.autograd.grad,
+    torch.nn.utils.clip_grad_norm_,
+    torch.nn.utils.clip_grad_value_,
+)
+
+# They return functions, which are called later, or transform at once.
+_MAKERS: Final = ("functionalize", "grad", "grad_and_value", "jacfwd", "jacrev", "vmap")
+_TRANSFORMS: Final = ("jvp", "linearize", "vjp")
+
+TRAINING: Final[Entries] = (
+    *((function, refused("autograd-graph")) for function in _BACKWARD),
+    # By code, as the decorators make a function for each use: those of the optimizers'
+    # steps, and of all that `torch.compile` leaves out.
+    (_inner(torch.optim.Optimizer.profile_hook_step), refused("autograd-graph")),
+    (torch.utils.checkpoint.checkpoint.__code__, refused("native-call")),
+    *(
+        (
+            _inner(getattr(torch.func, name)),
+            refused("native-call", f"torch.func.{name}"),
+        )
+        for name in _MAKERS
+    ),
+    *((getattr(torch.func, name), refused("native-call")) for name in _TRANSFORMS),
 )

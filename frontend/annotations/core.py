@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from magweld.frontend.annotations.copies import COPIES
 from magweld.frontend.annotations.dicts import DICTS
 from magweld.frontend.annotations.effects import EFFECTS
 from magweld.frontend.annotations.introspection import INTROSPECTION
@@ -35,7 +34,6 @@ CORE: Final[Entries] = (
     *OPERATORS,
     *LIBRARY_RULES,
     *OBJECTS,
-    *COPIES,
     *EFFECTS,
     *INTROSPECTION,
     *REGULAR,

@@ -26,6 +26,7 @@ from magweld.frontend.monitor.annotation import (
     Result,
     Rule,
     Use,
+    refused,
 )
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules import attributes, class_statements
@@ -75,11 +76,6 @@ def _globals(observer: Observer, call: NativeCall) -> None:
     observer.session.graph.constant(observer.frame.f_globals)
 
 
-def _install(observer: Observer, call: NativeCall) -> None:
-    """What shows the program its own frames must see those of every call."""
-    raise StopRecordingError("frame-access", call.name)
-
-
 def _look_at_frames(observer: Observer, call: NativeCall) -> None:
     """`sys._getframe`: frames that are split are others before and behind a break."""
     if observer.code.co_filename in _ASK_FOR_GLOBALS:
@@ -91,6 +87,8 @@ def _look_at_frames(observer: Observer, call: NativeCall) -> None:
 _ASK_FOR_GLOBALS: Final = tuple(
     module.__file__ for module in (collections, dataclasses, enum, typing)
 )
+# What shows the program its own frames must see those of every call.
+_INSTALL: Final = refused("frame-access")
 _PROFILER: Final = vars(cProfile.Profile.__base__)
 
 INTROSPECTION: Final[Entries] = (
@@ -108,9 +106,9 @@ INTROSPECTION: Final[Entries] = (
     (vars(abc)["_abc_init"], Annotation(rest=Use.KEEP)),
     (sys._getframe, _look_at_frames),
     (sys._current_frames, _look_at_frames),
-    (sys.settrace, _install),
-    (sys.setprofile, _install),
-    *((_PROFILER[name], _install) for name in ("enable", "disable")),
+    (sys.settrace, _INSTALL),
+    (sys.setprofile, _INSTALL),
+    *((_PROFILER[name], _INSTALL) for name in ("enable", "disable")),
     (sys.intern, Annotation()),
     (slice.indices, Annotation()),
     (range.index, Annotation()),

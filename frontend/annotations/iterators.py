@@ -10,7 +10,14 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.monitor.annotation import Entries, NativeCall, Rule
+from magweld.frontend.monitor.annotation import (
+    Annotation,
+    Entries,
+    NativeCall,
+    Result,
+    Rule,
+    Use,
+)
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules import attributes, natives
 from magweld.frontend.rules.protocols import iterate, read_through
@@ -83,10 +90,6 @@ def _compress(observer: Observer, call: NativeCall) -> None:
     observer.after = attributes.bear_top
 
 
-def _keep(observer: Observer, call: NativeCall) -> None:
-    observer.after = attributes.bear_top
-
-
 def _reduce(observer: Observer, call: NativeCall) -> None:
     """`functools.reduce`: a callback, an iterable, optionally where to start."""
     iterate(observer, call.args[1])
@@ -126,7 +129,7 @@ ITERATOR_RULES: Final[Entries] = (
     *((kind, _iterables) for kind in _ITERABLES),
     (itertools.chain.__dict__["from_iterable"], _nested),
     (itertools.compress, _compress),
-    (itertools.repeat, _keep),
+    (itertools.repeat, Annotation(rest=Use.KEEP, result=Result.NEW)),
     (itertools.accumulate, _callback(1, 0, keyword="func")),
     (itertools.groupby, _callback(1, 0, keyword="key")),
     (itertools.takewhile, _callback(0, 1)),

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.monitor.annotation import Entries, NativeCall, Rule
+from magweld.frontend.monitor.annotation import Entries, NativeCall, Rule, refused
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.protocols import read_value
 from magweld.frontend.state.draws import Draw, Generator, Holding
@@ -66,10 +66,6 @@ def _draw(name: str) -> Rule:
     return rule
 
 
-def _refuse(observer: Observer, call: NativeCall) -> None:
-    raise StopRecordingError("random-state", call.name)
-
-
 def _native_methods(cls: type) -> tuple[tuple[str, Any], ...]:
     return tuple(
         (name, value)
@@ -79,16 +75,17 @@ def _native_methods(cls: type) -> tuple[tuple[str, Any], ...]:
 
 
 _NATIVE: Final = random.Random.__mro__[1]
+_REFUSED: Final = refused("random-state")
 _STATE: Final = ("seed", "getstate", "setstate")
 
 RANDOMNESS: Final[Entries] = (
     *((class_dict(_NATIVE)[name], _draw(name)) for name in _DRAWS),
     (find_in_mro(random.Random, "uniform"), _draw("uniform")),
-    *((find_in_mro(random.Random, name), _refuse) for name in _STATE),
-    *((find_in_mro(_NATIVE, name), _refuse) for name in _STATE),
+    *((find_in_mro(random.Random, name), _REFUSED) for name in _STATE),
+    *((find_in_mro(_NATIVE, name), _REFUSED) for name in _STATE),
     *(
-        (method, _draw(name) if name in _ARRAY_DRAWS else _refuse)
+        (method, _draw(name) if name in _ARRAY_DRAWS else _REFUSED)
         for name, method in _native_methods(np.random.RandomState)
     ),
-    *((method, _refuse) for _, method in _native_methods(torch._C.Generator)),
+    *((method, _REFUSED) for _, method in _native_methods(torch._C.Generator)),
 )

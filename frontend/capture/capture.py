@@ -13,7 +13,7 @@ import torch
 
 from magweld.frontend.annotations.arrays import ARRAYS
 from magweld.frontend.annotations.autocast import AUTOCAST
-from magweld.frontend.annotations.autograd import AUTOGRAD
+from magweld.frontend.annotations.autograd import AUTOGRAD, TRAINING
 from magweld.frontend.annotations.core import CORE
 from magweld.frontend.annotations.randomness import RANDOMNESS
 from magweld.frontend.annotations.torch_functions import TORCH
@@ -23,7 +23,6 @@ from magweld.frontend.annotations.torch_modules import (
     TORCH_MODULES,
     dynamo_entries,
 )
-from magweld.frontend.annotations.training import TRAINING
 from magweld.frontend.annotations.user import UserAnnotation
 from magweld.frontend.annotations.user_rules import user_entries
 from magweld.frontend.capture.build_record import Capture, finish, finish_early

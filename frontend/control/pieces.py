@@ -124,7 +124,9 @@ def without_numbers(module: fx.GraphModule) -> fx.GraphModule:
                 for place, operand in enumerate(node.args)
                 if not isinstance(operand, fx.Node)
             }
-            copy.target = target.over([_holding(b, numbers) for b in target.bodies])
+            copy.target = target.over(
+                [without_numbers(with_inputs(b, numbers)) for b in target.bodies]
+            )
             copy.args = tuple(arg for arg in copy.args if isinstance(arg, fx.Node))
     return fx.GraphModule(module, graph)
 
@@ -136,8 +138,8 @@ def _takes_numbers(node: fx.Node) -> bool:
     return not all(isinstance(operand, fx.Node) for operand in node.args)
 
 
-def _holding(body: fx.GraphModule, numbers: Mapping[int, object]) -> fx.GraphModule:
-    """Return a sub-graph with some of its inputs, by place, replaced by numbers."""
+def with_inputs(body: fx.GraphModule, numbers: Mapping[int, object]) -> fx.GraphModule:
+    """Return a graph with some of its inputs, by place, replaced by numbers."""
     graph = fx.Graph()
     values: dict[fx.Node, Any] = {}
     for place, node in enumerate(body.graph.nodes):
@@ -147,7 +149,7 @@ def _holding(body: fx.GraphModule, numbers: Mapping[int, object]) -> fx.GraphMod
             values[node] = numbers[place]
         else:
             values[node] = graph.node_copy(node, values.__getitem__)
-    return without_numbers(fx.GraphModule({}, graph))
+    return fx.GraphModule({}, graph)
 
 
 def origin_of(node: fx.Node) -> fx.Node:

@@ -23,8 +23,7 @@ from magweld.frontend.guards.guard import (
     GuardProgram,
     shown,
 )
-from magweld.frontend.guards.lifted_values import ExpressionWriter
-from magweld.frontend.guards.listing import Listing, Test
+from magweld.frontend.guards.listing import ExpressionWriter, Listing, Test
 from magweld.frontend.guards.versions import (
     Shortcut,
     Source,

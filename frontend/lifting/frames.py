@@ -14,9 +14,8 @@ from magweld.frontend.expressions.expressions import (
 from magweld.frontend.lifting.shadow import Link, Shadow
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.monitor.code_table import variadic_names
-from magweld.frontend.monitor.entry import call_entry
 from magweld.frontend.monitor.hooks import Resumed
-from magweld.frontend.monitor.observer import Observer
+from magweld.frontend.monitor.observer import Observer, call_entry
 from magweld.frontend.state.nodes import Kind
 
 if TYPE_CHECKING:

@@ -43,9 +43,11 @@ def recipe_for(obj: Any) -> Recipe:
     Raises:
         StopRecordingError: Its native state is not known to be complete.
     """
-    recipe = _BY_TYPE.get(type(obj))
-    if recipe is not None:
-        return recipe(obj)
+    kind = type(obj)
+    if kind in _CONTENT:
+        return Recipe(kind, late=True, fills=_CONTENT[kind](obj))
+    if kind in _BY_TYPE:
+        return _BY_TYPE[kind](obj)
     return _array(obj) if is_array(obj) else _instance(obj)
 
 
@@ -61,23 +63,10 @@ def _pairs(obj: Any) -> tuple[Any, ...]:
     return tuple(part for entry in entries for part in entry)
 
 
-def _list(obj: list[Any]) -> Recipe:
-    return Recipe(list, late=True, fills=((replace_list, tuple(obj)),))
-
-
-def _dict(obj: dict[Any, Any]) -> Recipe:
-    return Recipe(type(obj), late=True, fills=((extend_dict, _pairs(obj)),))
-
-
 def _check_order(items: tuple[Any, ...]) -> None:
     # The order of iteration depends on how a set came about.
     if tuple(set(items)) != items:
         raise StopRecordingError("result-object", "a set with an order of its own")
-
-
-def _set(obj: set[Any]) -> Recipe:
-    _check_order(tuple(obj))
-    return Recipe(set, late=True, fills=((replace_set, tuple(obj)),))
 
 
 def _deque(obj: deque[Any]) -> Recipe:
@@ -88,10 +77,6 @@ def _deque(obj: deque[Any]) -> Recipe:
 def _defaults(obj: Any) -> tuple[Fill, ...]:
     factory = defaultdict.__dict__["default_factory"]
     return ((extend_dict, _pairs(obj)), *_slot_fill(obj, factory))
-
-
-def _defaultdict(obj: defaultdict[Any, Any]) -> Recipe:
-    return Recipe(defaultdict, late=True, fills=_defaults(obj))
 
 
 def _tuple(obj: tuple[Any, ...]) -> Recipe:
@@ -132,10 +117,6 @@ def _function(obj: types.FunctionType) -> Recipe:
     fields = tuple(getattr(obj, name) for name in FUNCTION_FIELDS)
     fills = ((fill_function, fields), *namespace_fills(obj))
     return Recipe(make_function, parts, fills=fills)
-
-
-def _plain_object(obj: object) -> Recipe:
-    return Recipe(object)
 
 
 def _partial(obj: functools.partial[Any]) -> Recipe:
@@ -191,15 +172,9 @@ def _array(obj: Any) -> Recipe:
 _EMPTY: Final[dict[int, int]] = {}
 _GETTERS: Final = (operator.attrgetter, operator.itemgetter, operator.methodcaller)
 _BY_TYPE: Final[dict[type, Callable[[Any], Recipe]]] = {
-    object: _plain_object,
     functools.partial: _partial,
     **dict.fromkeys((*REBUILDABLE, *_GETTERS), _iterator),
-    list: _list,
-    dict: _dict,
-    OrderedDict: _dict,
-    set: _set,
     deque: _deque,
-    defaultdict: _defaultdict,
     tuple: _tuple,
     frozenset: _frozenset,
     slice: _slice,

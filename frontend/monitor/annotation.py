@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
+from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.state.mro import ABSENT, class_dict, is_class, mro
 from magweld.frontend.state.values import is_static_builtin
@@ -78,6 +79,20 @@ class NativeCall(NamedTuple):
 
 
 Rule = Callable[["Observer", NativeCall], None]
+
+
+def refused(refusal: str, name: str = "") -> Rule:
+    """Return the rule of a callable that no run may call.
+
+    Args:
+        refusal: Id in the catalogue.
+        name: What is called, if it is not what the program calls it.
+    """
+
+    def rule(observer: Observer, call: NativeCall) -> None:
+        raise StopRecordingError(refusal, name or call.name)
+
+    return rule
 
 
 @dataclass(frozen=True)

@@ -17,26 +17,6 @@ if TYPE_CHECKING:
 Rows = list[Row | None]
 
 
-def _same_rows(code: CodeType, rows: Rows) -> Rows:
-    return rows
-
-
-def _may_be_read(code: CodeType, offset: int, slot: int) -> bool:
-    return True
-
-
-def _at_start(code: CodeType) -> int:
-    return 0
-
-
-def _no_split(observer: Observer, row: Row, stack: list[Any]) -> None:
-    """The call as a whole is given up."""
-
-
-def _nothing() -> None:
-    """There are no modes."""
-
-
 class OperatorLayer:
     """The tensor side of a monitored run; this one is that of a run without tensors.
 
@@ -134,15 +114,16 @@ class SessionHooks:
         rows: Gives the rows to be used for a code object.
         is_read: Tells whether the variable in a slot may be read from an offset on.
         begins: Gives the offset at which a frame of this code begins to be observed.
-        split: Told when the recording ends before an instruction has run.
+        split: Told when the recording ends before an instruction has run; by default
+            the call as a whole is given up.
         leave_modes: Takes what observes operators away, before the end of the run.
     """
 
-    rows: Callable[[CodeType, Rows], Rows] = _same_rows
-    is_read: Callable[[CodeType, int, int], bool] = _may_be_read
-    begins: Callable[[CodeType], int] = _at_start
-    split: Callable[[Observer, Row, list[Any]], None] = _no_split
-    leave_modes: Callable[[], None] = _nothing
+    rows: Callable[[CodeType, Rows], Rows] = lambda code, rows: rows
+    is_read: Callable[[CodeType, int, int], bool] = lambda *_: True
+    begins: Callable[[CodeType], int] = lambda code: 0
+    split: Callable[[Observer, Row, list[Any]], None] = lambda *_: None
+    leave_modes: Callable[[], None] = lambda: None
 
 
 def sites_of(active: Sequence[Observer], control: Branches | None) -> tuple[Site, ...]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row, looks_at_frames
-from magweld.frontend.monitor.entry import call_entry
 from magweld.frontend.state.draws import Holding
 from magweld.frontend.state.nodes import Where
 
@@ -17,6 +16,16 @@ if TYPE_CHECKING:
     from magweld.frontend.lifting.join_expressions import Noted
     from magweld.frontend.lifting.shadow import Shadow
     from magweld.frontend.session.session import Session
+
+
+def call_entry(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Call the program, as any caller would, in the first frame that is observed.
+
+    This call is the first instruction that has a rule.
+    """
+    return function(*args, **kwargs)
 
 
 Holdings = tuple[Holding, ...]

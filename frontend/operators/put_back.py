@@ -105,7 +105,7 @@ class Failing:
         """Save what may change; the result puts it back."""
         written = [tensors[place] for place in self.inputs]
         memory = {storage_of(tensor): SavedMemory.of(tensor) for tensor in written}
-        put_back = save_torch_generators() if self.draws else _nothing
+        put_back = save_torch_generators() if self.draws else lambda: None
 
         def restore() -> None:
             for saved in memory.values():
@@ -116,10 +116,6 @@ class Failing:
 
 
 UNKNOWN = Failing(repeats=False)
-
-
-def _nothing() -> None:
-    """Nothing has been drawn."""
 
 
 def failing(nodes: Iterable[fx.Node], inputs: Sequence[GraphInput]) -> Failing:

@@ -281,10 +281,7 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         if made is not None:
             func, name, fx_args = made
         node = create_node(self.graph, func, name, fx_args, fx_kwargs)
-        node.meta["where"] = self.where_text()
-        # The importer hands it on to the operators that the node becomes.
-        node.meta["stack_trace"] = self.frames_text()
-        node.meta["nn_module_stack"] = self.module_stack()
+        node.meta.update(self.place())
         return node
 
     def _arguments(

@@ -8,10 +8,11 @@ from typing import Any, Final
 
 import torch
 from torch import fx
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils import _pytree as pytree
 
 from magweld.artifact import StandIns
 from magweld.frontend.lifting.forms import COMPILE_AFTER
-from magweld.frontend.lifting.graph_shapes import shapes_in
 from magweld.frontend.lifting.size_relation import (
     Offsets,
     Shapes,
@@ -19,7 +20,7 @@ from magweld.frontend.lifting.size_relation import (
     offsets_between,
     relate,
 )
-from magweld.logs import topic
+from magweld.logs import expected_errors, topic
 from magweld.tiers import TieredGraph
 
 _FALLBACKS: Final[logging.Logger] = topic("fallbacks")
@@ -170,7 +171,7 @@ class AllSizes:
             return pair
         made = [self._at(tensors, pair[0], one) for one in pair]
         try:
-            shapes = [shapes_in(module, given) for module, given in made]
+            shapes = [_shapes_in(module, given) for module, given in made]
         except Exception as error:
             _FALLBACKS.info("shapes need data: %s", error)
             return pair
@@ -216,3 +217,39 @@ def _examples(
             zip(tensors, relation.shapes_at(sizes), strict=True)
         )
     ]
+
+
+Shape = tuple[int, ...]
+
+
+def _shapes_in(module: fx.GraphModule, inputs: Sequence[torch.Tensor]) -> list[Shape]:
+    """Return the shapes of all tensors that a graph makes, in order.
+
+    Args:
+        module: The graph.
+        inputs: Tensors of it; they are neither read nor written.
+
+    Raises:
+        Exception: What torch raises for an operator that has no shape without data.
+    """
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    fakes = [mode.from_tensor(tensor) for tensor in inputs]
+    run = _ShapeRun(module)
+    with mode, torch.no_grad(), expected_errors():
+        run.run(*fakes)
+    return run.shapes
+
+
+class _ShapeRun(fx.Interpreter):
+    """Keeps the shapes of what nodes make."""
+
+    def __init__(self, module: fx.GraphModule) -> None:
+        super().__init__(module)
+        self.shapes: list[Shape] = []
+
+    def run_node(self, n: fx.Node) -> Any:
+        result = super().run_node(n)
+        for leaf in pytree.tree_leaves(result):
+            if isinstance(leaf, torch.Tensor):
+                self.shapes.append(tuple(leaf.shape))
+        return result

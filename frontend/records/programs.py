@@ -15,7 +15,7 @@ from torch import fx
 from magweld import env
 from magweld.diagnostics import MagweldError
 from magweld.frontend.control.loop_tensors import with_counted_loops
-from magweld.frontend.control.pieces import without_numbers
+from magweld.frontend.control.pieces import with_inputs, without_numbers
 from magweld.frontend.control.unroll import (
     MAX_ITERATIONS,
     has_loops,
@@ -134,7 +134,7 @@ class LiftedGraph:
         if self._compile is None:
             raise ValueError("the graph runs through torch, it has no MLIR stages")
         tensors = self._example.tensors()
-        module = with_numbers(self.module, self._example.numbers)
+        module = _with_numbers(self.module, self._example.numbers)
         try:
             if has_loops(module):
                 module = with_counted_loops(module, tensors)
@@ -231,7 +231,7 @@ class LiftedGraph:
             return self.all_sizes.find(key, tensors, numbers)
 
     def _with_numbers(self, numbers: Sequence[Any]) -> fx.GraphModule:
-        return without_numbers(with_numbers(self.module, numbers))
+        return without_numbers(_with_numbers(self.module, numbers))
 
     def _make(
         self,
@@ -240,7 +240,7 @@ class LiftedGraph:
         tensors: list[torch.Tensor],
         numbers: Sequence[Any],
     ) -> Callable[..., Any]:
-        module = with_numbers(self.module, numbers)
+        module = _with_numbers(self.module, numbers)
         start = time.perf_counter()
         verdict = self._verdict()
         try:
@@ -302,15 +302,7 @@ def _is_final(form: Callable[..., Any]) -> bool:
     return tier is None or tier.is_decided
 
 
-def with_numbers(module: fx.GraphModule, numbers: Sequence[Any]) -> fx.GraphModule:
+def _with_numbers(module: fx.GraphModule, numbers: Sequence[Any]) -> fx.GraphModule:
     """Return a graph whose last inputs are replaced by numbers."""
-    graph = fx.Graph()
-    holders = [node for node in module.graph.nodes if node.op == "placeholder"]
-    first = len(holders) - len(numbers)
-    values: dict[fx.Node, Any] = dict(zip(holders[first:], numbers, strict=True))
-    for node in module.graph.nodes:
-        if node.op == "output":
-            graph.output(fx.map_arg(node.args[0], values.__getitem__))
-        elif node not in values:
-            values[node] = graph.node_copy(node, values.__getitem__)
-    return fx.GraphModule(module, graph)
+    inputs = sum(node.op == "placeholder" for node in module.graph.nodes)
+    return with_inputs(module, dict(enumerate(numbers, inputs - len(numbers))))

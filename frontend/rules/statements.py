@@ -1,4 +1,4 @@
-"""Owns `with` blocks, exceptions, formatting and the interpreter's own helpers."""
+"""Owns `with` and `match` statements, exceptions and the interpreter's own helpers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import NativeCall
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import Observer
+from magweld.frontend.rules import class_checks
+from magweld.frontend.rules.attributes import adopt_top, read_attribute
 from magweld.frontend.rules.calls import call_class, call_object
 from magweld.frontend.rules.displays import list_to_tuple
 from magweld.frontend.rules.functions import is_python, special_method
+from magweld.frontend.rules.operators import read_length_of
 from magweld.frontend.rules.protocols import read_value
-from magweld.frontend.state.mro import is_class
+from magweld.frontend.state.contents import builtin_base, read_item
+from magweld.frontend.state.lookup import Lookup
+from magweld.frontend.state.mro import find_in_mro, is_class, is_immutable, mro
 from magweld.frontend.state.values import is_scalar
 
 
@@ -79,3 +84,59 @@ def call_intrinsic(observer: Observer, row: Row, stack: list[Any]) -> None:
 _INTRINSIC_STOP_ITERATION: Final = 3
 _INTRINSIC_UNARY_POSITIVE: Final = 5
 _INTRINSIC_LIST_TO_TUPLE: Final = 6
+
+
+_MATCHES_SELF: Final = 1 << 22  # Py_TPFLAGS of classes whose first pattern is itself
+
+
+def get_length(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """GET_LEN: pushes the length of the sequence on top."""
+    read_length_of(observer, stack[-1])
+
+
+def match_shape(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """MATCH_SEQUENCE and MATCH_MAPPING: a class can be registered as such."""
+    if not is_immutable(type(stack[-1])):
+        class_checks.read_registrations(observer.session.graph)
+
+
+def match_keys(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """MATCH_KEYS: looks up a tuple of keys in a mapping."""
+    subject, keys = stack[-2], stack[-1]
+    getter = special_method(observer, subject, "get")
+    if not is_python(getter):
+        if builtin_base(subject) is not dict:
+            name = type(subject).__qualname__
+            raise StopRecordingError("native-operator", f"match of {name}")
+        for key in keys:
+            read_item(observer.session.graph, subject, key)
+    observer.after = adopt_top
+
+
+def match_class(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """MATCH_CLASS: an instance check, then attributes by position and by name."""
+    subject, cls, names = stack[-3], stack[-2], stack[-1]
+    if not is_class(cls):
+        raise StopRecordingError("native-operator", "match of no class")
+    class_checks.is_instance(observer, NativeCall("isinstance", (subject, cls), {}))
+    # A metaclass decides by its own `__instancecheck__`, after this instruction.
+    if cls in mro(type(subject)):
+        for name in (*_positional(observer, subject, cls, row.arg), *names):
+            found = read_attribute(observer, subject, name)
+            if observer.awaits_operator or found.how is Lookup.OPAQUE:
+                raise StopRecordingError("native-attribute", f"match of {name}")
+    elif is_python(find_in_mro(type(cls), "__instancecheck__")):
+        raise StopRecordingError("native-operator", f"match of {cls.__qualname__}")
+    observer.after = adopt_top
+
+
+def _positional(
+    observer: Observer, subject: Any, cls: type, count: int
+) -> tuple[str, ...]:
+    if not count:
+        return ()
+    if cls.__flags__ & _MATCHES_SELF:
+        return ()
+    read_attribute(observer, cls, "__match_args__")
+    names = find_in_mro(cls, "__match_args__")
+    return names[:count] if type(names) is tuple else ()

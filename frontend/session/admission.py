@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import Annotation, Use
-from magweld.frontend.monitor.entry import call_entry
 from magweld.frontend.monitor.hooks import Resumed
-from magweld.frontend.monitor.observer import Observer
+from magweld.frontend.monitor.observer import Observer, call_entry
 from magweld.frontend.monitor.stack import NULL
 from magweld.frontend.rules.functions import admit_special, register_function
 from magweld.frontend.state.mro import find_in_mro, is_class

@@ -17,7 +17,6 @@ from magweld.frontend.rules import (
     names,
     natives,
     operators,
-    patterns,
     statements,
     text,
 )
@@ -104,7 +103,7 @@ _TABLE: Final = {
         containers.for_iter, 0, stack_rules.for_iter, stack_rules.begin_iteration
     ),
     "GET_ITER": Instruction(containers.get_iter, 1, stack_rules.get_iter),
-    "GET_LEN": Instruction(patterns.get_length),
+    "GET_LEN": Instruction(statements.get_length),
     "GET_YIELD_FROM_ITER": Instruction(containers.get_iter, 1),
     "IMPORT_FROM": Instruction(names.import_from, 0, stack_rules.nothing),
     "IMPORT_NAME": Instruction(names.import_name, 2),
@@ -139,9 +138,9 @@ _TABLE: Final = {
         displays.build, lambda row: 1 + row.arg.bit_count(), stack_rules.nothing
     ),
     "MAP_ADD": Instruction(displays.append, 2, stack_rules.map_add),
-    "MATCH_CLASS": Instruction(patterns.match_class),
-    "MATCH_KEYS": Instruction(patterns.match_keys),
-    "MATCH_MAPPING MATCH_SEQUENCE": Instruction(patterns.match_shape),
+    "MATCH_CLASS": Instruction(statements.match_class),
+    "MATCH_KEYS": Instruction(statements.match_keys),
+    "MATCH_MAPPING MATCH_SEQUENCE": Instruction(statements.match_shape),
     (
         "POP_JUMP_BACKWARD_IF_FALSE POP_JUMP_BACKWARD_IF_TRUE"
         " POP_JUMP_FORWARD_IF_FALSE POP_JUMP_FORWARD_IF_TRUE"

@@ -13,7 +13,6 @@ from magweld.frontend.lifting.frames import attach_shadow, lift_arguments, lift_
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.monitor.annotation import AnnotationTable, Entry, NativeCall
 from magweld.frontend.monitor.code_table import CodeTables, Row
-from magweld.frontend.monitor.entry import call_entry
 from magweld.frontend.monitor.events import EventSource, Observe
 from magweld.frontend.monitor.hooks import (
     OperatorLayer,
@@ -22,7 +21,7 @@ from magweld.frontend.monitor.hooks import (
     Site,
     sites_of,
 )
-from magweld.frontend.monitor.observer import Observer
+from magweld.frontend.monitor.observer import Observer, call_entry
 from magweld.frontend.monitor.stack import FrameReader
 from magweld.frontend.rules.natives import apply_entry
 from magweld.frontend.session.admission import (
