@@ -2,7 +2,8 @@
 
 Nothing is tuned: `trace(program)` with its defaults. Each program is called ten times
 by each peer; then magweld's background compilation is waited for, and further calls let
-it choose between its code, torch and eager. Then the peers are called in turns, and the
+it choose between its code, torch and eager. Then the peers are called in turns: each
+peer makes all calls of a round in a row, as a program that uses one of them does. The
 table has the ratios of the sums of their least times over the same arguments.
 
 `stall` is the longest of magweld's twenty calls beside the first, less the longest of
@@ -122,15 +123,17 @@ def measure(name: str, rounds: int, with_inductor: bool) -> dict[str, Any]:
     worst = dict.fromkeys(peers, 0.0)
 
     def calls(first: int, count: int) -> None:
-        for number in range(first, first + count):
-            given = arguments(number)
-            results = {
-                key: peer.run(number, copy.deepcopy(given))
-                for key, peer in peers.items()
-            }
-            for key, result in results.items():
-                found = difference(result, results["eager"])
-                worst[key] = max(worst[key], found)
+        given = [arguments(number) for number in range(first, first + count)]
+        results = {
+            key: [
+                peer.run(first + number, copy.deepcopy(each))
+                for number, each in enumerate(given)
+            ]
+            for key, peer in peers.items()
+        }
+        for key, found in results.items():
+            for result, expected in zip(found, results["eager"], strict=True):
+                worst[key] = max(worst[key], difference(result, expected))
 
     calls(0, CALLS)
     traced.wait()
@@ -190,7 +193,7 @@ def table_of(results: list[dict[str, Any]]) -> Table:
 
 def main() -> None:
     """Measure the chosen cases, print the table and write the report."""
-    options = benchmark_options(__doc__, CASES, 4, __file__)
+    options = benchmark_options(__doc__, CASES, 8, __file__)
     results = []
     console = Console(width=140)
     for name in options.cases:

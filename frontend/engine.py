@@ -133,7 +133,9 @@ class Engine:
 
     def _call_timed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Answer a call as `call` does, and find out whether that pays."""
-        profit, kind = self._profit, kind_of(args, kwargs)
+        profit = self._profit
+        begun = profit.clock()
+        kind = kind_of(args, kwargs)
         if profit.runs_eagerly(kind):
             self._log.count("calls", "eager")
             return self.target(*args, **kwargs)
@@ -149,19 +151,21 @@ class Engine:
             result = self._miss(self._cache, call, failures)
             return self._go_on(result) if type(result) is Suspended else result
         times = profit.comparison(record, kind)
-        if times is not None and times.is_eagers_turn:
+        is_eagers, seconds = times.turns.next() if times is not None else (0, [])
+        if is_eagers:
             record.program.undo()
             verdict.clear()
             self._log.count("calls", "eager")
-            start = profit.clock()
+            # Calls that run eagerly for good go on to take the time up to `start`.
+            start = profit.clock() - (start - begun)
             result = self.target(*args, **kwargs)
-            profit.measure(record, kind, times.eager, start, result)
+            profit.measure(record, kind, seconds, start, result)
             return result
         self._log.hit(self._cache, record, calls=1)
         result = self._hit(record, verdict, args, kwargs)
         if times is not None and record.was_final:
             times.sizes = record.sizes_of_all
-            profit.measure(record, kind, times.hits, start, result)
+            profit.measure(record, kind, seconds, start, result)
         return result
 
     def _hit(

@@ -13,18 +13,20 @@ from torch import Tensor
 from torch.autograd import Variable
 from torch.utils import _pytree as pytree
 
+from magweld.comparison import CALLS, Turns
 from magweld.frontend.operators.history import gradient_node
 from magweld.frontend.records.record import Record
 
-# Timed calls of each kind: so many at least, and so many at most.
-_FEWEST: Final = 3
-_MOST: Final = 5
-# Ratio of times that needs no further calls.
-_CLEAR: Final = 1.25
 # A hit may take longer than eager by this much.
 _TOLERATED: Final = 1.05
 # Measured calls of a record after which no gradients were asked for, at most.
 _UNFINISHED: Final = 32
+# Calls of a kind that run eagerly before its hits are timed once more, the first time;
+# each further time it is four times as many. Few times on a busy machine may mislead.
+_PAUSE: Final = 100
+_LONGER: Final = 4
+# Calls after which an attempt to time hits once more is given up.
+_ATTEMPT: Final = 2 * CALLS
 # Kinds of calls that are remembered.
 _KINDS: Final = 256
 # Kinds of calls of one record whose hits pay before all are taken to, if none did not.
@@ -54,32 +56,45 @@ class _Times:
     """Seconds of hits and of eager runs of one kind of calls.
 
     Attributes:
+        turns: Hits, and eager runs.
         sizes: Those of the last hit if a program for all sizes has answered it.
         is_again: Whether they are measured once more, for a program of their own.
     """
 
-    hits: list[float] = field(default_factory=list)
-    eager: list[float] = field(default_factory=list)
+    turns: Turns = field(default_factory=Turns)
     sizes: Hashable | None = None
     is_again: bool = False
 
-    @property
-    def is_eagers_turn(self) -> bool:
-        return len(self.eager) < len(self.hits)
-
-    @property
-    def ratio(self) -> float | None:
-        """Time of a hit over that of an eager run; None if that is not known yet."""
-        count = min(len(self.hits), len(self.eager))
-        if count < _FEWEST:
-            return None
-        ratio = min(self.hits) / max(min(self.eager), 1e-9)
-        clear = ratio >= _CLEAR or ratio * _CLEAR <= 1
-        return ratio if clear or count >= _MOST else None
-
     def __str__(self) -> str:
-        hit, eager = min(self.hits) * 1e3, min(self.eager) * 1e3
+        hit, eager = [min(seconds) * 1e3 for seconds in self.turns.times]
         return f"a hit takes {hit:.3g} ms, eager {eager:.3g} ms"
+
+
+@dataclass
+class _Lost:
+    """A kind of calls whose hits do not pay.
+
+    Attributes:
+        times: Those that have decided.
+        pause: Calls that run eagerly before hits are timed once more.
+        calls: Those since the decision.
+    """
+
+    times: _Times
+    pause: int = _PAUSE
+    calls: int = 0
+
+    def runs_eagerly(self) -> bool:
+        """Count a call; return whether it runs eagerly without further questions."""
+        self.calls += 1
+        if self.calls > self.pause + _ATTEMPT:
+            self.renew(self.times)
+        return self.calls <= self.pause
+
+    def renew(self, times: _Times) -> None:
+        """Decide once more, and for longer."""
+        self.times, self.calls = times, 0
+        self.pause *= _LONGER
 
 
 @dataclass
@@ -113,6 +128,7 @@ class Profitability:
     answers often enough. If its hits pay there, they are taken to pay for all calls:
     one kind tells enough of a record for one set of sizes, several of one for many.
     Where a program for all sizes does not pay, one for these sizes is tried first.
+    What runs eagerly is compared again after a while, and then more and more seldom.
 
     Args:
         compares: Whether anything is compared.
@@ -134,7 +150,7 @@ class Profitability:
         self._compares = compares
         self._open: dict[int, _Compared] = {}
         self._times: dict[tuple[int, Kind], _Times] = {}
-        self._eager: dict[Kind, _Times] = {}
+        self._eager: dict[Kind, _Lost] = {}
 
     def add(self, records: Sequence[Record]) -> None:
         """Have the first of some records compared, unless times would tell nothing.
@@ -150,13 +166,16 @@ class Profitability:
         self.is_open = bool(self._open or self._eager)
 
     def runs_eagerly(self, kind: Kind) -> bool:
-        """Return whether hits do not pay for a kind of calls."""
-        return kind in self._eager
+        """Count a call; return whether hits do not pay for calls of its kind."""
+        lost = self._eager.get(kind)
+        return lost is not None and lost.runs_eagerly()
 
     def comparison(self, record: Record, kind: Kind) -> _Times | None:
         """Return the times of a kind of calls if they are to be measured now."""
         compared = self._open.get(id(record))
-        if compared is None or kind in compared.paying or record.is_pending:
+        if record.is_pending:
+            return None
+        if kind not in self._eager and (compared is None or kind in compared.paying):
             return None
         if torch.are_deterministic_algorithms_enabled():
             return None  # results must not depend on times
@@ -167,7 +186,8 @@ class Profitability:
             self._times.clear()
             self._open.clear()
             self.is_open = bool(self._eager)
-        return self._times.setdefault((id(record), kind), _Times())
+        again = kind in self._eager
+        return self._times.setdefault((id(record), kind), _Times(is_again=again))
 
     def measure(
         self, record: Record, kind: Kind, times: list[float], start: float, result: Any
@@ -177,7 +197,7 @@ class Profitability:
         Args:
             record: The record that has answered the call, or could have.
             kind: Kind of the call.
-            times: Where the time is added: hits or eager runs of the kind.
+            times: Where the time is added.
             start: When the call began.
             result: What it has returned.
         """
@@ -187,14 +207,16 @@ class Profitability:
         elif not results:
             times.append(seconds)
             self._judge(record, kind)
-        elif id(record) in self._open:
-            compared = self._open[id(record)]
-            compared.unfinished += 1
-            if compared.unfinished > _UNFINISHED:
-                self._dismiss(record)
+        else:
+            compared = self._open.get(id(record))
+            if compared is not None:
+                compared.unfinished += 1
+                if compared.unfinished > _UNFINISHED:
+                    self._dismiss(record)
 
             def finish(more: float) -> None:
-                compared.unfinished = 0
+                if compared is not None:
+                    compared.unfinished = 0
                 times.append(seconds + more)
                 self._judge(record, kind)
 
@@ -203,7 +225,7 @@ class Profitability:
     def _judge(self, record: Record, kind: Kind) -> None:
         """Decide, if the times are enough."""
         times = self._times.get((id(record), kind))
-        ratio = None if times is None else times.ratio
+        ratio = None if times is None else times.turns.ratio
         if times is None or ratio is None:
             return
         if ratio > _TOLERATED and times.sizes is not None and not times.is_again:
@@ -211,20 +233,25 @@ class Profitability:
             self._times[id(record), kind] = _Times(is_again=True)
             return
         self._times.pop((id(record), kind), None)
-        compared = self._open.get(id(record))
+        compared, lost = self._open.get(id(record)), self._eager.get(kind)
         if ratio <= _TOLERATED:
             if compared is not None:
                 compared.paying.add(kind)
+            if lost is not None:
+                self._eager.pop(kind, None)
+                self._tell(_describe(kind, times, "are answered by records again"))
+        elif lost is not None:
+            lost.renew(times)
         elif len(self._eager) < _KINDS:
-            self._eager[kind] = times
+            self._eager[kind] = _Lost(times)
             self._tell(_describe(kind, times))
-            self.is_open = True
             if compared is not None:
                 compared.has_lost = True
         else:
             self._dismiss(record)
         if compared is not None and compared.is_settled:
             self._dismiss(record)
+        self.is_open = bool(self._open or self._eager)
 
     def _dismiss(self, record: Record) -> None:
         """Compare a record no more."""
@@ -234,7 +261,7 @@ class Profitability:
 
     def describe(self) -> list[str]:
         """Return a line for each kind of calls that runs eagerly."""
-        return [_describe(kind, times) for kind, times in list(self._eager.items())]
+        return [_describe(kind, lost.times) for kind, lost in list(self._eager.items())]
 
 
 def _differentiable(result: Any) -> list[Tensor] | None:
@@ -272,9 +299,9 @@ def _time_backward(
         node.register_prehook(begin)
 
 
-def _describe(kind: Kind, times: _Times) -> str:
+def _describe(kind: Kind, times: _Times, now: str = "run eagerly") -> str:
     calls = ", ".join([_text(part) for part in kind])
-    return f"calls like ({calls}) run eagerly: {times}"
+    return f"calls like ({calls}) {now}: {times}"
 
 
 def _text(kind: Any) -> str:

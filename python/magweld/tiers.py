@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
-import itertools
 import os
 import threading
 import time
@@ -14,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from magweld.comparison import Turns
 from magweld.logs import topic
 from magweld.paced import Paced
 from magweld.progress import progress
@@ -26,10 +26,7 @@ _SLICE: Final = 0.02
 _PAUSE: Final = 0.01
 # Threads that wait for compile workers, for each traced callable.
 _THREADS: Final = 2
-# Timed calls of each tier: so many at least, and so many at most.
-_FEWEST: Final = 2
-_MOST: Final = 4
-# Ratio of times that needs no further calls.
+# Ratio of times that tells of forms for other values as well.
 _CLEAR: Final = 1.25
 # Compiled code may be slower by this much: the ratio of least times has such noise.
 _TOLERATED: Final = 1.03
@@ -189,8 +186,7 @@ class TieredGraph:
         self._enqueue: Callable[[Job], None] | None = None
         self._job: Job | None = None
         self._lock = threading.Lock()
-        self._turns = itertools.count()
-        self._times: tuple[list[float], list[float]] = ([], [])
+        self._turns = Turns()
         self._report: dict[str, Any] = {}
         self._run: Call = self._through_torch
 
@@ -420,27 +416,19 @@ class TieredGraph:
         return self._through_torch(*inputs)
 
     def _in_turn(self, race: Race, compiled: Compiled, *inputs: Any) -> Any:
-        turn = next(self._turns)
-        if turn == 0:
-            # It binds the code to an arena, which later calls do not.
-            return compiled(*inputs)
-        by_torch = turn % 2
+        # The first call binds the code to an arena, and is not counted.
+        by_torch, times = self._turns.next()
         run = self._through_torch if by_torch else compiled
         start = race.clock()
         result = run(*inputs)
-        self._times[by_torch].append(race.clock() - start)
-        if not by_torch:
-            self._compare(race)
+        times.append(race.clock() - start)
+        self._compare(race)
         return result
 
     def _compare(self, race: Race) -> None:
-        ours, theirs = self._times
-        rounds = min(len(ours), len(theirs))
-        if rounds < _FEWEST:
+        if self._turns.ratio is None:
             return
-        verdict = Verdict(min(ours), min(theirs))
-        if rounds < _MOST and verdict.ratio < _CLEAR:
-            return
+        verdict = Verdict(*map(min, self._turns.times))
         if not self._lock.acquire(blocking=False):
             return
         try:

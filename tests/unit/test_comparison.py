@@ -1,0 +1,39 @@
+"""Two ways to run the same are compared by few timed calls, more where they overlap."""
+
+from __future__ import annotations
+
+import pytest
+
+from magweld.comparison import CALLS, Turns
+
+
+def calls_until_known(turns: Turns, *seconds: float) -> int:
+    """Return how many calls decide; each takes the seconds of its way, the first more.
+
+    Every fourth call is interrupted for a second.
+    """
+    previous = None
+    for number in range(1, 2 * CALLS):
+        way, times = turns.next()
+        cold = 0.0 if way == previous else 9.0
+        times.append(seconds[way] + cold + (number % 4 == 0))
+        previous = way
+        if turns.ratio is not None:
+            return number
+    raise AssertionError("it is never known")
+
+
+@pytest.mark.parametrize("seconds", [(5.0, 1.0), (1.0, 5.0), (3.0, 1.5)])
+def test_ways_apart_are_known_after_two_turns_each(
+    seconds: tuple[float, float],
+) -> None:
+    turns = Turns()
+    assert calls_until_known(turns, *seconds) == 12
+    assert turns.ratio == seconds[0] / seconds[1]
+
+
+@pytest.mark.parametrize("seconds", [(1.1, 1.0), (1.0, 1.0), (1.0, 1.25)])
+def test_times_that_overlap_wait_for_more(seconds: tuple[float, float]) -> None:
+    turns = Turns()
+    assert calls_until_known(turns, *seconds) == CALLS
+    assert turns.ratio == seconds[0] / seconds[1]
