@@ -41,6 +41,7 @@ DESCRIPTIONS = (
 LAYERS: dict[str, tuple[str, ...]] = {
     "magweld.artifact": ("magweld.short_repr",),
     "magweld.bindings": (),
+    "magweld.comparison": (),
     "magweld.diagnostics": (),
     "magweld.env": (),
     "magweld.layouts": (),
@@ -49,7 +50,12 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "magweld.paced": (),
     "magweld.progress": (),
     "magweld.reports": (),
-    "magweld.tiers": ("magweld.logs", "magweld.paced", "magweld.progress"),
+    "magweld.tiers": (
+        "magweld.comparison",
+        "magweld.logs",
+        "magweld.paced",
+        "magweld.progress",
+    ),
     "magweld.short_repr": (),
     "magweld.codegen": DESCRIPTIONS,
     "magweld.compiler_options": DESCRIPTIONS,
@@ -60,6 +66,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     # A record of a run that needs gradients asks for both halves of its graph.
     "magweld.frontend": (
         *DESCRIPTIONS,
+        "magweld.comparison",
         "magweld.layouts",
         "magweld.reports",
         "magweld.tiers",
