@@ -215,7 +215,8 @@ def captured(name: str, cast: torch.dtype = torch.float32) -> Captured:
     tensors = [x.to(cast) if x.is_floating_point() else x for x in tensors]
     with torch.no_grad():
         traced = make_fx(function, tracing_mode="fake", pre_dispatch=True)(*tensors)
-    graph = import_graph(traced, tensors, device=torch.device("meta"))
+    meta = torch.device("meta")
+    graph = import_graph(traced, tensors, look_ups=True, device=meta)
     return Captured(graph, function, tensors)
 
 

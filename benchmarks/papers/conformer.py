@@ -144,7 +144,7 @@ class Conformer(nn.Module):
         """
         x = self.subsample(spectrum[:, None]).transpose(1, 2).flatten(2)
         x = self.project(x)
-        distances = encodings(x.shape[1], self.width)
+        distances = encodings(x.shape[1], self.width).to(x.dtype)
         for block in self.blocks:
             x = block(x, distances)
         return x

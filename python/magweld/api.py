@@ -354,7 +354,7 @@ def compile_graph(
             imported = import_graph(
                 graph,
                 inputs,
-                look_ups=target == HOST_TARGET,
+                look_ups=True,
                 tileable=options.memory_budget > 0,
                 device=place,
             )

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 
-def _unsigned(value: Any) -> Any:
+def unsigned(value: Any) -> Any:
+    """Return integers or truth values as unsigned integers of the same bits."""
     value = np.asarray(value)
     return value.view(np.dtype(f"u{value.dtype.itemsize}"))
 
@@ -58,7 +59,7 @@ INTEGER_TESTS: dict[int, Callable[[Any, Any], Any]] = {
     3: lambda a, b: a <= b,
     4: lambda a, b: a > b,
     5: lambda a, b: a >= b,
-    6: lambda a, b: _unsigned(a) < _unsigned(b),
+    6: lambda a, b: unsigned(a) < unsigned(b),
 }
 FLOAT_TESTS: dict[int, Callable[[Any, Any], Any]] = {
     1: lambda a, b: a == b,

@@ -14,7 +14,14 @@ from typing import Any
 import gpu_async_copies
 import gpu_fragments
 import numpy as np
-from gpu_arithmetic import FLOAT_TESTS, INTEGER_TESTS, INTRINSICS, PURE, bf16_bits
+from gpu_arithmetic import (
+    FLOAT_TESTS,
+    INTEGER_TESTS,
+    INTRINSICS,
+    PURE,
+    bf16_bits,
+    unsigned,
+)
 from gpu_memory import Block, Memory, Observer, View, dtype_of, load, store, whole_view
 
 from magweld.bindings import arith, func, gpu, ir, memref
@@ -236,6 +243,11 @@ def _cast(op: Any, block: Block) -> None:
         block.values[op.results[0]] = value.astype(dtype_of(op.results[0].type))
 
 
+def _extend_unsigned(op: Any, block: Block) -> None:
+    value = unsigned(block.values[op.operands[0]])
+    block.values[op.results[0]] = value.astype(dtype_of(op.results[0].type))
+
+
 def _convert_float(op: Any, block: Block) -> None:
     value = np.asarray(block.values[op.operands[0]])
     source, target = op.operands[0].type, op.results[0].type
@@ -260,6 +272,7 @@ _HANDLERS: dict[str, Callable[[Any, Block], None]] = {
     "arith.cmpi": _compare,
     "arith.constant": _constant_op,
     "arith.extf": _convert_float,
+    "arith.extui": _extend_unsigned,
     "arith.index_cast": _cast,
     "arith.sitofp": _cast,
     "arith.truncf": _convert_float,

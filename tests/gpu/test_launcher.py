@@ -73,6 +73,11 @@ def counted(x: Tensor) -> Tensor:
     return x + torch.arange(x.shape[1], device=x.device).cumsum(0)
 
 
+def looked_up(table: Tensor, x: Tensor) -> Tensor:
+    """Rows by indices that a kernel makes and torch checks."""
+    return F.softmax(F.embedding((x > 0).long(), table), -1)
+
+
 def updated(x: Tensor) -> Tensor:
     return x.mul_(2) + 1
 
@@ -84,13 +89,14 @@ CASES: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     "channels": (convolved, [(1, 96, 8, 8), (4, 96, 3, 3)]),
     "widened": (widened, [(4, 7)]),
     "counted": (counted, [(4, 7)]),
+    "looked-up": (looked_up, [(4, 12), (3, 5)]),
     "updated": (updated, [(4, 7)]),
 }
 
 
 def imported(function: Callable[..., Any], inputs: list[Tensor]) -> ImportedGraph:
     graph = fx.symbolic_trace(function)
-    return import_graph(graph, inputs, device=CUDA_DEVICE)
+    return import_graph(graph, inputs, look_ups=True, device=CUDA_DEVICE)
 
 
 def loaded(

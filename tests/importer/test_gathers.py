@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from magweld.importer import import_graph
+from magweld.importer.gathers import checked_on_device
 
 TABLE = torch.arange(60.0).reshape(10, 6)
 IDS = torch.tensor([[1, 9, 0], [4, 4, 2]])
@@ -85,6 +86,47 @@ def test_an_index_out_of_range_raises_what_torch_raises(
     with pytest.raises(IndexError) as mine:
         imported.run_external(node, [TABLE, bad])
     assert str(mine.value) == str(theirs.value)
+
+
+ON_DEVICE: dict[str, Any] = {
+    "embedding": torch.ops.aten.embedding,
+    "index": lambda t, i: torch.ops.aten.index(t, [i]),
+    "index_select": lambda t, i: t.index_select(0, i),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("embedding", (10, 6)),
+        ("index", (10, 6)),
+        ("index", (10, 2, 3)),
+        ("index_select", (10, 2, 3)),
+    ],
+)
+def test_checks_on_gpus_look_up_one_element_of_a_row(
+    name: str, shape: tuple[int, ...]
+) -> None:
+    seen: list[torch.Size] = []
+
+    def look_up(table: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
+        seen.append(table.shape)
+        found: torch.Tensor = ON_DEVICE[name](table, indices)
+        return found
+
+    check = checked_on_device(look_up)
+    good = torch.tensor([0, 9])
+    assert check(TABLE.view(shape), good) is good
+    assert seen == [(10, *[1] * (len(shape) - 1))]
+    with pytest.raises(IndexError):
+        check(TABLE.view(shape), torch.tensor([3, 10]))
+
+
+@pytest.mark.parametrize("name", [*ON_DEVICE, "embedding_bag"])
+def test_checks_have_kernels_for_gpus(name: str) -> None:
+    has = torch._C._dispatch_has_kernel_for_dispatch_key
+    assert has(f"magweld::checked_{name}", "CPU")
+    assert has(f"magweld::checked_{name}", "CUDA")
 
 
 def test_without_leave_look_ups_stay_operators_of_torch(check: Any) -> None:

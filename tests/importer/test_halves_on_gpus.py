@@ -97,6 +97,10 @@ def test_tensors_without_dimensions_are_rounded(
     assert torch.equal(found, (x.float() * rounded(single, dtype)).to(dtype))
 
 
+def transposed(image: Tensor, kernel: Tensor) -> Tensor:
+    return functional.conv_transpose2d(image, kernel, stride=2)
+
+
 @of_both
 def test_products_and_convolutions_are_generated(dtype: torch.dtype) -> None:
     x, w = numbers(dtype, 64).view(8, 8), numbers(dtype, 128).view(16, 8)
@@ -104,9 +108,25 @@ def test_products_and_convolutions_are_generated(dtype: torch.dtype) -> None:
     assert not imported(functional.linear, GPU, x, w, bias).externals
     image, kernel = x.view(1, 1, 8, 8), w[:2].reshape(1, 1, 4, 4)
     assert not imported(functional.conv2d, GPU, image, kernel).externals
+    kernel = w[:2].reshape(1, 4, 2, 2)
+    assert not imported(transposed, GPU, image, kernel).externals
     q = numbers(dtype, 256).view(1, 2, 16, 8)
     attention = functional.scaled_dot_product_attention
     assert not imported(attention, GPU, q, q, q).externals
+
+
+@of_both
+def test_images_are_enlarged_by_kernels_and_rounded_once(dtype: torch.dtype) -> None:
+    def enlarged(x: Tensor) -> Tensor:
+        return functional.interpolate(x, scale_factor=2, mode="bilinear")
+
+    x = numbers(dtype, 64).view(1, 2, 8, 4)
+    graph = imported(enlarged, GPU, x)
+    assert not graph.externals
+    found, exact = run(graph, x), enlarged(x.double())
+    assert found.dtype is dtype
+    bound = 0.51 * torch.finfo(dtype).eps * exact.abs() + 1e-5
+    assert ((found.double() - exact).abs() <= bound).all()
 
 
 @of_both

@@ -26,6 +26,7 @@ def deconvolved(*weight: int, **options: Any) -> Callable[[Tensor], Tensor]:
 
 APART: dict[str, Callable[[Tensor], Tensor]] = {
     "nearest": resized("nearest", scale_factor=2),
+    "nearest-half": lambda x: F.interpolate(x.half(), scale_factor=2),
     "nearest-size": resized("nearest", size=(5, 16)),
     "bilinear": resized("bilinear", scale_factor=2),
     "bilinear-four": resized("bilinear", scale_factor=(4, 1)),
@@ -44,7 +45,7 @@ WHOLE: dict[str, Callable[[Tensor], Tensor]] = {
         x[:, :2], WEIGHT[:2], stride=2, groups=2
     ),
     "transposed-padded": deconvolved(3, 2, 2, 2, stride=2, padding=1),
-    "half": lambda x: F.interpolate(x.half(), scale_factor=2),
+    "bilinear-half": lambda x: F.interpolate(x.half(), scale_factor=2, mode="bilinear"),
 }
 
 

@@ -62,6 +62,13 @@ STRUCTURE: dict[str, Case] = {
     "arange": (lambda x: x + torch.arange(6), (X,)),
     "arange-steps": (lambda x: x + torch.arange(1, 13, 2), (X,)),
     "arange-start": (lambda x: x + torch.arange(2, 8), (X,)),
+    "arange-whole-floats": (lambda x: x + torch.arange(6.0), (X,)),
+    "arange-down": (lambda x: x + torch.arange(9, -3, -2.0), (X,)),
+    "arange-part-of-a-step": (lambda x: x + torch.arange(0, 10.5, 2), (X,)),
+    "arange-single-of-double": (
+        lambda x: x.double() + torch.arange(6, dtype=torch.float64),
+        (X,),
+    ),
     "arange-floats": (lambda x: x + torch.arange(0, 3, 0.5), (X,)),
     "linspace": (lambda x: x + torch.linspace(0, 1, 6), (X,)),
     "row-written": (lambda x: (x + 1)[1:3].fill_(2) + x[1:3], (X,)),

@@ -2,7 +2,9 @@
 
 A kernel reads wherever an index points to. So before it, in every call, one pass over
 the indices looks for one that is out of range; there is then the operator as the user
-called it, which raises torch's error.
+called it, which raises torch's error. On a GPU the pass is that operator, on one
+element of each row: as in eager torch the device stops at an index out of range, and
+the host does not wait.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ from magweld.importer.nodes import values_of
 
 aten = torch.ops.aten
 
+Check = Callable[..., Tensor]
+
 # Of a node's meta what says where it comes from.
 _PLACES = frozenset(
     {"original_aten", "from_node", "stack_trace", "nn_module_stack", "seq_nr"}
@@ -29,17 +33,27 @@ _INDICES = frozenset({torch.int32, torch.int64})
 _SAME_INDICES = frozenset({aten._to_copy.default, aten.view.default})
 
 
+def _rows(table: Tensor, indices: Tensor) -> Tensor:
+    found: Tensor = aten.index(table, [indices])
+    return found
+
+
+def _selected_rows(table: Tensor, indices: Tensor) -> Tensor:
+    found: Tensor = aten.index_select(table, 0, indices)
+    return found
+
+
 def _embedding(table: Tensor, indices: Tensor) -> Tensor:
     return _checked(table, indices, 0, lambda: aten.embedding(table, indices))
 
 
 def _index(table: Tensor, indices: Tensor) -> Tensor:
     lowest = -table.shape[0]  # negative indices count from the end
-    return _checked(table, indices, lowest, lambda: aten.index(table, [indices]))
+    return _checked(table, indices, lowest, lambda: _rows(table, indices))
 
 
 def _index_select(table: Tensor, indices: Tensor) -> Tensor:
-    return _checked(table, indices, 0, lambda: aten.index_select(table, 0, indices))
+    return _checked(table, indices, 0, lambda: _selected_rows(table, indices))
 
 
 def _checked(
@@ -66,12 +80,38 @@ def _embedding_bag(
     return _checked(table, indices, 0, look_up)
 
 
-def _register(check: Callable[..., Tensor], options: str = "") -> OpOverload:
-    """Make a check an operator: graphs and artifacts hold operators."""
+def checked_on_device(look_up: Callable[[Tensor, Tensor], Tensor]) -> Check:
+    """Return a check that the host does not wait for.
+
+    What it returns are the indices themselves: what reads them is queued behind it.
+
+    Args:
+        look_up: Finds rows of a table, and stops the device at an index out of range.
+    """
+
+    def check(table: Tensor, indices: Tensor, *options: Any) -> Tensor:
+        look_up(table[(slice(None), *[slice(0, 1)] * (table.dim() - 1))], indices)
+        return indices
+
+    return check
+
+
+def _register(
+    check: Check, look_up: Callable[[Tensor, Tensor], Tensor], options: str = ""
+) -> OpOverload:
+    """Make a check an operator: graphs and artifacts hold operators.
+
+    Args:
+        check: What it does on the CPU.
+        look_up: Finds the rows on a GPU.
+        options: Of its schema, behind the operands.
+    """
     name = f"checked{check.__name__}"
     schema = f"{name}(Tensor table, Tensor indices{options}) -> Tensor"
     _LIBRARY.define(schema)  # type: ignore[no-untyped-call]
     _LIBRARY.impl(name, check, "CPU")  # type: ignore[no-untyped-call]
+    on_device = checked_on_device(look_up)
+    _LIBRARY.impl(name, on_device, "CUDA")  # type: ignore[no-untyped-call]
     operator: OpOverload = getattr(torch.ops.magweld, name).default
     return operator
 
@@ -107,11 +147,15 @@ def _along_first(node: fx.Node) -> Any:
 
 
 _LOOK_UPS: Mapping[object, _LookUp] = {
-    aten.embedding.default: _LookUp(_register(_embedding), _second),
-    aten.index.Tensor: _LookUp(_register(_index), _only_index),
-    aten.index_select.default: _LookUp(_register(_index_select), _along_first),
+    aten.embedding.default: _LookUp(_register(_embedding, aten.embedding), _second),
+    aten.index.Tensor: _LookUp(_register(_index, _rows), _only_index),
+    aten.index_select.default: _LookUp(
+        _register(_index_select, _selected_rows), _along_first
+    ),
 }
-CHECKED_EMBEDDING_BAG = _register(_embedding_bag, ", int bag, int mode, int padding")
+CHECKED_EMBEDDING_BAG = _register(
+    _embedding_bag, aten.embedding, ", int bag, int mode, int padding"
+)
 """Returns indices into bags of one size, or raises what `embedding_bag` would."""
 
 _LEAST: Mapping[OpOverload, int | None] = {

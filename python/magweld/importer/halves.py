@@ -272,6 +272,11 @@ def _attention(query: Tensor, key: Tensor, *args: Any, **options: Any) -> Any:
     return (query, key, *args), options
 
 
+def _interpolated(x: Tensor, *args: Any) -> Any:
+    """Leave images on the CPU to torch: its kernels there round on the way."""
+    return ((x, *args), {}) if is_on_gpu(x) else NotImplemented
+
+
 def _given_statistics(*args: Any, **kwargs: Any) -> Any:
     training = args[5]
     return NotImplemented if training else (args, kwargs)
@@ -315,6 +320,7 @@ _PREPARED: dict[OpOverload, Part] = {
     aten.pow.Scalar: _power_of_number,
     aten.pow.Tensor_Scalar: _power_of_tensor,
     aten.softshrink.default: _shrunk,
+    aten.upsample_bilinear2d.default: _interpolated,
 }
 
 _WIDENED: Final[Mapping[OpOverload, Part]] = {

@@ -34,6 +34,7 @@ from magweld.importer.simplify import (
     simplify,
     take_writes,
 )
+from magweld.importer.structure import RANGES
 from magweld.importer.substitutions import SUBSTITUTIONS
 from magweld.importer.torch_dialect import to_torch_dialect
 from magweld.importer.uniform import evaluate_uniform
@@ -212,7 +213,7 @@ def import_graph(
         look_ups: Whether kernels may look up rows of tables; the checks of the indices
             are externals that have no name in torch.
         tileable: Whether operators that enlarge images are taken apart, so that parts
-            of their results follow from parts of their operands.
+            of their results follow from parts of their operands; on GPUs they are.
         device: Where the graph will run. Example inputs are all there, or all on the
             CPU; what the graph makes on the CPU is then made there as well.
         stand_ins: Extents of the example inputs that stand for sizes of the call; see
@@ -232,7 +233,9 @@ def import_graph(
         raise refusals.DEVICE.at("the graph's inputs", source)
     lifted, constants = lift_constants(placed_graph(graph, source, device))
     inputs = [*example_inputs, *constants]
-    resizing = RESIZING if tileable else {}
+    more = {} if stand_ins else dict(RANGES)
+    if tileable or device != CPU:
+        more |= RESIZING
     with made_on(source, device):
         observation = as_recorded(
             observe(lifted, inputs, device), graph.graph, example_inputs
@@ -240,7 +243,7 @@ def import_graph(
         aten = to_aten(
             lifted,
             inputs,
-            left_whole({**DECOMPOSITIONS, **resizing}, stand_ins),
+            left_whole({**DECOMPOSITIONS, **more}, stand_ins),
             device,
             left_whole(SUBSTITUTIONS, stand_ins),
         )

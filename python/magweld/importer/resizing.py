@@ -2,7 +2,7 @@
 
 Through torch they are one step on whole images. Taken apart, a part of the result
 follows from a part of the operand, so that images that do not fit a memory budget can
-be made tile by tile.
+be made tile by tile, and a GPU makes them in its kernels.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor
 from torch._ops import OpOverload
 
 from magweld.importer.decompositions import convolution
-from magweld.importer.dtypes import generated_floats_only
+from magweld.importer.dtypes import arranged_only, generated_floats_only
 
 aten = torch.ops.aten
 
@@ -134,6 +134,6 @@ def _spread(x: Tensor, weight: Tensor) -> Tensor:
 RESIZING: dict[OpOverload, Callable[..., Any]] = {
     aten.convolution.default: generated_floats_only(_convolution),
     aten.upsample_bilinear2d.default: generated_floats_only(_bilinear),
-    aten.upsample_nearest2d.default: generated_floats_only(_nearest),
+    aten.upsample_nearest2d.default: arranged_only(_nearest),
 }
 """In the place of what `DECOMPOSITIONS` has for these operators."""

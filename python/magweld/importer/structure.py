@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
 aten = torch.ops.aten
+
+# Whole numbers below are floats of the type.
+_EXACT_BELOW: Final = {torch.float32: 1 << 24, torch.float64: 1 << 53}
 
 
 def _split(x: Tensor, size: int, dim: int = 0) -> Any:
@@ -50,6 +54,31 @@ def _roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Any:
     return aten.clone.default(x)
 
 
+def _range(
+    start: float,
+    end: float,
+    step: float = 1,
+    *,
+    dtype: torch.dtype | None = None,
+    **options: Any,
+) -> Any:
+    """Count in whole numbers where the floats of a range are such."""
+    if dtype is None and any(isinstance(n, float) for n in (start, end, step)):
+        dtype = torch.get_default_dtype()
+    if dtype not in _EXACT_BELOW:
+        return NotImplemented
+    whole = float(start).is_integer() and float(step).is_integer()
+    if not whole or max(map(abs, (start, end, step))) >= _EXACT_BELOW[dtype]:
+        return NotImplemented
+    last = math.ceil(end) if step > 0 else math.floor(end)
+    options["dtype"] = torch.int64
+    return aten.arange.start_step(int(start), last, int(step), **options).to(dtype)
+
+
+def _range_from_zero(end: float, **options: Any) -> Any:
+    return _range(0, end, **options)
+
+
 def _unbind(x: Tensor, dim: int = 0) -> Any:
     return [aten.select.int(x, dim, index) for index in range(x.shape[dim])]
 
@@ -84,3 +113,10 @@ STRUCTURE: dict[OpOverload, Callable[..., Any]] = {
     aten.unsafe_split_with_sizes.default: _split_with_sizes,
 }
 """Decompositions that hold for elements of every type."""
+
+RANGES: dict[OpOverload, Callable[..., Any]] = {
+    aten.arange.default: _range_from_zero,
+    aten.arange.start: _range,
+    aten.arange.start_step: _range,
+}
+"""Of graphs for one size: where ranges begin and end are numbers of the program."""
