@@ -18,11 +18,13 @@ from hypothesis import strategies as st
 from magweld.api import compile_graph
 from magweld.frontend import trace
 from magweld.tiers import Verdict
+from magweld.tools.cli.explain import course_of
 from magweld.tools.magweld_cli import main
 from magweld.tools.view.ir_texts import piece_texts, subgraph_texts
 from magweld.tools.view.machine_code import machine_codes
 from magweld.tools.view.page import page
 from magweld.tools.view.rails import Edge, Part, lay_out
+from magweld.tools.view.timeline import Ran, course
 
 VOID = {"br", "input", "meta"}
 STYLE = Path(__file__).parents[2] / "tools" / "view" / "style.css"
@@ -152,6 +154,7 @@ o.o:     file format elf64-x86-64
       38:\tjge    1 <kernel_0+0x1>
       40:\tcall   *(%rcx,%rax,1)
       42:\tret
+      43:\tnopw   0x0(%rax,%rax,1)
 
 0000000000000050 <launch_0>:
       50:\tret
@@ -224,6 +227,39 @@ def test_times_of_both_ways_are_told_where_they_were_measured() -> None:
     shown = " ".join(read(page("timed", [record])).text)
     assert re.search(r"a call, compiled\s+2\.?0* µs", shown)
     assert re.search(r"the same through torch\s+5\.?0* µs", shown)
+
+
+def test_the_course_of_a_call_begins_with_the_call() -> None:
+    ranges = [("magweld::b", 14.0, 17.0), ("magweld::a", 10.0, 12.0)]
+    assert [
+        (one.name, round(one.start * 1e6), round(one.seconds * 1e6))
+        for one in course([*ranges, ("magweld: f", 10.0, 20.0)])
+    ] == [("magweld: f", 0, 10), ("magweld::a", 0, 2), ("magweld::b", 4, 3)]
+    assert course([]) == []
+
+
+def test_the_course_of_a_call_is_drawn() -> None:
+    traced = trace(lambda x: (x * 2).sort(dim=1)[0].softmax(-1), backend=compile_graph)
+    x = torch.randn(64, 32)
+    with torch.no_grad():
+        traced(x)
+        ran = course_of(lambda: traced(x))
+    names = [one.name for one in ran]
+    assert names[0].startswith("magweld: ")
+    assert "magweld::sort (torch)" in names
+    assert len(names) == 4
+    assert all(one.start + one.seconds <= ran[0].seconds * 1.001 for one in ran)
+    text = page("course", traced.records, course=ran)
+    shown = " ".join(read(text).text)
+    assert "A call" in shown
+    for name in names:
+        assert name in shown
+    assert text.count('class="bar ran"') == len(ran)
+
+
+def test_a_page_without_a_course_has_no_section_for_it() -> None:
+    assert "A call" not in page("nothing", [])
+    assert "A call" in page("one", [], course=[Ran("magweld: f", 0.0, 1e-6)])
 
 
 def test_a_page_is_complete_html(page_text: str) -> None:
@@ -396,8 +432,11 @@ def test_explain_writes_a_page(
     assert main([*words, "--html", "out.html"]) == 0
     assert "tile graph for cpu" in capsys.readouterr().out
     assert "small.py:make" in read(Path("out.html").read_text(encoding="utf-8")).text
-    assert main([*words, "--html", "-"]) == 0
-    assert capsys.readouterr().out.startswith("<!doctype html>")
+    assert main([*words, "--measure", "--html", "-"]) == 0
+    measured = capsys.readouterr().out
+    assert measured.startswith("<!doctype html>")
+    told = " ".join(read(measured).text)
+    assert re.search(r"A call\s.*\seager\s.*\smagweld\s.*\smagweld::", told, re.S)
     more = [*words, "--inputs", "8x16xf64", "--html", "out.html"]
     assert main(more) == 0
     assert "call 2 was recorded anew" in capsys.readouterr().out

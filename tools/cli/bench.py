@@ -6,7 +6,7 @@ import argparse
 import json
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> None:
         traced(*inputs)
         first = time.perf_counter() - start
         calls = {"eager": lambda: model(*inputs), "magweld": lambda: traced(*inputs)}
-        times = _times(calls, options.rounds)
+        times = in_turns(calls, options.rounds)
     found = {name: _summary(values) for name, values in times.items()}
     result = {
         **found,
@@ -46,7 +46,10 @@ def run(options: argparse.Namespace) -> None:
     print(json.dumps(result, indent=2) if options.json else _text(result))
 
 
-def _times(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
+def in_turns(
+    calls: Mapping[str, Callable[[], Any]], rounds: int
+) -> dict[str, list[float]]:
+    """Return the seconds of some rounds of calls."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     # In turns: whatever else the machine does, it does to both.
     for _ in range(rounds):

@@ -13,6 +13,8 @@ _VECTOR = re.compile(r"%[xyz]mm\d+")
 # added in one.
 _FUSED = re.compile(r"v?fn?m(add|sub)\d|vdpbf16ps")
 
+# What only makes the next instruction begin at a multiple of some bytes.
+_FILLER = re.compile(r"nop|data16|cs$")
 # One number of a vector register, or the low one of them.
 _SCALAR = re.compile(
     r"v?\w+s[sd]$|v?mov[dq]$|v?p?(extract|extr|insert|insr)(ps|[bwdq])$"
@@ -57,6 +59,8 @@ def _counts(lines: list[str]) -> Counter[str]:
         if found is None:
             continue
         word, operands = found["word"], found["operands"] or ""
+        if _FILLER.match(word):
+            continue
         counts["instructions"] += 1
         counts["multiply-adds"] += _FUSED.match(word) is not None
         counts["branches"] += word.startswith("j")

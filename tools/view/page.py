@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import jinja2
@@ -15,6 +16,7 @@ from magweld.frontend.explain import Recompile, describe_plan
 from magweld.tools.view.ir_texts import piece_texts, subgraph_texts
 from magweld.tools.view.machine_code import MachineCode, machine_codes
 from magweld.tools.view.rows import GraphView
+from magweld.tools.view.timeline import Ran
 
 
 def page(
@@ -22,6 +24,8 @@ def page(
     records: Sequence[Record],
     breaks: Sequence[Break] = (),
     recompiles: Sequence[Recompile] = (),
+    course: Sequence[Ran] = (),
+    times: Mapping[str, float] = MappingProxyType({}),
 ) -> str:
     """Return a page about some records, as HTML: tile graphs, guards and what failed.
 
@@ -30,6 +34,8 @@ def page(
         records: The records, in any order.
         breaks: Why calls were not captured as a whole.
         recompiles: Calls that no record answered.
+        course: What ran in one call, the call first.
+        times: Seconds of a call by what runs it, as eager, where they were measured.
     """
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("magweld.tools.view", "."),
@@ -45,7 +51,21 @@ def page(
         guarded=[_guards(one) for one in records],
         breaks=[*_breaks("the call", breaks), *_breaks_of(records)],
         recompiles=recompiles,
+        course=list(_course(course)),
+        times={name: seconds_text(seconds) for name, seconds in times.items()},
     )
+
+
+def _course(course: Sequence[Ran]) -> Iterator[dict[str, Any]]:
+    whole = max((one.start + one.seconds for one in course), default=0) or 1
+    for one in course:
+        yield {
+            "name": one.name,
+            "start": seconds_text(one.start),
+            "seconds": seconds_text(one.seconds),
+            "left": one.start / whole,
+            "width": one.seconds / whole,
+        }
 
 
 def _name(record: Record) -> str:
