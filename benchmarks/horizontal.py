@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from horizontal_models import (
     WIDTH,
     Bags,
     Branches,
+    Dlrm,
     Experts,
     Parts,
     SplitAndJoin,
@@ -44,6 +46,7 @@ from magweld.compiler import compile_text
 from magweld.compiler_options import CompileOptions
 
 ROWS = 32
+USERS = 128
 GROUP_BATCH = (
     "batch_linear",
     "batch_layernorm",
@@ -67,6 +70,7 @@ CASES: dict[str, Callable[[int], nn.Module]] = {
     "split-linear": partial(Parts, linear),
     "split-norm-join": partial(SplitAndJoin, norm),
     "bags": Bags,
+    "dlrm": Dlrm,
 }
 
 
@@ -74,9 +78,22 @@ def arguments_of(name: str, members: int) -> list[Tensor]:
     """Return the inputs of a case."""
     if name == "bags":
         return [torch.randint(0, 1000, (ROWS, 8)) for _ in range(members)]
+    if name == "dlrm":
+        return [
+            torch.randn(USERS, 13),
+            *chain(*(bags_of_users() for _ in range(members))),
+        ]
     if name in ("split-norm", "split-linear"):
         return [torch.randn(ROWS, WIDTH * members)]
     return [torch.randn(ROWS, WIDTH) for _ in range(members)]
+
+
+def bags_of_users() -> tuple[Tensor, Tensor]:
+    """Return ids for each user, four of them on average, and where those begin."""
+    count = 4 * USERS
+    offsets = torch.randint(0, count + 1, (USERS,)).sort().values
+    offsets[0] = 0
+    return torch.randint(0, 1000, (count,)), offsets
 
 
 @contextmanager

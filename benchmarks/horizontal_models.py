@@ -65,6 +65,37 @@ class Bags(nn.Module):
         return stacked @ stacked.transpose(1, 2)
 
 
+class Dlrm(nn.Module):
+    """A recommendation model: bags of ids, their products, perceptrons."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.tables = nn.ModuleList(
+            nn.EmbeddingBag(1000, WIDTH, mode="sum") for _ in range(count)
+        )
+        self.bottom = nn.Sequential(
+            nn.Linear(13, 128), nn.ReLU(), nn.Linear(128, WIDTH), nn.ReLU()
+        )
+        self.top = nn.Sequential(
+            nn.Linear(WIDTH + (count + 1) * count // 2, 256),
+            nn.ReLU(),
+            nn.Linear(256, 1),
+        )
+        rows, columns = torch.tril_indices(count + 1, count + 1, -1)
+        self.register_buffer("rows", rows)
+        self.register_buffer("columns", columns)
+
+    def forward(self, dense: Tensor, *sparse: Tensor) -> Tensor:
+        """Take dense features, then ids and offsets of bags, a pair for each table."""
+        bottom = self.bottom(dense)
+        pairs = zip(self.tables, sparse[::2], sparse[1::2], strict=True)
+        features = [bottom, *(table(ids, offsets) for table, ids, offsets in pairs)]
+        stacked = torch.stack(features, 1)
+        products = stacked @ stacked.transpose(1, 2)
+        joined = torch.cat([bottom, products[:, self.rows, self.columns]], 1)
+        return self.top(joined).sigmoid()
+
+
 def perceptron() -> nn.Module:
     """Return a multilayer perceptron with a norm."""
     return nn.Sequential(

@@ -38,6 +38,7 @@ from magweld.dialects.tile_graph.grid import (
 )
 from magweld.dialects.tile_graph.kernels import (
     ASYNC_COPY,
+    BAGS,
     BESIDE,
     EXTERNAL,
     FRAGMENT,
@@ -92,6 +93,7 @@ from magweld.dialects.tile_graph.view import (
 
 __all__ = [
     "ASYNC_COPY",
+    "BAGS",
     "BESIDE",
     "DEVICE",
     "EXTERNAL",

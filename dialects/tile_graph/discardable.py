@@ -17,6 +17,7 @@ from magweld.dialects.tile_graph.attributes import (
 )
 from magweld.dialects.tile_graph.kernels import (
     ASYNC_COPY,
+    BAGS,
     BESIDE,
     EXTERNAL,
     FRAGMENT,
@@ -194,6 +195,13 @@ DISCARDABLE: tuple[DiscardableAttr, ...] = (
         ("func.func",),
         ir.IntegerAttr,
         "size of the arena that intermediate tensors share",
+    ),
+    DiscardableAttr(
+        BAGS,
+        ("func.func",),
+        ir.DictAttr,
+        "bags that a call computes: their `mode`, the index that is `padding`, whether "
+        "it takes `sizes` and `weights`",
     ),
     DiscardableAttr(
         "magweld.batch",

@@ -35,6 +35,8 @@ REMATERIALIZED = "tile_graph.rematerialized"
 UNSHARED = "tile_graph.unshared"
 # On a declaration: the graph node that torch runs.
 EXTERNAL = "magweld.external"
+# On a declaration: the bags that a call computes, until `expand-bags`.
+BAGS = "magweld.bags"
 # On a product of a kernel: who has which element of its result, as a fragment.
 FRAGMENT = "tile_graph.fragment"
 # On such a product: which of its factors, that of the rows and that of the columns of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from magweld.bindings import arith, ir, vector
+from magweld.bindings import arith, ir, scf, vector
 from magweld.passes.cpu.emit_index import Index
 from magweld.passes.cpu.emit_vectors import (
     broadcast,
@@ -12,7 +12,7 @@ from magweld.passes.cpu.emit_vectors import (
     lanes_of,
     with_lanes,
 )
-from magweld.passes.cpu.rows import LOAD
+from magweld.passes.cpu.rows import LOAD, LOOP
 
 IndexOf = Callable[[int], tuple[Index, int]]
 Body = Callable[[Sequence[ir.Value | None], IndexOf], list[ir.Value]]
@@ -31,11 +31,14 @@ def emit_body(
     Returns:
         The yielded values.
     """
-    values: dict[ir.Value, ir.Value] = {
-        old: new
-        for old, new in zip(block.arguments, arguments, strict=True)
-        if new is not None
-    }
+    pairs = zip(block.arguments, arguments, strict=True)
+    return _emit_block(block, {old: new for old, new in pairs if new}, index_of)
+
+
+def _emit_block(
+    block: ir.Block, values: dict[ir.Value, ir.Value], index_of: IndexOf
+) -> list[ir.Value]:
+    """Clone the operations of a block; `values` has what stands for known values."""
     *body, terminator = block.operations
     for op in body:
         if op.operation.name == "linalg.index":
@@ -45,12 +48,42 @@ def emit_body(
         if _is_widened(op.operation, operands):
             values[op.operation.results[0]] = operands[0]
             continue
-        if op.operation.name == LOAD and lanes_of(operands[-1]) > 1:
+        if op.operation.name == LOOP:
+            results = _emit_loop(op.operation, operands, values, index_of)
+        elif op.operation.name == LOAD and lanes_of(operands[-1]) > 1:
             results = [_emit_row_load(op.operation, operands, index_of)]
         else:
             results = _emit_operation(op.operation, operands, values)
         values.update(zip(op.operation.results, results, strict=True))
     return [values.get(v, v) for v in terminator.operands]
+
+
+def _emit_loop(
+    loop: ir.Operation,
+    operands: list[ir.Value],
+    values: dict[ir.Value, ir.Value],
+    index_of: IndexOf,
+) -> list[ir.Value]:
+    """Clone a loop of the body, whose bounds are scalars.
+
+    What it carries is a vector where its body makes one of it: the loop is emitted
+    again, with as many lanes for what turned out to be a vector, until all agrees.
+    """
+    lower, upper, step, *begun = operands
+    while True:
+        copy = scf.ForOp(lower, upper, step, begun)
+        (body,) = loop.regions[0].blocks
+        inside = dict(values)
+        arguments = [copy.induction_variable, *copy.inner_iter_args]
+        inside.update(zip(body.arguments, arguments, strict=True))
+        with ir.InsertionPoint(copy.body):
+            carried = _emit_block(body, inside, index_of)
+            lanes = [max(map(lanes_of, p)) for p in zip(begun, carried, strict=True)]
+            scf.YieldOp(list(map(broadcast, carried, lanes)))
+        if lanes == [lanes_of(value) for value in begun]:
+            return list(copy.results)
+        copy.operation.erase()
+        begun = list(map(broadcast, begun, lanes))
 
 
 def emit_copied(values: Sequence[ir.Value | None], index_of: IndexOf) -> list[ir.Value]:

@@ -8,7 +8,7 @@ from math import prod
 
 from magweld.bindings import ir
 from magweld.passes.cpu.generic_forms import maps_of
-from magweld.passes.cpu.rows import LOAD, row_loops
+from magweld.passes.cpu.rows import LOAD, LOOP, operations_within, row_loops
 
 # Operations that fold a value into an accumulator, with the spelling of the value
 # that changes nothing. Only associative and commutative ones belong here: a row
@@ -72,6 +72,7 @@ class LoopNest:
         odd_pairs: Whether the last pair of elements that it multiplies has only one.
         vector_loops: The only loops that can be vectorised, where the body loads from
             rows that values tell: those along the rows.
+        inner_loops: Whether the body has loops of its own.
         beside: Addresses of what is read and written in the same sweep.
     """
 
@@ -87,6 +88,7 @@ class LoopNest:
     bf16_product: bool = False
     odd_pairs: bool = False
     vector_loops: frozenset[int] | None = None
+    inner_loops: bool = False
     beside: tuple[Access, ...] = ()
 
     @property
@@ -177,7 +179,7 @@ def read_loop_nest(op: ir.Operation) -> LoopNest:
         )
     )
     inputs = int(op.attributes["operandSegmentSizes"][0])
-    names = [str(inner.operation.name) for inner in block.operations]
+    names = [str(inner.name) for inner in operations_within(block)]
     rows = row_loops(block, [access.strides for access in accesses[:inputs]])
     return LoopNest(
         extents=_extents(op, maps, len(parallel)),
@@ -191,6 +193,7 @@ def read_loop_nest(op: ir.Operation) -> LoopNest:
         product=is_product(op),
         bf16_product=is_product(op) and _is_of_bf16(block),
         vector_loops=rows,
+        inner_loops=LOOP in names,
     )
 
 
@@ -314,11 +317,12 @@ def _is_of_bf16(product: ir.Block) -> bool:
 
 
 def _scalar_reason(block: ir.Block, rows: frozenset[int] | None) -> str:
-    known = {"linalg.yield", "linalg.index"} | ({LOAD} if rows else set())
-    for op in block.operations:
-        name = str(op.operation.name)
+    known = {"linalg.yield", "linalg.index"}
+    known |= {LOAD, LOOP, "scf.yield"} if rows else set()
+    for op in operations_within(block):
+        name = str(op.name)
         if name in known:
             continue
-        if not name.startswith(("arith.", "math.")) or list(op.operation.regions):
+        if not name.startswith(("arith.", "math.")) or list(op.regions):
             return f"'{name}' in the body has no form on vectors"
     return ""

@@ -17,6 +17,8 @@ from magweld.passes.cpu.register_tile import (
 
 # Vectors in flight that hide the latency of an addition or multiply-add.
 PARALLEL_VECTORS = 4
+# Vectors that one loop of a body carries.
+MOST_ROW_VECTORS = 8
 # Instructions to fetch one vector of elements, by their distance; gathering lane
 # by lane costs GATHER, turning a block of vectors around TURN.
 FETCH = {0: 0.25, 1: 1.0, 2: 3.0}
@@ -130,6 +132,12 @@ def _along_parallel(nest: LoopNest, unit: VectorUnit) -> RegisterTile | None:
     if turned is not None:
         tile = _tile(nest, dim, lanes, {turned: lanes})
         return tile
+    if nest.inner_loops:
+        # One loop of the body makes the whole row: it finds each index once.
+        most = min(MOST_ROW_VECTORS, unit.registers // 2)
+        while 2 * lanes <= min(extent, most * unit.bits // 32):
+            lanes *= 2
+        return _tile(nest, dim, lanes, {})
     # The constants of math functions fill the registers: the processor overlaps
     # iterations of such bodies better than one long body that spills.
     most = 1 if nest.uses_math else PARALLEL_VECTORS

@@ -42,6 +42,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
     ("hoist-stride", "magweld.passes.graph.hoist_stride:HoistStride"),
     ("fuse-epilogues", "magweld.passes.cpu.fuse_epilogues:FuseEpilogues"),
     ("linearize-conv-rows", "magweld.passes.cpu.linearize_conv_rows:LinearizeConvRows"),
+    ("expand-bags", "magweld.passes.graph.expand_bags:ExpandBags"),
     ("batch-kernels", "magweld.passes.plan.batch_kernels:BatchKernels"),
     ("join-runtime-loops", "magweld.passes.graph.join_runtime_loops:JoinRuntimeLoops"),
     ("lower-subgraphs", "magweld.passes.plan.lower_subgraphs:LowerSubgraphs"),

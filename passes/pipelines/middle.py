@@ -13,6 +13,7 @@ from magweld.passes.graph.absorb_transpose import AbsorbTranspose
 from magweld.passes.graph.absorb_unit_dims import AbsorbUnitDims
 from magweld.passes.graph.absorb_widening import AbsorbWidening
 from magweld.passes.graph.defer_normalization import DeferNormalization
+from magweld.passes.graph.expand_bags import ExpandBags
 from magweld.passes.graph.fold_slices import FoldSlices
 from magweld.passes.graph.fold_transpose import FoldTranspose
 from magweld.passes.graph.hoist_collapse import HoistCollapse
@@ -119,7 +120,7 @@ def graph_steps(
     fit = (SelectImplementation(library), FitMemory(memory_budget))
     prepare = preparation_steps(roll_loops=roll_loops, memory_budget=memory_budget)
     return {
-        Phase.LINALG: (LowerTorchToLinalg(),),
+        Phase.LINALG: (LowerTorchToLinalg(), ExpandBags()),
         # With a budget reductions stay whole: tensors are what is made in parts then,
         # and transformed weights take memory of their own.
         Phase.TILE_GRAPH: (*prepare, form, *fit)

@@ -164,6 +164,26 @@ class IndexCheck:
 
 
 @dataclass(frozen=True)
+class BoundsCheck:
+    """What a step does that copies bounds of bags and raises if they are none.
+
+    The first is zero, none is less than the one before, and the last is the number of
+    indices. Where the step writes one more than it reads, that number follows them.
+
+    Attributes:
+        indices: Which of the step's reads has the indices.
+        bounds: Which of them has the bounds.
+    """
+
+    indices: int
+    bounds: int
+
+
+NativeCheck = IndexCheck | BoundsCheck
+"""What native code does instead of a step, as long as it finds nothing wrong."""
+
+
+@dataclass(frozen=True)
 class TileRun:
     """One tile of a `TiledStep`.
 

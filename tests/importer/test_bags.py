@@ -62,11 +62,8 @@ def test_an_index_out_of_range_raises_what_torch_raises(
 
 
 OFFSETS = torch.tensor([0, 5, 5])
+HALF = table(torch.float16)
 LEFT: dict[str, tuple[Any, tuple[torch.Tensor, ...]]] = {
-    "bag-offsets": (
-        lambda t, i, o: F.embedding_bag(i, t, o),
-        (table(torch.float32), indices(5).view(-1), OFFSETS),
-    ),
     "bag-maximum": (
         lambda t, i: F.embedding_bag(i, t, mode="max"),
         (table(torch.float32), torch.zeros(2, 33, dtype=torch.int64)),
@@ -75,9 +72,17 @@ LEFT: dict[str, tuple[Any, tuple[torch.Tensor, ...]]] = {
         lambda t, i: F.embedding_bag(i, t, mode="sum"),
         (table(torch.bfloat16), indices(5)),
     ),
+    "bag-rounding: torch rounds sums of torch.float16": (
+        lambda t, i, o: F.embedding_bag(i, t, o),
+        (HALF, indices(5).view(-1), OFFSETS),
+    ),
     "bag-empty": (
         lambda t, i: F.embedding_bag(i, t, mode="sum"),
         (table(torch.float32), indices(5)[:0]),
+    ),
+    "bag-empty: there are no bags": (
+        lambda t, i, o: F.embedding_bag(i, t, o, include_last_offset=True),
+        (table(torch.float32), indices(5).view(-1), OFFSETS[:1]),
     ),
     "bag-gradient": (
         lambda t, i, o: torch.embedding_bag(t, i, o, mode=1)[:3:2],
@@ -91,4 +96,80 @@ def test_other_bags_run_through_torch_and_say_why(reason: str, record: Any) -> N
     function, inputs = LEFT[reason]
     found = imported(record, function, *inputs)
     (told,) = found.reasons
-    assert f": {reason}: " in told
+    assert f": {reason}" in told
+
+
+# Mode, padding index, whether there is an offset behind the last bag; how many checks.
+RAGGED = [
+    ("sum", None, False, 2),
+    ("sum", 2, True, 2),
+    ("mean", None, False, 2),
+    ("mean", None, True, 3),
+    ("mean", 2, False, 3),
+    ("max", 2, False, 2),
+]
+
+
+@pytest.mark.parametrize(("mode", "padding", "last", "checks"), RAGGED)
+def test_bags_of_any_size_have_checks_of_indices_and_bounds(
+    mode: str, padding: int | None, last: bool, checks: int, record: Any
+) -> None:
+    def function(t: torch.Tensor, i: torch.Tensor, o: torch.Tensor) -> torch.Tensor:
+        options = {"padding_idx": padding, "include_last_offset": last}
+        return F.embedding_bag(i, t, o, mode=mode, **options)
+
+    rows, ids = table(torch.float32), indices(5).view(-1)
+    offsets = torch.tensor([0, 5, 5, 30, 35])
+    found = imported(record, function, rows, ids, offsets)
+    assert not found.reasons
+    assert found.index_checks.keys() == found.externals.keys()
+    assert len(found.externals) == checks
+    # The graph that is compiled has torch's results, through torch as well.
+    expected = function(rows, ids, offsets)
+    assert torch.equal(found.aten(rows, ids, offsets), expected)
+
+
+def _result(function: Any, *arguments: Any) -> Any:
+    try:
+        return function(*arguments)
+    except (RuntimeError, IndexError) as error:
+        return type(error), str(error)
+
+
+@pytest.mark.parametrize("kind", [torch.int64, torch.int32])
+@pytest.mark.parametrize(("mode", "padding", "last", "checks"), RAGGED)
+@pytest.mark.parametrize(
+    "offsets",
+    [
+        [1, 5, 35],  # not from zero
+        [0, 5, 36],  # behind the indices
+        [0, 9, 5],  # back
+        [0, 5, 30],  # before the last index
+    ],
+)
+def test_offsets_do_what_they_do_in_torch(
+    mode: str,
+    padding: int | None,
+    last: bool,
+    checks: int,
+    offsets: list[int],
+    kind: torch.dtype,
+    record: Any,
+) -> None:
+    if last and mode == "sum" and padding and offsets[1] > offsets[2]:
+        pytest.skip("torch writes behind its memory")
+
+    def function(t: torch.Tensor, i: torch.Tensor, o: torch.Tensor) -> torch.Tensor:
+        options = {"padding_idx": padding, "include_last_offset": last}
+        return F.embedding_bag(i, t, o, mode=mode, **options)
+
+    rows, ids = table(torch.float32), indices(5, kind).view(-1)
+    right = torch.tensor([0, 5, 35], dtype=kind)
+    wrong = torch.tensor(offsets, dtype=kind)
+    found = imported(record, function, rows, ids, right)
+    mine = _result(lambda: found.aten(rows, ids, wrong))
+    theirs = _result(function, rows, ids, wrong)
+    if isinstance(theirs, torch.Tensor):
+        assert torch.equal(mine, theirs)
+    else:
+        assert mine == theirs

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from magweld.artifact import ExternalStep, IndexCheck, Place, Program, Value
+from magweld.artifact import (
+    BoundsCheck,
+    ExternalStep,
+    IndexCheck,
+    NativeCheck,
+    Place,
+    Program,
+    Value,
+)
 from magweld.runtime.frame import Frame
 from magweld.runtime.index_checks import bind_index_checks, native_checks
 from magweld.runtime.layout import Layout
@@ -123,3 +132,59 @@ def test_indices_that_are_returned_are_checked_by_torch() -> None:
     (result,) = loaded([torch.zeros(ROWS, 2), indices])
     assert torch.equal(result, indices)
     assert ran == ["check_0"]
+
+
+BOUNDS = BoundsCheck(indices=0, bounds=1)
+
+
+def bounds_of(kind: str, read: int, written: int, bounds: Sequence[int]) -> Any:
+    """Run a check of bounds of eleven indices; return what it copies, and who ran."""
+    values = (
+        Value((ROWS,), kind, Place.INPUT, 0),
+        Value((read,), kind, Place.INPUT, 1),
+        Value((written,), kind, Place.ADOPTED),
+    )
+    step = ExternalStep("check", (0, 1), (2,))
+    layout = Layout(Program(values, (step,), (), arena_bytes=0))
+    checks: dict[str, NativeCheck] = {"check": BOUNDS}
+    assert native_checks(layout, checks) == {0: BOUNDS}
+    frame = Frame(layout, Constants((), torch.device("cpu")), checks={0: BOUNDS})
+    ran: list[str] = []
+
+    def run(node: str, tensors: Sequence[Tensor]) -> list[Tensor]:
+        ran.append(node)
+        return [torch.full((written,), 7, dtype=KINDS[kind])]
+
+    act = bind_index_checks(frame, [(step, BOUNDS)], run)
+    arguments = [torch.zeros(ROWS, dtype=KINDS[kind])]
+    arguments.append(torch.tensor(bounds, dtype=KINDS[kind]))
+    frame.begin(arguments, [tensor.data_ptr() for tensor in arguments])
+    act()
+    copy = torch.empty(written, dtype=KINDS[kind])
+    return _read(frame.table[2], copy).tolist(), ran
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("bounds", [[0], [0, 0], [0, 3, 3, 11], [0, 11, 11], [0, 4, 9]])
+def test_bounds_are_copied_and_the_last_one_is_added(
+    kind: str, bounds: list[int]
+) -> None:
+    count = len(bounds)
+    assert bounds_of(kind, count, count + 1, bounds) == ([*bounds, ROWS], [])
+    if bounds[-1] == ROWS:
+        assert bounds_of(kind, count, count, bounds) == (bounds, [])
+    else:
+        assert bounds_of(kind, count, count, bounds) == ([7] * count, ["check"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("behind", [0, 1])
+@pytest.mark.parametrize(
+    "bounds", [[1, 11], [0, 12], [0, 5, 4, 11], [0, -1, 11], [-1, 0, 11], [0, 11, 10]]
+)
+def test_bounds_that_are_none_are_left_to_torch(
+    kind: str, behind: int, bounds: list[int]
+) -> None:
+    count = len(bounds)
+    expected = [7] * (count + behind), ["check"]
+    assert bounds_of(kind, count, count + behind, bounds) == expected

@@ -371,3 +371,50 @@ func.func @rows_beside_one_block(%x: memref<8x32xbf16>, %y: memref<32x16xbf16>, 
   }
   return
 }
+
+// A loop of the body whose bounds are the same for all columns carries whole rows, as one
+// vector of as many registers as there are columns for; those that are left follow.
+// CHECK-LABEL: func.func @row_loop(
+// CHECK:         scf.for
+// CHECK:           scf.for {{.+}} iter_args(%[[S:.+]] = %{{.+}}) -> (vector<32xf32>)
+// CHECK:             %[[ID:.+]] = memref.load %{{.+}} : memref<20xindex>
+// CHECK:             vector.load %{{.+}}[%[[ID]], %{{.+}}] : memref<9x36xf32>, vector<32xf32>
+// CHECK:           scf.for {{.+}} -> (vector<4xf32>)
+// CHECK-NOT:     linalg
+func.func @row_loop(%first: memref<4xindex>, %behind: memref<4xindex>, %ids: memref<20xindex>, %t: memref<9x36xf32>, %y: memref<4x36xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [#per_row, #per_row, #row], iterator_types = ["parallel", "parallel"]} ins(%first, %behind : memref<4xindex>, memref<4xindex>) outs(%y : memref<4x36xf32>) {
+  ^bb0(%f: index, %b: index, %u: f32):
+    %zero = arith.constant 0.0 : f32
+    %one = arith.constant 1 : index
+    %d = linalg.index 1 : index
+    %sum = scf.for %j = %f to %b step %one iter_args(%s = %zero) -> f32 {
+      %id = memref.load %ids[%j] : memref<20xindex>
+      %x = memref.load %t[%id, %d] : memref<9x36xf32>
+      %next = arith.addf %s, %x : f32
+      scf.yield %next : f32
+    }
+    linalg.yield %sum : f32
+  }
+  return
+}
+
+// Its bounds may not differ from column to column.
+// CHECK-LABEL: func.func @ragged_columns(
+// CHECK-NOT:     vector<
+// CHECK:         return
+func.func @ragged_columns(%behind: memref<36xindex>, %t: memref<9x36xf32>, %y: memref<4x36xf32>) attributes {tile_graph.kernel} {
+  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1)>, #row], iterator_types = ["parallel", "parallel"]} ins(%behind : memref<36xindex>) outs(%y : memref<4x36xf32>) {
+  ^bb0(%b: index, %u: f32):
+    %zero = arith.constant 0.0 : f32
+    %none = arith.constant 0 : index
+    %one = arith.constant 1 : index
+    %d = linalg.index 1 : index
+    %sum = scf.for %j = %none to %b step %one iter_args(%s = %zero) -> f32 {
+      %x = memref.load %t[%j, %d] : memref<9x36xf32>
+      %next = arith.addf %s, %x : f32
+      scf.yield %next : f32
+    }
+    linalg.yield %sum : f32
+  }
+  return
+}

@@ -12,7 +12,7 @@ from torch.utils import _pytree as pytree
 
 from magweld.aot.errors import OUTPUT_KIND
 from magweld.aot.operator_call import OperatorCall
-from magweld.artifact import IndexCheck
+from magweld.artifact import NativeCheck
 from magweld.importer.dtypes import carried
 from magweld.importer.epilogue import (
     Buffer,
@@ -74,7 +74,7 @@ class CallPlan:
         return self.externals[node](tensors, device)
 
     @property
-    def index_checks(self) -> dict[str, IndexCheck]:
+    def index_checks(self) -> dict[str, NativeCheck]:
         """The externals that check indices, by node name."""
         return index_checks_of(self.externals)
 

@@ -12,14 +12,14 @@ from torch._ops import OpOverload
 
 from magweld.aot.errors import EXTERNAL_CALL, ArtifactError
 from magweld.aot.template import PLAIN
-from magweld.artifact import IndexCheck
+from magweld.artifact import BoundsCheck, IndexCheck
 from magweld.importer.externals import (
     External,
     absorbed_operator,
     tensors_read,
     with_strides,
 )
-from magweld.importer.gathers import LEAST_INDEX
+from magweld.importer.gathers import CHECKED_BOUNDS, LEAST_INDEX
 
 # Kind of object -> how it is named in torch's namespace.
 _NAMED: dict[type, str] = {
@@ -66,14 +66,19 @@ class OperatorCall:
         operator, operands = self.call["operator"], self.call["args"][:2]
         if operator not in LEAST_INDEX or self.strides is not None:
             return None
-        places = [
-            x["tensor"] for x in operands if isinstance(x, dict) and "tensor" in x
-        ]
+        places = _places(operands)
         least = LEAST_INDEX[operator]
         if len(places) != 2:
             return None
         table, indices = places
         return IndexCheck(table, indices, least)
+
+    @property
+    def bounds_check(self) -> BoundsCheck | None:
+        """What it compares, if all that it does is a check of bounds of bags."""
+        places = _places(self.call["args"][1:3])
+        known = self.call["operator"] == str(CHECKED_BOUNDS) and self.strides is None
+        return BoundsCheck(*places) if known and len(places) == 2 else None
 
     def __call__(
         self, tensors: Sequence[Tensor], device: torch.device
@@ -186,3 +191,8 @@ def _operator(name: str) -> OpOverload:
         message = f"this torch has no operator '{name}'"
         raise ArtifactError("artifact-operator", message) from error
     return found
+
+
+def _places(operands: Sequence[Any]) -> list[int]:
+    """Return which of a call's tensors are among some of its arguments."""
+    return [x["tensor"] for x in operands if isinstance(x, dict) and "tensor" in x]

@@ -15,6 +15,7 @@ from typing import Final
 import torch
 from torch import Tensor, fx
 
+from magweld.artifact import StandIns
 from magweld.importer.decompositions import DECOMPOSITIONS
 from magweld.importer.dtypes import HALVES
 from magweld.importer.gathers import CHECKED_EMBEDDING_BAG
@@ -26,6 +27,7 @@ from magweld.importer.nodes import (
     positions_read,
     values_of,
 )
+from magweld.importer.ragged_bags import expand_ragged_bags
 from magweld.importer.simplify import simplify
 from magweld.importer.tracer import trace_aten
 
@@ -65,23 +67,32 @@ class _Bags:
         return [self.table] if self.weights is None else [self.table, self.weights]
 
 
-def expand_bags(graph: fx.Graph) -> None:
-    """Split bags of one size into a check of the indices, look-ups and reductions.
+def expand_bags(graph: fx.Graph, stand_ins: StandIns) -> None:
+    """Split bags into checks of what tells their rows, look-ups and reductions.
 
     Others stay operators of torch, with the reason in their `meta`.
+
+    Args:
+        graph: A functional ATen graph.
+        stand_ins: Extents that stand for sizes of the call.
     """
     for node in graph.nodes:
         if node.target not in _BAGS:
             continue
         found = _bags_of(node)
+        if found is None:
+            found = expand_ragged_bags(node, stand_ins)
         if isinstance(found, _Bags):
             _expand(node, found)
-        else:
+        elif found:
             node.meta[REASON] = found
 
 
-def _bags_of(node: fx.Node) -> _Bags | str:
-    """Return the bags of a call, or why torch makes them, an id in front."""
+def _bags_of(node: fx.Node) -> _Bags | str | None:
+    """Return the bags of a call, or why torch makes them, an id in front.
+
+    None for bags whose sizes a tensor tells.
+    """
     table, indices, offsets = (operand(node, number) for number in range(3))
     weights, padding = (
         argument(node, "per_sample_weights"),
@@ -94,7 +105,7 @@ def _bags_of(node: fx.Node) -> _Bags | str:
     if not rows.numel() or not values_of(indices).numel():
         return "bag-empty: there are no rows"
     if not size:
-        return "bag-offsets: a tensor says where bags begin"
+        return None
     if mode == _MAX and size > _MOST_COMPARED:
         return f"bag-maximum: the maximum of {size} rows, {_MOST_COMPARED} at most"
     if rows.dtype is torch.bfloat16 and mode != _MAX and padding < 0:

@@ -11,9 +11,9 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
-from magweld.artifact import IndexCheck, StandIns
+from magweld.artifact import BoundsCheck, IndexCheck, NativeCheck, StandIns
 from magweld.importer.dtypes import GENERATED, carried
-from magweld.importer.gathers import LEAST_INDEX
+from magweld.importer.gathers import CHECKED_BOUNDS, LEAST_INDEX
 from magweld.importer.inner_extents import inner_regions
 from magweld.importer.nodes import (
     RUNS_FOR_ITSELF,
@@ -88,6 +88,18 @@ class External:
         table, indices = places
         return IndexCheck(table, indices, least)
 
+    @property
+    def bounds_check(self) -> BoundsCheck | None:
+        """What it compares, if all that it does is a check of bounds of bags."""
+        alone = self.strides is None and not self.beside
+        if self.node.target is not CHECKED_BOUNDS or not alone:
+            return None
+        _, *sources = self.node.args[:3]
+        if not all(source in self.operands for source in sources):
+            return None
+        indices, bounds = map(self.operands.index, sources)
+        return BoundsCheck(indices, bounds)
+
     def __call__(self, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
         """Run the operator on real operands.
 
@@ -125,13 +137,15 @@ class External:
         return replace(self, code=_code(self, stand_ins, sizes))
 
 
-def index_checks_of(externals: Mapping[str, Any]) -> dict[str, IndexCheck]:
-    """Return what operators compare that do nothing but check indices, by node name.
+def index_checks_of(externals: Mapping[str, Any]) -> dict[str, NativeCheck]:
+    """Return what operators compare that only check indices or bounds, by node name.
 
     Args:
-        externals: Each an `External`, or one as data, which has an `index_check` too.
+        externals: Each an `External`, or one as data, which has the same checks.
     """
-    found = {name: one.index_check for name, one in externals.items()}
+    found = {
+        name: one.index_check or one.bounds_check for name, one in externals.items()
+    }
     return {name: check for name, check in found.items() if check is not None}
 
 

@@ -30,6 +30,9 @@ _PLACES = frozenset(
     {"original_aten", "from_node", "stack_trace", "nn_module_stack", "seq_nr"}
 )
 _INDICES = frozenset({torch.int32, torch.int64})
+# Of tables of these types torch's kernel for sums reads one bag behind the other.
+_BY_BOUNDS = frozenset({torch.float32, torch.float16, torch.bfloat16})
+_MAX = 2
 _SAME_INDICES = frozenset({aten._to_copy.default, aten.view.default})
 
 
@@ -80,6 +83,58 @@ def _embedding_bag(
     return _checked(table, indices, 0, look_up)
 
 
+def _bag_indices(
+    table: Tensor, indices: Tensor, offsets: Tensor, mode: int, last: bool, padding: int
+) -> Tensor:
+    private = indices.clone()
+    least, most = torch.aminmax(private)
+    if int(least) < 0 or int(most) >= table.shape[0]:
+        _look_up_bags(table, indices, offsets, mode, last, padding)
+        # Torch looks at no index behind the last bag.
+        return private.clamp_(0, table.shape[0] - 1)
+    return private
+
+
+def _bag_bounds(
+    table: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    mode: int,
+    last: bool,
+    padding: int,
+    sizes: bool,
+) -> Tensor:
+    private, end = offsets.clone(), offsets.new_tensor([len(indices)])
+    bounds = private if last else torch.cat([private, end])
+    follow = bool((bounds.diff() >= 0).all())
+    if bounds[0] == 0 and follow and bounds[-1] == end:
+        return bounds
+    _look_up_bags(table, indices, offsets, mode, last, padding)
+    # What torch takes, it takes in ways of its own: one of its kernels leaves out what
+    # is behind the last bound, all others do not, and count how often a row begins a
+    # bag. Sizes are what lies between two bounds in any case.
+    begins = bounds[:-1]
+    if not sizes and not (table.dtype in _BY_BOUNDS and padding < 0 and mode != _MAX):
+        begins = begins.sort().values
+    elif not sizes:
+        end = bounds[-1:]
+    taken = torch.cat([begins, end])
+    ordered = bool((taken.diff() >= 0).all())
+    if not sizes and not (ordered and taken[0] == 0 and end <= len(indices)):
+        raise IndexError("offsets of bags out of range")
+    return taken
+
+
+def _look_up_bags(
+    table: Tensor, indices: Tensor, offsets: Tensor, mode: int, last: bool, padding: int
+) -> None:
+    """Raise what torch raises for such operands, if it does."""
+    skipped = None if padding < 0 else padding
+    torch.embedding_bag(
+        table, indices, offsets, False, mode, False, None, last, skipped
+    )
+
+
 def checked_on_device(look_up: Callable[[Tensor, Tensor], Tensor]) -> Check:
     """Return a check that the host does not wait for.
 
@@ -97,26 +152,27 @@ def checked_on_device(look_up: Callable[[Tensor, Tensor], Tensor]) -> Check:
 
 
 def _register(
-    check: Check, look_up: Callable[[Tensor, Tensor], Tensor], options: str = ""
+    check: Check, look_up: Callable[[Tensor, Tensor], Tensor] | None, options: str = ""
 ) -> OpOverload:
     """Make a check an operator: graphs and artifacts hold operators.
 
     Args:
         check: What it does on the CPU.
-        look_up: Finds the rows on a GPU.
+        look_up: Finds the rows on a GPU; None for checks that are made on CPUs alone.
         options: Of its schema, behind the operands.
     """
     name = f"checked{check.__name__}"
     schema = f"{name}(Tensor table, Tensor indices{options}) -> Tensor"
-    _LIBRARY.define(schema)  # type: ignore[no-untyped-call]
-    _LIBRARY.impl(name, check, "CPU")  # type: ignore[no-untyped-call]
-    on_device = checked_on_device(look_up)
-    _LIBRARY.impl(name, on_device, "CUDA")  # type: ignore[no-untyped-call]
+    LIBRARY.define(schema)  # type: ignore[no-untyped-call]
+    LIBRARY.impl(name, check, "CPU")  # type: ignore[no-untyped-call]
+    if look_up is not None:
+        on_device = checked_on_device(look_up)
+        LIBRARY.impl(name, on_device, "CUDA")  # type: ignore[no-untyped-call]
     operator: OpOverload = getattr(torch.ops.magweld, name).default
     return operator
 
 
-_LIBRARY = Library("magweld", "DEF")  # type: ignore[no-untyped-call]
+LIBRARY = Library("magweld", "DEF")  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True)
@@ -157,9 +213,18 @@ CHECKED_EMBEDDING_BAG = _register(
     _embedding_bag, aten.embedding, ", int bag, int mode, int padding"
 )
 """Returns indices into bags of one size, or raises what `embedding_bag` would."""
+_BAG = ", Tensor offsets, int mode, bool last, int padding"
+CHECKED_INDICES = _register(_bag_indices, None, _BAG)
+"""Returns indices into bags that offsets tell, or raises what torch would."""
+CHECKED_BOUNDS = _register(_bag_bounds, None, f"{_BAG}, bool sizes")
+"""Returns where bags begin, and where the last one ends, or raises what torch would.
+
+With `sizes` it is the bounds that a mean takes the sizes of bags from.
+"""
 
 _LEAST: Mapping[OpOverload, int | None] = {
     CHECKED_EMBEDDING_BAG: 0,
+    CHECKED_INDICES: 0,
     _LOOK_UPS[aten.embedding.default].check: 0,
     _LOOK_UPS[aten.index.Tensor].check: None,
     _LOOK_UPS[aten.index_select.default].check: 0,

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from magweld.artifact import IndexCheck, StandIns
+from magweld.artifact import NativeCheck, StandIns
 from magweld.importer import refusals
 from magweld.importer.bags import expand_bags
 from magweld.importer.capture import (
@@ -126,8 +126,8 @@ class ImportedGraph:
         return self.externals[node](tensors)
 
     @property
-    def index_checks(self) -> dict[str, IndexCheck]:
-        """The externals that check indices, by node name."""
+    def index_checks(self) -> dict[str, NativeCheck]:
+        """The externals that check indices or bounds, by node name."""
         return index_checks_of(self.externals)
 
     @property
@@ -258,7 +258,7 @@ def import_graph(
     remove_dead(aten.graph)
     arguments = _drop_unused_inputs(aten.graph)
     if look_ups:
-        expand_bags(aten.graph)
+        expand_bags(aten.graph, stand_ins)
         check_look_ups(aten.graph)
     _require_real(aten.graph, device)
     externals = find_externals(aten.graph, frozenset(), stand_ins)

@@ -17,6 +17,7 @@ from torch._ops import OpOverload
 from magweld.importer.dtypes import GENERATED_FLOATS, HALVES, is_arranged
 from magweld.importer.gathers import is_checked
 from magweld.importer.nodes import argument, operand, tensors_of, values_of
+from magweld.importer.ragged_bags import RAGGED_BAGS
 
 aten = torch.ops.aten
 
@@ -184,6 +185,7 @@ RULES: dict[OpOverload, Rule] = {
     aten._to_copy.default: _conversion,
     aten.constant_pad_nd.default: _growing_pad,
     aten.index.Tensor: is_checked,
+    RAGGED_BAGS: _always,
     aten.convolution.default: _forward_convolution,
     aten.pow.Tensor_Scalar: _fractional_power,
     aten.pow.Tensor_Tensor: _power_of_many,

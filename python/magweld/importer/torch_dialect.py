@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,9 +19,12 @@ from magweld.bindings import func, ir
 from magweld.context import make_context
 from magweld.importer.dtypes import LITERAL_TYPES, carrier_of
 from magweld.importer.externals import External, may_be_absorbed
+from magweld.importer.nodes import argument
+from magweld.importer.ragged_bags import BAG_MODES, RAGGED_BAGS
 from magweld.paced import checkpoint
 
 EXTERNAL_ATTRIBUTE = "magweld.external"
+_BAGS_ATTRIBUTE = "magweld.bags"
 _STAND_INS = "magweld.stand_ins"
 
 
@@ -104,6 +107,9 @@ class _NodeImporter(GraphNodeImporter):  # type: ignore[misc]
         external = self.fx_importer.externals.get(node.name)
         if node in self.fx_importer.beside:
             return
+        if external is None and node.target is RAGGED_BAGS:
+            self._import_bags(loc, node)
+            return
         if external is None:
             if self._is_read(node):
                 super()._import_torch_op_overload(loc, node, concrete_target)
@@ -112,6 +118,12 @@ class _NodeImporter(GraphNodeImporter):  # type: ignore[misc]
         operands = [self.resolve_node_value(operand) for operand in external.operands]
         call = func.CallOp(callee, operands, loc=loc)
         self._bind_results(external, list(call.results))
+
+    def _import_bags(self, loc: ir.Location, node: fx.Node) -> None:
+        operands = [self.resolve_node_value(one) for one in node.all_input_nodes]
+        callee = self.fx_importer.declare_bags(node)
+        call = func.CallOp(callee, operands, loc=loc)
+        self.bind_node_value(node, call.results[0])
 
     def _import_getitem(self, loc: ir.Location, node: fx.Node) -> None:
         if node not in self.fx_importer.beside:
@@ -170,17 +182,45 @@ class _Importer(FxImporter):  # type: ignore[misc]
 
     def declare(self, external: External) -> func.FuncOp:
         """Declare the function that stands for an external operator."""
-        operands = [self._cc.node_val_to_type(operand) for operand in external.operands]
         results = [self._cc.value_info_to_type(value) for value in external.results]
-        with ir.Location.name(external.node.name, context=self._c):
+        function = self._declare("external", external.node, external.operands, results)
+        with self._c:
+            name = ir.StringAttr.get(external.node.name)
+        function.operation.attributes[EXTERNAL_ATTRIBUTE] = name
+        return function
+
+    def declare_bags(self, node: fx.Node) -> func.FuncOp:
+        """Declare the function that `expand-bags` makes a loop of."""
+        result = self._cc.node_val_to_type(node)
+        function = self._declare("bags", node, node.all_input_nodes, [result])
+        mode, padding = argument(node, "mode"), argument(node, "padding")
+        with self._c:
+            number = ir.IntegerType.get_signless(64)
+            described: dict[str, ir.Attribute] = {
+                "mode": ir.StringAttr.get(BAG_MODES[mode]),
+                "padding": ir.IntegerAttr.get(number, padding),
+            }
+            for name in ("sizes", "weights"):
+                if argument(node, name) is not None:
+                    described[name] = ir.UnitAttr.get()
+            function.operation.attributes[_BAGS_ATTRIBUTE] = ir.DictAttr.get(described)
+        return function
+
+    def _declare(
+        self,
+        prefix: str,
+        node: fx.Node,
+        operands: Sequence[fx.Node],
+        results: Sequence[ir.Type],
+    ) -> func.FuncOp:
+        kinds = [self._cc.node_val_to_type(operand) for operand in operands]
+        with ir.Location.name(node.name, context=self._c):
             function = func.FuncOp(
-                f"external_{self._declared}",
-                (operands, results),
+                f"{prefix}_{self._declared}",
+                (kinds, list(results)),
                 visibility="private",
                 ip=self._declarations,
             )
-            name = ir.StringAttr.get(external.node.name)
-        function.operation.attributes[EXTERNAL_ATTRIBUTE] = name
         self._declared += 1
         return function
 

@@ -13,10 +13,10 @@ from torch import Tensor
 from magweld.artifact import (
     ExternalStep,
     IfStep,
-    IndexCheck,
     KernelStep,
     LibraryStep,
     LoopStep,
+    NativeCheck,
     Place,
     Step,
     TiledStep,
@@ -87,7 +87,7 @@ class Code:
     operations: Mapping[int, LibraryOperation]
     parts: tuple[tuple[Layout, Mapping[int, LibraryOperation]], ...]
     run_external: RunExternal
-    checks: Mapping[int, IndexCheck] = field(default_factory=dict)
+    checks: Mapping[int, NativeCheck] = field(default_factory=dict)
 
 
 def bind_steps(

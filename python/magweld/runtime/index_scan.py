@@ -1,4 +1,4 @@
-"""Owns the native code that copies indices and tells whether they are in range."""
+"""Owns the native code that copies indices and bounds of bags, and checks them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,17 @@ _SYMBOL = "magweld_check_indices"
 _TYPE = ctypes.CFUNCTYPE(
     ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p
 )
-# Words of a check: entry of the indices, entry of their copy, how many there are, bits
-# of each, the least one in range, how many are in range.
+# Words of a check: entry of what is copied, entry of the copy, how many there are, the
+# number of the scan. For indices the least one in range follows, and how many are in
+# range; for bounds what the last one is, and whether it is put behind the others.
 WORDS: Final = 6
+# Numbers of the scans, by what is copied and bits of each.
+SCANS: Final = {
+    ("indices", 32): 0,
+    ("indices", 64): 1,
+    ("bounds", 32): 2,
+    ("bounds", 64): 3,
+}
 
 # Copies indices and tells whether one is out of range, eight of them at a time: what
 # such a one is above the least is, without a sign, no less than how many are in range.
@@ -69,11 +77,69 @@ done:
   ret i1 %wrong
 }}
 """
-_SCANS = (
-    _SCAN.format(
-        bits=32, bytes=4, widen="sext", to_eight="to <8 x i64>", to_one="to i64"
-    ),
-    _SCAN.format(bits=64, bytes=8, widen="freeze", to_eight="", to_one=""),
+# Copies bounds of bags. The first is zero, none is less than the one before, and the
+# last is the limit, or no more than that where the limit is put behind them.
+_BOUNDS = """
+define internal i1 @bounds_{bits}(
+    ptr %source, ptr %target, i64 %count, i64 %limit, i64 %behind) {{
+entry:
+  br label %ones
+ones:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %one ]
+  %last = phi i64 [ 0, %entry ], [ %wide, %one ]
+  %wrong = phi i1 [ false, %entry ], [ %wrong.next, %one ]
+  %left = icmp ult i64 %i, %count
+  br i1 %left, label %one, label %all
+one:
+  %from = getelementptr i{bits}, ptr %source, i64 %i
+  %to = getelementptr i{bits}, ptr %target, i64 %i
+  %x = load i{bits}, ptr %from, align {bytes}
+  store i{bits} %x, ptr %to, align {bytes}
+  %wide = {widen} i{bits} %x {to_one}
+  %less = icmp slt i64 %wide, %last
+  %is.first = icmp eq i64 %i, 0
+  %is.some = icmp ne i64 %wide, 0
+  %begins = and i1 %is.first, %is.some
+  %bad = or i1 %less, %begins
+  %wrong.next = or i1 %wrong, %bad
+  %i.next = add i64 %i, 1
+  br label %ones
+all:
+  %is.behind = icmp ne i64 %behind, 0
+  %above = icmp sgt i64 %last, %limit
+  %other = icmp ne i64 %last, %limit
+  %ends = select i1 %is.behind, i1 %above, i1 %other
+  %found = or i1 %wrong, %ends
+  br i1 %is.behind, label %add, label %done
+add:
+  %to.end = getelementptr i{bits}, ptr %target, i64 %count
+  %end = {narrow} i64 %limit {to_narrow}
+  store i{bits} %end, ptr %to.end, align {bytes}
+  br label %done
+done:
+  ret i1 %found
+}}
+"""
+_NARROW = {
+    "bits": 32,
+    "bytes": 4,
+    "widen": "sext",
+    "to_eight": "to <8 x i64>",
+    "to_one": "to i64",
+    "narrow": "trunc",
+    "to_narrow": "to i32",
+}
+_WIDE = {
+    "bits": 64,
+    "bytes": 8,
+    "widen": "freeze",
+    "to_eight": "",
+    "to_one": "",
+    "narrow": "freeze",
+    "to_narrow": "",
+}
+_SCANS = tuple(
+    scan.format(**words) for scan in (_SCAN, _BOUNDS) for words in (_NARROW, _WIDE)
 )
 _CHECK = f"""
 define i64 @{_SYMBOL}(ptr %checks, i64 %count, ptr %table) {{
@@ -93,23 +159,32 @@ check:
   %from = load i64, ptr %words
   %to = load i64, ptr %word.1
   %length = load i64, ptr %word.2
-  %bits = load i64, ptr %word.3
+  %scan = load i64, ptr %word.3
   %least = load i64, ptr %word.4
   %span = load i64, ptr %word.5
   %from.entry = getelementptr ptr, ptr %table, i64 %from
   %to.entry = getelementptr ptr, ptr %table, i64 %to
   %source = load ptr, ptr %from.entry
   %target = load ptr, ptr %to.entry
-  %is.wide = icmp eq i64 %bits, 64
-  br i1 %is.wide, label %wide, label %narrow
-wide:
-  %w = call i1 @scan_64(ptr %source, ptr %target, i64 %length, i64 %least, i64 %span)
+  switch i64 %scan, label %scan.0 [
+    i64 1, label %scan.1
+    i64 2, label %scan.2
+    i64 3, label %scan.3
+  ]
+scan.0:
+  %a = call i1 @scan_32(ptr %source, ptr %target, i64 %length, i64 %least, i64 %span)
   br label %checked
-narrow:
-  %n = call i1 @scan_32(ptr %source, ptr %target, i64 %length, i64 %least, i64 %span)
+scan.1:
+  %b = call i1 @scan_64(ptr %source, ptr %target, i64 %length, i64 %least, i64 %span)
+  br label %checked
+scan.2:
+  %c = call i1 @bounds_32(ptr %source, ptr %target, i64 %length, i64 %least, i64 %span)
+  br label %checked
+scan.3:
+  %d = call i1 @bounds_64(ptr %source, ptr %target, i64 %length, i64 %least, i64 %span)
   br label %checked
 checked:
-  %wrong = phi i1 [ %w, %wide ], [ %n, %narrow ]
+  %wrong = phi i1 [ %a, %scan.0 ], [ %b, %scan.1 ], [ %c, %scan.2 ], [ %d, %scan.3 ]
   %k.next = add i64 %k, 1
   br i1 %wrong, label %found, label %head
 found:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from torch import Tensor
 from torch.autograd import profiler
 
-from magweld.artifact import IndexCheck, Place, Program
+from magweld.artifact import NativeCheck, Place, Program
 from magweld.runtime.admission import Admission
 from magweld.runtime.binding import (
     Binder,
@@ -38,7 +38,7 @@ _logger = logging.getLogger(__name__)
 # A call that finds no idle frame makes one; more than this many are not kept, so
 # that a burst of concurrent calls does not hold its arenas for ever.
 _IDLE_FRAMES = 4
-_NO_CHECKS: Mapping[str, IndexCheck] = MappingProxyType({})
+_NO_CHECKS: Mapping[str, NativeCheck] = MappingProxyType({})
 
 
 @dataclass
@@ -90,7 +90,7 @@ class LoadedProgram:
         run_external: RunExternal,
         machine: Machine = HOST,
         kernels: LoadedKernels | None = None,
-        checks: Mapping[str, IndexCheck] = _NO_CHECKS,
+        checks: Mapping[str, NativeCheck] = _NO_CHECKS,
     ) -> None:
         self.program = program
         self.machine = machine
