@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from magweld.bindings import ir
 from magweld.passes.ir.constants import constant_number, filled_with
 from magweld.passes.tiling.regions import BodyForm
 
@@ -43,6 +44,23 @@ def body_form(root: Any) -> BodyForm:
 
 def _summed(root: Any, is_sum: bool) -> BodyForm:
     return BodyForm.SUM if is_sum and starts_at_zero(root) else BodyForm.OTHER
+
+
+def factor_type(root: Any) -> str:
+    """Return the type of the factors of a product whose body sums up in f32.
+
+    It is `sum + left * right`, of factors as they are. "" for any other body, of two
+    types among them: a product that is rounded before it is added is another one.
+    """
+    types = {str(v.type.element_type) for v in list(root.operands)[:2]}
+    operations = [op.operation for op in root.regions[0].blocks[0].operations]
+    kept = [op for op in operations if op.name != "arith.extf"]
+    names = [op.name for op in kept]
+    is_product = len(root.operands) == 3 and len(types) == 1
+    if not is_product or names != ["arith.mulf", "arith.addf", "linalg.yield"]:
+        return ""
+    in_f32 = all(isinstance(op.results[0].type, ir.F32Type) for op in kept[:2])
+    return types.pop() if in_f32 else ""
 
 
 def starts_at_zero(root: Any) -> bool:

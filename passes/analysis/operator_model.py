@@ -13,7 +13,7 @@ from magweld.dialects.tile_graph import (
     parallel_extents,
     root_operation,
 )
-from magweld.passes.analysis.body_forms import body_form
+from magweld.passes.analysis.body_forms import body_form, factor_type
 from magweld.passes.analysis.index_maps import linear_index, loop_extents
 from magweld.passes.analysis.runtime_extents import stand_ins_of
 from magweld.passes.analysis.winograd import winograd_tile
@@ -25,6 +25,7 @@ from magweld.passes.tiling.arithmetic import (
     cheap_operations,
     iteration_flops,
 )
+from magweld.passes.tiling.matrix_units import HALVES
 from magweld.passes.tiling.regions import (
     ZERO,
     Access,
@@ -145,10 +146,17 @@ def _constant_model(operator: Any) -> OperatorModel:
         writes=writes,
         flops=iteration_flops(root),
         form=body_form(root),
+        factors=_half_factors(root) if kind is OperatorKind.CONTRACTION else "",
         winograd=winograd_tile(root),
         cheap=cheap_operations(root, operands) if elementwise else (),
         reads_results=elementwise and any(argument_uses(root)[inputs:]),
     )
+
+
+def _half_factors(root: Any) -> str:
+    """The type of the factors of a product of halves, for which units have matrices."""
+    found = factor_type(root)
+    return found if found in HALVES else ""
 
 
 def _indexing_maps(root: Any) -> list[Any]:

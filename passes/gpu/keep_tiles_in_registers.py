@@ -23,6 +23,7 @@ from magweld.passes.gpu.thread_slices import (
 )
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.utils import users_of
+from magweld.passes.tiling.matrix_units import MOST_SUMS
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class KeepTilesInRegisters(Pass):
 
     name: ClassVar[str] = "keep-tiles-in-registers"
 
-    elements: Annotated[int, "largest slice of one thread that is moved"] = 64
+    elements: Annotated[int, "largest slice of one thread that is moved"] = MOST_SUMS
 
     def run(self, module: Any) -> None:
         """Move the tiles of all kernels."""

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from magweld.bindings import ir, memref
 from magweld.dialects.tile_graph import FRAGMENT, fragment_attribute
+from magweld.passes.analysis.body_forms import factor_type
 from magweld.passes.gpu.expanded_loops import (
     Expansion,
     expand_loops,
@@ -14,7 +15,6 @@ from magweld.passes.gpu.expanded_loops import (
 )
 from magweld.passes.gpu.linalg_structure import (
     LoopNest,
-    inputs_of,
     is_contraction,
     is_structured,
     linalg_operations_in,
@@ -24,7 +24,6 @@ from magweld.passes.gpu.linalg_structure import (
 from magweld.passes.gpu.matrix_instructions import (
     INSTRUCTIONS,
     MatrixInstruction,
-    share_among_subgroups,
 )
 from magweld.passes.gpu.structure import (
     block_loop_of,
@@ -37,6 +36,7 @@ from magweld.passes.gpu.thread_layout import ThreadLayout
 from magweld.passes.gpu.thread_loop import build_thread_loop
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.utils import users_of
+from magweld.passes.tiling.matrix_units import share_among_subgroups
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,10 @@ class _Form:
 
 
 def _form_of(op: Any) -> _Form | None:
-    if not is_contraction(op) or not _multiplies_and_adds(op):
+    if not is_contraction(op):
+        return None
+    operand = factor_type(op.operation)
+    if not operand:
         return None
     nest = loop_nest_of(op)
     long = [loop for loop in nest.parallel if nest.extents[loop] > 1]
@@ -128,27 +131,13 @@ def _form_of(op: Any) -> _Form | None:
         frozenset({loop, steps[0]}) for loop in long
     }:
         return None
-    types = {str(value.type.element_type) for value in inputs_of(op)}
     accumulator = outputs_of(op)[0]
     shared = all(is_in_space(value, workgroup_space()) for value in op.operands)
-    if len(types) != 1 or not shared or not _is_allocation(accumulator):
+    if not shared or not _is_allocation(accumulator):
         return None
     row, column = long
     extents = nest.extents
-    return _Form(
-        row, column, extents[row], extents[column], extents[steps[0]], types.pop()
-    )
-
-
-def _multiplies_and_adds(op: Any) -> bool:
-    """Tell whether the body is `sum + left * right` in f32, of factors as they are."""
-    operations = list(op.regions[0].blocks[0].operations)
-    kept = [o for o in operations if o.operation.name != "arith.extf"]
-    names = [o.operation.name for o in kept]
-    if names != ["arith.mulf", "arith.addf", "linalg.yield"]:
-        return False
-    # A product that is rounded before it is added is another one.
-    return all(isinstance(o.operation.results[0].type, ir.F32Type) for o in kept[:2])
+    return _Form(row, column, extents[row], extents[column], extents[steps[0]], operand)
 
 
 def _is_allocation(value: ir.Value) -> bool:

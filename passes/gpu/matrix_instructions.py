@@ -145,23 +145,3 @@ def instruction_of(name: str) -> MatrixInstruction:
     """
     every = (one for family in INSTRUCTIONS.values() for one in family)
     return {one.name: one for one in every}[name]
-
-
-def share_among_subgroups(tiles: tuple[int, int], subgroups: int) -> tuple[int, int]:
-    """Return how many subgroups work along the rows and the columns of a result.
-
-    As many as possible work; among those a subgroup has the squarest piece, which reads
-    the fewest operands.
-
-    Args:
-        tiles: Results of instructions along rows and columns.
-        subgroups: How many there are.
-    """
-    rows, columns = tiles
-    choices = [
-        (r, c)
-        for r in range(1, subgroups + 1)
-        for c in range(1, subgroups // r + 1)
-        if rows % r == 0 and columns % c == 0
-    ]
-    return min(choices, key=lambda s: (-s[0] * s[1], rows // s[0] + columns // s[1], s))

@@ -35,6 +35,7 @@ from magweld.passes.gpu.vectorize_accesses import VectorizeAccesses
 from magweld.passes.infrastructure.phases import PHASES, Phase
 from magweld.passes.infrastructure.pipeline import Pipeline, Step, Upstream
 from magweld.passes.phase.erase_host_functions import EraseHostFunctions
+from magweld.passes.tiling.matrix_units import BLOCK_THREADS
 from magweld.targets.target import Backend, Target
 
 _BUFFERIZE = (
@@ -66,7 +67,7 @@ class BlockShape:
     has_async_copies: bool = False
 
     @staticmethod
-    def of(target: Target, threads: int = 256) -> BlockShape:
+    def of(target: Target, threads: int = BLOCK_THREADS) -> BlockShape:
         """Return the shape for a device."""
         device = target.device
         return BlockShape(

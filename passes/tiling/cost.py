@@ -18,6 +18,7 @@ from magweld.passes.tiling.external_reads import (
     written_boxes,
 )
 from magweld.passes.tiling.group import Group
+from magweld.passes.tiling.matrix_units import matrix_work
 from magweld.passes.tiling.needs import OperatorTile
 from magweld.passes.tiling.placement import footprint_bytes
 from magweld.passes.tiling.propagation import Tiles
@@ -78,7 +79,9 @@ class Work:
         reuse: Bytes of reuse tiles and of windows with a border, all tiles.
         waiting: Bytes of sums that wait between two blocks of a reduction in a cache.
         operations: Arithmetic of all tiles.
-        slots: The operations that this takes the time of: vectors may not be full.
+        slots: The operations that this takes the time of: vectors may not be full, and
+            matrix instructions are faster.
+        loaded: Bytes that matrix instructions load from the level of the tiles.
     """
 
     reads: Reads
@@ -86,6 +89,7 @@ class Work:
     waiting: int
     operations: int
     slots: float
+    loaded: int
 
 
 def cost(group: Group, tiles: Tiles, device: Device, level: Level, step: int) -> Cost:
@@ -104,6 +108,7 @@ class _Done(NamedTuple):
         windows: Bytes of windows with a border.
         operations: Arithmetic.
         slots: The operations that this takes the time of.
+        loaded: Bytes that matrix instructions load from the level of the tile.
     """
 
     size: int
@@ -111,12 +116,13 @@ class _Done(NamedTuple):
     windows: int
     operations: int
     slots: float
+    loaded: int
 
 
 def work_of(group: Group, tiles: Tiles, device: Device) -> Work:
     """Return what tiles do, as far as that does not depend on the level."""
     last = len(group.nodes) - 1
-    reuse = waiting = operations = 0
+    reuse = waiting = operations = loaded = 0
     slots = 0.0
     reused = []
     for position, part in enumerate(tiles.parts):
@@ -132,6 +138,7 @@ def work_of(group: Group, tiles: Tiles, device: Device) -> Work:
         reuse += done.windows
         operations += done.operations
         slots += done.slots
+        loaded += done.loaded
     # What is no longer needed gives its place to others.
     most = max(
         size + sum([reused[producer] for _, producer, _ in inner])
@@ -144,6 +151,7 @@ def work_of(group: Group, tiles: Tiles, device: Device) -> Work:
         waiting=waiting * tiles.grid,
         operations=(operations + rescaling) * tiles.grid,
         slots=(slots + rescaling) * tiles.grid,
+        loaded=loaded * tiles.grid,
     )
 
 
@@ -159,9 +167,15 @@ def _done(part: OperatorTile, device: Device) -> _Done:
         for read in node.reads
         if read.padded
     )
-    flops = part.points * node.flops
-    slots = flops * vector_waste(part, device)
-    done = _Done(size, size * (block_count(node) - 1), windows, flops, slots)
+    matrices = matrix_work(part, device)
+    if matrices is None:
+        flops, loaded = part.points * node.flops, 0
+        slots = flops * vector_waste(part, device)
+    else:
+        flops, loaded = matrices.operations, matrices.loaded
+        slots = matrices.seconds * device.peak_gflops * 1e9
+    waiting = size * (block_count(node) - 1)
+    done = _Done(size, waiting, windows, flops, slots, loaded)
     part.known["done"] = device, done
     return done
 
@@ -227,6 +241,7 @@ def _own_shares(
     """
     reuse = work.reuse + work.waiting * (level.kind is LevelKind.CACHE)
     into, out_of = (size + reuse for size in moved)
+    into += work.loaded
     seconds = level.transfer_seconds(into, out_of) * waves
     slots = work.slots * waves / (device.peak_gflops * 1e9)
     return (

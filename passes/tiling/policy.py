@@ -12,12 +12,13 @@ import itertools
 import math
 
 from magweld.passes.tiling.group import Group
+from magweld.passes.tiling.matrix_units import STEP as MATRIX_STEP
 from magweld.passes.tiling.needs import Needs
 from magweld.passes.tiling.placement import STAGED_KINDS
 from magweld.passes.tiling.preference import preference
 from magweld.passes.tiling.propagation import Propagation, Refusal, Tiles
 from magweld.passes.tiling.refinement import refined
-from magweld.passes.tiling.regions import OperatorKind
+from magweld.passes.tiling.regions import OperatorKind, OperatorModel
 from magweld.passes.tiling.stream import Blocks
 from magweld.passes.tiling.stream_choices import candidate_blocks, with_reason
 from magweld.passes.tiling.tile_sizes import candidate_tiles, divisors, root_sizes
@@ -36,14 +37,23 @@ STAGED_STEP = 32
 def staged_step(group: Group) -> int:
     """Return how much of their innermost reduction contractions are staged at a time.
 
-    The longest one of them; 1 if there are none.
+    The longest one of them; 1 if there are none. That of a product of halves is whole
+    steps of matrix instructions, where these divide its reduction.
     """
-    extents = [
-        node.extents[node.reduction[-1]]
+    steps = [
+        _staged_step(node)
         for node in group.nodes
         if node.kind in STAGED_KINDS and node.reduction
     ]
-    return max((d for e in extents for d in divisors(e) if d <= STAGED_STEP), default=1)
+    return max(steps, default=1)
+
+
+def _staged_step(node: OperatorModel) -> int:
+    fitting = [
+        d for d in divisors(node.extents[node.reduction[-1]]) if d <= STAGED_STEP
+    ]
+    whole = [d for d in fitting if node.factors and d % MATRIX_STEP == 0]
+    return max(whole or fitting)
 
 
 def tile_levels(device: Device) -> tuple[Level, ...]:

@@ -210,6 +210,8 @@ class OperatorModel:
         writes: Results.
         flops: Arithmetic operations of one iteration.
         form: What the body is.
+        factors: Type of both factors of a product of halves that are summed up in f32
+            as they are; "" for anything else.
         winograd: Results along each side of the tiles by which a convolution is
             computed with fewer products; 0 where it is computed as it is written.
         runtime: Positions in `parallel` of loops whose extents a call tells; what
@@ -229,6 +231,7 @@ class OperatorModel:
     writes: tuple[Access, ...]
     flops: int
     form: BodyForm = BodyForm.OTHER
+    factors: str = ""
     winograd: int = 0
     runtime: tuple[int, ...] = ()
     cheap: tuple[int, ...] = ()

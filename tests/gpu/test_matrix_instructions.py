@@ -21,7 +21,6 @@ from magweld.passes.gpu import lower_matrix_instructions, map_to_matrix_instruct
 from magweld.passes.gpu.matrix_instructions import (
     INSTRUCTIONS,
     MatrixInstruction,
-    share_among_subgroups,
 )
 from magweld.passes.gpu.serialize_to_binary import LAUNCH
 from magweld.passes.gpu.structure import kernels_of
@@ -29,6 +28,8 @@ from magweld.passes.infrastructure.execution import run_pipeline
 from magweld.passes.infrastructure.pipeline import Pipeline
 from magweld.passes.ir.utils import operations_of
 from magweld.passes.pipelines.gpu import BlockShape, block_steps
+from magweld.passes.tiling import matrix_units
+from magweld.passes.tiling.matrix_units import share_among_subgroups
 from magweld.runtime.gpu.driver import Geometry
 from magweld.targets import parse_target
 
@@ -267,6 +268,14 @@ def test_subgroups_share_results_squarely() -> None:
     assert share_among_subgroups((4, 4), 4) == (2, 2)
     assert share_among_subgroups((1, 8), 4) == (1, 4)
     assert share_among_subgroups((3, 1), 4) == (3, 1)
+
+
+def test_plans_price_the_instructions_of_halves_that_code_has() -> None:
+    every = [one for family in INSTRUCTIONS.values() for one in family]
+    halves = [one for one in every if one.operand in matrix_units.HALVES]
+    assert {one.shape for one in halves} == matrix_units.SHAPES
+    assert {one.operand for one in halves} == matrix_units.HALVES
+    assert all(matrix_units.STEP % one.reduction == 0 for one in halves)
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ class Peak:
 
 @dataclass(frozen=True)
 class Instruction:
-    """A matrix instruction: the fastest one for its types.
+    """A matrix instruction: the fastest one for its types, or what code uses.
 
     Attributes:
         name: As the maker of the device spells it; unique in a device.

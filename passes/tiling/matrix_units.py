@@ -1,0 +1,108 @@
+"""Owns what matrix instructions do for a tile: which have it, how fast, what they load.
+
+Knows the instructions that code is generated for; `passes/gpu/matrix_instructions.py`
+has their layouts.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+
+from magweld.passes.tiling.needs import OperatorTile
+from magweld.passes.tiling.regions import OperatorModel
+from magweld.targets.device import Device, Instruction
+
+# Threads of a block of generated code, where a device has as many.
+BLOCK_THREADS = 256
+# Most elements of a result that a thread keeps in registers.
+MOST_SUMS = 64
+# Rows, columns and steps of the instructions that code is generated for, of 16 bits.
+SHAPES = frozenset({(16, 8, 16), (16, 16, 16)})
+# Types of their factors.
+HALVES = frozenset({"f16", "bf16"})
+# Steps of such products are multiples of this.
+STEP = 16
+
+
+@dataclass(frozen=True)
+class MatrixWork:
+    """What matrix instructions do for a tile.
+
+    Attributes:
+        operations: Products and sums.
+        seconds: What they take of one device, all units together.
+        loaded: Bytes of both factors that subgroups load from the level of the tile.
+    """
+
+    operations: int
+    seconds: float
+    loaded: int
+
+
+def instruction_for(node: OperatorModel, device: Device) -> Instruction | None:
+    """Return the instruction of generated code for an operator, None without one."""
+    if not node.factors:
+        return None
+    found = (
+        one
+        for one in device.instructions
+        if one.operand == node.factors and one.shape in SHAPES
+    )
+    return next(found, None)
+
+
+def matrix_work(part: OperatorTile, device: Device) -> MatrixWork | None:
+    """Return what matrix instructions do of an operator, None if they cannot.
+
+    They compute whole fragments of a matrix in the last dimensions of the result, whose
+    sums lie in registers: map-to-matrix-instructions and keep-tiles-in-registers.
+    """
+    node, box = part.model, part.box
+    instruction = instruction_for(node, device)
+    if instruction is None:
+        return None
+    sizes = {loop: math.ceil(interval.size) for loop, interval in enumerate(box)}
+    written = [expr.single_loop if expr else None for expr in node.writes[0].index]
+    long = [loop for loop in written if loop is not None and sizes[loop] > 1]
+    steps = [loop for loop in node.reduction if node.extents[loop] > 1]
+    if len(long) != 2 or len(steps) != 1 or written[-2:] != long:
+        return None
+    rows, columns = (sizes[loop] for loop in long)
+    high, wide, deep = instruction.shape
+    if rows % high or columns % wide or node.extents[steps[0]] % deep:
+        return None
+    subgroups = min(BLOCK_THREADS, device.threads) // device.warp
+    along_rows, along_columns = share_among_subgroups(
+        (rows // high, columns // wide), subgroups
+    )
+    results = rows * columns
+    if results > MOST_SUMS * device.warp * along_rows * along_columns:
+        return None
+    operations = 2 * part.points
+    # Each subgroup loads its rows, which others beside it load as well; and columns.
+    lines = along_columns * rows + along_rows * columns
+    loaded = part.points // results * lines * node.reads[0].element_bytes
+    return MatrixWork(operations, operations / (instruction.gflops * 1e9), loaded)
+
+
+@functools.lru_cache
+def share_among_subgroups(tiles: tuple[int, int], subgroups: int) -> tuple[int, int]:
+    """Return how many subgroups work along the rows and the columns of a result.
+
+    As many as possible work; among those a subgroup has the squarest piece, which reads
+    the fewest operands.
+
+    Args:
+        tiles: Results of instructions along rows and columns.
+        subgroups: How many there are.
+    """
+    rows, columns = tiles
+    choices = [
+        (r, c)
+        for r in range(1, subgroups + 1)
+        for c in range(1, subgroups // r + 1)
+        if rows % r == 0 and columns % c == 0
+    ]
+    return min(choices, key=lambda s: (-s[0] * s[1], rows // s[0] + columns // s[1], s))
