@@ -62,25 +62,12 @@ class StopRecordingError(Exception):
 # Reasons that concern one instruction: the recording ends before it, it runs by itself,
 # and another recording begins behind it. All others concern the call as a whole.
 SPLITTING = frozenset(
-    {
-        "autograd-graph",
-        "class-write",
-        "dynamic-shape",
-        "native-attribute",
-        "native-call",
-        "native-class",
-        "native-operator",
-        "opaque-iterator",
-        "opaque-key",
-        "opaque-value",
-        "opcode",
-        "operator-argument",
-        "operator-raised",
-        "random-state",
-        "tensor-attribute",
-        "tensor-value",
-        "tensor-write",
-    }
+    (
+        "autograd-graph class-write dynamic-shape native-attribute native-call"
+        " native-class native-operator opaque-iterator opaque-key opaque-value opcode"
+        " operator-argument operator-raised random-state tensor-attribute tensor-value"
+        " tensor-write"
+    ).split()
 )
 
 # Reasons that lie outside of the program and may pass: they do not count against it.

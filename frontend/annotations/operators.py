@@ -29,6 +29,7 @@ from magweld.frontend.rules import (
 from magweld.frontend.rules.functions import register_function
 from magweld.frontend.state.lookup import Lookup
 from magweld.frontend.state.natives import read_content
+from magweld.frontend.state.python_operators import BINARY, COMPARISONS, functions
 
 
 def _identity(observer: Observer, call: NativeCall) -> None:
@@ -76,46 +77,8 @@ def _call_method(observer: Observer, call: NativeCall) -> None:
         raise StopRecordingError("native-call", f"methodcaller of {name}")
 
 
-_COMPARISONS: Final = {
-    operator.eq: "==",
-    operator.ne: "!=",
-    operator.lt: "<",
-    operator.le: "<=",
-    operator.gt: ">",
-    operator.ge: ">=",
-}
-_BINARIES: Final = {
-    operator.add: "+",
-    operator.sub: "-",
-    operator.mul: "*",
-    operator.matmul: "@",
-    operator.truediv: "/",
-    operator.floordiv: "//",
-    operator.mod: "%",
-    operator.pow: "**",
-    operator.and_: "&",
-    operator.or_: "|",
-    operator.xor: "^",
-    operator.lshift: "<<",
-    operator.rshift: ">>",
-    operator.concat: "+",
-}
-_IN_PLACE: Final = {
-    operator.iadd: "+=",
-    operator.isub: "-=",
-    operator.imul: "*=",
-    operator.imatmul: "@=",
-    operator.itruediv: "/=",
-    operator.ifloordiv: "//=",
-    operator.imod: "%=",
-    operator.ipow: "**=",
-    operator.iand: "&=",
-    operator.ior: "|=",
-    operator.ixor: "^=",
-    operator.ilshift: "<<=",
-    operator.irshift: ">>=",
-    operator.iconcat: "+=",
-}
+_BINARY: Final = (*functions(BINARY).items(), ("+", operator.concat))
+_IN_PLACE: Final = (*functions(BINARY, "i").items(), ("+", operator.iconcat))
 _UNARIES: Final = {
     operator.neg: "__neg__",
     operator.pos: "__pos__",
@@ -126,10 +89,10 @@ _UNARIES: Final = {
 }
 _PURE: Final[dict[Any, Rule]] = {
     **{
-        f: on_arguments(comparisons.compare, 2, symbol=s)
-        for f, s in _COMPARISONS.items()
+        function: on_arguments(comparisons.compare, 2, symbol=symbol)
+        for symbol, function in functions(COMPARISONS).items()
     },
-    **{f: on_arguments(operators.binary, 2, symbol=s) for f, s in _BINARIES.items()},
+    **{f: on_arguments(operators.binary, 2, symbol=s) for s, f in _BINARY},
     **{f: on_arguments(operators.unary, 1, name=name) for f, name in _UNARIES.items()},
     operator.getitem: on_arguments(containers.subscript, 2),
     operator.contains: on_arguments(comparisons.contains, 2),
@@ -144,7 +107,7 @@ _MAKE: Final = Annotation(rest=Use.KEEP, result=Result.FRESH)
 
 OPERATORS: Final[Entries] = (
     *((function, PureRule(rule)) for function, rule in _PURE.items()),
-    *((f, on_arguments(operators.binary, 2, symbol=s)) for f, s in _IN_PLACE.items()),
+    *((f, on_arguments(operators.binary, 2, symbol=f"{s}=")) for s, f in _IN_PLACE),
     (list.__setitem__, on_arguments(containers.write_element, 3)),
     (list.__delitem__, on_arguments(containers.write_element, 2, value=None)),
     (operator.setitem, on_arguments(_WRITE, 3, name="__setitem__")),

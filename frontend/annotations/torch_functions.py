@@ -25,43 +25,24 @@ from magweld.frontend.state.values import is_scalar
 # Answers follow from modes of torch that every record guards, or from the arguments.
 _FOLLOWS: Final = Annotation(rest=Use.KEEP)
 _FOLLOWING: Final = (
-    "_get_deterministic_algorithms",
-    "_get_tracing_state",
-    "_has_torch_function",
-    "_has_torch_function_unary",
-    "_has_torch_function_variadic",
-    "_is_inference_mode_enabled",
-    "_is_torch_function_all_disabled",
-    "_is_torch_function_enabled",
-    "_is_tracing",
-    "_len_torch_dispatch_stack",
-    "_len_torch_function_stack",
-    "_log_api_usage_once",
-    "get_default_dtype",
-    "is_anomaly_enabled",
-    "is_autocast_available",
-    "is_grad_enabled",
-    "is_inference_mode_enabled",
-)
+    "_get_deterministic_algorithms _get_tracing_state _has_torch_function"
+    " _has_torch_function_unary _has_torch_function_variadic"
+    " _is_inference_mode_enabled _is_torch_function_all_disabled"
+    " _is_torch_function_enabled _is_tracing _len_torch_dispatch_stack"
+    " _len_torch_function_stack _log_api_usage_once get_default_dtype"
+    " is_anomaly_enabled is_autocast_available is_grad_enabled"
+    " is_inference_mode_enabled"
+).split()
 
 # Answers follow from process-wide flags; each is asked again on every call.
 _QUERIES: Final = (
-    "_is_any_autocast_enabled",
-    "_is_autocast_available",
-    "_get_cudnn_enabled",
-    "_get_default_device",
-    "_get_deterministic_algorithms_warn_only",
-    "_get_flash_sdp_enabled",
-    "_get_graph_exec_group",
-    "_get_math_sdp_enabled",
-    "_get_mem_efficient_sdp_enabled",
-    "_get_mkldnn_enabled",
-    "_get_privateuse1_backend_name",
-    "_is_fwd_grad_enabled",
-    "get_autocast_dtype",
-    "is_autocast_cache_enabled",
-    "is_autocast_enabled",
-)
+    "_is_any_autocast_enabled _is_autocast_available _get_cudnn_enabled"
+    " _get_default_device _get_deterministic_algorithms_warn_only"
+    " _get_flash_sdp_enabled _get_graph_exec_group _get_math_sdp_enabled"
+    " _get_mem_efficient_sdp_enabled _get_mkldnn_enabled _get_privateuse1_backend_name"
+    " _is_fwd_grad_enabled get_autocast_dtype is_autocast_cache_enabled"
+    " is_autocast_enabled"
+).split()
 
 
 def query(native: Any) -> Entry:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 from functools import partial
 
 import torch
 
-from magweld.frontend.control.escape import may_escape
 from magweld.frontend.control.flow import Flow
 from magweld.frontend.control.frame_state import FrameState
 from magweld.frontend.control.merge import DifferenceError, Pairs
@@ -105,9 +103,7 @@ def _pairs(trials: Trials, branch: Branch, state: FrameState, row: Row) -> Pairs
         nodes = (tensors.node(mine), branch.trial.node(tensors, theirs))
         if any(map(tensors.shapes.is_open, nodes)):
             raise DifferenceError("tensors whose shape follows from values")
-    passed = pairs.passed_through()
-    if may_escape(trials.session, passed, pairs.same, trials.callers()):
-        raise DifferenceError("a tensor that is still in use elsewhere")
+    trials.check_escape(pairs.passed_through(), pairs.same)
     branch.observer.join(row, other.noted, slots, branch.join.returns)
     return pairs
 
@@ -135,7 +131,4 @@ def _make_operator(
     target = IfOperator(*modules)
     node = recorder.graph.call_function(target, (branch.condition, *operands))
     node.meta.update(effects_of(acting), where=recorder.where_text(), branches=branches)
-    for index, (tensor, other) in enumerate(pairs):
-        part = recorder.graph.call_function(operator.getitem, (node, index))
-        tensors.rebind(tensor, part, other)
-        trials.session.graph.choices.merged.add(id(tensor))
+    trials.take_results(node, pairs)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Iterable
 from itertools import pairwise
 from types import FrameType, FunctionType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import torch
+from torch import fx
+
+from magweld.frontend.control.escape import may_escape
 from magweld.frontend.control.flow import Flow, Join
 from magweld.frontend.control.frame_state import FrameState
+from magweld.frontend.control.merge import DifferenceError
 from magweld.frontend.control.pieces import Piece
 from magweld.frontend.control.scopes import Branch, Loop, TrialBranch
 from magweld.frontend.control.trial import enter_trial, run_on_trial
@@ -109,3 +116,31 @@ class Trials:
             for caller, called in pairwise(active)
             if called not in self._functions
         ]
+
+    def check_escape(self, wanted: frozenset[int], held: Iterable[Any]) -> None:
+        """Refuse that the program may still reach tensors another way.
+
+        Args:
+            wanted: Ids of the tensors, all from before the scope that ends.
+            held: What the innermost frame holds.
+
+        Raises:
+            DifferenceError: It may.
+        """
+        if may_escape(self.session, wanted, held, self.callers()):
+            raise DifferenceError("a tensor that is still in use elsewhere")
+
+    def take_results(
+        self, node: fx.Node, pairs: Iterable[tuple[torch.Tensor, torch.Tensor]]
+    ) -> None:
+        """Let tensors stand for the results of a branch or loop.
+
+        Args:
+            node: The operator.
+            pairs: For each result the tensor, and the one that it may be instead.
+        """
+        recorder = self.recorder
+        for index, (tensor, other) in enumerate(pairs):
+            part = recorder.graph.call_function(operator.getitem, (node, index))
+            recorder.tensors.rebind(tensor, part, other)
+            self.session.graph.choices.merged.add(id(tensor))

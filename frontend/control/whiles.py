@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
 from dataclasses import replace
 
 import torch
 from torch import fx
 
-from magweld.frontend.control.escape import may_escape
 from magweld.frontend.control.flow import Flow, Join
 from magweld.frontend.control.frame_state import FrameState
 from magweld.frontend.control.merge import DifferenceError
@@ -154,10 +152,8 @@ class _Iterations:
         rest = [state.slots[slot] for slot in slots - stand_ins.keys()]
         if len(wanted) < len(tensors):
             raise DifferenceError("one tensor in the place of two")
-        session, callers = self._trials.session, self._trials.callers()
-        older = session.graph.older(self._moment, wanted)
-        if may_escape(session, older, [*rest, *state.stack], callers):
-            raise DifferenceError("a tensor that is still in use elsewhere")
+        older = self._trials.session.graph.older(self._moment, wanted)
+        self._trials.check_escape(older, [*rest, *state.stack])
         for node in stand_ins.values():
             node.meta["effect"] = True  # no guard can be computed from it
         nodes = {id(tensors[slot]): node for slot, node in stand_ins.items()}
@@ -207,8 +203,7 @@ def close_loop(trials: Trials, loop: Loop, state: FrameState, row: Row) -> None:
         raise DifferenceError("one tensor in the place of two")
     held = [*(state.slots[slot] for slot in loop.slots - set(carried)), *state.stack]
     older = trials.session.graph.older(loop.start, wanted)
-    if may_escape(trials.session, older, held, trials.callers()):
-        raise DifferenceError("a tensor that is still in use elsewhere")
+    trials.check_escape(older, held)
     held_by = [(slot, state.slots[slot], state.slots[slot]) for slot in loop.slots]
     for other in (*loop.states, *loop.snapshots[1:]):
         loop.observer.join(row, other.noted, held_by)
@@ -231,8 +226,5 @@ def _make_operator(trials: Trials, loop: Loop, finals: list[torch.Tensor]) -> No
     node.meta.update(effects, where=recorder.where_text())
     node.meta["branches"] = [(step.piece, step.outputs)]
     node.meta["starts"], node.meta["stands"] = step.inputs, step.stands
-    pairs = zip(step.carried, finals, strict=True)
-    for index, (slot, tensor) in enumerate(pairs):
-        part = recorder.graph.call_function(operator.getitem, (node, index))
-        tensors.rebind(tensor, part, start.slots[slot])
-        trials.session.graph.choices.merged.add(id(tensor))
+    starts = [start.slots[slot] for slot in step.carried]
+    trials.take_results(node, zip(finals, starts, strict=True))

@@ -10,6 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from magweld.frontend.state.nodes import Kind, Node, Where
+from magweld.frontend.state.python_operators import (
+    BINARY,
+    COMPARISONS,
+    UNARY,
+    functions,
+)
 from magweld.frontend.state.values import exact
 
 # Types whose values can be lifted; subclasses may have operators of their own.
@@ -129,28 +135,10 @@ def topological(expressions: Iterable[Expression]) -> list[Leaf | Operation]:
     return [found[serial] for serial in sorted(found)]
 
 
+_INFIX: Final = {**functions(BINARY), **functions(COMPARISONS)}
 _FORMS: Final[dict[Any, str]] = {
-    operator.add: "({} + {})",
-    operator.sub: "({} - {})",
-    operator.mul: "({} * {})",
-    operator.truediv: "({} / {})",
-    operator.floordiv: "({} // {})",
-    operator.mod: "({} % {})",
-    operator.pow: "({} ** {})",
-    operator.lshift: "({} << {})",
-    operator.rshift: "({} >> {})",
-    operator.and_: "({} & {})",
-    operator.or_: "({} | {})",
-    operator.xor: "({} ^ {})",
-    operator.eq: "({} == {})",
-    operator.ne: "({} != {})",
-    operator.lt: "({} < {})",
-    operator.le: "({} <= {})",
-    operator.gt: "({} > {})",
-    operator.ge: "({} >= {})",
-    operator.neg: "-{}",
-    operator.pos: "+{}",
-    operator.invert: "~{}",
+    **{function: f"({{}} {symbol} {{}})" for symbol, function in _INFIX.items()},
+    **{function: f"{symbol}{{}}" for symbol, function in functions(UNARY).items()},
     operator.not_: "not {}",
     operator.truth: "bool({})",
 }

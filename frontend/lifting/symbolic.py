@@ -30,14 +30,17 @@ from magweld.frontend.expressions.expressions import (
     topological,
 )
 from magweld.frontend.lifting.branch_shapes import BranchShapes, is_branch
-from magweld.frontend.lifting.indexing import is_at_place, run_at_place
 from magweld.frontend.lifting.loop_shapes import (
     LoopShapes,
     is_list_operator,
     run_list_operator,
 )
-from magweld.frontend.lifting.recurrent import RECURRENT
 from magweld.frontend.lifting.state import Lifting
+from magweld.frontend.lifting.symbolic_calls import (
+    RECURRENT,
+    is_at_place,
+    run_at_place,
+)
 from magweld.frontend.lifting.symbols import (
     NotSymbolicError,
     SymbolicNumbers,

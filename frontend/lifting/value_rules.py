@@ -17,27 +17,18 @@ from magweld.frontend.expressions.expressions import (
 from magweld.frontend.lifting.shadow import Link, Shadow, Step, kind_of
 from magweld.frontend.lifting.stack_rules import claim, copy_elements
 from magweld.frontend.lifting.state import Lifting
-from magweld.frontend.rules.comparisons import COMPARISONS
-from magweld.frontend.rules.operators import NAMES
 from magweld.frontend.state.contents import builtin_base
-from magweld.frontend.state.draws import COMPARISONS as COMPARE
 from magweld.frontend.state.mro import ABSENT, find_in_mro
 from magweld.frontend.state.nodes import Kind
+from magweld.frontend.state.python_operators import (
+    BINARY,
+    COMPARISONS,
+    functions,
+    methods_of,
+)
 
-_BINARY: Final[dict[str, Callable[..., Any]]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": operator.mod,
-    "**": operator.pow,
-    "<<": operator.lshift,
-    ">>": operator.rshift,
-    "&": operator.and_,
-    "|": operator.or_,
-    "^": operator.xor,
-}
+_BINARY: Final = functions(BINARY)
+_COMPARE: Final = functions(COMPARISONS)
 _UNARY: Final[dict[str, Callable[..., Any]]] = {
     "UNARY_NEGATIVE": operator.neg,
     "UNARY_POSITIVE": operator.pos,
@@ -72,7 +63,7 @@ def begin_binary(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """BINARY_OP: a class may have an operator of its own, written in Python."""
     symbols: Any = dis._nb_ops  # type: ignore[attr-defined]
     symbol = symbols[step.row.arg][1]
-    name = NAMES[symbol.removesuffix("=")]
+    name = BINARY[symbol.removesuffix("=")]
     forward = [f"__{name}__"]
     if symbol.endswith("="):
         forward.insert(0, f"__i{name}__")
@@ -81,7 +72,7 @@ def begin_binary(shadow: Shadow, step: Step, stack: list[Any]) -> None:
 
 def begin_compare(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """COMPARE_OP: a class may have a comparison of its own."""
-    forward, reflected = COMPARISONS[step.row.argval]
+    forward, reflected = methods_of(step.row.argval)
     _link_operator(step, stack, [forward], reflected)
 
 
@@ -177,7 +168,7 @@ def compare_op(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     if step.aligned == 1:
         step.operands.clear()
         return
-    function = COMPARE[step.row.argval]
+    function = _COMPARE[step.row.argval]
     if step.reads and not step.operands:
         _compare_tuples(shadow, step, stack, function)
     else:

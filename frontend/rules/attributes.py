@@ -29,22 +29,18 @@ _FIXED_GETTERS: Final = frozenset(
         *(v for v in vars(types.CodeType).values() if type(v) in _NATIVE_GETTERS),
     }
 )
+_CODE_FIELDS: Final = ("code", "defaults", "kwdefaults")
 # Native getters of parts that code may replace; guarded by value.
 _FIELD_GETTERS: Final = frozenset(
     {
-        type.__dict__["__name__"],
-        type.__dict__["__qualname__"],
-        type.__dict__["__module__"],
-        type.__dict__["__bases__"],
         deque.__dict__["maxlen"],
-        types.FunctionType.__dict__["__name__"],
-        types.FunctionType.__dict__["__qualname__"],
-        types.FunctionType.__dict__["__code__"],
-        types.FunctionType.__dict__["__defaults__"],
-        types.FunctionType.__dict__["__kwdefaults__"],
-        vars(types.FunctionType)["__annotations__"],
-        vars(type)["__annotations__"],
-        type.__dict__["__doc__"],
+        *(type.__dict__[f"__{name}__"] for name in "module bases doc".split()),
+        *(types.FunctionType.__dict__[f"__{n}__"] for n in _CODE_FIELDS),
+        *(
+            vars(kind)[f"__{name}__"]
+            for kind in (type, types.FunctionType)
+            for name in "name qualname annotations".split()
+        ),
     }
 )
 _FOUND_IN_CLASS: Final = frozenset(

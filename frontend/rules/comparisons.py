@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from typing import Any, Final
+from typing import Any
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
@@ -27,6 +27,7 @@ from magweld.frontend.state.contents import builtin_base, elements, read_all, re
 from magweld.frontend.state.draws import Holding
 from magweld.frontend.state.mro import ABSENT
 from magweld.frontend.state.natives import is_buffer, scalar_base
+from magweld.frontend.state.python_operators import methods_of
 from magweld.frontend.state.values import is_identity, is_scalar
 
 
@@ -54,16 +55,6 @@ def _after(
     return holding.at(None, holding.slot)
 
 
-COMPARISONS: Final = {
-    "==": ("__eq__", "__eq__"),
-    "!=": ("__ne__", "__ne__"),
-    "<": ("__lt__", "__gt__"),
-    "<=": ("__le__", "__ge__"),
-    ">": ("__gt__", "__lt__"),
-    ">=": ("__ge__", "__le__"),
-}
-
-
 def compare_op(observer: Observer, row: Row, stack: list[Any]) -> None:
     """COMPARE_OP."""
     if observer.drawn:
@@ -75,7 +66,7 @@ def compare(observer: Observer, left: Any, right: Any, symbol: str) -> None:
     """Record what a comparison reads."""
     if is_scalar(left) and is_scalar(right):
         return
-    forward, reflected = COMPARISONS[symbol]
+    forward, reflected = methods_of(symbol)
     candidates = [(left, forward), (right, reflected)]
     if symbol == "!=":
         # `object.__ne__` asks `__eq__`.

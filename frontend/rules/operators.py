@@ -36,23 +36,9 @@ from magweld.frontend.state.natives import (
     is_buffer,
     scalar_base,
 )
+from magweld.frontend.state.python_operators import BINARY
 from magweld.frontend.state.values import is_identity, is_scalar
 
-NAMES: Final = {
-    "+": "add",
-    "-": "sub",
-    "*": "mul",
-    "/": "truediv",
-    "//": "floordiv",
-    "%": "mod",
-    "**": "pow",
-    "@": "matmul",
-    "<<": "lshift",
-    ">>": "rshift",
-    "&": "and",
-    "|": "or",
-    "^": "xor",
-}
 # Containers whose native slots do what those of the built-in base do.
 PLAIN_OWNERS: Final = frozenset(
     {dict, list, tuple, set, frozenset, deque, OrderedDict, defaultdict, object}
@@ -79,7 +65,7 @@ def binary(observer: Observer, left: Any, right: Any, symbol: str) -> None:
     if is_scalar(left) and is_scalar(right):
         return
     inplace = symbol.endswith("=")
-    name = NAMES[symbol.removesuffix("=")]
+    name = BINARY[symbol.removesuffix("=")]
     candidates = [(left, f"__{name}__"), (right, f"__r{name}__")]
     if inplace:
         candidates.insert(0, (left, f"__i{name}__"))

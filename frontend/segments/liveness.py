@@ -12,18 +12,10 @@ from typing import Final, NamedTuple
 from magweld.frontend.monitor.code_table import Flow, effect, looks_at_frames
 
 _READS: Final = frozenset(
-    {
-        "DELETE_DEREF",
-        "DELETE_FAST",
-        "LOAD_CLASSDEREF",
-        "LOAD_CLOSURE",
-        "LOAD_DEREF",
-        "LOAD_FAST",
-        "LOAD_FAST_AND_CLEAR",
-        "LOAD_FAST_CHECK",
-        "LOAD_FROM_DICT_OR_DEREF",
-        "STORE_DEREF",
-    }
+    (
+        "DELETE_DEREF DELETE_FAST LOAD_CLASSDEREF LOAD_CLOSURE LOAD_DEREF LOAD_FAST"
+        " LOAD_FAST_AND_CLEAR LOAD_FAST_CHECK LOAD_FROM_DICT_OR_DEREF STORE_DEREF"
+    ).split()
 )
 
 

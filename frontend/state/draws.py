@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from magweld.frontend.state.python_operators import COMPARISONS, functions
 from magweld.frontend.state.values import is_scalar, same_scalar
+
+_COMPARE: Final = functions(COMPARISONS)
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Draw:
 
     def decide(self, symbol: str, other: Any, reflected: bool) -> None:
         """Take note that the number was compared with `other`."""
-        compare = COMPARISONS[symbol]
+        compare = _COMPARE[symbol]
 
         def test(value: Any) -> Any:
             return compare(other, value) if reflected else compare(value, other)
@@ -117,16 +119,6 @@ class Holding:
             self.draw.exact = False
             return ()
         return (Holding(self.draw, place, slot),)
-
-
-COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 
 
 def _same(left: Any, right: Any) -> bool:
