@@ -19,7 +19,7 @@ from magweld.passes.tiling.external_reads import (
 )
 from magweld.passes.tiling.group import Group
 from magweld.passes.tiling.matrix_units import matrix_work
-from magweld.passes.tiling.needs import OperatorTile
+from magweld.passes.tiling.needs import Need, OperatorTile
 from magweld.passes.tiling.placement import footprint_bytes
 from magweld.passes.tiling.propagation import Tiles
 from magweld.passes.tiling.regions import Interval
@@ -121,13 +121,13 @@ class _Done(NamedTuple):
 
 def work_of(group: Group, tiles: Tiles, device: Device) -> Work:
     """Return what tiles do, as far as that does not depend on the level."""
-    last = len(group.nodes) - 1
+    last, nests = len(group.nodes) - 1, group.nests()
     reuse = waiting = operations = loaded = 0
     slots = 0.0
     reused = []
     for position, part in enumerate(tiles.parts):
         done = _done(part, device)
-        melts = group.stays_in_registers(position)
+        melts = nests.is_fused(position)
         # Reuse tiles are written once and read at least once; so are accumulators of
         # a stream, once a block.
         if (position < last or part.times > 1) and not melts:
@@ -194,16 +194,16 @@ def cost_of(
     tiles takes as long as all of the rest.
     """
     inner, workers = device.levels.index(level), max(1, level.units)
-    writes = [
-        _bytes_written(group, tiles, device, outer, inner) for outer in range(inner)
-    ]
     loaded = work.reads.by_tiles(device.levels[inner - 1].transaction)
-    # Bandwidths are of all units together: idle ones in the last wave are lost.
-    waves = -(-tiles.grid // workers) * workers / tiles.grid
-    own = _own_shares(work, (loaded, writes[-1]), device, level, waves)
+    stored = _bytes_written(group, tiles, device, inner - 1, inner)
+    waves = _waves(tiles.grid, workers)
+    own = _own_shares(work, (loaded, stored), device, level, waves)
     fixed = fixed_seconds(tiles.grid * _blocks(tiles), workers)
     if _overlapped(own) + fixed > limit:
         return None  # before what takes longest to find out
+    writes = [
+        _bytes_written(group, tiles, device, outer, inner) for outer in range(inner)
+    ]
     # Explicit memory is filled again for every tile, a cache with what is new.
     last = inner + (1 if level.kind is LevelKind.CACHE else 0)
     reads = [
@@ -221,7 +221,7 @@ def cost_of(
     return Cost(
         footprint=0,
         traffic=reads[0] + writes[0],
-        tile_traffic=loaded + writes[-1],
+        tile_traffic=loaded + stored,
         seconds=seconds,
         shares=shares,
     )
@@ -243,11 +243,51 @@ def _own_shares(
     into, out_of = (size + reuse for size in moved)
     into += work.loaded
     seconds = level.transfer_seconds(into, out_of) * waves
-    slots = work.slots * waves / (device.peak_gflops * 1e9)
+    slots = _slot_seconds(work.slots, device, waves)
     return (
         Share(level.name, into + out_of, seconds),
         Share(ARITHMETIC, work.operations, slots),
     )
+
+
+def arithmetic_seconds(
+    needs: Sequence[Need], grid: int, device: Device, units: int
+) -> float:
+    """Return what arithmetic alone takes, which `cost_of` is never less than.
+
+    But for rounding: numbers are summed in another order.
+
+    Args:
+        needs: What the nodes of a group need for one tile that no others hold.
+        grid: How many tiles there are.
+        device: What runs them.
+        units: How many tiles it runs at a time.
+    """
+    slots = sum([_slots(need, device) for need in needs]) * grid
+    waves = _waves(grid, units)
+    return _slot_seconds(slots, device, waves)
+
+
+def _slots(need: Need, device: Device) -> float:
+    """Return the slots of an operator, and of what it alone reads, found once."""
+    known: tuple[Device, float] | None = need.part.known.get("slots")
+    if known is None or known[0] is not device:
+        inner = [_slots(one, device) for one in need.inner]
+        known = device, _done(need.part, device).slots + sum(inner)
+        need.part.known["slots"] = known
+    return known[1]
+
+
+def _slot_seconds(slots: float, device: Device, waves: float) -> float:
+    return slots * waves / (device.peak_gflops * 1e9)
+
+
+def _waves(grid: int, units: int) -> float:
+    """Return how much longer tiles take than if no unit were ever idle.
+
+    Bandwidths and arithmetic are of all units: idle ones in the last wave are lost.
+    """
+    return -(-grid // units) * units / grid
 
 
 def fixed_seconds(rounds: int, units: int) -> float:

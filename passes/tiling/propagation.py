@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from magweld.passes.tiling.clamps import Clamp
 from magweld.passes.tiling.group import Group
@@ -62,6 +63,20 @@ class Tiles:
         return tuple([part.box for part in self.parts])
 
 
+class Needed(NamedTuple):
+    """What a tile needs, before it is known of every node what that is.
+
+    Attributes:
+        needs: What the nodes need that no others hold, see `Needs.nodes`.
+        grid: How many tiles there are.
+        recompute: Arithmetic done over arithmetic needed, at least 1.
+    """
+
+    needs: tuple[Need, ...]
+    grid: int
+    recompute: float
+
+
 def propagate(
     group: Group, tile: tuple[int, ...], blocks: Blocks | None = None
 ) -> Tiles | Refusal:
@@ -106,6 +121,11 @@ class Propagation:
             tile: Sizes along the root's parallel loops.
             most_recompute: Arithmetic done over arithmetic needed that is allowed.
         """
+        needed = self.needed(tile, most_recompute)
+        return needed if isinstance(needed, Refusal) else self.found(needed)
+
+    def needed(self, tile: tuple[int, ...], most_recompute: float) -> Needed | Refusal:
+        """Return what makes up the `tiles` of a tile; `found` makes them of it."""
         group = self._group
         if any(tile[i] < group.root.whole_tile[i] for i in group.root.unsplit):
             detail = f"tiles do not hold what {group.root.name} joins"
@@ -130,7 +150,16 @@ class Propagation:
             times = f"{recompute:.2f} times the arithmetic"
             detail = f"{times}, {most_recompute} allowed"
             return Refusal("recompute", detail, recompute / most_recompute)
-        return self._found(tile, needs, recompute)
+        return Needed(tuple(needs), self._grid(tile), recompute)
+
+    def found(self, needed: Needed) -> Tiles:
+        """Return what every node computes where so much is needed."""
+        parts: dict[int, OperatorTile] = {}
+        for node, need in zip(self._nodes, needed.needs, strict=True):
+            _collect(node, need, parts)
+        found = tuple([parts[position] for position in range(len(parts))])
+        known = self._shared.clamps.known
+        return Tiles(found, needed.grid, needed.recompute, known, self._blocks)
 
     def _join(
         self, known: list[Box | None], reader: Node, need: Need
@@ -171,20 +200,12 @@ class Propagation:
         points = math.prod(self._group.root.whole_tile)
         return done * points / (max(1, self._group.arithmetic) * math.prod(tile))
 
-    def _found(
-        self, tile: tuple[int, ...], needs: list[Need], recompute: float
-    ) -> Tiles:
+    def _grid(self, tile: tuple[int, ...]) -> int:
         extents = self._group.root.grid_extents
         # An empty result is one tile: nothing is computed, everything is well-formed.
-        grid = math.prod(
+        return math.prod(
             [max(1, -(-e // size)) for e, size in zip(extents, tile, strict=True)]
         )
-        parts: dict[int, OperatorTile] = {}
-        for node, need in zip(self._nodes, needs, strict=True):
-            _collect(node, need, parts)
-        found = tuple([parts[position] for position in range(len(parts))])
-        known = self._shared.clamps.known
-        return Tiles(found, grid, recompute, known, self._blocks)
 
 
 def _collect(node: Node, need: Need, parts: dict[int, OperatorTile]) -> None:

@@ -11,11 +11,18 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from magweld.dialects.tile_graph.grid import grid_parts
-from magweld.passes.tiling.cost import Cost, Work, cost_of, fixed_seconds, work_of
+from magweld.passes.tiling.cost import (
+    Cost,
+    Work,
+    arithmetic_seconds,
+    cost_of,
+    fixed_seconds,
+    work_of,
+)
 from magweld.passes.tiling.group import Group
 from magweld.passes.tiling.needs import Needs
 from magweld.passes.tiling.placement import footprint_bytes, tile_bytes
-from magweld.passes.tiling.propagation import Propagation, Refusal, Tiles
+from magweld.passes.tiling.propagation import Needed, Propagation, Refusal, Tiles
 from magweld.passes.tiling.stream import Blocks
 from magweld.passes.tiling.tile_sizes import MOST_SHAPES
 from magweld.targets.device import Device, Level, LevelKind
@@ -24,6 +31,8 @@ from magweld.targets.device import Device, Level, LevelKind
 MAX_RECOMPUTE = 1.25
 # Share of a cache that a tile may fill: the rest goes to what streams past it.
 CACHE_SHARE = 0.5
+# By how much two sums of the same numbers may differ.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -100,11 +109,18 @@ class Trials:
         None if it is known to take longer than a number of seconds, whether or not
         there is one.
         """
-        if self._least_seconds(tile) > limit:
+        started = self._least_seconds(tile)
+        if started > limit:
             return None
-        tiles = self._propagation(blocks).tiles(tile, MAX_RECOMPUTE)
-        if isinstance(tiles, Refusal):
-            return tiles
+        propagation = self._propagation(blocks)
+        needed = propagation.needed(tile, MAX_RECOMPUTE)
+        if isinstance(needed, Refusal):
+            return needed
+        if limit < math.inf:
+            least = started + self._arithmetic_seconds(needed)
+            if least * (1 - ROUNDING) > limit:
+                return None  # before it is known what it reads and writes
+        tiles = propagation.found(needed)
         trial = _Trial(self.group, self.device, tile, tiles, self._step)
         found = trial.run(self.levels, limit)
         if not isinstance(found, Plan):
@@ -138,6 +154,15 @@ class Trials:
         propagation = Propagation(self.group, blocks, self._needs)
         self._propagations.append((blocks, propagation))
         return propagation
+
+    def _arithmetic_seconds(self, needed: Needed) -> float:
+        """What arithmetic takes at least, in the level where it takes the least."""
+        units = {max(1, level.units) for level in self.levels}
+        seconds = (
+            arithmetic_seconds(needed.needs, needed.grid, self.device, one)
+            for one in units
+        )
+        return min(seconds, default=0.0)
 
     def _least_seconds(self, tile: tuple[int, ...]) -> float:
         """What starting all tiles takes, whatever they do."""

@@ -20,7 +20,10 @@ from operator_models import (
     row_reduction,
 )
 
+from magweld.passes.tiling import trials as trials_module
+from magweld.passes.tiling.cost import Work, work_of
 from magweld.passes.tiling.group import Group
+from magweld.passes.tiling.needs import Needs
 from magweld.passes.tiling.policy import (
     Scheduler,
     schedule,
@@ -28,7 +31,7 @@ from magweld.passes.tiling.policy import (
     tile_levels,
 )
 from magweld.passes.tiling.preference import LONG_RUN
-from magweld.passes.tiling.propagation import Refusal
+from magweld.passes.tiling.propagation import Refusal, Tiles
 from magweld.passes.tiling.regions import OperatorKind, OperatorModel
 from magweld.passes.tiling.steps import block_of
 from magweld.passes.tiling.tile_sizes import (
@@ -38,12 +41,15 @@ from magweld.passes.tiling.tile_sizes import (
     OVERSHOOT,
     candidate_tiles,
     divisors,
+    root_sizes,
     shapes_of_tiles,
     tile_sizes,
 )
-from magweld.passes.tiling.trials import CACHE_SHARE, Plan
+from magweld.passes.tiling.trials import CACHE_SHARE, Plan, Trials
 from magweld.targets import device as named_device
 from magweld.targets.device import Device, LevelKind
+
+GRID = access(0, (64, 96), loops(0, 1))
 
 
 @given(st.integers(1, 5000))
@@ -216,6 +222,54 @@ def test_a_scheduler_plans_equal_groups_once() -> None:
     scheduler = Scheduler(device())
     first, second = (chain(matmul(name, 96, 60, 72)) for name in ("a", "b"))
     assert scheduler.plan(first) is scheduler.plan(second)
+
+
+def trials_of(group: Group, target: Device) -> Trials:
+    needs = Needs(len(group.root.extents))
+    return Trials(group, target, tile_levels(target), staged_step(group), needs)
+
+
+def tiles_of(group: Group) -> list[tuple[int, ...]]:
+    return list(candidate_tiles(root_sizes(group.root, ragged=True)))
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        chain(matmul("a", 96, 60, 72), matmul("b", 96, 40, 60)),
+        chain(convolution("a", 244, 3, 1, 1), convolution("b", 242, 3, 1, 1)),
+        chain(*(elementwise(n, (64, 96), [GRID]) for n in ("a", "b"))),
+    ],
+)
+@pytest.mark.parametrize("units", [1, 3])
+def test_no_tile_is_beyond_its_own_time(group: Group, units: int) -> None:
+    trials = trials_of(group, device(units=units))
+    plans = [trials.plan(tile, None) for tile in tiles_of(group)]
+    possible = [plan for plan in plans if isinstance(plan, Plan)]
+    assert len(possible) > 4
+    for plan in possible:
+        assert trials.plan_within(plan.tile, None, plan.cost.seconds) == plan
+
+
+def test_what_computes_for_too_long_is_priced_no_further(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # A tile of all, or three of them, leave one of two units idle.
+    group = chain(matmul("a", 96, 60, 5000))
+    target = replace(device(units=2, tile_bytes=1 << 24), peak_gflops=1.0)
+    best = planned(schedule(group, target)).cost.seconds
+    priced: list[int] = []
+
+    def work(group: Group, tiles: Tiles, device: Device) -> Work:
+        priced.append(tiles.grid)
+        return work_of(group, tiles, device)
+
+    monkeypatch.setattr(trials_module, "work_of", work)
+    trials, tiles = trials_of(group, target), tiles_of(group)
+    found = [trials.plan_within(tile, None, best * 1.01) for tile in tiles]
+    assert found.count(None) > len(tiles) / 4
+    assert 1 not in priced
+    assert 2 in priced
 
 
 @pytest.mark.parametrize("kind", [OperatorKind.MOVE, OperatorKind.OTHER])
