@@ -36,6 +36,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
         "generalize-operations",
         "magweld.passes.cpu.generalize_operations:GeneralizeOperations",
     ),
+    ("generalize-pads", "magweld.passes.graph.generalize_pads:GeneralizePads"),
     ("hoist-collapse", "magweld.passes.graph.hoist_collapse:HoistCollapse"),
     ("hoist-expand", "magweld.passes.graph.hoist_expand:HoistExpand"),
     ("hoist-slice", "magweld.passes.graph.hoist_slice:HoistSlice"),

@@ -9,6 +9,8 @@ from magweld.bindings import ir
 from magweld.passes.ir.cloning import defining_op
 from magweld.passes.ir.constants import constant_number
 
+_WINDOWED = ("linalg.conv", "linalg.depthwise_conv", "linalg.pooling")
+
 
 @dataclass(frozen=True)
 class Pad:
@@ -42,3 +44,11 @@ def static_pad(value: Any) -> Pad | None:
     if constant_number(fill) is None:
         return None
     return Pad(pad.operands[0], low, high, fill)
+
+
+def is_part_of_windows(op: Any) -> bool:
+    """Tell whether an operation is a pad that only operations on windows read."""
+    if op.name != "tensor.pad":
+        return False
+    users = [use.owner.operation.name for use in op.results[0].uses]
+    return all(name.startswith(_WINDOWED) for name in users)

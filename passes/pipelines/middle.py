@@ -16,6 +16,7 @@ from magweld.passes.graph.defer_normalization import DeferNormalization
 from magweld.passes.graph.expand_bags import ExpandBags
 from magweld.passes.graph.fold_slices import FoldSlices
 from magweld.passes.graph.fold_transpose import FoldTranspose
+from magweld.passes.graph.generalize_pads import GeneralizePads
 from magweld.passes.graph.hoist_collapse import HoistCollapse
 from magweld.passes.graph.hoist_expand import HoistExpand
 from magweld.passes.graph.hoist_slice import HoistSlice
@@ -118,7 +119,10 @@ def graph_steps(
     outline = (OutlineMemoryTiles(), form) if memory_budget else ()
     # Libraries take memory of their own.
     fit = (SelectImplementation(library), FitMemory(memory_budget))
-    prepare = preparation_steps(roll_loops=roll_loops, memory_budget=memory_budget)
+    prepare = (
+        *preparation_steps(roll_loops=roll_loops, memory_budget=memory_budget),
+        GeneralizePads(device),
+    )
     return {
         Phase.LINALG: (LowerTorchToLinalg(), ExpandBags()),
         # With a budget reductions stay whole: tensors are what is made in parts then,

@@ -18,6 +18,7 @@ from magweld.dialects.tile_graph import (
 from magweld.passes.analysis.operator_model import REMATERIALISED, is_rematerialised
 from magweld.passes.infrastructure.base import FunctionPass
 from magweld.passes.ir.cloning import ValueMap, clone_mapped, defining_op
+from magweld.passes.ir.pads import is_part_of_windows
 from magweld.passes.ir.slices import static_slice
 from magweld.passes.ir.static_shapes import require_static_shapes
 from magweld.passes.ir.utils import located_error
@@ -87,7 +88,7 @@ class _Former:
         if op.name.startswith("linalg.") and not op.results:
             raise located_error(op, "cannot be part of a tile graph: it has no result")
         is_helper = op.name in REMATERIALISED and is_rematerialised(op.results[0])
-        if is_helper or self._is_private_pad(op) or _is_private_slice(op):
+        if is_helper or is_part_of_windows(op) or _is_private_slice(op):
             self._prologue[op] = op
             return
         for names, convert in self._table():
@@ -104,13 +105,6 @@ class _Former:
             (_MOVES, self._operator),
             (_LINALG, self._operator),
         )
-
-    def _is_private_pad(self, op: Any) -> bool:
-        """A pad that only operations on windows read is part of them."""
-        if op.name != "tensor.pad":
-            return False
-        users = [use.owner.operation.name for use in op.results[0].uses]
-        return all(name.startswith(_WINDOWED) for name in users)
 
     def _view(self, op: Any) -> None:
         self._ensure_values(op.operands)
@@ -228,4 +222,3 @@ def _zero(type_: Any) -> Any:
 
 
 _LINALG = frozenset({"linalg"})
-_WINDOWED = ("linalg.conv", "linalg.depthwise_conv", "linalg.pooling")

@@ -78,6 +78,11 @@ def looked_up(table: Tensor, x: Tensor) -> Tensor:
     return F.softmax(F.embedding((x > 0).long(), table), -1)
 
 
+def padded(x: Tensor) -> Tensor:
+    """A border around what a kernel makes."""
+    return F.pad(x.relu().sum(0), (2, 1, 0, 3), value=0.5) + 1
+
+
 def updated(x: Tensor) -> Tensor:
     return x.mul_(2) + 1
 
@@ -90,6 +95,7 @@ CASES: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     "widened": (widened, [(4, 7)]),
     "counted": (counted, [(4, 7)]),
     "looked-up": (looked_up, [(4, 12), (3, 5)]),
+    "padded": (padded, [(3, 4, 7)]),
     "updated": (updated, [(4, 7)]),
 }
 

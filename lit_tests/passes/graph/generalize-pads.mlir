@@ -1,0 +1,64 @@
+// RUN: magweld-opt --pass-pipeline="builtin.module(generalize-pads{device=a100})" %s | filecheck %s
+// RUN: magweld-opt --pass-pipeline="builtin.module(generalize-pads{device=v100})" %s | filecheck %s
+// RUN: magweld-opt --generalize-pads %s | filecheck %s --check-prefix=CPU
+
+// Each element of the result reads the nearest one of the source, and takes it where that
+// is its own. Dimensions without a border are read as they are.
+// CHECK-LABEL: func.func @rows(
+// CHECK-SAME:      %[[X:.+]]: tensor<3x5xf32>)
+// CHECK-NOT:     tensor.pad
+// CHECK:         %[[E:.+]] = tensor.empty() : tensor<3x8xf32>
+// CHECK:         linalg.generic {{{.+}} iterator_types = ["parallel", "parallel"]} outs(%[[E]] : tensor<3x8xf32>)
+// CHECK-DAG:       %[[FILL:.+]] = arith.constant 2.5{{.+}} : f32
+// CHECK-DAG:       %[[I:.+]] = linalg.index 0 : index
+// CHECK-DAG:       %[[J:.+]] = linalg.index 1 : index
+// CHECK-DAG:       %[[LOW:.+]] = arith.constant 2 : index
+// CHECK:           %[[HERE:.+]] = arith.subi %[[J]], %[[LOW]] : index
+// CHECK:           %[[FIRST:.+]] = arith.constant 0 : index
+// CHECK:           %[[MORE:.+]] = arith.maxsi %[[HERE]], %[[FIRST]] : index
+// CHECK:           %[[LAST:.+]] = arith.constant 4 : index
+// CHECK:           %[[AT:.+]] = arith.minsi %[[MORE]], %[[LAST]] : index
+// CHECK:           %[[SAME:.+]] = arith.cmpi eq, %[[AT]], %[[HERE]] : index
+// CHECK:           %[[V:.+]] = tensor.extract %[[X]][%[[I]], %[[AT]]] : tensor<3x5xf32>
+// CHECK:           %[[S:.+]] = arith.select %[[SAME]], %[[V]], %[[FILL]] : f32
+// CHECK:           linalg.yield %[[S]] : f32
+// CPU-LABEL: func.func @rows(
+// CPU:         tensor.pad
+func.func @rows(%x: tensor<3x5xf32>) -> tensor<3x8xf32> {
+  %fill = arith.constant 2.5 : f32
+  %p = tensor.pad %x low[0, 2] high[0, 1] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %fill : f32
+  } : tensor<3x5xf32> to tensor<3x8xf32>
+  return %p : tensor<3x8xf32>
+}
+
+// What only windows read is part of them.
+// CHECK-LABEL: func.func @windows(
+// CHECK:         %[[P:.+]] = tensor.pad
+// CHECK:         linalg.conv_2d_nchw_fchw {{.+}} ins(%[[P]],
+func.func @windows(%x: tensor<1x2x4x4xf32>, %w: tensor<3x2x3x3xf32>) -> tensor<1x3x4x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %p = tensor.pad %x low[0, 0, 1, 1] high[0, 0, 1, 1] {
+  ^bb0(%a: index, %b: index, %c: index, %d: index):
+    tensor.yield %zero : f32
+  } : tensor<1x2x4x4xf32> to tensor<1x2x6x6xf32>
+  %e = tensor.empty() : tensor<1x3x4x4xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<1x3x4x4xf32>) -> tensor<1x3x4x4xf32>
+  %0 = linalg.conv_2d_nchw_fchw {dilations = dense<1> : vector<2xi64>,
+                                 strides = dense<1> : vector<2xi64>}
+      ins(%p, %w : tensor<1x2x6x6xf32>, tensor<3x2x3x3xf32>)
+      outs(%init : tensor<1x3x4x4xf32>) -> tensor<1x3x4x4xf32>
+  return %0 : tensor<1x3x4x4xf32>
+}
+
+// A border that is no constant is left alone.
+// CHECK-LABEL: func.func @of_an_argument(
+// CHECK:         tensor.pad
+func.func @of_an_argument(%x: tensor<4xf32>, %fill: f32) -> tensor<6xf32> {
+  %p = tensor.pad %x low[1] high[1] {
+  ^bb0(%i: index):
+    tensor.yield %fill : f32
+  } : tensor<4xf32> to tensor<6xf32>
+  return %p : tensor<6xf32>
+}
