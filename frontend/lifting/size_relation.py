@@ -100,6 +100,8 @@ def relate(
     calls: Sequence[tuple[Shapes, tuple[Any, ...]]],
     avoided: Sequence[int] = (),
     offsets: Offsets = (),
+    *,
+    is_within: bool = False,
 ) -> SizeRelation | str:
     """Return how the sizes of some calls depend on a few, or why they do not.
 
@@ -110,6 +112,8 @@ def relate(
         calls: Shapes and numbers of calls that differ in sizes; two at least.
         avoided: The numbers that stand for the same sizes in another relation.
         offsets: Sizes that follow from others, see `SizeRelation.offsets`.
+        is_within: Whether what stands for a size is no larger than those of the calls,
+            where they are large enough; else it is no smaller than the largest.
     """
     shapes = [shapes for shapes, _ in calls]
     if len({tuple(map(len, one)) for one in shapes}) > 1:
@@ -134,7 +138,7 @@ def relate(
     constants += [seen[0] for seen in numbers if type(seen[0]) is int]
     if not symbols:
         return "no size of a tensor changes"
-    chosen = _stand_ins(symbols, constants, avoided, offsets)
+    chosen = _stand_ins(symbols, constants, avoided, offsets, is_within=is_within)
     if chosen is None:
         return "no primes are left"
     stand_ins = StandIns(tuple(chosen))
@@ -222,25 +226,29 @@ def _stand_ins(
     constants: Sequence[int],
     avoided: Sequence[int],
     offsets: Offsets,
+    *,
+    is_within: bool,
 ) -> list[int] | None:
     """Return a prime for each symbol, none near to a divisor of a constant.
 
-    Each is larger than those before it; beside `avoided` ones in the order that is the
-    reverse of theirs. What is the least of two sizes is another one then. What stands
-    for a size that follows from another one comes behind them.
+    They rise with the numbers of the symbols; beside `avoided` ones in the order that
+    is the reverse of theirs. What is the least of two sizes is another one then. What
+    stands for a size that follows from another one comes behind them.
     """
     order = list(range(len(symbols)))
     if avoided:
         order.sort(key=lambda number: -avoided[number])
+    if is_within:
+        order.reverse()
     found: dict[int, int] = {}
     taken: list[int] = []
     for number in order:
         added = [0, *(more for base, more in offsets if base == number)]
-        least = max(_LEAST, *symbols[number], *(n + 1 for n in taken)) - min(added)
+        tried = _candidates(symbols, number, taken, added, is_within=is_within)
         prime = next(
             (
                 p
-                for p in filter(_is_prime, range(least, _FURTHEST * least))
+                for p in filter(_is_prime, tried)
                 if _may_stand([p + more for more in added], taken, constants, avoided)
             ),
             None,
@@ -251,6 +259,37 @@ def _stand_ins(
         taken += [prime + more for more in added]
     primes = [found[number] for number in range(len(symbols))]
     return [*primes, *(primes[number] + more for number, more in offsets)]
+
+
+def _candidates(
+    symbols: Sequence[tuple[int, ...]],
+    number: int,
+    taken: Sequence[int],
+    added: Sequence[int],
+    *,
+    is_within: bool,
+) -> range:
+    """Return the numbers to try for a symbol, from the best one on.
+
+    Args:
+        symbols: The sizes that were seen of each.
+        number: Of the symbol.
+        taken: What stands for others: less than this one, or more if `is_within`.
+        added: What is added to the size in others that follow from it, and 0.
+        is_within: Whether no size may be larger than those that were seen. Where these
+            are too small for that, any number will do.
+    """
+    seen = symbols[number]
+    if not is_within:
+        least = max(_LEAST, *seen, *(n + 1 for n in taken)) - min(added)
+        return range(least, _FURTHEST * least)
+    below = [n - 1 - max(added) for n in taken]
+    if max(seen) >= _LEAST:
+        return range(min([max(seen), *below]), _LEAST - 1, -1)
+    if below:
+        return range(_LEAST, min(below) + 1)
+    least = max(_LEAST, *(max(sizes) + 1 for sizes in symbols))
+    return range(least, _FURTHEST * least)
 
 
 def _may_stand(

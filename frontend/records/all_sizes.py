@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
@@ -20,6 +21,7 @@ from magweld.frontend.lifting.size_relation import (
     offsets_between,
     relate,
 )
+from magweld.frontend.records.places import place_of
 from magweld.logs import expected_errors, topic
 from magweld.tiers import TieredGraph
 
@@ -31,6 +33,7 @@ _MOST_PROGRAMS: Final = 2
 _MOST_SEEN: Final = 8
 _MOST_COVERED: Final = 4096
 
+Shape = tuple[int, ...]
 Graphs = tuple[fx.GraphModule, fx.GraphModule]
 Inputs = tuple[list[torch.Tensor], list[torch.Tensor]]
 # Takes the graph and inputs for two sets of numbers that stand for sizes, how inputs
@@ -145,7 +148,9 @@ class AllSizes:
         if isinstance(pair, str):
             return self._refuse(pair)
         relation, other = pair
-        ours, theirs = (self._at(tensors, relation, one) for one in pair)
+        ours, theirs = (
+            self._at(tensors, relation, one.stand_ins.numbers) for one in pair
+        )
         try:
             tier = self._compile(
                 (ours[0], theirs[0]),
@@ -165,27 +170,86 @@ class AllSizes:
     def _relations(
         self, tensors: list[torch.Tensor]
     ) -> tuple[SizeRelation, SizeRelation] | str:
-        """Return how inputs follow from sizes, with two sets of numbers for these."""
-        pair = _both(list(self._seen), ())
+        """Return how inputs follow from sizes, with two sets of numbers for these.
+
+        The numbers are larger than the sizes that were seen unless the graph is
+        another one for them, as where it reads the first rows of a table that has no
+        more: then they are among the sizes that were seen.
+        """
+        beyond = self._fitting(tensors, is_within=False)
+        if not isinstance(beyond, _Misfit):
+            return beyond
+        within = self._fitting(tensors, is_within=True)
+        return within if isinstance(within, tuple) else beyond.outcome
+
+    def _fitting(
+        self, tensors: list[torch.Tensor], *, is_within: bool
+    ) -> tuple[SizeRelation, SizeRelation] | _Misfit | str:
+        """Return how inputs follow from sizes if the graph is one for the numbers."""
+        calls = list(self._seen)
+        pair = _both(calls, (), is_within=is_within)
         if isinstance(pair, str):
             return pair
-        made = [self._at(tensors, pair[0], one) for one in pair]
         try:
-            shapes = [_shapes_in(module, given) for module, given in made]
+            shapes = self._shapes(tensors, pair)
+            offsets = offsets_between(*pair, shapes)
+            if offsets:
+                longer = _both(calls, offsets, is_within=is_within)
+                if isinstance(longer, str):
+                    return longer
+                pair, shapes = longer, self._shapes(tensors, longer)
+            return self._misfit(tensors, pair, shapes) or pair
         except Exception as error:
             _FALLBACKS.info("shapes need data: %s", error)
-            return pair
-        offsets = offsets_between(*pair, zip(*shapes, strict=False))
-        return _both(list(self._seen), offsets) if offsets else pair
+            return _Misfit(pair)
+
+    def _shapes(
+        self, tensors: list[torch.Tensor], pair: tuple[SizeRelation, SizeRelation]
+    ) -> list[tuple[Shape, Shape]]:
+        """Return the shapes of what a graph makes, for the numbers of both sets."""
+        made = [self._at(tensors, pair[0], one.stand_ins.numbers) for one in pair]
+        ours, theirs = (_shapes_in(module, given) for module, given in made)
+        return [
+            (one, other) for (_, one), (_, other) in zip(ours, theirs, strict=False)
+        ]
+
+    def _misfit(
+        self,
+        tensors: list[torch.Tensor],
+        pair: tuple[SizeRelation, SizeRelation],
+        shapes: Sequence[tuple[Shape, Shape]],
+    ) -> _Misfit | None:
+        """Return why shapes for sizes of calls do not follow from those of numbers.
+
+        A record is for calls whose shapes are one expression of sizes, but the numbers
+        that stand for sizes are of no call. One call may have the size of a table.
+        """
+        relation, other = pair
+        known = (relation.sizes_of(*call) for call in self._seen)
+        calls = [sizes for sizes in known if sizes is not None]
+        if len(calls) < 2:
+            return _Misfit(pair, "too few calls have sizes of two or more")
+        at, numbers = relation.stand_ins.at, other.stand_ins.numbers
+        found = None
+        for sizes in calls:
+            real = _shapes_in(*self._at(tensors, relation, sizes))
+            if len(real) != len(shapes):
+                return _Misfit(pair, "the number of tensors depends on sizes")
+            for (node, shape), (ours, theirs) in zip(real, shapes, strict=True):
+                if shape == tuple(at(extent, sizes) for extent in ours):
+                    continue
+                found = _Misfit(pair)
+                if theirs == tuple(at(extent, numbers) for extent in ours):
+                    return _Misfit(pair, _depends(node, shape, sizes, ours, relation))
+        return found
 
     def _at(
         self,
         tensors: Sequence[torch.Tensor],
         relation: SizeRelation,
-        chosen: SizeRelation,
+        sizes: Sequence[int],
     ) -> tuple[fx.GraphModule, list[torch.Tensor]]:
-        """Return the graph and example inputs for the numbers of one of the sets."""
-        sizes = chosen.stand_ins.numbers
+        """Return the graph and example inputs for some sizes."""
         module = self._with_numbers(relation.numbers_at(sizes))
         return module, _examples(tensors, relation, sizes)
 
@@ -194,14 +258,57 @@ class AllSizes:
         _FALLBACKS.info("no program for all sizes: %s", reason)
 
 
+@dataclass(frozen=True)
+class _Misfit:
+    """A relation whose numbers a graph is another one for than for sizes of calls.
+
+    Attributes:
+        pair: The relation, with two sets of numbers.
+        reason: Why; "" if the import of the graph for the numbers tells more.
+    """
+
+    pair: tuple[SizeRelation, SizeRelation]
+    reason: str = ""
+
+    @property
+    def outcome(self) -> tuple[SizeRelation, SizeRelation] | str:
+        """The reason, or what is imported and refused there."""
+        return self.reason or self.pair
+
+
+def _depends(
+    node: fx.Node,
+    shape: Shape,
+    sizes: Sequence[int],
+    ours: Shape,
+    relation: SizeRelation,
+) -> str:
+    """Return that the shape of a node depends on sizes by more than products."""
+    place = place_of(node)
+    where = f"'{node.name}' ({place})" if place else f"'{node.name}'"
+    numbers = relation.stand_ins.numbers
+    return (
+        f"size-dependent: node {where} has the shape {shape} for sizes "
+        f"{_listed(sizes)} and {ours} for sizes {_listed(numbers)}"
+    )
+
+
+def _listed(sizes: Sequence[int]) -> str:
+    return ", ".join(map(str, sizes))
+
+
 def _both(
-    calls: Sequence[tuple[Shapes, tuple[Any, ...]]], offsets: Offsets
+    calls: Sequence[tuple[Shapes, tuple[Any, ...]]],
+    offsets: Offsets,
+    *,
+    is_within: bool,
 ) -> tuple[SizeRelation, SizeRelation] | str:
     """Return a relation with two sets of numbers for sizes, or why there is none."""
-    relation = relate(calls, offsets=offsets)
+    relation = relate(calls, offsets=offsets, is_within=is_within)
     if isinstance(relation, str):
         return relation
-    other = relate(calls, avoided=relation.stand_ins.numbers, offsets=offsets)
+    avoided = relation.stand_ins.numbers
+    other = relate(calls, avoided, offsets, is_within=is_within)
     return other if isinstance(other, str) else (relation, other)
 
 
@@ -219,11 +326,10 @@ def _examples(
     ]
 
 
-Shape = tuple[int, ...]
-
-
-def _shapes_in(module: fx.GraphModule, inputs: Sequence[torch.Tensor]) -> list[Shape]:
-    """Return the shapes of all tensors that a graph makes, in order.
+def _shapes_in(
+    module: fx.GraphModule, inputs: Sequence[torch.Tensor]
+) -> list[tuple[fx.Node, Shape]]:
+    """Return the nodes of a graph and the shapes of the tensors they make, in order.
 
     Args:
         module: The graph.
@@ -245,11 +351,11 @@ class _ShapeRun(fx.Interpreter):
 
     def __init__(self, module: fx.GraphModule) -> None:
         super().__init__(module)
-        self.shapes: list[Shape] = []
+        self.shapes: list[tuple[fx.Node, Shape]] = []
 
     def run_node(self, n: fx.Node) -> Any:
         result = super().run_node(n)
         for leaf in pytree.tree_leaves(result):
             if isinstance(leaf, torch.Tensor):
-                self.shapes.append(tuple(leaf.shape))
+                self.shapes.append((n, tuple(leaf.shape)))
         return result

@@ -13,7 +13,10 @@ import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from torch import fx
+
 from magweld.frontend.guards.guard import number_at, shown
+from magweld.frontend.records.places import place_of
 from magweld.frontend.records.record import Record
 from magweld.frontend.segments.form import FrameForm
 from magweld.frontend.segments.shape import Continuation
@@ -112,10 +115,9 @@ def _outputs(record: Record) -> Iterator[str]:
     (output,) = (node for node in record.graph.graph.nodes if node.op == "output")
     for number, node in enumerate(output.args[0]):
         yield f"# outputs[{number}] is {node}"
-        trace = getattr(node, "meta", {}).get("stack_trace") or ""
-        for frame in trace.splitlines()[-1:]:
-            file, _, line = frame.removeprefix('File "').rpartition('", line ')
-            yield from _place(f"{file}:{line}")
+        where = place_of(node) if isinstance(node, fx.Node) else ""
+        if where:
+            yield from _place(where)
 
 
 def _step_text(step: Step) -> str:

@@ -12,8 +12,8 @@ from torch.nn import functional as F
 
 from magweld.frontend import trace
 from magweld.frontend.lifting.forms import COMPILE_AFTER, COMPILE_BESIDE
-from magweld.frontend.lifting.size_relation import SizeRelation
 from magweld.frontend.records.programs import LiftedGraph
+from magweld.sized_graph import SizedGraph
 
 # The first three lift the size, the next ones compile the program; the others use it,
 # or, where no recorded graph is for them, are recorded by themselves.
@@ -426,6 +426,50 @@ def test_what_depends_on_sizes_is_compiled_for_each(name: str) -> None:
             assert "no one program for all sizes" in program.explain()
 
 
+def first_rows(x: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
+    """Return a tensor, and as many rows of a table as it has rows."""
+    return torch.tanh(x) * 2, table[: x.shape[0]] * 2
+
+
+def positioned(x: Tensor, table: Tensor) -> Tensor:
+    """Return rows with their positions, (batch, length, 16)."""
+    return torch.tanh(x + table[: x.shape[1]]) * 2
+
+
+@pytest.mark.parametrize(
+    ("model", "table", "calls", "refused"),
+    [
+        (
+            positioned,
+            512,
+            [(2, 500), (3, 20), (5, 30), (4, 510), (9, 512), (2, 3), (7, 8)],
+            "",
+        ),
+        (first_rows, 64, [(4,), (9,), (60,), (30,), (7,), (64,), (5,), (90,)], ""),
+        # No number that stands for a size is left up to 38.
+        (first_rows, 40, [(4,), (9,), (38,), (30,), (7,), (20,), (90,)], "(40, 16)"),
+    ],
+)
+def test_numbers_that_stand_for_sizes_are_no_more_than_a_table_has(
+    model: Any, table: int, calls: list[tuple[int, ...]], refused: str
+) -> None:
+    torch.manual_seed(0)
+    rows_of_table = torch.randn(table, 16)
+
+    def inputs(number: int) -> Inputs:
+        return torch.randn(*calls[number], 16), rows_of_table
+
+    program = run(model, inputs, range(len(calls)))
+    graphs = [one.all_sizes for one in lifted(program) if one.all_sizes is not None]
+    reasons = [sizes.reason for sizes in graphs]
+    if refused:
+        assert any("size-dependent" in r and refused in r for r in reasons)
+        assert any(f"{__file__}:" in reason for reason in reasons)
+    else:
+        assert reasons == [""] * len(reasons)
+        assert sum(len(sizes.tiers) for sizes in graphs) == 1
+
+
 def test_tensors_with_gaps_get_their_own_program() -> None:
     torch.manual_seed(0)
     model = feed_forward().eval()
@@ -453,13 +497,13 @@ def test_a_hit_looks_up_its_form_and_follows_evictions(
     assert graph.all_sizes is not None
     sized: Any = graph.all_sizes.tiers[0].compiled
     asked: list[Any] = []
-    sizes_of = SizeRelation.sizes_of
+    form = SizedGraph.form
 
-    def counted(self: SizeRelation, *given: Any) -> Any:
+    def counted(self: SizedGraph, *given: Any) -> Any:
         asked.append(given)
-        return sizes_of(self, *given)
+        return form(self, *given)
 
-    monkeypatch.setattr(SizeRelation, "sizes_of", counted)
+    monkeypatch.setattr(SizedGraph, "form", counted)
 
     def check(given: Tensor) -> None:
         torch.testing.assert_close(program(given), model(given), rtol=1e-5, atol=1e-6)

@@ -89,6 +89,35 @@ def test_the_least_of_two_sizes_is_another_one_for_other_primes() -> None:
     assert not {*first} & {*second}
 
 
+def test_what_stands_for_sizes_may_be_among_them() -> None:
+    calls = [(((b, t, 8), (512, 8)), ()) for b, t in ((2, 500), (3, 509), (5, 30))]
+    beyond = relate(calls)
+    assert isinstance(beyond, SizeRelation)
+    assert beyond.stand_ins.numbers[1] > 512
+    first = relate(calls, is_within=True)
+    assert isinstance(first, SizeRelation)
+    second = relate(calls, first.stand_ins.numbers, is_within=True)
+    assert isinstance(second, SizeRelation)
+    for batch, length in (first.stand_ins.numbers, second.stand_ins.numbers):
+        # Batches are too few to have a prime among them.
+        assert batch >= 37
+        assert 37 <= length <= 509
+    orders = [one.stand_ins.numbers for one in (first, second)]
+    assert [batch < length for batch, length in orders] == [True, False]
+    assert not {*orders[0]} & {*orders[1]}
+    few = [(((n, 8), (40, 8)), ()) for n in (3, 38)]
+    assert relate(few, is_within=True) == "no primes are left"
+
+
+def test_what_follows_from_a_size_is_among_the_sizes_too() -> None:
+    calls = [(((t, 8),), ()) for t in (30, 100, 110)]
+    found = relate(calls, offsets=((0, 1),), is_within=True)
+    assert isinstance(found, SizeRelation)
+    length, longer = found.stand_ins.numbers
+    assert longer == length + 1
+    assert longer <= 111
+
+
 def test_a_size_may_be_another_one_and_a_constant() -> None:
     calls = [(((b, t, 8),), (t + 1,)) for b, t in ((2, 9), (3, 7), (5, 4))]
     plain = [(shapes, ()) for shapes, _ in calls]
