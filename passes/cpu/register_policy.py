@@ -134,8 +134,8 @@ def _along_parallel(nest: LoopNest, unit: VectorUnit) -> RegisterTile | None:
         return tile
     if nest.inner_loops:
         # One loop of the body makes the whole row: it finds each index once.
-        most = min(MOST_ROW_VECTORS, unit.registers // 2)
-        while 2 * lanes <= min(extent, most * unit.bits // 32):
+        most = lanes * min(MOST_ROW_VECTORS, unit.registers // 2)
+        while 2 * lanes <= min(extent, most):
             lanes *= 2
         return _tile(nest, dim, lanes, {})
     # The constants of math functions fill the registers: the processor overlaps

@@ -219,3 +219,34 @@ def test_bags_of_equal_tables_are_one_launch() -> None:
         assert all(same_bits(mine, theirs) for mine, theirs in pairs)
     kinds = fast.records[0].compiled.program.step_kinds()
     assert kinds.count("generated") == 1
+
+
+def test_rows_of_any_width_have_the_bits_of_eager() -> None:
+    def function(ids: Tensor, offsets: Tensor, *tables: Tensor) -> list[Tensor]:
+        return [F.embedding_bag(ids, t, offsets, mode="sum") for t in tables]
+
+    # Some are no whole vectors, one is a single column, one has gaps.
+    tables = [torch.randn(10, width) for width in (1, 3, 100, 300)]
+    tables.append(torch.randn(10, 40)[:, ::2])
+    tables.append(torch.randn(10, 200, dtype=torch.float64))
+    fast = traced(function)
+    with torch.no_grad():
+        fast(IDS, OFFSETS, *tables)
+        found, expected = (run(IDS, OFFSETS, *tables) for run in (fast, function))
+        assert all(map(same_bits, found, expected))
+    assert not fast.records[0].compiled.imported.reasons
+
+
+def test_numbers_of_indices_that_change_are_those_of_eager() -> None:
+    def function(rows: Tensor, ids: Tensor, offsets: Tensor) -> Tensor:
+        return F.embedding_bag(ids, rows, offsets, mode="sum").relu() * 2
+
+    rows = table(torch.float32)
+    fast = frontend.trace(function)
+    with torch.no_grad():
+        for count in (18, 12, 9, 18, 15, 10):
+            ids, offsets = IDS[:count], OFFSETS[:4]
+            found, expected = (run(rows, ids, offsets) for run in (fast, function))
+            fast.wait()
+            assert same_bits(found, expected)
+    assert fast.stats()["hits"]
