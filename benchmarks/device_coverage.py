@@ -12,20 +12,19 @@ its own: what aborts in LLVM is a row of the table.
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import sys
 import time
 import traceback
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 from device_cases import MODELS, SUBGRAPHS, captured
-from reporting import report_file
+from reporting import report_file, write_report
 
 from magweld.bindings import ir
 from magweld.compiler import lower_to_tiles
@@ -37,7 +36,7 @@ from magweld.frontend.columns import shorten
 from magweld.passes.gpu.structure import kernels_of
 from magweld.targets import parse_target
 
-TARGETS = ("nvvm:sm_80", "nvvm:sm_90a", "rocdl:gfx942")
+TARGETS = ("nvvm:sm_80", "nvvm:sm_90a", "rocdl:gfx90a", "rocdl:gfx942")
 DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 
 
@@ -130,16 +129,36 @@ def _send(
         sender.send(lines[0][:200])
 
 
-def row(one: Coverage) -> str:
-    """Return a line of the table."""
+def reported(one: Coverage) -> dict[str, Any]:
+    """Return a row of the report."""
+    return {
+        "case": f"{one.case} {one.target} {one.dtype}",
+        "cells": {
+            "kernels": one.kernels,
+            "with code": one.compiled,
+            "without code": rest_of(one),
+            "through torch": ", ".join(sorted(set(one.externals))) or "nothing",
+            "seconds": round(one.seconds, 1),
+        },
+    }
+
+
+def rest_of(one: Coverage) -> str:
+    """Return which kernels have no code and why, "nothing" where all have."""
     reasons = "; ".join(
         f"{reason}: {shorten(nodes, 2)}" for reason, nodes in one.refused.items()
     )
-    rest = one.problem or reasons or "whole"
+    return one.problem or reasons or "nothing"
+
+
+def row(one: Coverage) -> str:
+    """Return a line of the table."""
+    rest = rest_of(one)
     apart = f", torch runs {', '.join(sorted(set(one.externals)))}"
     apart = apart if one.externals else ""
     counts = f"{one.compiled} of {one.kernels}"
-    return f"{one.target} {one.dtype} {one.case}: {counts}{apart} | {rest}"
+    state = "whole" if rest == "nothing" else rest
+    return f"{one.target} {one.dtype} {one.case}: {counts}{apart} | {state}"
 
 
 def totals(found: list[Coverage]) -> list[str]:
@@ -185,9 +204,7 @@ def main() -> int:
                 found.append(one)
                 print(row(found[-1]), flush=True)
     print("\n".join(totals(found)))
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    rows = [asdict(one) for one in found]
-    options.output.write_text(json.dumps({"results": rows}, indent=1) + "\n")
+    write_report(options.output, 1, [reported(one) for one in found])
     return 0
 
 
