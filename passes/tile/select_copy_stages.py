@@ -15,13 +15,9 @@ from magweld.dialects.tile_graph import (
 from magweld.passes.analysis.graph_body import read_body
 from magweld.passes.analysis.structure import annotate_equal
 from magweld.passes.infrastructure.base import FunctionPass
-from magweld.passes.tiling.placement import footprint_bytes, staged_steps
+from magweld.passes.tiling.copy_stages import MOST_STAGES, copy_stages
 from magweld.passes.tiling.propagation import Refusal, propagate
 from magweld.targets.device import Device, LevelKind
-
-# Tiles that a unit holds together, where there is room: while one waits for all of its
-# threads, others compute.
-_TILES_BESIDE = 2
 
 
 @dataclass(frozen=True)
@@ -38,7 +34,7 @@ class SelectCopyStages(FunctionPass):
 
     name: ClassVar[str] = "select-copy-stages"
 
-    most: Annotated[int, "most steps that are held"] = 4
+    most: Annotated[int, "most steps that are held"] = MOST_STAGES
 
     def run_on_function(self, function: Any) -> None:
         """Annotate the subgraphs of `function`."""
@@ -62,15 +58,8 @@ def _annotate(subgraph: Any, device: Device, most: int) -> None:
     if isinstance(tiles, Refusal):
         return  # propagate-tiles says so
     step = attributes["reduction_step"].value
-    sizes = {
-        stages: footprint_bytes(group, tiles, level, step, stages)
-        for stages in range(2, min(most, staged_steps(group, tiles, step)) + 1)
-    }
-    for room in (level.capacity // _TILES_BESIDE, level.capacity):
-        fitting = [stages for stages, size in sizes.items() if size <= room]
-        if fitting:
-            number = ir.IntegerType.get_signless(64)
-            stages = max(fitting)
-            attributes["copy_stages"] = ir.IntegerAttr.get(number, stages)
-            attributes["footprint"] = ir.IntegerAttr.get(number, sizes[stages])
-            return
+    found = copy_stages(group, tiles, level, step, most)
+    if found is not None:
+        number = ir.IntegerType.get_signless(64)
+        attributes["copy_stages"] = ir.IntegerAttr.get(number, found.count)
+        attributes["footprint"] = ir.IntegerAttr.get(number, found.footprint)

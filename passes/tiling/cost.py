@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from magweld.passes.tiling.copy_stages import CopyStages
 from magweld.passes.tiling.external_reads import (
     Reads,
     transaction_bytes,
     written_boxes,
 )
 from magweld.passes.tiling.group import Group
-from magweld.passes.tiling.matrix_units import matrix_work
+from magweld.passes.tiling.matrix_units import BLOCK_THREADS, matrix_work
 from magweld.passes.tiling.needs import Need, OperatorTile
 from magweld.passes.tiling.placement import footprint_bytes
 from magweld.passes.tiling.propagation import Tiles
@@ -33,6 +34,11 @@ TILE_SECONDS = 50e-9
 LAUNCH_SECONDS = 3e-6
 # How much of the time of the faster levels is not hidden behind the slowest.
 OVERLAP_LOSS = 0.5
+# From the copy of a step of operands to shared memory until it is there. An order of
+# magnitude as well, of a GPU whose memory is busy.
+COPY_SECONDS = 600e-9
+# Threads of a unit that can be there together, of all of its tiles.
+UNIT_THREADS = 2048
 
 
 @dataclass(frozen=True)
@@ -97,6 +103,34 @@ def cost(group: Group, tiles: Tiles, device: Device, level: Level, step: int) ->
     found = cost_of(work_of(group, tiles, device), group, tiles, device, level)
     assert found is not None, "nothing is beyond infinity"
     return replace(found, footprint=footprint_bytes(group, tiles, level, step))
+
+
+def with_copies(
+    price: Cost, tiles: Tiles, level: Level, steps: int, stages: CopyStages | None
+) -> Cost:
+    """Return the cost of products whose operands are copied some steps ahead.
+
+    What is on its way while a step is computed is hidden the better the more steps are
+    held. A unit waits no less than a copy takes for the steps that are on their way,
+    those of all tiles that it holds; without copies ahead for each step in turn.
+
+    Args:
+        price: The cost where nothing is copied ahead.
+        tiles: What every operator computes.
+        level: The memory that holds the tiles.
+        steps: How many steps the longest product of a tile has.
+        stages: Steps that are held, None where none is copied ahead.
+    """
+    units = max(1, level.units)
+    held = 1 if stages is None else stages.count
+    footprint = price.footprint if stages is None else stages.footprint
+    beside = min(level.capacity // max(1, footprint), UNIT_THREADS // BLOCK_THREADS)
+    rounds = -(-tiles.grid // units) * steps
+    waited = rounds * COPY_SECONDS / (max(1, beside) * max(1, held - 1))
+    fixed = fixed_seconds(tiles.grid * _blocks(tiles), units)
+    busy = _overlapped(price.shares, OVERLAP_LOSS / held)
+    seconds = max(busy, waited) if held > 1 else busy + waited
+    return replace(price, seconds=seconds + fixed)
 
 
 class _Done(NamedTuple):
@@ -187,11 +221,13 @@ def cost_of(
     device: Device,
     level: Level,
     limit: float = math.inf,
+    loss: float = OVERLAP_LOSS,
 ) -> Cost | None:
     """Return the predicted cost of work whose tiles lie in `level`.
 
     None if it is more than `limit` seconds. Its footprint is left at 0: placing the
-    tiles takes as long as all of the rest.
+    tiles takes as long as all of the rest. `loss` is what of the faster parts is not
+    hidden behind the slowest.
     """
     inner, workers = device.levels.index(level), max(1, level.units)
     loaded = work.reads.by_tiles(device.levels[inner - 1].transaction)
@@ -199,7 +235,7 @@ def cost_of(
     waves = _waves(tiles.grid, workers)
     own = _own_shares(work, (loaded, stored), device, level, waves)
     fixed = fixed_seconds(tiles.grid * _blocks(tiles), workers)
-    if _overlapped(own) + fixed > limit:
+    if _overlapped(own, loss) + fixed > limit:
         return None  # before what takes longest to find out
     writes = [
         _bytes_written(group, tiles, device, outer, inner) for outer in range(inner)
@@ -215,7 +251,7 @@ def cost_of(
         for outer, read, written in zip(device.levels, reads, writes, strict=False)
     )
     shares = (*outer, *own)
-    seconds = _overlapped(shares) + fixed
+    seconds = _overlapped(shares, loss) + fixed
     if seconds > limit:
         return None
     return Cost(
@@ -299,11 +335,11 @@ def _sizes(box: tuple[Interval, ...]) -> tuple[int, ...]:
     return tuple([interval.size for interval in box])
 
 
-def _overlapped(shares: Sequence[Share]) -> float:
+def _overlapped(shares: Sequence[Share], loss: float) -> float:
     """Return the time of parts that work side by side, but not entirely."""
     times = [share.seconds for share in shares]
     slowest = max(times)
-    return slowest + OVERLAP_LOSS * (sum(times) - slowest)
+    return slowest + loss * (sum(times) - slowest)
 
 
 def _blocks(tiles: Tiles) -> int:

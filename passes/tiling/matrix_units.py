@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from magweld.passes.tiling.needs import OperatorTile
@@ -20,6 +21,8 @@ BLOCK_THREADS = 256
 MOST_SUMS = 64
 # Rows, columns and steps of the instructions that code is generated for, of 16 bits.
 SHAPES = frozenset({(16, 8, 16), (16, 16, 16)})
+# Those of devices whose threads go on while they copy to shared memory.
+COPYING_AHEAD = frozenset({(16, 8, 16)})
 # Types of their factors.
 HALVES = frozenset({"f16", "bf16"})
 # Steps of such products are multiples of this.
@@ -51,6 +54,12 @@ def instruction_for(node: OperatorModel, device: Device) -> Instruction | None:
         if one.operand == node.factors and one.shape in SHAPES
     )
     return next(found, None)
+
+
+def copies_ahead(nodes: Iterable[OperatorModel], device: Device) -> bool:
+    """Tell whether a device computes a product while it copies operands of the next."""
+    found = (instruction_for(node, device) for node in nodes)
+    return any(one is not None and one.shape in COPYING_AHEAD for one in found)
 
 
 def matrix_work(part: OperatorTile, device: Device) -> MatrixWork | None:

@@ -11,17 +11,25 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from magweld.dialects.tile_graph.grid import grid_parts
+from magweld.passes.tiling.copy_stages import MOST_STAGES, copy_stages
 from magweld.passes.tiling.cost import (
+    OVERLAP_LOSS,
     Cost,
     Work,
     arithmetic_seconds,
     cost_of,
     fixed_seconds,
+    with_copies,
     work_of,
 )
 from magweld.passes.tiling.group import Group
+from magweld.passes.tiling.matrix_units import copies_ahead
 from magweld.passes.tiling.needs import Needs
-from magweld.passes.tiling.placement import footprint_bytes, tile_bytes
+from magweld.passes.tiling.placement import (
+    footprint_bytes,
+    staged_steps,
+    tile_bytes,
+)
 from magweld.passes.tiling.propagation import Needed, Propagation, Refusal, Tiles
 from magweld.passes.tiling.stream import Blocks
 from magweld.passes.tiling.tile_sizes import MOST_SHAPES
@@ -208,14 +216,24 @@ class _Trial:
             refusal = self._refusal(level)
             if refusal is not None:
                 return refusal
-        price = cost_of(self._work, self.group, self.tiles, self.device, level, limit)
+        work, group, tiles = self._work, self.group, self.tiles
+        is_copied = level.kind is LevelKind.EXPLICIT and bool(work.loaded)
+        is_copied = is_copied and copies_ahead(group.nodes, self.device)
+        # The more steps are held, the more is hidden: first as if all had room.
+        loss = OVERLAP_LOSS / (MOST_STAGES if is_copied else 1)
+        price = cost_of(work, group, tiles, self.device, level, limit, loss)
         if price is None:
             return None
         refusal = self._refusal(level)
         if refusal is not None:
             return refusal
-        size = footprint_bytes(self.group, self.tiles, level, self.step)
-        price = replace(price, footprint=size)
+        price = replace(
+            price, footprint=footprint_bytes(group, tiles, level, self.step)
+        )
+        if is_copied:
+            stages = copy_stages(group, tiles, level, self.step)
+            steps = staged_steps(group, tiles, self.step)
+            price = with_copies(price, tiles, level, steps, stages)
         return Plan(level.name, self.tile, self.tiles, self.step, price)
 
     def _refusal(self, level: Level) -> Refusal | None:

@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 from operator_models import access, chain, loops
 
-from magweld.passes.tiling.cost import cost
+from magweld.passes.tiling.copy_stages import CopyStages, copy_stages
+from magweld.passes.tiling.cost import COPY_SECONDS, cost, with_copies
 from magweld.passes.tiling.matrix_units import matrix_work
+from magweld.passes.tiling.placement import footprint_bytes
 from magweld.passes.tiling.policy import schedule, staged_step
 from magweld.passes.tiling.propagation import propagate
 from magweld.passes.tiling.regions import OperatorKind, OperatorModel
@@ -120,3 +122,63 @@ def test_the_planner_takes_tiles_of_whole_fragments() -> None:
 )
 def test_steps_are_whole_where_they_can_be(k: int, factors: str, step: int) -> None:
     assert staged_step(chain(product(k=k, factors=factors))) == step
+
+
+def test_copies_ahead_hide_what_they_wait_for() -> None:
+    node, one = product(k=4096), device("h100")
+    group, tile = chain(node), (1, 128, 128)
+    tiles = propagate(group, tile)
+    level = one.level("shared")
+    price = cost(group, tiles, one, level, 32)
+    steps = 4096 // 32
+    times = [
+        with_copies(price, tiles, level, steps, stages).seconds
+        for stages in (None, *(CopyStages(count, 65536) for count in (2, 3, 4)))
+    ]
+    # Without copies ahead each step waits; the more are held, the more is hidden.
+    assert times[0] > price.seconds
+    assert times == sorted(times, reverse=True)
+    slowest = max(share.seconds for share in price.shares)
+    assert times[-1] > slowest
+
+
+def test_a_unit_waits_for_copies_that_are_longer_than_a_step() -> None:
+    node, one = product(k=4096), device("h100")
+    group, tile = chain(node), (1, 16, 16)
+    tiles = propagate(group, tile)
+    level = one.level("shared")
+    price = cost(group, tiles, one, level, 32)
+    alone = CopyStages(2, level.capacity)
+    rounds = -(-tiles.grid // one.units) * 128
+    waited = with_copies(price, tiles, level, 128, alone).seconds
+    assert waited >= rounds * COPY_SECONDS
+    # Eight tiles of 256 threads wait together.
+    beside = with_copies(price, tiles, level, 128, CopyStages(2, 1024)).seconds
+    assert beside < waited
+
+
+def test_stages_are_those_that_have_room() -> None:
+    node, one = product(), device("h100")
+    group = chain(node)
+    tiles = propagate(group, (1, 128, 128))
+    level = one.level("shared")
+    most = copy_stages(group, tiles, level, 32)
+    assert most is not None
+    assert most.count == 4
+    assert most.footprint == footprint_bytes(group, tiles, level, 32, 4)
+    narrow = replace(level, capacity=3 * most.footprint // 4)
+    fewer = copy_stages(group, tiles, narrow, 32)
+    assert fewer is not None
+    assert fewer.count == 3
+    assert copy_stages(group, tiles, replace(level, capacity=1024), 32) is None
+
+
+@pytest.mark.parametrize(("name", "factors"), [("h100", ""), ("mi300x", "bf16")])
+def test_products_that_are_not_copied_ahead_cost_what_they_did(
+    name: str, factors: str
+) -> None:
+    node, one = product(factors=factors), device(name)
+    found = schedule(chain(node), one)
+    assert isinstance(found, Plan)
+    again = cost(chain(node), found.tiles, one, one.level(found.level), found.step)
+    assert found.cost.seconds == again.seconds
