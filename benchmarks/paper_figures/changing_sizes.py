@@ -15,10 +15,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from magpy_models import cases
-from reporting import benchmark_options, write_report
+from magpy_models import cases, time_models
 from timing import interleaved, seconds_of
-from whole_models import alone, difference
+from whole_models import difference
 
 from magweld import frontend
 
@@ -72,18 +71,7 @@ def run_case(name: str, layers: int, rounds: int, threads: int) -> dict[str, Any
 
 def main() -> int:
     """Run the chosen models; return 1 if a process ended early."""
-    options = benchmark_options(
-        __doc__, cases(), 7, __file__, numbers={"layers": LAYERS}
-    )
-    results: list[dict[str, Any]] = []
-    for name in options.cases:
-        settings = (name, options.layers, options.rounds, options.threads)
-        result = {"case": name, **alone(run_case, *settings)}
-        results.append(result)
-        for peer, times in result.get("times", {}).items():
-            print(f"{name} {peer}: {times['min_ms']:.2f} ms", flush=True)
-        write_report(options.o, options.threads, results, layers=options.layers)
-    return int(any("died" in result for result in results))
+    return time_models(__doc__, 7, __file__, run_case, LAYERS)
 
 
 if __name__ == "__main__":

@@ -17,11 +17,10 @@ from functools import partial
 from typing import Any
 
 import torch
-from magpy_models import cases
-from reporting import benchmark_options, write_report
+from magpy_models import cases, time_models
 from timing import interleaved, seconds_of
 from torch import nn
-from whole_models import alone, difference
+from whole_models import difference
 
 from magweld import frontend
 from magweld.dynamo import dynamo_backend
@@ -79,20 +78,7 @@ def run_case(name: str, layers: int, rounds: int, threads: int) -> dict[str, Any
 
 def main() -> int:
     """Run the chosen models; return 1 if a pair has no times."""
-    options = benchmark_options(
-        __doc__, cases(), 10, __file__, numbers={"layers": LAYERS}
-    )
-    results: list[dict[str, Any]] = []
-    for name in options.cases:
-        settings = (name, options.layers, options.rounds, options.threads)
-        result = {"case": name, **alone(run_case, *settings)}
-        results.append(result)
-        for pair, times in result.get("times", {}).items():
-            print(f"{name} {pair}: {times['min_ms']:.2f} ms", flush=True)
-        for pair, reason in result.get("absent", {}).items():
-            print(f"{name} {pair}: {reason}", flush=True)
-        write_report(options.o, options.threads, results, layers=options.layers)
-    return int(any(r.get("absent") or "died" in r for r in results))
+    return time_models(__doc__, 10, __file__, run_case, LAYERS)
 
 
 if __name__ == "__main__":

@@ -9,11 +9,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import torch
 from model_cases import Case, models
+from reporting import benchmark_options, write_report
 from torch import Tensor, nn
+from whole_models import alone
 
 TOKENS = 256
 ALIGN_TOKENS = 64
@@ -104,3 +107,38 @@ def cases(layers: int = 12) -> dict[str, Case]:
 
 
 CASES = cases()
+
+
+def time_models(
+    description: str | None,
+    rounds: int,
+    script: str,
+    run_case: Callable[..., dict[str, Any]],
+    layers: int,
+) -> int:
+    """Time the models that the command line chooses; report after each.
+
+    Args:
+        description: Text of the help.
+        rounds: Default of `--rounds`.
+        script: File of the benchmark, after which its report is named.
+        run_case: Takes name, layers, rounds and threads. It runs in a process of its
+            own, and gives `times`, and the reasons of those that are `absent`.
+        layers: Default of `--layers`.
+
+    Returns:
+        1 if something has no times, else 0.
+    """
+    numbers = {"layers": layers}
+    options = benchmark_options(description, cases(), rounds, script, numbers=numbers)
+    results: list[dict[str, Any]] = []
+    for name in options.cases:
+        settings = (name, options.layers, options.rounds, options.threads)
+        result = {"case": name, **alone(run_case, *settings)}
+        results.append(result)
+        for peer, times in result.get("times", {}).items():
+            print(f"{name} {peer}: {times['min_ms']:.2f} ms", flush=True)
+        for peer, reason in result.get("absent", {}).items():
+            print(f"{name} {peer}: {reason}", flush=True)
+        write_report(options.o, options.threads, results, layers=options.layers)
+    return int(any(r.get("absent") or "died" in r for r in results))
