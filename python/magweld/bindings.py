@@ -4,10 +4,15 @@ The bindings come with the torch-mlir wheel, which carries the newest upstream M
 with all its dialects and passes. `import torch_mlir` does not import torch.
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from torch_mlir import ir, passmanager, rewrite
+from torch_mlir._mlir_libs._torchMlir import (
+    register_dialect as register_torch_dialect,
+)
 from torch_mlir.dialects import (
     affine,
-    amdgpu,
     arith,
     bufferization,
     builtin,
@@ -15,29 +20,59 @@ from torch_mlir.dialects import (
     ext,
     func,
     gpu,
-    irdl,
     linalg,
     llvm,
     math,
     memref,
-    nvgpu,
-    nvvm,
-    openmp,
-    rocdl,
     scf,
     tensor,
-    transform,
     ub,
     vector,
 )
-from torch_mlir.dialects import torch as torch_dialect
-from torch_mlir.dialects.transform import bufferization as bufferization_transform
-from torch_mlir.dialects.transform import gpu as gpu_transform
-from torch_mlir.dialects.transform import interpreter as transform_interpreter
-from torch_mlir.dialects.transform import loop as loop_transform
-from torch_mlir.dialects.transform import memref as memref_transform
-from torch_mlir.dialects.transform import structured as structured_transform
-from torch_mlir.dialects.transform import vector as vector_transform
+
+if TYPE_CHECKING:
+    from torch_mlir.dialects import (
+        amdgpu,
+        irdl,
+        nvgpu,
+        nvvm,
+        openmp,
+        rocdl,
+        transform,
+    )
+    from torch_mlir.dialects.transform import bufferization as bufferization_transform
+    from torch_mlir.dialects.transform import gpu as gpu_transform
+    from torch_mlir.dialects.transform import interpreter as transform_interpreter
+    from torch_mlir.dialects.transform import loop as loop_transform
+    from torch_mlir.dialects.transform import memref as memref_transform
+    from torch_mlir.dialects.transform import structured as structured_transform
+    from torch_mlir.dialects.transform import vector as vector_transform
+
+# What a compilation for a CPU never asks for is imported where it is asked for: the
+# classes of these dialects take a fifth of the time in which a worker starts.
+_ON_DEMAND = {
+    "amdgpu": "amdgpu",
+    "bufferization_transform": "transform.bufferization",
+    "gpu_transform": "transform.gpu",
+    "irdl": "irdl",
+    "loop_transform": "transform.loop",
+    "memref_transform": "transform.memref",
+    "nvgpu": "nvgpu",
+    "nvvm": "nvvm",
+    "openmp": "openmp",
+    "rocdl": "rocdl",
+    "structured_transform": "transform.structured",
+    "transform": "transform",
+    "transform_interpreter": "transform.interpreter",
+    "vector_transform": "transform.vector",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ON_DEMAND:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return importlib.import_module(f"torch_mlir.dialects.{_ON_DEMAND[name]}")
+
 
 # MLIR looks for the Python module of a dialect by name, at every use until it finds
 # one: with ours on its path it asks once.
@@ -70,13 +105,13 @@ __all__ = [
     "nvvm",
     "openmp",
     "passmanager",
+    "register_torch_dialect",
     "registry",
     "rewrite",
     "rocdl",
     "scf",
     "structured_transform",
     "tensor",
-    "torch_dialect",
     "transform",
     "transform_interpreter",
     "ub",

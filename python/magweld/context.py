@@ -1,6 +1,6 @@
 """Owns the making of MLIR contexts that know magweld's dialects."""
 
-from magweld.bindings import ir, torch_dialect
+from magweld.bindings import ir, register_torch_dialect
 from magweld.dialects import load_dialects
 
 
@@ -12,6 +12,6 @@ def make_context() -> ir.Context:
     """
     context = ir.Context()
     context.enable_multithreading(False)
-    torch_dialect.register_dialect(context)
+    register_torch_dialect(context)
     load_dialects(context)
     return context
