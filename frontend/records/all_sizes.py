@@ -11,8 +11,10 @@ import torch
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from magweld.artifact import StandIns
+from magweld.diagnostics import UnsupportedError
 from magweld.frontend.lifting.forms import COMPILE_AFTER
 from magweld.frontend.lifting.size_relation import (
     Offsets,
@@ -23,6 +25,7 @@ from magweld.frontend.lifting.size_relation import (
 )
 from magweld.frontend.records.places import place_of
 from magweld.logs import expected_errors, topic
+from magweld.paced import checkpoint
 from magweld.tiers import TieredGraph
 
 _FALLBACKS: Final[logging.Logger] = topic("fallbacks")
@@ -34,12 +37,36 @@ _MOST_SEEN: Final = 8
 _MOST_COVERED: Final = 4096
 
 Shape = tuple[int, ...]
-Graphs = tuple[fx.GraphModule, fx.GraphModule]
-Inputs = tuple[list[torch.Tensor], list[torch.Tensor]]
-# Takes the graph and inputs for two sets of numbers that stand for sizes, how inputs
-# follow from the first set, the second one, and what runs the graph through torch.
+
+
+@dataclass(frozen=True)
+class Examples:
+    """A graph and inputs for two sets of numbers that stand for its sizes.
+
+    Attributes:
+        graphs: The graph with the numbers of each set.
+        inputs: Its inputs for each set.
+        relation: How inputs follow from the first set.
+        others: The second set.
+    """
+
+    graphs: tuple[fx.GraphModule, fx.GraphModule]
+    inputs: tuple[list[torch.Tensor], list[torch.Tensor]]
+    relation: SizeRelation
+    others: StandIns
+
+
+# Takes the graph for the sizes of a call, the tensors of that call, what returns the
+# examples that are compiled (it may take long and pauses at checkpoints of
+# `magweld.paced`), and what runs the graph through torch.
 CompileSizes = Callable[
-    [Graphs, Inputs, SizeRelation, StandIns, Callable[..., Any]], TieredGraph | None
+    [
+        fx.GraphModule,
+        Sequence[torch.Tensor],
+        Callable[[], Examples],
+        Callable[..., Any],
+    ],
+    TieredGraph | None,
 ]
 WithNumbers = Callable[[Sequence[Any]], fx.GraphModule]
 
@@ -125,7 +152,7 @@ class AllSizes:
         is_soon = len(self._seen) < 2 or self._calls < COMPILE_AFTER
         if is_soon or len(self._tiers) == _MOST_PROGRAMS:
             return None
-        return self._make(tensors)
+        return self._make(tensors, numbers)
 
     def _form(
         self,
@@ -143,20 +170,12 @@ class AllSizes:
             self._covering[key] = sized
         return form
 
-    def _make(self, tensors: list[torch.Tensor]) -> Any:
-        pair = self._relations(tensors)
-        if isinstance(pair, str):
-            return self._refuse(pair)
-        relation, other = pair
-        ours, theirs = (
-            self._at(tensors, relation, one.stand_ins.numbers) for one in pair
-        )
+    def _make(self, tensors: list[torch.Tensor], numbers: tuple[Any, ...]) -> Any:
         try:
             tier = self._compile(
-                (ours[0], theirs[0]),
-                (ours[1], theirs[1]),
-                relation,
-                other.stand_ins,
+                self._with_numbers(numbers),
+                tensors,
+                lambda: self._examples(tensors),
                 self._reference,
             )
         except Exception as error:
@@ -166,6 +185,24 @@ class AllSizes:
             return self._refuse("torch runs a part of the graph")
         self._tiers.append(tier)
         return tier
+
+    def _examples(self, tensors: list[torch.Tensor]) -> Examples:
+        """Return the graph and inputs for two sets of numbers that stand for sizes.
+
+        Raises:
+            UnsupportedError: `size-dependent`: shapes do not follow from sizes.
+        """
+        pair = self._relations(tensors)
+        if isinstance(pair, str):
+            hint = "a program is compiled for each size that comes back"
+            raise UnsupportedError("size-dependent", pair, hint=hint)
+        relation, other = pair
+        ours, theirs = (
+            self._at(tensors, relation, one.stand_ins.numbers) for one in pair
+        )
+        return Examples(
+            (ours[0], theirs[0]), (ours[1], theirs[1]), relation, other.stand_ins
+        )
 
     def _relations(
         self, tensors: list[torch.Tensor]
@@ -225,7 +262,7 @@ class AllSizes:
         that stand for sizes are of no call. One call may have the size of a table.
         """
         relation, other = pair
-        known = (relation.sizes_of(*call) for call in self._seen)
+        known = (relation.sizes_of(*call) for call in list(self._seen))
         calls = [sizes for sizes in known if sizes is not None]
         if len(calls) < 2:
             return _Misfit(pair, "too few calls have sizes of two or more")
@@ -251,7 +288,7 @@ class AllSizes:
     ) -> tuple[fx.GraphModule, list[torch.Tensor]]:
         """Return the graph and example inputs for some sizes."""
         module = self._with_numbers(relation.numbers_at(sizes))
-        return module, _examples(tensors, relation, sizes)
+        return module, _inputs_at(tensors, relation, sizes)
 
     def _refuse(self, reason: str) -> None:
         self.reason = reason
@@ -288,7 +325,7 @@ def _depends(
     where = f"'{node.name}' ({place})" if place else f"'{node.name}'"
     numbers = relation.stand_ins.numbers
     return (
-        f"size-dependent: node {where} has the shape {shape} for sizes "
+        f"node {where} has the shape {shape} for sizes "
         f"{_listed(sizes)} and {ours} for sizes {_listed(numbers)}"
     )
 
@@ -312,7 +349,7 @@ def _both(
     return other if isinstance(other, str) else (relation, other)
 
 
-def _examples(
+def _inputs_at(
     tensors: Sequence[torch.Tensor], relation: SizeRelation, sizes: Sequence[int]
 ) -> list[torch.Tensor]:
     """Return tensors of the shapes for some sizes; those without such are the same."""
@@ -331,6 +368,8 @@ def _shapes_in(
 ) -> list[tuple[fx.Node, Shape]]:
     """Return the nodes of a graph and the shapes of the tensors they make, in order.
 
+    Paced work may pause at each operator.
+
     Args:
         module: The graph.
         inputs: Tensors of it; they are neither read nor written.
@@ -341,9 +380,20 @@ def _shapes_in(
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     fakes = [mode.from_tensor(tensor) for tensor in inputs]
     run = _ShapeRun(module)
-    with mode, torch.no_grad(), expected_errors():
+    pauses = _Pauses()  # type: ignore[no-untyped-call]
+    with mode, pauses, torch.no_grad(), expected_errors():
         run.run(*fakes)
     return run.shapes
+
+
+class _Pauses(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Pauses at each operator: a recurrent layer is one node of very many."""
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        checkpoint()
+        return func(*args, **(kwargs or {}))
 
 
 class _ShapeRun(fx.Interpreter):

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, fx
 
 from magweld import env
-from magweld.artifact import HOST_TARGET, Program, StandIns
+from magweld.artifact import HOST_TARGET, Program
 from magweld.checking import run_checked
 from magweld.compiler_options import CompileOptions
 from magweld.compiling import LARGE_TEXT, compile_in_parts
@@ -29,6 +29,7 @@ from magweld.frontend.lifting.size_relation import SizeRelation
 from magweld.frontend.operators.autocast import graph_runner
 from magweld.frontend.operators.cuts import left_to_torch
 from magweld.frontend.operators.torch_state import torch_state
+from magweld.frontend.records.all_sizes import Examples
 from magweld.frontend.tile_graphs import describe_graph
 from magweld.importer.importer import ImportedGraph, import_graph
 from magweld.importer.placing import stand_ins
@@ -374,10 +375,9 @@ def compile_graph(
 
 
 def compile_for_sizes(
-    graphs: tuple[fx.GraphModule, fx.GraphModule],
-    inputs: tuple[Sequence[Tensor], Sequence[Tensor]],
-    relation: SizeRelation,
-    others: StandIns,
+    graph: fx.GraphModule,
+    inputs: Sequence[Tensor],
+    examples: Callable[[], Examples],
     reference: Callable[..., Any],
     *,
     options: CompileOptions | None = None,
@@ -387,10 +387,10 @@ def compile_for_sizes(
     """Compile a captured graph once for all sizes of its inputs.
 
     Args:
-        graphs: The graph with the numbers that stand for its sizes, and with others.
-        inputs: Example inputs of both.
-        relation: How inputs follow from the sizes.
-        others: The other numbers that stand for sizes.
+        graph: The graph for the sizes of a call.
+        inputs: Those of the call.
+        examples: Returns what is compiled: graph and inputs for numbers that stand for
+            sizes. It may raise what this function raises.
         reference: Runs the graph through torch on tensors, then numbers.
         options: What the compilation may decide; all by default.
         tiers: How the graph gets from torch to compiled code.
@@ -406,8 +406,7 @@ def compile_for_sizes(
             nothing.
         WorkerError: The compiler refused the graph or did not come back.
     """
-    graph, _ = graphs
-    on_cpu = all(tensor.device.type == "cpu" for tensor in inputs[0])
+    on_cpu = all(tensor.device.type == "cpu" for tensor in inputs)
     chosen = options or CompileOptions()
     if not on_cpu or chosen.memory_budget or has_control(graph):
         return None
@@ -420,14 +419,17 @@ def compile_for_sizes(
     name = f"{_name_of(graph, program)}, all sizes"
 
     def prepare() -> Work:
+        given = examples()
+        relation, sets = given.relation, (given.relation.stand_ins, given.others)
         ours, theirs = (
-            import_graph(one, given, look_ups=True, stand_ins=numbers)
-            for one, given, numbers in zip(
-                graphs, inputs, (relation.stand_ins, others), strict=True
+            import_graph(one, tensors, look_ups=True, stand_ins=numbers)
+            for one, tensors, numbers in zip(
+                given.graphs, given.inputs, sets, strict=True
             )
         )
-        require_one_graph(ours, theirs, relation.stand_ins, others)
-        making = _Making(graph, ours, chosen, None, HOST_TARGET, HOST_MACHINE, name)
+        require_one_graph(ours, theirs, *sets)
+        one = given.graphs[0]
+        making = _Making(one, ours, chosen, None, HOST_TARGET, HOST_MACHINE, name)
         background = tiers.in_background
         races = tiers.races and making.race() is not None
         return Work(lambda: _sized(making, relation, reference, races, background))

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 from torch.nn import functional as F
 
 from magweld.frontend import trace
-from magweld.frontend.lifting.forms import COMPILE_AFTER, COMPILE_BESIDE
+from magweld.frontend.lifting.forms import COMPILE_AFTER, COMPILE_BESIDE, key_of
+from magweld.frontend.records.all_sizes import AllSizes
 from magweld.frontend.records.programs import LiftedGraph
+from magweld.paced import Paced
 from magweld.sized_graph import SizedGraph
 
 # The first three lift the size, the next ones compile the program; the others use it,
@@ -605,3 +607,33 @@ def test_the_program_for_all_sizes_answers_while_another_one_is_compiled() -> No
     program.wait()
     call(12)
     assert graph.through_torch == through_torch
+
+
+def test_calls_do_not_wait_for_what_stands_for_sizes() -> None:
+    """One node may be many operators; what runs it without data pauses at each."""
+    ran: list[nn.Module] = []
+    cell = nn.GRU(4, 4, batch_first=True)
+    cell.register_forward_pre_hook(lambda module, _: ran.append(module))
+    graph = fx.Graph()
+    graph.output(graph.call_module("cell", (graph.placeholder("x"),)))
+    module = fx.GraphModule({"cell": cell}, graph)
+    asked: list[Any] = []
+
+    def compile_sizes(_graph: Any, _tensors: Any, examples: Any, _run: Any) -> None:
+        asked.append(examples)
+
+    sizes = AllSizes(compile_sizes, lambda _: module, module)
+    for length in FIRST:
+        tensors = [torch.zeros(2, length, 4)]
+        assert sizes.find(key_of(tensors, ()), tensors, ()) is None
+    (examples,) = asked
+    assert not ran
+    work, turns = Paced(examples), 1
+    while not work.go_on(0.0):
+        turns += 1
+    assert ran
+    assert turns > 20
+    assert isinstance(work.outcome, tuple)
+    first, second = (given[0].shape for given in work.outcome[0].inputs)
+    assert first[1] != second[1]
+    assert (first[0], first[2]) == (second[0], second[2]) == (2, 4)

@@ -19,6 +19,7 @@ from magweld.artifact import (
     Program,
     Value,
 )
+from magweld.runtime import index_scan
 from magweld.runtime.frame import Frame
 from magweld.runtime.index_checks import bind_index_checks, native_checks
 from magweld.runtime.layout import Layout
@@ -76,6 +77,22 @@ def _read(address: int, like: Tensor) -> Tensor:
     size = like.numel() * like.element_size()
     data = bytearray(ctypes.string_at(address, size))
     return torch.frombuffer(data, dtype=like.dtype)
+
+
+def test_no_call_waits_for_the_native_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs with checks make it when they are loaded, others do not need it."""
+    made: list[index_scan.Checker] = []
+    original = index_scan.checker
+
+    def checker() -> index_scan.Checker:
+        made.append(original())
+        return made[-1]
+
+    monkeypatch.setattr(index_scan, "checker", checker)
+    LoadedProgram(program([4], "i64"), lambda *_: [])
+    assert not made
+    LoadedProgram(program([4], "i64"), lambda *_: [], checks={"check_0": CHECK})
+    assert made
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -68,6 +68,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         *DESCRIPTIONS,
         "magweld.comparison",
         "magweld.layouts",
+        "magweld.paced",
         "magweld.reports",
         "magweld.tiers",
         "magweld.training",

@@ -105,6 +105,14 @@ def _words(layout: Layout, step: ExternalStep, check: NativeCheck) -> tuple[int,
     return source, target, prod(layout.signatures[source].shape), *rest
 
 
+def load_checker() -> None:
+    """Make the native code of all checks, so that no call waits for it."""
+    # Programs for GPUs are loaded where LLVM is not installed, and have no such checks.
+    from magweld.runtime.index_scan import checker
+
+    checker()
+
+
 def bind_index_checks(
     frame: Frame,
     steps: Sequence[tuple[ExternalStep, NativeCheck]],

@@ -24,7 +24,7 @@ from magweld.runtime.binding import (
     check_library_steps,
 )
 from magweld.runtime.frame import Frame
-from magweld.runtime.index_checks import native_checks
+from magweld.runtime.index_checks import load_checker, native_checks
 from magweld.runtime.isolation import TorchIsolation, modes_are_active
 from magweld.runtime.layout import Layout
 from magweld.runtime.machine import HOST, LoadedKernels, Machine
@@ -106,6 +106,8 @@ class LoadedProgram:
             run_external=run_external,
             checks=native_checks(self._layout, checks) if machine is HOST else {},
         )
+        if self._code.checks:
+            load_checker()
         self._constants = Constants(program.constants, machine.device)
         self._idle: dict[Hashable, deque[_BoundFrame]] = defaultdict(
             partial(deque, maxlen=_IDLE_FRAMES)
