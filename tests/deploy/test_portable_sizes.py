@@ -104,6 +104,30 @@ class Mean(nn.Module):
         return x.mean(0) * 2
 
 
+class FirstRows(nn.Module):
+    """Reads as many rows of a table as the input has."""
+
+    def __init__(self, sums: bool) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.ones(40, 4), requires_grad=False)
+        self.sums = sums
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        rows = self.table[: x.shape[0]]
+        return torch.tanh(x) * 2, rows.sum(0) if self.sums else rows * 2
+
+
+@pytest.mark.parametrize("sums", [False, True])
+def test_programs_that_are_others_for_larger_sizes_are_refused(sums: bool) -> None:
+    dynamic = ({0: Dim("rows", min=2, max=40)},)
+    with pytest.raises(UnsupportedError) as raised:
+        magweld.compile_portable(FirstRows(sums), (torch.randn(3, 4),), dynamic=dynamic)
+    message = str(raised.value)
+    assert "[portable-sizes]" in message
+    assert "makes (40, 4) and not (" in message
+    assert f"{Path(__file__).name}:" in message
+
+
 @pytest.mark.parametrize(
     ("model", "dynamic", "identity"),
     [

@@ -10,7 +10,8 @@ from typing import Any
 
 import sympy
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
@@ -18,7 +19,11 @@ from magweld.aot.compile import CapturedCall
 from magweld.aot.exported import arguments_of, described_inputs, exported_call
 from magweld.aot.sources import Inputs, Model
 from magweld.deploy.errors import EXPORT, RANGES, SIZES
+from magweld.diagnostics import UnsupportedError
+from magweld.frontend.control.operators import IfOperator, WhileOperator
 from magweld.frontend.lifting.size_relation import Shapes, SizeRelation, relate
+from magweld.importer.refusals import describe
+from magweld.logs import expected_errors
 
 # Sizes of one artifact, each with a table of its own in the file.
 _MOST_SIZES = 4096
@@ -137,28 +142,136 @@ class OpenSizes:
     def relations(self, state: Sequence[Tensor]) -> tuple[SizeRelation, SizeRelation]:
         """Return how shapes depend on the sizes, with two sets of stand-ins.
 
+        Stand-ins are out of the ranges unless the program is another one there, as
+        where it reads the first rows of a table that has no more.
+
         Args:
             state: Tensors of the program, whose extents do not change.
 
         Raises:
-            UnsupportedError: `portable-sizes`: they are no products of sizes.
+            UnsupportedError: `portable-sizes`: they are no products of sizes, or the
+                shapes in the program do not follow from them.
         """
+        try:
+            return self._relations(state, is_within=False)
+        except UnsupportedError as refusal:
+            try:
+                return self._relations(state, is_within=True)
+            except UnsupportedError:
+                raise refusal from None
+
+    def _relations(
+        self, state: Sequence[Tensor], *, is_within: bool
+    ) -> tuple[SizeRelation, SizeRelation]:
         constant = tuple(tuple(tensor.shape) for tensor in state)
-        samples = [
-            {
-                symbol: sympy.prime(10 + 3 * sample * len(self.ranges) + number)
-                for number, (symbol, _, _) in enumerate(self.ranges)
-            }
-            for sample in range(_SAMPLES)
-        ]
+        samples = [self._sample(number, is_within) for number in range(_SAMPLES)]
         calls = [(self.shapes(sizes) + constant, ()) for sizes in samples]
-        first = relate(calls)
+        first = relate(calls, is_within=is_within)
         if isinstance(first, str):
             raise SIZES.at(first)
-        second = relate(calls, avoided=first.stand_ins.numbers)
+        avoided = first.stand_ins.numbers
+        second = relate(calls, avoided=avoided, is_within=is_within)
         if isinstance(second, str):
             raise SIZES.at(second)
+        for relation in (first, second):
+            self._check(relation, len(constant))
         return first, second
+
+    def _sample(self, number: int, is_within: bool) -> dict[sympy.Symbol, int]:
+        """Return sizes that tell what depends on what."""
+        count = len(self.ranges)
+        return {
+            symbol: max(least, most - number * count - at)
+            if is_within
+            else sympy.prime(10 + 3 * number * count + at)
+            for at, (symbol, least, most) in enumerate(self.ranges)
+        }
+
+    def _check(self, relation: SizeRelation, held: int) -> None:
+        """Refuse stand-ins for which the program makes other shapes than it tells.
+
+        Args:
+            relation: It has the stand-ins.
+            held: Tensors of the program, the last ones of the relation.
+        """
+        shapes = relation.shapes[: len(relation.shapes) - held]
+        call = self.call(shapes, any_sizes=True)
+        sizes = self._sizes_of(shapes)
+        mode = FakeTensorMode(allow_non_fake_inputs=True)
+        fakes = [mode.from_tensor(tensor) for tensor in call.example_inputs]
+        try:
+            with mode, torch.no_grad(), expected_errors():
+                _ShapeCheck(call.graph, sizes).run(*fakes)
+        except UnsupportedError:
+            raise
+        except Exception as error:
+            # Sizes that the program does not take, or an operator that reads data.
+            raise SIZES.at(" ".join(str(error).split())) from error
+
+    def _sizes_of(self, shapes: Shapes) -> dict[sympy.Symbol, int]:
+        """Return the sizes for which the arguments have some shapes."""
+        described = [
+            value
+            for value in described_inputs(self.program)
+            if isinstance(value, Tensor)
+        ]
+        return {
+            _expression(extent): found
+            for value, shape in zip(described, shapes, strict=True)
+            for extent, found in zip(value.shape, shape, strict=True)
+            if _expression(extent).is_Symbol
+        }
+
+
+class _ShapeCheck(fx.Interpreter):
+    """Runs a graph without data, and compares what it makes with what is known of it.
+
+    Args:
+        module: The graph; `meta` of its nodes has the values of the export.
+        sizes: What the sizes of the export are.
+    """
+
+    def __init__(
+        self, module: fx.GraphModule, sizes: Mapping[sympy.Symbol, int]
+    ) -> None:
+        super().__init__(module)
+        self._sizes = sizes
+
+    def run_node(self, n: fx.Node) -> Any:
+        result = super().run_node(n)
+        known = pytree.tree_leaves(n.meta.get("val"))
+        if n.op == "call_function" and known:
+            for value, leaf in zip(known, pytree.tree_leaves(result), strict=True):
+                self._compare(n, value, leaf)
+        return result
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        if isinstance(target, IfOperator):
+            results, _ = (self._part(body, args[1:]) for body in target.bodies)
+            return results
+        if isinstance(target, WhileOperator):
+            *carried, _ = self._part(target.step, args[1:])
+            return tuple(carried)
+        return super().call_function(target, args, kwargs)
+
+    def _part(self, body: Any, operands: Sequence[Any]) -> Any:
+        return _ShapeCheck(body, self._sizes).run(*operands)
+
+    def _compare(self, node: fx.Node, known: object, leaf: object) -> None:
+        told: tuple[Any, ...]
+        found: tuple[Any, ...]
+        if isinstance(known, Tensor) and isinstance(leaf, Tensor):
+            told, found = tuple(known.shape), tuple(leaf.shape)
+        elif isinstance(known, torch.SymInt):
+            told, found = (known,), (leaf,)
+        else:
+            return
+        expected = tuple(_expression(extent).subs(self._sizes) for extent in told)
+        if expected != found:
+            raise SIZES.at(
+                f"{describe(node)} makes {found} and not {expected} for sizes that"
+                " stand for others"
+            )
 
 
 def _expression(extent: Any) -> sympy.Expr:
