@@ -110,23 +110,33 @@ RAGGED = [
 ]
 
 
-@pytest.mark.parametrize(("mode", "padding", "last", "checks"), RAGGED)
-def test_bags_of_any_size_have_checks_of_indices_and_bounds(
-    mode: str, padding: int | None, last: bool, checks: int, record: Any
-) -> None:
+def bags(
+    mode: str, padding: int | None, last: bool
+) -> tuple[Any, tuple[torch.Tensor, ...]]:
+    """Return a look-up of bags of any size, and arguments of it."""
+
     def function(t: torch.Tensor, i: torch.Tensor, o: torch.Tensor) -> torch.Tensor:
         options = {"padding_idx": padding, "include_last_offset": last}
         return F.embedding_bag(i, t, o, mode=mode, **options)
 
-    rows, ids = table(torch.float32), indices(5).view(-1)
     offsets = torch.tensor([0, 5, 5, 30, 35])
-    found = imported(record, function, rows, ids, offsets)
+    return function, (table(torch.float32), indices(5).view(-1), offsets)
+
+
+BAGS = {mode: bags(mode, None, False) for mode in MODES}
+
+
+@pytest.mark.parametrize(("mode", "padding", "last", "checks"), RAGGED)
+def test_bags_of_any_size_have_checks_of_indices_and_bounds(
+    mode: str, padding: int | None, last: bool, checks: int, record: Any
+) -> None:
+    function, inputs = bags(mode, padding, last)
+    found = imported(record, function, *inputs)
     assert not found.reasons
     assert found.index_checks.keys() == found.externals.keys()
     assert len(found.externals) == checks
     # The graph that is compiled has torch's results, through torch as well.
-    expected = function(rows, ids, offsets)
-    assert torch.equal(found.aten(rows, ids, offsets), expected)
+    assert torch.equal(found.aten(*inputs), function(*inputs))
 
 
 def _result(function: Any, *arguments: Any) -> Any:
@@ -159,11 +169,8 @@ def test_offsets_do_what_they_do_in_torch(
     if last and mode == "sum" and padding and offsets[1] > offsets[2]:
         pytest.skip("torch writes behind its memory")
 
-    def function(t: torch.Tensor, i: torch.Tensor, o: torch.Tensor) -> torch.Tensor:
-        options = {"padding_idx": padding, "include_last_offset": last}
-        return F.embedding_bag(i, t, o, mode=mode, **options)
-
-    rows, ids = table(torch.float32), indices(5, kind).view(-1)
+    function, (rows, *_) = bags(mode, padding, last)
+    ids = indices(5, kind).view(-1)
     right = torch.tensor([0, 5, 35], dtype=kind)
     wrong = torch.tensor(offsets, dtype=kind)
     found = imported(record, function, rows, ids, right)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import test_bags
 import test_gathers
 import test_layers
 import test_operators
@@ -24,6 +25,7 @@ TABLES = [
     test_layers.EXTERNAL,
     test_layers.ATTENTION,
     test_gathers.LOOK_UPS,
+    test_bags.BAGS,
     {name: (f, (X,)) for name, f in test_operators.UNARY.items()},
 ]
 

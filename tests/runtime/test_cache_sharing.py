@@ -135,9 +135,9 @@ def test_least_recently_used_leave_first(
 def test_program_larger_than_the_cache_is_not_kept(
     make_program: Callable[..., Program], tmp_path: Path
 ) -> None:
-    cache = DiskCache(tmp_path, max_bytes=1000)
+    cache = DiskCache(tmp_path, max_bytes=4000)
     cache.put(key_of(0), make_program(b""))
-    cache.put(key_of(1), make_program(b"x" * 2000))
+    cache.put(key_of(1), make_program(b"x" * 8000))
     assert cache.path(key_of(0)).exists()
     assert not cache.path(key_of(1)).exists()
 
