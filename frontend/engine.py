@@ -32,7 +32,7 @@ from magweld.frontend.explain import Recompile, explain
 from magweld.frontend.guards.guard import Category
 from magweld.frontend.monitor.events import event_source
 from magweld.frontend.operators.recorder import OperatorRecorder
-from magweld.frontend.profitability import Profitability, kind_of
+from magweld.frontend.profitability import EAGER, HIT, Profitability, kind_of
 from magweld.frontend.records.backends import Backend
 from magweld.frontend.records.cache import RecordCache, Signature, signature_of
 from magweld.frontend.records.making import RecordMaker
@@ -151,21 +151,20 @@ class Engine:
             result = self._miss(self._cache, call, failures)
             return self._go_on(result) if type(result) is Suspended else result
         times = profit.comparison(record, kind)
-        is_eagers, seconds = times.turns.next() if times is not None else (0, [])
-        if is_eagers:
+        if times is not None and times.turns.way == EAGER:
             record.program.undo()
             verdict.clear()
             self._log.count("calls", "eager")
             # Calls that run eagerly for good go on to take the time up to `start`.
             start = profit.clock() - (start - begun)
             result = self.target(*args, **kwargs)
-            profit.measure(record, kind, seconds, start, result)
+            profit.measure(record, kind, EAGER, start, result)
             return result
         self._log.hit(self._cache, record, calls=1)
         result = self._hit(record, verdict, args, kwargs)
         if times is not None and record.was_final:
             times.sizes = record.sizes_of_all
-            profit.measure(record, kind, seconds, start, result)
+            profit.measure(record, kind, HIT, start, result)
         return result
 
     def _hit(

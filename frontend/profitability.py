@@ -31,6 +31,12 @@ _ATTEMPT: Final = 2 * CALLS
 _KINDS: Final = 256
 # Kinds of calls of one record whose hits pay before all are taken to, if none did not.
 _PAYING: Final = 8
+# Hits of so many kinds that take less than this much of the time of eager runs pay for
+# each kind for which the first times say so: a decoder has a kind for each length.
+_MOSTLY: Final = 0.95
+# The ways to answer a call.
+HIT: Final = 0
+EAGER: Final = 1
 _VALUES: Final = (bool, int, float, str, type(None))
 
 Kind = tuple[Any, ...]
@@ -106,18 +112,40 @@ class _Compared:
         unfinished: Measured calls since the last whose gradients were asked for.
         paying: Kinds of calls whose hits pay.
         has_lost: Whether those of another kind do not.
+        least: Of each kind that is not decided the least time of hits, of eager runs.
     """
 
     record: Record
     unfinished: int = 0
     paying: set[Kind] = field(default_factory=set)
     has_lost: bool = False
+    least: dict[Kind, tuple[float, float]] = field(default_factory=dict)
+
+    def foreseen(self, kind: Kind, turns: Turns) -> float | None:
+        """Return the ratio of few times of a kind if other kinds make it credible."""
+        if turns.least is None or not self.record.answers_many_sizes:
+            return None
+        self.least[kind] = mine, theirs = turns.least
+        hits, eager = (sum(times) for times in zip(*self.least.values(), strict=True))
+        known = len(self.paying) + len(self.least) >= _PAYING
+        credible = known and hits < _MOSTLY * eager
+        return mine / theirs if credible and mine < theirs else None
+
+    def take_note(self, kind: Kind, *, pays: bool) -> None:
+        """Take note of what was decided on a kind."""
+        if pays:
+            self.paying.add(kind)
+        else:
+            self.has_lost = True
+        self.least.pop(kind, None)
 
     @property
     def is_settled(self) -> bool:
         """Whether the kinds that are known tell enough of the others."""
         if not self.record.answers_many_sizes:
             return bool(self.paying)
+        if any(hits > _TOLERATED * eager for hits, eager in self.least.values()):
+            return False
         return len(self.paying) >= (_KINDS if self.has_lost else _PAYING)
 
 
@@ -190,14 +218,14 @@ class Profitability:
         return self._times.setdefault((id(record), kind), _Times(is_again=again))
 
     def measure(
-        self, record: Record, kind: Kind, times: list[float], start: float, result: Any
+        self, record: Record, kind: Kind, way: int, start: float, result: Any
     ) -> None:
         """Add the time of a call, and of the gradients of what it has returned.
 
         Args:
             record: The record that has answered the call, or could have.
             kind: Kind of the call.
-            times: Where the time is added.
+            way: `HIT` or `EAGER`.
             start: When the call began.
             result: What it has returned.
         """
@@ -205,8 +233,7 @@ class Profitability:
         if results is None and record.grad_enabled:
             self._dismiss(record)
         elif not results:
-            times.append(seconds)
-            self._judge(record, kind)
+            self._judge(record, kind, way, seconds)
         else:
             compared = self._open.get(id(record))
             if compared is not None:
@@ -217,41 +244,48 @@ class Profitability:
             def finish(more: float) -> None:
                 if compared is not None:
                     compared.unfinished = 0
-                times.append(seconds + more)
-                self._judge(record, kind)
+                self._judge(record, kind, way, seconds + more)
 
             _time_backward(results, self.clock, finish)
 
-    def _judge(self, record: Record, kind: Kind) -> None:
-        """Decide, if the times are enough."""
+    def _judge(self, record: Record, kind: Kind, way: int, seconds: float) -> None:
+        """Add a time, and decide if the times are enough."""
         times = self._times.get((id(record), kind))
-        ratio = None if times is None else times.turns.ratio
-        if times is None or ratio is None:
+        compared, lost = self._open.get(id(record)), self._eager.get(kind)
+        if times is None:
+            return
+        times.turns.add(way, seconds)
+        ratio = times.turns.ratio
+        if ratio is None and compared is not None:
+            ratio = compared.foreseen(kind, times.turns)
+        if ratio is None:
             return
         if ratio > _TOLERATED and times.sizes is not None and not times.is_again:
             record.want_own_sizes(times.sizes)
             self._times[id(record), kind] = _Times(is_again=True)
             return
         self._times.pop((id(record), kind), None)
-        compared, lost = self._open.get(id(record)), self._eager.get(kind)
-        if ratio <= _TOLERATED:
-            if compared is not None:
-                compared.paying.add(kind)
-            if lost is not None:
-                self._eager.pop(kind, None)
-                self._tell(_describe(kind, times, "are answered by records again"))
+        if ratio > _TOLERATED:
+            self._run_eagerly(record, kind, times)
         elif lost is not None:
+            self._eager.pop(kind, None)
+            self._tell(_describe(kind, times, "are answered by records again"))
+        if compared is not None:
+            compared.take_note(kind, pays=ratio <= _TOLERATED)
+            if compared.is_settled:
+                self._dismiss(record)
+        self.is_open = bool(self._open or self._eager)
+
+    def _run_eagerly(self, record: Record, kind: Kind, times: _Times) -> None:
+        """Have calls of a kind run eagerly, for a while or for longer."""
+        lost = self._eager.get(kind)
+        if lost is not None:
             lost.renew(times)
         elif len(self._eager) < _KINDS:
             self._eager[kind] = _Lost(times)
             self._tell(_describe(kind, times))
-            if compared is not None:
-                compared.has_lost = True
         else:
             self._dismiss(record)
-        if compared is not None and compared.is_settled:
-            self._dismiss(record)
-        self.is_open = bool(self._open or self._eager)
 
     def _dismiss(self, record: Record) -> None:
         """Compare a record no more."""

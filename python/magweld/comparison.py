@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Final
 
 # Calls in a row that one way answers. The first of them is not counted: caches hold
@@ -24,13 +23,32 @@ class Turns:
 
     def __init__(self) -> None:
         self.times: tuple[list[float], list[float]] = ([], [])
-        self._numbers = itertools.count()
+        self._calls = 0
 
-    def next(self) -> tuple[int, list[float]]:
-        """Return which way answers a call, 0 or 1, and where its seconds are added."""
-        number = next(self._numbers)
-        way = number // _IN_A_ROW % 2
-        return way, self.times[way] if number % _IN_A_ROW else []
+    @property
+    def way(self) -> int:
+        """Which way answers the next call, 0 or 1: the same one until it is timed."""
+        return self._calls // _IN_A_ROW % 2
+
+    def add(self, way: int, seconds: float) -> None:
+        """Add the time of a call.
+
+        Args:
+            way: What has answered it; a call that was begun in an earlier turn, as one
+                of another thread may be, is not counted.
+            seconds: Its time.
+        """
+        if way != self.way:
+            return
+        if self._calls % _IN_A_ROW:
+            self.times[way].append(seconds)
+        self._calls += 1
+
+    @property
+    def least(self) -> tuple[float, float] | None:
+        """Least counted time of each way; None if one has none yet."""
+        first, second = self.times
+        return (min(first), min(second)) if first and second else None
 
     @property
     def ratio(self) -> float | None:

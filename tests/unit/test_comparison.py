@@ -14,9 +14,9 @@ def calls_until_known(turns: Turns, *seconds: float) -> int:
     """
     previous = None
     for number in range(1, 2 * CALLS):
-        way, times = turns.next()
+        way = turns.way
         cold = 0.0 if way == previous else 9.0
-        times.append(seconds[way] + cold + (number % 4 == 0))
+        turns.add(way, seconds[way] + cold + (number % 4 == 0))
         previous = way
         if turns.ratio is not None:
             return number
@@ -37,3 +37,16 @@ def test_times_that_overlap_wait_for_more(seconds: tuple[float, float]) -> None:
     turns = Turns()
     assert calls_until_known(turns, *seconds) == CALLS
     assert turns.ratio == seconds[0] / seconds[1]
+
+
+def test_a_way_answers_until_its_calls_are_timed() -> None:
+    turns = Turns()
+    for _ in range(3):
+        assert turns.way == 0
+        turns.add(1, 1.0)  # begun in an earlier turn
+    assert turns.times == ([], [])
+    for _ in range(3):
+        turns.add(0, 2.0)
+    assert turns.way == 1
+    assert turns.times == ([2.0, 2.0], [])
+    assert turns.least is None
