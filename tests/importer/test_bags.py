@@ -177,6 +177,8 @@ def test_offsets_do_what_they_do_in_torch(
     mine = _result(lambda: found.aten(rows, ids, wrong))
     theirs = _result(function, rows, ids, wrong)
     if isinstance(theirs, torch.Tensor):
-        assert torch.equal(mine, theirs)
+        assert (mine.shape, mine.dtype) == (theirs.shape, theirs.dtype)
+        # Torch does not write to bags whose bounds go back: they hold what was there.
+        assert offsets != sorted(offsets) or torch.equal(mine, theirs)
     else:
         assert mine == theirs
