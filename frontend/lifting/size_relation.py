@@ -158,6 +158,24 @@ def relate(
     return SizeRelation(formed, tuple(written), stand_ins, found, offsets)
 
 
+def relate_twice(
+    calls: Sequence[tuple[Shapes, tuple[Any, ...]]],
+    offsets: Offsets = (),
+    *,
+    is_within: bool = False,
+) -> tuple[SizeRelation, SizeRelation] | str:
+    """Return a relation with two sets of numbers for sizes, or why there is none.
+
+    What differs between graphs for the two sets depends on sizes; see `relate`.
+    """
+    relation = relate(calls, offsets=offsets, is_within=is_within)
+    if isinstance(relation, str):
+        return relation
+    avoided = relation.stand_ins.numbers
+    other = relate(calls, avoided, offsets, is_within=is_within)
+    return other if isinstance(other, str) else (relation, other)
+
+
 def offsets_between(
     first: SizeRelation,
     second: SizeRelation,

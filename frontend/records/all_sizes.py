@@ -17,11 +17,10 @@ from magweld.artifact import StandIns
 from magweld.diagnostics import UnsupportedError
 from magweld.frontend.lifting.forms import COMPILE_AFTER
 from magweld.frontend.lifting.size_relation import (
-    Offsets,
     Shapes,
     SizeRelation,
     offsets_between,
-    relate,
+    relate_twice,
 )
 from magweld.frontend.records.places import place_of
 from magweld.logs import expected_errors, topic
@@ -224,14 +223,14 @@ class AllSizes:
     ) -> tuple[SizeRelation, SizeRelation] | _Misfit | str:
         """Return how inputs follow from sizes if the graph is one for the numbers."""
         calls = list(self._seen)
-        pair = _both(calls, (), is_within=is_within)
+        pair = relate_twice(calls, (), is_within=is_within)
         if isinstance(pair, str):
             return pair
         try:
             shapes = self._shapes(tensors, pair)
             offsets = offsets_between(*pair, shapes)
             if offsets:
-                longer = _both(calls, offsets, is_within=is_within)
+                longer = relate_twice(calls, offsets, is_within=is_within)
                 if isinstance(longer, str):
                     return longer
                 pair, shapes = longer, self._shapes(tensors, longer)
@@ -332,21 +331,6 @@ def _depends(
 
 def _listed(sizes: Sequence[int]) -> str:
     return ", ".join(map(str, sizes))
-
-
-def _both(
-    calls: Sequence[tuple[Shapes, tuple[Any, ...]]],
-    offsets: Offsets,
-    *,
-    is_within: bool,
-) -> tuple[SizeRelation, SizeRelation] | str:
-    """Return a relation with two sets of numbers for sizes, or why there is none."""
-    relation = relate(calls, offsets=offsets, is_within=is_within)
-    if isinstance(relation, str):
-        return relation
-    avoided = relation.stand_ins.numbers
-    other = relate(calls, avoided, offsets, is_within=is_within)
-    return other if isinstance(other, str) else (relation, other)
 
 
 def _inputs_at(

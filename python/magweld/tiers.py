@@ -426,9 +426,10 @@ class TieredGraph:
         return result
 
     def _compare(self, race: Race) -> None:
-        if self._turns.ratio is None:
+        least = self._turns.least
+        if self._turns.ratio is None or least is None:
             return
-        verdict = Verdict(*map(min, self._turns.times))
+        verdict = Verdict(*least)
         if not self._lock.acquire(blocking=False):
             return
         try:

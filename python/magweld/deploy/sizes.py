@@ -21,7 +21,7 @@ from magweld.aot.sources import Inputs, Model
 from magweld.deploy.errors import EXPORT, RANGES, SIZES
 from magweld.diagnostics import UnsupportedError
 from magweld.frontend.control.operators import IfOperator, WhileOperator
-from magweld.frontend.lifting.size_relation import Shapes, SizeRelation, relate
+from magweld.frontend.lifting.size_relation import Shapes, SizeRelation, relate_twice
 from magweld.importer.refusals import describe
 from magweld.logs import expected_errors
 
@@ -84,8 +84,7 @@ class OpenSizes:
         args, kwargs = arguments_of(program, inputs)
         symbols = {
             symbol
-            for value in described_inputs(program)
-            if isinstance(value, Tensor)
+            for value in _described_tensors(program)
             for extent in value.shape
             for symbol in _expression(extent).free_symbols
         }
@@ -120,8 +119,7 @@ class OpenSizes:
         """Return the shapes of the tensors among the arguments."""
         return tuple(
             tuple(int(_expression(extent).subs(sizes)) for extent in value.shape)
-            for value in described_inputs(self.program)
-            if isinstance(value, Tensor)
+            for value in _described_tensors(self.program)
         )
 
     def call(self, shapes: Shapes, *, any_sizes: bool = False) -> CapturedCall:
@@ -166,16 +164,12 @@ class OpenSizes:
         constant = tuple(tuple(tensor.shape) for tensor in state)
         samples = [self._sample(number, is_within) for number in range(_SAMPLES)]
         calls = [(self.shapes(sizes) + constant, ()) for sizes in samples]
-        first = relate(calls, is_within=is_within)
-        if isinstance(first, str):
-            raise SIZES.at(first)
-        avoided = first.stand_ins.numbers
-        second = relate(calls, avoided=avoided, is_within=is_within)
-        if isinstance(second, str):
-            raise SIZES.at(second)
-        for relation in (first, second):
+        pair = relate_twice(calls, is_within=is_within)
+        if isinstance(pair, str):
+            raise SIZES.at(pair)
+        for relation in pair:
             self._check(relation, len(constant))
-        return first, second
+        return pair
 
     def _sample(self, number: int, is_within: bool) -> dict[sympy.Symbol, int]:
         """Return sizes that tell what depends on what."""
@@ -210,11 +204,7 @@ class OpenSizes:
 
     def _sizes_of(self, shapes: Shapes) -> dict[sympy.Symbol, int]:
         """Return the sizes for which the arguments have some shapes."""
-        described = [
-            value
-            for value in described_inputs(self.program)
-            if isinstance(value, Tensor)
-        ]
+        described = _described_tensors(self.program)
         return {
             _expression(extent): found
             for value, shape in zip(described, shapes, strict=True)
@@ -272,6 +262,11 @@ class _ShapeCheck(fx.Interpreter):
                 f"{describe(node)} makes {found} and not {expected} for sizes that"
                 " stand for others"
             )
+
+
+def _described_tensors(program: ExportedProgram) -> list[Tensor]:
+    """Return what a program knows of the tensors among its arguments."""
+    return [value for value in described_inputs(program) if isinstance(value, Tensor)]
 
 
 def _expression(extent: Any) -> sympy.Expr:
