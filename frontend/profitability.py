@@ -214,8 +214,11 @@ class Profitability:
             self._times.clear()
             self._open.clear()
             self.is_open = bool(self._eager)
-        again = kind in self._eager
-        return self._times.setdefault((id(record), kind), _Times(is_again=again))
+        times = self._times.get((id(record), kind))
+        if times is None:
+            times = _Times(is_again=kind in self._eager)
+            self._times[id(record), kind] = times
+        return times
 
     def measure(
         self, record: Record, kind: Kind, way: int, start: float, result: Any
