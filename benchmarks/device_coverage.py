@@ -27,12 +27,12 @@ from device_cases import MODELS, SUBGRAPHS, captured
 from reporting import report_file, write_report
 
 from magweld.bindings import ir
+from magweld.columns import shorten
 from magweld.compiler import lower_to_tiles
 from magweld.compiler_options import CompileOptions
 from magweld.context import make_context
 from magweld.device_compiler import compile_kernel, nodes_in
 from magweld.diagnostics import MagweldError
-from magweld.frontend.columns import shorten
 from magweld.passes.gpu.structure import kernels_of
 from magweld.targets import parse_target
 

@@ -26,10 +26,10 @@ from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from magweld.bindings import ir
+from magweld.columns import bytes_text, seconds_text
 from magweld.compiler import lower_to_tiles
 from magweld.compiler_options import CompileOptions
 from magweld.context import make_context
-from magweld.frontend.columns import bytes_text, seconds_text
 from magweld.importer.importer import import_graph
 from magweld.passes.analysis.summary import summarize
 from magweld.passes.infrastructure.execution import run_pipeline

@@ -7,12 +7,12 @@ import threading
 from collections import deque
 from typing import Any, Final
 
+from magweld.columns import seconds_text
 from magweld.frontend.catalogue import CATALOGUE, Break
-from magweld.frontend.columns import seconds_text
 from magweld.frontend.explain import Miss, Recompile
 from magweld.frontend.records.cache import RecordCache, Signature
-from magweld.frontend.records.programs import LiftedGraph
 from magweld.frontend.records.record import Record
+from magweld.graphs.lifted_graph import LiftedGraph
 from magweld.logs import name_of, topic
 
 _BREAKS: Final = topic("breaks")

@@ -12,7 +12,6 @@ from torch import fx
 from magweld.frontend.annotations.user import UserAnnotation
 from magweld.frontend.capture.capture import capture
 from magweld.frontend.catalogue import CATALOGUE, Break
-from magweld.frontend.control.operators import all_nodes
 from magweld.frontend.differential.check import (
     CheckError,
     ElsewhereError,
@@ -29,6 +28,7 @@ from magweld.frontend.records.policy import LiftingPolicy
 from magweld.frontend.records.record import Record
 from magweld.frontend.segments.form import Form, Suspended
 from magweld.frontend.segments.program import Call, Program
+from magweld.graphs.control_operators import all_nodes
 
 
 class CheckedEngine(Engine):

@@ -9,11 +9,11 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
+from magweld.columns import shorten
 from magweld.frontend.catalogue import Break
-from magweld.frontend.columns import shorten
 from magweld.frontend.guards.guard import Category, Failure
 from magweld.frontend.records.record import Record
-from magweld.frontend.tile_graphs import describe_graph
+from magweld.tile_graphs import describe_graph
 
 _SHOWN_GUARDS = 12
 _SHOWN_INPUTS = 8

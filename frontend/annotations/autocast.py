@@ -21,9 +21,9 @@ from magweld.frontend.monitor.annotation import (
     Use,
 )
 from magweld.frontend.monitor.observer import Observer
-from magweld.frontend.operators.autocast import leave_autocast
 from magweld.frontend.rules.natives import record_operator
 from magweld.frontend.state.values import is_scalar
+from magweld.graphs.autocast import leave_autocast
 
 # What the two devices that are guarded on entry are called by default.
 _DEFAULT_DEVICE: Final = "cuda"

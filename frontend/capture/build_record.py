@@ -24,7 +24,6 @@ from magweld.frontend.guards.guard import GuardProgram
 from magweld.frontend.lifting.settle import settle
 from magweld.frontend.mock.lifted_parts import Lifted
 from magweld.frontend.mock.plan import Planner
-from magweld.frontend.operators.autocast import autocast_as
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.torch_state import (
     autocast_of,
@@ -37,6 +36,7 @@ from magweld.frontend.state.paths import path_of
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.steps import Call, Constant, Mock
 from magweld.frontend.state.values import is_identity, is_scalar
+from magweld.graphs.autocast import autocast_as
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,16 @@ from typing import Any, Final
 import torch
 from torch import fx
 
-from magweld.frontend.control.operators import all_nodes, bodies_of
-from magweld.frontend.control.pieces import without_numbers
-from magweld.frontend.control.unroll import has_loops, iterations_in, unroll
 from magweld.frontend.expressions.expressions import Expression, Literal
-from magweld.frontend.operators.autocast import SWITCHES, switches_autocast
-from magweld.frontend.operators.cuts import leave_to_torch
 from magweld.frontend.operators.effects import needed
 from magweld.frontend.operators.put_back import UNKNOWN, Failing, failing
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.tensors import GraphInput
+from magweld.graphs.autocast import SWITCHES, switches_autocast
+from magweld.graphs.control_operators import all_nodes, bodies_of
+from magweld.graphs.cuts import leave_to_torch
+from magweld.graphs.numbers import without_numbers
+from magweld.graphs.unroll import has_loops, iterations_in, unroll
 from magweld.layouts import keep_final_layout, layout_of, note_layout, noted_layout
 
 _NO_SCALARS: Final[Mapping[fx.Node, Expression]] = MappingProxyType({})
@@ -35,7 +35,7 @@ class OperatorGraph:
         trains: Whether a gradient may flow through it.
         torch_only: Why no backend may have it, an id of the catalogue; "" if one may.
         is_cut: Whether a backend that cuts may have it all the same: the nodes that it
-            must leave to torch say so, see `magweld.frontend.operators.cuts`.
+            must leave to torch say so, see `magweld.graphs.cuts`.
         grad_enabled: Grad mode when the run began.
         scalars: Numbers that it takes behind the tensors.
         examples: The tensors that it read in the run.

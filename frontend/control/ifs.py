@@ -9,7 +9,6 @@ import torch
 from magweld.frontend.control.flow import Flow
 from magweld.frontend.control.frame_state import FrameState
 from magweld.frontend.control.merge import DifferenceError, Pairs
-from magweld.frontend.control.operators import IfOperator
 from magweld.frontend.control.pieces import Piece, effects_of
 from magweld.frontend.control.regions import ways_of, why_not
 from magweld.frontend.control.scopes import Branch
@@ -18,6 +17,7 @@ from magweld.frontend.control.trials import Trials
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.operators.torch_state import operator_state
+from magweld.graphs.control_operators import IfOperator
 
 
 def open_branch(

@@ -7,8 +7,8 @@ from typing import Any
 
 from torch import fx
 
-from magweld.frontend.control.operators import ControlOperator
 from magweld.frontend.state.values import is_scalar, same_scalar
+from magweld.graphs.control_operators import ControlOperator
 
 
 def are_isomorphic(

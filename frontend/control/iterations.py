@@ -20,8 +20,8 @@ from magweld.frontend.expressions.expressions import (
     SizeSource,
     topological,
 )
-from magweld.frontend.operators.autocast import SWITCHES
 from magweld.frontend.operators.recorder import OperatorRecorder
+from magweld.graphs.autocast import SWITCHES
 
 if TYPE_CHECKING:
     from magweld.frontend.lifting.state import Lifting

@@ -10,7 +10,6 @@ from torch import fx
 
 from magweld.frontend.control.iterations import Iterations
 from magweld.frontend.control.merge import DifferenceError
-from magweld.frontend.control.operators import NUMBER_FUNCTIONS
 from magweld.frontend.expressions.expressions import (
     Expression,
     InductionSource,
@@ -21,6 +20,7 @@ from magweld.frontend.expressions.expressions import (
 )
 from magweld.frontend.operators.kinds import name_of
 from magweld.frontend.operators.values_only import NEUTRAL, VALUES
+from magweld.graphs.control_operators import NUMBER_FUNCTIONS
 
 if TYPE_CHECKING:
     from magweld.frontend.lifting.state import Lifting

@@ -9,9 +9,9 @@ from typing import Any, Final
 from torch import fx
 
 from magweld.frontend.control.merge import DifferenceError
-from magweld.frontend.control.operators import joined
 from magweld.frontend.operators.kinds import name_of
 from magweld.frontend.operators.recorder import OperatorRecorder
+from magweld.graphs.control_operators import joined
 
 # Operators that take a list of tensors of any length.
 JOINERS: Final = frozenset({"cat", "concat", "concatenate", "stack"})

@@ -15,7 +15,6 @@ from magweld.frontend.control.iterations import Iterations
 from magweld.frontend.control.loop_body import Body
 from magweld.frontend.control.loop_state import Path
 from magweld.frontend.control.merge import DifferenceError
-from magweld.frontend.control.operators import ForOperator, joined
 from magweld.frontend.control.pieces import effects_of
 from magweld.frontend.control.rewiring import Rewiring
 from magweld.frontend.expressions.expressions import (
@@ -25,6 +24,7 @@ from magweld.frontend.expressions.expressions import (
 )
 from magweld.frontend.operators.effects import has_effects
 from magweld.frontend.operators.recorder import OperatorRecorder
+from magweld.graphs.control_operators import ForOperator, joined
 
 if TYPE_CHECKING:
     from magweld.frontend.lifting.state import Lifting

@@ -11,7 +11,6 @@ from torch import fx
 from magweld.frontend.control.flow import Flow, Join
 from magweld.frontend.control.frame_state import FrameState
 from magweld.frontend.control.merge import DifferenceError
-from magweld.frontend.control.operators import WhileOperator
 from magweld.frontend.control.pieces import Piece, effects_of
 from magweld.frontend.control.regions import LoopForm, why_not_function
 from magweld.frontend.control.scopes import Loop, TrialBranch
@@ -22,6 +21,7 @@ from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.torch_state import operator_state
+from magweld.graphs.control_operators import WhileOperator
 
 
 def with_nodes(recorder: OperatorRecorder, state: FrameState) -> FrameState:

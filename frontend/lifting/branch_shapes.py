@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import fx
 
-from magweld.frontend.control.operators import IfOperator, WhileOperator
 from magweld.frontend.control.pieces import Piece, origin_of
 from magweld.frontend.lifting.loop_shapes import Values, same_form
 from magweld.frontend.lifting.symbols import NotSymbolicError
+from magweld.graphs.control_operators import IfOperator, WhileOperator
 
 
 def is_branch(node: fx.Node) -> bool:

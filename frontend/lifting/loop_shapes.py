@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from torch import fx
 
-from magweld.frontend.control.operators import ForOperator, joined
 from magweld.frontend.control.rolling import Rolled
 from magweld.frontend.lifting.symbols import NotSymbolicError
 from magweld.frontend.operators.kinds import name_of
+from magweld.graphs.control_operators import ForOperator, joined
 
 Values = dict[fx.Node, Any]
 

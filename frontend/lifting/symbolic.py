@@ -21,7 +21,6 @@ from torch.fx.experimental.symbolic_shapes import (
 )
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.control.operators import ForOperator
 from magweld.frontend.expressions.expressions import (
     Expression,
     Leaf,
@@ -48,11 +47,12 @@ from magweld.frontend.lifting.symbols import (
     bounds,
     strides_hold,
 )
-from magweld.frontend.operators.autocast import autocast_kept
 from magweld.frontend.operators.kinds import name_of
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.values_only import is_value_only
 from magweld.frontend.state.nodes import Node
+from magweld.graphs.autocast import autocast_kept
+from magweld.graphs.control_operators import ForOperator
 from magweld.logs import expected_errors
 
 

@@ -10,11 +10,11 @@ from typing import Any, Final
 import torch
 from torch import fx
 
-from magweld.frontend.operators.autocast import switches_autocast
 from magweld.frontend.operators.effects import has_effect
 from magweld.frontend.state.nodes import Node
 from magweld.frontend.state.paths import path_of
 from magweld.frontend.state.values import same_scalar
+from magweld.graphs.autocast import switches_autocast
 
 # A predicate is computed on every later call, before anything else runs.
 MAX_OPERATORS: Final = 48

@@ -15,10 +15,10 @@ from magweld import env
 from magweld.compiler_options import CompileOptions
 from magweld.diagnostics import UnsupportedError, did_you_mean
 from magweld.frontend.capture.operator_graph import OperatorGraph
-from magweld.frontend.control.operators import all_nodes, bodies_of
-from magweld.frontend.operators.autocast import graph_runner
 from magweld.frontend.operators.targets import ConstantTensor, CustomFunction
-from magweld.frontend.records.all_sizes import CompileSizes
+from magweld.graphs.all_sizes import CompileSizes
+from magweld.graphs.autocast import graph_runner
+from magweld.graphs.control_operators import all_nodes, bodies_of
 from magweld.tiers import TieredGraph, Tiers
 
 Compiled = Callable[..., Sequence[torch.Tensor]]

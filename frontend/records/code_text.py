@@ -16,7 +16,6 @@ from typing import Any, Final
 from torch import fx
 
 from magweld.frontend.guards.guard import number_at, shown
-from magweld.frontend.records.places import place_of
 from magweld.frontend.records.record import Record
 from magweld.frontend.segments.form import FrameForm
 from magweld.frontend.segments.shape import Continuation
@@ -32,6 +31,7 @@ from magweld.frontend.state.steps import (
     Step,
 )
 from magweld.frontend.state.values import is_scalar
+from magweld.graphs.places import place_of
 
 _NAMED: Final = (
     type,

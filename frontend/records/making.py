@@ -16,8 +16,8 @@ from magweld.frontend.records.backends import (
     compile_captured,
     run_eagerly,
 )
-from magweld.frontend.records.programs import Example, LiftedGraph
 from magweld.frontend.records.record import Record
+from magweld.graphs.lifted_graph import Example, LiftedGraph
 
 
 class RecordMaker:

@@ -14,9 +14,9 @@ from magweld.diagnostics import MagweldError
 from magweld.frontend.catalogue import Break
 from magweld.frontend.guards.guard import Guard, GuardProgram
 from magweld.frontend.operators.put_back import UNKNOWN, Failing
-from magweld.frontend.records.programs import LiftedGraph
 from magweld.frontend.segments.form import Form
 from magweld.frontend.state.steps import Mock, Output
+from magweld.graphs.lifted_graph import LiftedGraph
 from magweld.tiers import TieredGraph, tier_of
 
 

@@ -17,20 +17,19 @@ from torch import Tensor, fx
 from magweld import env
 from magweld.artifact import HOST_TARGET, Program
 from magweld.checking import run_checked
+from magweld.columns import shorten
 from magweld.compiler_options import CompileOptions
 from magweld.compiling import LARGE_TEXT, compile_in_parts
 from magweld.control_graph import import_control
 from magweld.control_text import control_module
 from magweld.cut_graph import CompilePiece, CutGraph
 from magweld.diagnostics import MagweldError, UnsupportedError
-from magweld.frontend.columns import shorten
 from magweld.frontend.explain import describe_plan
-from magweld.frontend.lifting.size_relation import SizeRelation
-from magweld.frontend.operators.autocast import graph_runner
-from magweld.frontend.operators.cuts import left_to_torch
 from magweld.frontend.operators.torch_state import torch_state
-from magweld.frontend.records.all_sizes import Examples
-from magweld.frontend.tile_graphs import describe_graph
+from magweld.graphs.all_sizes import Examples
+from magweld.graphs.autocast import graph_runner
+from magweld.graphs.cuts import left_to_torch
+from magweld.graphs.size_relation import SizeRelation
 from magweld.importer.importer import ImportedGraph, import_graph
 from magweld.importer.placing import stand_ins
 from magweld.importer.refusals import begin_of
@@ -54,6 +53,7 @@ from magweld.sized_graph import SizedForm, SizedGraph
 from magweld.targets import Backend, device, parse_target
 from magweld.targets.catalog import HOST
 from magweld.tiers import Compiled, Race, TieredGraph, Tiers, Work, exit_gate
+from magweld.tile_graphs import describe_graph
 from magweld.tuning.entry import tuned
 from magweld.tuning.options import Tune, TuneOptions, tune_options
 from magweld.verdicts import verdict_cache

@@ -19,13 +19,13 @@ from torch.utils import _pytree as pytree
 from magweld.artifact import HOST_TARGET
 from magweld.control_text import control_module
 from magweld.diagnostics import UnsupportedError
-from magweld.frontend.control.operators import (
+from magweld.graphs.autocast import switches_autocast
+from magweld.graphs.control_operators import (
     IfOperator,
     WhileOperator,
     bodies_of,
 )
-from magweld.frontend.operators.autocast import switches_autocast
-from magweld.frontend.operators.cuts import left_to_torch
+from magweld.graphs.cuts import left_to_torch
 from magweld.importer import refusals
 from magweld.importer.dtypes import is_carried
 from magweld.importer.epilogue import (

@@ -11,7 +11,7 @@ import torch
 from torch import fx
 
 from magweld.diagnostics import UnsupportedError
-from magweld.frontend.control.operators import (
+from magweld.graphs.control_operators import (
     CountedOperator,
     IfOperator,
     WhileOperator,

@@ -18,7 +18,7 @@ from magweld import api
 from magweld.compiler_options import CompileOptions, parse_bytes
 from magweld.diagnostics import MagweldError, UnsupportedError, did_you_mean
 from magweld.frontend.capture.operator_graph import OperatorGraph
-from magweld.frontend.records.programs import Example, LiftedGraph
+from magweld.graphs.lifted_graph import Example, LiftedGraph
 from magweld.runtime.sharing import shares_memory
 from magweld.training.compile import plan_training
 from magweld.tuning.options import TuneOptions, tune_options

@@ -10,8 +10,8 @@ from typing import Any
 from torch import Tensor
 
 from magweld import env
-from magweld.frontend.lifting.forms import Forms, key_of
-from magweld.frontend.lifting.size_relation import SizeRelation
+from magweld.graphs.forms import Forms, key_of
+from magweld.graphs.size_relation import SizeRelation
 from magweld.tiers import Compiled, Race, TieredGraph, Work, common_verdict
 
 Call = Callable[..., Any]

@@ -11,9 +11,9 @@ from torch import Tensor, fx, nn
 from torch.nn import functional as F
 
 from magweld.frontend import trace
-from magweld.frontend.lifting.forms import COMPILE_AFTER, COMPILE_BESIDE, key_of
-from magweld.frontend.records.all_sizes import AllSizes
-from magweld.frontend.records.programs import LiftedGraph
+from magweld.graphs.all_sizes import AllSizes
+from magweld.graphs.forms import COMPILE_AFTER, COMPILE_BESIDE, key_of
+from magweld.graphs.lifted_graph import LiftedGraph
 from magweld.paced import Paced
 from magweld.sized_graph import SizedGraph
 

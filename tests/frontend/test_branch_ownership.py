@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from magweld.frontend import trace
-from magweld.frontend.control.operators import IfOperator
+from magweld.graphs.control_operators import IfOperator
 
 PROGRAMS: list[Callable[[Tensor, Tensor], Any]] = []
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from magweld.frontend.control.operators import IfOperator
 from magweld.frontend.traced import trace
+from magweld.graphs.control_operators import IfOperator
 
 
 def deep(x):

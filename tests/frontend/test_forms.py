@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, fx
 
 from magweld.frontend import trace
-from magweld.frontend.lifting.forms import Forms
+from magweld.graphs.forms import Forms
 
 
 class Form:

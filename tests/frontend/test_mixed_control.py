@@ -7,8 +7,8 @@ import copy
 import pytest
 import torch
 
-from magweld.frontend.control.operators import IfOperator, WhileOperator, all_nodes
 from magweld.frontend.traced import trace
+from magweld.graphs.control_operators import IfOperator, WhileOperator, all_nodes
 
 # What a call without lifting, a failed predicate and lifting leave; more is a record
 # for each value.

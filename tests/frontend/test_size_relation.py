@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from magweld.artifact import StandIns
-from magweld.frontend.lifting.size_relation import (
+from magweld.graphs.size_relation import (
     SizeRelation,
     offsets_between,
     relate,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from magweld.frontend.tile_graphs import describe_graph
 from magweld.reports import operators_of
+from magweld.tile_graphs import describe_graph
 
 DEVICE = {"name": "toy", "levels": [{"name": "dram"}, {"name": "l2"}]}
 

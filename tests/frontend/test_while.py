@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from magweld.frontend.control.operators import WhileOperator
 from magweld.frontend.traced import trace
+from magweld.graphs.control_operators import WhileOperator
 
 
 def deep(x):

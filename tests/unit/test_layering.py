@@ -41,6 +41,7 @@ DESCRIPTIONS = (
 LAYERS: dict[str, tuple[str, ...]] = {
     "magweld.artifact": ("magweld.short_repr",),
     "magweld.bindings": (),
+    "magweld.columns": (),
     "magweld.comparison": (),
     "magweld.diagnostics": (),
     "magweld.env": (),
@@ -56,6 +57,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "magweld.paced",
         "magweld.progress",
     ),
+    "magweld.tile_graphs": ("magweld.columns", "magweld.reports"),
     "magweld.short_repr": (),
     "magweld.codegen": DESCRIPTIONS,
     "magweld.compiler_options": DESCRIPTIONS,
@@ -63,14 +65,24 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "magweld.dialects": DESCRIPTIONS,
     "magweld.reproducer": DESCRIPTIONS,
     "magweld.targets": DESCRIPTIONS,
+    # What the front end hands over: it knows nothing of how a graph was captured.
+    "magweld.graphs": (
+        *DESCRIPTIONS,
+        "magweld.paced",
+        "magweld.reports",
+        "magweld.tiers",
+    ),
     # A record of a run that needs gradients asks for both halves of its graph.
     "magweld.frontend": (
         *DESCRIPTIONS,
+        "magweld.columns",
         "magweld.comparison",
+        "magweld.graphs",
         "magweld.layouts",
         "magweld.paced",
         "magweld.reports",
         "magweld.tiers",
+        "magweld.tile_graphs",
         "magweld.training",
     ),
     "magweld.importer": (*DESCRIPTIONS, "magweld.layouts", "magweld.paced"),
@@ -125,6 +137,7 @@ TORCH_ALLOWED = (
     "magweld.deploy.sizes",
     "magweld.dynamo",
     "magweld.frontend",
+    "magweld.graphs",
     "magweld.importer",
     "magweld.layouts",
     "magweld.loading",

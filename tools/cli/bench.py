@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
+from magweld.columns import columns
 from magweld.frontend import trace
-from magweld.frontend.columns import columns
 from magweld.tools.cli.program import (
     CommandLineError,
     example_inputs,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from magweld.frontend.columns import bytes_text, columns
+from magweld.columns import bytes_text, columns
 from magweld.targets import (
     Device,
     DeviceEntry,

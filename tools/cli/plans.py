@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from magweld import env
-from magweld.frontend.columns import columns
+from magweld.columns import columns
 from magweld.runtime.cache import FileCache
 from magweld.runtime.plans import (
     MeasuredPlan,

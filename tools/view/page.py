@@ -9,9 +9,9 @@ from typing import Any
 
 import jinja2
 
+from magweld.columns import seconds_text
 from magweld.frontend import Record
 from magweld.frontend.catalogue import Break
-from magweld.frontend.columns import seconds_text
 from magweld.frontend.explain import Recompile, describe_plan
 from magweld.tools.view.ir_texts import piece_texts, subgraph_texts
 from magweld.tools.view.machine_code import MachineCode, machine_codes

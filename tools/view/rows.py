@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
-from magweld.frontend.columns import bytes_text, seconds_text
+from magweld.columns import bytes_text, seconds_text
 from magweld.reports import operators_of
 from magweld.targets.device import ARITHMETIC
 from magweld.tools.view.machine_code import MachineCode

@@ -30,11 +30,11 @@ from magweld.api import compile_imported
 from magweld.artifact import HOST_TARGET, StandIns
 from magweld.compiler_options import CompileOptions
 from magweld.control_graph import import_control
-from magweld.frontend.control.pieces import without_numbers
 from magweld.frontend.guards.guard import Category
 from magweld.frontend.records.record import Record
 from magweld.frontend.state.steps import Made, Make, Step
 from magweld.frontend.traced import trace
+from magweld.graphs.numbers import without_numbers
 from magweld.importer.epilogue import Epilogue
 from magweld.importer.importer import ImportedGraph, import_graph
 from magweld.piecewise import has_control

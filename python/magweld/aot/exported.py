@@ -17,7 +17,7 @@ from magweld.aot.compile import CapturedCall
 from magweld.aot.errors import EXPORT_CONDITION, EXPORT_INPUTS, EXPORT_SIZES
 from magweld.aot.signature import Signature
 from magweld.aot.template import Tensors, template_of
-from magweld.frontend.control.operators import (
+from magweld.graphs.control_operators import (
     ControlOperator,
     IfOperator,
     WhileOperator,

@@ -20,8 +20,8 @@ from magweld.aot.exported import arguments_of, described_inputs, exported_call
 from magweld.aot.sources import Inputs, Model
 from magweld.deploy.errors import EXPORT, RANGES, SIZES
 from magweld.diagnostics import UnsupportedError
-from magweld.frontend.control.operators import IfOperator, WhileOperator
-from magweld.frontend.lifting.size_relation import Shapes, SizeRelation, relate_twice
+from magweld.graphs.control_operators import IfOperator, WhileOperator
+from magweld.graphs.size_relation import Shapes, SizeRelation, relate_twice
 from magweld.importer.refusals import describe
 from magweld.logs import expected_errors
 

@@ -11,7 +11,7 @@ import torch
 from topic_checks import HIT, MISS, run_and_check, traced
 from torch import nn
 
-from magweld.frontend.control.operators import ForOperator
+from magweld.graphs.control_operators import ForOperator
 
 WIDTH = 4
 LAYERS = 4

@@ -15,14 +15,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from magweld.artifact import StandIns
 from magweld.diagnostics import UnsupportedError
-from magweld.frontend.lifting.forms import COMPILE_AFTER
-from magweld.frontend.lifting.size_relation import (
+from magweld.graphs.forms import COMPILE_AFTER
+from magweld.graphs.places import place_of
+from magweld.graphs.size_relation import (
     Shapes,
     SizeRelation,
     offsets_between,
     relate_twice,
 )
-from magweld.frontend.records.places import place_of
 from magweld.logs import expected_errors, topic
 from magweld.paced import checkpoint
 from magweld.tiers import TieredGraph

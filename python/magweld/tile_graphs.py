@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from magweld.frontend.columns import bytes_text, columns, seconds_text, shorten
+from magweld.columns import bytes_text, columns, seconds_text, shorten
 from magweld.reports import operators_of
 
 Graph = Mapping[str, Any]

@@ -14,17 +14,17 @@ from torch import fx
 
 from magweld import env
 from magweld.diagnostics import MagweldError
-from magweld.frontend.control.loop_tensors import with_counted_loops
-from magweld.frontend.control.pieces import with_inputs, without_numbers
-from magweld.frontend.control.unroll import (
+from magweld.graphs.all_sizes import AllSizes, CompileSizes
+from magweld.graphs.autocast import graph_runner
+from magweld.graphs.counted_loops import with_counted_loops
+from magweld.graphs.forms import COMPILE_AFTER, COMPILE_BESIDE, Forms, key_of
+from magweld.graphs.numbers import with_inputs, without_numbers
+from magweld.graphs.unroll import (
     MAX_ITERATIONS,
     has_loops,
     iterations_in,
     unroll,
 )
-from magweld.frontend.lifting.forms import COMPILE_AFTER, COMPILE_BESIDE, Forms, key_of
-from magweld.frontend.operators.autocast import graph_runner
-from magweld.frontend.records.all_sizes import AllSizes, CompileSizes
 from magweld.logs import topic
 from magweld.reports import joined_reports
 from magweld.tiers import TieredGraph, Verdict, common_verdict, tier_of

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import struct
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
-
-from magweld.frontend.state.values import exact
 
 # Uses of one set of sizes and numbers before the graph is compiled for it.
 COMPILE_AFTER: Final = 3
@@ -30,7 +29,13 @@ def key_of(tensors: Iterable[torch.Tensor], numbers: Iterable[Any]) -> Hashable:
         tensors: Of the call.
         numbers: Beside them.
     """
-    return (*(t.shape for t in tensors), *map(exact, numbers))
+    return (*(t.shape for t in tensors), *map(_exact, numbers))
+
+
+def _exact(number: Any) -> tuple[type, Any]:
+    """Return what is equal for numbers of one type with the same bits."""
+    kind = type(number)
+    return kind, struct.pack("d", number) if kind is float else number
 
 
 @dataclass

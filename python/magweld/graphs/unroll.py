@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from torch import fx
 
-from magweld.frontend.control.operators import (
+from magweld.graphs.control_operators import (
     NUMBER_FUNCTIONS,
     ForOperator,
     joined,

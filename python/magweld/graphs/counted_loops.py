@@ -10,7 +10,7 @@ import torch
 from torch import fx
 
 from magweld.diagnostics import UnsupportedError
-from magweld.frontend.control.operators import (
+from magweld.graphs.control_operators import (
     NUMBER_FUNCTIONS,
     CountedOperator,
     ForOperator,

@@ -1,0 +1,1 @@
+"""Captured graphs: their operators beside those of torch, and what runs them."""
