@@ -88,6 +88,19 @@ def read_report(path: Path) -> Report:
     return Report(path.stem, facts, rows)
 
 
+def read_results(path: Path) -> list[dict[str, Any]]:
+    """Read the rows of a report as they were written.
+
+    Raises:
+        ReportError: The file cannot be read, or is no report.
+    """
+    try:
+        results: list[dict[str, Any]] = json.loads(path.read_text())["results"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ReportError(f"{path}: no report of a benchmark ({error!r})") from error
+    return results
+
+
 def read_reports(path: Path) -> dict[str, Report]:
     """Read a report, or all those in a folder, by name.
 

@@ -39,19 +39,27 @@ def compile_for_device(payload: bytes) -> bytes:
     """
     name, text = decode_request(payload)
     target = parse_target(name)
-    options = CompileOptions(
-        device=target.reference, library="never", loops=False, batch=False
-    )
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(text)
         try:
-            lower_to_tiles(module, options, has_async_copies=target.has_async_copies)
+            lower_to_tiles(
+                module,
+                device_options(target),
+                has_async_copies=target.has_async_copies,
+            )
         except UnloweredError as error:
             if not error.nodes:
                 raise
             reasons = dict.fromkeys(error.nodes, "it has no lowering to linalg")
             return encode_program(_unlowered(name, reasons))
         return encode_program(_Kernels(module, target).program(name))
+
+
+def device_options(target: Target) -> CompileOptions:
+    """Return what a compilation for a GPU may decide."""
+    return CompileOptions(
+        device=target.reference, library="never", loops=False, batch=False
+    )
 
 
 def _unlowered(target: str, reasons: dict[str, str]) -> Program:

@@ -14,23 +14,46 @@ reporting = importlib.import_module("reporting")
 reports = importlib.import_module("reports")
 
 
-def test_kernels_and_what_torch_runs_are_counted() -> None:
-    found = coverage.measure("embedding-norm", "rocdl:gfx90a", "f16")
-    assert found.kernels == found.compiled == 1
-    assert not found.refused
-    assert set(found.externals) == {"magweld.checked_index.default"}
-    assert coverage.row(found).endswith("| whole")
+def test_kernels_and_what_torch_runs_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "device_coverage.json"
+    run = coverage.Run(path, 600.0)
+    plans = coverage.planned_together(["rocdl:gfx90a", "rocdl:gfx942"], own=False)
+    (first, second) = run.count("embedding-norm", "f16", plans)
+    for found in (first, second):
+        assert found.kernels == found.compiled == 1
+        assert not found.refused
+        assert set(found.externals) == {"magweld.checked_index.default"}
+        assert coverage.row(found).endswith("| whole")
+    assert first.device == second.device
+    again = coverage.Run(path, 600.0)
+    again.resume()
+    assert again.found == [first, second]
+    assert list(again.count("embedding-norm", "f16", plans)) == []
+
+
+def test_each_target_has_a_plan_of_its_own_on_demand() -> None:
+    names = ["nvvm:sm_80", "nvvm:sm_90a", "rocdl:gfx942"]
+    together = coverage.planned_together(names, own=False)
+    assert [[str(x) for x in one] for one in together] == [names[:2], names[2:]]
+    assert len({x.reference for x in together[0]}) == 1
+    apart = coverage.planned_together(names, own=True)
+    assert len({one.reference for (one,) in apart}) == 3
 
 
 def test_a_report_names_what_has_no_code(tmp_path: Path) -> None:
-    whole = coverage.Coverage("x", "nvvm:sm_80", "f32", 2, 2, ["aten.gather"] * 2)
-    part = coverage.Coverage("y", "nvvm:sm_80", "bf16", 2, 1)
+    whole = coverage.Coverage("mlp", "nvvm:sm_80", "f32", 2, 2, ["aten.gather"])
+    part = coverage.Coverage("mlp", "nvvm:sm_80", "bf16", 2, 1)
     part.refused["gpu-math-function"] = ["exp"]
-    lost = coverage.Coverage("z", "nvvm:sm_80", problem="not done in 1 s")
+    lost = coverage.Coverage("scores", "nvvm:sm_80", problem="not done in 1 s")
     path = tmp_path / "device_coverage.json"
-    reporting.write_report(path, 1, list(map(coverage.reported, (whole, part, lost))))
+    reporting.write_report(path, 1, coverage.reported([whole, lost, part]))
     rows = {row.name: row.cells for row in reports.read_report(path).rows}
-    assert rows["x nvvm:sm_80 f32"]["through torch"] == "aten.gather"
-    assert rows["x nvvm:sm_80 f32"]["without code"] == "nothing"
-    assert rows["y nvvm:sm_80 bf16"]["without code"] == "gpu-math-function: exp"
-    assert rows["z nvvm:sm_80 f32"]["without code"] == "not done in 1 s"
+    assert rows["mlp"]["through torch"] == "aten.gather"
+    assert rows["mlp"]["sm_80 f32"] == "2 of 2"
+    assert rows["mlp"]["sm_80 bf16"] == "1 of 2"
+    assert rows["mlp"]["gfx942 bf16"] == "-"
+    assert rows["mlp"]["without code"] == "gpu-math-function: exp (sm_80 bf16)"
+    assert rows["scores"]["sm_80 f32"] == "no plan"
+    assert rows["scores"]["without code"] == "not done in 1 s (sm_80 f32)"
+    counted = coverage.totals([whole, lost, part])
+    assert counted["sm_80 f32"].startswith("1 of 2 cases whole, 2 of 2 kernels")
