@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterable, Sequence
 
 import torch
 
@@ -12,7 +11,7 @@ from magweld.frontend.operators.watch import storage_of
 
 def neighbours(
     tensors: Sequence[torch.Tensor], of: Iterable[int]
-) -> list[tuple[tuple[int, Any], ...]]:
+) -> tuple[tuple[tuple[int, Hashable], ...], ...]:
     """Return for some tensors which others share their memory, and how they lie.
 
     What can happen to one by a write to the other is the same in two calls in which
@@ -22,24 +21,25 @@ def neighbours(
     groups = [sharing.setdefault(storage_of(tensor), []) for tensor in tensors]
     for number, group in enumerate(groups):
         group.append(number)
-    return [
+    return tuple(
         tuple(
             (other, _place(tensors[number], tensors[other]))
             for other in groups[number]
             if other != number
         )
         for number in of
-    ]
+    )
 
 
-def _place(tensor: torch.Tensor, other: torch.Tensor) -> Any:
+def _place(tensor: torch.Tensor, other: torch.Tensor) -> Hashable:
     """Return how a tensor lies to another one, None if beside it."""
     start, end = _extent(tensor)
     first, last = _extent(other)
     if end <= first or last <= start:
         return None
-    forms = [(item.shape, item.stride(), item.dtype) for item in (tensor, other)]
-    return first - start, forms
+    # A key of compiled forms holds this.
+    forms = ((item.shape, item.stride(), item.dtype) for item in (tensor, other))
+    return first - start, *forms
 
 
 def _extent(tensor: torch.Tensor) -> tuple[int, int]:

@@ -183,7 +183,7 @@ def _form(inputs: Sequence[Any]) -> Hashable | None:
     forms = tuple((t.shape, t.stride(), t.dtype, t.device) for t in inputs)
     objects: dict[int, int] = {}
     same = tuple(objects.setdefault(id(t), number) for number, t in enumerate(inputs))
-    return forms, same, tuple(neighbours(inputs, range(len(inputs))))
+    return forms, same, neighbours(inputs, range(len(inputs)))
 
 
 def _groups(nodes: Sequence[fx.Node], cuts: Cuts) -> Iterator[list[fx.Node]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import zlib
 
 import numpy as np
@@ -280,3 +282,30 @@ class Noisy(torch.autograd.Function):
 
 def test_an_operator_in_python_draws_once():
     assert outcomes(lambda x: Noisy.apply(x) + 1.0, [1, 1, 2]) is not None
+
+
+_SEEDED_BEFORE_IMPORTS = """
+import random, sys, torch
+random.seed(1)
+states = random.getstate(), torch.get_rng_state()
+import magweld
+from magweld.frontend import trace
+fast = trace(lambda x, n: x * n, backend="eager")
+for n in range(2, 7):
+    fast(torch.ones(n + 1), n)
+magweld.compile, magweld.compile_portable, magweld.load, magweld.TuneOptions
+from magweld.progress import progress
+from magweld.tuning.watching import watching
+sys.stderr.isatty = lambda: True
+with progress("compiling"), watching(True) as bar:
+    bar.begin(1)
+assert "rich.progress" in sys.modules
+assert random.getstate() == states[0]
+assert torch.equal(torch.get_rng_state(), states[1])
+"""
+
+
+def test_imports_draw_nothing():
+    command = [sys.executable, "-c", _SEEDED_BEFORE_IMPORTS]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -357,7 +357,7 @@ def test_a_long_wait_shows_a_line_on_terminals_alone(
         def status(self, text: str) -> Line:
             return Line(text)
 
-    monkeypatch.setattr(progress_module, "Console", Terminal)
+    monkeypatch.setattr("rich.console.Console", Terminal)
     terminal(is_terminal)
     with progress("compiling"):
         assert begun.wait(60) if is_terminal else True

@@ -5,16 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-)
+from magweld.progress import load_rich
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 
 class Watcher(Protocol):
@@ -68,13 +64,14 @@ def watching(wanted: bool | None) -> Iterator[Watcher]:
     if not wanted:
         yield Unwatched()
         return
+    shown = load_rich("rich.progress")
     columns = (
-        TextColumn("tuning"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[message]}"),
+        shown.TextColumn("tuning"),
+        shown.BarColumn(),
+        shown.MofNCompleteColumn(),
+        shown.TimeElapsedColumn(),
+        shown.TextColumn("{task.fields[message]}"),
     )
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True) as progress:
+    console = load_rich("rich.console").Console(stderr=True)
+    with shown.Progress(*columns, console=console, transient=True) as progress:
         yield Bar(progress)
