@@ -124,8 +124,8 @@ def finish(
         StopRecordingError: Something cannot be guarded or repeated.
     """
     lifting = session.graph.lifting
-    if lifting is not None and lifting.loops.all:
-        roll_loops(recorder, lifting)
+    if lifting is not None and lifting.loops is not None:
+        roll_loops(recorder, lifting, lifting.loops)
     recorder.tensors.replacements.check()
     check_buffers(session.graph, bool(recorder.written))
     outputs: list[fx.Node] = []
@@ -190,8 +190,9 @@ def finish(
 
 def _written_out(session: Session) -> tuple[tuple[str, str], ...]:
     lifting = session.graph.lifting
-    loops = [] if lifting is None else lifting.loops.all
-    failed = ((loop.failure, loop.where) for loop in loops if loop.failure)
+    loops = None if lifting is None else lifting.loops
+    known = [] if loops is None else loops.all
+    failed = ((loop.failure, loop.where) for loop in known if loop.failure)
     return tuple(dict.fromkeys(failed))
 
 

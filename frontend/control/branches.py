@@ -9,7 +9,7 @@ import torch
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.control.flow import flow_of
 from magweld.frontend.control.frame_state import FrameState
-from magweld.frontend.control.ifs import close_branch, open_branch
+from magweld.frontend.control.ifs import Branch
 from magweld.frontend.control.merge import DifferenceError
 from magweld.frontend.control.regions import (
     check_handlers,
@@ -17,10 +17,10 @@ from magweld.frontend.control.regions import (
     loop_form,
     with_calls,
 )
-from magweld.frontend.control.scopes import Branch, Loop, TrialBranch, TrialEndedError
+from magweld.frontend.control.scopes import Scope, TrialBranch, TrialEndedError
 from magweld.frontend.control.trial import read_state, state_at_end
 from magweld.frontend.control.trials import Trials
-from magweld.frontend.control.whiles import close_loop, open_loop, with_nodes
+from magweld.frontend.control.whiles import Loop
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.operators.predicates import Predicate
@@ -82,7 +82,7 @@ class Branches(Trials):
         row = observer.previous
         assert row is not None, "a test belongs to an instruction"
         scope = self.scopes[-1] if self.scopes else None
-        if isinstance(scope, Loop) and scope.observer is observer:
+        if isinstance(scope, Scope) and scope.observer is observer:
             if row.offset in scope.tests:
                 scope.predicates.append(predicate)
                 return True
@@ -125,10 +125,8 @@ class Branches(Trials):
             scope = self.scopes[-1]
             if scope.observer is not observer:
                 break
-            if isinstance(scope, Loop) and row.offset in scope.tests:
-                state = read_state(self.session, observer, row.depth)
-                scope.snapshots.append(with_nodes(self.recorder, state))
-                scope.marks.append(self.recorder.mark())
+            if isinstance(scope, Scope) and row.offset in scope.tests:
+                scope.iterate(read_state(self.session, observer, row.depth))
                 break
             if row.offset not in scope.join.ends:
                 break
@@ -233,7 +231,7 @@ class Branches(Trials):
             DifferenceError: It cannot be an operator.
         """
         lifting = self.session.graph.lifting
-        if lifting is not None:
+        if lifting is not None and lifting.loops is not None:
             lifting.loops.note_branch()
         flow = flow_of(self.session.tables.table(observer.code))
         nested = sum(isinstance(scope, TrialBranch) for scope in self.scopes)
@@ -243,25 +241,21 @@ class Branches(Trials):
         form = loop_form(flow, row)
         if form is not None and observer.previous is not row:
             form = with_calls(flow, form)
+        scope: Scope
         if form is None:
-            branch = open_branch(self, flow, row, observer, tensor, outcome)
-            branch.predicate = predicate
-            self.scopes.append(branch)
-            return
-        loop = open_loop(self, flow, row, form, observer, tensor)
-        loop.predicates.append(predicate)
-        self.scopes.append(loop)
+            scope = Branch(self, flow, row, observer, tensor, outcome)
+        else:
+            scope = Loop(self, flow, row, form, observer, tensor)
+        scope.predicates.append(predicate)
+        self.scopes.append(scope)
 
-    def _close(self, scope: Branch | Loop, state: FrameState, row: Row) -> None:
+    def _close(self, scope: Scope, state: FrameState, row: Row) -> None:
         try:
-            if isinstance(scope, Loop):
-                close_loop(self, scope, state, row)
-            else:
-                close_branch(self, scope, state, row)
+            scope.close(state, row)
         except DifferenceError as difference:
             self._give_up(scope, str(difference))
 
-    def _give_up(self, scope: Branch | Loop, reason: str) -> None:
+    def _give_up(self, scope: Scope, reason: str) -> None:
         site = (id(scope.observer.code), scope.row.offset)
         self._refused.setdefault(site, reason)
         if not self._guard(scope):
@@ -269,11 +263,10 @@ class Branches(Trials):
             self.unguarded = (scope.observer, scope.row)
             raise StopRecordingError("tensor-value", reason)
 
-    def _guard(self, scope: Branch | Loop) -> bool:
+    def _guard(self, scope: Scope) -> bool:
         """Guard the outcomes of a scope instead; False if there is no such guard."""
-        wanted = scope.predicates if isinstance(scope, Loop) else [scope.predicate]
-        found = [predicate for predicate in wanted if predicate is not None]
-        if len(found) < len(wanted):
+        found = [predicate for predicate in scope.predicates if predicate is not None]
+        if len(found) < len(scope.predicates):
             return False
         for predicate in found:
             self.recorder.rely_on(predicate)

@@ -10,7 +10,6 @@ import torch
 from torch import fx
 
 from magweld.frontend.control.flow import flow_of
-from magweld.frontend.control.loop_follower import LoopFollower
 from magweld.frontend.control.loop_state import State, StateReader
 from magweld.frontend.control.merge import DifferenceError
 from magweld.frontend.control.trial import read_state
@@ -94,17 +93,22 @@ class Loop:
         return bool(self.heads) and not self.closed and not self.failure
 
 
-class Loops(LoopFollower):
-    """Follows the loops of one run.
+class Loops:
+    """Follows the loops of one run; instructions report to it.
 
     Args:
         session: The run; is asked for its writes.
+
+    Attributes:
+        all: The loops, in the order in which they began.
+        valued: Operators whose values have decided about the run.
     """
 
     def __init__(
         self, lifting: Lifting, session: Session, recorder: OperatorRecorder
     ) -> None:
-        super().__init__()
+        self.all: list[Loop] = []
+        self.valued: set[fx.Node] = set()
         self._lifting = lifting
         self._recorder = recorder
         self._operators = session.operators
@@ -116,14 +120,19 @@ class Loops(LoopFollower):
 
     def follow(
         self, iterator: Any, source: range, parts: tuple[Expression | None, ...]
-    ) -> bool:
+    ) -> None:
+        """Take note of an iterator over a range whose parts are lifted."""
         loop = Loop(iterator, source, parts, where=self._recorder.where_text())
         self._lifting.scalars.shaping.update(part for part in parts if part is not None)
         self.all.append(loop)
         self._by_iterator[id(iterator)] = loop
-        return True
 
     def follow_rows(self, iterator: Any) -> bool:
+        """Take note of an iterator over the rows of a tensor of lifted size.
+
+        Returns:
+            Whether it is followed.
+        """
         if type(iterator) is not _TUPLE_ITERATOR:
             return False
         content = content_of(iterator)
@@ -137,9 +146,11 @@ class Loops(LoopFollower):
         return True
 
     def is_read_once(self, content: Any) -> bool:
+        """Return whether nothing but one loop has looked at a tuple of rows."""
         return self._row_reads[id(content)] == 1
 
     def arrive(self, shadow: Shadow, iterator: Any) -> None:
+        """Take note that the next number of an iterator is about to be taken."""
         loop = self._by_iterator.get(id(iterator))
         if loop is None or loop.failure:
             return
@@ -152,10 +163,12 @@ class Loops(LoopFollower):
             loop.failure = str(difference)
 
     def note_branch(self) -> None:
+        """Take note that the value of a tensor decides within the open loops."""
         for loop in self._open():
             loop.failure = "a branch on a tensor within"
 
     def item(self, iterator: int, item: Any) -> Leaf | None:
+        """Return what stands for the number that an iterator, by its id, gave."""
         loop = self._by_iterator.get(iterator)
         if loop is None:
             return None
@@ -167,21 +180,25 @@ class Loops(LoopFollower):
         return leaf if loop.rows is None else None
 
     def close(self, iterator: int) -> None:
+        """Take note that an iterator is exhausted."""
         loop = self._by_iterator.pop(iterator, None)
         if loop is not None:
             loop.closed = True
 
     def note_append(self, target: Any) -> None:
+        """Take note that a comprehension has taken an element."""
         for loop in self._open():
             self._note_tail(loop, target)
 
     # What the run does to its objects.
 
     def note_tail(self, node: Node) -> None:
+        """Take note that elements are about to be appended to a list."""
         if type(node.obj) is list and not node.external:
             self._appends = id(node.obj)
 
     def note_change(self, node: Node) -> None:
+        """Take note that an object is about to change."""
         appends, self._appends = self._appends, 0
         for loop in self._open():
             if node.obj is loop.iterator:
@@ -196,6 +213,7 @@ class Loops(LoopFollower):
             self.note_read(node.obj)
 
     def note_read(self, obj: Any) -> None:
+        """Take note that the content of a container is looked at."""
         if id(obj) in self._lifting.scalars.rows:
             self._row_reads[id(obj)] += 1
         for loop in self.all:
@@ -205,6 +223,11 @@ class Loops(LoopFollower):
                 loop.failure = loop.failure or "its list is looked at"
 
     def note_whole_use(self, obj: Any) -> bool:
+        """Take note that an operator takes all elements of a list.
+
+        Returns:
+            Whether that is no reason to read it.
+        """
         if not any(id(obj) in loop.lists for loop in self.all):
             return False
         for loop in self._open():
@@ -213,6 +236,7 @@ class Loops(LoopFollower):
         return True
 
     def forget_change(self) -> None:
+        """Take note that a change that was about to happen does not."""
         self._appends = 0
 
     def _open(self) -> list[Loop]:

@@ -53,6 +53,8 @@ class Iterations:
     ) -> None:
         self._recorder = recorder
         self._lifting = lifting
+        assert lifting.loops is not None, "the loop is one of them"
+        self._loops = lifting.loops
         self.loop = loop
         self.first = first
         self.own = {node for piece in loop.pieces for node in piece}
@@ -81,7 +83,7 @@ class Iterations:
         cut = self.loop.rows
         if cut is None:
             return []
-        if len(self.pieces) < _MIN_ROWS or not self._lifting.loops.is_read_once(
+        if len(self.pieces) < _MIN_ROWS or not self._loops.is_read_once(
             self.loop.content
         ):
             raise DifferenceError("the rows of a tensor are looked at")
@@ -132,7 +134,7 @@ class Iterations:
                 raise DifferenceError("an iteration reads what none has read before")
 
     def _check_operators(self) -> None:
-        shapes, valued = self._recorder.tensors.shapes, self._lifting.loops.valued
+        shapes, valued = self._recorder.tensors.shapes, self._loops.valued
         for node in self.own:
             if node in valued or shapes.is_open(node):
                 raise DifferenceError("a value of a tensor decides")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from torch import fx
 
-from magweld.frontend.control.fors import Loop
+from magweld.frontend.control.fors import Loop, Loops
 from magweld.frontend.control.iterations import Iterations
 from magweld.frontend.control.loop_body import Body
 from magweld.frontend.control.loop_state import Path
@@ -58,12 +58,14 @@ def trip_count(start: int, stop: int, step: int) -> int:
     return len(range(start, stop, step))
 
 
-def roll_loops(recorder: OperatorRecorder, lifting: Lifting) -> None:
+def roll_loops(recorder: OperatorRecorder, lifting: Lifting, found: Loops) -> None:
     """Make operators of the loops of a finished run where that is possible.
 
     What becomes none stays as it was recorded, with its number of iterations pinned.
     """
-    loops = lifting.loops.all
+    loops = found.all
+    if not loops:
+        return
     impure = has_effects(recorder.graph)
     contents = _contents(recorder, loops)
     for loop in loops:

@@ -1,4 +1,4 @@
-"""Owns the open trials and branches of a run, and what may not happen in them."""
+"""Owns what is open in a run: trials, branches and loops, and where they end."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from typing import Any
 import torch
 from torch import fx
 
-from magweld.frontend.control.flow import Flow, Join
+from magweld.frontend.control.flow import Join
 from magweld.frontend.control.frame_state import FrameState
-from magweld.frontend.control.pieces import Piece
-from magweld.frontend.control.steps import Step
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.operators.predicates import Predicate
@@ -59,71 +57,39 @@ class TrialBranch:
         return tensors.first_node(tensor) if known is None else known
 
 
-@dataclass
-class Branch:
-    """A conditional jump on a tensor whose taken branch is running.
+@dataclass(eq=False)
+class Scope:
+    """A part of the program that becomes an operator when it is left.
 
     Attributes:
-        observer: Observer of the frame of the jump.
-        flow: Flow of its code.
-        join: Where both branches end.
-        row: The jump.
-        condition: Node of the tensor that decided.
-        outcome: Whether it was true.
-        start: Moment of the run at the jump.
-        mark: Last operator before the taken branch.
-        other: Operators of the other branch.
-        trial: The other branch.
-        modes: Modes of torch at the jump.
-        predicate: Guard that makes the branch unnecessary, None if there is none.
-    """
-
-    observer: Observer
-    flow: Flow
-    join: Join
-    row: Row
-    condition: fx.Node
-    outcome: bool
-    start: int
-    mark: fx.Node
-    other: Piece
-    trial: TrialBranch
-    modes: tuple[Any, ...]
-    predicate: Predicate | None = None
-
-
-@dataclass
-class Loop:
-    """A loop whose only way out is the test of a tensor, while it runs.
-
-    Attributes:
-        observer: Observer of the frame of the loop.
-        join: Where the program goes on behind it.
+        observer: Observer of the frame that it belongs to.
+        join: Where it ends.
         row: The jump that the program came to first.
-        tests: Offsets of the jumps that end an iteration.
-        while_true: Whether an iteration follows when the tensor is true.
-        condition: Node of the first tensor that was tested.
-        start: Moment of the run before the loop.
-        slots: Slots that matter in it or behind it.
-        step: One iteration.
-        snapshots: The values before the first iteration, and after each.
-        marks: Last operator before the first iteration, and of each one.
-        modes: Modes of torch before the loop.
-        states: The values before the first iteration and after those on trial.
-        predicates: Guards for the outcomes so far; None where there is none.
+        start: Moment of the run at which it began.
+        tests: Offsets of the jumps at which another iteration of a loop may begin.
+        predicates: Guards for the outcomes so far, which make it unnecessary; None
+            where there is none.
     """
 
     observer: Observer
     join: Join
     row: Row
-    tests: frozenset[int]
-    while_true: bool
-    condition: fx.Node
     start: int
-    slots: frozenset[int]
-    step: Step
-    snapshots: list[FrameState]
-    marks: list[fx.Node]
-    modes: tuple[Any, ...]
-    states: list[FrameState] = field(default_factory=list)
+    tests: frozenset[int] = frozenset()
     predicates: list[Predicate | None] = field(default_factory=list)
+
+    def iterate(self, state: FrameState) -> None:
+        """Take note of the values before one of the tests."""
+        raise NotImplementedError
+
+    def close(self, state: FrameState, row: Row) -> None:
+        """Make an operator of it.
+
+        Args:
+            state: The values at its end, in the way that the program went.
+            row: The instruction there.
+
+        Raises:
+            DifferenceError: It cannot be one.
+        """
+        raise NotImplementedError

@@ -16,7 +16,7 @@ from magweld.frontend.control.flow import Flow, Join
 from magweld.frontend.control.frame_state import FrameState
 from magweld.frontend.control.merge import DifferenceError
 from magweld.frontend.control.pieces import Piece
-from magweld.frontend.control.scopes import Branch, Loop, TrialBranch
+from magweld.frontend.control.scopes import Scope, TrialBranch
 from magweld.frontend.control.trial import enter_trial, run_on_trial
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.events import Observe
@@ -39,7 +39,7 @@ class Trials:
     def __init__(self, session: Session, recorder: OperatorRecorder) -> None:
         self.session = session
         self.recorder = recorder
-        self.scopes: list[TrialBranch | Branch | Loop] = []
+        self.scopes: list[TrialBranch | Scope] = []
         self._functions: dict[Observer, FunctionType] = {}
         self._entering: tuple[TrialBranch, Flow, FunctionType] | None = None
 

@@ -172,7 +172,8 @@ class Operands:
     def lifts(self, predicate: Predicate) -> bool:
         """Take note of a value that decides; return whether it needs no guard."""
         lifting = self._lifting
-        lifting.loops.valued |= predicate.needed
+        if lifting.loops is not None:
+            lifting.loops.valued |= predicate.needed
         leaf = self._value_leaf(lifting, predicate)
         if leaf is not None:
             self.values += 1

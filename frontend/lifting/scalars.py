@@ -113,7 +113,8 @@ class Scalars:
         lifting, convert = self._lifting, self._tensors.convert
         assert self._tensors.session is not None, "recording needs a session"
         graph = self._tensors.session.graph
-        if lifting.loops.note_whole_use(obj) and not lifting.inside(obj):
+        loops, inside = lifting.loops, lifting.inside(obj)
+        if loops is not None and loops.note_whole_use(obj) and not inside:
             return [convert(item) for item in obj]
         first = len(lifting.reads)
         if graph.find(obj) is not None:

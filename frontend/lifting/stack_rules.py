@@ -150,8 +150,10 @@ def build_constant_map(shadow: Shadow, step: Step, stack: list[Any]) -> None:
 def append(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """LIST_APPEND in a comprehension."""
     target = stack[len(stack) - step.row.arg]
-    shadow.lifting.loops.note_append(target)
-    shadow.lifting.place(target, Kind.INDEX, len(target) - 1, step.take(0))
+    lifting = shadow.lifting
+    if lifting.loops is not None:
+        lifting.loops.note_append(target)
+    lifting.place(target, Kind.INDEX, len(target) - 1, step.take(0))
 
 
 def map_add(shadow: Shadow, step: Step, stack: list[Any]) -> None:
@@ -243,28 +245,22 @@ def make_cell(shadow: Shadow, step: Step, stack: list[Any]) -> None:
 
 def get_iter(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """GET_ITER over a sequence: its elements keep their expressions."""
-    source = step.before[-1]
+    source, lifting = step.before[-1], shadow.lifting
+    loops = lifting.loops
     if type(source) is range:
-        _follow_range(shadow, step, stack[-1], source)
+        fields = (range.__dict__[name] for name in _SLICE)
+        parts = tuple(lifting.at(source, Kind.SLOT, field) for field in fields)
+        if loops is not None and any(part is not None for part in parts):
+            loops.follow(stack[-1], source, parts)
+            step.forget(source)
+    elif loops is not None and loops.follow_rows(stack[-1]):
         return
-    if shadow.lifting.loops.follow_rows(stack[-1]):
-        return
-    if not issubclass(type(source), (tuple, list)):
-        return
-    if find_in_mro(type(source), "__iter__") in _PLAIN:
-        shadow.lifting.follow(stack[-1], source)
-        for slot, expression in step.reads:
-            if slot[0] == id(source):
-                shadow.lifting.put(slot, expression)
-        step.forget(source)
-
-
-def _follow_range(shadow: Shadow, step: Step, iterator: Any, source: range) -> None:
-    lifting = shadow.lifting
-    fields = (type(source).__dict__[name] for name in _SLICE)
-    parts = tuple(lifting.at(source, Kind.SLOT, field) for field in fields)
-    if any(part is not None for part in parts):
-        if lifting.loops.follow(iterator, source, parts):
+    elif issubclass(type(source), (tuple, list)):
+        if find_in_mro(type(source), "__iter__") in _PLAIN:
+            lifting.follow(stack[-1], source)
+            for slot, expression in step.reads:
+                if slot[0] == id(source):
+                    lifting.put(slot, expression)
             step.forget(source)
 
 
@@ -273,18 +269,19 @@ _PLAIN = (tuple.__iter__, list.__iter__)
 
 def begin_iteration(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """FOR_ITER: the state between two iterations can be seen now."""
-    shadow.lifting.loops.arrive(shadow, stack[-1])
+    if shadow.lifting.loops is not None:
+        shadow.lifting.loops.arrive(shadow, stack[-1])
 
 
 def for_iter(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """FOR_ITER: the item lies above the iterator, unless that is exhausted."""
-    loops = shadow.lifting.loops
-    iterator = address_of(step.before[-1])
-    if len(stack) != len(step.before) + 1:
-        loops.close(iterator)
-        return
-    shadow.push(stack, loops.item(iterator, stack[-1]))
-    source = shadow.lifting.followed(step.before[-1])
+    loops, iterator = shadow.lifting.loops, step.before[-1]
+    exhausted = len(stack) != len(step.before) + 1
+    if loops is not None and exhausted:
+        loops.close(address_of(iterator))
+    elif loops is not None:
+        shadow.push(stack, loops.item(address_of(iterator), stack[-1]))
+    source = None if exhausted else shadow.lifting.followed(iterator)
     if source is not None:
-        index = len(source) - step.before[-1].__length_hint__() - 1
+        index = len(source) - iterator.__length_hint__() - 1
         shadow.push(stack, shadow.lifting.at(source, Kind.INDEX, index))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any
 
-from magweld.frontend.control.loop_follower import LoopFollower
 from magweld.frontend.expressions.expressions import (
     NUMBERS,
     Condition,
@@ -27,6 +26,7 @@ from magweld.frontend.state.paths import describe, path_of
 from magweld.frontend.state.refgraph import RefGraph
 
 if TYPE_CHECKING:
+    from magweld.frontend.control.fors import Loops
     from magweld.frontend.lifting.operands import Operands
     from magweld.frontend.lifting.scalars import Scalars
 
@@ -49,7 +49,7 @@ class Lifting:
         rewrites: Containers that the current instruction rearranges.
         pinned: Expressions that must have the value of the run.
         undecided: Pinned expressions that another value need not have pinned.
-        loops: Loops over lifted ranges.
+        loops: Loops over lifted ranges, if the run has operators.
         root: The call of the program; its result is that of the run.
         operands: Follows lifted values into operators, if the run has any.
         scalars: The inputs of its graph that are numbers.
@@ -66,7 +66,7 @@ class Lifting:
         self.rewrites: list[Node] = []
         self.pinned: dict[Expression, Where | None] = {}
         self.undecided: set[Expression] = set()
-        self.loops = LoopFollower()
+        self.loops: Loops | None = None
         self.root = Link(0, (), {}, (), {})
         self.resumed: dict[int, Leaf] = {}
         self._graph = graph
@@ -149,7 +149,8 @@ class Lifting:
 
     def note_read(self, node: Node, kind: Kind, key: Any, value: Any) -> None:
         """Take note of a read; the instruction may claim it."""
-        self.loops.note_read(node.obj)
+        if self.loops is not None:
+            self.loops.note_read(node.obj)
         expression = self._find(node, kind, key, value)
         if expression is not None:
             self.reads.append((slot_of(node.obj, kind, key), expression))
@@ -173,7 +174,8 @@ class Lifting:
 
     def note_content(self, node: Node) -> None:
         """Take note of a read of everything in a container that the run determined."""
-        self.loops.note_read(node.obj)
+        if self.loops is not None:
+            self.loops.note_read(node.obj)
         self.reads += self.inside(node.obj)
 
     def note_write(self, node: Node, extent: Extent, key: Any) -> None:
@@ -181,7 +183,8 @@ class Lifting:
         if extent is Extent.KEY:
             self.note_store(slot_of(node.obj, Kind.ITEM, key))
         elif extent is Extent.TAIL:
-            self.loops.note_tail(node)
+            if self.loops is not None:
+                self.loops.note_tail(node)
             self.note_store(slot_of(node.obj, Kind.INDEX, size_of(node.obj)))
         else:
             self.rewrites.append(node)
@@ -257,7 +260,7 @@ class Lifting:
 
     def close(self) -> None:
         """Let go of operators, loops and containers, which know the lifted values."""
-        self.loops = LoopFollower()
+        self.loops = None
         self.release()
         if hasattr(self, "operands"):
             self.operands.detach()
