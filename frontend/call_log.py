@@ -12,7 +12,6 @@ from magweld.frontend.catalogue import CATALOGUE, Break
 from magweld.frontend.explain import Miss, Recompile
 from magweld.frontend.records.cache import RecordCache, Signature
 from magweld.frontend.records.record import Record
-from magweld.graphs.lifted_graph import LiftedGraph
 from magweld.logs import name_of, topic
 
 _BREAKS: Final = topic("breaks")
@@ -143,7 +142,7 @@ class CallLog:
 
 def _prepared(record: Record) -> str:
     """Return what has become of the graph of a new record."""
-    if isinstance(record.compiled, LiftedGraph):
+    if record.lifted is not None:
         return "; sizes or numbers are lifted: those that come back are compiled"
     if record.seconds:
         return f", handed to the backend in {seconds_text(record.seconds)}"

@@ -73,227 +73,184 @@ SPLITTING = frozenset(
 # Reasons that lie outside of the program and may pass: they do not count against it.
 PASSING = frozenset({"monitor-busy", "tool-busy", "torch-mode", "tracer-active"})
 
-_ENTRIES = (
-    Refusal(
-        "native-call",
+# Id -> reason, hint.
+_TEXTS = {
+    "native-call": (
         "a native function without annotation was called",
         "keep it out of the traced part, or annotate it",
     ),
-    Refusal(
-        "native-class",
+    "native-class": (
         "an object of a native class without annotation was made",
         "make it outside of the traced part",
     ),
-    Refusal(
-        "native-attribute",
+    "native-attribute": (
         "an attribute is computed by native code without annotation",
         "read it outside of the traced part",
     ),
-    Refusal(
-        "native-operator",
+    "native-operator": (
         "an operator is native code without annotation for these types",
         "use built-in containers and scalars, or tensors",
     ),
-    Refusal(
-        "opaque-value",
+    "opaque-value": (
         "the value of an object that is no built-in container decides the result",
         "pass built-in values, or compare by identity",
     ),
-    Refusal(
-        "opaque-iterator",
+    "opaque-iterator": (
         "an iterator that was made before the run is consumed",
         "pass the sequence itself",
     ),
-    Refusal(
-        "opaque-key",
+    "opaque-key": (
         "a dict key has its own hash or equality",
         "use strings, numbers, tuples of them, or classes as keys",
     ),
-    Refusal(
-        "unknown-object",
+    "unknown-object": (
         "an object appeared that neither a read nor the run itself explains",
         "report it with the program, the monitor missed an origin",
     ),
-    Refusal(
-        "unknown-function",
+    "unknown-function": (
         "Python code ran that nothing observed has called",
         "avoid finalizers, weak reference callbacks and signal handlers",
     ),
-    Refusal(
-        "unknown-tensor",
+    "unknown-tensor": (
         "an operator reads a tensor without a path from the arguments",
         "make tensors by torch functions or pass them as arguments",
     ),
-    Refusal(
-        "opcode",
+    "opcode": (
         "a bytecode instruction has no rule",
         "rewrite the construct (async, star import, except*)",
     ),
-    Refusal(
-        "frame-access",
+    "frame-access": (
         "the program looks at its own frames, or traces or profiles itself",
         "do this outside of the traced part",
     ),
-    Refusal(
-        "stack-depth",
+    "stack-depth": (
         "the value stack of a function could not be determined",
         "report the function; it ran eagerly",
     ),
-    Refusal(
-        "lost-events",
+    "lost-events": (
         "the interpreter skipped instructions of a monitored frame",
         "switch off other tracing tools",
     ),
-    Refusal(
-        "tracer-replaced",
+    "tracer-replaced": (
         "another trace function was installed during the run",
         "do not call sys.settrace in the traced part",
     ),
-    Refusal(
-        "tracer-active",
+    "tracer-active": (
         "a debugger or coverage tool holds the trace function",
         "run without it; magweld never displaces a trace function",
     ),
-    Refusal(
-        "interpreter",
+    "interpreter": (
         "the frames of this interpreter cannot be read",
         "use CPython 3.11 or 3.12 on a 64-bit machine",
     ),
-    Refusal(
-        "tool-busy",
+    "tool-busy": (
         "no monitoring tool id of the interpreter is free",
         "switch off another profiler or debugger",
     ),
-    Refusal(
-        "torch-mode",
+    "torch-mode": (
         "a torch function or dispatch mode is active",
         "leave the mode before the traced call",
     ),
-    Refusal(
-        "tensor-subclass",
+    "tensor-subclass": (
         "a tensor subclass takes part",
         "use plain tensors and parameters",
     ),
-    Refusal(
-        "tensor-value",
+    "tensor-value": (
         "the value of a tensor becomes a Python value",
         "keep it a tensor, or test it by a cheap predicate on the inputs",
     ),
-    Refusal(
-        "tensor-write",
+    "tensor-write": (
         "the data or the gradient flag of a tensor is replaced",
         "use in-place operators such as copy_",
     ),
-    Refusal(
-        "tensor-attribute",
+    "tensor-attribute": (
         "an attribute of a tensor is no function of its type and shape",
         "read it outside of the traced part",
     ),
-    Refusal(
-        "dynamic-shape",
+    "dynamic-shape": (
         "a shape depends on the values of tensors",
         "use a form with a static shape, e.g. torch.where; torch runs what needs it",
     ),
-    Refusal(
-        "random-state",
+    "random-state": (
         "the state of a random generator is read or written",
         "seed outside of the traced part; torch's own sampling is captured",
     ),
-    Refusal(
-        "autograd-graph",
+    "autograd-graph": (
         "the autograd graph is read or run inside of the program",
         "call backward outside of the traced part",
     ),
-    Refusal(
-        "operator-raised",
+    "operator-raised": (
         "a tensor operator raised an exception that the program handled",
         "test the condition instead of catching the error",
     ),
-    Refusal(
-        "operator-argument",
+    "operator-argument": (
         "an operator has an argument that a graph cannot hold",
         "pass numbers, strings, tensors and containers of them",
     ),
-    Refusal(
-        "class-write",
+    "class-write": (
         "a special attribute of a class, or one of a built-in class, is written",
         "write to an instance instead",
     ),
-    Refusal(
-        "read-after-write",
+    "read-after-write": (
         "state was found changed without an observed write",
         "avoid native code that changes Python objects behind the program",
     ),
-    Refusal(
-        "result-object",
+    "result-object": (
         "a result or side effect holds an object that cannot be rebuilt",
         "return tensors, built-in containers, or plain Python objects",
     ),
-    Refusal(
-        "guard-failed",
+    "guard-failed": (
         "the state changed during the run, its own guards do not hold",
         "a counter or cache that guards itself: read it outside",
     ),
-    Refusal(
-        "unstable-guard",
+    "unstable-guard": (
         "the same guard failed on every one of the last calls",
         "pass the changing value as a tensor",
     ),
-    Refusal(
-        "not-lifted",
+    "not-lifted": (
         "sizes that keep changing have no symbolic form in this program",
         "see the detail; each size has a record of its own",
     ),
-    Refusal(
-        "loop-written-out",
+    "loop-written-out": (
         "a loop whose count changes is no operator: it has a record for each count",
         "see the detail and what a loop may do in docs/frontend.md",
     ),
-    Refusal(
-        "many-breaks",
+    "many-breaks": (
         "the parts between the breaks hold too few operators to be worth it",
         "trace the parts without breaks, or move the breaks out of the traced part",
     ),
-    Refusal(
-        "monitor-busy",
+    "monitor-busy": (
         "another thread is being monitored",
         "nothing to do; this call ran eagerly",
     ),
-    Refusal(
-        "monitor-error",
+    "monitor-error": (
         "the monitor itself failed",
         "report it with the program; the call ran eagerly",
     ),
-    Refusal(
-        "custom-function",
+    "custom-function": (
         "a custom autograd function runs Python code of its own on every call",
         "let its forward only compute; call it before state is changed",
     ),
-    Refusal(
-        "autocast-region",
+    "autocast-region": (
         "the program enters or leaves autocast; torch runs what lies between",
         "enter autocast outside of the traced part",
     ),
-    Refusal(
-        "backend-failed",
+    "backend-failed": (
         "the backend raised; the captured graph runs through torch",
         "see the error, or use another backend",
     ),
-    Refusal(
-        "check-skipped",
+    "check-skipped": (
         "a hit was not compared with eager, whose effects cannot be undone",
         "keep iterators and tensors without memory out of reach of the call",
     ),
-    Refusal(
-        "training-graph",
+    "training-graph": (
         "gradients are needed, and forward and backward cannot be compiled apart",
         "see the detail; the captured graph runs through torch, gradients included",
     ),
-    Refusal(
-        "new-leaf",
+    "new-leaf": (
         "the program makes a parameter, or another tensor that collects gradients",
         "make it outside of the traced part; the captured graph runs through torch",
     ),
-)
+}
 
-CATALOGUE: dict[str, Refusal] = {entry.id: entry for entry in _ENTRIES}
+CATALOGUE: dict[str, Refusal] = {id: Refusal(id, *text) for id, text in _TEXTS.items()}

@@ -163,7 +163,7 @@ class Engine:
         self._log.hit(self._cache, record, calls=1)
         result = self._hit(record, verdict, args, kwargs)
         if times is not None and record.was_final:
-            times.sizes = record.sizes_of_all
+            times.sizes = record.lifted and record.lifted.sizes_of_all
             profit.measure(record, kind, HIT, start, result)
         return result
 

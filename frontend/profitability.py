@@ -123,7 +123,7 @@ class _Compared:
 
     def foreseen(self, kind: Kind, turns: Turns) -> float | None:
         """Return the ratio of few times of a kind if other kinds make it credible."""
-        if turns.least is None or not self.record.answers_many_sizes:
+        if turns.least is None or self.record.lifted is None:
             return None
         self.least[kind] = mine, theirs = turns.least
         hits, eager = (sum(times) for times in zip(*self.least.values(), strict=True))
@@ -142,7 +142,7 @@ class _Compared:
     @property
     def is_settled(self) -> bool:
         """Whether the kinds that are known tell enough of the others."""
-        if not self.record.answers_many_sizes:
+        if self.record.lifted is None:
             return bool(self.paying)
         if any(hits > _TOLERATED * eager for hits, eager in self.least.values()):
             return False
@@ -264,7 +264,8 @@ class Profitability:
         if ratio is None:
             return
         if ratio > _TOLERATED and times.sizes is not None and not times.is_again:
-            record.want_own_sizes(times.sizes)
+            assert record.lifted is not None, "it has answered for all sizes"
+            record.lifted.want_own(times.sizes)
             self._times[id(record), kind] = _Times(is_again=True)
             return
         self._times.pop((id(record), kind), None)

@@ -11,6 +11,8 @@ from magweld.frontend.monitor.annotation import (
     NativeCall,
     Rule,
     members,
+    on_arguments,
+    on_graph,
 )
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules import attributes, containers
@@ -29,10 +31,6 @@ from magweld.frontend.state.contents import (
 from magweld.frontend.state.mro import ABSENT
 
 
-def _dict_get(observer: Observer, call: NativeCall) -> None:
-    read_item(observer.session.graph, call.args[0], call.args[1])
-
-
 def _entry(extent: Extent, *present: bool) -> Rule:
     """Return the rule of a method that writes one entry, if there is one or if not."""
 
@@ -47,25 +45,6 @@ def _entry(extent: Extent, *present: bool) -> Rule:
 
 def _dict_set(observer: Observer, call: NativeCall) -> None:
     before_write(observer.session.graph, call.args[0], Extent.KEY, call.args[1])
-
-
-def _dict_keys(observer: Observer, call: NativeCall) -> None:
-    read_keys(observer.session.graph, call.args[0])
-    observer.after = attributes.adopt_top
-
-
-def _dict_all(observer: Observer, call: NativeCall) -> None:
-    read_all(observer.session.graph, call.args[0])
-    observer.after = attributes.adopt_top
-
-
-def _dict_length(observer: Observer, call: NativeCall) -> None:
-    read_length(observer.session.graph, call.args[0])
-
-
-def _dict_change(observer: Observer, call: NativeCall) -> None:
-    before_write(observer.session.graph, call.args[0], Extent.WHOLE)
-    observer.after = attributes.adopt_top
 
 
 def _dict_update(observer: Observer, call: NativeCall) -> None:
@@ -105,22 +84,19 @@ def _start_dict(observer: Observer, call: NativeCall) -> None:
         before_write(observer.session.graph, target, Extent.WHOLE)
 
 
-def _dict_subscript(observer: Observer, call: NativeCall) -> None:
-    # Whatever a subclass makes of a subscript: this is the method of the dict.
-    containers.read_entry(observer, call.args[0], call.args[1])
-
-
+_ADOPT: Final = attributes.adopt_top
 _METHODS: Final[dict[Entry, str]] = {
-    _dict_get: "get __contains__",
-    _dict_subscript: "__getitem__",
+    on_graph(read_item, 2): "get __contains__",
+    # Whatever a subclass makes of a subscript: this is the method of the dict.
+    on_arguments(containers.read_entry, 2): "__getitem__",
     _entry(Extent.DELETION, True): "pop",
     _entry(Extent.KEY, False): "setdefault",
     _dict_set: "__setitem__",
     _entry(Extent.DELETION, True, False): "__delitem__",
-    _dict_keys: "keys __iter__ __reversed__",
-    _dict_all: "values items copy",
-    _dict_length: "__len__",
-    _dict_change: "clear popitem move_to_end",
+    on_graph(read_keys, 1, _ADOPT): "keys __iter__ __reversed__",
+    on_graph(read_all, 1, _ADOPT): "values items copy",
+    on_graph(read_length, 1): "__len__",
+    on_graph(before_write, 1, _ADOPT, extent=Extent.WHOLE): "clear popitem move_to_end",
     _dict_update: "update",
     _start_dict: "__init__",
 }

@@ -31,6 +31,7 @@ from magweld.frontend.state.mro import ABSENT
 from magweld.frontend.state.namespaces import namespace_of
 from magweld.frontend.state.nodes import Kind, Node
 from magweld.frontend.state.refgraph import RefGraph
+from magweld.frontend.state.slot_writes import before_slot_write
 from magweld.frontend.state.values import is_scalar
 
 
@@ -134,12 +135,10 @@ def _hold_top(observer: Observer, stack: list[Any]) -> None:
 def _context_set(observer: Observer, call: NativeCall) -> None:
     graph = observer.session.graph
     node = graph.require(call.args[0])
-    graph.changes(node)
+    before = node.obj.get(ABSENT)
     if node.external:
-        graph.check_dropped(node.obj.get(ABSENT))
-        graph.slot_snapshots.setdefault((id(node.obj), None), node.obj.get(ABSENT))
-        graph.read(node, Kind.CONTEXT, None, node.obj.get(ABSENT))
-        node.owned = True
+        graph.read(node, Kind.CONTEXT, None, before)
+    before_slot_write(graph, node, Kind.CONTEXT, None, before)
     observer.after = attributes.adopt_top
 
 

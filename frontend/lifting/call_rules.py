@@ -103,19 +103,11 @@ def _link(
 
 
 def begin_load(shadow: Shadow, step: Step, stack: list[Any]) -> None:
-    """LOAD_ATTR: a property runs a function of the object."""
+    """LOAD_ATTR: a property runs a function of the object, and gives what it does."""
     found = find_in_mro(type(stack[-1]), step.row.argval)
     getter = found.fget if type(found) is property else None
     if type(getter) is FunctionType:
         step.link = Link(id(getter), (), {}, (None,), {})
-
-
-def load_attribute(shadow: Shadow, step: Step, stack: list[Any]) -> None:
-    """LOAD_ATTR: a property gives what its function returns, else one read is it."""
-    if step.link is not None and step.link.entered:
-        shadow.push(stack, step.link.result)
-    else:
-        claim(shadow, step, stack)
 
 
 def begin_store(shadow: Shadow, step: Step, stack: list[Any]) -> None:
@@ -130,25 +122,13 @@ def begin_store(shadow: Shadow, step: Step, stack: list[Any]) -> None:
 
 def store_attribute(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """STORE_ATTR: the object on top, the value below."""
-    if step.link is not None and step.link.entered:
-        step.operands.clear()
-    else:
-        store(shadow, step, 1)
+    store(shadow, step, 1)
 
 
 def finish_call(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """CALL and CALL_FUNCTION_EX."""
     link = step.link
     if link is None:
-        return
-    if link.entered:
-        step.forget_arguments()
-        if link.returns:
-            shadow.push(stack, link.result)
-        return
-    if step.aligned == 1:
-        step.forget_arguments()
-        shadow.push(stack, step.take_answer())
         return
     rule = _NATIVE.get(link.callee)
     if link.callee in CONVERSIONS and step.answer is not None:

@@ -14,7 +14,7 @@ from magweld.frontend.control.rolling import Rolled
 from magweld.frontend.expressions.expressions import Expression, SizeSource, ValueSource
 from magweld.frontend.lifting.queries import Queries, Query, size_path
 from magweld.frontend.lifting.scalars import Scalars
-from magweld.frontend.lifting.shadow import Step, is_same
+from magweld.frontend.lifting.shadow import CALLS, Step, is_same
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.operators.kinds import name_of
 from magweld.frontend.operators.predicates import (
@@ -237,7 +237,7 @@ def _layouts(step: Step, count: int) -> Iterator[tuple[tuple[Any, ...], Lifted]]
     what that takes.
     """
     link = step.link
-    if link is not None and step.row.opname in ("CALL", "CALL_FUNCTION_EX"):
+    if link is not None and step.row.opname in CALLS:
         skipped = max(len(link.args) - count, 0)
         yield link.args[skipped:], link.lifted[skipped:]
         return

@@ -25,6 +25,9 @@ _HELD: Final = frozenset(
 )
 
 
+CALLS: Final = ("CALL", "CALL_FUNCTION_EX")
+
+
 @dataclass(frozen=True)
 class Released:
     """Stands for an object that is not held.
@@ -191,9 +194,25 @@ class Shadow:
         if raised:
             for position in [p for p in self.stack if p >= len(stack) - 1]:
                 del self.stack[position]
-        elif step.row.instruction.finish is not None:
-            step.row.instruction.finish(self, step, stack)
+        elif not self._is_taken(step, stack):
+            if step.row.instruction.finish is not None:
+                step.row.instruction.finish(self, step, stack)
         self._close(step)
+
+    def _is_taken(self, step: Step, stack: list[Any]) -> bool:
+        """Finish an instruction whose operands a function or an operator has taken."""
+        link = step.link
+        if link is not None and link.entered:
+            step.forget_arguments()
+            if link.returns:
+                self.push(stack, link.result)
+            return True
+        if step.aligned != 1:
+            return False
+        step.forget_arguments()
+        if step.row.opname in CALLS:
+            self.push(stack, step.take_answer())
+        return True
 
     def _close(self, step: Step) -> None:
         """Pin what the instruction used and no rule has followed."""

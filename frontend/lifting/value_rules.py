@@ -93,22 +93,8 @@ def _link_operator(
             return
 
 
-def _entered(shadow: Shadow, step: Step, stack: list[Any]) -> bool:
-    """Finish an instruction that has run a function of the program."""
-    if step.link is None or not step.link.entered:
-        return False
-    step.operands.clear()
-    shadow.push(stack, step.link.result)
-    return True
-
-
 def binary_op(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """BINARY_OP."""
-    if _entered(shadow, step, stack):
-        return
-    if step.aligned == 1:
-        step.operands.clear()
-        return
     symbols: Any = dis._nb_ops  # type: ignore[attr-defined]
     symbol = symbols[step.row.arg][1].removesuffix("=")
     if symbol == "+" and builtin_base(stack[-1]) is tuple:
@@ -163,11 +149,6 @@ def unary_op(shadow: Shadow, step: Step, stack: list[Any]) -> None:
 
 def compare_op(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """COMPARE_OP: numbers, or tuples of numbers."""
-    if _entered(shadow, step, stack):
-        return
-    if step.aligned == 1:
-        step.operands.clear()
-        return
     function = _COMPARE[step.row.argval]
     if step.reads and not step.operands:
         _compare_tuples(shadow, step, stack, function)
@@ -231,9 +212,7 @@ def test_or_pop(shadow: Shadow, step: Step, stack: list[Any]) -> None:
 def subscript(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """BINARY_SUBSCR: an element, or a part of a tuple."""
     container, key = step.before[-2:]
-    if step.aligned == 1:
-        step.operands.clear()
-    elif type(key) is slice and builtin_base(container) is tuple:
+    if type(key) is slice and builtin_base(container) is tuple:
         _part(shadow, step, stack, container, key)
     else:
         claim(shadow, step, stack)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from magweld.frontend.expressions.expressions import Expression
 from magweld.frontend.mock.rebuild import extend_dict
-from magweld.frontend.mock.recipe import Fill, Recipe
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.nodes import Kind
+from magweld.frontend.state.recipes import Fill, Recipe
 from magweld.frontend.state.steps import fill_namespace, replace_list
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.mock.recipe import Fill, Recipe
 from magweld.frontend.state.contents import cell_value, elements, keys_of, slot_value
 from magweld.frontend.state.iterators import REBUILDABLE, remake
 from magweld.frontend.state.lookup import instance_dict
@@ -25,6 +24,7 @@ from magweld.frontend.state.mro import (
     python_slots,
 )
 from magweld.frontend.state.natives import base_value, is_array
+from magweld.frontend.state.recipes import Fill, Recipe
 from magweld.frontend.state.steps import (
     FUNCTION_FIELDS,
     fill_function,
@@ -128,14 +128,7 @@ def _iterator(obj: Any) -> Recipe:
     found = remake(obj)
     if found is None:
         raise StopRecordingError("result-object", type(obj).__qualname__)
-    finals: tuple[Fill, ...] = ()
-    if found.state is not None:
-        finals = ((_set_state, (found.state,)),)
-    return Recipe(found.make, found.parts, early=found.early, finals=finals)
-
-
-def _set_state(iterator: Any, parts: list[Any]) -> None:
-    iterator.__setstate__(parts[0])
+    return found
 
 
 def _view(name: str) -> Callable[[Any], Recipe]:

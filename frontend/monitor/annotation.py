@@ -9,7 +9,7 @@ from enum import Enum, auto
 from typing import Any, NamedTuple
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.monitor.observer import Observer
+from magweld.frontend.monitor.observer import After, Observer
 from magweld.frontend.state.mro import ABSENT, class_dict, is_class, mro
 from magweld.frontend.state.values import is_static_builtin
 
@@ -136,6 +136,23 @@ def on_arguments(record: Callable[..., object], count: int, **fixed: Any) -> Rul
 
     def rule(observer: Observer, call: NativeCall) -> None:
         record(observer, *call.args[:count], **fixed)
+
+    return rule
+
+
+def on_graph(
+    record: Callable[..., object], count: int, after: After | None = None, **fixed: Any
+) -> Rule:
+    """Return the same for what takes the RefGraph in place of the observer.
+
+    Args:
+        after: What to do with the result.
+    """
+
+    def rule(observer: Observer, call: NativeCall) -> None:
+        record(observer.session.graph, *call.args[:count], **fixed)
+        if after is not None:
+            observer.after = after
 
     return rule
 

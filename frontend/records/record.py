@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
@@ -125,8 +125,8 @@ class Record:
         Raises:
             ValueError: The graph runs through torch, or there is no such stage.
         """
-        if isinstance(self.compiled, LiftedGraph):
-            return self.compiled.mlir(stage)
+        if self.lifted is not None:
+            return self.lifted.mlir(stage)
         inspectable = self.inspectable
         if inspectable is None:
             raise ValueError("the graph runs through torch, it has no MLIR stages")
@@ -164,55 +164,39 @@ class Record:
         return tiers is not None and not tiers.is_decided
 
     @property
+    def lifted(self) -> LiftedGraph | None:
+        """The graph where the record is for more than one set of sizes or numbers."""
+        return self.compiled if isinstance(self.compiled, LiftedGraph) else None
+
+    @property
     def was_final(self) -> bool:
         """Whether further hits with the sizes of the last one will run as it did."""
-        return not isinstance(self.compiled, LiftedGraph) or self.compiled.was_final
-
-    @property
-    def answers_many_sizes(self) -> bool:
-        """Whether it is for calls of more than one set of sizes or numbers."""
-        return isinstance(self.compiled, LiftedGraph)
-
-    @property
-    def sizes_of_all(self) -> Hashable | None:
-        """Sizes and numbers of the last hit if a program for all sizes answered it."""
-        if not isinstance(self.compiled, LiftedGraph):
-            return None
-        return self.compiled.sizes_of_all
-
-    def want_own_sizes(self, sizes: Hashable) -> None:
-        """Have sizes and numbers compiled by themselves at the next hit with them."""
-        if isinstance(self.compiled, LiftedGraph):
-            self.compiled.want_own(sizes)
+        return self.lifted is None or self.lifted.was_final
 
     @property
     def compilations(self) -> int:
         """How many forms of the graph were compiled."""
-        if isinstance(self.compiled, LiftedGraph):
-            return self.compiled.made
+        if self.lifted is not None:
+            return self.lifted.made
         return int(self.is_compiled) if self.tiered is None else self.tiered.made
 
     @property
     def compile_seconds(self) -> float:
         """Time spent compiling forms of the graph, in calls and behind them."""
-        lifted = 0.0
-        if isinstance(self.compiled, LiftedGraph):
-            lifted = self.compiled.compile_seconds
+        lifted = 0.0 if self.lifted is None else self.lifted.compile_seconds
         behind = 0.0 if self.tiered is None else self.tiered.seconds_behind
         return self.seconds + lifted + behind
 
     @property
     def evictions(self) -> int:
         """How many of these were dropped for want of memory."""
-        if isinstance(self.compiled, LiftedGraph):
-            return self.compiled.forms.dropped
-        return 0
+        return 0 if self.lifted is None else self.lifted.forms.dropped
 
     @property
     def torch_hits(self) -> int:
         """How many hits torch has answered."""
-        if isinstance(self.compiled, LiftedGraph):
-            return self.compiled.through_torch
+        if self.lifted is not None:
+            return self.lifted.through_torch
         if self.tiered is not None:
             return self.tiered.torch_calls
         return 0 if self.is_compiled else self.hits

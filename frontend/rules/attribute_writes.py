@@ -17,15 +17,16 @@ from magweld.frontend.rules.functions import (
     special_method,
 )
 from magweld.frontend.state.class_reads import note_class
-from magweld.frontend.state.class_writes import (
-    before_class_write,
-    read_written_class,
-)
 from magweld.frontend.state.contents import Extent, before_write, read_item, slot_value
 from magweld.frontend.state.mro import ABSENT, find_in_mro, is_class
 from magweld.frontend.state.namespaces import namespace_of
-from magweld.frontend.state.nodes import Kind, slot_of
+from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.refgraph import RefGraph
+from magweld.frontend.state.slot_writes import (
+    before_class_write,
+    before_slot_write,
+    read_written_class,
+)
 
 
 def store_attribute(observer: Observer, row: Row, stack: list[Any]) -> None:
@@ -92,7 +93,9 @@ def write_generic(observer: Observer, obj: Any, name: str, deletes: bool) -> Non
     graph = observer.session.graph
     descriptor = note_class(graph, type(obj), name)
     if type(descriptor) is types.MemberDescriptorType:
-        _write_slot(graph, obj, descriptor)
+        held = slot_value(obj, descriptor)
+        node = graph.require(obj)
+        before_slot_write(graph, node, Kind.SLOT, descriptor, held)
     elif type(descriptor) is property:
         for part in ("fset", "fdel"):
             function = property.__dict__[part].__get__(descriptor)
@@ -141,16 +144,3 @@ def _has_setter(descriptor: Any) -> bool:
         find_in_mro(type(descriptor), "__set__") is not ABSENT
         or find_in_mro(type(descriptor), "__delete__") is not ABSENT
     )
-
-
-def _write_slot(graph: RefGraph, obj: Any, descriptor: Any) -> None:
-    node = graph.require(obj)
-    if graph.lifting is not None:
-        graph.lifting.note_store(slot_of(obj, Kind.SLOT, descriptor))
-    graph.changes(node)
-    if not node.external:
-        return
-    before = slot_value(obj, descriptor)
-    graph.check_dropped(before)
-    graph.slot_snapshots.setdefault((id(obj), descriptor), before)
-    node.written.setdefault(descriptor, False)

@@ -13,7 +13,8 @@ from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.monitor.stack import NULL
 from magweld.frontend.rules.attributes import read_attribute
 from magweld.frontend.state.contents import Extent, before_write, cell_value, read_item
-from magweld.frontend.state.nodes import Kind, Node, slot_of
+from magweld.frontend.state.nodes import Kind, Node
+from magweld.frontend.state.slot_writes import before_slot_write
 
 
 def load_global(observer: Observer, row: Row, stack: list[Any]) -> None:
@@ -70,16 +71,8 @@ def load_closure(observer: Observer, row: Row, stack: list[Any]) -> None:
 
 def store_deref(observer: Observer, row: Row, stack: list[Any]) -> None:
     """STORE_DEREF, DELETE_DEREF."""
-    node = cell_node(observer, row)
-    lifting = observer.session.graph.lifting
-    if lifting is not None:
-        lifting.note_store(slot_of(node.obj, Kind.CELL, None))
-    observer.session.graph.changes(node)
-    if node.external:
-        snapshots = observer.session.graph.slot_snapshots
-        observer.session.graph.check_dropped(cell_value(node.obj))
-        snapshots.setdefault((id(node.obj), None), cell_value(node.obj))
-        node.owned = True
+    node, graph = cell_node(observer, row), observer.session.graph
+    before_slot_write(graph, node, Kind.CELL, None, cell_value(node.obj))
 
 
 def import_name(observer: Observer, row: Row, stack: list[Any]) -> None:

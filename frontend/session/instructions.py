@@ -116,7 +116,7 @@ _TABLE: Final = {
     "LIST_EXTEND": Instruction(displays.extend, 1, stack_rules.extend),
     "LIST_TO_TUPLE": Instruction(displays.list_to_tuple, 1, stack_rules.list_to_tuple),
     "LOAD_ATTR": Instruction(
-        attributes.load_attribute, 1, call_rules.load_attribute, call_rules.begin_load
+        attributes.load_attribute, 1, stack_rules.claim, call_rules.begin_load
     ),
     "LOAD_BUILD_CLASS": Instruction(class_statements.load_build_class),
     "LOAD_CLASSDEREF": Instruction(class_statements.load_class_deref),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from magweld.frontend.state.class_writes import read_written_class
 from magweld.frontend.state.mro import (
     ABSENT,
     find_after,
@@ -15,6 +14,7 @@ from magweld.frontend.state.mro import (
 from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.plans import ClassState
 from magweld.frontend.state.refgraph import RefGraph
+from magweld.frontend.state.slot_writes import read_written_class
 from magweld.frontend.state.values import is_scalar
 
 

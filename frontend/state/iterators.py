@@ -7,9 +7,10 @@ import gc
 import itertools
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from magweld.frontend.state.mro import ABSENT
+from magweld.frontend.state.recipes import Recipe
 
 _DICT: Final[dict[int, int]] = {}
 _SEQUENCES: Final[tuple[Any, ...]] = ([], (), "", range(0), range(1 << 70))
@@ -50,24 +51,7 @@ REBUILDABLE: Final = frozenset(
 _EXACT: Final = (list, tuple, str, range)
 
 
-class Remake(NamedTuple):
-    """How to make an iterator in the state of another one.
-
-    Attributes:
-        make: Makes it, from `parts`.
-        parts: What it is made of.
-        state: What `__setstate__` of it takes when its parts have their content, None
-            for nothing.
-        early: Whether the parts must have their content before it is made.
-    """
-
-    make: Callable[..., Any]
-    parts: tuple[Any, ...]
-    state: Any = None
-    early: bool = False
-
-
-def remake(iterator: Any) -> Remake | None:
+def remake(iterator: Any) -> Recipe | None:
     """Return how to make an equal iterator; None if that would not be exact.
 
     It tells by `__reduce__` what it goes over and where it stands; so do the getters of
@@ -84,10 +68,16 @@ def remake(iterator: Any) -> Remake | None:
         return None
     if type(iterator) in _SPENDABLE and not rest:
         begin = reversed if type(iterator) is _REVERSED else iter
-        return Remake(functools.partial(_spent, begin, parts[0]), ())
+        return Recipe(functools.partial(_spent, begin, parts[0]))
     if type(iterator) is zip:
-        return Remake(functools.partial(zip, strict=bool(rest)), parts)
-    return Remake(function, parts, rest[0] if rest else None)
+        return Recipe(functools.partial(zip, strict=bool(rest)), parts)
+    if not rest or rest[0] is None:
+        return Recipe(function, parts)
+    return Recipe(function, parts, finals=((_set_state, (rest[0],)),))
+
+
+def _set_state(iterator: Any, parts: list[Any]) -> None:
+    iterator.__setstate__(parts[0])
 
 
 def _spent(begin: Callable[[Any], Iterator[Any]], nothing: Any) -> Iterator[Any]:
@@ -97,11 +87,11 @@ def _spent(begin: Callable[[Any], Iterator[Any]], nothing: Any) -> Iterator[Any]
     return made
 
 
-def _remake_dict_iterator(iterator: Any) -> Remake | None:
+def _remake_dict_iterator(iterator: Any) -> Recipe | None:
     begin = _DICT_ITERATORS[type(iterator)]
     content = next((o for o in gc.get_referents(iterator) if type(o) is dict), None)
     if content is None:
-        return Remake(lambda: begin({}), ())
+        return Recipe(lambda: begin({}))
     try:
         iterator.__reduce__()
     except RuntimeError:
@@ -114,7 +104,7 @@ def _remake_dict_iterator(iterator: Any) -> Remake | None:
             next(made)
         return made
 
-    return Remake(make, (content,), early=True)
+    return Recipe(make, (content,), early=True)
 
 
 def peek(iterator: Any, number: int) -> Any:

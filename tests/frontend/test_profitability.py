@@ -77,17 +77,27 @@ def test_the_faster_stays(hit: float, runs_eagerly: bool) -> None:
 
 
 @dataclass
+class ForMany:
+    """What is asked of a graph for many sizes."""
+
+    wanted: list[Any] = field(default_factory=list)
+
+    def want_own(self, sizes: Any) -> None:
+        self.wanted.append(sizes)
+
+
+@dataclass
 class Timed:
     """What is asked of a record."""
 
     is_timed: bool = True
     is_pending: bool = False
     grad_enabled: bool = True
-    answers_many_sizes: bool = False
-    wanted: list[Any] = field(default_factory=list)
+    lifted: ForMany | None = None
 
-    def want_own_sizes(self, sizes: Any) -> None:
-        self.wanted.append(sizes)
+    @property
+    def wanted(self) -> list[Any]:
+        return [] if self.lifted is None else self.lifted.wanted
 
 
 def judge(
@@ -113,7 +123,7 @@ def judge(
 
 def test_each_size_of_a_record_for_many_is_compared() -> None:
     profit = Profitability(True, clock=lambda: 0.0)
-    record = Timed(answers_many_sizes=True)
+    record = Timed(lifted=ForMany())
     profit.add([record])
     slow = {3, 8}
     hits = {size: 2.0 if size in slow else 0.5 for size in range(1, 12)}
@@ -123,7 +133,7 @@ def test_each_size_of_a_record_for_many_is_compared() -> None:
 
 def test_several_sizes_that_pay_tell_of_all() -> None:
     profit = Profitability(True, clock=lambda: 0.0)
-    record = Timed(answers_many_sizes=True)
+    record = Timed(lifted=ForMany())
     profit.add([record])
     for size in range(1, 9):
         assert profit.is_open
@@ -138,7 +148,7 @@ def calls_of_sizes_in_turn(hits: dict[int, float]) -> tuple[int, set[int]]:
         hits: Seconds of a hit of each size; an eager run takes one.
     """
     profit = Profitability(True, clock=lambda: 0.0)
-    record = Timed(answers_many_sizes=True)
+    record = Timed(lifted=ForMany())
     profit.add([record])
     for count in range(0, 40 * len(hits), len(hits)):
         for size, hit in hits.items():
@@ -170,7 +180,7 @@ def test_sizes_that_come_in_turn_are_decided_together() -> None:
 
 def test_sizes_get_a_program_of_their_own_before_they_run_eagerly() -> None:
     profit = Profitability(True, clock=lambda: 0.0)
-    record = Timed(answers_many_sizes=True)
+    record = Timed(lifted=ForMany())
     profit.add([record])
     assert not judge(profit, record, 3, 2.0, sizes="three")
     assert not judge(profit, record, 4, 2.0, sizes="four")

@@ -1,4 +1,4 @@
-"""Owns attributes of classes that a run writes: their old value, reads behind it."""
+"""Owns writes to single slots: of cells and instances, and attributes of classes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,30 @@ from typing import Any
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.state.mro import ABSENT, find_own, is_immutable, mro
-from magweld.frontend.state.nodes import Kind, slot_of
+from magweld.frontend.state.nodes import Kind, Node, slot_of
 from magweld.frontend.state.refgraph import RefGraph
+
+
+def before_slot_write(
+    graph: RefGraph, node: Node, kind: Kind, key: Any, before: Any
+) -> None:
+    """Prepare a write to a slot of an object that holds nothing else of this kind.
+
+    Args:
+        node: The object: a cell, a class, an instance with slots.
+        key: Which slot; None where there is but one, which is then determined.
+        before: What is in it now, or ABSENT.
+    """
+    if graph.lifting is not None:
+        graph.lifting.note_store(slot_of(node.obj, kind, key))
+    graph.changes(node)
+    if node.external:
+        graph.check_dropped(before)
+        graph.slot_snapshots.setdefault((id(node.obj), key), before)
+        if key is None:
+            node.owned = True
+        else:
+            node.written.setdefault(key, False)
 
 
 def before_class_write(graph: RefGraph, cls: type, name: str) -> None:
@@ -19,14 +41,8 @@ def before_class_write(graph: RefGraph, cls: type, name: str) -> None:
     if is_immutable(cls) or (name.startswith("__") and name.endswith("__")):
         # Special names decide about slots of the type, whoever looks them up.
         raise StopRecordingError("class-write", f"{cls.__qualname__}.{name}")
-    node = graph.constant(cls)
-    if graph.lifting is not None:
-        graph.lifting.note_store(slot_of(cls, Kind.CLASS_ATTRIBUTE, name))
-    graph.changes(node)
-    before = find_own(cls, name)
-    graph.check_dropped(before)
-    graph.slot_snapshots.setdefault((id(cls), name), before)
-    node.written.setdefault(name, False)
+    node, before = graph.constant(cls), find_own(cls, name)
+    before_slot_write(graph, node, Kind.CLASS_ATTRIBUTE, name, before)
     graph.class_names.add(name)
 
 
