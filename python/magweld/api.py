@@ -19,7 +19,6 @@ from magweld.artifact import HOST_TARGET, Program
 from magweld.checking import run_checked
 from magweld.columns import shorten
 from magweld.compiler_options import CompileOptions
-from magweld.compiling import LARGE_TEXT, compile_in_parts
 from magweld.control_graph import import_control
 from magweld.control_text import control_module
 from magweld.cut_graph import CompilePiece, CutGraph
@@ -39,7 +38,7 @@ from magweld.packed_text import unpack_text
 from magweld.passes.infrastructure.phases import GRAPH_PHASES, PHASES, Phase
 from magweld.piecewise import PiecewiseGraph, has_control
 from magweld.program_sizes import program_at, require_sizes
-from magweld.runtime.container import encode_request
+from magweld.runtime.container import encode_parts, encode_request
 from magweld.runtime.disassembly import disassemble
 from magweld.runtime.fingerprint import compiler_identity, program_key
 from magweld.runtime.gpu.driver import DeviceError
@@ -63,6 +62,11 @@ _FALLBACKS: Final = topic("fallbacks")
 _PLANS: Final = topic("plans")
 
 _COMPILE_TASK = "magweld.compiler:compile_module"
+_SIDE_BY_SIDE_TASK = "magweld.compiler:compile_side_by_side"
+# Modules with less text are compiled by one process.
+LARGE_TEXT = 40_000
+# Each process takes its memory.
+_MOST_PROCESSES = 4
 _DEVICE_TASK = "magweld.device_compiler:compile_for_device"
 # Operators that one line of the log names.
 _LOGGED_NODES: Final = 6
@@ -739,11 +743,16 @@ def _compile_text(
     # The numbers behind a name are those of a file, which may change.
     facts = "" if options.device == HOST else str(device(options.device))
     if tune is None:
-        most = env.WORKERS.get() or device(HOST).units
+        most = min(env.WORKERS.get() or device(HOST).units, _MOST_PROCESSES)
         if len(text) < LARGE_TEXT or most == 1:
             return service.compile(text, settings, facts=facts)
-        in_parts = partial(compile_in_parts, service.runner, settings, text, most)
-        return service.compile(text, settings, in_parts, facts)
+
+        def side_by_side() -> tuple[Program, bool]:
+            parts = (settings, text, str(most))
+            payload = encode_parts([part.encode() for part in parts])
+            return decode_answer(service.run(_SIDE_BY_SIDE_TASK, payload)), True
+
+        return service.compile(text, settings, side_by_side, facts)
     threads = torch.get_num_threads()
 
     def make() -> tuple[Program, bool]:

@@ -7,7 +7,7 @@ native code costs that process and not the user's.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from magweld.artifact import (
@@ -34,7 +34,6 @@ from magweld.kernel_code import (
     dump_options,
     launch_symbol,
     launches_of,
-    split_launches,
 )
 from magweld.packed_text import pack_text
 from magweld.passes.analysis.control_calls import IfCall, WhileCall
@@ -53,7 +52,6 @@ from magweld.passes.plan.batch_kernels import BatchKernels
 from magweld.runtime.container import (
     decode_parts,
     decode_request,
-    encode_parts,
     encode_program,
 )
 
@@ -68,33 +66,17 @@ def compile_module(payload: bytes) -> bytes:
     return encode_program(compile_text(text, CompileOptions.parse(options)))
 
 
-def plan_module(payload: bytes) -> bytes:
-    """Compile as `compile_module` does, but leave kernels to other processes.
+def compile_side_by_side(payload: bytes) -> bytes:
+    """Compile as `compile_module` does, the kernels in several forked processes.
 
-    The payload names beside options and text in how many parts at most. What comes
-    back is the program, then what `compile_part` takes for each part of the kernels;
-    if these are no more than one part, they are in the program.
+    The payload names beside options and text how many processes may work at a time.
 
     Raises:
         MagweldError: The module cannot be compiled.
     """
     settings, text, most = (part.decode() for part in decode_parts(payload))
-    options = CompileOptions.parse(settings)
-    if options.memory_budget:  # what code takes decides about plans
-        return encode_parts([encode_program(compile_text(text, options))])
-    with make_context(), ir.Location.unknown():
-        try:
-            module = ir.Module.parse(text)
-            lowered = _lowered(module, options, None)
-        except UnloweredError as error:
-            return encode_parts([encode_program(_unlowered_program(error))])
-        launches = launches_of(lowered.hosts)
-        parts = split_launches(module, launches, int(most), options.level)
-        code = KernelCode()
-        if len(parts) < 2:
-            code = compile_launches(module, launches, options.level)
-        program = lowered.program(code)
-        return encode_parts([encode_program(program), *(parts if parts[1:] else ())])
+    program = compile_text(text, CompileOptions.parse(settings), int(most))
+    return encode_program(program)
 
 
 def print_module(payload: bytes) -> bytes:
@@ -120,8 +102,13 @@ def print_module(payload: bytes) -> bytes:
         return str(module).encode()
 
 
-def compile_text(text: str, options: CompileOptions) -> Program:
+def compile_text(text: str, options: CompileOptions, most: int = 1) -> Program:
     """Compile a module in the torch dialect for the CPU of this process.
+
+    Args:
+        text: The module.
+        options: What the compilation may decide.
+        most: How many processes may compile kernels; above 1 this one is forked.
 
     Returns:
         The program; one that names the `unlowered` nodes if there are any.
@@ -133,13 +120,13 @@ def compile_text(text: str, options: CompileOptions) -> Program:
         try:
             if options.memory_budget:
                 return _compile_within(text, options)
-            return compile_tiled(ir.Module.parse(text), options)
+            return compile_tiled(ir.Module.parse(text), options, most=most)
         except UnloweredError as error:
             return _unlowered_program(error)
 
 
 def compile_tiled(
-    module: Any, options: CompileOptions, after: Phase | None = None
+    module: Any, options: CompileOptions, after: Phase | None = None, *, most: int = 1
 ) -> Program:
     """Compile a module to a program, in place.
 
@@ -147,38 +134,27 @@ def compile_tiled(
         module: The module.
         options: What the compilation may decide.
         after: Phase that the module is in already; None if it is in none.
+        most: As of `compile_text`.
 
     Raises:
         UnloweredError: Operations have no lowering.
         MagweldError: The module cannot be compiled.
     """
-    lowered = _lowered(module, options, after)
-    code = compile_launches(module, launches_of(lowered.hosts), options.level)
-    return lowered.program(code)
+    hosts, told, scheduled = _lowered(module, options, after)
+    launches = launches_of(hosts)
+    code = compile_launches(module, launches, options.level, most)
+    program = _program(hosts, code, told)
+    return replace(program, scheduled=pack_text(scheduled))
 
 
-@dataclass(frozen=True)
-class _Lowered:
-    """A module in tiled kernels.
+def _lowered(
+    module: Any, options: CompileOptions, after: Phase | None
+) -> tuple[dict[str, HostFunction], dict[str, Any], str]:
+    """Lower a module to tiled kernels.
 
-    Attributes:
-        hosts: Its host functions.
-        told: What to report.
-        scheduled: Its text with every tile chosen.
+    Returns:
+        Its host functions, what to report, and its text with every tile chosen.
     """
-
-    hosts: dict[str, HostFunction]
-    told: dict[str, Any]
-    scheduled: str
-
-    def program(self, code: KernelCode) -> Program:
-        """Return the program that runs this code."""
-        program = _program(self.hosts, code, self.told)
-        return replace(program, scheduled=pack_text(self.scheduled))
-
-
-def _lowered(module: Any, options: CompileOptions, after: Phase | None) -> _Lowered:
-    """Lower a module to tiled kernels."""
     lower_to_tiles(module, options, Phase.SCHEDULED, after)
     scheduled = str(module)
     told: dict[str, Any] = {
@@ -189,7 +165,7 @@ def _lowered(module: Any, options: CompileOptions, after: Phase | None) -> _Lowe
     told["remarks"] = remarks_of(find_function(module.operation, "main"))
     hosts = _read_hosts(module)
     hosts["main"].stand_ins = stand_ins_of(module)
-    return _Lowered(hosts, told, scheduled)
+    return hosts, told, scheduled
 
 
 def _written_out(module: Any) -> list[dict[str, Any]]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from magweld.codegen.kernel_signature import KernelSignature
 from magweld.codegen.kernels import compile_kernels
 from magweld.codegen.launch import Launch
 from magweld.codegen.llvm_text import kernel_signatures
-from magweld.context import make_context
+from magweld.forked_work import run_forked
 from magweld.host_function import HostFunction
 from magweld.passes.cpu.register_tile import VectorUnit
 from magweld.passes.infrastructure.execution import RunOptions, run_pipeline
@@ -28,9 +28,6 @@ from magweld.targets import device
 # Bytes that a kernel must move before waking other threads pays: a parallel region
 # costs some microseconds, in which one core moves tens of kilobytes.
 PARALLEL_BYTES = 64 * 1024
-
-# Fields of a planned launch that are tuples, which JSON has no word for.
-_LISTS = ("entries", "shifts")
 
 
 @dataclass(frozen=True)
@@ -94,37 +91,36 @@ def launch_symbol(function: str, number: int) -> str:
 
 
 def compile_launches(
-    module: Any, launches: Sequence[PlannedLaunch], level: str = ""
+    module: Any, launches: Sequence[PlannedLaunch], level: str = "", most: int = 1
 ) -> KernelCode:
-    """Compile the kernels of a module for CPUs of a level, in place.
+    """Compile the kernels of a module for CPUs of a level; the module is changed.
 
     Args:
         module: The tiled kernels.
         launches: What starts them.
         level: As of `CompileOptions`.
+        most: How many processes may do so, this one and forks of it; each makes an
+            object of its own.
 
     Raises:
         MagweldError: They cannot be compiled.
     """
-    if not launches:
-        return KernelCode()
-    _keep(module, {launch.kernel for launch in launches})
-    target = HostTarget.of(level)
-    signatures = lower_kernels(module, target, dump_options("cpu"))
-    made = [
-        Launch(
-            one.symbol,
-            signatures[one.kernel],
-            one.entries,
-            one.parallel,
-            one.members,
-            one.words,
-            one.shifts,
-        )
-        for one in launches
-    ]
-    scratch = max(map(_scratch_bytes, made))
-    return KernelCode((compile_kernels(module, made, target),), scratch)
+    parts = _split(module, launches, most)
+    if len(parts) < 2:
+        return _compile_here(module, launches, level)
+    text = module.operation.get_asm(enable_debug_info=False)
+
+    def compile_part(names: set[str]) -> bytes:
+        wanted = [launch for launch in launches if launch.kernel in names]
+        code = _compile_here(ir.Module.parse(text), wanted, level)
+        return encode_parts([str(code.scratch).encode(), *code.objects])
+
+    made = run_forked([partial(compile_part, names) for names in parts])
+    answers = [decode_parts(answer) for answer in made]
+    return KernelCode(
+        objects=tuple(code for _, *objects in answers for code in objects),
+        scratch=max(int(size) for size, *_ in answers),
+    )
 
 
 def lower_kernels(
@@ -145,45 +141,19 @@ def lower_kernels(
     return {found.symbol: found for found in kernel_signatures(module)}
 
 
-def split_launches(
-    module: Any, launches: Sequence[PlannedLaunch], most: int, level: str = ""
-) -> list[bytes]:
-    """Return payloads for `compile_part` that take about as long as each other.
-
-    Args:
-        module: The tiled kernels.
-        launches: What starts them.
-        most: How many payloads at most.
-        level: As of `CompileOptions`.
-    """
+def _split(module: Any, launches: Sequence[PlannedLaunch], most: int) -> list[set[str]]:
+    """Return the names of kernels, in parts that take about as long as each other."""
     used = {launch.kernel for launch in launches}
     sizes = {
         name: len(str(op)) for name, op in _functions(module).items() if name in used
     }
-    parts: list[list[str]] = [[] for _ in range(min(most, len(sizes)))]
+    parts: list[set[str]] = [set() for _ in range(min(most, len(sizes)))]
     taken = [0] * len(parts)
     for name in sorted(sizes, key=lambda name: (-sizes[name], name)):
         least = taken.index(min(taken))
-        parts[least].append(name)
+        parts[least].add(name)
         taken[least] += sizes[name]
-    return [_payload(module, launches, set(part), level) for part in parts]
-
-
-def compile_part(payload: bytes) -> bytes:
-    """Compile a part of the kernels of a program to an object and a size of scratch.
-
-    Raises:
-        MagweldError: They cannot be compiled.
-    """
-    described, text, level = decode_parts(payload)
-    launches = [
-        PlannedLaunch(**{**fields, **{key: tuple(fields[key]) for key in _LISTS}})
-        for fields in json.loads(described)
-    ]
-    with make_context(), ir.Location.unknown():
-        module = ir.Module.parse(text.decode())
-        code = compile_launches(module, launches, level.decode())
-    return encode_parts([str(code.scratch).encode(), *code.objects])
+    return parts
 
 
 def dump_options(part: str) -> RunOptions:
@@ -202,15 +172,29 @@ def dump_options(part: str) -> RunOptions:
     return RunOptions(dump_directory=dump, reproducer_directory=folder)
 
 
-def _payload(
-    module: Any, launches: Sequence[PlannedLaunch], names: set[str], level: str
-) -> bytes:
-    part = ir.Module.parse(module.operation.get_asm(enable_debug_info=False))
-    _keep(part, names)
-    described = [asdict(launch) for launch in launches if launch.kernel in names]
-    text = part.operation.get_asm(enable_debug_info=False)
-    parts = (json.dumps(described), text, level)
-    return encode_parts([part.encode() for part in parts])
+def _compile_here(
+    module: Any, launches: Sequence[PlannedLaunch], level: str
+) -> KernelCode:
+    """Compile the kernels of a module to one object; the module is changed."""
+    if not launches:
+        return KernelCode()
+    _keep(module, {launch.kernel for launch in launches})
+    target = HostTarget.of(level)
+    signatures = lower_kernels(module, target, dump_options("cpu"))
+    made = [
+        Launch(
+            one.symbol,
+            signatures[one.kernel],
+            one.entries,
+            one.parallel,
+            one.members,
+            one.words,
+            one.shifts,
+        )
+        for one in launches
+    ]
+    scratch = max(map(_scratch_bytes, made))
+    return KernelCode((compile_kernels(module, made, target),), scratch)
 
 
 def _keep(module: Any, names: set[str]) -> None:

@@ -102,7 +102,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "magweld.api": ("magweld",),
     "magweld.checking": ("magweld",),
     "magweld.compiler": ("magweld",),
-    "magweld.compiling": ("magweld",),
+    "magweld.forked_work": ("magweld",),
     "magweld.control_graph": ("magweld",),
     "magweld.control_text": ("magweld",),
     "magweld.cut_graph": ("magweld",),

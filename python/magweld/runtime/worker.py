@@ -65,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
     fd, parent, nice = map(int, arguments)
     os.nice(nice)
     _detach(fd)
-    threading.Thread(target=_watch_parent, args=(parent,), daemon=True).start()
+    threading.Thread(target=end_with_parent, args=(parent,), daemon=True).start()
     with socket.socket(fileno=fd) as link, link.makefile("rb") as incoming:
         try:
             _serve(link, incoming)
@@ -93,7 +93,8 @@ def _detach(fd: int) -> None:
     faulthandler.enable()
 
 
-def _watch_parent(parent: int) -> None:
+def end_with_parent(parent: int) -> Never:
+    """End this process as soon as it has another parent; for a thread of its own."""
     while os.getppid() == parent:
         time.sleep(_PARENT_CHECK_SECONDS)
     os._exit(1)

@@ -35,8 +35,8 @@ class TaskRunner(Protocol):
         """
         ...
 
-    def prestart(self, tasks: int = 1) -> None:
-        """Begin to prepare for tasks that are to come; returns at once."""
+    def prestart(self) -> None:
+        """Begin to prepare for a task that is to come; returns at once."""
         ...
 
 
@@ -94,18 +94,17 @@ class WorkerPool:
             self._idle.append(worker)
             return result
 
-    def prestart(self, tasks: int = 1) -> None:
-        """Start workers without waiting for them, until as many are idle."""
-        for _ in range(tasks - len(self._idle)):
-            if not self._slots.acquire(blocking=False):
-                return
-            try:
-                self._idle.append(WorkerProcess(self._preload, self._nice))
-            except WorkerStartError as error:
-                # The request that needs a worker tries again and reports it.
-                _logger.info("no worker was started ahead: %s", error.reason)
-            finally:
-                self._slots.release()
+    def prestart(self) -> None:
+        """Start a worker without waiting for it, unless one is idle."""
+        if self._idle or not self._slots.acquire(blocking=False):
+            return
+        try:
+            self._idle.append(WorkerProcess(self._preload, self._nice))
+        except WorkerStartError as error:
+            # The request that needs a worker tries again and reports it.
+            _logger.info("no worker was started ahead: %s", error.reason)
+        finally:
+            self._slots.release()
 
     def close(self) -> None:
         """End the idle workers; the pool can be used again."""
@@ -156,7 +155,7 @@ class ExecutorRunner:
                 raise WorkerTimeoutError(reason) from error
             raise _task_failure(error) from error
 
-    def prestart(self, tasks: int = 1) -> None:
+    def prestart(self) -> None:
         """Do nothing: an executor starts its workers as it likes."""
 
 

@@ -1,4 +1,4 @@
-"""Modules whose kernels are compiled in several processes side by side."""
+"""Modules whose kernels are compiled by forks of a worker, side by side."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from magweld import api
 from magweld.api import CompiledGraph
+from magweld.artifact import Program
 from magweld.compiler_options import CompileOptions
-from magweld.compiling import compile_in_parts
 from magweld.importer.importer import import_graph
-from magweld.runtime.container import encode_request
+from magweld.runtime.container import encode_parts, encode_request
 from magweld.runtime.program import LoadedProgram
 from magweld.runtime.service import decode_answer
 from magweld.runtime.worker_pool import WorkerPool
@@ -31,9 +31,16 @@ def chain(x: Tensor, weights: Tensor) -> Tensor:
 
 @pytest.fixture
 def pool() -> Iterator[WorkerPool]:
-    made = WorkerPool(2, preload=("magweld.compiler",))
+    made = WorkerPool(1, preload=("magweld.compiler",))
     yield made
     made.close()
+
+
+def side_by_side(pool: WorkerPool, text: str) -> Program:
+    parts = (OPTIONS.text(), text, "2")
+    payload = encode_parts([part.encode() for part in parts])
+    task = "magweld.compiler:compile_side_by_side"
+    return decode_answer(pool.run(task, payload, 600.0))
 
 
 def test_parts_make_the_program_of_the_whole(pool: WorkerPool) -> None:
@@ -44,8 +51,7 @@ def test_parts_make_the_program_of_the_whole(pool: WorkerPool) -> None:
         "magweld.compiler:compile_module", encode_request(settings, text), 600.0
     )
     whole = decode_answer(answer)
-    program, is_final = compile_in_parts(pool, settings, text, 2)
-    assert is_final
+    program = side_by_side(pool, text)
     assert len(whole.objects) == 1
     assert len(program.objects) == 2
     assert replace(program, objects=whole.objects) == whole
@@ -57,11 +63,11 @@ def test_parts_make_the_program_of_the_whole(pool: WorkerPool) -> None:
 def test_one_kernel_is_no_parts(pool: WorkerPool) -> None:
     x = torch.randn(32)
     text = import_graph(make_fx(torch.sin)(x), [x]).text
-    program, _ = compile_in_parts(pool, OPTIONS.text(), text, 2)
+    program = side_by_side(pool, text)
     assert len(program.objects) == 1
 
 
-def test_no_lowering_is_told_before_there_are_parts(pool: WorkerPool) -> None:
+def test_no_lowering_is_told(pool: WorkerPool) -> None:
     text = """
     func.func @main(%x: !torch.vtensor<[4],f32>) -> !torch.vtensor<[4],f32> {
       %0 = torch.operator "torch.no.such"(%x)
@@ -69,7 +75,7 @@ def test_no_lowering_is_told_before_there_are_parts(pool: WorkerPool) -> None:
       return %0 : !torch.vtensor<[4],f32>
     }
     """
-    program, _ = compile_in_parts(pool, OPTIONS.text(), text, 2)
+    program = side_by_side(pool, text)
     assert program.unlowered
     assert not program.objects
 
