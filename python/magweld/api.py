@@ -37,7 +37,6 @@ from magweld.logs import show_logs, topic
 from magweld.packed_text import unpack_text
 from magweld.passes.infrastructure.phases import GRAPH_PHASES, PHASES, Phase
 from magweld.piecewise import PiecewiseGraph, has_control
-from magweld.program_sizes import program_at, require_sizes
 from magweld.runtime.container import encode_parts, encode_request
 from magweld.runtime.disassembly import disassemble
 from magweld.runtime.fingerprint import compiler_identity, program_key
@@ -453,6 +452,9 @@ def _sized(
     Raises:
         UnsupportedError: `size-dependent`: the program does not follow from them.
     """
+    # It is the one module here that imports parts of the compiler.
+    from magweld.program_sizes import program_at, require_sizes
+
     known = set(making.imported.externals)
     compiled = making.compiled(in_background)
     require_sizes(compiled.program)

@@ -11,34 +11,32 @@ from torch_mlir import ir, passmanager, rewrite
 from torch_mlir._mlir_libs._torchMlir import (
     register_dialect as register_torch_dialect,
 )
-from torch_mlir.dialects import (
-    affine,
-    arith,
-    bufferization,
-    builtin,
-    cf,
-    ext,
-    func,
-    gpu,
-    linalg,
-    llvm,
-    math,
-    memref,
-    scf,
-    tensor,
-    ub,
-    vector,
-)
+from torch_mlir.dialects import ext
 
 if TYPE_CHECKING:
     from torch_mlir.dialects import (
+        affine,
         amdgpu,
+        arith,
+        bufferization,
+        builtin,
+        cf,
+        func,
+        gpu,
         irdl,
+        linalg,
+        llvm,
+        math,
+        memref,
         nvgpu,
         nvvm,
         openmp,
         rocdl,
+        scf,
+        tensor,
         transform,
+        ub,
+        vector,
     )
     from torch_mlir.dialects.transform import bufferization as bufferization_transform
     from torch_mlir.dialects.transform import gpu as gpu_transform
@@ -48,22 +46,38 @@ if TYPE_CHECKING:
     from torch_mlir.dialects.transform import structured as structured_transform
     from torch_mlir.dialects.transform import vector as vector_transform
 
-# What a compilation for a CPU never asks for is imported where it is asked for: the
-# classes of these dialects take a fifth of the time in which a worker starts.
+# Classes of dialects are imported where they are asked for. They take most of the time
+# in which a worker starts: a compilation for a CPU asks for some, a process that only
+# writes modules in the torch dialect for hardly any.
 _ON_DEMAND = {
+    "affine": "affine",
     "amdgpu": "amdgpu",
+    "arith": "arith",
+    "bufferization": "bufferization",
     "bufferization_transform": "transform.bufferization",
+    "builtin": "builtin",
+    "cf": "cf",
+    "func": "func",
+    "gpu": "gpu",
     "gpu_transform": "transform.gpu",
     "irdl": "irdl",
+    "linalg": "linalg",
+    "llvm": "llvm",
     "loop_transform": "transform.loop",
+    "math": "math",
+    "memref": "memref",
     "memref_transform": "transform.memref",
     "nvgpu": "nvgpu",
     "nvvm": "nvvm",
     "openmp": "openmp",
     "rocdl": "rocdl",
+    "scf": "scf",
     "structured_transform": "transform.structured",
+    "tensor": "tensor",
     "transform": "transform",
     "transform_interpreter": "transform.interpreter",
+    "ub": "ub",
+    "vector": "vector",
     "vector_transform": "transform.vector",
 }
 

@@ -15,10 +15,15 @@ from magweld.artifact import Program
 from magweld.runtime.container import decode_parts, decode_request, encode_program
 from magweld.runtime.errors import TaskFailedError, WorkerDiedError, WorkerError
 from magweld.runtime.plans import MeasuredPlan, plan_cache
-from magweld.tuning import tasks
 from magweld.tuning.contest import Contest, Contestant
 from magweld.tuning.options import TuneOptions
-from magweld.tuning.tuner import Tuner
+from magweld.tuning.tuner import (
+    COMPILE_ALTERNATIVE,
+    COMPILE_PLANNED,
+    FIND_ALTERNATIVES,
+    FIND_UNITS,
+    Tuner,
+)
 
 EMPTY = Program((), (), (), arena_bytes=0)
 
@@ -47,10 +52,10 @@ class FakeCompiler:
 
     def run(self, target: str, payload: bytes, timeout_seconds: float) -> bytes:
         answers: dict[str, Callable[[bytes], bytes]] = {
-            tasks.UNITS: self._find_units,
-            tasks.ALTERNATIVES: self._find_alternatives,
-            tasks.COMPILE_ALTERNATIVE: self._compile_alternative,
-            tasks.COMPILE_PLANNED: self._compile_planned,
+            FIND_UNITS: self._find_units,
+            FIND_ALTERNATIVES: self._find_alternatives,
+            COMPILE_ALTERNATIVE: self._compile_alternative,
+            COMPILE_PLANNED: self._compile_planned,
         }
         self._fail(target)
         return answers[target](payload)
@@ -209,7 +214,7 @@ def test_a_plan_that_crashes_the_compiler_is_left_out() -> None:
             "plan 1a", None, "the predicted plan does not compile", True, id="predicted"
         ),
         pytest.param(
-            tasks.ALTERNATIVES, None, "its plans could not be found", True, id="none"
+            FIND_ALTERNATIVES, None, "its plans could not be found", True, id="none"
         ),
         pytest.param(
             "",
@@ -278,7 +283,7 @@ def test_plans_that_the_compiler_refuses_are_left_out(
 
 def test_a_graph_that_the_compiler_refuses_is_an_error() -> None:
     failed = TaskFailedError("Error", "as told", "")
-    for task in (tasks.UNITS, tasks.COMPILE_PLANNED):
+    for task in (FIND_UNITS, COMPILE_PLANNED):
         compiler = FakeCompiler(UNITS, PLANS, {task: failed})
         with pytest.raises(TaskFailedError):
             tuner(compiler, FakeContest()).compile("module", "settings")

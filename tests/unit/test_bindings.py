@@ -10,15 +10,29 @@ import pytest
 from magweld import bindings
 
 
-def test_a_worker_imports_no_classes_of_dialects_for_gpus() -> None:
-    code = "import sys, magweld.compiler; print(*sys.modules)"
+def loaded_after(code: str) -> set[str]:
+    """Return the modules that a process has imported after some code."""
     found = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        [sys.executable, "-c", f"import sys\n{code}\nprint(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    loaded = set(found.stdout.split())
+    return set(found.stdout.split())
+
+
+def test_a_worker_imports_no_classes_of_dialects_for_gpus() -> None:
+    loaded = loaded_after("import magweld.compiler")
     assert "torch_mlir.dialects._llvm_ops_gen" in loaded
     for dialect in ("amdgpu", "nvgpu", "nvvm", "omp", "rocdl", "torch"):
         assert f"torch_mlir.dialects._{dialect}_ops_gen" not in loaded
+
+
+def test_a_process_that_traces_imports_no_compiler() -> None:
+    loaded = loaded_after("import magweld.api")
+    compiler = ("magweld.compiler", "magweld.dialects", "magweld.passes.pipelines")
+    assert not {*compiler} & loaded
+    assert "torch_mlir.dialects.linalg" not in loaded
 
 
 @pytest.mark.parametrize("name", bindings.__all__)

@@ -16,7 +16,7 @@ from torch_mlir.extras.fx_importer import (
 
 from magweld.artifact import StandIns
 from magweld.bindings import func, ir
-from magweld.context import make_context
+from magweld.context import make_torch_context
 from magweld.importer.dtypes import LITERAL_TYPES, carrier_of
 from magweld.importer.externals import External, may_be_absorbed
 from magweld.importer.nodes import argument
@@ -57,7 +57,7 @@ def to_torch_dialect(
 
 def vtensor_type(tensor: torch.Tensor) -> str:
     """Return the type of value tensors like this one."""
-    return str(_Types(make_context()).tensor_to_vtensor_type(tensor))
+    return str(_Types(make_torch_context()).tensor_to_vtensor_type(tensor))
 
 
 class _Types(ContextCache):  # type: ignore[misc]
@@ -157,7 +157,7 @@ class _Importer(FxImporter):  # type: ignore[misc]
 
     def __init__(self, externals: Mapping[str, External]) -> None:
         super().__init__(
-            context=make_context(),
+            context=make_torch_context(),
             config_check=False,
             graph_node_importer_cls=_NodeImporter,
         )

@@ -22,11 +22,6 @@ from magweld.passes.tile.apply_plans import PLAN
 from magweld.passes.tile.units import Unit, mark_units, units_of
 from magweld.runtime.container import decode_parts, decode_request, encode_program
 
-UNITS = f"{__name__}:find_units"
-ALTERNATIVES = f"{__name__}:find_alternatives"
-COMPILE_ALTERNATIVE = f"{__name__}:compile_alternative"
-COMPILE_PLANNED = f"{__name__}:compile_planned"
-
 
 def find_units(payload: bytes) -> bytes:
     """Return the tile graph of a request as text, and the units of it.

@@ -18,13 +18,19 @@ from magweld.runtime.errors import WorkerError
 from magweld.runtime.plans import MeasuredPlan, plan_key
 from magweld.runtime.service import COMPILE_SECONDS, decode_answer
 from magweld.runtime.worker_pool import TaskRunner
-from magweld.tuning import tasks
 from magweld.tuning.contest import Contest, Contestant
 from magweld.tuning.options import TuneOptions
 from magweld.tuning.outcome import Outcome, summary
 from magweld.tuning.watching import Unwatched, Watcher
 
 _logger: Final = topic("plans")
+
+# Names alone: the tasks import the compiler, which this process does not run.
+_TASKS = "magweld.tuning.tasks"
+FIND_UNITS = f"{_TASKS}:find_units"
+FIND_ALTERNATIVES = f"{_TASKS}:find_alternatives"
+COMPILE_ALTERNATIVE = f"{_TASKS}:compile_alternative"
+COMPILE_PLANNED = f"{_TASKS}:compile_planned"
 
 # Of the time for tuning, that for compiling what is to be measured.
 COMPILE_SHARE = 0.7
@@ -84,7 +90,7 @@ class Tuner:
         Raises:
             WorkerError: The compiler refused it or did not come back.
         """
-        answer = json.loads(self._run(tasks.UNITS, encode_request(settings, text)))
+        answer = json.loads(self._run(FIND_UNITS, encode_request(settings, text)))
         if "unlowered" in answer:
             nodes = tuple(answer["unlowered"])
             return Program((), (), (), arena_bytes=0, unlowered=nodes), True
@@ -144,7 +150,7 @@ class Tuner:
         most = str(self.options.candidates).encode()
         payload = encode_parts([settings.encode(), most, unit.structure.encode()])
         try:
-            found = json.loads(self._run(tasks.ALTERNATIVES, payload))
+            found = json.loads(self._run(FIND_ALTERNATIVES, payload))
         except WorkerError as error:
             _logger.warning("a unit is not tuned, it has no plans: %s", error)
             return []
@@ -177,7 +183,7 @@ class Tuner:
     def _compile(self, contestant: Contestant, settings: str) -> None:
         payload = encode_request(settings, contestant.text)
         try:
-            data = self._run(tasks.COMPILE_ALTERNATIVE, payload)
+            data = self._run(COMPILE_ALTERNATIVE, payload)
             contestant.program = decode_answer(data)
         except WorkerError as error:
             contestant.failed = True
@@ -227,4 +233,4 @@ class Tuner:
 
     def _compile_graph(self, *texts: str) -> Program:
         payload = encode_parts([text.encode() for text in texts])
-        return decode_answer(self._run(tasks.COMPILE_PLANNED, payload))
+        return decode_answer(self._run(COMPILE_PLANNED, payload))
