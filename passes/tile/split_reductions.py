@@ -22,7 +22,7 @@ from magweld.passes.tile.reduction_chain import (
     function_of,
 )
 from magweld.passes.tile.select_implementation import LibraryUse, SelectImplementation
-from magweld.passes.tiling.cost import cost
+from magweld.passes.tiling.cost import LAUNCH_SECONDS, cost
 from magweld.passes.tiling.group import Group
 from magweld.passes.tiling.policy import (
     MODEL_ACCURACY,
@@ -151,8 +151,12 @@ class _Judge:
         if self._is_for_library(operators[-1]):
             return None
         gain = 1 - MODEL_ACCURACY if idle else 1 / WORTH
+        limit = whole.seconds * gain
+        # One kernel makes parts and another one merges them.
+        if limit <= 2 * LAUNCH_SECONDS:
+            return None
         ways = self._ways(reduction, chain)
-        return self._best([way for way in ways if way.seconds < whole.seconds * gain])
+        return self._best([way for way in ways if way.seconds < limit])
 
     def _ways(self, reduction: Reduction, chain: Chain) -> Iterator[_Way]:
         for loop in reduction.reduced:
