@@ -79,10 +79,14 @@ def test_operators_at_extremes(dtype: torch.dtype) -> None:
     x = extremes(dtype)
     y = second(x)
     every = taken(x, y)
-    functions = {k: f for k, f in every.items() if runs_without_data(f, x, y)}
-    assert len(functions) > 40
     refused = {"shift-left", "shift-right"} if dtype is torch.bool else set()
-    assert every.keys() - functions.keys() <= refused
+    # Any other one that is not taken is an error of the whole graph.
+    functions = {
+        name: function
+        for name, function in every.items()
+        if name not in refused or runs_without_data(function, x, y)
+    }
+    assert len(functions) > 40
     compiled = compile_graph(graph_of(functions.values()), [x, y])
     results = compiled(x.clone(), y.clone())
     wrong = {}

@@ -20,45 +20,85 @@ from torch import nn
 
 from magweld import api
 from magweld.frontend import Traced, trace
+from magweld.runtime import service
 from magweld.runtime.service import ServiceStatistics
+from magweld.runtime.worker_pool import WorkerPool
 
 TASK_ATTRIBUTE = "_COMPILE_TASK"
 PID_FILE = "MAGWELD_TEST_PID_FILE"
-PROCESS = """
-import json, torch
+# Two processes at a time, then a third. They are forked before anything has run: what
+# they share is what they have imported.
+PROCESSES = """
+import json, os, torch
 from magweld import api, frontend
-torch.manual_seed(0)
-model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU())
-model.requires_grad_(False)
-fast = frontend.trace(model)
-fast(torch.randn(3, 8))
-x = torch.randn(3, 8)
-torch.testing.assert_close(fast(x), model(x))
-assert fast.stats()["hits"] == 1, fast.explain()
-done = api.compile_service().statistics
-print(json.dumps({"disk_hits": done.disk_hits, "misses": done.misses}))
+
+def run():
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU())
+    model.requires_grad_(False)
+    fast = frontend.trace(model)
+    fast(torch.randn(3, 8))
+    x = torch.randn(3, 8)
+    torch.testing.assert_close(fast(x), model(x))
+    assert fast.stats()["hits"] == 1, fast.explain()
+    done = api.compile_service().statistics
+    return {"disk_hits": done.disk_hits, "misses": done.misses}
+
+def start():
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            print(json.dumps(run()), flush=True)
+            code = 0
+        finally:
+            os._exit(code)
+    return child
+
+def wait(child):
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+for child in [start(), start()]:
+    wait(child)
+wait(start())
 """
 
 
+@pytest.fixture(scope="module")
+def pool() -> Iterator[WorkerPool]:
+    """Workers of the compiler that outlive a service: each takes a second to start."""
+    workers = WorkerPool(1, preload=("magweld.compiler",))
+    yield workers
+    workers.close()
+
+
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def cache(
+    pool: WorkerPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Path]:
     """An empty cache directory and a new compile service for one test."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("MAGWELD_CACHE_DIR", str(folder))
+    monkeypatch.setattr(service, "WorkerPool", lambda *args, **options: pool)
     api.compile_service.cache_clear()
     yield folder
     api.compile_service.cache_clear()
 
 
 @pytest.fixture
-def use_task(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+def use_task(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[str], None]]:
     """Let workers run a task of `fault_tasks` in place of the compiler."""
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    workers = WorkerPool(1)  # they find modules where this process does now
+    monkeypatch.setattr(service, "WorkerPool", lambda *args, **options: workers)
 
     def use(name: str) -> None:
         monkeypatch.setattr(api, TASK_ATTRIBUTE, f"fault_tasks:{name}")
 
-    return use
+    yield use
+    workers.close()
 
 
 def model() -> nn.Module:
@@ -218,17 +258,12 @@ def test_an_environment_variable_that_means_nothing(
 
 
 def test_processes_share_the_cache(cache: Path) -> None:
-    def start() -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", PROCESS]
-        pipe = subprocess.PIPE
-        return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True)
-
-    both = [start(), start()]
-    for process in both:
-        output, errors = process.communicate(timeout=300)
-        assert process.returncode == 0, errors
-    output, errors = start().communicate(timeout=300)
-    assert json.loads(output) == {"disk_hits": 1, "misses": 0}, errors
+    command = [sys.executable, "-c", PROCESSES]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    *_, last = [json.loads(line) for line in done.stdout.splitlines()]
+    assert last == {"disk_hits": 1, "misses": 0}, done.stderr
+    assert len(done.stdout.splitlines()) == 3
     assert len(list(cache.rglob("*.program"))) == 1
     assert not [p for p in cache.rglob("*") if p.suffix == ".tmp"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -106,7 +107,7 @@ def program(x, w):
 
 fast = trace(program)
 x, w = torch.randn(256, 256), torch.randn(256, 256)
-for _ in range(200):
+for _ in range(50):
     fast(x, w)
 print(os.getpid(), flush=True)
 """
@@ -127,11 +128,12 @@ def test_perf_shows_kernels_by_name(
     monkeypatch.setenv("MAGWELD_PERF", "1")
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     data = str(tmp_path / "data")
-    record = ["perf", "record", "-e", "cpu-clock", "-o", data]
+    record = ["perf", "record", "-F", "499", "-e", "cpu-clock", "-o", data]
     run = [sys.executable, "-c", PROGRAM]
     ran = subprocess.run([*record, *run], check=True, capture_output=True, text=True)
     mapped = Path(f"/tmp/perf-{int(ran.stdout.split()[0])}.map")
-    report = ["perf", "report", "-i", data, "--stdio", "--sort", "symbol"]
+    report = ["perf", "report", "-i", data, "--stdio", "--no-demangle"]
+    report += ["--sort", "symbol"]
     done = subprocess.run(report, check=True, capture_output=True, text=True)
     mapped.unlink()
     assert "magweld::mm+tanh" in done.stdout
@@ -141,7 +143,10 @@ def test_no_map_is_written_unless_it_is_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("MAGWELD_PERF", raising=False)
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], check=True, capture_output=True, text=True
-    )
-    assert not Path(f"/tmp/perf-{int(done.stdout)}.map").exists()
+    path = Path(f"/tmp/perf-{os.getpid()}.map")
+    before = path.read_bytes() if path.exists() else None  # of another test
+    fast = trace(lambda x: torch.sinh(x) + 3)
+    fast(torch.ones(5))
+    fast(torch.ones(5))
+    assert fast.stats()["hits"] == 1
+    assert (path.read_bytes() if path.exists() else None) == before
