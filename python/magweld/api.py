@@ -417,7 +417,7 @@ def compile_for_sizes(
     measured = tune_options(env.TUNE.get()) is not None
     if measured or env.CHECK.get() or left_to_torch(graph.graph):
         return None
-    chosen = replace(chosen, loops=False, batch=False)
+    chosen = replace(chosen, loops=False)
     tiers = tiers or Tiers(in_background=False, races=False)
     name = f"{_name_of(graph, program)}, all sizes"
 

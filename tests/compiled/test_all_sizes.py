@@ -307,7 +307,7 @@ class Cached(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.inputs = nn.Linear(16, 48)
+        self.inputs = nn.ModuleList(nn.Linear(16, 16) for _ in range(3))
         self.rows = feed_forward()
 
     def forward(self, x: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, ...]:
@@ -320,8 +320,7 @@ class Cached(nn.Module):
         """
         batch, new, width = x.shape
         parts = [
-            part.view(batch, new, 4, 4).transpose(1, 2)
-            for part in self.inputs(x).chunk(3, -1)
+            linear(x).view(batch, new, 4, 4).transpose(1, 2) for linear in self.inputs
         ]
         keys, values = torch.cat((keys, parts[1]), 2), torch.cat((values, parts[2]), 2)
         mixed = F.scaled_dot_product_attention(parts[0], keys, values)
@@ -344,6 +343,7 @@ def test_one_program_has_a_cache_that_grows(new: int) -> None:
     sized: Any = tier.compiled
     assert sized.relation.offsets == ((0, new),)
     assert "generated" in sized.compiled.program.step_kinds()
+    assert "magweld.batch" in sized.mlir("tiled"), "kernels without sizes are batched"
 
 
 def test_sizes_soon_get_a_program_that_torch_runs_no_part_of() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, fx
 from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from magweld.artifact import StandIns
 from magweld.importer.importer import ImportedGraph, import_graph
@@ -61,6 +63,20 @@ def fused_attention(batch: int, length: int) -> Callable[[Tensor, Tensor], Tenso
     return attend
 
 
+class Operators(TorchDispatchMode):
+    """Keeps the names of the operators that run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        self.names.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
 def test_views_around_fused_attention_run_with_it() -> None:
     graph = fx.symbolic_trace(fused_attention(*SIZES.numbers))
     given = [torch.zeros(37, 41, 96), torch.zeros(37, 1, 1, 41)]
@@ -75,7 +91,10 @@ def test_views_around_fused_attention_run_with_it() -> None:
         values = {"arg0_1": x, "arg1_1": mask}
         operands = [values[node.name] for node in external.operands]
         sized = found.at((batch, length))
-        (result,) = sized.run_external(external.node.name, operands)
+        with Operators() as ran:
+            (result,) = sized.run_external(external.node.name, operands)
+        assert ran.names[:3] == ["aten.as_strided.default"] * 3, "queries, keys, values"
+        assert "attention" in ran.names[3]
         expected = fused_attention(batch, length)(x, mask)
         torch.testing.assert_close(torch.relu(result.flatten(2)), expected)
 
@@ -112,6 +131,17 @@ INNER: dict[str, tuple[Callable[..., Tensor], Shapes, str]] = {
 def test_inner_sizes_run_through_torch(name: str) -> None:
     function, shapes, last = INNER[name]
     assert list(imported(function, *shapes).externals) == [last]
+
+
+def test_an_operand_may_begin_behind_other_elements() -> None:
+    def function(x: Tensor) -> Tensor:
+        return torch.tanh(x[..., 2:].transpose(1, 2)).sum(2)
+
+    found = imported(function, (37, 41, 8))
+    (external,) = found.externals.values()
+    x = torch.randn(6, 4, 8)[1:]
+    (result,) = found.at((5, 4)).run_external(external.node.name, [x])
+    torch.testing.assert_close(result, function(x))
 
 
 def test_a_value_that_others_read_is_an_external_of_its_own() -> None:

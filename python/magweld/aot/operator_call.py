@@ -13,12 +13,8 @@ from torch._ops import OpOverload
 from magweld.aot.errors import EXTERNAL_CALL, ArtifactError
 from magweld.aot.template import PLAIN
 from magweld.artifact import BoundsCheck, IndexCheck
-from magweld.importer.externals import (
-    External,
-    absorbed_operator,
-    tensors_read,
-    with_strides,
-)
+from magweld.importer.external_code import absorbed_operator
+from magweld.importer.externals import External, tensors_read, with_strides
 from magweld.importer.gathers import CHECKED_BOUNDS, LEAST_INDEX
 
 # Kind of object -> how it is named in torch's namespace.

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import fx
-from torch.utils import _pytree as pytree
 
 from magweld.artifact import BoundsCheck, IndexCheck, NativeCheck, StandIns
 from magweld.importer.dtypes import GENERATED, carried
+from magweld.importer.external_code import ExternalCode, absorbed_operator
 from magweld.importer.gathers import CHECKED_BOUNDS, LEAST_INDEX
 from magweld.importer.inner_extents import inner_regions
 from magweld.importer.nodes import (
@@ -54,7 +54,8 @@ class External:
         strides: Strides to give each operand, where the operator depends on them.
         positions: Which parts of its result are read, None if it has no parts.
         beside: Operators that run with it, whose results nothing else reads, in order.
-        code: Runs it for some sizes of the call, where it was made for these.
+        code: Runs it for some sizes of the call, where it was made for these; it takes
+            operands that are contiguous.
     """
 
     node: fx.Node
@@ -111,7 +112,10 @@ class External:
             tensors = [with_strides(tensor, stride) for tensor, stride in strided]
         pairs = zip(self.operands, tensors, strict=True)
         # Unsigned elements come as signed ones.
-        values = {node: tensor.view(_dtype(node)) for node, tensor in pairs}
+        values = {
+            node: tensor if tensor.dtype == _dtype(node) else tensor.view(_dtype(node))
+            for node, tensor in pairs
+        }
         if self.code is not None:
             return tensors_read(self.code(*values.values()), self.positions)
 
@@ -125,16 +129,18 @@ class External:
         target: Callable[..., Any] = self.node.target  # type: ignore[assignment]
         return tensors_read(target(*arguments[0], **arguments[1]), self.positions)
 
-    def at(self, stand_ins: StandIns, sizes: Sequence[int]) -> External:
-        """Return the operator for some sizes of the call.
+    def sized(self, stand_ins: StandIns) -> ExternalCode | None:
+        """Return what runs it for sizes of a call; None if it needs no such code.
 
         Args:
             stand_ins: What stands for the sizes.
-            sizes: What these are.
         """
-        if not self.beside and not _depends_on_sizes(self.node, stand_ins):
-            return self
-        return replace(self, code=_code(self, stand_ins, sizes))
+        alone = self.strides is not None or self.index_check or self.bounds_check
+        return (
+            None
+            if alone
+            else ExternalCode(self.node, self.beside, self.operands, stand_ins)
+        )
 
 
 def index_checks_of(externals: Mapping[str, Any]) -> dict[str, NativeCheck]:
@@ -147,38 +153,6 @@ def index_checks_of(externals: Mapping[str, Any]) -> dict[str, NativeCheck]:
         name: one.index_check or one.bounds_check for name, one in externals.items()
     }
     return {name: check for name, check in found.items() if check is not None}
-
-
-def _code(
-    external: External, stand_ins: StandIns, sizes: Sequence[int]
-) -> Callable[..., Any]:
-    """Return what runs an external on its operands, with sizes for their stand-ins."""
-    graph = fx.Graph()
-    copies: dict[fx.Node, fx.Node] = {
-        node: graph.placeholder(node.name) for node in external.operands
-    }
-
-    def argument(value: Any) -> Any:
-        if isinstance(value, fx.Node):
-            if value not in copies:
-                copies[value] = copied(value, absorbed_operator(value))
-            return copies[value]
-        return stand_ins.at(value, sizes) if type(value) is int else value
-
-    def copied(node: fx.Node, target: Any) -> fx.Node:
-        args, kwargs = fx.node.map_aggregate((node.args, node.kwargs), argument)
-        return graph.call_function(target, args, kwargs)
-
-    for node in external.beside:
-        argument(node)
-    graph.output(copied(external.node, absorbed_operator(external.node)))
-    code: Callable[..., Any] = fx.GraphModule(torch.nn.Module(), graph).forward
-    return code
-
-
-def _depends_on_sizes(node: fx.Node, stand_ins: StandIns) -> bool:
-    numbers = pytree.tree_leaves((node.args, node.kwargs))
-    return any(type(n) is int and stand_ins.is_runtime(n) for n in numbers)
 
 
 def tensors_read(
@@ -276,13 +250,6 @@ def with_strides(tensor: torch.Tensor, stride: tuple[int, ...]) -> torch.Tensor:
         tensor.shape, stride, dtype=tensor.dtype, device=tensor.device
     )
     return copy.copy_(tensor)
-
-
-def absorbed_operator(node: fx.Node) -> Any:
-    """Return what makes an operand within an external that has absorbed its node."""
-    # What was a view of a copy may be none without it.
-    reshapes = node.target is aten.view.default
-    return aten.reshape.default if reshapes else node.target
 
 
 def _run_absorbed(node: fx.Node, args: Any, kwargs: Any) -> torch.Tensor:

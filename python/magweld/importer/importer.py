@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,6 +21,7 @@ from magweld.importer.capture import (
 from magweld.importer.decompositions import DECOMPOSITIONS
 from magweld.importer.dtypes import IMPORTED, carried, is_carried
 from magweld.importer.epilogue import Epilogue
+from magweld.importer.external_code import ExternalCode
 from magweld.importer.externals import External, find_externals, index_checks_of
 from magweld.importer.fixed import evaluate_fixed
 from magweld.importer.gathers import check_look_ups
@@ -161,8 +163,17 @@ class ImportedGraph:
 
     def at(self, sizes: Sequence[int]) -> ImportedGraph:
         """Return the graph with externals that run for some sizes of the call."""
-        made = {n: e.at(self.stand_ins, sizes) for n, e in self.externals.items()}
-        return replace(self, externals=made)
+        made = {
+            name: replace(self.externals[name], code=code.at(sizes))
+            for name, code in self._codes.items()
+        }
+        return replace(self, externals={**self.externals, **made})
+
+    @functools.cached_property
+    def _codes(self) -> dict[str, ExternalCode]:
+        """What runs externals for the sizes of a call, by node name."""
+        found = {n: e.sized(self.stand_ins) for n, e in self.externals.items()}
+        return {name: code for name, code in found.items() if code is not None}
 
     def where(self, node: str) -> str:
         """Return a node's name with the user's file and line where it is known."""

@@ -1,0 +1,187 @@
+"""Owns the code that runs an external operator for the sizes of a call."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import fx
+
+from magweld.artifact import StandIns
+from magweld.importer.nodes import operand, values_of
+from magweld.importer.strides import Strided, viewed
+
+aten = torch.ops.aten
+
+_PARTS: frozenset[object] = frozenset({aten.select.int, aten.slice.Tensor})
+
+
+@dataclass(frozen=True)
+class ExternalCode:
+    """Runs an external operator with what runs beside it, for any sizes of the call.
+
+    Views of operands, however many lead to one, are one `as_strided` each: operands
+    are contiguous, so sizes tell where elements lie. The code is made once for all
+    sizes; what it makes of these are its last arguments.
+
+    Attributes:
+        node: The operator.
+        beside: Operators that run before it.
+        operands: What the code takes, without strides of their own.
+        stand_ins: What stands for sizes of the call.
+    """
+
+    node: fx.Node
+    beside: tuple[fx.Node, ...]
+    operands: tuple[fx.Node, ...]
+    stand_ins: StandIns
+    _made: dict[frozenset[fx.Node], _Made] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
+
+    def at(self, sizes: Sequence[int]) -> Callable[..., Any]:
+        """Return what runs the operator on its operands, for some sizes."""
+        views = self._views(sizes)
+        made = self._made.get(frozenset(views))
+        if made is None:
+            made = self._make(frozenset(views))
+            self._made[frozenset(views)] = made
+        further: list[Any] = []
+        for one in made.further:
+            if isinstance(one, int):
+                further.append(self.stand_ins.at(one, sizes))
+            else:
+                view = views[one]
+                further += [view.shape, view.strides, view.offset]
+        function = made.function
+        return lambda *tensors: function(*tensors, *further)
+
+    def _views(self, sizes: Sequence[int]) -> dict[fx.Node, Strided]:
+        """Return the views of operands, of those and of others, and where they lie."""
+        shapes = (tuple(values_of(node).shape) for node in self.operands)
+        found = {
+            node: Strided.dense([self.stand_ins.at(n, sizes) for n in shape])
+            for node, shape in zip(self.operands, shapes, strict=True)
+        }
+        tried: set[fx.Node] = {*self.operands}
+
+        def visit(node: fx.Node) -> None:
+            if node in tried:
+                return
+            tried.add(node)
+            if node.op != "call_function":
+                return
+            for source in node.all_input_nodes:
+                visit(source)
+            args: Any = fx.node.map_aggregate(node.args, lambda n: self._at(n, sizes))
+            of = args[0] if args and not node.kwargs else None
+            if not isinstance(of, fx.Node) or of not in found:
+                return
+            view = viewed(node.target, found[of], *args[1:])
+            if view is not None:
+                found[node] = view
+
+        for node in (*self.beside, self.node):
+            visit(node)
+        return {n: view for n, view in found.items() if n not in self.operands}
+
+    def _at(self, value: Any, sizes: Sequence[int]) -> Any:
+        return self.stand_ins.at(value, sizes) if type(value) is int else value
+
+    def _make(self, views: frozenset[fx.Node]) -> _Made:
+        """Return the code in which some nodes are views of operands."""
+        making = _Making(self, views)
+        for node in self.beside:
+            if node not in views:
+                making.value(node)
+        return making.end(self.node)
+
+
+@dataclass(frozen=True)
+class _Made:
+    """Code for some views.
+
+    Attributes:
+        function: Takes the operands, then what `further` gives.
+        further: What stands for a number; or a view, for its shape, strides and
+            offset.
+    """
+
+    function: Callable[..., Any]
+    further: tuple[int | fx.Node, ...]
+
+
+class _Making:
+    """A graph that is being made of an external operator."""
+
+    def __init__(self, code: ExternalCode, views: frozenset[fx.Node]) -> None:
+        self._code = code
+        self._views = views
+        self._body = fx.Graph()
+        self._copies = {
+            node: self._body.placeholder(f"operand_{number}")
+            for number, node in enumerate(code.operands)
+        }
+        self._numbers: dict[int, fx.Node] = {}
+        self._further: list[int | fx.Node] = []
+
+    def value(self, node: fx.Node) -> fx.Node:
+        """Return the copy of a node, made where it was not."""
+        if node not in self._copies:
+            is_view = node in self._views
+            self._copies[node] = self._view(node) if is_view else self._copy(node)
+        return self._copies[node]
+
+    def end(self, node: fx.Node) -> _Made:
+        """Return the code, whose result is that of a node."""
+        self._body.output(self.value(node))
+        module = fx.GraphModule(torch.nn.Module(), self._body)
+        return _Made(module.forward, tuple(self._further))
+
+    def _copy(self, node: fx.Node) -> fx.Node:
+        args, kwargs = fx.node.map_aggregate((node.args, node.kwargs), self._leaf)
+        return self._body.call_function(absorbed_operator(node), args, kwargs)
+
+    def _leaf(self, value: Any) -> Any:
+        if isinstance(value, fx.Node):
+            return self.value(value)
+        is_told = type(value) is int and self._code.stand_ins.is_runtime(value)
+        if not is_told:
+            return value
+        if value not in self._numbers:
+            self._further.append(value)
+            self._numbers[value] = self._argument("number")
+        return self._numbers[value]
+
+    def _view(self, node: fx.Node) -> fx.Node:
+        self._further.append(node)
+        shape, strides, offset = map(self._argument, ("shape", "strides", "offset"))
+        base, is_part = node, False
+        while base in self._views:
+            is_part |= base.target in _PARTS
+            base = operand(base)
+        source = self._copies[base]
+        if not is_part:
+            return self._body.call_method("as_strided", (source, shape, strides))
+        # An operand may be a part of a memory itself.
+        begin = self._body.call_method("storage_offset", (source,))
+        first = self._body.call_function(operator.add, (begin, offset))
+        return self._body.call_method("as_strided", (source, shape, strides, first))
+
+    def _argument(self, name: str) -> fx.Node:
+        """Add an argument behind those that there are."""
+        body = self._body
+        arguments = [node for node in body.nodes if node.op == "placeholder"]
+        with body.inserting_after(arguments[-1]) if arguments else nullcontext():
+            return body.placeholder(f"{name}_{len(arguments)}")
+
+
+def absorbed_operator(node: fx.Node) -> Any:
+    """Return what makes an operand within an external that has absorbed its node."""
+    # What was a view of a copy may be none without it.
+    reshapes = node.target is aten.view.default
+    return aten.reshape.default if reshapes else node.target
