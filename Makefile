@@ -4,6 +4,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v p
 VENV ?= .venv
 BIN := $(VENV)/bin
 # Python compiles what is imported: a fifth of the files, and no single process does it.
+# It has to keep that, whatever the environment says: each process would do it again.
+unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/pip --disable-pip-version-check install -q --no-compile -c constraints.txt
 JOBS ?= 2
 
