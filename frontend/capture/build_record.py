@@ -146,19 +146,14 @@ def finish(
     now = torch_state()
     if (unfinished and now != state) or now[0] is not state[0]:
         mock = _switch_modes(mock, state, now)
-    settled = None
-    if lifting is not None:
-        lifting.operands.results = outputs
-        settled = settle(recorder, lifting)
-    scalars = {} if settled is None else settled.scalars
-    graph = build_graph(recorder, outputs, state[0], scalars)
+    settled = settle(recorder, lifting, outputs)
+    graph = build_graph(recorder, outputs, state[0], settled.scalars)
     fetched = [
         *(item.node for item in graph.inputs),
         *graph.scalars,
-        *(item if settled is None else settled.final(item) for item in planner.fetched),
+        *map(settled.final, planner.fetched),
     ]
-    conditions = [] if settled is None else settled.conditions
-    dims = {} if settled is None else settled.dims
+    conditions, dims = settled.conditions, settled.dims
     # The steps of the graph switch autocast; the guards are for the entry.
     with autocast_as(autocast_of(state)):
         program = derive_guards(
@@ -173,17 +168,15 @@ def finish(
             )
     paths = [path_of(item.node) for item in graph.inputs]
     paths += map(text_of, graph.scalars)
-    pinned = () if settled is None else settled.pinned
-    kept = "" if settled is None else settled.kept
     return Capture(
         graph,
         program,
         mock,
         tuple(paths),
         state[0],
-        pinned,
+        settled.pinned,
         bool(dims),
-        kept,
+        settled.kept,
         written_out=_written_out(session),
     )
 

@@ -19,8 +19,9 @@ from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.operators.put_back import SavedMemory, save_generators
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.torch_state import operator_state
-from magweld.frontend.operators.watch import OperatorWatch, storage_of
+from magweld.frontend.operators.watch import OperatorWatch
 from magweld.frontend.segments.liveness import slot_count
+from magweld.storages import storage_of
 
 if TYPE_CHECKING:
     from magweld.frontend.session.session import Session

@@ -16,10 +16,10 @@ from magweld.frontend.differential.structure import (
     view_of,
 )
 from magweld.frontend.differential.tensors import VALUES, history, tensor_data
-from magweld.frontend.operators.watch import storage_of
 from magweld.frontend.state.contents import isinstance_exactly
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.values import exact, is_scalar
+from magweld.storages import storage_of
 
 # Iterators whose position can be looked at and put back.
 POSITIONED: Final[frozenset[type]] = frozenset(

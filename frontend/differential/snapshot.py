@@ -24,7 +24,6 @@ from magweld.frontend.differential.tensors import history, is_strided
 from magweld.frontend.operators.history import gradient_node
 from magweld.frontend.operators.put_back import save_generators
 from magweld.frontend.operators.torch_state import torch_state
-from magweld.frontend.operators.watch import storage_of
 from magweld.frontend.state.contents import (
     builtin_base,
     cell_value,
@@ -36,6 +35,7 @@ from magweld.frontend.state.contents import (
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import ABSENT, class_dict, is_class, is_immutable
 from magweld.frontend.state.steps import discard_attribute
+from magweld.storages import storage_of
 
 Restore = Callable[[], None]
 

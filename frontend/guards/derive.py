@@ -14,7 +14,6 @@ from magweld.frontend.expressions.expressions import Condition, Expression
 from magweld.frontend.guards.builder import Builder
 from magweld.frontend.guards.classes import ClassGuards, ClassLookup
 from magweld.frontend.guards.guard import Category, GuardProgram, Mismatch, shown
-from magweld.frontend.operators.overlap import neighbours
 from magweld.frontend.operators.predicates import (
     Predicate,
     is_liftable,
@@ -23,11 +22,11 @@ from magweld.frontend.operators.predicates import (
 )
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.torch_state import beside_global_state, torch_state
-from magweld.frontend.operators.watch import storage_of
 from magweld.frontend.state.draws import Draw
 from magweld.frontend.state.nodes import Kind, Node
 from magweld.frontend.state.paths import path_of
 from magweld.frontend.state.refgraph import RefGraph
+from magweld.storages import neighbours, storage_of
 
 
 class StateCheck:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from torch import fx
 
@@ -14,7 +14,8 @@ from magweld.frontend.lifting.symbols import NotSymbolicError
 from magweld.frontend.operators.kinds import name_of
 from magweld.graphs.control_operators import ForOperator, joined
 
-Values = dict[fx.Node, Any]
+if TYPE_CHECKING:
+    from magweld.frontend.lifting.symbolic import Replay
 
 
 @dataclass(frozen=True)
@@ -121,81 +122,60 @@ def count_of(start: Any, stop: Any, step: int) -> Any:
     raise NotSymbolicError("the step of a range")
 
 
-class LoopShapes:
-    """Runs one iteration of a loop, and a second on what it left.
+def loop_results(
+    replay: Replay, rolled: Rolled, target: ForOperator, args: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    """Run one iteration of a loop, and a second on what it left; return its results.
 
     Args:
-        call: Runs an operator with the given arguments.
-        compare: Compares the result of an operator, given what it took, with the run.
+        replay: Gets the values of all operators of the iterations.
+        args: What the loop takes.
+
+    Raises:
+        NotSymbolicError: The form of its tensors changes.
     """
-
-    def __init__(
-        self,
-        rolled: Rolled,
-        call: Callable[[fx.Node, Any, Any], Any],
-        compare: Callable[[fx.Node, list[Any]], None],
-    ) -> None:
-        self._rolled = rolled
-        self._call = call
-        self._compare = compare
-
-    def run(
-        self, target: ForOperator, args: tuple[Any, ...], values: Values
-    ) -> tuple[Any, ...]:
-        """Return the results of a loop.
-
-        Args:
-            values: Gets the values of all operators of the iterations.
-
-        Raises:
-            NotSymbolicError: The form of its tensors changes.
-        """
-        start, stop, step, *operands = args
-        count = count_of(start, stop, step)
-        if not bool(count >= self._rolled.least):
-            raise NotSymbolicError("a loop without iterations")
-        first = self._iteration(target, operands)
-        carried = first.results[: target.carried]
-        second = self._iteration(target, [*carried, *operands[target.carried :]])
-        single = target.carried + target.last
-        for left, right in zip(first.results, second.results, strict=True):
-            same_form(left, right)
-        for number, names in enumerate(self._rolled.iterations.names):
-            known = second if number else first
-            for node, copy in self._rolled.copies.items():
-                values.setdefault(names.get(node, node), known.values[copy])
-        # The third and all further ones begin with what the second has left.
-        for names, known in zip(
-            self._rolled.iterations.names, (first, second), strict=False
-        ):
-            self._compare_iteration(names, known)
-        lists = [Collected(((item, count),)) for item in second.results[single:]]
-        return (*second.results[:single], *lists)
-
-    def _compare_iteration(
-        self, names: Mapping[fx.Node, fx.Node], known: _Iteration
-    ) -> None:
-        for node in self._rolled.iterations.template:
-            copy = self._rolled.copies[node]
-            inputs = [known.values[used] for used in copy.all_input_nodes]
-            self._compare(names.get(node, node), inputs)
-
-    def _iteration(self, target: ForOperator, operands: Any) -> _Iteration:
-        inputs = iter([self._rolled.number, *operands])
-        values: Values = {}
-        for node in target.step.graph.nodes:
-            if node.op == "placeholder":
-                values[node] = next(inputs)
-            elif node.op == "output":
-                return _Iteration(values, fx.map_arg(node.args[0], values.__getitem__))
-            else:
-                args = fx.map_arg(node.args, values.__getitem__)
-                kwargs = fx.map_arg(node.kwargs, values.__getitem__)
-                values[node] = self._call(node, args, kwargs)
-        raise AssertionError("a graph has an output")
+    start, stop, step, *operands = args
+    count = count_of(start, stop, step)
+    if not bool(count >= rolled.least):
+        raise NotSymbolicError("a loop without iterations")
+    first = _iterate(replay, rolled, target, operands)
+    carried = first.results[: target.carried]
+    second = _iterate(replay, rolled, target, [*carried, *operands[target.carried :]])
+    single = target.carried + target.last
+    for left, right in zip(first.results, second.results, strict=True):
+        same_form(left, right)
+    iterations = rolled.iterations
+    for number, names in enumerate(iterations.names):
+        known = second if number else first
+        for node, copy in rolled.copies.items():
+            replay.values.setdefault(names.get(node, node), known.values[copy])
+    # The third and all further ones begin with what the second has left.
+    for names, known in zip(iterations.names, (first, second), strict=False):
+        for node in iterations.template:
+            used = rolled.copies[node].all_input_nodes
+            inputs = [known.values[item] for item in used]
+            replay.compare(names.get(node, node), inputs)
+    lists = [Collected(((item, count),)) for item in second.results[single:]]
+    return (*second.results[:single], *lists)
 
 
 @dataclass(frozen=True)
 class _Iteration:
-    values: Values
+    values: dict[fx.Node, Any]
     results: tuple[Any, ...]
+
+
+def _iterate(
+    replay: Replay, rolled: Rolled, target: ForOperator, operands: Any
+) -> _Iteration:
+    inputs = iter([rolled.number, *operands])
+    values: dict[fx.Node, Any] = {}
+    for node in target.step.graph.nodes:
+        if node.op == "placeholder":
+            values[node] = next(inputs)
+        elif node.op == "output":
+            return _Iteration(values, fx.map_arg(node.args[0], values.__getitem__))
+        else:
+            args: Any = fx.map_arg((node.args, node.kwargs), values.__getitem__)
+            values[node] = replay.call(node, *args)
+    raise AssertionError("a graph has an output")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from torch import fx
@@ -17,7 +17,6 @@ from magweld.frontend.expressions.expressions import (
     SizeSource,
     StridesSource,
 )
-from magweld.frontend.lifting.simplifier import Simplifier
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.operators.effects import has_effects
 from magweld.frontend.operators.recorder import OperatorRecorder
@@ -43,20 +42,29 @@ class Settled:
         kept: Why nothing could be lifted, "" if it was.
     """
 
-    scalars: Mapping[fx.Node, Expression]
-    conditions: list[Condition]
-    simplify: Simplifier
-    pinned: tuple[str, ...]
-    dims: Mapping[Node, frozenset[int]]
-    kept: str
+    scalars: Mapping[fx.Node, Expression] = field(default_factory=dict)
+    conditions: Sequence[Condition] = ()
+    simplify: Callable[[Expression], Expression] = lambda expression: expression
+    pinned: tuple[str, ...] = ()
+    dims: Mapping[Node, frozenset[int]] = field(default_factory=dict)
+    kept: str = ""
 
     def final(self, item: Node | Expression) -> Node | Expression:
         """Return what a hit fetches: an object, or an expression in its final form."""
         return item if isinstance(item, Node) else self.simplify(item)
 
 
-def settle(recorder: OperatorRecorder, lifting: Lifting) -> Settled:
-    """Decide what the lifted values of a finished run are on a hit."""
+def settle(
+    recorder: OperatorRecorder, lifting: Lifting | None, results: list[fx.Node]
+) -> Settled:
+    """Decide what the lifted values of a finished run are on a hit.
+
+    Args:
+        results: Nodes whose tensors a hit needs.
+    """
+    if lifting is None:
+        return Settled()
+    lifting.operands.results = results
     sizes, kept = (
         _sizes(recorder, lifting) if lifting.operands.is_symbolic else (None, "")
     )

@@ -28,10 +28,10 @@ from magweld.frontend.expressions.expressions import (
     SizeSource,
     topological,
 )
-from magweld.frontend.lifting.branch_shapes import BranchShapes, is_branch
+from magweld.frontend.lifting.branch_shapes import branch_results, is_branch
 from magweld.frontend.lifting.loop_shapes import (
-    LoopShapes,
     is_list_operator,
+    loop_results,
     run_list_operator,
 )
 from magweld.frontend.lifting.state import Lifting
@@ -78,7 +78,7 @@ def symbolic_sizes(recorder: OperatorRecorder, lifting: Lifting) -> Sizes:
         Exception: Whatever torch or sympy raise for what they cannot express; the
             sizes must then stay as they were.
     """
-    replay = _Replay(recorder, lifting)
+    replay = Replay(recorder, lifting)
     try:
         replay.make_inputs()
         with _quietly(), replay.mode:
@@ -110,7 +110,15 @@ def _quietly() -> Iterator[None]:
 
 
 @dataclass
-class _Replay:
+class Replay:
+    """The run once more, on fake tensors.
+
+    Attributes:
+        symbols: What each symbol stands for, by name.
+        values: What each node of the recorded graph has given.
+        dims: Lifted dimensions of graph inputs.
+    """
+
     recorder: OperatorRecorder
     lifting: Lifting
     symbols: dict[str, Expression] = field(default_factory=dict)
@@ -153,7 +161,7 @@ class _Replay:
             ):
                 self._run(node)
         for node in self.lifting.scalars.expressions:
-            self._number(node)
+            self.number(node)
         if self._estranged and (
             self.lifting.operands.queries or self.lifting.scalars.same
         ):
@@ -164,19 +172,18 @@ class _Replay:
 
     def _run(self, node: fx.Node) -> None:
         if is_branch(node):
-            shapes = BranchShapes(self._call, self._compare, self._number, self.values)
-            self.values[node] = shapes.run(node)
+            self.values[node] = branch_results(self, node)
             return
         for used in node.all_input_nodes:
-            self._number(used)
+            self.number(used)
         name = str(node.target) if node.op == "call_method" else name_of(node.target)
         args = tuple(self._map(a, name, k) for k, a in enumerate(node.args))
         kwargs = {k: self._map(a, name, k) for k, a in node.kwargs.items()}
-        self.values[node] = self._call(node, args, kwargs)
-        self._compare(node, [self.values[n] for n in node.all_input_nodes])
+        self.values[node] = self.call(node, args, kwargs)
+        self.compare(node, [self.values[n] for n in node.all_input_nodes])
 
-    def _number(self, node: fx.Node) -> Any:
-        # A number may depend on sizes that are known just before it is used.
+    def number(self, node: fx.Node) -> Any:
+        """Return the value of a number, which its use may be the first to need."""
         expression = self.lifting.scalars.expressions.get(node)
         if expression is not None and node not in self.values:
             self.values[node] = self.numbers.value(expression)
@@ -191,11 +198,11 @@ class _Replay:
 
         return fx.map_arg(args, fetch)
 
-    def _call(self, node: fx.Node, args: Any, kwargs: Any) -> Any:
+    def call(self, node: fx.Node, args: Any, kwargs: Any) -> Any:
+        """Run an operator."""
         rolled = self.lifting.operands.rolled.get(node)
         if rolled is not None and isinstance(node.target, ForOperator):
-            shapes = LoopShapes(rolled, self._call, self._compare)
-            return shapes.run(node.target, args, self.values)
+            return loop_results(self, rolled, node.target, args)
         if is_list_operator(node, args):
             return run_list_operator(node, args, kwargs)
         if is_at_place(node, args):
@@ -252,7 +259,8 @@ class _Replay:
 
     # Comparing with the run.
 
-    def _compare(self, node: fx.Node, inputs: list[Any]) -> None:
+    def compare(self, node: fx.Node, inputs: list[Any]) -> None:
+        """Compare the result of an operator, given what it took, with the run."""
         fake, scalars = self.values[node], self.lifting.scalars
         count = scalars.lengths.get(node)
         if count is not None and len(fake) != count:

@@ -30,7 +30,7 @@ class Sink(Protocol):
         """Take note of a frame that returns, yields or unwinds."""
 
 
-class EventSource(Protocol):
+class EventSource:
     """Runs a function while a sink observes it."""
 
     def check_free(self) -> None:
@@ -39,6 +39,7 @@ class EventSource(Protocol):
         Raises:
             StopRecordingError: Another tool holds the interpreter's events.
         """
+        raise NotImplementedError
 
     def run(self, sink: Sink, call: Callable[[], Any]) -> Any:
         """Return what `call` returns; the sink sees every frame below it.
@@ -46,9 +47,11 @@ class EventSource(Protocol):
         Raises:
             StopRecordingError: Another tool holds the interpreter's events.
         """
+        raise NotImplementedError
 
     def is_intact(self) -> bool:
         """Return whether the source was installed until the end of the run."""
+        return True
 
     def pause(self) -> bool:
         """Tell nothing for a while, where that makes the program faster.
@@ -56,12 +59,13 @@ class EventSource(Protocol):
         Returns:
             Whether there is something to `resume`.
         """
+        return False
 
     def resume(self) -> None:
         """Go on after a pause, or after an exception that a sink let through."""
 
 
-class TraceEvents:
+class TraceEvents(EventSource):
     """`sys.settrace` with opcode events; for CPython 3.11."""
 
     def __init__(self) -> None:
@@ -123,8 +127,12 @@ class TraceEvents:
         return trace
 
 
-class MonitoringEvents:
-    """`sys.monitoring` with instruction events; for CPython 3.12 and later."""
+class MonitoringEvents(EventSource):
+    """`sys.monitoring` with instruction events; for CPython 3.12 and later.
+
+    Nobody else can take a tool id away, the callbacks stay registered, and to switch
+    events takes longer than they do.
+    """
 
     def __init__(self) -> None:
         self._observers: dict[FrameType, Observe] = {}
@@ -161,17 +169,6 @@ class MonitoringEvents:
                 return call()
             finally:
                 self._uninstall(monitoring, list(table))
-
-    def is_intact(self) -> bool:
-        """See `EventSource.is_intact`; nobody else can take a tool id away."""
-        return True
-
-    def pause(self) -> bool:
-        """See `EventSource.pause`; to switch events takes longer than they do."""
-        return False
-
-    def resume(self) -> None:
-        """See `EventSource.resume`; the callbacks stay registered."""
 
     def _uninstall(self, monitoring: Any, events: list[int]) -> None:
         monitoring.set_events(self._tool, 0)

@@ -10,11 +10,11 @@ from torch import fx
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.operators.targets import ConstantTensor
-from magweld.frontend.operators.watch import storage_of
 from magweld.frontend.state.contents import builtin_base, elements, read_all
 from magweld.frontend.state.natives import is_array, owner_of, read_content
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_numpy_scalar
+from magweld.storages import storage_of
 
 # An array of so many numbers becomes a list in the graph, a larger one a tensor.
 MAX_LISTED: Final = 4096

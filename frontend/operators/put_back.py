@@ -14,7 +14,7 @@ from torch import fx
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.operators.effects import has_effect
 from magweld.frontend.operators.tensors import GraphInput
-from magweld.frontend.operators.watch import storage_of
+from magweld.storages import storage_of
 
 PutBack = Callable[[], None]
 

@@ -33,7 +33,8 @@ from magweld.frontend.operators.predicates import (
 )
 from magweld.frontend.operators.recording import Recording
 from magweld.frontend.operators.targets import create_node
-from magweld.frontend.operators.watch import OperatorWatch, is_alias, storage_of
+from magweld.frontend.operators.watch import OperatorWatch
+from magweld.storages import is_alias, storage_of
 
 if TYPE_CHECKING:
     from magweld.frontend.session.session import Session

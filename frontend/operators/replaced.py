@@ -8,7 +8,7 @@ import torch
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.operators.kinds import CallKind, name_of
-from magweld.frontend.operators.watch import is_alias, storage_of
+from magweld.storages import is_alias, storage_of
 
 
 class _Before(NamedTuple):

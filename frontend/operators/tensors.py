@@ -17,7 +17,6 @@ from magweld.frontend.operators.history import is_leaf_with_gradient
 from magweld.frontend.operators.kinds import RESIZES
 from magweld.frontend.operators.replaced import Replacements
 from magweld.frontend.operators.shapes import Shapes
-from magweld.frontend.operators.watch import storage_of
 from magweld.frontend.rules.protocols import read_base
 from magweld.frontend.state.natives import base_value, is_array, scalar_base
 from magweld.frontend.state.nodes import Node
@@ -25,6 +24,7 @@ from magweld.frontend.state.paths import identifier_of
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_identity, is_numpy_scalar, is_scalar
 from magweld.layouts import note_layout
+from magweld.storages import storage_of
 
 if TYPE_CHECKING:
     from magweld.frontend.lifting.scalars import Scalars

@@ -9,6 +9,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from magweld.frontend.operators.infallible import raises_for_no_values
+from magweld.storages import storage_of
 
 
 class _Traits(NamedTuple):
@@ -164,31 +165,6 @@ class OperatorWatch(_Mode):  # type: ignore[misc]
         elif isinstance(target, list):
             for item in target:
                 self._note_write(item, args)
-
-
-def storage_of(tensor: torch.Tensor) -> int:
-    """Return the address of the storage object of a tensor.
-
-    One without a storage, e.g. a sparse tensor, has a negative number of its own.
-    """
-    try:
-        return int(tensor.untyped_storage()._cdata)
-    except NotImplementedError:
-        return -id(tensor)
-
-
-def is_alias(tensor: torch.Tensor, other: Any) -> bool:
-    """Return whether an object is a tensor that shows the same elements of memory."""
-    return (
-        isinstance(other, torch.Tensor)
-        and tensor.dtype == other.dtype
-        and storage_of(tensor) == storage_of(other)
-        and _place_of(tensor) == _place_of(other)
-    )
-
-
-def _place_of(tensor: torch.Tensor) -> tuple[Any, ...]:
-    return (tensor.storage_offset(), tensor.shape, tensor.stride())
 
 
 def _storages(obj: Any) -> set[int]:

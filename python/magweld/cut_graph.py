@@ -13,12 +13,12 @@ import torch
 from torch import Tensor, fx
 
 from magweld import env
-from magweld.frontend.operators.overlap import neighbours
 from magweld.graphs.autocast import graph_runner
 from magweld.graphs.forms import Forms
 from magweld.importer.refusals import describe
 from magweld.reports import joined_reports, joined_texts
 from magweld.short_repr import short_repr
+from magweld.storages import neighbours
 from magweld.tiers import tier_of
 
 # Fewer operators run as fast through torch.

@@ -11,9 +11,9 @@ from torch import Tensor, fx
 
 from magweld.checking import copy_tensors
 from magweld.diagnostics import MagweldError
-from magweld.frontend.operators.overlap import neighbours
 from magweld.graphs.control_operators import ControlOperator, bodies_of
 from magweld.reports import joined_reports, joined_texts
+from magweld.storages import neighbours
 
 # Fewer operators run as fast through torch.
 MIN_OPERATORS: Final = 3

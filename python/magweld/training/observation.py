@@ -13,11 +13,12 @@ import torch
 from torch import fx
 from torch._subclasses import FakeTensorMode
 
-from magweld.frontend.operators.watch import OperatorWatch, storage_of
+from magweld.frontend.operators.watch import OperatorWatch
 from magweld.importer.epilogue import Window
 from magweld.importer.nodes import draws
 from magweld.importer.observation import GraphRunner
 from magweld.logs import expected_errors
+from magweld.storages import storage_of
 from magweld.training import refusals
 
 

@@ -1,12 +1,36 @@
-"""Owns the question how tensors that share memory lie in it."""
+"""Owns which tensors share memory, and how they lie in it."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
 
 import torch
 
-from magweld.frontend.operators.watch import storage_of
+
+def storage_of(tensor: torch.Tensor) -> int:
+    """Return the address of the storage object of a tensor.
+
+    One without a storage, e.g. a sparse tensor, has a negative number of its own.
+    """
+    try:
+        return int(tensor.untyped_storage()._cdata)
+    except NotImplementedError:
+        return -id(tensor)
+
+
+def is_alias(tensor: torch.Tensor, other: Any) -> bool:
+    """Return whether an object is a tensor that shows the same elements of memory."""
+    return (
+        isinstance(other, torch.Tensor)
+        and tensor.dtype == other.dtype
+        and storage_of(tensor) == storage_of(other)
+        and _place_of(tensor) == _place_of(other)
+    )
+
+
+def _place_of(tensor: torch.Tensor) -> tuple[Any, ...]:
+    return (tensor.storage_offset(), tensor.shape, tensor.stride())
 
 
 def neighbours(
