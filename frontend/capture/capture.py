@@ -195,9 +195,8 @@ def _observers(
     wanted: frozenset[str],
     preferred: bool,
 ) -> tuple[Session, OperatorRecorder]:
-    recorder = OperatorRecorder(watch)
-    session = Session(code_tables(), frame_reader(), table, recorder, wanted)
-    recorder.attach(session)
+    session = Session(code_tables(), frame_reader(), table, wanted)
+    session.operators = recorder = OperatorRecorder(watch, session)
     lifting = session.graph.lifting
     if lifting is not None:
         Operands(lifting, session, recorder).attach()

@@ -111,7 +111,6 @@ class Scalars:
 
     def _sequence(self, obj: Any) -> Any:
         lifting, convert = self._lifting, self._tensors.convert
-        assert self._tensors.session is not None, "recording needs a session"
         graph = self._tensors.session.graph
         loops, inside = lifting.loops, lifting.inside(obj)
         if loops is not None and loops.note_whole_use(obj) and not inside:

@@ -56,9 +56,9 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         trial: Tells whether what runs now will be undone.
     """
 
-    def __init__(self, watch: OperatorWatch) -> None:
+    def __init__(self, watch: OperatorWatch, session: Session) -> None:
         TorchFunctionMode.__init__(self)
-        Recording.__init__(self, watch)
+        Recording.__init__(self, watch, session)
         self.serial = 0
         self.last = ""
         self.consider: Consider | None = None
@@ -80,7 +80,7 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         """Run one torch call and record it."""
         kwargs = kwargs or {}
         session = self._session
-        if session is None or session.stopped is not None:
+        if session.stopped is not None:
             return func(*args, **kwargs)
         if self._passes and not self.in_opaque:
             return func(*args, **kwargs)
@@ -90,42 +90,40 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         )
         paused = session.pause_events()
         try:
-            result = self._run(session, func, args, kwargs)
+            result = self._run(func, args, kwargs)
             if result is not NotImplemented and not self.in_opaque:
-                self._note(session, func, args, kwargs, result)
+                self._note(func, args, kwargs, result)
             return result
         finally:
             session.opaque_caller = opaque_caller
             if paused:
                 session.resume_events()
 
-    def _run(self, session: Session, func: Any, args: Any, kwargs: Any) -> Any:
+    def _run(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Make a torch call; the recording ends when it raises."""
         try:
             if self.in_opaque:
-                return self._run_opaque(session, func, args, kwargs)
+                return self._run_opaque(func, args, kwargs)
             self.watch.reset()
             self.tensors.replacements.note(func, args)
             if self.trial():
                 check_undoable(func, args, kwargs)
             return func(*args, **kwargs)
         except StopRecordingError as stop:
-            session.stop(stop)
+            self._session.stop(stop)
             raise  # a branch on trial has ended instead
         except Exception:
-            session.stop(StopRecordingError("operator-raised", name_of(func)))
+            self._session.stop(StopRecordingError("operator-raised", name_of(func)))
             raise
 
-    def _note(
-        self, session: Session, func: Any, args: Any, kwargs: Any, result: Any
-    ) -> None:
+    def _note(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         """Record a call that has happened; a fault must not reach the program."""
         try:
-            self._record(session, func, args, kwargs, result)
+            self._record(func, args, kwargs, result)
         except StopRecordingError as stop:
-            session.stop(stop)
+            self._session.stop(stop)
         except Exception as error:
-            session.stop(StopRecordingError("monitor-error", repr(error)))
+            self._session.stop(StopRecordingError("monitor-error", repr(error)))
 
     def open(self, func: Any, args: Any, kwargs: Any, *, watched: bool = False) -> None:
         if self.in_opaque:
@@ -142,20 +140,19 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         self.watch.written |= {storage_of(tensor) for tensor in tensors}
 
     def close(self, result: Any) -> None:
-        assert self._session is not None, "recording needs a session"
         opaque, self.in_opaque = self.in_opaque, False
         try:
             if opaque and (self.watch.reads or self.watch.dynamic):
                 raise StopRecordingError("custom-function", "forward reads values")
-            self._record(self._session, *self._opened, result)
+            self._record(*self._opened, result)
         finally:
             self._passes = False
 
-    def _run_opaque(self, session: Session, func: Any, args: Any, kwargs: Any) -> Any:
+    def _run_opaque(self, func: Any, args: Any, kwargs: Any) -> Any:
         self.serial += 1
         self.last = name_of(func)
         call = functools.partial(func, *args, **kwargs)
-        return run_opaque(session, self.tensors, self.last, call, (args, kwargs))
+        return run_opaque(self._session, self.tensors, self.last, call, (args, kwargs))
 
     def read_form(self, tensor: Any) -> None:
         if self.in_opaque and not self._is_external(tensor):
@@ -168,7 +165,7 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
             self.in_opaque, self._passes = opaque, passes
 
     def _is_external(self, tensor: Any) -> bool:
-        known = None if self._session is None else self._session.graph.find(tensor)
+        known = self._session.graph.find(tensor)
         return known is not None and known.external
 
     def release(self) -> None:
@@ -176,7 +173,6 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         self._tested, self._opened = None, (None, (), {})
 
     def take_alias(self, tensor: Any, others: list[Any]) -> None:
-        assert self._session is not None, "recording needs a session"
         if self.in_opaque:
             self._session.graph.adopt(tensor)
             return
@@ -193,9 +189,7 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         finally:
             self._passes = False
 
-    def _record(
-        self, session: Session, func: Any, args: Any, kwargs: Any, result: Any
-    ) -> None:
+    def _record(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         self.serial += 1
         self.last = name = name_of(func)
         kind = self._kind(name, args, result)
@@ -205,7 +199,7 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         if kind is CallKind.CHECK and not self.watch.reads:
             return
         if kind is CallKind.METADATA:
-            self._read_metadata(session, func, name, args, kwargs, result)
+            self._read_metadata(func, name, args, kwargs, result)
             return
         made = self.tensors.arrays.replaced(func, args, kwargs, result)
         node = self._create(made[0], name_of(made[0]), *made[1:])
@@ -247,7 +241,7 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         ):
             return kind
         new = self.tensors.is_new(args[0], name)
-        control = None if self._session is None else self._session.control
+        control = self._session.control
         if control is not None and control.scopes:
             # Its form would not be put back after a branch not taken.
             return kind_here(kind, name, args[0], result, False)
@@ -255,13 +249,7 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         return self.tensors.replacements.kind(here) if here is kind else here
 
     def _read_metadata(
-        self,
-        session: Session,
-        func: Any,
-        name: str,
-        args: Any,
-        kwargs: Any,
-        result: Any,
+        self, func: Any, name: str, args: Any, kwargs: Any, result: Any
     ) -> None:
         self.tensors.convert(args)
         self.tensors.reads_offsets |= name in OFFSET_READERS
@@ -272,7 +260,7 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
             node = self._create(func, name, args, kwargs)
             self._tested = None
             self._read_value(node, "dynamic-shape", result)
-        session.graph.adopt(result)
+        self._session.graph.adopt(result)
         if self.operands is not None:
             self.operands.note_answer(func, name, args, kwargs, result)
 
@@ -296,7 +284,6 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
 
     def _read_value(self, node: fx.Node, refusal: str, result: Any) -> None:
         session, predicate = self._session, None
-        assert session is not None, "recording needs a session"
         if is_value(result):
             predicate = build_predicate(self.graph, node, result, self._memory())
         self.graph.erase_node(node)

@@ -34,20 +34,15 @@ class Recording(OperatorLayer):
         operands: Follows lifted values into operators, None if none are lifted.
     """
 
-    def __init__(self, watch: OperatorWatch) -> None:
+    def __init__(self, watch: OperatorWatch, session: Session) -> None:
         self.library = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
         self.graph = fx.Graph()
         self.predicates: list[Predicate] = []
-        self.tensors = TensorMap(self.graph)
+        self.tensors = TensorMap(self.graph, session)
         self.watch = watch
         self.operands: Operands | None = None
-        self._session: Session | None = None
-        self._modules = ModuleNames()
-
-    def attach(self, session: Session) -> None:
-        """Set the session that knows where objects come from."""
         self._session = session
-        self.tensors.attach(session)
+        self._modules = ModuleNames()
 
     @property
     def differentiates(self) -> bool:
@@ -104,7 +99,7 @@ class Recording(OperatorLayer):
 
     def where_text(self) -> str:
         """Return the user's file:line, "" if there is none."""
-        where = None if self._session is None else self._session.where()
+        where = self._session.where()
         return "" if where is None else str(where)
 
     def place(self) -> dict[str, Any]:
@@ -112,7 +107,7 @@ class Recording(OperatorLayer):
 
         The importer hands frames and modules on to the operators that a node becomes.
         """
-        observers = [] if self._session is None else self._session.active()
+        observers = self._session.active()
         return {
             "where": self.where_text(),
             "stack_trace": self._frames_text(observers),

@@ -61,29 +61,25 @@ class TensorMap:
         arrays: The arrays that torch calls have taken.
         replacements: What became of form and memory of the inputs.
         scalars: Lifted numbers that operators take, None if there are none.
+        session: Knows where objects come from.
     """
 
-    def __init__(self, graph: fx.Graph) -> None:
+    def __init__(self, graph: fx.Graph, session: Session) -> None:
         self.graph = graph
+        self.session = session
         self.shapes = Shapes()
         self.written: set[int] = set()
         self.touched: set[int] = set()
         self.inputs: dict[int, GraphInput] = {}
         self.reads_offsets = False
         self.draws = False
-        self.arrays = Arrays(RefGraph())
+        self.arrays = Arrays(session.graph)
         self.replacements = Replacements()
-        self.session: Session | None = None
         self.scalars: Scalars | None = None
         self._nodes: dict[int, fx.Node] = {}
         self._tensors: dict[fx.Node, torch.Tensor] = {}
         self._storages: dict[int, bool] = {}
         self._shared: dict[int, set[int]] = {}
-
-    def attach(self, session: Session) -> None:
-        """Set the session that knows where objects come from."""
-        self.session = session
-        self.arrays = Arrays(session.graph)
 
     def release(self) -> None:
         """Forget the tensors, which end when the program lets go of them."""
@@ -246,7 +242,6 @@ class TensorMap:
             return True
         if not isinstance(result, (tuple, list)):
             return False
-        assert self.session is not None, "recording needs a session"
         self.session.graph.adopt(result)
         return any(
             [
@@ -262,7 +257,6 @@ class TensorMap:
         return part
 
     def _bind(self, tensor: torch.Tensor, node: fx.Node) -> None:
-        assert self.session is not None, "recording needs a session"
         if type(tensor) not in PLAIN_TENSORS:
             raise StopRecordingError("tensor-subclass", type(tensor).__qualname__)
         if id(tensor) in self.inputs:
@@ -297,12 +291,10 @@ class TensorMap:
         form = FORMS.get(type(obj))
         form = convert_sequence if isinstance(obj, (tuple, list)) else form
         if form is not None:
-            assert self.session is not None, "recording needs a session"
             return form(self.session.graph, obj, self.convert)
         if is_array(obj):
             return self.arrays.constant(self.graph, obj)
         if scalar_base(obj) is not None:
-            assert self.session is not None, "recording needs a session"
             read_base(self.session.graph, obj)
             return base_value(obj)
         if type(obj) is torch.Generator:
@@ -318,7 +310,6 @@ class TensorMap:
         node = self._nodes.get(id(tensor))
         if node is not None:
             return node
-        assert self.session is not None, "recording needs a session"
         if type(tensor) not in PLAIN_TENSORS:
             raise StopRecordingError("tensor-subclass", type(tensor).__qualname__)
         if storage_of(tensor) < 0:

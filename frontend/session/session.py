@@ -45,6 +45,7 @@ class Session:
 
     Attributes:
         graph: What the run has met and read.
+        operators: The tensor side of the run.
         stopped: Why the recording ended early; None while it goes on.
         effects: Steps that repeat what the run does outside of the program.
         opaque_caller: Observer whose current instruction runs unobserved code.
@@ -60,13 +61,12 @@ class Session:
         tables: CodeTables,
         reader: FrameReader,
         annotations: AnnotationTable,
-        operators: OperatorLayer | None = None,
         wanted: frozenset[str] = frozenset(),
     ) -> None:
         self.tables = tables
         self.reader = reader
         self.annotations = annotations
-        self.operators = operators or OperatorLayer()
+        self.operators = OperatorLayer()
         self.graph = RefGraph(locate=self.where)
         if wanted:
             self.graph.lifting = Lifting(wanted, self.graph)
