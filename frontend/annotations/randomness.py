@@ -35,9 +35,8 @@ _ARRAY_DRAWS: Final = (
 def _runs_apart(observer: Observer) -> bool:
     # A branch that is not taken draws nothing; one operator that is Python
     # code draws by itself on every call.
-    control = observer.session.control
-    on_trial = control is not None and bool(control.scopes)
-    return on_trial or observer.session.operators.in_opaque
+    session = observer.session
+    return session.in_branch or session.operators.in_opaque
 
 
 def _draw(name: str) -> Rule:

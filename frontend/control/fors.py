@@ -259,7 +259,7 @@ class Loops:
             raise DifferenceError("a loop of a generator")
         if len(loop.heads) > MAX_ITERATIONS:
             raise DifferenceError("too many iterations")
-        if session.control is not None and session.control.scopes:
+        if session.in_branch:
             raise DifferenceError("a loop in a branch on a tensor")
         if not loop.heads:
             loop.older = frozenset(session.graph.nodes)

@@ -185,8 +185,7 @@ class Operands:
 
     def _value_leaf(self, lifting: Lifting, predicate: Predicate) -> Expression | None:
         """Return what stands for a value of tensors, None where it is guarded."""
-        control = self._session.control
-        in_branch = control is not None and bool(control.scopes)
+        in_branch = self._session.in_branch
         if in_branch or not predicate.placeholders or not is_liftable(predicate):
             return None
         nodes = self._recorder.tensors_of(predicate)

@@ -241,8 +241,7 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         ):
             return kind
         new = self.tensors.is_new(args[0], name)
-        control = self._session.control
-        if control is not None and control.scopes:
+        if self._session.in_branch:
             # Its form would not be put back after a branch not taken.
             return kind_here(kind, name, args[0], result, False)
         here = kind_here(kind, name, args[0], result, new)

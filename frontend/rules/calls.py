@@ -180,8 +180,7 @@ def _call_cached(
     computes it, and keeps the order in which entries are dropped.
     """
     session, graph = observer.session, observer.session.graph
-    control = session.control
-    if (control is not None and control.scopes) or session.operators.in_opaque:
+    if session.in_branch or session.operators.in_opaque:
         raise StopRecordingError("native-call", "cached function in a branch")
     graph.hold(function)
     for argument in (*args, *kwargs.values()):

@@ -202,6 +202,11 @@ class Session:
         return None if observer is None else observer.where()
 
     @property
+    def in_branch(self) -> bool:
+        """Whether a branch or a loop on a tensor is open, or one is on trial."""
+        return self.control is not None and bool(self.control.scopes)
+
+    @property
     def current(self) -> Observer | None:
         """Observer of the innermost observed frame."""
         return self._active[-1] if self._active else None
