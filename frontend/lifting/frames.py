@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import CellType, CodeType, FrameType
+from types import CellType
 from typing import TYPE_CHECKING, Any
 
 from magweld.frontend.expressions.expressions import (
@@ -25,9 +25,11 @@ if TYPE_CHECKING:
 def lift_arguments(lifting: Lifting, args: Any, kwargs: Any) -> None:
     """Give the numbers to lift among the arguments of the program expressions."""
     for index, value in enumerate(args):
-        _lift(lifting, (args, "args", Kind.INDEX, index), value, f"args[{index}]")
+        leaf = _leaf(lifting, ArgumentSource("args", index), value, f"args[{index}]")
+        lifting.place(args, Kind.INDEX, index, leaf)
     for name, value in kwargs.items():
-        _lift(lifting, (kwargs, "kwargs", Kind.ITEM, name), value, str(name))
+        leaf = _leaf(lifting, ArgumentSource("kwargs", name), value, name)
+        lifting.place(kwargs, Kind.ITEM, name, leaf)
 
 
 def lift_rest(lifting: Lifting, resumed: Resumed) -> None:
@@ -37,15 +39,6 @@ def lift_rest(lifting: Lifting, resumed: Resumed) -> None:
         leaf = _leaf(lifting, ArgumentSource("args", index), value, name)
         if leaf is not None:
             lifting.resumed[index] = leaf
-
-
-def _lift(
-    lifting: Lifting, place: tuple[Any, str, Kind, Any], value: Any, path: str
-) -> None:
-    holder, name, kind, key = place
-    leaf = _leaf(lifting, ArgumentSource(name, key), value, path)
-    if leaf is not None:
-        lifting.place(holder, kind, key, leaf)
 
 
 def _leaf(
@@ -74,62 +67,50 @@ def attach_shadow(session: Session, lifting: Lifting, observer: Observer) -> Non
         if id(session.reader.function(frame)) == link.callee:
             link.entered = True
             shadow.caller = link if link.returns else None
-            _Binding(session, shadow, frame).bind(link)
+            _bind(shadow, link)
             # The first frame of a rest: it has taken these out of a list.
             for index, leaf in lifting.resumed.items():
                 shadow.names[frame.f_code.co_varnames[index]] = leaf
             lifting.resumed.clear()
 
 
-class _Binding:
-    """A frame that gets the expressions of the arguments of a call."""
+def _bind(shadow: Shadow, link: Link) -> None:
+    """Put the expressions of the arguments of a call where the frame has these."""
+    code, lifting = shadow.observer.code, shadow.lifting
+    for index, expression in enumerate(link.lifted):
+        if expression is not None and index < code.co_argcount:
+            _bind_local(shadow, index, expression)
+        elif expression is not None:
+            rest, place = _variadic(shadow, 0), index - code.co_argcount
+            lifting.place(rest, Kind.INDEX, place, expression)
+    stop = code.co_argcount + code.co_kwonlyargcount
+    for name, expression in link.lifted_kwargs.items():
+        if name in code.co_varnames[code.co_posonlyargcount : stop]:
+            _bind_local(shadow, code.co_varnames.index(name), expression)
+        else:
+            lifting.place(_variadic(shadow, -1), Kind.ITEM, name, expression)
 
-    def __init__(self, session: Session, shadow: Shadow, frame: FrameType) -> None:
-        self.session = session
-        self.lifting = shadow.lifting
-        self.names = shadow.names
-        self.frame = frame
 
-    def bind(self, link: Link) -> None:
-        """Put the expressions where the frame has its arguments."""
-        code = self.frame.f_code
-        for index, expression in enumerate(link.lifted):
-            if expression is not None:
-                self._bind_positional(index, expression)
-        for name, expression in link.lifted_kwargs.items():
-            stop = code.co_argcount + code.co_kwonlyargcount
-            if name in code.co_varnames[code.co_posonlyargcount : stop]:
-                self._bind_local(code.co_varnames.index(name), expression)
-            else:
-                keywords = self._variadic(code, 0x08)
-                self.lifting.place(keywords, Kind.ITEM, name, expression)
+def _bind_local(shadow: Shadow, index: int, expression: Expression) -> None:
+    observer, lifting = shadow.observer, shadow.lifting
+    name = observer.code.co_varnames[index]
+    if name not in observer.code.co_cellvars:
+        shadow.names[name] = expression
+        return
+    cell = observer.session.reader.slot(observer.frame, index)
+    if type(cell) is CellType:
+        observer.session.graph.adopt(cell)
+        lifting.place(cell, Kind.CELL, None, expression)
+    else:
+        lifting.pin(expression)
 
-    def _bind_positional(self, index: int, expression: Expression) -> None:
-        code = self.frame.f_code
-        if index < code.co_argcount:
-            self._bind_local(index, expression)
-            return
-        rest = self._variadic(code, 0x04)
-        self.lifting.place(rest, Kind.INDEX, index - code.co_argcount, expression)
 
-    def _bind_local(self, index: int, expression: Expression) -> None:
-        name = self.frame.f_code.co_varnames[index]
-        if name in self.frame.f_code.co_cellvars:
-            cell = self.session.reader.slot(self.frame, index)
-            if type(cell) is CellType:
-                self.session.graph.adopt(cell)
-                self.lifting.place(cell, Kind.CELL, None, expression)
-            else:
-                self.lifting.pin(expression)
-            return
-        self.names[name] = expression
-
-    def _variadic(self, code: CodeType, flag: int) -> Any:
-        """Return the tuple (flag 4) or dict (flag 8) of the further arguments."""
-        names = variadic_names(code)
-        name = names[-1] if flag == 0x08 else names[0]
-        value = self.session.reader.slot(self.frame, code.co_varnames.index(name))
-        if type(value) is CellType:
-            value = value.cell_contents
-        self.session.graph.adopt(value)
-        return value
+def _variadic(shadow: Shadow, which: int) -> Any:
+    """Return the tuple (0) or the dict (-1) of the further arguments."""
+    code, session = shadow.observer.code, shadow.observer.session
+    slot = code.co_varnames.index(variadic_names(code)[which])
+    value = session.reader.slot(shadow.observer.frame, slot)
+    if type(value) is CellType:
+        value = value.cell_contents
+    session.graph.adopt(value)
+    return value
