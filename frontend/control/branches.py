@@ -8,7 +8,7 @@ import torch
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.control.flow import flow_of
-from magweld.frontend.control.frame_state import FrameState
+from magweld.frontend.control.frame_state import FrameState, read_state, state_at_end
 from magweld.frontend.control.ifs import Branch
 from magweld.frontend.control.merge import DifferenceError
 from magweld.frontend.control.regions import (
@@ -18,7 +18,6 @@ from magweld.frontend.control.regions import (
     with_calls,
 )
 from magweld.frontend.control.scopes import Scope, TrialBranch, TrialEndedError
-from magweld.frontend.control.trial import read_state, state_at_end
 from magweld.frontend.control.trials import Trials
 from magweld.frontend.control.whiles import Loop
 from magweld.frontend.monitor.code_table import Row

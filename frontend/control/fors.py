@@ -10,9 +10,9 @@ import torch
 from torch import fx
 
 from magweld.frontend.control.flow import flow_of
+from magweld.frontend.control.frame_state import read_state
 from magweld.frontend.control.loop_state import State, StateReader
 from magweld.frontend.control.merge import DifferenceError
-from magweld.frontend.control.trial import read_state
 from magweld.frontend.expressions.expressions import Expression, InductionSource, Leaf
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.torch_state import operator_state

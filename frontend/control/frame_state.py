@@ -1,4 +1,4 @@
-"""Owns functions that go on in the middle of another function, with its values."""
+"""Owns the values in a frame, and functions that go on with them in its middle."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import fx
 
+from magweld.frontend.control.flow import Join
+from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.monitor.stack import NULL
 from magweld.frontend.segments.continuation import Continuations
-from magweld.frontend.segments.liveness import Slot
+from magweld.frontend.segments.liveness import Slot, slot_count
 from magweld.frontend.segments.shape import Shape
 from magweld.frontend.state.values import is_scalar, same_scalar
 
 if TYPE_CHECKING:
     from magweld.frontend.lifting.join_expressions import Noted
+    from magweld.frontend.session.session import Session
 
 
 @dataclass(frozen=True)
@@ -109,3 +113,29 @@ def continue_at(
 @functools.lru_cache(maxsize=128)
 def _continuations(code: CodeType) -> Continuations:
     return Continuations(code)
+
+
+def read_state(session: Session, observer: Observer, depth: int) -> FrameState:
+    """Return the values in a frame whose event this is.
+
+    Args:
+        depth: How much of the value stack counts.
+    """
+    reader = session.reader
+    count = slot_count(observer.code)
+    slots = tuple(reader.slot(observer.frame, index) for index in range(count))
+    stack = tuple(reader.stack(observer.frame, depth))
+    plain = tuple(reader.plain(value) for value in stack)
+    return FrameState(slots, plain, observer.noted(depth))
+
+
+def state_at_end(
+    session: Session, join: Join, observer: Observer, row: Row
+) -> FrameState:
+    """Return what lives at the end of a branch."""
+    if not join.returns:
+        return read_state(session, observer, row.depth)
+    value = row.argval
+    if row.opname != "RETURN_CONST":
+        value = session.reader.stack(observer.frame, row.depth)[-1]
+    return FrameState((), (value,), observer.noted(row.depth))

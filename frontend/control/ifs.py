@@ -7,12 +7,11 @@ from functools import partial
 import torch
 
 from magweld.frontend.control.flow import Flow
-from magweld.frontend.control.frame_state import FrameState
+from magweld.frontend.control.frame_state import FrameState, read_state
 from magweld.frontend.control.merge import DifferenceError, Pairs
 from magweld.frontend.control.pieces import Piece, effects_of
 from magweld.frontend.control.regions import ways_of, why_not
 from magweld.frontend.control.scopes import Scope
-from magweld.frontend.control.trial import read_state
 from magweld.frontend.control.trials import Trials
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import Observer

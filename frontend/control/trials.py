@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from types import FrameType, FunctionType
 from typing import TYPE_CHECKING, Any
@@ -13,15 +13,16 @@ from torch import fx
 
 from magweld.frontend.control.escape import may_escape
 from magweld.frontend.control.flow import Flow, Join
-from magweld.frontend.control.frame_state import FrameState
+from magweld.frontend.control.frame_state import FrameState, continue_at
 from magweld.frontend.control.merge import DifferenceError
 from magweld.frontend.control.pieces import Piece
-from magweld.frontend.control.scopes import Scope, TrialBranch
-from magweld.frontend.control.trial import enter_trial, run_on_trial
+from magweld.frontend.control.rollback import Rollback
+from magweld.frontend.control.scopes import Scope, TrialBranch, TrialEndedError
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.events import Observe
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.operators.recorder import OperatorRecorder
+from magweld.frontend.operators.torch_state import operator_state
 
 if TYPE_CHECKING:
     from magweld.frontend.session.session import Session
@@ -48,9 +49,21 @@ class Trials:
         if self._entering is None or frame.f_code is not self._entering[0].code:
             return None
         (trial, flow, function), self._entering = self._entering, None
-        observe = enter_trial(self.session, trial, frame, flow)
-        assert trial.observer is not None, "the frame has an observer now"
-        self._functions[trial.observer] = function
+        parent = self.session.current
+        assert parent is not None, "a trial branch belongs to an observed frame"
+        rows = self.session.tables.table(flow.code).rows
+        trial.observer = observer = parent.fork_for(frame, rows)
+        observer.code = flow.code
+        observer.began = parent.began
+        observer.anchor = parent.anchor
+        self._functions[observer] = function
+        shift = trial.shift
+
+        def observe(frame: FrameType, offset: int) -> None:
+            if offset >= shift:
+                observer.observe(frame, offset - shift)
+
+        self.session.admit(frame, observer)
         return observe
 
     def is_trial(self) -> bool:
@@ -95,7 +108,7 @@ class Trials:
         self.scopes.append(trial)
         self._entering = (trial, flow, original)
         try:
-            return run_on_trial(session, self.recorder, trial, start, state, original)
+            return self._run(trial, start, state, original)
         finally:
             self._entering = None
             del self.scopes[depth:]
@@ -104,6 +117,38 @@ class Trials:
             if lifting is not None and known is not None:
                 # What was known of places before stays known.
                 lifting.restore(known, trial.state is not None)
+
+    def _run(
+        self, trial: TrialBranch, start: int, state: FrameState, original: FunctionType
+    ) -> Piece:
+        """Run a branch on the side, with everything undone at its end."""
+        session, recorder = self.session, self.recorder
+        mark = recorder.mark()
+        try:
+            function = continue_at(original, start, state)
+        except ValueError as error:
+            trial.failure = str(error)
+            return Piece(recorder.since(mark))
+        session.registered.add(id(function.function))
+        # The function must not lose its id to another one.
+        session.graph.constant(function.function)
+        trial.code, trial.shift = function.function.__code__, function.shift
+        before = operator_state()
+        try:
+            with Rollback(recorder.watch), recorder:
+                next(_with_own_handlers(session, function.run), None)
+            trial.failure = "the function returned"
+        except TrialEndedError:
+            pass
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            # What the other branch raises is no matter of the program's.
+            trial.failure = f"{type(error).__name__} in the other branch"
+        session.resume_events()
+        if trial.state is not None and trial.modes != before:
+            trial.state, trial.failure = None, "a mode of torch was changed"
+        return Piece(recorder.since(mark))
 
     def callers(self) -> list[Observer]:
         """Return the observers of the frames below that the program goes back to.
@@ -144,3 +189,14 @@ class Trials:
             part = recorder.graph.call_function(operator.getitem, (node, index))
             recorder.tensors.rebind(tensor, part, other)
             self.session.graph.choices.merged.add(id(tensor))
+
+
+def _with_own_handlers(session: Session, run: Callable[[], object]) -> Iterator[None]:
+    """Run a branch with a stack of handled exceptions of its own, that of a generator.
+
+    A branch may end between two instructions at the end of a handler, where the
+    interpreter does not take off what was handled: the program would see it as
+    `sys.exc_info()` and as the context of what it raises.
+    """
+    session.run_aside(run)
+    yield

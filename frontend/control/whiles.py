@@ -10,13 +10,12 @@ import torch
 from torch import fx
 
 from magweld.frontend.control.flow import Flow, Join
-from magweld.frontend.control.frame_state import FrameState
+from magweld.frontend.control.frame_state import FrameState, read_state
 from magweld.frontend.control.isomorphism import are_isomorphic
 from magweld.frontend.control.merge import DifferenceError, form_of
 from magweld.frontend.control.pieces import Piece, effects_of, origin_of
 from magweld.frontend.control.regions import LoopForm, why_not_function
 from magweld.frontend.control.scopes import Scope
-from magweld.frontend.control.trial import read_state
 from magweld.frontend.control.trials import Trials
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import Observer
