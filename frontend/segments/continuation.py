@@ -90,8 +90,8 @@ class Continuations:
         Args:
             entry: Form of the state at which it begins. With `calls` the operands of
                 the call are not part of the stack.
-            stops: Offsets at which it packs its state and returns that, see
-                `Continuation.stopped`; must not hold the entry.
+            stops: Offsets at which it packs its state and returns that; must not hold
+                the entry.
             calls: Whether it begins by calling one more value in place of the call at
                 the entry.
             handlers: Whether it handles exceptions as the original does.

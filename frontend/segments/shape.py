@@ -60,19 +60,6 @@ def outlives(value: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Stopped:
-    """A continuation has reached one of its stops.
-
-    Attributes:
-        shape: Form of the state there.
-        values: The state.
-    """
-
-    shape: Shape
-    values: tuple[Any, ...]
-
-
-@dataclass(frozen=True)
 class Continuation:
     """A function that takes the state of a frame and goes on from there.
 
@@ -114,16 +101,3 @@ class Continuation:
             slot = slot_names(self.origin).index("__class__")
             cells = (values[self.entry.slots.index(slot)],)
         return FunctionType(self.code, namespace, self.code.co_name, None, cells)
-
-    def stopped(self, result: Any) -> Stopped | None:
-        """Return where the function has stopped, None if it has returned `result`."""
-        if type(result) is not tuple or not result or result[0] is not STOPPED:
-            return None
-        stop, found = self.stops[result[1]], result[2:]
-        slots = tuple(
-            slot
-            for slot, value in zip(stop.slots, found, strict=False)
-            if value is not UNBOUND
-        )
-        values = tuple(value for value in found if value is not UNBOUND)
-        return Stopped(Shape(stop.offset, slots, stop.stack), values)

@@ -180,6 +180,21 @@ def begin(continuations, function, args):
     return entry, tuple(values[names[i]] for i in slots)
 
 
+def stop_of(step, result):
+    """Return where a continuation has stopped, None if it has returned a result."""
+    from magweld.frontend.segments.shape import STOPPED, UNBOUND, Shape
+
+    if type(result) is not tuple or not result or result[0] is not STOPPED:
+        return None
+    stop, found = step.stops[result[1]], result[2:]
+    pairs = zip(stop.slots, found, strict=False)
+    slots = tuple(slot for slot, value in pairs if value is not UNBOUND)
+    values = tuple(value for value in found if value is not UNBOUND)
+    return types.SimpleNamespace(
+        shape=Shape(stop.offset, slots, stop.stack), values=values
+    )
+
+
 def run_in_steps(function, *args):
     """Run a function by one continuation for each instruction."""
     from magweld.frontend.monitor.code_table import CodeTables
@@ -195,7 +210,7 @@ def run_in_steps(function, *args):
             step = source.make(entry)
         tables.table(step.code)
         result = step.function(function.__globals__, values)(list(values))
-        stopped = step.stopped(result)
+        stopped = stop_of(step, result)
         if stopped is None:
             return result, steps
         entry, values = stopped.shape, stopped.values
@@ -223,9 +238,9 @@ def check_long_jumps():
     entry, values = begin(source, function, (None, None))
     middle = source.flow.instructions[len(source.flow.instructions) // 2].offset
     step = source.make(entry, [middle])
-    first = step.stopped(step.function({}, values)(list(values)))
+    first = stop_of(step, step.function({}, values)(list(values)))
     again = source.make(first.shape, source.after(middle))
-    second = again.stopped(again.function({}, first.values)(list(first.values)))
+    second = stop_of(again, again.function({}, first.values)(list(first.values)))
     rest = source.make(second.shape)
     result = rest.function({}, second.values)(list(second.values))
     assert result == function(None, None)
@@ -326,11 +341,11 @@ def check_segments():
     end = next(i for i in source.flow.instructions if i.opname == "RETURN_VALUE")
     loop = next(i for i in source.flow.instructions if i.opname == "FOR_ITER")
     step = source.make(entry, [loop.offset])
-    stopped = step.stopped(step.function(globals(), values)(list(values)))
+    stopped = stop_of(step, step.function(globals(), values)(list(values)))
     assert stopped.values[0] == 0, stopped
     assert [program.__code__.co_varnames[s] for s in stopped.shape.slots] == ["total"]
     rest = source.make(stopped.shape, [end.offset])
-    done = rest.stopped(rest.function(globals(), stopped.values)(list(stopped.values)))
+    done = stop_of(rest, rest.function(globals(), stopped.values)(list(stopped.values)))
     assert done.values == ((3, 2),), done
     assert done.shape.slots == (), done
 
