@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import torch
 
@@ -15,13 +16,13 @@ from magweld.frontend.control.regions import (
     check_handlers,
     jump_behind,
     loop_form,
-    with_calls,
+    with_tests,
 )
 from magweld.frontend.control.scopes import Scope, TrialBranch, TrialEndedError
 from magweld.frontend.control.trials import Trials
 from magweld.frontend.control.whiles import Loop
 from magweld.frontend.monitor.code_table import Row
-from magweld.frontend.monitor.observer import Observer
+from magweld.frontend.monitor.observer import RESULT, Observer
 from magweld.frontend.operators.predicates import Predicate
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.torch_state import operator_state
@@ -75,12 +76,14 @@ class Branches(Trials):
             StopRecordingError: It has not, and there is no guard for the outcome.
         """
         observer = self.session.current
-        if tensor is None or observer is None or observer.testing is not tensor:
+        if tensor is None or observer is None or not self._is_tested(observer, tensor):
             return False
         observer.testing = None
         row = observer.previous
         assert row is not None, "a test belongs to an instruction"
         scope = self.scopes[-1] if self.scopes else None
+        if scope is not None and scope.observer is observer and row.tests_result:
+            self._arrive_within(scope, observer, row, tensor)
         if isinstance(scope, Scope) and scope.observer is observer:
             if row.offset in scope.tests:
                 scope.predicates.append(predicate)
@@ -101,6 +104,38 @@ class Branches(Trials):
         if predicate is None:
             raise StopRecordingError("tensor-value", self._refused[site])
         return False
+
+    def _is_tested(self, observer: Observer, tensor: torch.Tensor) -> bool:
+        """Return whether the truth of a tensor is what an instruction is about."""
+        if observer.testing is not RESULT:
+            return observer.testing is tensor
+        row = observer.previous
+        compares = row is not None and row.tests_result
+        made = self.recorder.tensors.known_node(tensor)
+        return compares and made is self.recorder.mark()
+
+    def _arrive_within(
+        self,
+        scope: TrialBranch | Scope,
+        observer: Observer,
+        row: Row,
+        tensor: torch.Tensor,
+    ) -> None:
+        """Take note that an iteration may end where a comparison tests its result.
+
+        Raises:
+            TrialEndedError: It was on trial.
+        """
+        state = read_state(self.session, observer, row.depth - row.taken)
+        state = replace(state, stack=(*state.stack, tensor))
+        if isinstance(scope, Scope) and row.offset in scope.tests:
+            scope.iterate(state)
+        elif isinstance(scope, TrialBranch) and row.offset in scope.join.tests:
+            self._end_trial(scope, state)
+
+    def _end_trial(self, trial: TrialBranch, state: FrameState) -> NoReturn:
+        trial.state, trial.modes = state, operator_state()
+        raise TrialEndedError
 
     def _no_branch(self, predicate: Predicate | None) -> bool:
         if predicate is None:
@@ -125,14 +160,14 @@ class Branches(Trials):
             if scope.observer is not observer:
                 break
             if isinstance(scope, Scope) and row.offset in scope.tests:
-                scope.iterate(read_state(self.session, observer, row.depth))
+                if not row.tests_result:
+                    scope.iterate(read_state(self.session, observer, row.depth))
                 break
             if row.offset not in scope.join.ends:
                 break
             state = state_at_end(self.session, scope.join, observer, row)
             if isinstance(scope, TrialBranch):
-                scope.state, scope.modes = state, operator_state()
-                raise TrialEndedError
+                self._end_trial(scope, state)
             self.scopes.pop()
             with torch._C.DisableTorchFunction():
                 self._close(scope, state, row)
@@ -238,8 +273,9 @@ class Branches(Trials):
             raise DifferenceError("too many branches")
         self._count += 1
         form = loop_form(flow, row)
-        if form is not None and observer.previous is not row:
-            form = with_calls(flow, form)
+        test = observer.previous
+        if form is not None and test is not None and test is not row:
+            form = with_tests(flow, form, test)
         scope: Scope
         if form is None:
             scope = Branch(self, flow, row, observer, tensor, outcome)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from magweld.frontend.control.flow import flow_of
+from magweld.frontend.monitor.code_table import CALLS
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.monitor.stack import NULL
 from magweld.frontend.state.mro import is_class
@@ -77,7 +78,7 @@ def _held_by(session: Session, observer: Observer) -> Iterator[Any]:
             yield value
     # A call of a Python function has handed over its arguments, their slots are stale;
     # other instructions hold their operands until they are done.
-    taken = row.taken if row.opname in ("CALL", "CALL_FUNCTION_EX") else 0
+    taken = row.taken if row.opname in CALLS else 0
     depth = row.depth - taken
     if observer.frame is not None:
         yield from session.reader.suspended_stack(observer.frame, max(0, depth))

@@ -17,12 +17,14 @@ class Join:
     """Where the two branches of a conditional jump meet.
 
     Attributes:
-        ends: Offsets of the instructions that end the branches.
+        ends: Offsets of the instructions before which the branches end.
         returns: Whether the branches end by returning from the function.
+        tests: Offsets of comparisons that end them when they test their results.
     """
 
     ends: frozenset[int]
     returns: bool
+    tests: frozenset[int] = frozenset()
 
 
 class Flow:

@@ -113,15 +113,17 @@ class LoopForm:
 
     Attributes:
         stay: Offset of the first instruction of an iteration.
-        tests: Offsets of the jumps that end an iteration.
+        tests: Offsets of the instructions that end an iteration: they test a tensor.
         leaves: Offsets of the first instruction behind the loop.
         while_true: Whether an iteration follows when the tensor is true.
+        within: Those of the tests that make the tensor first.
     """
 
     stay: int
     tests: frozenset[int]
     leaves: frozenset[int]
     while_true: bool
+    within: frozenset[int] = frozenset()
 
 
 def loop_form(flow: Flow, row: Row) -> LoopForm | None:
@@ -146,30 +148,55 @@ def jump_behind(flow: Flow, row: Row) -> Row | None:
     """Return the conditional jump that a test of a tensor decides about, if any.
 
     Args:
-        row: The jump itself, or the call of `bool` whose result it takes.
+        row: The jump itself, or what gives the truth that it takes: the call of `bool`;
+            on 3.13 TO_BOOL, and a comparison that tests its result.
     """
-    if _is_test(row):
-        return row
-    after = flow.successors(row)
-    if row.opname != "CALL" or row.arg != 1 or len(after) != 1:
-        return None
-    jump = flow.rows[after[0]]
-    return jump if _is_test(jump) else None
+    if not _is_test(row):
+        if not _kind(row) or not flow.successors(row):
+            return None
+        row = flow.rows[flow.settle(flow.successors(row)[0], _PASSING)]
+    return row if _is_test(row) else None
 
 
-def with_calls(flow: Flow, form: LoopForm) -> LoopForm | None:
-    """Return a loop whose iterations end with calls of `bool` in front of the jumps.
+# Instructions that pass a truth value on to the jump behind them.
+_PASSING: Final = ("EXTENDED_ARG", "TO_BOOL")
+
+
+def _kind(row: Row) -> str:
+    """Return in which way an instruction gives the truth of a tensor, "" if in none."""
+    if row.tests_result:
+        return "comparison"
+    gives = row.opname == "TO_BOOL" or (row.opname == "CALL" and row.arg == 1)
+    return row.opname if gives else ""
+
+
+def with_tests(flow: Flow, form: LoopForm, first: Row) -> LoopForm | None:
+    """Return a loop whose iterations end with tests that lie in front of the jumps.
+
+    Args:
+        first: The test that the program came to first; the others are alike.
 
     Returns:
         None if one of the jumps takes something else.
     """
-    calls: set[int] = set()
-    for test in form.tests:
-        before = [row for row in flow.rows.values() if test in flow.successors(row)]
-        if len(before) != 1 or before[0].opname != "CALL" or before[0].arg != 1:
+    tests = [_test_before(flow, at, _kind(first)) for at in form.tests]
+    found = [row for row in tests if row is not None]
+    if len(found) < len(tests):
+        return None
+    within = frozenset(row.offset for row in found if row.tests_result)
+    offsets = frozenset(row.offset for row in found)
+    return replace(form, tests=offsets, within=within)
+
+
+def _test_before(flow: Flow, offset: int, kind: str) -> Row | None:
+    """Return the test of a kind whose result the jump at an offset takes."""
+    while True:
+        before = [row for row in flow.rows.values() if offset in flow.successors(row)]
+        if len(before) != 1 or _kind(before[0]) == kind:
+            return before[0] if len(before) == 1 else None
+        if before[0].opname not in _PASSING:
             return None
-        calls.add(before[0].offset)
-    return replace(form, tests=frozenset(calls))
+        offset = before[0].offset
 
 
 def _is_test(row: Row) -> bool:

@@ -66,7 +66,7 @@ class Scope:
         join: Where it ends.
         row: The jump that the program came to first.
         start: Moment of the run at which it began.
-        tests: Offsets of the jumps at which another iteration of a loop may begin.
+        tests: Offsets of the instructions that tell whether a loop goes on.
         predicates: Guards for the outcomes so far, which make it unnecessary; None
             where there is none.
     """

@@ -194,7 +194,8 @@ class Loop(Scope):
     ) -> tuple[Piece, FrameState]:
         """Run one iteration on trial; return operators and values at its end."""
         trials, stay = self._trials, self._form.stay
-        trial = trials.new_trial(self.row, Join(self.tests, False))
+        within = self._form.within
+        trial = trials.new_trial(self.row, Join(self.tests - within, False, within))
         trial.nodes = nodes
         piece = trials.run(trial, self._flow, stay, before, self.observer)
         state = trial.state

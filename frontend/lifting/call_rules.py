@@ -20,6 +20,7 @@ from magweld.frontend.lifting.stack_rules import (
 )
 from magweld.frontend.lifting.value_rules import evaluate, packed
 from magweld.frontend.monitor.annotation import unbind
+from magweld.frontend.rules.calls import called_at
 from magweld.frontend.state.contents import builtin_base
 from magweld.frontend.state.mro import find_in_mro, is_class, target_slot
 from magweld.frontend.state.nodes import Kind
@@ -31,22 +32,31 @@ _GENERATOR: Final = 0x20
 
 
 def begin_call(shadow: Shadow, step: Step, stack: list[Any]) -> None:
-    """CALL: an optional receiver, the callable, the arguments."""
-    count = step.row.arg
-    base = len(stack) - count - 2
-    operands = [step.operands.get(base + index) for index in range(count + 2)]
-    first = 1 if stack[base] is shadow.observer.session.reader.null else 0
-    function, values = stack[base + first], tuple(stack[base + first + 1 :])
-    lifted = tuple(operands[first + 1 :])
-    names = shadow.observer.keyword_names
-    split = len(values) - len(names)
-    kwargs = dict(zip(names, values[split:], strict=True))
+    """CALL: the callable and perhaps a receiver, the arguments."""
+    _begin(shadow, step, stack, len(stack), shadow.observer.keyword_names)
+
+
+def begin_call_kw(shadow: Shadow, step: Step, stack: list[Any]) -> None:
+    """CALL_KW of 3.13: as CALL, on top the names of the last arguments."""
+    _begin(shadow, step, stack, len(stack) - 1, stack[-1])
+
+
+def _begin(
+    shadow: Shadow, step: Step, stack: list[Any], end: int, names: tuple[str, ...]
+) -> None:
+    null = shadow.observer.session.reader.null
+    function, first = called_at(end - step.row.arg - 2, stack, null)
+    split = end - len(names)
+    lifted = tuple(step.operands.get(place) for place in range(first, split))
+    kwargs = dict(zip(names, stack[split:end], strict=True))
     lifted_kwargs = {
-        name: expression
-        for name, expression in zip(names, lifted[split:], strict=True)
-        if expression is not None
+        name: step.operands[place]
+        for name, place in zip(names, range(split, end), strict=True)
+        if place in step.operands
     }
-    step.link = _link(function, values[:split], kwargs, lifted[:split], lifted_kwargs)
+    step.link = _link(
+        function, tuple(stack[first:split]), kwargs, lifted, lifted_kwargs
+    )
 
 
 def begin_call_ex(shadow: Shadow, step: Step, stack: list[Any]) -> None:
@@ -54,7 +64,8 @@ def begin_call_ex(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     has_keywords = bool(step.row.arg & 1)
     kwargs = stack[-1] if has_keywords else {}
     args = stack[-2] if has_keywords else stack[-1]
-    function = stack[-3] if has_keywords else stack[-2]
+    base, null = len(stack) - step.row.taken, shadow.observer.session.reader.null
+    function = called_at(base, stack, null).function
     if builtin_base(args) not in (tuple, list) or type(kwargs) is not dict:
         return
     lifting = shadow.lifting
@@ -126,7 +137,7 @@ def store_attribute(shadow: Shadow, step: Step, stack: list[Any]) -> None:
 
 
 def finish_call(shadow: Shadow, step: Step, stack: list[Any]) -> None:
-    """CALL and CALL_FUNCTION_EX."""
+    """CALL, CALL_KW and CALL_FUNCTION_EX."""
     link = step.link
     if link is None:
         return

@@ -14,8 +14,9 @@ from magweld.frontend.control.rolling import Rolled
 from magweld.frontend.expressions.expressions import Expression, SizeSource, ValueSource
 from magweld.frontend.lifting.queries import Queries, Query, size_path
 from magweld.frontend.lifting.scalars import Scalars
-from magweld.frontend.lifting.shadow import CALLS, Step, is_same
+from magweld.frontend.lifting.shadow import Step, is_same
 from magweld.frontend.lifting.state import Lifting
+from magweld.frontend.monitor.code_table import CALLS
 from magweld.frontend.operators.kinds import name_of
 from magweld.frontend.operators.predicates import (
     Predicate,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from magweld.frontend.expressions.expressions import Expression, Slot
 from magweld.frontend.lifting.join_expressions import ExpressionJoin, Noted
-from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.monitor.code_table import CALLS, Row
 from magweld.frontend.monitor.observer import Held, Observer
 from magweld.frontend.state.nodes import Node
 
@@ -23,9 +24,6 @@ _HELD: Final = frozenset(
         *(slice, range, set, frozenset, type(iter([])), type(iter(()))),
     }
 )
-
-
-CALLS: Final = ("CALL", "CALL_FUNCTION_EX")
 
 
 @dataclass(frozen=True)
@@ -205,7 +203,7 @@ class Shadow:
         if link is not None and link.entered:
             step.forget_arguments()
             if link.returns:
-                self.push(stack, link.result)
+                self.push(stack, self._given(step.row, link.result, stack[-1]))
             return True
         if step.aligned != 1:
             return False
@@ -213,6 +211,18 @@ class Shadow:
         if step.row.opname in CALLS:
             self.push(stack, step.take_answer())
         return True
+
+    def _given(
+        self, row: Row, result: Expression | None, value: Any
+    ) -> Expression | None:
+        """Return the expression of what an instruction makes of what a function gave.
+
+        A comparison of 3.13 may take its truth.
+        """
+        tested = result is not None and type(result.value) is not bool
+        if result is None or not (row.tests_result and tested):
+            return result
+        return self.lifting.make.apply(operator.truth, (result,), value)
 
     def _close(self, step: Step) -> None:
         """Pin what the instruction used and no rule has followed."""

@@ -24,6 +24,18 @@ def load_local(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     shadow.push(stack, shadow.names.get(step.row.argval))
 
 
+def each_part(shadow: Shadow, step: Step, stack: list[Any]) -> None:
+    """LOAD_FAST_LOAD_FAST of 3.13 and its kin: the parts, one after the other."""
+    parts, before = step.row.parts, step.before
+    depths = [*(part.depth for part in parts[1:]), len(stack)]
+    for part, depth in zip(parts, depths, strict=True):
+        # What a later part takes away lies there no more.
+        after = (stack if depth <= len(stack) else before)[:depth]
+        if part.instruction.finish is not None:
+            part.instruction.finish(shadow, Step(part, before, step.operands), after)
+        before = after
+
+
 def load_and_clear(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """LOAD_FAST_AND_CLEAR of 3.12."""
     shadow.push(stack, shadow.names.pop(step.row.argval, None))

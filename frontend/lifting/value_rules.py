@@ -34,6 +34,7 @@ _UNARY: Final[dict[str, Callable[..., Any]]] = {
     "UNARY_POSITIVE": operator.pos,
     "UNARY_INVERT": operator.invert,
     "UNARY_NOT": operator.not_,
+    "TO_BOOL": operator.truth,
 }
 # Functions whose result may have another type for other numbers of the same types.
 _UNSTABLE: Final = frozenset({operator.pow, pow, min, max})

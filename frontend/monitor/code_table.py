@@ -34,6 +34,21 @@ _TERMINAL: Final = frozenset(
 # A variable of this name is never set: deleting it raises. Continuations end so.
 TRAP: Final = "<stop>"
 _JUMPS: Final = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
+# Instructions that run what the program calls.
+CALLS: Final = ("CALL", "CALL_FUNCTION_EX", "CALL_KW")
+# 3.13 pushes a callable and then its receiver, or an empty slot; other versions push
+# the empty slot first, too, but a method before its receiver.
+CALLABLE_FIRST: Final = sys.version_info >= (3, 13)
+# Instructions of 3.13 that do two others on local variables, one after the other. Half
+# a byte of the argument is for each.
+_FUSED: Final = {
+    "LOAD_FAST_LOAD_FAST": ("LOAD_FAST", "LOAD_FAST"),
+    "STORE_FAST_LOAD_FAST": ("STORE_FAST", "LOAD_FAST"),
+    "STORE_FAST_STORE_FAST": ("STORE_FAST", "STORE_FAST"),
+}
+# With a flag they push a callable and its receiver, or an empty slot.
+_MAY_PUSH_PAIR: Final = ("LOAD_ATTR", "LOAD_GLOBAL", "LOAD_SUPER_ATTR")
+_COMPARES_TO_BOOL: Final = 0x10  # flag of COMPARE_OP
 
 Handler = Callable[[Any, "Row", list[Any]], None]
 Mapped = Mapping[str, "Instruction"]
@@ -72,9 +87,13 @@ class Row:
         handler: The same as that of the instruction, if not replaced.
         normal: Offsets that may follow when no exception is raised.
         handlers: Offsets of the exception handlers that cover the instruction.
+        parts: The instructions that it does one after the other; none if it is one.
+        above: Number of values that it leaves above its result: of 3.13 the receiver of
+            a method, or an empty slot.
     """
 
     __slots__ = (
+        "above",
         "arg",
         "argval",
         "depth",
@@ -84,6 +103,7 @@ class Row:
         "normal",
         "offset",
         "opname",
+        "parts",
     )
 
     def __init__(self, read: dis.Instruction, depth: int, table: Mapped) -> None:
@@ -96,6 +116,20 @@ class Row:
         self.handler = self.instruction.handler
         self.normal: frozenset[int] = frozenset()
         self.handlers: frozenset[int] = frozenset()
+        self.parts: tuple[Row, ...] = ()
+        pairs = CALLABLE_FIRST and self.opname in _MAY_PUSH_PAIR
+        self.above = self.arg & 1 if pairs else 0
+
+    @property
+    def each(self) -> tuple[Row, ...]:
+        """The instructions that it does one after the other, itself if it is one."""
+        return self.parts or (self,)
+
+    @property
+    def tests_result(self) -> bool:
+        """Whether it compares and takes the truth of what the comparison gives."""
+        flagged = bool(self.arg & _COMPARES_TO_BOOL)
+        return CALLABLE_FIRST and self.opname == "COMPARE_OP" and flagged
 
     @property
     def taken(self) -> int:
@@ -138,13 +172,34 @@ class CodeTable:
         self, instruction: dis.Instruction, depth: int, flow: Flow, table: Mapped
     ) -> Row:
         row = Row(instruction, depth, table)
-        if row.opname == "LOAD_CONST" and type(row.argval) not in _COMPOUND:
-            row.handler = None
-        elif row.opname == "LOAD_FAST" and row.argval not in variadic_names(self.code):
+        if instruction.opname in _FUSED:
+            row.parts = self._parts(instruction, depth, table)
+        if not any(map(self._has_rule, row.each)):
             row.handler = None
         row.normal = frozenset(flow.normal(instruction))
         row.handlers = frozenset(flow.covering(instruction.offset))
         return row
+
+    def _parts(
+        self, instruction: dis.Instruction, depth: int, table: Mapped
+    ) -> tuple[Row, ...]:
+        rows = []
+        for part in parts_of(instruction):
+            rows.append(Row(part, depth, table))
+            if not self._has_rule(rows[-1]):
+                rows[-1].handler = None
+            depth += effect(part, jump=False)
+        return tuple(rows)
+
+    def _has_rule(self, row: Row) -> bool:
+        """Return whether an instruction touches more than stack and locals."""
+        if row.opname == "LOAD_CONST":
+            return type(row.argval) in _COMPOUND
+        if row.opname == "LOAD_FAST":
+            # 3.13 loads cells this way to make a closure.
+            cells = cell_names(self.code) if CALLABLE_FIRST else ()
+            return row.argval in (*variadic_names(self.code), *cells)
+        return row.handler is not None
 
     def _place(self, row: Row, flow: Flow, table: Mapped) -> None:
         prefixes = flow.prefixes(row.offset)
@@ -176,6 +231,11 @@ def variadic_names(code: CodeType) -> tuple[str, ...]:
     flags = (0x04, 0x08)  # CO_VARARGS, CO_VARKEYWORDS
     count = sum(1 for flag in flags if code.co_flags & flag)
     return code.co_varnames[start : start + count]
+
+
+def cell_names(code: CodeType) -> tuple[str, ...]:
+    """Return the names of the variables whose slots hold cells."""
+    return (*code.co_cellvars, *code.co_freevars)
 
 
 # Names by which code gets at its own frame, or sees which objects its variables keep
@@ -226,10 +286,19 @@ class Flow:
         if instruction.opcode in _JUMPS:
             target = instruction.argval
             result.append(target)
-            # 3.12: an exhausted loop may continue behind END_FOR at once.
-            if self.index[target].opname == "END_FOR":
-                result.append(self.following[target])
+            result += self._skipped(target)
         return result
+
+    def _skipped(self, target: int) -> list[int]:
+        """Return where an exhausted loop may go on instead of at its target.
+
+        3.12 may leave END_FOR out, which takes two values from the stack; 3.13 leaves
+        out END_FOR and POP_TOP, which take one each.
+        """
+        if self.index[target].opname != "END_FOR":
+            return []
+        behind = self.following[target]
+        return [self.following[behind] if CALLABLE_FIRST else behind]
 
     def covering(self, offset: int) -> list[int]:
         """Return the targets of the exception table entries over an offset."""
@@ -285,11 +354,23 @@ def _is_terminal(instruction: dis.Instruction) -> bool:
     return instruction.opname in _TERMINAL
 
 
+def parts_of(instruction: dis.Instruction) -> tuple[dis.Instruction, ...]:
+    """Return the instructions that one does in turn, itself if it is one."""
+    names = _FUSED.get(instruction.opname)
+    if names is None:
+        return (instruction,)
+    args = divmod(instruction.arg or 0, 16)
+    return tuple(
+        instruction._replace(opname=name, opcode=dis.opmap[name], arg=arg, argval=value)
+        for name, arg, value in zip(names, args, instruction.argval, strict=True)
+    )
+
+
 def effect(instruction: dis.Instruction, jump: bool) -> int:
     """Return the change of depth, corrected for where `dis` does not tell it.
 
     3.11 takes the arguments of a call away at PRECALL while they stay until CALL;
-    RETURN_GENERATOR leaves one value more than 3.11 and 3.12 say.
+    RETURN_GENERATOR leaves one value more than 3.11 and 3.12 say, on 3.13 what it says.
     """
     name = instruction.opname
     if name == "PRECALL":
@@ -298,7 +379,7 @@ def effect(instruction: dis.Instruction, jump: bool) -> int:
     change = dis.stack_effect(instruction.opcode, arg, jump=jump)
     if name == "CALL" and sys.version_info < (3, 12):
         return change - (instruction.arg or 0)
-    if name == "RETURN_GENERATOR":
+    if name == "RETURN_GENERATOR" and not CALLABLE_FIRST:
         return change + 1
     return change
 

@@ -8,7 +8,7 @@ from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.monitor.code_table import Row, looks_at_frames
+from magweld.frontend.monitor.code_table import CALLS, Row, looks_at_frames
 from magweld.frontend.state.draws import Holding
 from magweld.frontend.state.nodes import Where
 
@@ -40,10 +40,11 @@ def followed(held: Holdings, row: Row, code: CodeType) -> Holdings:
     Args:
         held: Where they were.
     """
-    result: Holdings = ()
-    for holding in held:
-        result += _after_one(holding, row, code)
-    return result
+    for part in row.each:
+        before, held = held, ()
+        for holding in before:
+            held += _after_one(holding, part, code)
+    return held
 
 
 def _after_one(holding: Holding, row: Row, code: CodeType) -> Holdings:
@@ -84,7 +85,16 @@ def ended(held: Holdings, row: Row) -> None:
             holding.at(None, None)
 
 
+def up_to_result(row: Row | None, stack: list[Any]) -> list[Any]:
+    """Return the value stack after an instruction with its result on top."""
+    if row is None or not row.above:
+        return stack
+    return stack[: -row.above]
+
+
 After = Callable[["Observer", list[Any]], None]
+# Stands for the tensor that the current instruction makes and then tests.
+RESULT: Final = object()
 # Slots, -1 on the stack, and what they hold after one branch and after another.
 Held = Sequence[tuple[int, Any, Any]]
 
@@ -108,7 +118,7 @@ class Observer:
         function: The function object that the frame runs.
         constructing: Class whose instance the current call makes.
         anchor: The user's instruction that led here, when this is library code.
-        testing: Tensor whose truth the current instruction tests.
+        testing: Tensor whose truth the current instruction tests, or RESULT.
         drawn: Random numbers that nothing but this frame holds, and where.
         shadow: Expressions of the lifted values in the frame, None if none are lifted.
     """
@@ -198,9 +208,9 @@ class Observer:
         stack = self.session.reader.stack(frame, row.depth)
         if after is not None:
             self.after = None
-            after(self, stack)
+            after(self, up_to_result(previous, stack))
         if shadow is not None:
-            shadow.finish(stack, raised)
+            shadow.finish(stack if raised else up_to_result(previous, stack), raised)
         self.previous = row
         self.calls_native = False
         if control is not None and control.scopes:
@@ -287,7 +297,7 @@ class Observer:
     def links_to(self, inner: Observer) -> bool:
         """Return whether the result of the inner frame is that of this call."""
         row = self.previous
-        calls = row is not None and row.opname in ("CALL", "CALL_FUNCTION_EX")
+        calls = row is not None and row.opname in CALLS
         return calls and self.callee is not None and self.callee is inner.function
 
     def where(self) -> Where | None:

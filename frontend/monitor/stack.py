@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import sysconfig
 from collections.abc import Callable
 from types import FrameType, FunctionType
 from typing import Any, Final, NamedTuple
@@ -28,11 +29,12 @@ class _Layout(NamedTuple):
     slots: int
 
 
-# CPython: Include/internal/pycore_frame.h and Include/internal/pycore_frame.h of the
-# two versions; `probe` checks them against a known frame before the first use.
+# CPython: Include/internal/pycore_frame.h of each version; `is_supported` checks them
+# against a known frame before the first use.
 _LAYOUTS: Final = {
     (3, 11): _Layout(interpreter_frame=24, function=0, slots=72),
     (3, 12): _Layout(interpreter_frame=24, function=16, slots=72),
+    (3, 13): _Layout(interpreter_frame=24, function=16, slots=72),
 }
 
 StackReader = Callable[[FrameType, int], list[Any]]
@@ -101,6 +103,8 @@ def is_supported() -> bool:
     """Return whether frames of this interpreter can be read."""
     if sys.version_info[:2] not in _LAYOUTS or sys.implementation.name != "cpython":
         return False
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return False  # objects have another layout
     marker = object()
     return _probe(marker)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import Annotation, NativeCall, unbind
@@ -51,22 +51,51 @@ def precall(observer: Observer, row: Row, stack: list[Any]) -> None:
             read_method(observer.session.graph, method)
 
 
+class Called(NamedTuple):
+    """What a call finds on the stack.
+
+    Attributes:
+        function: The callable.
+        first: Position of the first argument; a receiver is one.
+    """
+
+    function: Any
+    first: int
+
+
+def called_at(base: int, stack: list[Any], null: Any) -> Called:
+    """Return what is called, given the position of the first of its two slots.
+
+    A method and its receiver lie in this order. Before or behind any other callable
+    lies an empty slot, as the version of the interpreter will have it.
+    """
+    if stack[base] is null:
+        return Called(stack[base + 1], base + 2)
+    if stack[base + 1] is null:
+        return Called(stack[base], base + 2)
+    return Called(stack[base], base + 1)
+
+
 def call(observer: Observer, row: Row, stack: list[Any]) -> None:
-    """CALL: an optional receiver, the callable, the arguments."""
-    observer.callee = None
-    count = row.arg
-    base = len(stack) - count - 2
-    first, second = stack[base], stack[base + 1]
-    arguments = tuple(stack[base + 2 :])
-    null = observer.session.reader.null
-    if first is not null:
-        function, arguments = first, (second, *arguments)
-    else:
-        function = second
+    """CALL: the callable and perhaps a receiver, the arguments."""
     names, observer.keyword_names = observer.keyword_names, ()
-    split = len(arguments) - len(names)
-    kwargs = dict(zip(names, arguments[split:], strict=True))
-    call_object(observer, function, arguments[:split], kwargs)
+    _call(observer, row, stack, len(stack), names)
+
+
+def call_kw(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """CALL_KW of 3.13: as CALL, on top the names of the last arguments."""
+    _call(observer, row, stack, len(stack) - 1, stack[-1])
+
+
+def _call(
+    observer: Observer, row: Row, stack: list[Any], end: int, names: tuple[str, ...]
+) -> None:
+    observer.callee = None
+    null = observer.session.reader.null
+    function, first = called_at(end - row.arg - 2, stack, null)
+    split = end - len(names)
+    kwargs = dict(zip(names, stack[split:end], strict=True))
+    call_object(observer, function, tuple(stack[first:split]), kwargs)
 
 
 def call_function_ex(observer: Observer, row: Row, stack: list[Any]) -> None:
@@ -74,7 +103,8 @@ def call_function_ex(observer: Observer, row: Row, stack: list[Any]) -> None:
     observer.callee = None
     kwargs = stack[-1] if row.arg & 1 else {}
     args = stack[-2] if row.arg & 1 else stack[-1]
-    function = stack[-3] if row.arg & 1 else stack[-2]
+    base, null = len(stack) - row.taken, observer.session.reader.null
+    function = called_at(base, stack, null).function
     if type(kwargs) is not dict:
         raise StopRecordingError("native-call", "call with a mapping of arguments")
     graph = observer.session.graph

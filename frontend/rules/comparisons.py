@@ -7,7 +7,7 @@ from typing import Any
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import Row
-from magweld.frontend.monitor.observer import Observer
+from magweld.frontend.monitor.observer import RESULT, Observer
 from magweld.frontend.rules.attributes import adopt_top, expect_operator
 from magweld.frontend.rules.functions import is_python, special_method
 from magweld.frontend.rules.operators import (
@@ -60,6 +60,8 @@ def compare_op(observer: Observer, row: Row, stack: list[Any]) -> None:
     if observer.drawn:
         note_decision(observer, row.argval, stack)
     compare(observer, stack[-2], stack[-1], row.argval)
+    if row.tests_result and observer.awaits_operator:
+        observer.testing = RESULT
 
 
 def compare(observer: Observer, left: Any, right: Any, symbol: str) -> None:

@@ -81,11 +81,14 @@ def for_iter(observer: Observer, row: Row, stack: list[Any]) -> None:
 
 def _uses_item(observer: Observer, row: Row) -> bool:
     """Return whether the variable of a loop is read anywhere."""
-    store = observer.rows[min(o for o in row.normal if o > row.offset) >> 1]
-    if store is None or store.opname != "STORE_FAST":
+    following = observer.rows[min(o for o in row.normal if o > row.offset) >> 1]
+    if following is None:
+        return True
+    store, *rest = following.each
+    if store.opname != "STORE_FAST" or any(part.arg == store.arg for part in rest):
         return True
     is_read = observer.session.hooks.is_read
-    return is_read(observer.code, min(store.normal), store.arg)
+    return is_read(observer.code, min(following.normal), store.arg)
 
 
 def unpack(observer: Observer, row: Row, stack: list[Any]) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from types import CellType
 from typing import Any
 
-from magweld.frontend.monitor.code_table import Row
+from magweld.frontend.monitor.code_table import Row, cell_names, variadic_names
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.attributes import bear_top
 from magweld.frontend.rules.containers import read_mapping
 from magweld.frontend.rules.hashing import read_keys_among, take_keys
+from magweld.frontend.rules.names import load_closure
 from magweld.frontend.rules.protocols import iterate, take_elements
 from magweld.frontend.state.contents import (
     Extent,
@@ -17,6 +19,23 @@ from magweld.frontend.state.contents import (
     read_all,
     read_key,
 )
+
+
+def each_part(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """LOAD_FAST_LOAD_FAST of 3.13 and its kin: what their parts do with variables."""
+    results = []
+    for part in row.parts:
+        if part.handler is not None:
+            part.handler(observer, part, stack)
+            if observer.after is not None:
+                results.append((observer.after, part.depth + 1))
+                observer.after = None
+
+    def take(observer: Observer, stack: list[Any]) -> None:
+        for after, depth in results:
+            after(observer, stack[:depth])
+
+    observer.after = take if results else None
 
 
 def build(observer: Observer, row: Row, stack: list[Any]) -> None:
@@ -43,8 +62,17 @@ def list_to_tuple(observer: Observer, row: Row, stack: list[Any]) -> None:
     observer.after = bear_top
 
 
-def load_variadic(observer: Observer, row: Row, stack: list[Any]) -> None:
-    """LOAD_FAST of `*args` or `**kwargs`, which the call has made."""
+def load_local(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """LOAD_FAST of a cell, which 3.13 does for a closure, or of a variadic argument."""
+    held = observer.session.reader.slot(observer.frame, row.arg)
+    if row.argval in cell_names(observer.code) and type(held) is CellType:
+        load_closure(observer, row, stack)
+    elif row.argval in variadic_names(observer.code):
+        _load_variadic(observer)
+
+
+def _load_variadic(observer: Observer) -> None:
+    """Take note of `*args` or `**kwargs`, which the call has made."""
     began = observer.began
 
     def bear(observer: Observer, stack: list[Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import (
@@ -50,6 +50,9 @@ from magweld.frontend.state.natives import read_content, scalar_base
 from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_identity, is_scalar
+
+if TYPE_CHECKING:
+    from magweld.frontend.session.session import Session
 
 
 def call_native(
@@ -231,8 +234,23 @@ def _is_method_of_container(observer: Observer, method: Any) -> bool:
 
 def hand_over(observer: Observer, row: Row, stack: list[Any]) -> None:
     """YIELD_VALUE, and RETURN_VALUE to native code: the receiver may look inside."""
-    if observer.native_caller or row.opname == "YIELD_VALUE":
+    yields = row.opname == "YIELD_VALUE"
+    if observer.native_caller or yields:
         _read_tree(observer, stack[-1])
+    caller = observer.session.caller
+    if caller is None or caller.previous is None or yields:
+        return
+    if caller.previous.tests_result:
+        _test_result(observer.session, caller, stack[-1])
+
+
+def _test_result(session: Session, caller: Observer, result: Any) -> None:
+    """Record that a comparison takes the truth of what a function has given it."""
+    if session.operators.is_tensor(type(result)):
+        caller.testing = result
+        expect_operator(caller, "bool")
+    elif result is not NotImplemented:
+        test_truth(caller, result)
 
 
 def _read_tree(observer: Observer, obj: Any) -> None:

@@ -219,12 +219,13 @@ def read_length_of(observer: Observer, obj: Any) -> None:
 
 
 def truth_op(observer: Observer, row: Row, stack: list[Any]) -> None:
-    """Conditional jumps and UNARY_NOT."""
+    """Conditional jumps, UNARY_NOT, and TO_BOOL of 3.13 in front of both."""
     obj = stack[-1]
     if type(obj) is bool:
         return
     if has_tensor(observer, obj):
-        observer.testing = obj if row.opname.startswith("POP_JUMP") else None
+        decides = row.opname == "TO_BOOL" or row.opname.startswith("POP_JUMP")
+        observer.testing = obj if decides else None
         expect_operator(observer, "bool")
         return
     test_truth(observer, obj)

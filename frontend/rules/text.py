@@ -18,7 +18,7 @@ from magweld.frontend.state.values import is_identity, is_scalar
 FORMAT: Final = ("__format__", "__str__", "__repr__")
 TEXT: Final = ("__str__", "__repr__")
 REPRESENTATION: Final = ("__repr__",)
-# FORMAT_VALUE: what the conversion in the low bits asks for.
+# FORMAT_VALUE, CONVERT_VALUE: what the conversion in the low bits asks for.
 _CONVERSIONS: Final = (FORMAT, TEXT, REPRESENTATION, REPRESENTATION)
 _HAS_SPECIFICATION: Final = 0x04
 
@@ -27,6 +27,21 @@ def format_value(observer: Observer, row: Row, stack: list[Any]) -> None:
     """FORMAT_VALUE: the value, above it the specification if there is one."""
     obj = stack[-2] if row.arg & _HAS_SPECIFICATION else stack[-1]
     read_text(observer, obj, _CONVERSIONS[row.arg & 0x03])
+
+
+def format_simple(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """FORMAT_SIMPLE of 3.13: the value."""
+    read_text(observer, stack[-1], FORMAT)
+
+
+def format_with_spec(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """FORMAT_WITH_SPEC of 3.13: the value, above it the specification."""
+    read_text(observer, stack[-2], FORMAT)
+
+
+def convert_value(observer: Observer, row: Row, stack: list[Any]) -> None:
+    """CONVERT_VALUE of 3.13: the value, of which text is made."""
+    read_text(observer, stack[-1], _CONVERSIONS[row.arg])
 
 
 def read_text(observer: Observer, obj: Any, methods: tuple[str, ...]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 UNIT: Final = 2  # bytes of one code unit
+# By number up to 3.12, then by name.
 _CACHES: Final[Any] = getattr(dis, "_inline_cache_entries", ())
 _HAS_PRECALL: Final = sys.version_info < (3, 12)
 
@@ -52,13 +53,20 @@ class Writer:
             if arg >> shift:
                 self.code += bytes((dis.EXTENDED_ARG, arg >> shift & 0xFF))
         self.code += bytes((opcode, arg & 0xFF))
-        self.code += bytes(UNIT * _CACHES[opcode])
+        self.code += bytes(UNIT * _caches(name))
 
     def emit_call(self) -> None:
-        """Append a call without arguments of what lies above an empty slot."""
+        """Append a call without arguments of a callable beside an empty slot."""
         if _HAS_PRECALL:
             self.emit("PRECALL", 0)
         self.emit("CALL", 0)
+
+
+def _caches(name: str) -> int:
+    """Return the number of cache entries behind an instruction."""
+    if isinstance(_CACHES, dict):
+        return int(_CACHES.get(name, 0))
+    return int(_CACHES[dis.opmap[name]])
 
 
 def size_of(name: str, arg: int) -> int:

@@ -13,7 +13,7 @@ import sys
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Final
 
-from magweld.frontend.monitor.code_table import TRAP
+from magweld.frontend.monitor.code_table import CALLABLE_FIRST, TRAP
 from magweld.frontend.segments.assembly import (
     UNIT,
     Region,
@@ -26,6 +26,7 @@ from magweld.frontend.segments.assembly import (
 from magweld.frontend.segments.liveness import (
     Slot,
     State,
+    callable_pair,
     loads_method,
     slot_names,
     states_from,
@@ -193,7 +194,10 @@ class Build:
             if slot is Slot.OUTER:
                 write.emit("PUSH_EXC_INFO")
                 write.emit("POP_TOP")
-        if self.calls:
+        if self.calls and CALLABLE_FIRST:
+            write.emit("LOAD_FAST", index)
+            write.emit("PUSH_NULL")
+        elif self.calls:
             write.emit("PUSH_NULL")
             write.emit("LOAD_FAST", index)
 
@@ -209,7 +213,8 @@ class Build:
             name = last.opname.replace("METHOD", "ATTR")
             write.emit(name, arg if name != last.opname else arg & ~1)
             write.emit("PUSH_NULL")
-            write.emit("SWAP", 2)
+            if not CALLABLE_FIRST:
+                write.emit("SWAP", 2)
         else:
             return self.entry.offset
         for region in self.source.flow.regions:
@@ -248,7 +253,7 @@ class Build:
         if not loads_method(last.opname, last.arg or 0):
             return states_from(flow, offset, State(stack, bound), self.traps)
         taken = 3 if last.opname == "LOAD_SUPER_ATTR" else 1
-        stack = (*stack[: len(stack) - taken], Slot.EMPTY, Slot.VALUE)
+        stack = (*stack[: len(stack) - taken], *callable_pair(Slot.EMPTY))
         following = flow.following[last.offset]
         return states_from(flow, following, State(stack, bound), self.traps)
 
@@ -280,6 +285,8 @@ class Build:
         write = self.writer
         if slot is Slot.EMPTY:
             self._constant(tuple)
+            if CALLABLE_FIRST:
+                write.emit("SWAP", 2)
             write.emit_call()
             write.emit("POP_TOP")
             return

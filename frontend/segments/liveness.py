@@ -9,7 +9,14 @@ from enum import Enum, auto
 from types import CodeType
 from typing import Final, NamedTuple
 
-from magweld.frontend.monitor.code_table import Flow, effect, looks_at_frames
+from magweld.frontend.monitor.code_table import (
+    CALLABLE_FIRST,
+    CALLS,
+    Flow,
+    effect,
+    looks_at_frames,
+    parts_of,
+)
 
 _READS: Final = frozenset(
     (
@@ -90,10 +97,11 @@ class Liveness:
 
 
 def _before(instruction: dis.Instruction, after: frozenset[int]) -> frozenset[int]:
-    if instruction.opname in _READS:
-        return after | {instruction.arg or 0}
-    if instruction.opname == "STORE_FAST":
-        return after - {instruction.arg or 0}
+    for part in reversed(parts_of(instruction)):
+        if part.opname in _READS:
+            after |= {part.arg or 0}
+        elif part.opname == "STORE_FAST":
+            after -= {part.arg or 0}
     return after
 
 
@@ -154,6 +162,12 @@ def _successors(
 
 
 def _after(instruction: dis.Instruction, state: State, jump: bool) -> State:
+    for part in parts_of(instruction):
+        state = _after_part(part, state, jump)
+    return state
+
+
+def _after_part(instruction: dis.Instruction, state: State, jump: bool) -> State:
     name, arg = instruction.opname, instruction.arg or 0
     bound = state.bound
     if name == "STORE_FAST":
@@ -174,19 +188,18 @@ Stack = tuple[Slot, ...]
 
 def _stack_after(name: str, arg: int, stack: Stack) -> Stack | None:
     """Return the stack after an instruction that makes, moves or takes empty slots."""
-    if name == "CALL":
-        return (*stack[: len(stack) - arg - 2], Slot.VALUE)
-    if name == "CALL_FUNCTION_EX":
-        return (*stack[: len(stack) - 3 - (arg & 1)], Slot.VALUE)
+    if name in CALLS:
+        taken = 3 + (arg & 1) if name == "CALL_FUNCTION_EX" else 2 + arg
+        return (*stack[: len(stack) - taken - (name == "CALL_KW")], Slot.VALUE)
     if name == "PUSH_NULL":
         return (*stack, Slot.EMPTY)
     if name == "PUSH_EXC_INFO":
         return (*stack[:-1], Slot.OUTER, Slot.VALUE)
     if name == "LOAD_GLOBAL" and arg & 1:
-        return (*stack, Slot.EMPTY, Slot.VALUE)
+        return (*stack, *callable_pair(Slot.EMPTY))
     if loads_method(name, arg):
         taken = 3 if name == "LOAD_SUPER_ATTR" else 1
-        return (*stack[: len(stack) - taken], Slot.EITHER, Slot.VALUE)
+        return (*stack[: len(stack) - taken], *callable_pair(Slot.EITHER))
     if name == "SWAP":
         moved = list(stack)
         moved[-1], moved[-arg] = moved[-arg], moved[-1]
@@ -196,6 +209,12 @@ def _stack_after(name: str, arg: int, stack: Stack) -> Stack | None:
     if name == "LOAD_FAST_AND_CLEAR":
         return (*stack, Slot.EITHER)
     return None
+
+
+def callable_pair(receiver: Slot) -> Stack:
+    """Return the two positions of a callable, given that of its receiver or nothing."""
+    pair = (Slot.VALUE, receiver)
+    return pair if CALLABLE_FIRST else pair[::-1]
 
 
 def loads_method(name: str, arg: int) -> bool:

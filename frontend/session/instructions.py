@@ -1,7 +1,9 @@
-"""Owns the table of instructions of CPython 3.11 and 3.12."""
+"""Owns the table of instructions of CPython 3.11 to 3.13."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable
 from typing import Final
 
 from magweld.frontend.lifting import call_rules, stack_rules, value_rules
@@ -26,6 +28,10 @@ def _counted(row: Row) -> int:
     return row.arg
 
 
+def _of_parts(row: Row) -> int:
+    return row.depth - min(part.depth - part.taken for part in row.parts)
+
+
 _TABLE: Final = {
     # Instructions that touch nothing but the frame's own stack and locals. Those that
     # compare with None test a flag of the class, which is guarded with the object.
@@ -48,7 +54,10 @@ _TABLE: Final = {
     ): Instruction(None, 1, stack_rules.nothing),
     "STORE_FAST": Instruction(None, 1, stack_rules.store_local),
     "SWAP": Instruction(None, 1, stack_rules.swap),
-    "END_FOR END_SEND": Instruction(None, 2, stack_rules.nothing),
+    "END_FOR": Instruction(
+        None, 1 if sys.version_info >= (3, 13) else 2, stack_rules.nothing
+    ),
+    "END_SEND SET_FUNCTION_ATTRIBUTE": Instruction(None, 2, stack_rules.nothing),
     "CLEANUP_THROW RERAISE": Instruction(None),
     "BUILD_STRING": Instruction(None, _counted),
     "BEFORE_WITH": Instruction(statements.before_with, 1),
@@ -80,6 +89,12 @@ _TABLE: Final = {
         call_rules.finish_call,
         call_rules.begin_call_ex,
     ),
+    "CALL_KW": Instruction(
+        calls.call_kw,
+        lambda row: row.arg + 3,
+        call_rules.finish_call,
+        call_rules.begin_call_kw,
+    ),
     "CALL_INTRINSIC_1": Instruction(
         statements.call_intrinsic, 1, stack_rules.call_intrinsic
     ),
@@ -88,6 +103,7 @@ _TABLE: Final = {
         comparisons.compare_op, 2, value_rules.compare_op, value_rules.begin_compare
     ),
     "CONTAINS_OP": Instruction(comparisons.contains_op, 2, value_rules.contains_op),
+    "CONVERT_VALUE": Instruction(text.convert_value, 1),
     "DELETE_ATTR": Instruction(attribute_writes.delete_attribute, 1),
     "DELETE_DEREF": Instruction(names.store_deref, 0, stack_rules.nothing),
     "DELETE_GLOBAL": Instruction(names.delete_global, 0, stack_rules.nothing),
@@ -96,9 +112,11 @@ _TABLE: Final = {
     ),
     "DELETE_SUBSCR": Instruction(containers.delete_subscr, 2),
     "DICT_MERGE DICT_UPDATE": Instruction(displays.merge, 1, stack_rules.merge),
+    "FORMAT_SIMPLE": Instruction(text.format_simple, 1),
     "FORMAT_VALUE": Instruction(
         text.format_value, lambda row: 2 if row.arg & 0x04 else 1
     ),
+    "FORMAT_WITH_SPEC": Instruction(text.format_with_spec, 2),
     "FOR_ITER": Instruction(
         containers.for_iter, 0, stack_rules.for_iter, stack_rules.begin_iteration
     ),
@@ -123,7 +141,10 @@ _TABLE: Final = {
     "LOAD_CLOSURE": Instruction(names.load_closure, 0, stack_rules.nothing),
     "LOAD_CONST": Instruction(displays.load_constant, 0, stack_rules.nothing),
     "LOAD_DEREF": Instruction(names.load_deref, 0, stack_rules.claim),
-    "LOAD_FAST": Instruction(displays.load_variadic, 0, stack_rules.load_local),
+    "LOAD_FAST": Instruction(displays.load_local, 0, stack_rules.load_local),
+    "LOAD_FAST_LOAD_FAST STORE_FAST_LOAD_FAST STORE_FAST_STORE_FAST": Instruction(
+        displays.each_part, _of_parts, stack_rules.each_part
+    ),
     "LOAD_FROM_DICT_OR_DEREF LOAD_FROM_DICT_OR_GLOBALS": Instruction(
         class_statements.load_from_dict
     ),
@@ -167,7 +188,7 @@ _TABLE: Final = {
     "UNARY_INVERT UNARY_NEGATIVE UNARY_POSITIVE": Instruction(
         operators.unary_op, 1, value_rules.unary_op
     ),
-    "UNARY_NOT": Instruction(operators.truth_op, 1, value_rules.unary_op),
+    "TO_BOOL UNARY_NOT": Instruction(operators.truth_op, 1, value_rules.unary_op),
     "UNPACK_EX": Instruction(containers.unpack, 1),
     "UNPACK_SEQUENCE": Instruction(containers.unpack, 1, stack_rules.unpack),
     "WITH_EXCEPT_START": Instruction(
@@ -175,7 +196,53 @@ _TABLE: Final = {
     ),
     "YIELD_VALUE": Instruction(natives.hand_over, 1, None, stack_rules.pin_now),
 }
-# An instruction that is not here ends the recording.
-INSTRUCTIONS: Final[dict[str, Instruction]] = {
-    name: instruction for group, instruction in _TABLE.items() for name in group.split()
+# Instructions by the first version that has them, and by the first that has them no
+# more. All others are in every version.
+_SINCE: Final = {
+    (3, 12): (
+        "BINARY_SLICE CALL_INTRINSIC_1 CLEANUP_THROW END_FOR END_SEND"
+        " LOAD_FAST_AND_CLEAR LOAD_FAST_CHECK LOAD_FROM_DICT_OR_DEREF"
+        " LOAD_FROM_DICT_OR_GLOBALS LOAD_LOCALS LOAD_SUPER_ATTR POP_JUMP_IF_FALSE"
+        " POP_JUMP_IF_NONE POP_JUMP_IF_NOT_NONE POP_JUMP_IF_TRUE RETURN_CONST"
+        " STORE_SLICE"
+    ),
+    (3, 13): (
+        "CALL_KW CONVERT_VALUE FORMAT_SIMPLE FORMAT_WITH_SPEC LOAD_FAST_LOAD_FAST"
+        " SET_FUNCTION_ATTRIBUTE STORE_FAST_LOAD_FAST STORE_FAST_STORE_FAST TO_BOOL"
+    ),
 }
+_UNTIL: Final = {
+    (3, 12): (
+        "JUMP_IF_FALSE_OR_POP JUMP_IF_TRUE_OR_POP LIST_TO_TUPLE LOAD_CLASSDEREF"
+        " LOAD_METHOD POP_JUMP_BACKWARD_IF_FALSE POP_JUMP_BACKWARD_IF_NONE"
+        " POP_JUMP_BACKWARD_IF_NOT_NONE POP_JUMP_BACKWARD_IF_TRUE"
+        " POP_JUMP_FORWARD_IF_FALSE POP_JUMP_FORWARD_IF_NONE"
+        " POP_JUMP_FORWARD_IF_NOT_NONE POP_JUMP_FORWARD_IF_TRUE PRECALL UNARY_POSITIVE"
+    ),
+    (3, 13): "FORMAT_VALUE KW_NAMES LOAD_CLOSURE",
+}
+
+
+def _absent(version: tuple[int, int]) -> Iterable[str]:
+    """Yield the names of the instructions that a version does not have."""
+    for first, group in _SINCE.items():
+        if version < first:
+            yield from group.split()
+    for end, group in _UNTIL.items():
+        if version >= end:
+            yield from group.split()
+
+
+def instructions_of(version: tuple[int, int]) -> dict[str, Instruction]:
+    """Return what the instructions of a version of CPython do, by name."""
+    absent = frozenset(_absent(version))
+    return {
+        name: instruction
+        for group, instruction in _TABLE.items()
+        for name in group.split()
+        if name not in absent
+    }
+
+
+# An instruction that is not here ends the recording.
+INSTRUCTIONS: Final[dict[str, Instruction]] = instructions_of(sys.version_info[:2])

@@ -211,6 +211,11 @@ class Session:
         """Observer of the innermost observed frame."""
         return self._active[-1] if self._active else None
 
+    @property
+    def caller(self) -> Observer | None:
+        """Observer of the frame that the innermost observed frame goes back to."""
+        return self._active[-2] if len(self._active) > 1 else None
+
     def apply(self, observer: Observer, entry: Entry, call: NativeCall) -> None:
         """Record reads and writes of a native call as an annotation tells them."""
         apply_entry(observer, entry, call)

@@ -27,6 +27,15 @@ def load_package(name, folder):
 
 
 FACTOR = 3
+VERSIONS = ((3, 11), (3, 12), (3, 13))
+# Instructions that end a recording, and those of the interpreter's own frames.
+UNTRACED = frozenset(
+    (
+        "ASYNC_GEN_WRAP BEFORE_ASYNC_WITH CALL_INTRINSIC_2 CHECK_EG_MATCH END_ASYNC_FOR"
+        " ENTER_EXECUTOR EXIT_INIT_CHECK GET_AITER GET_ANEXT GET_AWAITABLE IMPORT_STAR"
+        " INTERPRETER_EXIT PREP_RERAISE_STAR PRINT_EXPR RESERVED"
+    ).split()
+)
 
 
 class Base:
@@ -182,6 +191,50 @@ def natives(derived, table):
     return text, [(k, list(g)) for k, g in groups], made, ordered, len(view)
 
 
+class Compared:
+    """Its comparisons give objects whose truth is a question of its own."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def __lt__(self, other):
+        return self.answer
+
+    def __eq__(self, other):
+        return self if isinstance(other, Compared) else NotImplemented
+
+    def __bool__(self):
+        return bool(self.answer)
+
+
+def comparisons(derived, table):
+    results = []
+    for answer in ([], derived.values, 0, "text", None):
+        one, other = Compared(answer), Compared([])
+        if one < other:
+            results.append(answer)
+        while one == other:
+            one = other
+        results += [not one, one == 3, bool(one) and answer]
+    return results
+
+
+def variables(derived, table, *rest, **named):
+    first, second = rest, named
+    held = [(rest, named), (second, first)]
+    third = second
+    return held, third, lambda extra=first, *, key=second: (extra, key, third)
+
+
+def texts(derived, table):
+    class Text:
+        def __format__(self, spec):
+            return f"<{spec}>"
+
+    text, width = Text(), 7
+    return f"{text}{text:>{width}}{derived.values!r:>12}{'a'!s}{'b'!a}{table}"
+
+
 def make_long_jumps():
     """Return a function whose jumps and names need EXTENDED_ARG prefixes."""
     lines = ["def long_jumps(derived, table):", "  x = 0", "  for i in range(3):"]
@@ -217,13 +270,32 @@ def observe(function, *args):
 
 def check_programs():
     programs = [loops, exceptions, comprehensions, calls, closures, slices]
-    programs += [patterns, class_statements, resumed, natives]
+    programs += [patterns, class_statements, resumed, natives, comparisons, texts]
     for function in [*programs, make_long_jumps()]:
         expected = function(Derived([1, 2, 3]), {"k": 7})
         for _ in range(3):
             result, reads = observe(function, Derived([1, 2, 3]), {"k": 7})
             assert result == expected, function.__name__
+    result, _ = observe(variables, Derived([1]), {"k": 7})
+    expected = variables(Derived([1]), {"k": 7})
+    assert result[:2] == expected[:2], result
+    assert result[2]() == expected[2](), result
     return reads
+
+
+def check_instructions():
+    """The table knows which instructions this version has."""
+    import dis
+
+    from magweld.frontend.session import instructions
+
+    version = sys.version_info[:2]
+    every = {n for known in VERSIONS for n in instructions.instructions_of(known)}
+    # Pseudo-instructions are in no code.
+    real = {name for name, number in dis.opmap.items() if number < 256}
+    assert set(instructions.instructions_of(version)) == every & real, version
+    new = {name for name in real - every - UNTRACED if "INSTRUMENTED" not in name}
+    assert not new, new
 
 
 def check_reads():
@@ -232,6 +304,8 @@ def check_reads():
     assert reads["len(args[0].values)"] == 3, reads
     assert reads[f"{__name__}.FACTOR"] == 3, reads
     assert reads["list(args[1])"] == ("k",), reads
+    _, reads = observe(comparisons, Derived([1, 2, 3]), {"k": 7})
+    assert reads["bool(args[0].values)"] is True, reads
     _, reads = observe(calls, Derived([1, 2, 3]), {"k": 7})
     assert reads["Derived.kind"] == 5, reads
     assert reads["Derived.super(Derived).total"] is Base.total, reads
@@ -367,6 +441,7 @@ def main():
         load_package("magweld.frontend", root / "frontend")
     checks = (
         check_frames,
+        check_instructions,
         check_tables,
         check_programs,
         check_reads,

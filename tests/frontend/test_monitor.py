@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from magweld.frontend.capture.capture import frame_reader
+from magweld.frontend import trace
+from magweld.frontend.capture.capture import can_read_frames, frame_reader
+from magweld.frontend.monitor import stack
 from magweld.frontend.monitor.stack import FrameReader
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,9 +34,9 @@ def run_script(interpreter, script):
     return done.stdout
 
 
-def is_python_312(interpreter):
+def is_version(interpreter, version):
     # A version manager may leave a command on PATH that only reports an error.
-    code = "import sys; sys.exit(sys.version_info[:2] != (3, 12))"
+    code = f"import sys; sys.exit(sys.version_info[:2] != {version})"
     return subprocess.run([interpreter, "-c", code], check=False).returncode == 0
 
 
@@ -44,12 +46,28 @@ def test_on_this_interpreter(script):
 
 
 @SCRIPTS
-def test_on_python_312(script):
-    default = shutil.which("python3.12")
-    interpreter = os.environ.get("MAGWELD_TEST_PYTHON312", default)
-    if interpreter is None or not is_python_312(interpreter):
-        pytest.skip("no python3.12 on PATH; set MAGWELD_TEST_PYTHON312")
-    assert run_script(interpreter, script) == "ok (3, 12)\n"
+@pytest.mark.parametrize("version", [(3, 12), (3, 13)])
+def test_on_another_interpreter(script, version):
+    major, minor = version
+    variable = f"MAGWELD_TEST_PYTHON{major}{minor}"
+    default = shutil.which(f"python{major}.{minor}")
+    interpreter = os.environ.get(variable, default)
+    if interpreter is None or not is_version(interpreter, version):
+        pytest.skip(f"no python{major}.{minor} on PATH; set {variable}")
+    assert run_script(interpreter, script) == f"ok {version}\n"
+
+
+def test_an_unknown_interpreter_runs_eagerly(monkeypatch):
+    monkeypatch.setattr(stack, "_LAYOUTS", {})
+    can_read_frames.cache_clear()
+    try:
+        fast = trace(lambda x: x + 1, backend="eager")
+        results = [fast(torch.ones(2)) for _ in range(3)]
+    finally:
+        can_read_frames.cache_clear()
+    assert all(torch.equal(result, torch.full((2,), 2.0)) for result in results)
+    assert fast.stats()["records"] == 0
+    assert {stop.id for stop in fast.breaks} == {"interpreter"}
 
 
 def test_stack_readers_agree():
