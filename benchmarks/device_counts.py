@@ -101,9 +101,15 @@ class CountingDriver:
         return module, kernel
 
     def launch(
-        self, function: Any, geometry: Geometry, stream: int, pointers: Sequence[int]
+        self,
+        function: Any,
+        geometry: Geometry,
+        stream: int,
+        pointers: Sequence[int],
+        *,
+        is_table: bool = False,
     ) -> None:
-        """Run all blocks of a kernel."""
+        """Run all blocks of a kernel, whose parameters lie as a table of them does."""
         counters = self.run(function, geometry, pointers)
         self.counted.setdefault(function[1], counters)
 
@@ -200,7 +206,7 @@ def _by_step(
             name,
             launches[0].sources,
             total,
-            int(plan.get("traffic_after") or 0),
+            int(plan.get("traffic_after") or 0) * launches[0].members,
             sum(_bytes(program.values[number]) for number in values),
         )
 

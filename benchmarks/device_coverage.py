@@ -89,11 +89,7 @@ def measure(graph: ImportedGraph, chosen: Sequence[Target]) -> list[Coverage]:
     start = time.monotonic()
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(graph.text)
-        lower_to_tiles(
-            module,
-            device_options(chosen[0]),
-            has_async_copies=chosen[0].has_async_copies,
-        )
+        lower_to_tiles(module, device_options(chosen[0]), target=chosen[0])
         for function in kernels_of(module.operation):
             _compile(function, chosen, found)
     for one in found:

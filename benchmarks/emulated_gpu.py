@@ -73,9 +73,15 @@ class EmulatedDriver:
         return module, kernel
 
     def launch(
-        self, function: Any, geometry: Geometry, stream: int, pointers: Sequence[int]
+        self,
+        function: Any,
+        geometry: Geometry,
+        stream: int,
+        pointers: Sequence[int],
+        *,
+        is_table: bool = False,
     ) -> None:
-        """Run all blocks of a kernel."""
+        """Run all blocks of a kernel, whose parameters lie as a table of them does."""
         code, kernel = function
         start = time.monotonic()
         self._emulate.launch(

@@ -220,7 +220,7 @@ DISCARDABLE: tuple[DiscardableAttr, ...] = (
         "magweld.launch",
         ("gpu.binary",),
         ir.DictAttr,
-        "what a launcher needs: symbol, grid, block, shared bytes, arguments",
+        "what a launcher needs: symbol, grid, block, shared bytes, arguments, members",
     ),
     DiscardableAttr(
         "magweld.if",
@@ -239,6 +239,13 @@ DISCARDABLE: tuple[DiscardableAttr, ...] = (
         ("func.func",),
         ir.DictAttr,
         "loop whose iterations run a function, of the declaration that stands for it",
+    ),
+    DiscardableAttr(
+        "magweld.members",
+        ("func.func",),
+        ir.IntegerAttr,
+        "how many members a launch of a kernel has",
+        least=2,
     ),
     DiscardableAttr(
         "magweld.offset",

@@ -9,6 +9,7 @@ from magweld.bindings import gpu, ir
 from magweld.codegen.device_code import compile_device_code
 from magweld.codegen.llvm_text import translate_to_llvm_ir
 from magweld.diagnostics import UnsupportedError
+from magweld.passes.gpu.launch_members import MEMBERS, POINTER_BYTES
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.utils import located_error, operations_of
 
@@ -22,8 +23,9 @@ class SerializeToBinary(Pass):
     Its objects are PTX (format `assembly`) and, where ptxas is installed, a cubin
     (format `bin`) for NVIDIA, or a linked code object (format `bin`) for AMD. What a
     launcher needs stands beside them in `magweld.launch`: symbol, grid, block, bytes
-    of dynamic shared memory, and the numbers of the arguments of the host function
-    whose bare pointers are the kernel's parameters, in the order of these.
+    of dynamic shared memory, the numbers of the arguments of the host function whose
+    bare pointers are the kernel's parameters, in the order of these, and how many
+    members the launch has: the parameter of several is one table of their pointers.
     """
 
     name: ClassVar[str] = "serialize-to-binary"
@@ -43,7 +45,8 @@ class SerializeToBinary(Pass):
         if len(own) != 1:
             raise located_error(device_module, f"expected one launch, got {len(own)}")
         text = translate_to_llvm_ir(device_module)
-        code = compile_device_code(text, self.target)
+        geometry = _geometry(own[0])
+        code = compile_device_code(text, self.target, _parameter_bytes(geometry))
         objects = []
         if self.target.startswith("nvvm:"):
             objects.append(self._object(code.assembly.encode(), "Assembly"))
@@ -63,7 +66,7 @@ class SerializeToBinary(Pass):
                     "objects": ir.ArrayAttr.get(objects),
                     # Printing a gpu.binary without a handler crashes.
                     "offloadingHandler": ir.Attribute.parse("#gpu.select_object"),
-                    LAUNCH: _geometry(own[0]),
+                    LAUNCH: geometry,
                 },
             )
         device_module.operation.erase()
@@ -97,9 +100,23 @@ def _geometry(launch: Any) -> ir.DictAttr:
             "block": _sizes(block, launch),
             "dynamic_shared_bytes": ir.IntegerAttr.get(i64, shared_bytes),
             "grid": _sizes(grid, launch),
+            "members": ir.IntegerAttr.get(i64, _members(launch)),
             "symbol": ir.StringAttr.get(symbols[-1]),
         }
     )
+
+
+def _members(launch: Any) -> int:
+    attributes = launch.operation.parent.attributes
+    if MEMBERS not in attributes:
+        return 1
+    return int(ir.IntegerAttr(attributes[MEMBERS]).value)
+
+
+def _parameter_bytes(geometry: Any) -> int:
+    arguments = len(ir.DenseI64ArrayAttr(geometry["arguments"]))
+    members = int(ir.IntegerAttr(geometry["members"]).value)
+    return members * arguments * POINTER_BYTES
 
 
 def _argument_numbers(launch: Any) -> list[int]:

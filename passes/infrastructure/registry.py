@@ -123,6 +123,7 @@ _PASSES: tuple[tuple[str, str], ...] = (
         "lower-subgroup-reductions",
         "magweld.passes.gpu.lower_subgroup_reductions:LowerSubgroupReductions",
     ),
+    ("launch-members", "magweld.passes.gpu.launch_members:LaunchMembers"),
     ("map-tiles-to-blocks", "magweld.passes.gpu.map_tiles_to_blocks:MapTilesToBlocks"),
     (
         "map-tiles-to-threads",

@@ -15,6 +15,7 @@ from magweld.passes.gpu.expand_gpu_math import ExpandGpuMath
 from magweld.passes.gpu.form_gpu_launch import FormGpuLaunch
 from magweld.passes.gpu.insert_barriers import InsertBarriers
 from magweld.passes.gpu.keep_tiles_in_registers import KeepTilesInRegisters
+from magweld.passes.gpu.launch_members import LaunchMembers
 from magweld.passes.gpu.lower_async_copies import LowerAsyncCopies
 from magweld.passes.gpu.lower_matrix_instructions import LowerMatrixInstructions
 from magweld.passes.gpu.lower_subgroup_reductions import LowerSubgroupReductions
@@ -142,6 +143,7 @@ def nvvm_steps() -> tuple[Step, ...]:
         Upstream("gpu.module(convert-nvvm-to-llvm,convert-to-llvm)"),
         Upstream("gpu.module(reconcile-unrealized-casts,canonicalize,cse)"),
         DeclareSharedMemory(),
+        LaunchMembers(),
     )
 
 
@@ -156,6 +158,7 @@ def rocdl_steps(chip: str) -> tuple[Step, ...]:
         Upstream("gpu.module(convert-to-llvm)"),
         Upstream("gpu.module(reconcile-unrealized-casts,canonicalize,cse)"),
         DeclareSharedMemory(),
+        LaunchMembers(),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 from magweld.diagnostics import UnsupportedError
@@ -98,7 +98,7 @@ def graph_steps(
     memory_budget: int = 0,
     roll_loops: bool = True,
     batch: BatchKernels | None = None,
-    has_async_copies: bool = False,
+    target: Target | None = None,
 ) -> dict[Phase, tuple[Step, ...]]:
     """Return the steps to each phase from the torch dialect to tiled kernels.
 
@@ -109,11 +109,15 @@ def graph_steps(
         memory_budget: Bytes for all tensors but arguments and results; 0 is no limit.
         roll_loops: Whether alike iterations become loops.
         batch: How independent calls of one kernel become one launch; None for not.
-        has_async_copies: Whether threads of the target go on while they copy.
+        target: What code is made for; None for the host.
     """
+    target = target or parse_target("cpu")
     # Together, members keep all that they make at one time.
-    batches = (batch,) if batch and not memory_budget else ()
-    shift = (ShiftSlices(),) if batches else ()
+    batches: tuple[Step, ...] = ()
+    shift: tuple[Step, ...] = ()
+    if batch and not memory_budget:
+        batches = (replace(batch, launch_bytes=target.launch_bytes),)
+        shift = (ShiftSlices(target.pointer_alignment),)
     form = FormTileGraph(device)
     # What is made tile by tile becomes functions of its own, which are graphs then.
     outline = (OutlineMemoryTiles(), form) if memory_budget else ()
@@ -139,7 +143,7 @@ def graph_steps(
             *shift,
             SelectTiles(),
             PropagateTiles(),
-            *((SelectCopyStages(),) if has_async_copies else ()),
+            *((SelectCopyStages(),) if target.has_async_copies else ()),
         ),
         Phase.PLANNED: (PlanExecution(),),
         Phase.TILED: (
@@ -161,11 +165,11 @@ def graph_pipeline(
     memory_budget: int = 0,
     roll_loops: bool = True,
     batch: BatchKernels | None = None,
-    has_async_copies: bool = False,
+    target: Target | None = None,
 ) -> Pipeline:
     """Return the steps of `graph_steps` behind a phase, up to and with another one."""
     steps = graph_steps(
-        device, library, fusion, memory_budget, roll_loops, batch, has_async_copies
+        device, library, fusion, memory_budget, roll_loops, batch, target
     )
     return Pipeline(steps_between(steps, after, until))
 
@@ -258,7 +262,7 @@ class _PhasePipeline(NamedPipeline):
             self.memory_budget,
             self.roll_loops,
             self._batches() if self.batch else None,
-            self.compiled_target.has_async_copies,
+            self.compiled_target,
         )
         after, until = self.compile_from, self.compile_to
         code = self.code_steps() if Phase.TILED.is_before(until) else {}

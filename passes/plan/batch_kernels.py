@@ -34,6 +34,7 @@ from magweld.passes.plan.batch_rules import (
     installed_rules,
 )
 
+_POINTER_BYTES = 8
 # Operators that a remark names.
 _SHOWN_OPERATORS = 6
 
@@ -64,6 +65,8 @@ class BatchKernels(Pass):
     `maximum`; `deep`, less than that are left within `depth` levels of each other. A
     level is how many calls wait for each other up to a call. Further rules come from
     entry points in `magweld.batch_rules` (`batch_rules.py`), and are named by `rules`.
+    A launch on a GPU takes the pointers of all members as its arguments, which
+    `launch_bytes` bounds.
     """
 
     name: ClassVar[str] = "batch-kernels"
@@ -73,6 +76,7 @@ class BatchKernels(Pass):
     depth: Annotated[int, "most levels between members, 0 for no limit"] = 0
     member_bytes: Annotated[int, "bytes from which a member is on its own"] = 512 * 1024
     rules: Annotated[tuple[str, ...], "rules of other packages that keep apart"] = ()
+    launch_bytes: Annotated[int, "most bytes of pointers, 0 for no limit"] = 0
 
     def __post_init__(self) -> None:
         check_batch(self.minimum, self.maximum, self.depth)
@@ -88,7 +92,11 @@ class BatchKernels(Pass):
     def _batch(self, module: Any, function: Any, functions: Mapping[str, Any]) -> None:
         rules = (Large(self.member_bytes), *installed_rules(self.rules))
         calls = _Calls.read(function, functions, rules)
-        search = _Search(calls, self.minimum, self.maximum, self.depth)
+        most = {
+            kernel: self._most_members(functions[kernel])
+            for kernel in set(calls.kernels.values())
+        }
+        search = _Search(calls, self.minimum, most, self.depth)
         found = search.run()
         for rule, apart in _refused(calls, search):
             add_remark(function, _remark(rule, apart))
@@ -98,6 +106,13 @@ class BatchKernels(Pass):
         for members in found:
             ops = [calls.operations[member] for member in members]
             _replace(module, functions[calls.kernels[members[0]]], ops)
+
+    def _most_members(self, kernel: Any) -> int:
+        """Return how many members of a kernel a launch may have, 0 for no limit."""
+        fitting = self.launch_bytes // (_POINTER_BYTES * len(kernel.type.inputs))
+        if not self.launch_bytes:
+            return self.maximum
+        return max(1, min(fitting, self.maximum or fitting))
 
 
 def _may_be_member(function: Any) -> bool:
@@ -165,11 +180,20 @@ class _Calls:
 
 @dataclass
 class _Search:
-    """Finds sets of independent calls of one kernel."""
+    """Finds sets of independent calls of one kernel.
+
+    Attributes:
+        calls: All calls.
+        minimum: Fewest members of a set.
+        most: Most members by kernel, 0 for no limit.
+        depth: Most levels between members, 0 for no limit.
+        found: The sets.
+        deep: Calls that the depth keeps apart.
+    """
 
     calls: _Calls
     minimum: int
-    maximum: int
+    most: Mapping[str, int]
     depth: int
     found: list[list[int]] = field(init=False, default_factory=list)
     deep: set[int] = field(init=False, default_factory=set)
@@ -209,7 +233,7 @@ class _Search:
         for one in near:
             if len(near) > 1 and len(one) < self.minimum:
                 self.deep.update(one)
-            size = self.maximum or len(one)
+            size = self.most[kernel] or len(one)
             sets = [one[i : i + size] for i in range(0, len(one), size)]
             self.found += [s for s in sets if len(s) >= self.minimum]
         return members

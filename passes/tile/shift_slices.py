@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from magweld.bindings import ir
 from magweld.dialects.tile_graph import (
     build_shift,
+    element_bytes,
     is_tile_graph,
     operators_of,
     root_operation,
@@ -56,10 +57,14 @@ class ShiftSlices(FunctionPass):
 
     Left alone are slices whose first element is that of the tensor, subgraphs of
     libraries, readers that are neither element-wise, reductions nor products, and
-    modules with extents that a call tells: where a slice begins may depend on one.
+    modules with extents that a call tells: where a slice begins may depend on one. So
+    are slices whose first element is at no multiple of `alignment`: kernels for GPUs
+    read several elements at a time.
     """
 
     name: ClassVar[str] = "shift-slices"
+
+    alignment: Annotated[int, "bytes that places are multiples of"] = 1
 
     def run_on_function(self, function: Any) -> None:
         """Shift what the subgraphs of `function` read."""
@@ -69,7 +74,8 @@ class ShiftSlices(FunctionPass):
         for subgraph in (op.operation for op in subgraphs_of(function)):
             if _is_generated(subgraph):
                 for reads in _sliced(subgraph):
-                    shifts.apply(subgraph, reads)
+                    if reads.begin % self.alignment == 0:
+                        shifts.apply(subgraph, reads)
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,15 @@ class _Reads:
     values: Sequence[Any]
     slices: Sequence[Any]
     offsets: tuple[int, ...]
+
+    @property
+    def begin(self) -> int:
+        """The byte of the tensor where they begin."""
+        type_ = ir.RankedTensorType(self.values[0].type)
+        element = 0
+        for offset, extent in zip(self.offsets, type_.shape, strict=True):
+            element = element * extent + offset
+        return element * element_bytes(type_)
 
 
 @dataclass

@@ -14,7 +14,7 @@ from typing import Any
 
 from magweld.short_repr import short_repr
 
-FORMAT_VERSION = 8
+FORMAT_VERSION = 9
 HOST_TARGET = "cpu"
 
 
@@ -318,7 +318,11 @@ class DeviceLaunch:
         grid: Blocks in x, y and z.
         block: Threads of a block in x, y and z.
         shared_bytes: Dynamic shared memory of a block.
-        pointers: Value ids of the kernel's parameters, which are bare pointers.
+        pointers: Value ids of the kernel's parameters, which are bare pointers; those
+            of one member after another in a batch.
+        members: How many members the launch has; a kernel of several takes its
+            pointers as one table.
+        shifts: At which byte of each pointer's value it begins; none for zeros.
         sources: Names of the graph nodes that it computes, for messages.
     """
 
@@ -330,6 +334,8 @@ class DeviceLaunch:
     shared_bytes: int
     pointers: tuple[int, ...]
     sources: tuple[str, ...] = ()
+    members: int = 1
+    shifts: tuple[int, ...] = ()
 
 
 # What a kernel reads of the sizes of a call, in numbers of 64 bits.
@@ -529,5 +535,5 @@ def _tile(data: dict[str, Any]) -> TileRun:
 
 
 def _launch(data: dict[str, Any]) -> DeviceLaunch:
-    lists = ("images", "grid", "block", "pointers", "sources")
+    lists = ("images", "grid", "block", "pointers", "sources", "shifts")
     return DeviceLaunch(**{**data, **{name: tuple(data[name]) for name in lists}})

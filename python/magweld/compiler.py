@@ -54,6 +54,7 @@ from magweld.runtime.container import (
     decode_request,
     encode_program,
 )
+from magweld.targets import Target
 
 
 def compile_module(payload: bytes) -> bytes:
@@ -212,7 +213,7 @@ def lower_to_tiles(
     until: Phase = Phase.TILED,
     after: Phase | None = None,
     *,
-    has_async_copies: bool = False,
+    target: Target | None = None,
 ) -> None:
     """Lower a module at a phase in place, as far as to tiled kernels.
 
@@ -221,7 +222,7 @@ def lower_to_tiles(
         options: What the compilation may decide.
         until: Phase to stop after.
         after: Phase that the module is in already; None if it is in none.
-        has_async_copies: Whether threads of the target go on while they copy.
+        target: What code is made for; None for the host.
 
     Raises:
         UnloweredError: Operations have no lowering.
@@ -235,7 +236,7 @@ def lower_to_tiles(
         memory_budget=options.memory_budget,
         roll_loops=options.loops,
         batch=_batches(options),
-        has_async_copies=has_async_copies,
+        target=target,
     )
     part = "graph" if after is None else f"graph-after-{after}"
     run_pipeline(pipeline, module, dump_options(part))

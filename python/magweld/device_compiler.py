@@ -17,6 +17,7 @@ from magweld.context import make_context
 from magweld.diagnostics import MagweldError
 from magweld.host_function import HostCall, HostFunction, read_host_function
 from magweld.kernel_code import dump_options, launch_symbol
+from magweld.passes.gpu.launch_members import MEMBERS
 from magweld.passes.gpu.serialize_to_binary import LAUNCH
 from magweld.passes.graph.lower_torch_to_linalg import UnloweredError
 from magweld.passes.infrastructure.execution import run_pipeline
@@ -42,11 +43,7 @@ def compile_for_device(payload: bytes) -> bytes:
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(text)
         try:
-            lower_to_tiles(
-                module,
-                device_options(target),
-                has_async_copies=target.has_async_copies,
-            )
+            lower_to_tiles(module, device_options(target), target=target)
         except UnloweredError as error:
             if not error.nodes:
                 raise
@@ -57,9 +54,7 @@ def compile_for_device(payload: bytes) -> bytes:
 
 def device_options(target: Target) -> CompileOptions:
     """Return what a compilation for a GPU may decide."""
-    return CompileOptions(
-        device=target.reference, library="never", loops=False, batch=False
-    )
+    return CompileOptions(device=target.reference, library="never", loops=False)
 
 
 def _unlowered(target: str, reasons: dict[str, str]) -> Program:
@@ -76,13 +71,24 @@ def _unlowered(target: str, reasons: dict[str, str]) -> Program:
 
 @dataclass(frozen=True)
 class _Compiled:
-    """One launch of a kernel; `arguments` are positions of the kernel's operands."""
+    """One launch of a kernel.
+
+    Attributes:
+        symbol: Name in its code.
+        grid: Blocks in x, y and z.
+        block: Threads of a block.
+        shared_bytes: Dynamic shared memory of a block.
+        arguments: Positions of what it takes among the operands of a member.
+        members: How many members it has.
+        images: Positions of its code.
+    """
 
     symbol: str
     grid: list[int]
     block: list[int]
     shared_bytes: int
     arguments: list[int]
+    members: int
     images: tuple[int, ...]
 
 
@@ -94,7 +100,7 @@ class _Kernels:
         module: The tiled module.
         target: What code is made for.
         images: Code, each piece once.
-        compiled: Launches of each kernel.
+        compiled: Launches of each kernel for so many members.
         nodes: Names of the graph nodes that each kernel computes.
         refused: Why the nodes of some kernels have no code.
     """
@@ -102,7 +108,7 @@ class _Kernels:
     module: Any
     target: Target
     images: list[bytes] = field(default_factory=list)
-    compiled: dict[str, list[_Compiled]] = field(default_factory=dict)
+    compiled: dict[tuple[str, int], list[_Compiled]] = field(default_factory=dict)
     nodes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
 
@@ -110,17 +116,18 @@ class _Kernels:
         """Return the program of a target, or what it would need."""
         functions = {op.name.value: op for op in self.module.body.operations}
         host = read_host_function(self.module)
-        for callee in dict.fromkeys(c.callee for c in host.calls if c.kind == "kernel"):
-            self._compile(callee, functions[callee])
+        kernels = (call for call in host.calls if call.kind == "kernel")
+        for callee, members in dict.fromkeys((c.callee, c.members) for c in kernels):
+            self._compile(callee, functions[callee], members)
         if self.refused:
             return _unlowered(name, self.refused)
         return self._assembled(name, host)
 
-    def _compile(self, callee: str, function: Any) -> None:
+    def _compile(self, callee: str, function: Any, members: int) -> None:
         """Compile one kernel in a module of its own: others may be refused."""
         self.nodes[callee] = nodes_in(function)
         try:
-            module = compile_kernel(function, self.target)
+            module = compile_kernel(function, self.target, members)
         except (MagweldError, ir.MLIRError) as error:
             # An error that names no operator is about all of the kernel.
             named = [node for node in getattr(error, "nodes", ()) if node]
@@ -130,7 +137,7 @@ class _Kernels:
             self.refused.update(dict.fromkeys(nodes, str(error)))
             return
         binaries = operations_of(module.operation, gpu.BinaryOp)
-        self.compiled[callee] = [self._launch(binary) for binary in binaries]
+        self.compiled[callee, members] = [self._launch(binary) for binary in binaries]
 
     def _launch(self, binary: Any) -> _Compiled:
         attribute = binary.operation.attributes[LAUNCH]
@@ -145,6 +152,7 @@ class _Kernels:
             block=list(entries["block"]),
             shared_bytes=entries["dynamic_shared_bytes"].value,
             arguments=list(entries["arguments"]),
+            members=entries["members"].value,
             images=tuple(self._image(bytes(one.object)) for one in objects),
         )
 
@@ -177,10 +185,14 @@ class _Kernels:
         )
 
     def _launches(self, symbol: str, call: HostCall) -> Iterator[DeviceLaunch]:
-        if any(call.shifts):
-            raise MagweldError(f"@{call.callee} begins within a tensor")
-        entries = (*call.operands, *call.results)
-        for made in self.compiled[call.callee]:
+        entries, shifts = call.entries(), call.entry_shifts()
+        own = len(entries) // call.members
+        for made in self.compiled[call.callee, call.members]:
+            places = [
+                member * own + position
+                for member in range(call.members)
+                for position in made.arguments
+            ]
             yield DeviceLaunch(
                 step=symbol,
                 kernel=made.symbol,
@@ -188,20 +200,30 @@ class _Kernels:
                 grid=tuple(made.grid),
                 block=tuple(made.block),
                 shared_bytes=made.shared_bytes,
-                pointers=tuple(entries[position] for position in made.arguments),
+                pointers=tuple(entries[place] for place in places),
                 sources=self.nodes[call.callee],
+                members=made.members,
+                shifts=tuple(shifts[place] for place in places) if shifts else (),
             )
 
 
-def compile_kernel(function: Any, target: Target) -> Any:
+def compile_kernel(function: Any, target: Target, members: int = 1) -> Any:
     """Return a module of its own with a tiled kernel as `gpu.binary`.
+
+    Args:
+        function: The kernel.
+        target: What code is made for.
+        members: How many times a launch runs it, each time on operands of its own.
 
     Raises:
         MagweldError: The kernel has no code for the target.
     """
     module = ir.Module.create()
     with ir.InsertionPoint(module.body):
-        function.operation.clone()
+        kernel = function.operation.clone()
+    if members > 1:
+        number = ir.IntegerType.get_signless(64)
+        kernel.attributes[MEMBERS] = ir.IntegerAttr.get(number, members)
     run_pipeline(gpu_pipeline(target), module, dump_options("gpu"))
     return module
 

@@ -122,8 +122,11 @@ def compile_interpreted(
 ) -> tuple[ImportedGraph, Program]:
     """Compile a graph, and let the interpreter compute what the driver launches."""
     imported, program = compile_imported(imported, CompileOptions(), target=target)
-    for name, run in interpreted_kernels(imported.text, target).items():
-        driver.kernels[name] = _of_cells(run)
+    kernels = interpreted_kernels(imported.text, target)
+    tables = {launch.kernel: launch.members for launch in program.launches}
+    for name, run in kernels.items():
+        is_table = tables.get(name, 1) > 1
+        driver.kernels[name] = _of_table(run) if is_table else _of_cells(run)
     return imported, program
 
 
@@ -140,16 +143,27 @@ def interpreted_kernels(text: str, target: str) -> dict[str, Interpreted]:
     kernels: dict[str, Interpreted] = {}
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(text)
-        lower_to_tiles(module, options, has_async_copies=chosen.has_async_copies)
+        lower_to_tiles(module, options, target=chosen)
         functions = {op.name.value: op for op in module.body.operations}
         calls = read_host_function(module).calls
-        for callee in {call.callee for call in calls if call.kind == "kernel"}:
+        kinds = {(c.callee, c.members) for c in calls if c.kind == "kernel"}
+        for callee, members in sorted(kinds):
             kernel = ir.Module.create()
             with ir.InsertionPoint(kernel.body):
                 functions[callee].operation.clone()
             run_pipeline(Pipeline(block_steps(BlockShape.of(chosen))), kernel)
-            kernels |= _interpreted(kernel)
+            kernels |= _interpreted(kernel, members)
     return kernels
+
+
+def _of_table(run: Interpreted) -> Callable[[Any], None]:
+    """Return a kernel of several members likewise: the array has one table."""
+
+    def run_table(parameters: Any) -> None:
+        table = parameters[0]
+        run(lambda place: ctypes.c_uint64.from_address(table + 8 * place).value)
+
+    return run_table
 
 
 def _of_cells(run: Interpreted) -> Callable[[Any], None]:
@@ -161,8 +175,11 @@ def _of_cells(run: Interpreted) -> Callable[[Any], None]:
     return run_cells
 
 
-def _interpreted(module: ir.Module) -> dict[str, Interpreted]:
-    """Return the kernel of a module by name, as a function of its addresses."""
+def _interpreted(module: ir.Module, members: int) -> dict[str, Interpreted]:
+    """Return the kernel of a module by name, as a function of its addresses.
+
+    Those of a batch are the addresses of one member after another.
+    """
     launches = operations_of(module.operation, gpu.LaunchFuncOp)
     assert len(launches) == 1
     (host,) = (op for op in module.body if "tile_graph.kernel" in op.attributes)
@@ -171,14 +188,16 @@ def _interpreted(module: ir.Module) -> dict[str, Interpreted]:
     text = str(module)
 
     def run(address_of: Callable[[int], int], **options: Any) -> None:
-        arrays: list[Any] = [None] * len(types)
-        for place, number in enumerate(numbers):
-            arrays[number] = shapes[number](address_of(place))
-        with make_context(), ir.Location.unknown():
-            launch(ir.Module.parse(text), arrays, **options)
+        for first in range(0, members * len(numbers), len(numbers)):
+            arrays: list[Any] = [None] * len(types)
+            for place, number in enumerate(numbers, first):
+                arrays[number] = shapes[number](address_of(place))
+            with make_context(), ir.Location.unknown():
+                launch(ir.Module.parse(text), arrays, **options)
 
     shapes = [_array_at(type_) for type_ in types]
-    return {ir.SymbolRefAttr(launches[0].kernel).value[-1]: run}
+    name = ir.SymbolRefAttr(launches[0].kernel).value[-1]
+    return {f"{name}_members" if members > 1 else name: run}
 
 
 _NUMPY = {"f32": np.float32, "f64": np.float64, "i64": np.int64, "i1": np.bool_}

@@ -8,8 +8,13 @@ from __future__ import annotations
 import importlib
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
+from torch import fx
+
+from magweld.importer.importer import import_graph
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 sys.path[:0] = [str(BENCHMARKS), str(BENCHMARKS.parent / "examples")]
@@ -35,3 +40,21 @@ def test_machine_code_gives_what_torch_gives(case: str, dtype: str) -> None:
     assert found.kernels
     assert not found.externals
     assert found.is_right, emulation.row(found)
+
+
+def test_members_of_a_batch_run_in_one_launch() -> None:
+    """Two begin within a tensor, and each finds its own pointers."""
+
+    def branches(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> list[Any]:
+        parts = x.split(8, -1)
+        return [part.relu() for part in (parts[0], parts[1], y, z)]
+
+    inputs = [torch.randn(3, width) for width in (16, 16, 16)]
+    imported = import_graph(
+        fx.symbolic_trace(branches), inputs, device=torch.device("cuda", 0)
+    )
+    graph, program = gpu.compile_in_process(imported, "rocdl:gfx942")
+    assert sorted(launch.members for launch in program.launches) == [2, 2]
+    found = gpu.emulated(graph, program, gpu.EmulatedGpu())(*inputs)
+    for mine, theirs in zip(found, branches(*inputs), strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=0, atol=0)

@@ -235,3 +235,28 @@ def test_dynamic_shared_memory_is_external(compile_text) -> None:
     body = INTRINSICS["barrier"][0]
     ptx = compile_text(TEXT.format(body=body), "nvvm:sm_80").assembly
     assert re.search(r"\.extern \.shared \.align 16 \.b8 __dynamic_shmem__\d+\[\]", ptx)
+
+
+LARGE = """
+define ptx_kernel void @large(ptr byval([1024 x ptr]) align 8 %table) {
+  %row = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.y()
+  %place = getelementptr [1 x ptr], ptr %table, i32 %row, i32 0
+  %address = load ptr addrspace(1), ptr %place, align 8, !invariant.load !0
+  store i32 %row, ptr addrspace(1) %address, align 4
+  ret void
+}
+declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.y()
+!0 = !{}
+"""
+
+
+@pytest.mark.parametrize("target", ["nvvm:sm_80", "nvvm:sm_90a"])
+def test_large_tables_stay_in_constant_memory(target: str) -> None:
+    """More than 4352 bytes need PTX 8.1, and no thread copies the table."""
+    code = compile_device_code(LARGE, target, 8192)
+    version = re.search(r"[.]version (\d+)[.](\d+)", code.assembly)
+    assert version is not None
+    assert tuple(map(int, version.groups())) >= (8, 1)
+    assert "ld.param" in code.assembly
+    assert ".local" not in code.assembly
+    assert code.binary is not None or code.missing

@@ -87,6 +87,18 @@ def updated(x: Tensor) -> Tensor:
     return x.mul_(2) + 1
 
 
+def branches(x: Tensor, y: Tensor, w: Tensor) -> list[Tensor]:
+    """Members of a batch: one operand is shared, one begins within a tensor."""
+    parts = x.split(8, -1)
+    return [F.softmax(part * w, -1) for part in (parts[0], parts[1], y)]
+
+
+def odd_parts(x: Tensor) -> list[Tensor]:
+    """Parts that begin where no wide access may: each is a kernel of its own."""
+    parts = x.split(5, -1)
+    return [F.softmax(part, -1) for part in (parts[0], parts[1])]
+
+
 CASES: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     "linear-softmax": (linear_softmax, [(8, 12), (10, 12), (10,)]),
     "chained": (chained, [(6, 8), (8, 5)]),
@@ -97,6 +109,8 @@ CASES: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     "looked-up": (looked_up, [(4, 12), (3, 5)]),
     "padded": (padded, [(3, 4, 7)]),
     "updated": (updated, [(4, 7)]),
+    "branches": (branches, [(3, 16), (3, 8), (8,)]),
+    "odd-parts": (odd_parts, [(3, 10)]),
 }
 
 
@@ -146,6 +160,20 @@ def test_launches_are_those_of_the_program(mock: MockDriver, hosted: HostedGpu) 
         assert seen.block == launch.block
         assert seen.shared_bytes == launch.shared_bytes
         assert seen.stream == STREAM
+
+
+def test_members_of_a_batch_are_one_launch(mock: MockDriver, hosted: HostedGpu) -> None:
+    """Parts of one tensor too, where they begin at a multiple of 16 bytes."""
+    members = {}
+    for name in ("branches", "odd-parts"):
+        _, program, call, inputs = loaded(name, mock, hosted)
+        call(inputs)
+        members[name] = [launch.members for launch in program.launches]
+        assert (
+            Program.from_header(program.header(), (), ()).launches == program.launches
+        )
+    # The whole of `y` has another type than parts of `x`.
+    assert members == {"branches": [2, 1], "odd-parts": [1, 1]}
 
 
 def test_launches_are_named_in_profilers(mock: MockDriver, hosted: HostedGpu) -> None:

@@ -42,7 +42,7 @@ def kernels(name: str, target: Target) -> Iterator[Any]:
     text = import_graph(graph, inputs, device=torch.device("meta")).text
     module = ir.Module.parse(text)
     options = CompileOptions(device=target.reference, library="never")
-    lower_to_tiles(module, options, has_async_copies=target.has_async_copies)
+    lower_to_tiles(module, options, target=target)
     for function in kernels_of(module.operation):
         kernel = ir.Module.create()
         with ir.InsertionPoint(kernel.body):

@@ -1,7 +1,7 @@
 // RUN: magweld-opt --serialize-to-binary="target=nvvm:sm_90a" %s | filecheck %s
 
 // CHECK:       gpu.binary @device {magweld.launch =
-// CHECK-SAME:      {arguments = array<i64: 1>, block = array<i64: 32, 1, 1>, dynamic_shared_bytes = 64 : i64, grid = array<i64: 4, 1, 1>, symbol = "kernel"}}
+// CHECK-SAME:      {arguments = array<i64: 1>, block = array<i64: 32, 1, 1>, dynamic_shared_bytes = 64 : i64, grid = array<i64: 4, 1, 1>, members = 1 : i64, symbol = "kernel"}}
 // CHECK-SAME:      #gpu.object<#nvvm.target<O = 3, chip = "sm_90a">, assembly =
 // CHECK-SAME:      .target sm_90a
 // CHECK-SAME:      .entry kernel(

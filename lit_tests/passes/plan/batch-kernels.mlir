@@ -2,6 +2,8 @@
 // RUN: magweld-opt %s --batch-kernels="minimum=3 maximum=3" --split-input-file | filecheck %s --check-prefix=THREE
 // RUN: magweld-opt %s --batch-kernels=depth=1 --split-input-file | filecheck %s --check-prefix=NEAR
 // RUN: magweld-opt %s --batch-kernels=depth=2 --split-input-file | filecheck %s --check-prefix=DEEP
+// RUN: magweld-opt %s --batch-kernels=launch-bytes=48 --split-input-file | filecheck %s --check-prefix=FITS
+// RUN: magweld-opt %s --batch-kernels=launch-bytes=47 --split-input-file | filecheck %s --check-prefix=SPLIT
 // RUN: magweld-opt %s --batch-kernels=member-bytes=49 --split-input-file | filecheck %s --check-prefix=SMALL
 // RUN: magweld-opt %s --batch-kernels=member-bytes=32 --split-input-file | filecheck %s --check-prefix=LARGE
 
@@ -22,6 +24,16 @@
 // THREE-LABEL: func.func @main(
 // THREE-SAME:      magweld.remarks = ["2 calls of @kernel_0 (x, y) are apart: few"]
 // THREE-NOT:     @batch
+//
+// The pointers of two members are 48 bytes.
+//
+// FITS-LABEL: func.func @main(
+// FITS:         call @batch_0(
+//
+// SPLIT-LABEL: func.func @main(
+// SPLIT-SAME:      magweld.remarks = ["2 calls of @kernel_0 (x, y) are apart: few"]
+// SPLIT-NOT:     @batch
+// SPLIT-LABEL: func.func @main(
 //
 // A member moves 48 bytes: with a limit of 49 they are a batch.
 //

@@ -1,4 +1,5 @@
 // RUN: magweld-opt --shift-slices %s | filecheck %s
+// RUN: magweld-opt --shift-slices=alignment=160 %s | filecheck %s --check-prefix=ALIGNED
 
 #device = #tile_graph.device<"toy", [
   #tile_graph.level<"dram", 0, 0, 25.0, 64, 1, "explicit", 0.0, 0>,
@@ -16,6 +17,13 @@
 // CHECK:         %[[B:.+]] = "tile_graph.shift"(%[[X]]) {offsets = [1, 16]}
 // CHECK:           extract_slice %[[B]][1, 0] [2, 8]
 // CHECK:           extract_slice %[[B]][0, 0] [2, 8]
+//
+// The second part begins at byte 32, the third one at byte 160.
+//
+// ALIGNED-LABEL: func.func @parts(
+// ALIGNED-SAME:      %[[X:[^:]+]]: tensor<4x24xf32>)
+// ALIGNED:           extract_slice %[[X]][0, 8] [4, 8]
+// ALIGNED:         "tile_graph.shift"(%[[X]]) {offsets = [1, 16]}
 func.func @parts(%x: tensor<4x24xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<2x8xf32>)
     attributes {tile_graph.device = #device} {
   %0 = "tile_graph.subgraph"() ({

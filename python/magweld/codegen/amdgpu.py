@@ -8,12 +8,13 @@ from magweld.codegen.device_tools import find_lld, run_tool
 _TRIPLE = "amdgcn-amd-amdhsa"
 
 
-def compile_amdgpu(llvm_ir: str, chip: str) -> DeviceCode:
+def compile_amdgpu(llvm_ir: str, chip: str, parameter_bytes: int = 0) -> DeviceCode:
     """Compile LLVM IR text to an object, and link that if ld.lld is found.
 
     Args:
         llvm_ir: Text with functions of calling convention `amdgpu_kernel`.
         chip: "gfx942", ...
+        parameter_bytes: Bytes of the parameters of a kernel; they are in memory.
 
     Raises:
         DeviceCodegenError: LLVM or the linker refuses the code.

@@ -13,7 +13,7 @@ from magweld.diagnostics import UnsupportedError
 
 @dataclass(frozen=True)
 class _Chip:
-    compile: Callable[[str, str], DeviceCode]
+    compile: Callable[[str, str, int], DeviceCode]
     name: str
 
 
@@ -27,12 +27,15 @@ _CHIPS = {
 }
 
 
-def compile_device_code(llvm_ir: str, target: str) -> DeviceCode:
+def compile_device_code(
+    llvm_ir: str, target: str, parameter_bytes: int = 0
+) -> DeviceCode:
     """Compile one GPU module.
 
     Args:
         llvm_ir: LLVM IR text that llvmlite reads, with kernels for the target.
         target: "nvvm:sm_80", "nvvm:sm_90a", "rocdl:gfx90a" or "rocdl:gfx942".
+        parameter_bytes: Bytes of the parameters of a kernel.
 
     Raises:
         UnsupportedError: `unknown-gpu-target`, or `device-function` if the code calls
@@ -46,4 +49,4 @@ def compile_device_code(llvm_ir: str, target: str) -> DeviceCode:
             f"no GPU code is generated for '{target}'",
             hint=f"known targets: {', '.join(_CHIPS)}",
         )
-    return chip.compile(llvm_ir, chip.name)
+    return chip.compile(llvm_ir, chip.name, parameter_bytes)

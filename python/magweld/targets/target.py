@@ -54,6 +54,23 @@ class Target:
         """
         return self.backend is Backend.NVVM
 
+    @property
+    def launch_bytes(self) -> int:
+        """Most bytes of pointers that one launch takes, 0 for no limit.
+
+        CUDA C++ Programming Guide, "Function Parameters": 32764 bytes from CUDA 12.1
+        on. AMD's have the arguments of a launch in memory; the same bounds them here.
+        """
+        return 0 if self.backend is Backend.CPU else 32764
+
+    @property
+    def pointer_alignment(self) -> int:
+        """Bytes that the pointers of a kernel are multiples of.
+
+        A thread of a GPU reads and writes up to 16 bytes at a time, aligned to these.
+        """
+        return 1 if self.backend is Backend.CPU else 16
+
     def __str__(self) -> str:
         return f"{self.backend}:{self.chip}" if self.chip else str(self.backend)
 

@@ -66,9 +66,15 @@ class Driver(Protocol):
         """
 
     def launch(
-        self, function: Any, geometry: Geometry, stream: int, pointers: Sequence[int]
+        self,
+        function: Any,
+        geometry: Geometry,
+        stream: int,
+        pointers: Sequence[int],
+        *,
+        is_table: bool = False,
     ) -> None:
-        """Launch a kernel whose parameters are bare pointers.
+        """Launch a kernel whose parameters are bare pointers, or one table of them.
 
         Raises:
             DeviceError: `device-launch`.
@@ -202,19 +208,30 @@ class LibraryDriver:
         return function
 
     def launch(
-        self, function: Any, geometry: Geometry, stream: int, pointers: Sequence[int]
+        self,
+        function: Any,
+        geometry: Geometry,
+        stream: int,
+        pointers: Sequence[int],
+        *,
+        is_table: bool = False,
     ) -> None:
         """Launch a kernel whose parameters are bare pointers.
+
+        Args:
+            function: The kernel.
+            geometry: Its blocks.
+            stream: Where it is queued.
+            pointers: The pointers.
+            is_table: Whether they are one parameter together.
 
         Raises:
             DeviceError: `device-launch`.
         """
         # The driver copies the parameters before it returns.
         values = (ctypes.c_uint64 * len(pointers))(*pointers)
-        first = ctypes.addressof(values)
-        parameters = (ctypes.c_void_p * len(pointers))(
-            *range(first, first + 8 * len(pointers), 8)
-        )
+        first, count = ctypes.addressof(values), 1 if is_table else len(pointers)
+        parameters = (ctypes.c_void_p * count)(*range(first, first + 8 * count, 8))
         code = self._launch(
             function,
             *geometry.grid,

@@ -6,6 +6,7 @@ import ctypes
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import add
 from typing import Any
 
 from magweld.artifact import DeviceLaunch, Program
@@ -117,17 +118,26 @@ class GpuKernels:
         def loop() -> None:
             for _ in range(trips):
                 launch()
-                for to, source, add in triples:
-                    table[to] = table[source] + add
+                for to, source, more in triples:
+                    table[to] = table[source] + more
 
         return loop
 
     def _launch(
         self, kernel: _Kernel, stream: int, table: ctypes.Array[ctypes.c_int64]
     ) -> None:
-        pointers = [table[value] for value in kernel.launch.pointers]
+        launched = kernel.launch
+        pointers = [table[value] for value in launched.pointers]
+        if launched.shifts:
+            pointers = list(map(add, pointers, launched.shifts))
         try:
-            self._driver.launch(kernel.function, kernel.geometry, stream, pointers)
+            self._driver.launch(
+                kernel.function,
+                kernel.geometry,
+                stream,
+                pointers,
+                is_table=launched.members > 1,
+            )
             if self._synchronous:
                 self._driver.synchronize(stream)
         except DeviceError as error:
@@ -139,7 +149,9 @@ def _check_launch(program: Program, launch: DeviceLaunch) -> None:
     coded = all(0 <= image < len(program.objects) for image in launch.images)
     extents = (*launch.grid, *launch.block)
     sized = min(extents) > 0 and len(extents) == 6 and launch.shared_bytes >= 0
-    if not (known and coded and sized and launch.images):
+    shared_out = launch.members > 0 and len(launch.pointers) % launch.members == 0
+    shifted = not launch.shifts or len(launch.shifts) == len(launch.pointers)
+    if not (known and coded and sized and shared_out and shifted and launch.images):
         message = f"the launch of '{launch.kernel}' names no value, code or threads"
         raise ProgramError("bad-launch", message)
 
