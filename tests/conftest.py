@@ -7,9 +7,14 @@ examples take to generate, which Hypothesis would count as a failure.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from magweld.runtime.worker_pool import WorkerPool
 
 os.environ.setdefault("MAGWELD_COMPILE", "now")
 os.environ.setdefault("MAGWELD_RACE", "0")
@@ -30,6 +35,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def whole(request: pytest.FixtureRequest) -> bool:
     """Whether tests are to run all that they can, and not the usual part of it."""
     return bool(request.config.getoption("--whole"))
+
+
+@pytest.fixture(scope="session")
+def compile_workers() -> Iterator[WorkerPool]:
+    """A worker that outlives compile services: each takes a second to start."""
+    from magweld.runtime.worker_pool import WorkerPool
+
+    workers = WorkerPool(1, preload=("magweld.compiler",))
+    yield workers
+    workers.close()
+
+
+@pytest.fixture
+def shared_workers(
+    compile_workers: WorkerPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Let the compile services of one test use the worker of all tests."""
+    from magweld.runtime import service
+
+    monkeypatch.setattr(service, "WorkerPool", lambda *args, **more: compile_workers)
 
 
 settings.register_profile(

@@ -64,22 +64,13 @@ wait(start())
 """
 
 
-@pytest.fixture(scope="module")
-def pool() -> Iterator[WorkerPool]:
-    """Workers of the compiler that outlive a service: each takes a second to start."""
-    workers = WorkerPool(1, preload=("magweld.compiler",))
-    yield workers
-    workers.close()
-
-
 @pytest.fixture
 def cache(
-    pool: WorkerPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shared_workers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Path]:
     """An empty cache directory and a new compile service for one test."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("MAGWELD_CACHE_DIR", str(folder))
-    monkeypatch.setattr(service, "WorkerPool", lambda *args, **options: pool)
     api.compile_service.cache_clear()
     yield folder
     api.compile_service.cache_clear()

@@ -42,7 +42,9 @@ MLP = ["model.py:mlp", "--inputs", "5x6xf32"]
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder(
+    shared_workers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Path]:
     """A current folder with models and a cache of its own."""
     (tmp_path / "model.py").write_text(MODEL, encoding="utf-8")
     monkeypatch.chdir(tmp_path)

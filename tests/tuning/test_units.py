@@ -36,7 +36,9 @@ ROWS = 32
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def own_cache(
+    shared_workers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MAGWELD_CACHE_DIR", str(tmp_path / "cache"))
     torch.manual_seed(0)
     api.compile_service.cache_clear()
