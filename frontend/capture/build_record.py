@@ -33,7 +33,6 @@ from magweld.frontend.operators.torch_state import (
 from magweld.frontend.session.session import Session
 from magweld.frontend.state.natives import check_buffers
 from magweld.frontend.state.paths import path_of
-from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.steps import Call, Constant, Mock
 from magweld.frontend.state.values import is_identity, is_scalar
 from magweld.graphs.autocast import autocast_as
@@ -104,89 +103,117 @@ def _weakly(tensor: torch.Tensor) -> Callable[[], torch.Tensor]:
     return give
 
 
-def finish(
-    session: Session,
-    recorder: OperatorRecorder,
-    arguments: Arguments,
-    state: tuple[Any, ...],
-    result: Any,
-    unfinished: bool = False,
-) -> Capture:
-    """Turn a recording into what a record consists of.
+@dataclass(frozen=True)
+class Run:
+    """A recorded run, and what it began with.
 
-    Args:
+    Attributes:
+        session: The run.
+        recorder: Its operators.
         arguments: What its guards begin with.
-        state: Modes of torch before the run.
-        result: What the run gives.
-        unfinished: Whether the program goes on.
-
-    Raises:
-        StopRecordingError: Something cannot be guarded or repeated.
+        state: Modes of torch before it.
     """
-    lifting = session.graph.lifting
-    if lifting is not None and lifting.loops is not None:
-        roll_loops(recorder, lifting, lifting.loops)
-    recorder.tensors.replacements.check()
-    check_buffers(session.graph, bool(recorder.written))
-    outputs: list[fx.Node] = []
 
-    def output_of(obj: Any) -> int | None:
-        node = recorder.output_node(obj)
-        if node is None:
-            return None
-        if node not in outputs:
-            outputs.append(node)
-        return outputs.index(node)
+    session: Session
+    recorder: OperatorRecorder
+    arguments: Arguments
+    state: tuple[Any, ...]
 
-    planner = Planner(session.graph, output_of, session.effects)
-    root = None if lifting is None else lifting.root.result
-    mock = planner.plan(result, None if unfinished else root)
-    left = [recorder.tensors.storage(node) for node in outputs]
-    recorder.tensors.arrays.check(recorder.tensors.touched, left, planner.makes)
-    now = torch_state()
-    if (unfinished and now != state) or now[0] is not state[0]:
-        mock = _switch_modes(mock, state, now)
-    settled = settle(recorder, lifting, outputs)
-    graph = build_graph(recorder, outputs, state[0], settled.scalars)
-    fetched = [
-        *(item.node for item in graph.inputs),
-        *graph.scalars,
-        *map(settled.final, planner.fetched),
-    ]
-    conditions, dims = settled.conditions, settled.dims
-    # The steps of the graph switch autocast; the guards are for the entry.
-    with autocast_as(autocast_of(state)):
-        program = derive_guards(
-            session.graph, recorder, arguments, state, fetched, conditions, dims
-        )
-    known = session.graph
-    if not known.is_written and not recorder.written and now == state:
-        verdict = program.check(arguments.args, arguments.kwargs)
-        if type(verdict) is not list:
-            raise StopRecordingError(
-                "guard-failed", program.guards[verdict.number].path
+    def finish(self, result: Any, unfinished: bool = False) -> Capture:
+        """Turn the recording into what a record consists of.
+
+        Args:
+            result: What the run gives.
+            unfinished: Whether the program goes on.
+
+        Raises:
+            StopRecordingError: Something cannot be guarded or repeated.
+        """
+        recorder, known, state = self.recorder, self.session.graph, self.state
+        lifting = known.lifting
+        if lifting is not None and lifting.loops is not None:
+            roll_loops(recorder, lifting, lifting.loops)
+        recorder.tensors.replacements.check()
+        check_buffers(known, bool(recorder.written))
+        outputs: list[fx.Node] = []
+
+        def output_of(obj: Any) -> int | None:
+            node = recorder.output_node(obj)
+            if node is None:
+                return None
+            if node not in outputs:
+                outputs.append(node)
+            return outputs.index(node)
+
+        planner = Planner(known, output_of, self.session.effects)
+        root = None if lifting is None else lifting.root.result
+        mock = planner.plan(result, None if unfinished else root)
+        left = [recorder.tensors.storage(node) for node in outputs]
+        recorder.tensors.arrays.check(recorder.tensors.touched, left, planner.makes)
+        now = torch_state()
+        if (unfinished and now != state) or now[0] is not state[0]:
+            mock = _switch_modes(mock, state, now)
+        settled = settle(recorder, lifting, outputs)
+        graph = build_graph(recorder, outputs, state[0], settled.scalars)
+        fetched = [
+            *(item.node for item in graph.inputs),
+            *graph.scalars,
+            *map(settled.final, planner.fetched),
+        ]
+        lifted = (settled.conditions, settled.dims)
+        # The steps of the graph switch autocast; the guards are for the entry.
+        with autocast_as(autocast_of(state)):
+            program = derive_guards(
+                known, recorder, self.arguments, state, fetched, *lifted
             )
-    paths = [path_of(item.node) for item in graph.inputs]
-    paths += map(text_of, graph.scalars)
-    return Capture(
-        graph,
-        program,
-        mock,
-        tuple(paths),
-        state[0],
-        settled.pinned,
-        bool(dims),
-        settled.kept,
-        written_out=_written_out(session),
-    )
+        if not known.is_written and not recorder.written and now == state:
+            self._check_guards(program)
+        paths = [path_of(item.node) for item in graph.inputs]
+        paths += map(text_of, graph.scalars)
+        return Capture(
+            graph,
+            program,
+            mock,
+            tuple(paths),
+            state[0],
+            settled.pinned,
+            bool(settled.dims),
+            settled.kept,
+            written_out=self._written_out(),
+        )
 
+    def _check_guards(self, program: GuardProgram) -> None:
+        """Refuse a run that has written nothing, but whose guards do not hold now."""
+        verdict = program.check(self.arguments.args, self.arguments.kwargs)
+        if type(verdict) is not list:
+            path = program.guards[verdict.number].path
+            raise StopRecordingError("guard-failed", path)
 
-def _written_out(session: Session) -> tuple[tuple[str, str], ...]:
-    lifting = session.graph.lifting
-    loops = None if lifting is None else lifting.loops
-    known = [] if loops is None else loops.all
-    failed = ((loop.failure, loop.where) for loop in known if loop.failure)
-    return tuple(dict.fromkeys(failed))
+    def _written_out(self) -> tuple[tuple[str, str], ...]:
+        lifting = self.session.graph.lifting
+        loops = None if lifting is None else lifting.loops
+        known = [] if loops is None else loops.all
+        failed = ((loop.failure, loop.where) for loop in known if loop.failure)
+        return tuple(dict.fromkeys(failed))
+
+    def finish_early(self, values: list[Any]) -> Capture:
+        """Do the same within the run; what it gives is the state of the program.
+
+        Raises:
+            StopRecordingError: Something cannot be guarded or repeated.
+        """
+        with _outside_of_modes():
+            for value in values:
+                self._check_origin(value)
+            return self.finish(values, unfinished=True)
+
+    def _check_origin(self, value: Any) -> None:
+        known = is_scalar(value) or is_identity(value)
+        if known or type(value) in (CellType, Lifted):
+            return
+        made = self.recorder.output_node(value) is not None
+        if not made and self.session.graph.find(value) is None:
+            raise StopRecordingError("unknown-object", type(value).__qualname__)
 
 
 def _switch_modes(mock: Mock, before: tuple[Any, ...], now: tuple[Any, ...]) -> Mock:
@@ -196,34 +223,6 @@ def _switch_modes(mock: Mock, before: tuple[Any, ...], now: tuple[Any, ...]) -> 
     # A backend may have no use for the switches of the gradient mode in the graph.
     switch = Call(torch._C._set_grad_enabled, Constant(now[0]))
     return dataclasses.replace(mock, steps=(*mock.steps, switch))
-
-
-def finish_early(
-    session: Session,
-    recorder: OperatorRecorder,
-    arguments: Arguments,
-    state: tuple[Any, ...],
-    values: list[Any],
-) -> Capture:
-    """Do the same within the run; what it gives is the state of the program.
-
-    Raises:
-        StopRecordingError: Something cannot be guarded or repeated.
-    """
-    with _outside_of_modes():
-        _check_origins(session.graph, recorder, values)
-        return finish(session, recorder, arguments, state, values, unfinished=True)
-
-
-def _check_origins(
-    graph: RefGraph, recorder: OperatorRecorder, values: list[Any]
-) -> None:
-    for value in values:
-        known = is_scalar(value) or is_identity(value)
-        if known or type(value) in (CellType, Lifted):
-            continue
-        if graph.find(value) is None and recorder.output_node(value) is None:
-            raise StopRecordingError("unknown-object", type(value).__qualname__)
 
 
 @contextlib.contextmanager

@@ -25,11 +25,10 @@ from magweld.frontend.annotations.torch_modules import (
 )
 from magweld.frontend.annotations.user import UserAnnotation
 from magweld.frontend.annotations.user_rules import user_entries
-from magweld.frontend.capture.build_record import Capture, finish, finish_early
+from magweld.frontend.capture.build_record import Capture, Run
 from magweld.frontend.catalogue import CATALOGUE, Break, StopRecordingError
 from magweld.frontend.control.branches import Branches
 from magweld.frontend.control.fors import Loops
-from magweld.frontend.guards.derive import Arguments
 from magweld.frontend.lifting.operands import Operands
 from magweld.frontend.monitor.annotation import AnnotationTable
 from magweld.frontend.monitor.code_table import CodeTables
@@ -128,29 +127,23 @@ def capture(
     if not can_read_frames():
         refusal = Break(CATALOGUE["interpreter"], sys.version.split()[0], "")
         return Outcome(program.run(), None, refusal)
-    watch = OperatorWatch()
     table = shipped_annotations()
     if annotations:
         table = table.extended(user_entries(annotations))
-    session, recorder = _observers(watch, table, wanted, preferred)
-    known = (session, recorder, program.arguments, torch_state())
-    split = Split(session, sources, places, functools.partial(finish_early, *known))
+    session, recorder = _observers(table, wanted, preferred)
+    run = Run(session, recorder, program.arguments, torch_state())
+    split = Split(session, sources, places, run.finish_early)
     try:
-        return _observed(program, known, watch, split)
+        return _observed(program, run, split)
     finally:
         session.close()
 
 
-def _observed(
-    program: Program,
-    known: tuple[Session, OperatorRecorder, Arguments, tuple[Any, ...]],
-    watch: OperatorWatch,
-    split: Split,
-) -> Outcome:
-    session, recorder, *_ = known
+def _observed(program: Program, run: Run, split: Split) -> Outcome:
+    session, recorder = run.session, run.recorder
     try:
         with contextlib.ExitStack() as modes:
-            for mode in (_no_other_compiler(), watch, recorder):
+            for mode in (_no_other_compiler(), recorder.watch, recorder):
                 modes.enter_context(mode)
             session.hooks.leave_modes = functools.partial(_leave, modes, recorder)
             result = program.observe(session, event_source())
@@ -170,7 +163,7 @@ def _observed(
         return Outcome(result, None, session.stopped, learned=split.learn())
     try:
         with collector_paused():
-            finished = finish(*known, result)
+            finished = run.finish(result)
     except StopRecordingError as stop:
         session.stopped = Break(stop.refusal, stop.detail, "")
         return Outcome(result, None, session.stopped, learned=split.learn())
@@ -190,13 +183,10 @@ def _leave(modes: contextlib.ExitStack, recorder: OperatorRecorder) -> None:
 
 
 def _observers(
-    watch: OperatorWatch,
-    table: AnnotationTable,
-    wanted: frozenset[str],
-    preferred: bool,
+    table: AnnotationTable, wanted: frozenset[str], preferred: bool
 ) -> tuple[Session, OperatorRecorder]:
     session = Session(code_tables(), frame_reader(), table, wanted)
-    session.operators = recorder = OperatorRecorder(watch, session)
+    session.operators = recorder = OperatorRecorder(OperatorWatch(), session)
     lifting = session.graph.lifting
     if lifting is not None:
         Operands(lifting, session, recorder).attach()

@@ -44,13 +44,11 @@ class Rolled:
         iterations: Its iterations, whose operators are no longer in the graph.
         copies: What stands for their operators in the graph of one iteration.
         number: Of the first iteration, in the recorded run.
-        least: How many iterations there must be.
     """
 
     iterations: Iterations
     copies: dict[fx.Node, fx.Node]
     number: int
-    least: int = 1
 
 
 def trip_count(start: int, stop: int, step: int) -> int:

@@ -136,7 +136,7 @@ def loop_results(
     """
     start, stop, step, *operands = args
     count = count_of(start, stop, step)
-    if not bool(count >= rolled.least):
+    if not bool(count >= 1):
         raise NotSymbolicError("a loop without iterations")
     first = _iterate(replay, rolled, target, operands)
     carried = first.results[: target.carried]
