@@ -11,6 +11,7 @@ from magweld.frontend.control.flow import flow_of
 from magweld.frontend.monitor.code_table import CALLS
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.monitor.stack import NULL
+from magweld.frontend.state.ends import referents_of
 from magweld.frontend.state.mro import is_class
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_identity, is_scalar
@@ -56,7 +57,7 @@ def may_escape(
         seen.add(id(obj))
         if len(seen) > MAX_OBJECTS:
             return True
-        work += _referents(obj)
+        work += referents_of(obj)
     return False
 
 
@@ -92,9 +93,3 @@ def _may_lead_on(session: Session, obj: Any) -> bool:
     node = session.graph.find(obj)
     # What was there before the run can hold nothing new, unless it was written to.
     return node is None or not node.external
-
-
-def _referents(obj: Any) -> list[Any]:
-    if type(obj) is types.FunctionType:
-        return [*(obj.__closure__ or ()), obj.__defaults__, obj.__kwdefaults__]
-    return gc.get_referents(obj)

@@ -9,13 +9,14 @@ import functools
 import os
 import sys
 import types
-from collections import OrderedDict, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 import torch
 
 from magweld.frontend.catalogue import StopRecordingError
+from magweld.frontend.rules.protocols import ITERATORS, VIEW_TYPES
 from magweld.frontend.session.admission import OWN_CODE
 from magweld.frontend.state.contents import (
     builtin_base,
@@ -255,23 +256,11 @@ _BY_TYPE: Final[dict[type, Callable[[Any], View]]] = {
     **dict.fromkeys(_BOUND, _bound),
 }
 
-_MAPPING: Final[dict[int, int]] = {}
-_ORDERED: Final[OrderedDict[int, int]] = OrderedDict()
-_ITERABLES: Final[tuple[Any, ...]] = (
-    *([], (), set(), "", b"", range(0), range(1 << 70)),
-    *(_MAPPING, _MAPPING.values(), _MAPPING.items(), _ORDERED),
-)
-_REVERSIBLES: Final[tuple[Any, ...]] = ([], _MAPPING)
-
 # Iterators: what is left in them can neither be looked at nor put back.
-CONSUMABLE: Final[frozenset[type]] = frozenset(
-    {
-        *(types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType),
-        *(map, filter, zip, enumerate, reversed),
-        *(type(iter(iterable)) for iterable in _ITERABLES),
-        *(type(reversed(reversible)) for reversible in _REVERSIBLES),
-    }
-)
+CONSUMABLE: Final[frozenset[type]] = (ITERATORS - VIEW_TYPES) | {
+    types.CoroutineType,
+    types.AsyncGeneratorType,
+}
 
 
 def is_consumable(obj: Any) -> bool:

@@ -153,12 +153,12 @@ _ITERABLES: Final[tuple[Any, ...]] = (
     *_VIEWS,
 )
 
-_VIEW_TYPES: Final = frozenset(type(view) for view in _VIEWS)
+VIEW_TYPES: Final = frozenset(type(view) for view in _VIEWS)
 
 
 def is_view(obj: Any) -> bool:
     """Return whether the object is a view of the keys, values or items of a dict."""
-    return type(obj) in _VIEW_TYPES
+    return type(obj) in VIEW_TYPES
 
 
 # Iterators and views over containers: whoever made them has read the container.

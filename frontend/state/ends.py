@@ -64,7 +64,7 @@ def code_at_end_of_all(dropped: Any) -> str:
         reason = code_at_end(obj)
         if reason:
             return reason
-        for part in _parts(obj):
+        for part in referents_of(obj):
             if id(part) not in seen and not _stays(part):
                 seen.add(id(part))
                 work.append(part)
@@ -77,7 +77,8 @@ def _stays(obj: Any) -> bool:
     return is_scalar(obj) or is_class(obj) or type(obj) is types.ModuleType
 
 
-def _parts(obj: Any) -> list[Any]:
+def referents_of(obj: Any) -> list[Any]:
+    """Return the objects that one refers to; of a function, what it alone holds."""
     if type(obj) is not types.FunctionType:
         return gc.get_referents(obj)
     # Its globals stay.
