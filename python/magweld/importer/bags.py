@@ -29,7 +29,7 @@ from magweld.importer.nodes import (
 )
 from magweld.importer.ragged_bags import expand_ragged_bags
 from magweld.importer.simplify import simplify
-from magweld.importer.tracer import trace_aten
+from magweld.importer.tracer import Recorder, trace_aten
 
 aten = torch.ops.aten
 
@@ -146,7 +146,7 @@ def _inlined(
     """Insert what a function does with some operands before a node."""
     values = [values_of(source) for source in operands]
     mode = values[0].fake_mode
-    traced = trace_aten(run, values, mode, DECOMPOSITIONS, lambda: None)
+    traced = trace_aten(run, values, Recorder(mode, DECOMPOSITIONS, lambda: None))
     simplify(traced.graph)
     inner = [n for n in traced.graph.nodes if n.op == "placeholder"]
     copies: dict[fx.Node, fx.Node] = dict(zip(inner, operands, strict=True))

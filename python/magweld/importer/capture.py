@@ -14,9 +14,10 @@ from magweld.importer.decompositions import DECOMPOSITIONS
 from magweld.importer.dtypes import LITERAL_TYPES
 from magweld.importer.observation import GraphRunner, undisturbed
 from magweld.importer.placing import CPU, tensors_without_data
+from magweld.importer.repeated_traces import RepeatedTraces
 from magweld.importer.simplify import is_hidden_write
 from magweld.importer.substitutions import SUBSTITUTIONS
-from magweld.importer.tracer import Decompositions, trace_aten
+from magweld.importer.tracer import Decompositions, Recorder, trace_aten
 
 # Larger ones are data: text is for programs, and the compiler must not fold them.
 MAX_LITERAL_ELEMENTS = 1
@@ -30,6 +31,7 @@ class AtenRunner(GraphRunner):
 
     Attributes:
         current: The node that is being run.
+        repeated: Records calls like those before; None for no such thing.
     """
 
     def __init__(
@@ -38,11 +40,15 @@ class AtenRunner(GraphRunner):
         super().__init__(graph)
         self._substitutions = substitutions
         self.current: fx.Node | None = None
+        self.repeated: RepeatedTraces | None = None
 
     def run_node(self, n: fx.Node) -> Any:
         """Run one node; see `GraphRunner.run_node`."""
         self.current = n
-        return super().run_node(n)
+        if self.repeated is None or n.op != "call_function":
+            return super().run_node(n)
+        args, kwargs = self.fetch_args_kwargs_from_env(n)
+        return self.repeated.run(n, args, kwargs, lambda: GraphRunner.run_node(self, n))
 
     def call_function(
         self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -130,7 +136,9 @@ def _trace(
     functional: Callable[..., Any] = torch.func.functionalize(
         runner.run, remove="mutations"
     )
-    return trace_aten(functional, fakes, mode, decompositions, lambda: runner.current)
+    recorder = Recorder(mode, decompositions, lambda: runner.current)
+    runner.repeated = RepeatedTraces(recorder)
+    return trace_aten(functional, fakes, recorder)
 
 
 def lift_large_literals(aten: fx.GraphModule) -> list[torch.Tensor]:

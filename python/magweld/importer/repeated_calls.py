@@ -17,7 +17,7 @@ from torch.utils import _pytree as pytree
 
 
 @dataclass(frozen=True)
-class _Form:
+class Form:
     """A tensor without data, wherever in memory it begins."""
 
     shape: torch.Size
@@ -33,12 +33,23 @@ class _Form:
 
 
 @dataclass(frozen=True)
-class _Call:
+class Call:
     """A function, the structure of its arguments, and the form of each."""
 
     target: Any
     structure: pytree.TreeSpec
     leaves: tuple[Any, ...]
+
+
+def call_of(node: fx.Node, args: Any, kwargs: Any) -> Call | None:
+    """Return the call of a node; None if more than forms may matter."""
+    if not isinstance(node.target, BuiltinFunctionType):
+        return None
+    values, structure = pytree.tree_flatten((args, kwargs))
+    leaves = [form_of(v) if isinstance(v, torch.Tensor) else _typed(v) for v in values]
+    if any(leaf is None for leaf in leaves):
+        return None
+    return Call(node.target, structure, tuple(leaves))
 
 
 class RepeatedCalls:
@@ -50,21 +61,13 @@ class RepeatedCalls:
     """
 
     def __init__(self) -> None:
-        self._results: dict[_Call, tuple[tuple[_Form, ...], pytree.TreeSpec]] = {}
+        self._results: dict[Call, tuple[tuple[Form, ...], pytree.TreeSpec]] = {}
 
-    def call_of(self, node: fx.Node, args: Any, kwargs: Any) -> _Call | None:
+    def call_of(self, node: fx.Node, args: Any, kwargs: Any) -> Call | None:
         """Return the call of a node; None if calls of this kind are not kept."""
-        if not isinstance(node.target, BuiltinFunctionType):
-            return None
-        values, structure = pytree.tree_flatten((args, kwargs))
-        leaves = [
-            _form(v) if isinstance(v, torch.Tensor) else _typed(v) for v in values
-        ]
-        if any(leaf is None for leaf in leaves):
-            return None
-        return _Call(node.target, structure, tuple(leaves))
+        return call_of(node, args, kwargs)
 
-    def answer(self, call: _Call | None) -> Any:
+    def answer(self, call: Call | None) -> Any:
         """Return new results of a call; None if none like it was kept."""
         found = None if call is None else self._results.get(call)
         if found is None:
@@ -72,26 +75,26 @@ class RepeatedCalls:
         forms, structure = found
         return pytree.tree_unflatten([form.make() for form in forms], structure)
 
-    def keep(self, call: _Call | None, operands: Sequence[Any], result: Any) -> None:
+    def keep(self, call: Call | None, operands: Sequence[Any], result: Any) -> None:
         """Take note of the results of a call that has written to none of `operands`."""
         leaves, structure = pytree.tree_flatten(result)
         if not any(isinstance(leaf, torch.Tensor) for leaf in leaves):
             self._results.clear()
             return
-        if call is None or not _are_new(leaves, operands):
+        if call is None or not are_new(leaves, operands):
             return
-        forms = tuple(map(_form, leaves))
+        forms = tuple(map(form_of, leaves))
         known = tuple(form for form in forms if form is not None)
         if known == forms:
             self._results[call] = known, structure
 
 
-def _form(tensor: torch.Tensor) -> _Form | None:
+def form_of(tensor: torch.Tensor) -> Form | None:
     """Return the form of a tensor, None if more than that may matter."""
     plain = tensor.layout is torch.strided and not tensor.is_sparse
     if not plain or tensor.is_conj() or tensor.is_neg() or tensor.is_quantized:
         return None
-    return _Form(
+    return Form(
         tensor.shape,
         tensor.stride(),
         tensor.dtype,
@@ -107,7 +110,7 @@ def _typed(value: Any) -> tuple[type, Any] | None:
     return None
 
 
-def _are_new(leaves: Sequence[Any], operands: Sequence[Any]) -> bool:
+def are_new(leaves: Sequence[Any], operands: Sequence[Any]) -> bool:
     """Whether all are tensors that share memory with no other and are no views."""
     if not all(isinstance(leaf, torch.Tensor) for leaf in leaves):
         return False

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
@@ -36,46 +37,67 @@ Source = Callable[[], fx.Node | None]
 
 
 def trace_aten(
-    run: Callable[..., Any],
-    inputs: Sequence[Tensor],
-    mode: FakeTensorMode,
-    decompositions: Decompositions,
-    source: Source,
+    run: Callable[..., Any], inputs: Sequence[Tensor], recorder: Recorder
 ) -> fx.GraphModule:
     """Return the ATen operators that a function calls.
 
     Args:
         run: The function; what it returns may be nested.
         inputs: Its arguments, tensors without data.
-        mode: What they were made in.
-        decompositions: Operators that are taken apart, and how.
-        source: Tells which recorded node is being run.
+        recorder: A new one; it keeps the operators.
 
     Raises:
         Exception: What `run` raises.
     """
-    recorder = _Recorder(mode, decompositions, source)
     for number, tensor in enumerate(inputs):
         recorder.add_input(f"arg{number}_1", tensor)
     # Casts that autocast keeps from earlier would be tensors that nobody has traced.
     cached = torch.is_autocast_cache_enabled()
     torch.set_autocast_cache_enabled(False)
     try:
-        with mode, recorder:
+        with recorder.mode, recorder:
             result = run(*inputs)
     finally:
         torch.set_autocast_cache_enabled(cached)
     return recorder.finish(result)
 
 
-class _Recorder(TorchDispatchMode):
-    """Records the operators that reach the level below autograd."""
+@dataclass(frozen=True)
+class Recorded:
+    """The nodes that one call has made, and those that it reads and results in.
+
+    Attributes:
+        nodes: What it has made, in order.
+        operands: The nodes of its tensors, in order.
+        results: The nodes of its results, all made by it.
+    """
+
+    nodes: tuple[fx.Node, ...]
+    operands: tuple[fx.Node, ...]
+    results: tuple[fx.Node, ...]
+
+
+class Recorder(TorchDispatchMode):
+    """Records the operators that reach the level below autograd.
+
+    Attributes:
+        mode: What the tensors without data are made in.
+        nodes: What was recorded so far, in order.
+
+    Args:
+        mode: What the tensors without data are made in.
+        decompositions: Operators that are taken apart, and how.
+        source: Tells which recorded node is being run.
+    """
 
     def __init__(
         self, mode: FakeTensorMode, decompositions: Decompositions, source: Source
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._mode = mode
+        self.mode = mode
+        self.nodes: list[fx.Node] = []
+        # What the next tensor that is made stands for.
+        self._awaited: fx.Node | None = None
         self._decompositions = decompositions
         self._source = source
         self._root = torch.nn.Module()
@@ -99,12 +121,70 @@ class _Recorder(TorchDispatchMode):
         kwargs = kwargs or {}
         if func is torch.ops.prim.device.default:
             return func(*args, **kwargs)
+        if self._awaited is not None:
+            result = func(*args, **kwargs)
+            self._is(result, self._awaited)
+            return result
         for parts in self._ways_apart(func, args, kwargs):
             with self:
                 result = parts(*args, **kwargs)
             if result is not NotImplemented:
                 return result
         return self._record(func, args, kwargs)
+
+    def node_of(self, tensor: Tensor) -> fx.Node | None:
+        """Return the node that a tensor stands for now, below the tracing of writes.
+
+        None if it has none yet, or if values of it are known.
+        """
+        if torch._is_functional_tensor(tensor):
+            torch._sync(tensor)  # type: ignore[attr-defined,no-untyped-call]
+            tensor = torch._from_functional_tensor(tensor)
+        if getattr(tensor, "constant", None) is not None:
+            return None
+        _, node = self._nodes.get(id(tensor), (None, None))
+        return node
+
+    def repeat(
+        self,
+        recorded: Recorded,
+        operands: Sequence[fx.Node],
+        makers: Sequence[Callable[[], Tensor]],
+    ) -> list[Tensor]:
+        """Record a call like one before, and return what it results in.
+
+        Args:
+            recorded: What the other call has recorded.
+            operands: The nodes of the tensors of this one.
+            makers: Make a tensor without data for each result.
+        """
+        copies = dict(zip(recorded.operands, operands, strict=True))
+        for node in recorded.nodes:
+            checkpoint()
+            args, kwargs = fx.map_arg((node.args, node.kwargs), copies.__getitem__)
+            copy = self._create(node.target, args, kwargs)
+            copy.meta["val"] = node.meta["val"]
+            copies[node] = copy
+        return [
+            self._made(make, copies[node])
+            for make, node in zip(makers, recorded.results, strict=True)
+        ]
+
+    def _made(self, make: Callable[[], Tensor], node: fx.Node) -> Tensor:
+        self._awaited = node
+        try:
+            return make()
+        finally:
+            self._awaited = None
+
+    def _create(self, target: Any, args: Any, kwargs: Any) -> fx.Node:
+        """Record a call with the name that torch gives it."""
+        named = getattr(target, "overloadpacket", target)
+        name = self._graph._target_to_str(named.__name__)
+        node = self._graph.create_node("call_function", target, args, kwargs, name)
+        self._note_source(node)
+        self.nodes.append(node)
+        return node
 
     def _ways_apart(
         self, func: Any, args: Any, kwargs: Any
@@ -128,10 +208,7 @@ class _Recorder(TorchDispatchMode):
             # What it gives may be written to, and a constant of the graph must not.
             func = aten.lift_fresh_copy.default
         positions, names = pytree.tree_map_only(Tensor, self._node_of, (args, kwargs))
-        name = self._graph._target_to_str(func.overloadpacket.__name__)
-        node = self._graph.create_node("call_function", func, positions, names, name)
-        self._note_source(node)
-        self._are(result, node)
+        self._are(result, self._create(func, positions, names))
         return result
 
     def _note_source(self, node: fx.Node) -> None:
@@ -158,9 +235,7 @@ class _Recorder(TorchDispatchMode):
         if not isinstance(result, tuple | list):
             return
         for number, part in enumerate(result):
-            item = self._graph.call_function(operator.getitem, (node, number))
-            self._note_source(item)
-            self._are(part, item)
+            self._are(part, self._create(operator.getitem, (node, number), {}))
 
     def _node_of(self, tensor: Tensor) -> fx.Node:
         found = self._nodes.get(id(tensor))
@@ -171,7 +246,7 @@ class _Recorder(TorchDispatchMode):
         setattr(self._root, name, tensor)
         node = self._graph.get_attr(name)
         self._nodes[id(tensor)] = (tensor, node)
-        node.meta["val"] = self._mode.from_tensor(tensor, static_shapes=True)
+        node.meta["val"] = self.mode.from_tensor(tensor, static_shapes=True)
         return node
 
 
