@@ -13,6 +13,12 @@ from magweld.frontend.control.flow import flow_of
 from magweld.frontend.control.frame_state import read_state
 from magweld.frontend.control.loop_state import State, StateReader
 from magweld.frontend.control.merge import DifferenceError
+from magweld.frontend.expressions.bounds import (
+    NUMBERS_OF_LOOPS,
+    SIZES,
+    Bounds,
+    bounds_of,
+)
 from magweld.frontend.expressions.expressions import Expression, InductionSource, Leaf
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.torch_state import operator_state
@@ -86,6 +92,17 @@ class Loop:
     closed: bool = False
     failure: str = ""
     where: str = ""
+
+    @property
+    def bounds(self) -> Bounds:
+        """Between which the numbers of its iterations are on every call."""
+        if self.rows is not None:
+            return SIZES
+        start, _, step = self.parts
+        first = bounds_of(self.range.start) if start is None else start.bounds
+        if step is None and self.range.step > 0 and first is not None:
+            return first[0], NUMBERS_OF_LOOPS[1]
+        return NUMBERS_OF_LOOPS
 
     @property
     def is_open(self) -> bool:
@@ -175,7 +192,8 @@ class Loops:
         number = len(loop.leaves)
         source = InductionSource(self.all.index(loop), number)
         value = item if loop.rows is None else number
-        leaf = self._lifting.make.leaf(source, value, f"number of iteration {number}")
+        text = f"number of iteration {number}"
+        leaf = self._lifting.make.leaf(source, value, text, loop.bounds)
         loop.leaves.append(leaf)
         return leaf if loop.rows is None else None
 

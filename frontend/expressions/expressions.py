@@ -9,6 +9,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from magweld.frontend.expressions.bounds import (
+    Bounds,
+    bounds_of,
+    bounds_of_result,
+    is_total,
+)
 from magweld.frontend.state.nodes import Kind, Node, Where
 from magweld.frontend.state.python_operators import (
     BINARY,
@@ -29,6 +35,11 @@ class Literal:
 
     value: Any
 
+    @property
+    def bounds(self) -> Bounds | None:
+        """The value itself, if it is a number."""
+        return bounds_of(self.value)
+
 
 @dataclass(frozen=True, eq=False)
 class Leaf:
@@ -39,12 +50,14 @@ class Leaf:
         value: What it was in the recorded run.
         text: The read as the user knows it.
         serial: Number of the expression; operands have smaller numbers.
+        bounds: Between which it is on every call, if that is known.
     """
 
     source: Any
     value: Any
     text: str
     serial: int
+    bounds: Bounds | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,12 +69,21 @@ class Operation:
         operands: What it is called with.
         value: What it returned in the recorded run.
         serial: Number of the expression; operands have smaller numbers.
+        bounds: Between which it is on every call, if that is known.
     """
 
     function: Callable[..., Any]
     operands: tuple[Expression, ...]
     value: Any
     serial: int
+    bounds: Bounds | None
+
+    @property
+    def is_total(self) -> bool:
+        """Whether it raises on no call whose operands can be computed."""
+        values = [operand.value for operand in self.operands]
+        known = [operand.bounds for operand in self.operands]
+        return self.function is pack or is_total(self.function, values, known)
 
 
 Expression = Literal | Leaf | Operation
@@ -79,11 +101,14 @@ class Expressions:
         self._known: dict[Any, Leaf | Operation] = {}
         self._serials = itertools.count()
 
-    def leaf(self, source: Any, value: Any, text: str) -> Leaf:
+    def leaf(
+        self, source: Any, value: Any, text: str, bounds: Bounds | None = None
+    ) -> Leaf:
         """Return the leaf for a source."""
         known = self._known.get(source)
         if known is None:
-            known = self._known[source] = Leaf(source, value, text, next(self._serials))
+            known = Leaf(source, value, text, next(self._serials), bounds)
+            self._known[source] = known
         assert isinstance(known, Leaf), "a source is no key of an operation"
         return known
 
@@ -112,7 +137,8 @@ class Expressions:
         known = self._known.get(key)
         if known is None:
             serial = next(self._serials)
-            known = Operation(function, tuple(operands), value, serial)
+            bounds = bounds_of_result(function, [one.bounds for one in operands])
+            known = Operation(function, tuple(operands), value, serial, bounds)
             self._known[key] = known
         return known
 

@@ -170,7 +170,7 @@ def _compute(shadow: Shadow, step: Step, link: Link, stack: list[Any]) -> None:
         if tuple_of is None or type(result) not in NUMBERS:
             return
         expression: Expression | None
-        expression = lifting.make.apply(function, (tuple_of,), result)
+        expression = lifting.compute(function, (tuple_of,), result)
         kinds = {type(item) for item in link.args[0]}
         if len(kinds) > 1 and not isinstance(expression, Literal):
             lifting.fix_type(expression)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from magweld.frontend.expressions.bounds import SIZES
 from magweld.frontend.expressions.expressions import (
     NUMBERS,
     Condition,
@@ -14,6 +16,7 @@ from magweld.frontend.expressions.expressions import (
     InductionSource,
     Leaf,
     Literal,
+    Operation,
     SizeSource,
     Slot,
     StridesSource,
@@ -212,7 +215,7 @@ class Lifting:
         """Return the leaf of a size."""
         of = source.of
         name = path_of(of) if isinstance(of, Node) else str(of)
-        return self.make.leaf(source, value, f"{name}.shape[{source.dim}]")
+        return self.make.leaf(source, value, f"{name}.shape[{source.dim}]", SIZES)
 
     def strides_leaf(self, node: Node) -> Leaf:
         """Return the leaf of the strides of a graph input."""
@@ -236,6 +239,18 @@ class Lifting:
         if type(expression.value) is not bool:
             expression = self.make.apply(operator.truth, (expression,), outcome)
         self._demand(expression, outcome)
+
+    def compute(
+        self, function: Callable[..., Any], operands: Sequence[Expression], value: Any
+    ) -> Expression:
+        """Return what a function that the program has called gives on a hit.
+
+        A hit computes what may raise whether or not the result is used.
+        """
+        expression = self.make.apply(function, operands, value)
+        if isinstance(expression, Operation) and not expression.is_total:
+            self.fix_type(expression)
+        return expression
 
     def fix_type(self, expression: Expression) -> None:
         """Demand that an expression has the type of its value."""

@@ -54,7 +54,7 @@ def evaluate(
         Literal(value) if expression is None else expression
         for value, expression in zip(values, lifted, strict=True)
     ]
-    expression = lifting.make.apply(function, operands, result)
+    expression = lifting.compute(function, operands, result)
     if function in _UNSTABLE and not isinstance(expression, Literal):
         lifting.fix_type(expression)
     return expression

@@ -200,14 +200,13 @@ def _restrict_keys(graph: RefGraph, node: Node) -> None:
 def read_all(graph: RefGraph, obj: Any) -> None:
     """Record that every element of a container was used."""
     node = graph.require(obj)
+    if node.appended:
+        own(graph, node)
     if node.owned:
         for value in elements(obj):
             graph.adopt(value)
         if graph.lifting is not None:
             graph.lifting.note_content(node)
-        return
-    if node.appended:
-        own(graph, node)
     elif isinstance_exactly(obj, dict):
         read_keys(graph, obj)
         for key in keys_of(obj):

@@ -197,3 +197,39 @@ def test_state_that_a_value_comes_from_is_fetched_anew():
             module.factor.mul_(0.5)
         assert torch.equal(traced(x), copy.deepcopy(module)(x))
     assert traced.stats()["records"] == 2
+
+
+class Log:
+    def __init__(self):
+        self.items, self.named = [1, 2.0], {"a": 1}
+
+
+APPENDED = {
+    "slice": lambda log: log.items[:],
+    "list": lambda log: list(log.items),
+    "unpacked": lambda log: [*log.items],
+    "sum": lambda log: log.items + log.items[:1],
+    "copy": lambda log: log.items.copy(),
+    "product": lambda log: log.items * 2,
+    "last": lambda log: log.items[-1],
+    "text": lambda log: str(log.items),
+    "member": lambda log: 6 in log.items,
+    "iterated": lambda log: [item for item in log.items],
+    "joined": lambda log: (*log.items, *log.named.values()),
+    "named": lambda log: dict(log.named),
+    "values": lambda log: list(log.named.values()),
+}
+
+
+@pytest.mark.parametrize("read", APPENDED.values(), ids=APPENDED)
+def test_a_number_in_a_list_of_the_caller_is_followed_when_all_of_it_is_read(read):
+    def program(x, k, log):
+        log.items.append(k + 1)
+        log.named["k"] = k + 2
+        return x + 1, read(log)
+
+    traced = trace(program, backend="eager")
+    for k in (4, 5, 1, 2, 3, 7):
+        log, twin = Log(), Log()
+        assert traced(torch.ones(1), k, log)[1] == program(torch.ones(1), k, twin)[1]
+        assert vars(log) == vars(twin)
