@@ -83,6 +83,12 @@ def _explain(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
     page = "also write a page that draws the tile graph; - is standard output"
     parser.add_argument("--html", metavar="FILE", help=page)
+    passes = "show in the page what each pass changed in the IR"
+    parser.add_argument("--passes", action="store_true", help=passes)
+    against = "compare in the page with another compilation, as --json printed it"
+    parser.add_argument("--against", metavar="FILE", help=against)
+    peers = "with --measure: backends of torch.compile to time calls of beside"
+    parser.add_argument("--peers", metavar="BACKEND", nargs="+", default=(), help=peers)
     parser.add_argument("--memory-budget", help=_BUDGET)
 
 

@@ -74,6 +74,9 @@ AUTO = "auto"
 # Of workers behind the calls: a third of the weight of the program, see nice(2).
 _NICE = 5
 _PRINT_TASK = "magweld.compiler:print_module"
+_PASSES_TASK = "magweld.compiler:print_passes"
+# Stage of `mlir` that is none of a module: what each pass changed.
+PASSES = "passes"
 # Programs keep their module at this phase.
 _SCHEDULED: Final = PHASES[Backend.CPU].index(Phase.SCHEDULED)
 
@@ -151,6 +154,8 @@ class CompiledGraph:
         """Return the module at a stage: "torch", "linalg", ..., "llvm" for a CPU.
 
         "object" is no module: it gives the machine code that runs, disassembled.
+        "passes" gives one module after another: behind each pass that changed it, as
+        far as "tiled", below a line that names the pass.
 
         Raises:
             ValueError: There is no such stage on the way to this target, or nothing
@@ -158,6 +163,9 @@ class CompiledGraph:
         """
         if stage == Phase.TORCH:
             return self.imported.text
+        if stage == PASSES:
+            payload = encode_request(self.options.text(), self.imported.text)
+            return compile_service().run(_PASSES_TASK, payload).decode()
         if stage == Phase.OBJECT and self.program.target == HOST_TARGET:
             return disassemble(self.program.objects)
         target, kept = self.program.target, self.program.scheduled

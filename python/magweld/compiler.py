@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, Final
 
 from magweld.artifact import (
     ExternalStep,
@@ -43,7 +43,8 @@ from magweld.passes.analysis.written_out import written_out
 from magweld.passes.graph.lower_torch_to_linalg import UnloweredError
 from magweld.passes.infrastructure.execution import run_pipeline
 from magweld.passes.infrastructure.phases import Phase
-from magweld.passes.infrastructure.pipeline import Pipeline
+from magweld.passes.infrastructure.pipeline import Pipeline, Upstream
+from magweld.passes.infrastructure.pipeline import Step as PipelineStep
 from magweld.passes.ir.utils import find_function, functions_of, remarks_of
 from magweld.passes.memory.fit_memory import MemoryBudgetError
 from magweld.passes.memory.search import BudgetSearch
@@ -55,6 +56,12 @@ from magweld.runtime.container import (
     encode_program,
 )
 from magweld.targets import Target
+
+# How the line that names a pass begins, as native passes are named.
+IR_DUMP: Final = "// -----// IR Dump After "
+_CAPTURE: Final = "capture"
+# Of longer constants the text has no elements.
+_PRINTED_ELEMENTS: Final = 16
 
 
 def compile_module(payload: bytes) -> bytes:
@@ -101,6 +108,42 @@ def print_module(payload: bytes) -> bytes:
             steps = CpuPipeline(compile_from=Phase.TILED, compile_to=until).steps()
             run_pipeline(Pipeline(steps), module, dump_options("cpu"))
         return str(module).encode()
+
+
+def print_passes(payload: bytes) -> bytes:
+    """Return what a module becomes from pass to pass, as far as to tiled kernels.
+
+    The text is what `mlir-opt --mlir-print-ir-after-change` writes: a line that names
+    a pass, then the module behind it, for each pass that changed it. The captured
+    module comes first.
+
+    Raises:
+        MagweldError: The module cannot be lowered that far.
+    """
+    options, text = decode_request(payload)
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        pipeline = _graph_pipeline(CompileOptions.parse(options))
+        texts = [(_CAPTURE, _printed(module))]
+        for step in pipeline.steps:
+            run_pipeline(Pipeline((step,)), module)
+            printed = _printed(module)
+            if printed != texts[-1][1]:
+                texts.append((_step_name(step), printed))
+        dumps = (f"{IR_DUMP}{name} //----- //\n{text}" for name, text in texts)
+        return "\n".join(dumps).encode()
+
+
+def _step_name(step: PipelineStep) -> str:
+    return step.text if isinstance(step, Upstream) else step.name
+
+
+def _printed(module: Any) -> str:
+    """Return the text of a module in which an unchanged line stays as it was."""
+    text: str = module.operation.get_asm(
+        large_elements_limit=_PRINTED_ELEMENTS, use_local_scope=True
+    )
+    return text
 
 
 def compile_text(text: str, options: CompileOptions, most: int = 1) -> Program:
@@ -227,7 +270,18 @@ def lower_to_tiles(
     Raises:
         UnloweredError: Operations have no lowering.
     """
-    pipeline = graph_pipeline(
+    pipeline = _graph_pipeline(options, until, after, has_async_copies)
+    part = "graph" if after is None else f"graph-after-{after}"
+    run_pipeline(pipeline, module, dump_options(part))
+
+
+def _graph_pipeline(
+    options: CompileOptions,
+    until: Phase = Phase.TILED,
+    after: Phase | None = None,
+    has_async_copies: bool = False,
+) -> Pipeline:
+    return graph_pipeline(
         options.device,
         options.library,
         until,
@@ -238,8 +292,6 @@ def lower_to_tiles(
         batch=_batches(options),
         target=target,
     )
-    part = "graph" if after is None else f"graph-after-{after}"
-    run_pipeline(pipeline, module, dump_options(part))
 
 
 def _batches(options: CompileOptions) -> BatchKernels | None:

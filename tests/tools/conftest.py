@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from functools import partial
 
 import pytest
@@ -35,5 +36,9 @@ def page_text() -> str:
     traced = trace(model, backend=partial(compile_graph, options=options))
     with torch.no_grad():
         traced(x)
-    traced.records[0].compiled.measure([x, *model.parameters()], 1)
-    return page("a <b> & 'c'", traced.records)
+    compiled = traced.records[0].compiled
+    before = [{"record": 0, **copy.deepcopy(compiled.report())}]
+    # As if the product had been a kernel.
+    before[0]["graphs"][0]["steps"][0]["kind"] = "generated"
+    compiled.measure([x, *model.parameters()], 1)
+    return page("a <b> & 'c'", traced.records, passes=True, before=before)

@@ -303,6 +303,15 @@ def test_compile_for_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["explain", *MLP, "--passes"], "--passes needs --html"),
+        (["explain", *MLP, "--against", "x.json"], "--against needs --html"),
+        (["explain", *MLP, "--peers", "eager"], "needs --html and --measure"),
+        (["explain", *MLP, "--html", "-", "--against", "model.py"], "no output of"),
+        (["explain", *MLP, "--html", "-", "--against", "none"], "No such file"),
+        (
+            ["explain", *MLP, "--html", "-", "--measure", "--peers", "no"],
+            "torch.compile has no backend 'no'",
+        ),
         (["explain", "nowhere:mlp", "--inputs", "f32"], "No module named 'nowhere'"),
         (["explain", "none.py:mlp", "--inputs", "f32"], "cannot load 'none.py'"),
         (["explain", "model.py", "--inputs", "f32"], "expected MODULE:FACTORY"),

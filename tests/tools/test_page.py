@@ -20,9 +20,11 @@ from magweld.frontend import trace
 from magweld.tiers import Verdict
 from magweld.tools.cli.explain import course_of
 from magweld.tools.magweld_cli import main
+from magweld.tools.view.differences import differences
 from magweld.tools.view.ir_texts import piece_texts, subgraph_texts
 from magweld.tools.view.machine_code import machine_codes
 from magweld.tools.view.page import page
+from magweld.tools.view.pass_changes import pass_changes
 from magweld.tools.view.rails import Edge, Part, lay_out
 from magweld.tools.view.timeline import Ran, course
 
@@ -296,6 +298,100 @@ def test_steps_say_in_which_module_they_are_and_their_share(page_text: str) -> N
     assert re.search(r"\bmm\b[^a-z]+linear\b", text)
     shares = [float(share) for share in re.findall(r"(\d+\.\d)%", text)]
     assert sum(shares) == pytest.approx(100.0, abs=0.1 * len(shares))
+
+
+DUMP = """// -----// IR Dump After capture //----- //
+module {
+  %0 = a.one
+  %1 = a.two %0
+}
+
+// -----// IR Dump After remove-one //----- //
+module {
+  %0 = a.two %arg0
+}
+
+// -----// IR Dump After canonicalize,cse //----- //
+module {
+  %0 = a.two %arg0
+  %1 = a.three %0
+}
+"""
+
+
+def test_lines_that_differ_in_names_of_values_are_alike() -> None:
+    first, second = pass_changes(DUMP)
+    assert (first.name, first.added, first.removed) == ("remove-one", 0, 1)
+    assert first.lines == (
+        ("@", "line 1"),
+        (" ", "module {"),
+        ("-", "  %0 = a.one"),
+        (" ", "  %0 = a.two %arg0"),
+        (" ", "}"),
+    )
+    assert (second.name, second.added, second.removed) == ("canonicalize,cse", 1, 0)
+
+
+def test_of_a_pass_that_changes_nearly_everything_the_begin_is_shown() -> None:
+    one, other = ("\n".join(f"{word} {n}" for n in range(900)) for word in "ab")
+    head = "// -----// IR Dump After {} //----- //\n"
+    text = f"{head.format('capture')}{one}\n{head.format('rename')}{other}\n"
+    (change,) = pass_changes(text)
+    assert (change.added, change.removed) == (900, 900)
+    assert len(change.lines) + change.left_out == 1801
+    assert change.left_out > 0
+
+
+def test_the_page_shows_what_each_pass_changed(page_text: str) -> None:
+    shown = "".join(read(page_text).text)
+    assert "From pass to pass" in shown
+    for name in ("lower-torch-to-linalg", "form-tile-graph", "plan-execution"):
+        assert re.search(rf"<code>{name}</code> <span[^>]*>\+\d+ -\d+ lines", page_text)
+    added = re.findall(r"<ins>\+ .*?</ins>", page_text)
+    assert any("tile_graph.operator" in line for line in added)
+
+
+def step(name: str, *nodes: str, kind: str = "generated", tile: int = 8) -> Any:
+    return {
+        "name": name,
+        "kind": kind,
+        "operators": [{"name": node, "nodes": [node]} for node in nodes],
+        "plan": {"tile": [tile], "predicted_seconds": 1e-6, "traffic_after": 1024},
+    }
+
+
+def compared(before: list[Any], after: list[Any]) -> Any:
+    record = record_of({"graphs": [{"steps": after}]})
+    (found,) = differences([{"graphs": [{"steps": before}]}], [record])
+    return found
+
+
+def test_steps_with_operators_in_common_are_compared() -> None:
+    before = [step("a", "mul"), step("b", "add"), step("c", "sort", kind="external")]
+    after = [step("a", "mul", "add"), step("b", "sort", kind="external")]
+    found = compared(before, after)
+    assert found.same == 1
+    (row,) = found.rows
+    assert row.before == ("mul (generated, tile 8)", "add (generated, tile 8)")
+    assert row.after == ("mul, add (generated, tile 8)",)
+    assert row.moved == ("2 KiB", "1 KiB")
+    assert row.measured == ("", "")
+    assert ("steps", "3", "2") in found.facts
+
+
+def test_a_step_with_another_tile_is_another_one() -> None:
+    assert compared([step("a", "mul")], [step("z", "mul")]).rows == ()
+    (row,) = compared([step("a", "mul")], [step("a", "mul", tile=16)]).rows
+    assert row.after == ("mul (generated, tile 16)",)
+    # What only one compilation has stands alone.
+    alone = compared([], [step("a", "mul")]).rows
+    assert [(row.before, len(row.after)) for row in alone] == [((), 1)]
+
+
+def test_the_page_compares_with_another_compilation(page_text: str) -> None:
+    shown = " ".join(read(page_text).text)
+    assert "Compared with another compilation" in shown
+    assert re.search(r"mm[^()]*\(generated.*mm[^()]*\(library", shown)
 
 
 def test_a_page_of_nothing() -> None:

@@ -100,6 +100,24 @@ def test_a_list_of_guards_opens(shown: browser.Page) -> None:
     shown.click(".list summary")
 
 
+def test_ir_gets_colours_when_it_is_opened(shown: browser.Page) -> None:
+    spans = "document.querySelectorAll('.diff [class^=t-]').length"
+    texts = (
+        "[...document.querySelectorAll('.diff')].map((pre) => pre.textContent).join()"
+    )
+    before = shown.evaluate(texts)
+    assert shown.evaluate(spans) == 0
+    for change in ("form-tile-graph", "plan-execution"):
+        shown.evaluate(
+            "for (const d of document.querySelectorAll('.change'))"
+            f" if (d.textContent.trim().startsWith('{change}')) d.open = true"
+        )
+    shown.wait_for(f"{spans} > 50")
+    for kind in ("op", "value", "type", "number", "string"):
+        assert shown.evaluate(f"document.querySelectorAll('.diff .t-{kind}').length")
+    assert shown.evaluate(texts) == before
+
+
 def test_the_filter_hides_what_does_not_match(shown: browser.Page) -> None:
     shown.evaluate("document.getElementById('filter').focus()")
     for letter in "library":

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,12 +17,14 @@ from magweld.compiler_options import CompileOptions
 from magweld.frontend import Record, Traced, trace
 from magweld.tools.cli.bench import in_turns
 from magweld.tools.cli.program import (
+    CommandLineError,
     example_inputs,
     load_model,
     memory_budget,
     require_runs,
 )
 from magweld.tools.output import write_output
+from magweld.tools.view.differences import differences
 from magweld.tools.view.timeline import Ran, course
 
 _ROUNDS = 20
@@ -30,6 +34,8 @@ _RANGES = "magweld"
 
 def run(options: argparse.Namespace) -> None:
     """Trace calls without gradients and print what was found and decided."""
+    _require_page(options)
+    before = _read_decisions(options.against) if options.against else []
     model, calls = load_model(options.model), list(map(example_inputs, options.inputs))
     for inputs in calls:
         require_runs(model, inputs)
@@ -51,7 +57,8 @@ def run(options: argparse.Namespace) -> None:
     ran: list[Ran] = []
     times: dict[str, float] = {}
     if options.measure and options.html:
-        ran, times = _one_call(model, traced, calls[-1])
+        peers = {f"torch.compile, {name}": _peer(model, name) for name in options.peers}
+        ran, times = _one_call(model, traced, calls[-1], peers)
     if options.html:
         # Imported late: templates are needed for a page only.
         from magweld.tools.view.page import page
@@ -60,19 +67,65 @@ def run(options: argparse.Namespace) -> None:
             *(options.model, traced.records, traced.breaks, traced.recompiles),
             course=ran,
             times=times,
+            passes=options.passes,
+            before=before,
         )
         write_output(text, options.html)
     if options.html != "-":
         print(_json(traced) if options.json else traced.explain(recompiles=True))
 
 
+def _require_page(options: argparse.Namespace) -> None:
+    """Refuse options that say what is in a page where there is none."""
+    needs = {"--html": options.html, "--measure": options.measure}
+    for name, given, wanted in (
+        ("--passes", options.passes, ("--html",)),
+        ("--against", options.against, ("--html",)),
+        ("--peers", options.peers, ("--html", "--measure")),
+    ):
+        missing = [other for other in wanted if not needs[other]]
+        if given and missing:
+            raise CommandLineError(f"{name} needs {' and '.join(missing)}")
+
+
+def _read_decisions(path: str) -> list[dict[str, Any]]:
+    """Return what `explain --json` wrote into a file.
+
+    Raises:
+        CommandLineError: It holds something else.
+        OSError: It cannot be read.
+    """
+    try:
+        found = json.loads(Path(path).read_bytes())
+        # What a page reads of another compilation, it reads now.
+        differences(found, ())
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        message = f"'{path}' is no output of explain --json: {error}"
+        raise CommandLineError(message) from error
+    return list(found)
+
+
+def _peer(model: Callable[..., Any], backend: str) -> Callable[..., Any]:
+    known = torch.compiler.list_backends(exclude_tags=())
+    if backend not in known:
+        message = f"torch.compile has no backend '{backend}', only {', '.join(known)}"
+        raise CommandLineError(message)
+    return torch.compile(model, backend=backend)
+
+
 def _one_call(
-    model: Callable[..., Any], traced: Traced, inputs: Sequence[Any]
+    model: Callable[..., Any],
+    traced: Traced,
+    inputs: Sequence[Any],
+    peers: Mapping[str, Callable[..., Any]],
 ) -> tuple[list[Ran], dict[str, float]]:
-    """Return what runs in a call, and the least times of eager and traced calls."""
+    """Return what runs in a call, and the least times of all that can make it."""
+    ways = {"eager": model, "magweld": traced, **peers}
     with torch.no_grad():
         ran = course_of(lambda: traced(*inputs))
-        calls = {"eager": lambda: model(*inputs), "magweld": lambda: traced(*inputs)}
+        calls = {name: partial(way, *inputs) for name, way in ways.items()}
+        for call in calls.values():
+            call()
         times = in_turns(calls, _ROUNDS)
     return ran, {name: min(seconds) for name, seconds in times.items()}
 

@@ -32,6 +32,35 @@ for (const button of document.querySelectorAll("[data-all]")) {
   button.addEventListener("click", () => openAll(button.dataset.all === "open"));
 }
 
+// IR and machine code get colours when they are opened first: most never are.
+const TOKENS = new RegExp([
+  /(?<comment>\/\/.*|# .*)/, /(?<string>"(?:[^"\\]|\\.)*")/, /(?<value>%[\w$.#-]+)/, /(?<symbol>[@^][\w$.-]+)/,
+  /(?<type>![\w.]+|\b(?:tensor|memref|vector|index|bf16|[fi]\d+)\b)/,
+  /(?<op>\b[a-z_]\w*\.[\w.]+|(?<=^\s*[0-9a-f]+:\s+)\w+)/, /(?<number>-?\b\d[\w.+]*)/,
+].map((token) => token.source).join("|"), "gm");
+const colour = (node) => {
+  const pieces = [];
+  let end = 0;
+  for (const match of node.data.matchAll(TOKENS)) {
+    const [kind, text] = Object.entries(match.groups).find(([, found]) => found !== undefined);
+    const span = document.createElement("span");
+    span.className = `t-${kind}`;
+    span.textContent = text;
+    pieces.push(node.data.slice(end, match.index), span);
+    end = match.index + text.length;
+  }
+  node.replaceWith(...pieces, node.data.slice(end));
+};
+document.addEventListener("toggle", (event) => {
+  const pre = event.target.matches(".ir[open]") && event.target.querySelector("pre:not(.coloured)");
+  if (!pre || pre.textContent.length > 500000) return;
+  pre.classList.add("coloured");
+  const texts = [];
+  const walker = document.createTreeWalker(pre, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) texts.push(walker.currentNode);
+  texts.forEach(colour);
+}, true);
+
 // A link to a step opens it.
 const openTarget = () => {
   const step = document.getElementById(location.hash.slice(1));

@@ -9,12 +9,15 @@ from typing import Any
 
 import jinja2
 
+from magweld.api import PASSES
 from magweld.columns import seconds_text
 from magweld.frontend import Record
 from magweld.frontend.catalogue import Break
 from magweld.frontend.explain import Recompile, describe_plan
+from magweld.tools.view.differences import differences
 from magweld.tools.view.ir_texts import piece_texts, subgraph_texts
 from magweld.tools.view.machine_code import MachineCode, machine_codes
+from magweld.tools.view.pass_changes import pass_changes
 from magweld.tools.view.rows import GraphView
 from magweld.tools.view.timeline import Ran
 
@@ -26,6 +29,9 @@ def page(
     recompiles: Sequence[Recompile] = (),
     course: Sequence[Ran] = (),
     times: Mapping[str, float] = MappingProxyType({}),
+    *,
+    passes: bool = False,
+    before: Sequence[Mapping[str, Any]] = (),
 ) -> str:
     """Return a page about some records, as HTML: tile graphs, guards and what failed.
 
@@ -36,6 +42,9 @@ def page(
         recompiles: Calls that no record answered.
         course: What ran in one call, the call first.
         times: Seconds of a call by what runs it, as eager, where they were measured.
+        passes: Whether to show what each pass changed; lowers every graph again.
+        before: What `magweld explain --json` printed of another compilation, to
+            compare with.
     """
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("magweld.tools.view", "."),
@@ -47,7 +56,8 @@ def page(
     template = environment.get_template("page.html")
     return template.render(
         title=title,
-        records=[_record(one) for one in records],
+        records=[_record(one, passes) for one in records],
+        differences=differences(before, records) if before else [],
         guarded=[_guards(one) for one in records],
         breaks=[*_breaks("the call", breaks), *_breaks_of(records)],
         recompiles=recompiles,
@@ -89,7 +99,7 @@ def _breaks_of(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
         yield from _breaks(_name(record), record.breaks)
 
 
-def _record(record: Record) -> dict[str, Any]:
+def _record(record: Record, passes: bool) -> dict[str, Any]:
     report: Mapping[str, Any] = {}
     if record.inspectable is not None:
         report = record.inspectable.report()
@@ -103,6 +113,7 @@ def _record(record: Record) -> dict[str, Any]:
             codes = _texts(record, "object", len(graphs))
         except ValueError as error:
             no_code = str(error)
+    changes = _texts(record, PASSES if shown and passes else None, len(graphs))
     kernels = _kernels(report.get("groups", ()))
     return {
         "name": _name(record),
@@ -118,8 +129,11 @@ def _record(record: Record) -> dict[str, Any]:
                 subgraph_texts(text),
                 subgraph_texts(plan, "for_tiles"),
                 _codes(kernels, machine_codes(code)),
+                pass_changes(change),
             )
-            for graph, text, plan, code in zip(graphs, texts, plans, codes, strict=True)
+            for graph, text, plan, code, change in zip(
+                graphs, texts, plans, codes, changes, strict=True
+            )
         ],
     }
 

@@ -22,6 +22,7 @@ from magweld.tools.view.parts import (
     StepRow,
     lanes_of,
 )
+from magweld.tools.view.pass_changes import PassChange
 from magweld.tools.view.rails import Edge, lay_out
 
 Graph = Mapping[str, Any]
@@ -35,6 +36,7 @@ class GraphView:
         texts: IR of its subgraphs, by name.
         plans: Their execution plans, likewise.
         codes: Machine code, by the names of the operators that it computes.
+        passes: What each pass changed; none if it is not to be shown.
     """
 
     def __init__(
@@ -43,11 +45,13 @@ class GraphView:
         texts: Mapping[str, str],
         plans: Mapping[str, str],
         codes: Mapping[tuple[str, ...], MachineCode],
+        passes: Sequence[PassChange] = (),
     ) -> None:
         self._graph = graph
         self._texts = texts
         self._plans = plans
         self._codes = codes
+        self.passes = passes
         # Of equal code the first step that runs it shows it.
         self._shown: dict[MachineCode, int] = {}
         self._steps: Sequence[Graph] = graph["steps"]
