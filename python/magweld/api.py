@@ -164,7 +164,8 @@ class CompiledGraph:
         if stage == Phase.TORCH:
             return self.imported.text
         if stage == PASSES:
-            payload = encode_request(self.options.text(), self.imported.text)
+            text = f"{self.program.target}\n{self.imported.text}"
+            payload = encode_request(self.options.text(), text)
             return compile_service().run(_PASSES_TASK, payload).decode()
         if stage == Phase.OBJECT and self.program.target == HOST_TARGET:
             return disassemble(self.program.objects)
@@ -302,7 +303,7 @@ def _lowered(
     if stage not in stages:
         names = ", ".join(stages)
         raise ValueError(f"no stage of a module is called '{stage}'; known: {names}")
-    payload = encode_request(options.text(), f"{stage}{after}\n{text}")
+    payload = encode_request(options.text(), f"{target} {stage}{after}\n{text}")
     return compile_service().run(_PRINT_TASK, payload).decode()
 
 

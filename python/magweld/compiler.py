@@ -55,7 +55,7 @@ from magweld.runtime.container import (
     decode_request,
     encode_program,
 )
-from magweld.targets import Target
+from magweld.targets import Target, parse_target
 
 # How the line that names a pass begins, as native passes are named.
 IR_DUMP: Final = "// -----// IR Dump After "
@@ -90,20 +90,22 @@ def compile_side_by_side(payload: bytes) -> bytes:
 def print_module(payload: bytes) -> bytes:
     """Return the text of a module at a stage.
 
-    The first line of the input names the stage, and if the module is not at the first
-    one the stage that it is at.
+    The first line of the input names the target, the stage, and if the module is not at
+    the first one the stage that it is at.
 
     Raises:
         ValueError: There is no such stage on the way to this target.
         MagweldError: The module cannot be lowered that far.
     """
-    options, text = decode_request(payload)
-    stages, _, module_text = text.partition("\n")
-    until, *at = map(Phase, stages.split())
+    settings, text = decode_request(payload)
+    options = CompileOptions.parse(settings)
+    words, _, module_text = text.partition("\n")
+    target, *stages = words.split()
+    until, *at = map(Phase, stages)
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(module_text)
         after = at[0] if at else None
-        lower_to_tiles(module, CompileOptions.parse(options), until, after)
+        lower_to_tiles(module, options, until, after, target=parse_target(target))
         if Phase.TILED.is_before(until):
             steps = CpuPipeline(compile_from=Phase.TILED, compile_to=until).steps()
             run_pipeline(Pipeline(steps), module, dump_options("cpu"))
@@ -115,15 +117,17 @@ def print_passes(payload: bytes) -> bytes:
 
     The text is what `mlir-opt --mlir-print-ir-after-change` writes: a line that names
     a pass, then the module behind it, for each pass that changed it. The captured
-    module comes first.
+    module comes first. The first line of the input names the target.
 
     Raises:
         MagweldError: The module cannot be lowered that far.
     """
-    options, text = decode_request(payload)
+    settings, text = decode_request(payload)
+    options = CompileOptions.parse(settings)
+    target, _, module_text = text.partition("\n")
     with make_context(), ir.Location.unknown():
-        module = ir.Module.parse(text)
-        pipeline = _graph_pipeline(CompileOptions.parse(options))
+        module = ir.Module.parse(module_text)
+        pipeline = _graph_pipeline(options, target=parse_target(target))
         texts = [(_CAPTURE, _printed(module))]
         for step in pipeline.steps:
             run_pipeline(Pipeline((step,)), module)
@@ -270,7 +274,7 @@ def lower_to_tiles(
     Raises:
         UnloweredError: Operations have no lowering.
     """
-    pipeline = _graph_pipeline(options, until, after, has_async_copies)
+    pipeline = _graph_pipeline(options, until, after, target)
     part = "graph" if after is None else f"graph-after-{after}"
     run_pipeline(pipeline, module, dump_options(part))
 
@@ -279,7 +283,7 @@ def _graph_pipeline(
     options: CompileOptions,
     until: Phase = Phase.TILED,
     after: Phase | None = None,
-    has_async_copies: bool = False,
+    target: Target | None = None,
 ) -> Pipeline:
     return graph_pipeline(
         options.device,

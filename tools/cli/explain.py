@@ -120,7 +120,7 @@ def _one_call(
     peers: Mapping[str, Callable[..., Any]],
 ) -> tuple[list[Ran], dict[str, float]]:
     """Return what runs in a call, and the least times of all that can make it."""
-    ways = {"eager": model, "magweld": traced, **peers}
+    ways: dict[str, Callable[..., Any]] = {"eager": model, "magweld": traced, **peers}
     with torch.no_grad():
         ran = course_of(lambda: traced(*inputs))
         calls = {name: partial(way, *inputs) for name, way in ways.items()}
