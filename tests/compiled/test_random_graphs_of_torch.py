@@ -11,16 +11,22 @@ import pytest
 import torch
 from comparing import explanation, options_of, outcome
 from torch import Tensor, fx
-from torch_calls import large_graph, random_graph
+from torch_calls import branched_graph, large_graph, random_graph
 from torch_graphs import Graph
 
 # `--random-graphs` for more.
 GRAPHS = 12
 LARGE_GRAPHS = 3
+BRANCHED_GRAPHS = 3
 
 
 @pytest.mark.parametrize(
-    ("make", "usual"), [(random_graph, GRAPHS), (large_graph, LARGE_GRAPHS)]
+    ("make", "usual"),
+    [
+        (random_graph, GRAPHS),
+        (large_graph, LARGE_GRAPHS),
+        (branched_graph, BRANCHED_GRAPHS),
+    ],
 )
 def test_compiled_is_eager(
     request: pytest.FixtureRequest, make: Callable[[int], Graph], usual: int

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import arithmetic_calls
+import branched_calls
 import large_calls
 import moving_calls
 import product_calls
@@ -111,11 +112,16 @@ LARGE: dict[Call, int] = {
 }
 """The same, on tensors that are made in many tiles."""
 
+BRANCHED: dict[Call, int] = {branched_calls.parts: 3, branched_calls.separate: 2}
+"""The same, where several values become the same."""
+
 LARGE_ELEMENTS = 400_000
 
 # What becomes of infinities differs among torch's own algorithms.
 FINITE_ONLY = frozenset(
     {
+        branched_calls.parts,
+        branched_calls.separate,
         large_calls.minimal_filtering,
         large_calls.normed,
         large_calls.streamed,
@@ -153,6 +159,16 @@ def large_graph(seed: int) -> Graph:
     few = {call: often * sum(LARGE.values()) for call, often in KINDS.items()}
     large_calls.ragged(g)
     return _grown(g, most | few, g.random.randint(2, 10))
+
+
+def branched_graph(seed: int) -> Graph:
+    """Return a random graph of splits, equal branches and joins."""
+    g = Graph(seed)
+    g.input(g.shape(g.random.choice((2, 2, 3))), torch.float32)
+    small = sum(KINDS.values())
+    most = {call: 4 * small * often for call, often in BRANCHED.items()}
+    few = {call: often * sum(BRANCHED.values()) for call, often in KINDS.items()}
+    return _grown(g, most | few, g.random.randint(6, 30))
 
 
 def _grown(g: Graph, kinds: dict[Call, int], wanted: int) -> Graph:
