@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 import math
 import operator
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
 import torch
@@ -29,6 +31,7 @@ from magweld.frontend.expressions.expressions import (
     topological,
 )
 from magweld.frontend.lifting.branch_shapes import branch_results, is_branch
+from magweld.frontend.lifting.known_results import KnownResults
 from magweld.frontend.lifting.loop_shapes import (
     is_list_operator,
     loop_results,
@@ -89,11 +92,21 @@ def symbolic_sizes(recorder: OperatorRecorder, lifting: Lifting) -> Sizes:
         del replay.numbers
 
 
+class _Sizes(ShapeEnv):
+    """Symbolic sizes; that they come from a line of the user's is not told to torch.
+
+    To find that line, torch would import four hundred modules of its compiler.
+    """
+
+    def _get_user_frame(self) -> FrameType | None:
+        return sys._getframe(1)
+
+
 @functools.cache
 def import_what_symbols_need() -> None:
-    """Make a symbol: torch imports some hundred modules when it makes the first one."""
+    """Make a symbol: torch imports what it needs for symbols when it makes one."""
     context: Any = StatelessSymbolicContext(dynamic_sizes=[DimDynamic.DYNAMIC])
-    mode = FakeTensorMode(shape_env=ShapeEnv())
+    mode = FakeTensorMode(shape_env=_Sizes())
     source = ConstantSource("size")
     mode.from_tensor(torch.empty(3), symbolic_context=context, source=source)
 
@@ -126,11 +139,12 @@ class Replay:
     dims: dict[Node, frozenset[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.env = ShapeEnv(duck_shape=False, specialize_zero_one=True)
+        self.env = _Sizes(duck_shape=False, specialize_zero_one=True)
         self.mode = FakeTensorMode(shape_env=self.env)
         # Each operator runs once: an entry of the cache costs more than the operator.
         self.mode.cache_enabled = False
         self._fakes: dict[Node, Any] = {}
+        self._known = KnownResults()
         # An operator whose fake result lies otherwise in memory than the real one.
         self._estranged = ""
         self.numbers = SymbolicNumbers(
@@ -208,12 +222,17 @@ class Replay:
         if is_at_place(node, args):
             return run_at_place(node, args)
         if node.op == "call_method":
-            return getattr(args[0], str(node.target))(*args[1:], **kwargs)
+            name = str(node.target)
+
+            def method(of: Any, *rest: Any, **named: Any) -> Any:
+                return getattr(of, name)(*rest, **named)
+
+            return self._known.call(name, method, args, kwargs)
         assert callable(node.target), "a recorded graph has no modules"
         recurrent = RECURRENT.get(name_of(node.target))
         if recurrent is not None:
             return recurrent(*args, **kwargs)
-        return node.target(*args, **kwargs)
+        return self._known.call(id(node.target), node.target, args, kwargs)
 
     def _input(self, placeholder: fx.Node, node: Node) -> Any:
         real = node.obj
