@@ -42,7 +42,7 @@ class Branches(Trials):
     """Makes operators of branches; receives what the observers see.
 
     Attributes:
-        unguarded: Frame and jump of a branch that the run is in and no record tells.
+        unguarded: Frame and test of a branch that the run is in and no record tells.
     """
 
     def __init__(
@@ -131,6 +131,8 @@ class Branches(Trials):
         if isinstance(scope, Scope) and row.offset in scope.tests:
             scope.iterate(state)
         elif isinstance(scope, TrialBranch) and row.offset in scope.join.tests:
+            # The comparison is done, and nothing comes of the rest of the instruction.
+            observer.awaits_operator, observer.after = "", None
             self._end_trial(scope, state)
 
     def _end_trial(self, trial: TrialBranch, state: FrameState) -> NoReturn:
@@ -281,6 +283,7 @@ class Branches(Trials):
             scope = Branch(self, flow, row, observer, tensor, outcome)
         else:
             scope = Loop(self, flow, row, form, observer, tensor)
+        scope.test = test
         scope.predicates.append(predicate)
         self.scopes.append(scope)
 
@@ -295,7 +298,7 @@ class Branches(Trials):
         self._refused.setdefault(site, reason)
         if not self._guard(scope):
             # What the run is in is in no record: it must not be split here.
-            self.unguarded = (scope.observer, scope.row)
+            self.unguarded = (scope.observer, scope.test or scope.row)
             raise StopRecordingError("tensor-value", reason)
 
     def _guard(self, scope: Scope) -> bool:

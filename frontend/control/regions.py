@@ -18,7 +18,7 @@ _SUSPENDABLE: Final = 0x2A0  # generators, coroutines, asynchronous generators
 _DISPLAYS: Final = {"LIST_APPEND": 1, "SET_ADD": 1, "MAP_ADD": 2}
 _EXTENDS: Final = ("LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE", "DICT_MERGE")
 _TESTS: Final = ("_IF_TRUE", "_IF_FALSE")
-_MOVES: Final = ("NOP", "JUMP_FORWARD")
+_MOVES: Final = ("JUMP_BACKWARD", "JUMP_FORWARD", "NOP")
 _MAX_LOOKS: Final = 64
 
 

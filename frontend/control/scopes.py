@@ -67,6 +67,7 @@ class Scope:
         row: The jump that the program came to first.
         start: Moment of the run at which it began.
         tests: Offsets of the instructions that tell whether a loop goes on.
+        test: The instruction that tested first: the jump, or one in front of it.
         predicates: Guards for the outcomes so far, which make it unnecessary; None
             where there is none.
     """
@@ -76,6 +77,7 @@ class Scope:
     row: Row
     start: int
     tests: frozenset[int] = frozenset()
+    test: Row | None = None
     predicates: list[Predicate | None] = field(default_factory=list)
 
     def iterate(self, state: FrameState) -> None:

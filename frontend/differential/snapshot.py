@@ -92,6 +92,9 @@ class Snapshot:
     def _keep(self, obj: Any) -> None:
         if type(obj) in POSITIONED:
             there = position(obj)
+            if there is None and operator.length_hint(obj):
+                # From 3.12 on it knows what is left, and cannot be put back.
+                raise CannotRestoreError("an iterator over a range")
             self._positions += [] if there is None else [(obj, there[1])]
         elif is_consumable(obj):
             raise CannotRestoreError(f"an iterator, {type(obj).__qualname__}")

@@ -136,7 +136,8 @@ class MonitoringEvents(EventSource):
 
     def __init__(self) -> None:
         self._observers: dict[FrameType, Observe] = {}
-        self._codes: set[CodeType] = set()
+        # By identity: code objects of one content are equal, and each has its events.
+        self._codes: dict[int, CodeType] = {}
         self._sink: Sink | None = None
         self._thread = 0
         self._tool = -1
@@ -172,7 +173,7 @@ class MonitoringEvents(EventSource):
 
     def _uninstall(self, monitoring: Any, events: list[int]) -> None:
         monitoring.set_events(self._tool, 0)
-        for code in self._codes:
+        for code in self._codes.values():
             monitoring.set_local_events(self._tool, code, 0)
         for event in events:
             monitoring.register_callback(self._tool, event, None)
@@ -188,8 +189,8 @@ class MonitoringEvents(EventSource):
         if observe is None:
             return
         self._observers[frame] = observe
-        if code not in self._codes:
-            self._codes.add(code)
+        if id(code) not in self._codes:
+            self._codes[id(code)] = code
             monitoring: Any = sys.monitoring  # type: ignore[attr-defined, unused-ignore]
             kind = monitoring.events.INSTRUCTION
             monitoring.set_local_events(self._tool, code, kind)

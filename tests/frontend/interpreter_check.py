@@ -235,6 +235,18 @@ def texts(derived, table):
     return f"{text}{text:>{width}}{derived.values!r:>12}{'a'!s}{'b'!a}{table}"
 
 
+def first_of(table):
+    return table["k"]
+
+
+TWIN = types.FunctionType(first_of.__code__.replace(), globals())
+
+
+def calls_of_twins(twin, table):
+    """Two functions whose code objects are equal, and are two."""
+    return first_of({"k": 1}), twin(table)
+
+
 def make_long_jumps():
     """Return a function whose jumps and names need EXTENDED_ARG prefixes."""
     lines = ["def long_jumps(derived, table):", "  x = 0", "  for i in range(3):"]
@@ -306,6 +318,8 @@ def check_reads():
     assert reads["list(args[1])"] == ("k",), reads
     _, reads = observe(comparisons, Derived([1, 2, 3]), {"k": 7})
     assert reads["bool(args[0].values)"] is True, reads
+    _, reads = observe(calls_of_twins, TWIN, {"k": 7})
+    assert reads["args[1]['k']"] == 7, reads
     _, reads = observe(calls, Derived([1, 2, 3]), {"k": 7})
     assert reads["Derived.kind"] == 5, reads
     assert reads["Derived.super(Derived).total"] is Base.total, reads
