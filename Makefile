@@ -9,9 +9,9 @@ unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/pip --disable-pip-version-check install -q --no-compile -c constraints.txt
 JOBS ?= 2
 
-.PHONY: help demo browser test lint site format results bench wheel clean
+.PHONY: help demo browser test test-matrix lint site format results bench wheel clean
 help: ## Show this list.
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/:/'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/:/'
 
 $(BIN)/pip:
 	$(PYTHON) -m venv $(VENV)
@@ -50,6 +50,19 @@ browser: ## Fetch the browser of the tests, if there is npm.
 test: $(VENV)/.test browser ## All tests: pytest and lit.
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests
 	$(BIN)/lit -sv -j $(JOBS) lit_tests
+
+# Each further interpreter has an environment of its own and runs what depends on
+# bytecode.
+MATRIX ?= 3.12 3.13
+SMOKE := $(addprefix tests/frontend/test_,monitor.py branches.py while.py segments.py)
+test-matrix: ## A few tests with each further Python on PATH.
+	@for version in $(MATRIX); do \
+	  python=$$(command -v python$$version) && $$python -c "" 2>/dev/null \
+	    || { echo "no python$$version"; continue; }; \
+	  venv=.venv-$$version; \
+	  $(MAKE) PYTHON=$$python VENV=$$venv $$venv/.test \
+	    && $$venv/bin/python -m pytest -n $(JOBS) $(SMOKE) || exit 1; \
+	done
 
 # The type checker sees one package where there are five folders: a tree of links.
 .PHONY: build/tree
