@@ -96,6 +96,46 @@ class Dlrm(nn.Module):
         return self.top(joined).sigmoid()
 
 
+class Interactions(nn.Module):
+    """One layer of `Dhen`: what an ensemble makes of features, and their residual."""
+
+    def __init__(self, features: int, experts: int) -> None:
+        super().__init__()
+        self.linears = nn.ModuleList(nn.Linear(WIDTH, WIDTH) for _ in range(features))
+        self.experts = nn.ModuleList(perceptron() for _ in range(experts))
+        self.mix = nn.Linear(features * features, features * WIDTH)
+        self.norms = nn.ModuleList(nn.LayerNorm(WIDTH) for _ in range(features))
+
+    def forward(self, features: list[Tensor]) -> list[Tensor]:
+        """Take and return tensors of shape [rows, WIDTH], one for each feature."""
+        stacked = torch.stack(features, 1)
+        products = (stacked @ stacked.transpose(1, 2)).flatten(1)
+        crossed = self.mix(products).chunk(len(features), -1)
+        pooled = stacked.mean(1)
+        expert = torch.stack([one(pooled) for one in self.experts]).sum(0)
+        linear = [one(x) for one, x in zip(self.linears, features, strict=True)]
+        made = zip(self.norms, features, linear, crossed, strict=True)
+        return [norm(x + a.relu() + b + expert) for norm, x, a, b in made]
+
+
+class Dhen(nn.Module):
+    """Layers of ensembles of interactions, after DHEN (arXiv 2203.11014, section 3)."""
+
+    def __init__(self, features: int = 16, experts: int = 4, layers: int = 3) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(
+            Interactions(features, experts) for _ in range(layers)
+        )
+        self.top = nn.Linear(features * WIDTH, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Take features of shape [rows, features * WIDTH]."""
+        features = list(x.split(WIDTH, -1))
+        for layer in self.layers:
+            features = layer(features)
+        return self.top(torch.cat(features, -1)).sigmoid()
+
+
 def perceptron() -> nn.Module:
     """Return a multilayer perceptron with a norm."""
     return nn.Sequential(

@@ -27,6 +27,7 @@ from torch import Tensor, nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
 import models
+from horizontal_models import WIDTH, Dhen
 from reporting import benchmark_options, write_report
 
 from magweld import frontend
@@ -48,10 +49,16 @@ def image_case(name: str, batch: int) -> tuple[nn.Module, dict[str, Any]]:
     return model, {"x": torch.randn(batch, 3, 224, 224)}
 
 
+def ensemble_case() -> tuple[nn.Module, dict[str, Any]]:
+    """Three layers of ensembles of interactions between 16 features of 128 rows."""
+    return Dhen().train(), {"x": torch.randn(128, 16 * WIDTH)}
+
+
 CASES: dict[str, Callable[[], tuple[nn.Module, dict[str, Any]]]] = {
     "minilm-8x64": sentence_case,
     "resnet18-4": lambda: image_case("resnet18", 4),
     "convnext_tiny-2": lambda: image_case("convnext_tiny", 2),
+    "dhen-128": ensemble_case,
 }
 
 
