@@ -239,6 +239,10 @@ _TEXTS = {
         "the backend raised; the captured graph runs through torch",
         "see the error, or use another backend",
     ),
+    "saved-tensor-hooks": (
+        "hooks on saved tensors may end the graph of a program with effects half way",
+        "call it without such hooks; the program runs eagerly",
+    ),
     "check-skipped": (
         "a hit was not compared with eager, whose effects cannot be undone",
         "keep iterators and tensors without memory out of reach of the call",

@@ -136,7 +136,7 @@ class CheckedEngine(Engine):
             raise CheckError(difference, guards)
         return outcome.ending.give()
 
-    def _run_instead(self, program: Program, reason: str) -> Any:
+    def _run_instead(self, program: Program, reason: Break) -> Any:
         self._running.instead = True
         return super()._run_instead(program, reason)
 

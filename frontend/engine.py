@@ -177,7 +177,7 @@ class Engine:
         try:
             result = record.run(fetched)
         except GraphFailedError as error:
-            reason = str(error)
+            reason = Break(CATALOGUE[error.refusal], str(error), "")
         else:
             if record.ends is None:
                 return result
@@ -266,10 +266,10 @@ class Engine:
         self._log.add(Break(CATALOGUE["torch-mode"], "", ""))
         return held._magweld_run(*args, **kwargs)
 
-    def _run_instead(self, program: Program, reason: str) -> Any:
+    def _run_instead(self, program: Program, reason: Break) -> Any:
         # An operator raises for the values of now: eager tells how, and when.
         result = program.run()
-        self._log.add(Break(CATALOGUE["backend-failed"], reason, ""))
+        self._log.add(reason)
         return result
 
     def _go_on(self, program: Suspended) -> Any:
@@ -310,7 +310,7 @@ class Engine:
             try:
                 result = record.run(verdict)
             except GraphFailedError as error:
-                reason = str(error)
+                reason = Break(CATALOGUE[error.refusal], str(error), "")
                 break
             return result if record.ends is None else Suspended(record.ends, result)
         else:

@@ -184,7 +184,7 @@ def run_checked(
     try:
         snapshot = Snapshot(before.objects)
     except CannotRestoreError as reason:
-        return Checked(run(traced), skipped=str(reason))
+        return Checked(_own_end(run(traced)), skipped=str(reason))
     ending, show = _run_silently(eager)
     expected = _describe(ending, view, roots, origins, exact)
     try:
@@ -193,16 +193,20 @@ def run_checked(
         snapshot.restore()
     except CannotRestoreError as reason:
         show()
-        error = ending.error
-        given = error.ending if isinstance(error, EndedError) else ending
-        return Checked(given, skipped=str(reason))
+        return Checked(_own_end(ending), skipped=str(reason))
     mine = run(traced)
     if isinstance(mine.error, EndedError):
-        return Checked(mine.error.ending, skipped="an operator has raised")
+        return Checked(_own_end(mine), skipped="an operator has raised")
     if isinstance(ending.error, ElsewhereError):
         return Checked(mine, skipped="the program breaks earlier than it did")
     found = _describe(mine, view, roots, origins, exact)
     return Checked(mine, compare(expected, found, exact))
+
+
+def _own_end(ending: Ending) -> Ending:
+    """Return how the program ended, also where it went on behind a break."""
+    error = ending.error
+    return error.ending if isinstance(error, EndedError) else ending
 
 
 def _run_silently(call: Call) -> tuple[Ending, Callable[[], None]]:

@@ -41,7 +41,15 @@ class Deciding(Protocol):
 
 
 class GraphFailedError(Exception):
-    """A graph raised and its effects are undone; never leaves the front end."""
+    """A graph raised and its effects are undone; never leaves the front end.
+
+    Attributes:
+        refusal: Id of why the program runs eagerly instead.
+    """
+
+    def __init__(self, reason: str, refusal: str = "backend-failed") -> None:
+        super().__init__(reason)
+        self.refusal = refusal
 
 
 @dataclass(repr=False)
@@ -232,7 +240,8 @@ class Record:
         """
         if self._acts and _hooks_on_saved_tensors():
             self.program.undo()
-            raise GraphFailedError("hooks on saved tensors may end it half way")
+            reason = "a hit has effects beside its graph"
+            raise GraphFailedError(reason, "saved-tensor-hooks")
         count = self._inputs
         put_back = None if self._harmless else self.failing.save(fetched)
         try:
