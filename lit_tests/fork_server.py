@@ -52,6 +52,10 @@ def _answer(connection: socket.socket) -> int:
     for number, descriptor in enumerate(descriptors):
         os.dup2(descriptor, number)
         os.close(descriptor)
+    # Those of the server know whether its files can seek, which others may not.
+    sys.stdin = open(0, encoding="utf-8", closefd=False)
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = open(2, "w", encoding="utf-8", closefd=False)
     with connection.makefile("rb") as request:
         arguments, folder, environment = marshal.load(request)
     os.chdir(folder)
