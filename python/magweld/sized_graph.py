@@ -10,7 +10,6 @@ from typing import Any
 from torch import Tensor
 
 from magweld import env
-from magweld.comparison import Turns, TurnsOfSizes
 from magweld.graphs.forms import Forms, key_of
 from magweld.graphs.size_relation import SizeRelation
 from magweld.tiers import Compiled, Race, TieredGraph, Work, common_verdict
@@ -50,8 +49,7 @@ class SizedGraph:
     """A graph as one program for all sizes; call it with tensors, then numbers.
 
     Memory is planned and addresses are bound for each kind of sizes when a call first
-    has them, in a few milliseconds. The code is timed against torch,
-    over calls of all kinds: clear times of one kind decide for others.
+    has them, in a few milliseconds. For each kind the code is timed against torch.
 
     Attributes:
         relation: How inputs follow from the sizes.
@@ -61,7 +59,6 @@ class SizedGraph:
         races: Whether the code must be faster than torch to be used.
         is_whole: Whether torch runs no part of the graph.
         forms: What was made for sizes, by those of the calls.
-        turns: Compares the code with torch.
     """
 
     relation: SizeRelation
@@ -71,7 +68,6 @@ class SizedGraph:
     races: bool
     is_whole: bool
     forms: Forms = field(default_factory=lambda: Forms(env.FORMS_BYTES.get()))
-    turns: TurnsOfSizes = field(default_factory=TurnsOfSizes)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, *inputs: Any) -> Any:
@@ -138,13 +134,9 @@ class SizedGraph:
 
     def _make(self, sizes: tuple[int, ...]) -> TieredGraph:
         form = TieredGraph(self.reference, f"sizes {', '.join(map(str, sizes))}")
-        others: list[Any] = [*self.forms.values()]
-        verdict = common_verdict(others)
+        verdict = common_verdict(self.forms.values())
         if verdict is not None:
             form.presume(verdict)
-        # Where sizes that are decided do not agree, each is compared by itself.
-        alone = verdict is None and any(other.verdict for other in others)
-        turns = Turns() if alone else self.turns.of(sizes)
-        race = Race(turns=turns) if self.races else None
+        race = Race() if self.races else None
         form.compile(lambda: Work(lambda: self.at(sizes), race))
         return form

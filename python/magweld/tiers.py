@@ -10,10 +10,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from magweld.comparison import CLEAR, Comparison, Turns
+from magweld.comparison import Turns
 from magweld.logs import topic
 from magweld.paced import Paced
 from magweld.progress import progress
@@ -26,6 +26,8 @@ _SLICE: Final = 0.02
 _PAUSE: Final = 0.01
 # Threads that wait for compile workers, for each traced callable.
 _THREADS: Final = 2
+# Ratio of times that tells of forms for other values as well.
+_CLEAR: Final = 1.25
 # Compiled code may be slower by this much: the ratio of least times has such noise.
 _TOLERATED: Final = 1.03
 # Ratio from which a verdict is worth keeping for other processes.
@@ -88,13 +90,11 @@ class Race:
         known: The verdict of an earlier process.
         remember: Keeps a verdict for later processes.
         clock: Seconds.
-        turns: Whose turn it is, and what the times tell.
     """
 
     known: Verdict | None = None
     remember: Callable[[Verdict], None] | None = None
     clock: Clock = time.perf_counter
-    turns: Comparison = field(default_factory=Turns)
 
 
 @dataclass(frozen=True)
@@ -186,6 +186,7 @@ class TieredGraph:
         self._enqueue: Callable[[Job], None] | None = None
         self._job: Job | None = None
         self._lock = threading.Lock()
+        self._turns = Turns()
         self._report: dict[str, Any] = {}
         self._run: Call = self._through_torch
 
@@ -416,17 +417,17 @@ class TieredGraph:
 
     def _in_turn(self, race: Race, compiled: Compiled, *inputs: Any) -> Any:
         # The first call binds the code to an arena, and is not counted.
-        by_torch = race.turns.way
+        by_torch = self._turns.way
         run = self._through_torch if by_torch else compiled
         start = race.clock()
         result = run(*inputs)
-        race.turns.add(by_torch, race.clock() - start)
+        self._turns.add(by_torch, race.clock() - start)
         self._compare(race)
         return result
 
     def _compare(self, race: Race) -> None:
-        least = race.turns.least
-        if race.turns.ratio is None or least is None:
+        least = self._turns.least
+        if self._turns.ratio is None or least is None:
             return
         verdict = Verdict(*least)
         if not self._lock.acquire(blocking=False):
@@ -478,7 +479,7 @@ def common_verdict(forms: Iterable[object]) -> Verdict | None:
     """
     tiers = [tier_of(form) for form in forms]
     found = [tier.verdict for tier in tiers if tier and tier.verdict is not None]
-    clear = all(verdict.ratio >= CLEAR for verdict in found)
+    clear = all(verdict.ratio >= _CLEAR for verdict in found)
     agree = len({verdict.is_for_torch for verdict in found}) == 1
     return found[-1] if clear and agree else None
 

@@ -13,10 +13,9 @@ from torch.nn import functional as F
 from magweld.frontend import trace
 from magweld.graphs.all_sizes import AllSizes
 from magweld.graphs.forms import COMPILE_AFTER, COMPILE_BESIDE, key_of
-from magweld.graphs.lifted_graph import Example, LiftedGraph
+from magweld.graphs.lifted_graph import LiftedGraph
 from magweld.paced import Paced
 from magweld.sized_graph import SizedGraph
-from magweld.tiers import TieredGraph, Work
 
 # The first three lift the size, the next ones compile the program; the others use it,
 # or, where no recorded graph is for them, are recorded by themselves.
@@ -608,43 +607,6 @@ def test_the_program_for_all_sizes_answers_while_another_one_is_compiled() -> No
     program.wait()
     call(12)
     assert graph.through_torch == through_torch
-
-
-class Partial:
-    """A program for all sizes of which torch runs a part."""
-
-    is_whole = False
-    held_bytes = 0
-
-    def form(self, *_given: Any) -> Any:
-        """Return what runs any call."""
-        return torch.tanh
-
-    known = form
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """Run the call that has made it."""
-        return torch.tanh(x)
-
-
-@pytest.mark.parametrize(("kinds", "own"), [(8, 8), (9, 1), (40, 1)])
-def test_of_many_sizes_only_one_gets_a_program_of_its_own(kinds: int, own: int) -> None:
-    module = fx.symbolic_trace(lambda x: torch.tanh(x))
-    tier = TieredGraph(module)
-    tier.compile(lambda: Work(Partial))  # type: ignore[arg-type]
-    made: list[torch.Size] = []
-
-    def compile_one(_module: Any, tensors: Sequence[Tensor]) -> Any:
-        made.append(tensors[0].shape)
-        return module
-
-    example = Example.of([torch.zeros(2, 4)], ())
-    graph = LiftedGraph(module, 0, compile_one, example, lambda *_: tier)
-    for _ in range(COMPILE_BESIDE + COMPILE_AFTER):
-        for rows in range(2, kinds + 2):
-            x = torch.randn(rows, 4)
-            assert torch.equal(graph(x), torch.tanh(x))
-    assert len(made) == graph.compiled == own
 
 
 def test_calls_do_not_wait_for_what_stands_for_sizes() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from magweld.comparison import CALLS, Turns, TurnsOfOneSize, TurnsOfSizes
+from magweld.comparison import CALLS, Turns
 
 
 def calls_until_known(turns: Turns, *seconds: float) -> int:
@@ -50,47 +50,3 @@ def test_a_way_answers_until_its_calls_are_timed() -> None:
     assert turns.way == 1
     assert turns.times == ([2.0, 2.0], [])
     assert turns.least is None
-
-
-def growing(compiled: float, torch: float, passes: int) -> list[int]:
-    """Return the calls that decide, of a cache that grows from 8 to 71 in each pass.
-
-    A call takes longer for more tokens, and the first one of the first way much longer.
-    Every fifth call is interrupted.
-    """
-    every = TurnsOfSizes()
-    ways: dict[int, TurnsOfOneSize] = {}
-    bound: set[int] = set()
-    decided = []
-    for number in range(64 * passes):
-        size = 8 + number % 64
-        turns = ways.setdefault(size, every.of((size,)))
-        way = turns.way
-        seconds = (compiled, torch)[way] * (1 + size / 100) + (number % 5 == 0)
-        turns.add(way, seconds + 9 * (way == 0 and size not in bound))
-        bound |= {size} if way == 0 else set()
-        if turns.ratio is not None:
-            decided.append(number)
-            assert (turns.ratio < 1) == (compiled < torch)
-    return decided
-
-
-@pytest.mark.parametrize("seconds", [(1.0, 2.0), (2.0, 1.0)])
-def test_sizes_that_differ_at_each_call_decide_together(
-    seconds: tuple[float, float],
-) -> None:
-    assert growing(*seconds, passes=3), "each size has had three calls at most"
-
-
-def test_sizes_whose_times_are_near_decide_by_themselves() -> None:
-    assert not growing(1.0, 1.1, passes=3)
-    assert growing(1.0, 1.1, passes=40)
-
-
-def test_less_time_for_smaller_sizes_tells_nothing() -> None:
-    every = TurnsOfSizes()
-    for number in range(60):
-        small, large = every.of((10,)), every.of((80,))
-        way = small.way
-        (small if way else large).add(way, 1.0 if way else 8.0 + number / 100)
-    assert every.least is None

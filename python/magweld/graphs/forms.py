@@ -73,11 +73,6 @@ class Forms:
     def __len__(self) -> int:
         return len(self._forms)
 
-    @property
-    def kinds(self) -> int:
-        """How many sets of sizes and numbers were used, as far as that is known."""
-        return len(self._uses)
-
     def values(self) -> list[Form]:
         """Return the forms, the most recently used last."""
         return [form for form, _ in self._forms.values()]

@@ -31,10 +31,6 @@ from magweld.tiers import TieredGraph, Verdict, common_verdict, tier_of
 
 _FALLBACKS: Final = topic("fallbacks")
 
-# Sets of sizes and numbers up to which each may have a form of its own beside the
-# program for all sizes; of more only one has.
-_FEW: Final = 8
-
 Compile = Callable[[fx.GraphModule, list[torch.Tensor]], Callable[..., Any]]
 
 
@@ -211,18 +207,14 @@ class LiftedGraph:
         self, key: Any, tensors: list[torch.Tensor], numbers: tuple[Any, ...]
     ) -> tuple[Any, bool]:
         """Return the program for all sizes, if any, and whether to make a form."""
-        if self.all_sizes is None:
-            return None, self.forms.is_wanted(key)
-        sized = self.all_sizes.find(key, tensors, numbers)
-        if sized is None:
-            return None, self.forms.is_wanted(key)
-        # The program for all sizes is slower than one for the sizes of a call, and
-        # much slower where torch runs a part of it. But each of many is not compiled
-        # by itself unless torch is faster.
-        are_many = self.forms.kinds > _FEW and not _is_for_torch(sized)
-        is_soon = not self.all_sizes.is_whole and not are_many
-        wanted = self.forms.is_wanted(key, COMPILE_AFTER if is_soon else COMPILE_BESIDE)
-        return sized, wanted and not (are_many and self.forms.made)
+        sized, uses = None, COMPILE_AFTER
+        if self.all_sizes is not None:
+            sized = self.all_sizes.find(key, tensors, numbers)
+            # The program for all sizes is slower than one for the sizes of a call, and
+            # much slower where torch runs a part of it.
+            if sized is not None and self.all_sizes.is_whole:
+                uses = COMPILE_BESIDE
+        return sized, self.forms.is_wanted(key, uses)
 
     def _beside(
         self,
@@ -303,13 +295,6 @@ def _is_there(form: Callable[..., Any]) -> bool:
 def _runs_through_torch(form: Callable[..., Any] | None) -> bool:
     tier = tier_of(form)
     return form is None if tier is None else tier.compiled is None
-
-
-def _is_for_torch(form: Callable[..., Any]) -> bool:
-    """Whether torch has turned out to be faster than a form."""
-    tier = tier_of(form)
-    verdict = None if tier is None else tier.verdict
-    return verdict is not None and verdict.is_for_torch
 
 
 def _is_final(form: Callable[..., Any]) -> bool:
