@@ -2,7 +2,8 @@
 
 What a hit computes it computes for other numbers than the recorded run. Where that may
 raise, as a division by a number that may be 0, the hit has to compute it, whether or
-not the result is used. A function that is not listed may raise.
+not the result is used. A function that is not listed may raise, or give another type
+for other numbers of the same types, as `min` does.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _MOST_SHIFTED: Final = 256.0
 _TESTS: Final = frozenset(
     {
         *(operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge),
-        *(operator.truth, operator.not_, bool, type),
+        *(operator.truth, operator.not_, bool),
     }
 )
 _SIGNS: Final = frozenset({operator.neg, operator.pos, operator.abs, abs})
@@ -102,7 +103,7 @@ def is_total(
     operands: Sequence[Any],
     bounds: Sequence[Bounds | None],
 ) -> bool:
-    """Return whether a function raises for no numbers of these types and bounds.
+    """Return whether a function has one type and never raises, by types and bounds.
 
     Args:
         function: The function.

@@ -80,7 +80,7 @@ class Operation:
 
     @property
     def is_total(self) -> bool:
-        """Whether it raises on no call whose operands can be computed."""
+        """Whether it has this type on every call whose operands can be computed."""
         values = [operand.value for operand in self.operands]
         known = [operand.bounds for operand in self.operands]
         return self.function is pack or is_total(self.function, values, known)

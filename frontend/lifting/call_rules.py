@@ -171,9 +171,6 @@ def _compute(shadow: Shadow, step: Step, link: Link, stack: list[Any]) -> None:
             return
         expression: Expression | None
         expression = lifting.compute(function, (tuple_of,), result)
-        kinds = {type(item) for item in link.args[0]}
-        if len(kinds) > 1 and not isinstance(expression, Literal):
-            lifting.fix_type(expression)
     else:
         expression = evaluate(lifting, function, link.args, link.lifted, result)
     if expression is not None:

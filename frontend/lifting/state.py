@@ -245,17 +245,14 @@ class Lifting:
     ) -> Expression:
         """Return what a function that the program has called gives on a hit.
 
-        A hit computes what may raise whether or not the result is used.
+        A hit computes what may raise, or have another type, whether or not the result
+        is used: it must have the type that it had in the run.
         """
         expression = self.make.apply(function, operands, value)
         if isinstance(expression, Operation) and not expression.is_total:
-            self.fix_type(expression)
+            kind = type(expression.value)
+            self._demand(self.make.apply(type, (expression,), kind), kind)
         return expression
-
-    def fix_type(self, expression: Expression) -> None:
-        """Demand that an expression has the type of its value."""
-        kind = type(expression.value)
-        self._demand(self.make.apply(type, (expression,), kind), kind)
 
     def _demand(self, expression: Expression, expected: Any) -> None:
         key = (expression, expected)

@@ -36,8 +36,6 @@ _UNARY: Final[dict[str, Callable[..., Any]]] = {
     "UNARY_NOT": operator.not_,
     "TO_BOOL": operator.truth,
 }
-# Functions whose result may have another type for other numbers of the same types.
-_UNSTABLE: Final = frozenset({operator.pow, pow, min, max})
 
 
 def evaluate(
@@ -54,10 +52,7 @@ def evaluate(
         Literal(value) if expression is None else expression
         for value, expression in zip(values, lifted, strict=True)
     ]
-    expression = lifting.compute(function, operands, result)
-    if function in _UNSTABLE and not isinstance(expression, Literal):
-        lifting.fix_type(expression)
-    return expression
+    return lifting.compute(function, operands, result)
 
 
 def begin_binary(shadow: Shadow, step: Step, stack: list[Any]) -> None:

@@ -58,7 +58,7 @@ from magweld.runtime.container import (
 from magweld.targets import Target, parse_target
 
 # How the line that names a pass begins, as native passes are named.
-IR_DUMP: Final = "// -----// IR Dump After "
+_IR_DUMP: Final = "// -----// IR Dump After "
 _CAPTURE: Final = "capture"
 # Of longer constants the text has no elements.
 _PRINTED_ELEMENTS: Final = 16
@@ -134,7 +134,7 @@ def print_passes(payload: bytes) -> bytes:
             printed = _printed(module)
             if printed != texts[-1][1]:
                 texts.append((_step_name(step), printed))
-        dumps = (f"{IR_DUMP}{name} //----- //\n{text}" for name, text in texts)
+        dumps = (f"{_IR_DUMP}{name} //----- //\n{text}" for name, text in texts)
         return "\n".join(dumps).encode()
 
 

@@ -14,6 +14,7 @@ from torch import Tensor, fx
 
 from magweld.api import CompiledGraph, compile_graph
 from magweld.compiler_options import CompileOptions
+from magweld.diagnostics import did_you_mean
 from magweld.frontend import Record, Traced, trace
 from magweld.tools.cli.bench import in_turns
 from magweld.tools.cli.program import (
@@ -108,8 +109,8 @@ def _read_decisions(path: str) -> list[dict[str, Any]]:
 def _peer(model: Callable[..., Any], backend: str) -> Callable[..., Any]:
     known = torch.compiler.list_backends(exclude_tags=())
     if backend not in known:
-        message = f"torch.compile has no backend '{backend}', only {', '.join(known)}"
-        raise CommandLineError(message)
+        hint = did_you_mean(backend, known)
+        raise CommandLineError(f"torch.compile has no backend '{backend}'{hint}")
     return torch.compile(model, backend=backend)
 
 

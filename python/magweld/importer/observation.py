@@ -25,7 +25,7 @@ from magweld.diagnostics import UnsupportedError
 from magweld.importer import refusals
 from magweld.importer.nodes import results_of
 from magweld.importer.placing import CPU, tensors_without_data
-from magweld.importer.repeated_calls import RepeatedCalls
+from magweld.importer.repeated_calls import RepeatedCalls, call_of
 from magweld.layouts import (
     Layout,
     is_captured,
@@ -126,7 +126,7 @@ class _OverlapWatcher(GraphRunner):
             UnsupportedError: It cannot run, or writes to an overlapping tensor.
         """
         args, kwargs = self.fetch_args_kwargs_from_env(n)
-        call = self._calls.call_of(n, args, kwargs)
+        call = call_of(n, args, kwargs)
         known = self._calls.answer(call)
         if known is not None:
             return known

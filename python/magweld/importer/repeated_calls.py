@@ -63,10 +63,6 @@ class RepeatedCalls:
     def __init__(self) -> None:
         self._results: dict[Call, tuple[tuple[Form, ...], pytree.TreeSpec]] = {}
 
-    def call_of(self, node: fx.Node, args: Any, kwargs: Any) -> Call | None:
-        """Return the call of a node; None if calls of this kind are not kept."""
-        return call_of(node, args, kwargs)
-
     def answer(self, call: Call | None) -> Any:
         """Return new results of a call; None if none like it was kept."""
         found = None if call is None else self._results.get(call)
