@@ -5,7 +5,8 @@
 Each case and peer has a process of its own with empty caches. `first` are the CPU
 seconds of the first call in this process and all that it starts: recording, imports,
 compiling, one run. Later calls are timed in turns with eager; compiled code answers
-them all (MAGWELD_RACE=0). A result that differs from eager's is an error.
+them all (MAGWELD_RACE=0). A result that differs from eager's is an error, and so is a
+process that takes longer than five minutes.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ NO_CACHES = {
 }
 TOLERANCE = 1e-4
 HIDDEN = 256
+# Seconds that a process may take: torch.compile of `newton-64` was not done after a
+# quarter of an hour.
+LONGEST = 300
 
 
 class Cells(nn.Module):
@@ -191,12 +195,16 @@ def measure(case: str, peer: str, rounds: int) -> dict[str, Any]:
 def measured_apart(case: str, peer: str, rounds: int, threads: int) -> dict[str, Any]:
     """Time a peer in a process of its own; `error` says why there are no times."""
     command = (sys.executable, __file__, "--measure", case, peer, rounds, threads)
-    run = subprocess.run(
-        [str(word) for word in command],
-        env={**os.environ, **NO_CACHES},
-        capture_output=True,
-        text=True,
-    )
+    try:
+        run = subprocess.run(
+            [str(word) for word in command],
+            env={**os.environ, **NO_CACHES},
+            capture_output=True,
+            text=True,
+            timeout=LONGEST,
+        )
+    except subprocess.TimeoutExpired:
+        return {"case": case, "peer": peer, "error": f"not done after {LONGEST} s"}
     if run.returncode:
         last = (run.stderr.strip().splitlines() or ["no output"])[-1]
         return {"case": case, "peer": peer, "error": last}

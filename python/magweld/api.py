@@ -6,7 +6,7 @@ import functools
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
@@ -439,12 +439,13 @@ def compile_for_sizes(
                 given.graphs, given.inputs, sets, strict=True
             )
         )
-        require_one_graph(ours, theirs, *sets)
+        extents = require_one_graph(ours, theirs, *sets)
         one = given.graphs[0]
         making = _Making(one, ours, chosen, None, HOST_TARGET, HOST_MACHINE, name)
         background = tiers.in_background
         races = tiers.races and making.race() is not None
-        return Work(lambda: _sized(making, relation, reference, races, background))
+        sized = partial(_sized, making, relation, extents, reference)
+        return Work(lambda: sized(races, background))
 
     return tiers.graph(reference, prepare, _surroundings, name)
 
@@ -452,6 +453,7 @@ def compile_for_sizes(
 def _sized(
     making: _Making,
     relation: SizeRelation,
+    extents: Set[int],
     reference: Callable[..., Any],
     races: bool,
     in_background: bool,
@@ -466,7 +468,7 @@ def _sized(
 
     known = set(making.imported.externals)
     compiled = making.compiled(in_background)
-    require_sizes(compiled.program)
+    require_sizes(compiled.program, extents)
     if set(compiled.imported.externals) != known:
         raise UnsupportedError(
             "size-dependent",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 
 from magweld.artifact import (
@@ -23,13 +23,18 @@ from magweld.passes.tiling.packing import Buffer, pack
 from magweld.runtime.dtypes import torch_dtype
 
 
-def require_sizes(program: Program) -> None:
+def require_sizes(program: Program, extents: Set[int]) -> None:
     """Make sure that a program follows from its stand-ins for any sizes.
+
+    Args:
+        program: One that was compiled with stand-ins.
+        extents: Those of its graph that depend on sizes, as `require_one_graph` gives
+            them.
 
     Raises:
         UnsupportedError: `size-dependent`, with what does not.
     """
-    for fault in _faults(program):
+    for fault in _faults(program, extents):
         raise UnsupportedError(
             "size-dependent",
             fault,
@@ -37,7 +42,7 @@ def require_sizes(program: Program) -> None:
         )
 
 
-def _faults(program: Program) -> list[str]:
+def _faults(program: Program, extents: Set[int]) -> list[str]:
     if program.parts:
         return ["a part of the program is a program of its own"]
     told = {
@@ -50,15 +55,21 @@ def _faults(program: Program) -> list[str]:
         for number, value in enumerate(program.values)
         if number in told and value.place is Place.CONSTANT
     ]
-    # An extent that is a multiple of a prime by accident stands for none. What torch
-    # runs has been compared with what it makes for other primes.
+    # What passes have made of constants may be a multiple of a prime by accident. What
+    # torch runs has been compared with what it makes for other primes.
     for number, step in enumerate(program.steps):
-        alone = told & {*step.writes} and not told & {*step.reads}
+        made = _runtime_extents(program, told & {*step.writes})
+        alone = made - extents and not told & {*step.reads}
         if alone and not isinstance(step, ExternalStep):
             found.append(f"step {number} has a result of an extent of the call alone")
         if isinstance(step, LibraryStep) and _has_runtime_attribute(program, step):
             found.append(f"step {number}, '{step.op}', has an extent as attribute")
     return found
+
+
+def _runtime_extents(program: Program, values: Iterable[int]) -> set[int]:
+    extents = (extent for number in values for extent in program.values[number].shape)
+    return set(filter(program.stand_ins.is_runtime, extents))
 
 
 def _has_runtime_attribute(program: Program, step: LibraryStep) -> bool:

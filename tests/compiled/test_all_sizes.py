@@ -80,6 +80,22 @@ class Flattened(nn.Module):
         return self.outer(F.gelu(self.inner(rows))).view(batch, length, width)
 
 
+class Kinds(nn.Module):
+    """Embeddings of words and of kinds, of which a buffer holds one row for all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(20, 16)
+        self.kinds = nn.Embedding(2, 16)
+        self.register_buffer("kind", torch.randint(0, 2, (1, 12)))
+
+    def forward(self, words: Tensor) -> Tensor:
+        """Return (batch, length, 16) of the numbers of words."""
+        batch, length = words.shape
+        kind = torch.gather(self.kind, 1, torch.arange(length)[None])
+        return torch.tanh(self.words(words) + self.kinds(kind.expand(batch, length)))
+
+
 def feed_forward() -> nn.Module:
     """Return a perceptron with a normalisation of each row."""
     return nn.Sequential(
@@ -114,6 +130,7 @@ ONE_PROGRAM: dict[str, tuple[Callable[[], Any], Callable[[int], Inputs]]] = {
         lambda: lambda x: torch.tanh(x + torch.arange(x.shape[0])[:, None]),
         rows,
     ),
+    "a row for all rows": (Kinds, lambda n: (torch.randint(0, 20, (n, 9)),)),
     "bfloat": (
         lambda: lambda x: torch.relu(x) * 2,
         lambda n: (torch.randn(n, 24).to(torch.bfloat16),),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -175,7 +175,7 @@ class _Maker:
         ours, theirs = calls
         first, second = relations
         try:
-            require_one_graph(
+            extents = require_one_graph(
                 ours.imported, theirs.imported, first.stand_ins, second.stand_ins
             )
         except UnsupportedError as error:
@@ -184,7 +184,7 @@ class _Maker:
             options = CompileOptions(
                 library="never", level=level, loops=False, batch=False
             )
-            imported, program = _compiled_for_sizes(ours.imported, options)
+            imported, program = _compiled_for_sizes(ours.imported, extents, options)
             image = self._image_for(program, level)
             for one in sizes.every():
                 shapes = sizes.shapes(one)
@@ -269,9 +269,14 @@ class _Maker:
 
 
 def _compiled_for_sizes(
-    graph: ImportedGraph, options: CompileOptions
+    graph: ImportedGraph, extents: Set[int], options: CompileOptions
 ) -> tuple[ImportedGraph, Program]:
     """Compile a graph of which generated code is to run all for all sizes.
+
+    Args:
+        graph: It.
+        extents: Those that depend on sizes.
+        options: Of the compilation.
 
     Raises:
         UnsupportedError: `portable-sizes`.
@@ -289,7 +294,7 @@ def _compiled_for_sizes(
     if left:
         raise SIZES.at(f"no code for all sizes has {'; '.join(left)}")
     try:
-        require_sizes(program)
+        require_sizes(program, extents)
     except UnsupportedError as error:
         raise SIZES.at(str(error)) from error
     return imported, program

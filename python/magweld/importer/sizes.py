@@ -21,8 +21,11 @@ from magweld.importer.nodes import tensors_of
 
 def require_one_graph(
     first: ImportedGraph, second: ImportedGraph, stand_ins: StandIns, others: StandIns
-) -> None:
-    """Make sure that a graph is one for all sizes.
+) -> frozenset[int]:
+    """Make sure that a graph is one for all sizes; return its extents that are sizes.
+
+    These are written with the stand-ins. An extent of a program that is none of them
+    may be a multiple of a stand-in by accident.
 
     Args:
         first: The graph, imported for the stand-ins.
@@ -39,6 +42,8 @@ def require_one_graph(
             fault,
             hint="a program is compiled for each size that comes back",
         )
+    shapes = [one.shape for node in first.aten.graph.nodes for one in tensors_of(node)]
+    return frozenset(n for shape in shapes for n in shape if stand_ins.is_runtime(n))
 
 
 def _faults(
