@@ -56,6 +56,7 @@ class Builder:
         self._graph = graph
         self._stability = Stability(graph.snapshots)
         self._variables: dict[int, str] = {}
+        self._shares = False
 
     def _leaf(self, source: Any) -> str:
         """Return the expression for a lifted read that has been guarded."""
@@ -241,6 +242,8 @@ class Builder:
         nodes: Sequence[Node] = (),
         reason: Callable[..., Any] | None = None,
         lifts: tuple[str, type] | None = None,
+        *,
+        shares: bool = False,
     ) -> None:
         """Guard by a function of fetched objects; it returns whether they fit.
 
@@ -250,14 +253,21 @@ class Builder:
             expected: What must come out, for the reader.
             reason: Function of the same arguments that tells why they do not fit.
             lifts: Path and type of the number that is tested, if it is one.
+            shares: Whether the function takes a list first, which all that do share
+                and which is empty at the first of them.
         """
         arguments = [self.variable(node) for node in nodes]
-        test = emit.call(self._names.constant(check), *arguments)
+        setup = [] if self._shares or not shares else ["shared = []"]
+        self._shares |= shares
+        taken = ["shared", *arguments] if shares else arguments
+        test = emit.call(self._names.constant(check), *taken)
         why = ""
         if reason is not None:
             why = emit.call(self._names.constant(reason), *arguments)
         final = Test(test, why)
-        self.listing.guard(category, path, expected, None, test=final, lifts=lifts)
+        self.listing.guard(
+            category, path, expected, None, *setup, test=final, lifts=lifts
+        )
 
     def lookups(self, guards: ClassGuards, edges: Sequence[Edge]) -> None:
         """Guard all class lookups by one call; it tells which of them fails."""

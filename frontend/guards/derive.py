@@ -14,12 +14,7 @@ from magweld.frontend.expressions.expressions import Condition, Expression
 from magweld.frontend.guards.builder import Builder
 from magweld.frontend.guards.classes import ClassGuards, ClassLookup
 from magweld.frontend.guards.guard import Category, GuardProgram, Mismatch, shown
-from magweld.frontend.operators.predicates import (
-    Predicate,
-    is_liftable,
-    same_value,
-    text_of_predicate,
-)
+from magweld.frontend.guards.predicates import guard_predicates
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.torch_state import beside_global_state, torch_state
 from magweld.frontend.state.draws import Draw
@@ -176,8 +171,7 @@ def derive_guards(
         builder.edge(edge)
     _guard_identities(builder, graph)
     _guard_tensors(builder, recorder, dims)
-    for predicate in recorder.predicates:
-        _guard_predicate(builder, recorder, predicate)
+    guard_predicates(builder, recorder)
     for condition in conditions:
         builder.expressions.condition(condition)
     for draw in graph.draws:
@@ -272,24 +266,3 @@ def _guard_tensors(
             OverlapCheck(tensors, recorder.written).check,
             nodes,
         )
-
-
-def _guard_predicate(
-    builder: Builder, recorder: OperatorRecorder, predicate: Predicate
-) -> None:
-    nodes = recorder.tensors_of(predicate)
-    compute, expected = predicate.compute, predicate.value
-
-    def holds(*tensors: torch.Tensor) -> bool:
-        return same_value(compute(*tensors), expected)
-
-    path = text_of_predicate(predicate, nodes)
-    builder.external(
-        Category.PREDICATE,
-        path,
-        f"== {expected!r}",
-        holds,
-        nodes,
-        compute,
-        (path, type(expected)) if is_liftable(predicate) else None,
-    )

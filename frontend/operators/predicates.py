@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import torch
@@ -38,6 +38,7 @@ class Predicate:
         copies: Whether it works on copies, of tensors that the run has written.
         needed: Operators of the recorded graph that have made the value.
         numbers: Lifted numbers among what they take; they are as they were.
+        origins: The operator of the recorded graph for each operator of the module.
     """
 
     module: fx.GraphModule
@@ -48,6 +49,9 @@ class Predicate:
     copies: bool = False
     needed: frozenset[fx.Node] = frozenset()
     numbers: tuple[fx.Node, ...] = ()
+    origins: Mapping[fx.Node, fx.Node] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     @property
     def compute(self) -> Callable[..., Any]:
@@ -143,9 +147,11 @@ def build_predicate(
     mapping |= {node: copy.placeholder(node.name) for node in placeholders}
     for node in copied:
         mapping[node] = copy.call_method("clone", (mapping[node],))
+    origins: dict[fx.Node, fx.Node] = {}
     for node in graph.nodes:
         if node in needed and node not in mapping:
             mapping[node] = copy.node_copy(node, mapping.__getitem__)
+            origins[mapping[node]] = node
     copy.output(mapping[read])
     where = read.meta.get("where", "")
     module = fx.GraphModule({}, copy)
@@ -158,6 +164,7 @@ def build_predicate(
         copies=bool(copied),
         needed=frozenset(needed),
         numbers=tuple(numbers),
+        origins=origins,
     )
 
 

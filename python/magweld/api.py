@@ -6,7 +6,7 @@ import functools
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
@@ -453,7 +453,7 @@ def compile_for_sizes(
 def _sized(
     making: _Making,
     relation: SizeRelation,
-    extents: Set[int],
+    extents: frozenset[int],
     reference: Callable[..., Any],
     races: bool,
     in_background: bool,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from magweld.artifact import (
@@ -23,7 +23,7 @@ from magweld.passes.tiling.packing import Buffer, pack
 from magweld.runtime.dtypes import torch_dtype
 
 
-def require_sizes(program: Program, extents: Set[int]) -> None:
+def require_sizes(program: Program, extents: frozenset[int]) -> None:
     """Make sure that a program follows from its stand-ins for any sizes.
 
     Args:
@@ -42,7 +42,7 @@ def require_sizes(program: Program, extents: Set[int]) -> None:
         )
 
 
-def _faults(program: Program, extents: Set[int]) -> list[str]:
+def _faults(program: Program, extents: frozenset[int]) -> list[str]:
     if program.parts:
         return ["a part of the program is a program of its own"]
     told = {

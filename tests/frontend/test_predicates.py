@@ -1,4 +1,4 @@
-"""Truths of tensors that the run has written: computed on copies on every call."""
+"""Values of tensors that decide about a run: what is computed of them on every call."""
 
 from __future__ import annotations
 
@@ -93,3 +93,57 @@ def test_a_way_that_ends_in_a_handler_leaves_no_exception_behind():
         x = torch.ones(4)
         assert torch.equal(traced(x, x[:]), torch.full((4,), 4.0))
         assert sys.exc_info() == (None, None, None)
+
+
+def halved(x, y):
+    """Return a tensor that is halved until it is small, and how often it was."""
+    rounds = 0
+    while (x * y).abs().max() > 1.0:
+        x = x / 2
+        rounds += 1
+    return x, rounds
+
+
+def quotients_of(call):
+    """Return how many quotients a call computes."""
+    with torch.profiler.profile() as profile:
+        call()
+    return sum(event.name == "aten::div" for event in profile.events())
+
+
+def test_a_hit_computes_no_iteration_of_a_loop_twice():
+    traced = trace(halved, backend="eager")
+    x, y = torch.tensor([50.0, 3.0]), torch.tensor([1.0, -1.0])
+    for _ in range(2):
+        traced(x, y)
+    before = traced.stats()["hits"]
+    # One time for all that is tested, and one for the result.
+    assert quotients_of(lambda: traced(x, y)) == 2 * halved(x, y)[1]
+    assert traced.stats()["hits"] == before + 1, traced.explain()
+
+
+def test_tests_that_share_operators_tell_which_loop_ends_when():
+    traced = trace(halved, backend="eager")
+    y = torch.tensor([1.0, -1.0])
+    for size in (50.0, 50.0, 9.0, 9.0, 50.0, 0.5, 0.5, 70.0, 9.0, float("nan"), 3e3):
+        x = torch.tensor([size, 0.25])
+        mine, theirs = traced(x, y), halved(x, y)
+        assert mine[1] == theirs[1]
+        assert torch.equal(mine[0].nan_to_num(7.0), theirs[0].nan_to_num(7.0))
+    assert traced.stats()["hits"] > 3, traced.explain()
+
+
+def test_values_and_truths_share_operators():
+    def function(x):
+        y = torch.sin(x) * 3
+        if y.sum() > 0:
+            y = y + int(y.argmax())
+        if (y * 2).max() > 4:
+            y = y * len(y.tolist())
+        return y
+
+    traced = trace(function, backend="eager")
+    for number in (1, 1, 2, 1, 4, 4, 2, 5, 5, 1):
+        x = torch.tensor([1.0, 2.0, 0.5]) * number
+        assert torch.equal(traced(x), function(x))
+    assert traced.stats()["hits"] > 2, traced.explain()

@@ -19,9 +19,9 @@ PROGRAM = Program(
 
 
 def test_rows_of_a_constant_may_be_as_many_as_the_graph_says() -> None:
-    require_sizes(PROGRAM, {SIZE, 2 * SIZE})
+    require_sizes(PROGRAM, frozenset({SIZE, 2 * SIZE}))
 
 
 def test_an_extent_that_the_graph_does_not_have_may_be_no_size() -> None:
     with pytest.raises(UnsupportedError, match="step 0 has a result of an extent"):
-        require_sizes(PROGRAM, {SIZE})
+        require_sizes(PROGRAM, frozenset({SIZE}))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -269,7 +269,7 @@ class _Maker:
 
 
 def _compiled_for_sizes(
-    graph: ImportedGraph, extents: Set[int], options: CompileOptions
+    graph: ImportedGraph, extents: frozenset[int], options: CompileOptions
 ) -> tuple[ImportedGraph, Program]:
     """Compile a graph of which generated code is to run all for all sizes.
 
