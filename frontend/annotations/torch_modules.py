@@ -55,6 +55,7 @@ _GETTER_CODE: Final = _GETTER.__code__
 # Where it looks, in this order.
 _TABLES: Final = ("_parameters", "_buffers", "_modules")
 _PLAIN: Final = (dict, OrderedDict)
+_NUMBERS: Final = (bool, int, float)
 
 
 def _getattr(observer: Observer, call: NativeCall) -> None:
@@ -71,7 +72,7 @@ def _getattr(observer: Observer, call: NativeCall) -> None:
 def _read_member(observer: Observer, module: Any, name: str) -> bool:
     """Record the reads of a search that finds something; False is anything else."""
     graph = observer.session.graph
-    if graph.lifting is not None or type(name) is not str:
+    if type(name) is not str:
         return False
     if type(_GETTER) is not FunctionType or _GETTER.__code__ is not _GETTER_CODE:
         return False
@@ -88,6 +89,9 @@ def _read_member(observer: Observer, module: Any, name: str) -> bool:
         if name in members:
             break
     else:
+        return False
+    if graph.lifting is not None and type(dict.get(members, name)) in _NUMBERS:
+        # What becomes of a number is followed through the frames that have it.
         return False
     read_found(observer, module, "__dict__", found)
     for table, members in searched:

@@ -230,6 +230,11 @@ class Loops:
         if not appends:
             self.note_read(node.obj)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the run is within a loop that is followed."""
+        return any(loop.is_open for loop in self.all)
+
     def note_read(self, obj: Any) -> None:
         """Take note that the content of a container is looked at."""
         if id(obj) in self._lifting.scalars.rows:

@@ -87,7 +87,7 @@ class Link:
     result: Expression | None = None
 
 
-@dataclass
+@dataclass(slots=True)
 class Step:
     """One instruction between its two events.
 
@@ -163,6 +163,15 @@ class Shadow:
         self.names: dict[str, Expression] = {}
         self.step: Step | None = None
         self.caller: Link | None = None
+
+    def passes(self, row: Row) -> bool:
+        """Return whether an instruction goes by: it has no handler, and no expression.
+
+        It pins what no instruction before it has claimed, as each one does.
+        """
+        self.lifting.flush()
+        held = row.parts or (self.names and row.argval in self.names)
+        return not self.stack and not held
 
     def begin(self, row: Row, stack: list[Any]) -> Step:
         """Return the step of an instruction that is about to run."""

@@ -150,6 +150,11 @@ class Lifting:
 
     # What the RefGraph reports.
 
+    @property
+    def follows_reads(self) -> bool:
+        """Whether reads of objects without expressions matter, as in an open loop."""
+        return self.loops is not None and self.loops.is_open
+
     def note_read(self, node: Node, kind: Kind, key: Any, value: Any) -> None:
         """Take note of a read; the instruction may claim it."""
         if self.loops is not None:
@@ -205,6 +210,8 @@ class Lifting:
 
     def flush(self) -> None:
         """Pin what no instruction has claimed."""
+        if not (self.reads or self.stores or self.rewrites):
+            return
         for _, expression in self.reads:
             self.pin(expression)
         for node in self.rewrites:

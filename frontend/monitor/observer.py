@@ -202,7 +202,8 @@ class Observer:
             self._raised(previous, offset)
         after, shadow, control = self.after, self.shadow, self.session.control
         idle = after is None and row.handler is None and not self.drawn
-        if idle and shadow is None and not (control is not None and control.scopes):
+        idle = idle and not (control is not None and control.scopes)
+        if idle and (shadow is None or (shadow.step is None and shadow.passes(row))):
             self.previous = row
             return
         stack = self.session.reader.stack(frame, row.depth)
@@ -217,7 +218,9 @@ class Observer:
             control.arrive(self, row)
         if self.drawn:
             self.drawn = followed(self.drawn, row, self.code)
-        step = None if shadow is None else shadow.begin(row, stack)
+        step = None
+        if shadow is not None and not (idle and shadow.passes(row)):
+            step = shadow.begin(row, stack)
         self.handle(row, stack)
         if shadow is not None and step is not None:
             shadow.collect(step)

@@ -26,7 +26,9 @@ def note_class(graph: RefGraph, cls: type, name: str, start: type | None = None)
         start: Search only behind this base, as `super` does.
     """
     # A class that has not changed since is known, unless reads mean more than guards.
-    plain = graph.lifting is None and not graph.choices.merged and start is None
+    lifting = graph.lifting
+    followed = lifting is not None and lifting.follows_reads
+    plain = not (followed or graph.choices.merged) and start is None
     if plain and name not in graph.class_names:
         known = graph.plans.noted.get((id(cls), name))
         if known is not None and known[0].stays():
