@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import sys
 import threading
@@ -30,6 +31,7 @@ from magweld.frontend.catalogue import (
 )
 from magweld.frontend.explain import Recompile, explain
 from magweld.frontend.guards.guard import Category
+from magweld.frontend.lifting.ahead import KnownSizes, SizesAhead
 from magweld.frontend.monitor.events import event_source
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.profitability import EAGER, HIT, Profitability, kind_of
@@ -60,6 +62,11 @@ def watched() -> bool:
 
 def _observers() -> tuple[Any, Any]:
     return sys.gettrace(), sys.getprofile()
+
+
+def _left_until(end: float | None) -> float:
+    """Return the seconds that are left until a moment; infinite if there is none."""
+    return math.inf if end is None else max(0.0, end - time.monotonic())
 
 
 class Held(Protocol):
@@ -226,7 +233,7 @@ class Engine:
         }
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait for what is being compiled behind the calls.
+        """Wait for what is being done behind the calls: sizes, then compilation.
 
         Args:
             seconds: How long at most; None waits until all is compiled.
@@ -234,7 +241,12 @@ class Engine:
         Returns:
             Whether nothing is being compiled any more.
         """
-        return self._backend.tiers.wait(seconds)
+        end = None if seconds is None else time.monotonic() + seconds
+        segments = [segment.cache for segment in self._segments.all]
+        for cache in (self._cache, *segments):
+            if cache.ahead is not None:
+                cache.ahead.wait(_left_until(end))
+        return self._backend.tiers.wait(None if end is None else _left_until(end))
 
     def explain(self, recompiles: bool = False) -> str:
         """Return what was captured, under which conditions, and what was refused.
@@ -331,6 +343,10 @@ class Engine:
             self._log.missed(cache, signature, failures, program.begins)
         if self._segments.worthless or cache.has_given_up(signature):
             return program.run()
+        if cache.ahead is not None and not cache.ahead.is_over:
+            # The next record is made when its sizes are known.
+            cache.ahead.go_on()
+            return program.run()
         obstacle = self._take_monitor()
         if obstacle is not None:
             self._log.add(obstacle)
@@ -371,9 +387,10 @@ class Engine:
     ) -> Outcome:
         """Run a program, observed, and keep what that has given."""
         known, wanted = self._segments, cache.lifting.wanted
-        if wanted:
+        sizes = self._known_sizes(cache, wanted, failures)
+        if wanted and not sizes.may_wait and sizes.environment is None:
             # Most programs lift nothing. Within the run it could be observed.
-            from magweld.frontend.lifting.symbolic import import_what_symbols_need
+            from magweld.frontend.lifting.environment import import_what_symbols_need
 
             import_what_symbols_need()
         # A value that differs from one recorded before is a branch, no condition.
@@ -389,13 +406,34 @@ class Engine:
             wanted,
             self._annotations,
             branched,
+            sizes,
         )
         seconds = time.perf_counter() - start
         record = self._keep(cache, signature, outcome, wanted)
         if record is not None:
             record.begins = program.begins
             self._log.recorded(record, seconds)
+            if cache.ahead is not None and not cache.ahead.has_failed:
+                cache.ahead = None
+        if outcome.outline is not None:
+            cache.ahead = SizesAhead(wanted, outcome.outline)
         return outcome
+
+    def _known_sizes(
+        self, cache: RecordCache, wanted: frozenset[str], failures: list[Any]
+    ) -> KnownSizes:
+        """Return what there is of the sizes of a run that lifts some numbers.
+
+        To work sizes out takes much longer than the rest of a monitored run, so this is
+        done behind the calls like compilation. The first call may take long, and a
+        program that is split has its values during the run alone.
+        """
+        ahead = cache.ahead
+        if ahead is not None and ahead.wanted == wanted:
+            return KnownSizes(ahead.environment)
+        is_whole = all(record.ends is None for record, _ in failures)
+        behind = self._backend.tiers.in_background
+        return KnownSizes(may_wait=behind and bool(wanted and failures) and is_whole)
 
     def _keep(
         self,

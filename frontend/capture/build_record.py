@@ -21,6 +21,7 @@ from magweld.frontend.control.rolling import roll_loops
 from magweld.frontend.expressions.expressions import text_of
 from magweld.frontend.guards.derive import Arguments, derive_guards
 from magweld.frontend.guards.guard import GuardProgram
+from magweld.frontend.lifting.ahead import KnownSizes
 from magweld.frontend.lifting.settle import settle
 from magweld.frontend.mock.lifted_parts import Lifted
 from magweld.frontend.mock.plan import Planner
@@ -112,12 +113,14 @@ class Run:
         recorder: Its operators.
         arguments: What its guards begin with.
         state: Modes of torch before it.
+        known: What there is of its sizes, if it lifts some.
     """
 
     session: Session
     recorder: OperatorRecorder
     arguments: Arguments
     state: tuple[Any, ...]
+    known: KnownSizes
 
     def finish(self, result: Any, unfinished: bool = False) -> Capture:
         """Turn the recording into what a record consists of.
@@ -128,8 +131,13 @@ class Run:
 
         Raises:
             StopRecordingError: Something cannot be guarded or repeated.
+            SizesAwaitedError: The sizes are to be worked out behind the calls; not if
+                the program goes on, as what it goes on with is known now.
         """
         recorder, known, state = self.recorder, self.session.graph, self.state
+        sizes = self.known
+        if unfinished:
+            sizes = dataclasses.replace(sizes, may_wait=False)
         lifting = known.lifting
         if lifting is not None and lifting.loops is not None:
             roll_loops(recorder, lifting, lifting.loops)
@@ -153,7 +161,7 @@ class Run:
         now = torch_state()
         if (unfinished and now != state) or now[0] is not state[0]:
             mock = _switch_modes(mock, state, now)
-        settled = settle(recorder, lifting, outputs)
+        settled = settle(recorder, lifting, outputs, sizes)
         graph = build_graph(recorder, outputs, state[0], settled.scalars)
         fetched = [
             *(item.node for item in graph.inputs),

@@ -7,7 +7,7 @@ import functools
 import sys
 import threading
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import torch
 
@@ -29,7 +29,9 @@ from magweld.frontend.capture.build_record import Capture, Run
 from magweld.frontend.catalogue import CATALOGUE, Break, StopRecordingError
 from magweld.frontend.control.branches import Branches
 from magweld.frontend.control.fors import Loops
+from magweld.frontend.lifting.ahead import KnownSizes, SizesAwaitedError
 from magweld.frontend.lifting.operands import Operands
+from magweld.frontend.lifting.outline import Outline
 from magweld.frontend.monitor.annotation import AnnotationTable
 from magweld.frontend.monitor.code_table import CodeTables
 from magweld.frontend.monitor.events import collector_paused, event_source
@@ -80,6 +82,9 @@ def frame_reader() -> FrameReader:
     return FrameReader(read, getattr(module, "NULL_STACK_VALUE", None))
 
 
+_NO_SIZES: Final = KnownSizes()
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a monitored run gave.
@@ -94,6 +99,8 @@ class Outcome:
         learned: Whether the next run of the program will be split where this one was
             refused.
         error: The exception that the program raised behind the capture.
+        outline: What the sizes follow from that are to be worked out before a run can
+            be captured, if that is all that is in the way.
     """
 
     result: Any
@@ -102,6 +109,7 @@ class Outcome:
     ends: Form | None = None
     learned: bool = False
     error: BaseException | None = None
+    outline: Outline | None = None
 
 
 def capture(
@@ -111,6 +119,7 @@ def capture(
     wanted: frozenset[str] = frozenset(),
     annotations: tuple[UserAnnotation, ...] = (),
     preferred: bool = False,
+    known: KnownSizes = _NO_SIZES,
 ) -> Outcome:
     """Run a program once under observation.
 
@@ -123,6 +132,7 @@ def capture(
         annotations: What users have annotated, beside what ships.
         preferred: Whether a branch on a tensor becomes an operator of the graph
             rather than a guard, where both are possible.
+        known: What there is of the sizes of a run that lifts some.
     """
     if not can_read_frames():
         refusal = Break(CATALOGUE["interpreter"], sys.version.split()[0], "")
@@ -131,7 +141,7 @@ def capture(
     if annotations:
         table = table.extended(user_entries(annotations))
     session, recorder = _observers(table, wanted, preferred)
-    run = Run(session, recorder, program.arguments, torch_state())
+    run = Run(session, recorder, program.arguments, torch_state(), known)
     split = Split(session, sources, places, run.finish_early)
     try:
         return _observed(program, run, split)
@@ -161,12 +171,19 @@ def _observed(program: Program, run: Run, split: Split) -> Outcome:
         return Outcome(result, split.part, session.stopped, split.form)
     if session.stopped is not None:
         return Outcome(result, None, session.stopped, learned=split.learn())
+    return _finished(run, split, result)
+
+
+def _finished(run: Run, split: Split, result: Any) -> Outcome:
+    """Return what a run has given whose program has come to its end."""
     try:
         with collector_paused():
             finished = run.finish(result)
+    except SizesAwaitedError as awaited:
+        return Outcome(result, None, None, outline=awaited.outline)
     except StopRecordingError as stop:
-        session.stopped = Break(stop.refusal, stop.detail, "")
-        return Outcome(result, None, session.stopped, learned=split.learn())
+        run.session.stopped = Break(stop.refusal, stop.detail, "")
+        return Outcome(result, None, run.session.stopped, learned=split.learn())
     except Exception as error:
         # A fault of the monitor must not reach the program, which has run.
         return Outcome(result, None, Break(CATALOGUE["monitor-error"], repr(error), ""))

@@ -17,6 +17,8 @@ from magweld.frontend.expressions.expressions import (
     SizeSource,
     StridesSource,
 )
+from magweld.frontend.lifting.ahead import KnownSizes, SizesAwaitedError
+from magweld.frontend.lifting.outline import outline_of
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.operators.effects import has_effects
 from magweld.frontend.operators.recorder import OperatorRecorder
@@ -25,6 +27,7 @@ from magweld.frontend.state.nodes import Node
 if TYPE_CHECKING:
     from magweld.frontend.lifting.symbolic import Sizes
 
+_NOTHING = KnownSizes()
 _SHOWN = 120
 _INT64_MAX = (1 << 63) - 1
 
@@ -55,18 +58,25 @@ class Settled:
 
 
 def settle(
-    recorder: OperatorRecorder, lifting: Lifting | None, results: list[fx.Node]
+    recorder: OperatorRecorder,
+    lifting: Lifting | None,
+    results: list[fx.Node],
+    known: KnownSizes = _NOTHING,
 ) -> Settled:
     """Decide what the lifted values of a finished run are on a hit.
 
     Args:
         results: Nodes whose tensors a hit needs.
+        known: What there is of sizes before this run.
+
+    Raises:
+        SizesAwaitedError: The sizes are to be worked out behind the calls.
     """
     if lifting is None:
         return Settled()
     lifting.operands.results = results
     sizes, kept = (
-        _sizes(recorder, lifting) if lifting.operands.is_symbolic else (None, "")
+        _sizes(recorder, lifting, known) if lifting.operands.is_symbolic else (None, "")
     )
     if has_effects(recorder.graph):
         # A call whose operators raise cannot be repeated eagerly then.
@@ -90,12 +100,17 @@ def settle(
     return Settled(scalars, conditions, simplify, pinned, dims, kept)
 
 
-def _sizes(recorder: OperatorRecorder, lifting: Lifting) -> tuple[Sizes | None, str]:
+def _sizes(
+    recorder: OperatorRecorder, lifting: Lifting, known: KnownSizes
+) -> tuple[Sizes | None, str]:
+    outline = outline_of(recorder, lifting) if known.may_wait else None
+    if outline is not None:
+        raise SizesAwaitedError(outline)
     # Symbolic shapes take long to import.
     from magweld.frontend.lifting.symbolic import symbolic_sizes
 
     try:
-        return symbolic_sizes(recorder, lifting), ""
+        return symbolic_sizes(recorder, lifting, known.environment), ""
     except Exception as error:
         # Torch has no symbolic form for this graph: its numbers and sizes stay.
         lifting.give_up()

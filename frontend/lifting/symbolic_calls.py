@@ -31,7 +31,7 @@ def is_at_place(node: fx.Node, args: Any) -> bool:
     )
 
 
-def run_at_place(node: fx.Node, args: Any) -> Any:
+def run_at_place(node: fx.Node, *args: Any) -> Any:
     """Run a call for which `is_at_place` holds.
 
     Tensor indexing of torch takes an integer among indices for its value. `select`

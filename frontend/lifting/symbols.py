@@ -7,8 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import torch
-from torch._dynamo.source import ConstantSource
-from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from magweld.frontend.expressions.expressions import (
     Expression,
@@ -20,6 +19,7 @@ from magweld.frontend.expressions.expressions import (
     pack,
     topological,
 )
+from magweld.frontend.lifting.environment import SymbolicEnvironment
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.state.nodes import Node
 
@@ -159,6 +159,8 @@ class SymbolicNumbers:
     """Gives expressions the form in which fake tensors take them.
 
     Args:
+        environment: Has the symbols.
+        lifting: Gets what must have the value of the run.
         shaping: Expressions that may decide about shapes; all others stay numbers.
         size: Gives the symbolic size of a tensor.
         symbols: Gets what each new symbol stands for, by name.
@@ -166,13 +168,13 @@ class SymbolicNumbers:
 
     def __init__(
         self,
-        env: ShapeEnv,
+        environment: SymbolicEnvironment,
         lifting: Lifting,
         shaping: Collection[Expression],
         size: Callable[[SizeSource], Any],
         symbols: dict[str, Expression],
     ) -> None:
-        self._env = env
+        self._environment = environment
         self._lifting = lifting
         self._shaping = shaping
         self._size = size
@@ -218,13 +220,6 @@ class SymbolicNumbers:
         if type(leaf.value) is not int:
             self._concrete.add(leaf)
             return leaf.value
-        source = ConstantSource(f"number_{leaf.serial}")
-        symbol = self._env.create_symbol(
-            leaf.value,
-            source,
-            dynamic_dim=DimDynamic.DYNAMIC,
-            positive=None,
-            do_not_specialize_zero_one=True,
-        )
-        self._symbols[str(symbol)] = leaf
-        return self._env.create_symintnode(symbol, hint=leaf.value, source=source)
+        name, number = self._environment.number(leaf.text, leaf.value)
+        self._symbols[name] = leaf
+        return number

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from magweld.frontend.catalogue import Break
+from magweld.frontend.lifting.ahead import SizesAhead
 from magweld.frontend.records.policy import LiftingPolicy
 from magweld.frontend.records.record import Record
 
@@ -34,6 +35,8 @@ class RecordCache:
         records: Replaced as a whole, so that readers need no lock.
         lifting: Which numbers later runs lift.
         failures: How often the guard at a path has failed since the last hit.
+        ahead: The sizes of the next run that lifts some, if they are worked out before
+            it.
     """
 
     def __init__(self, lifting: LiftingPolicy) -> None:
@@ -42,6 +45,7 @@ class RecordCache:
         self.lifting = lifting
         self._refusals: Counter[tuple[Signature, str]] = Counter()
         self.failures: Counter[str] = Counter()
+        self.ahead: SizesAhead | None = None
         self._given_up: dict[Signature, str] = {}
 
     def add(self, record: Record) -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from magweld.frontend.lifting import symbolic
+from magweld.frontend.lifting import environment
 from magweld.frontend.traced import trace
 
 
@@ -385,8 +385,8 @@ def test_numbers_within_a_dict_comprehension():
 
 
 def test_symbols_are_imported_by_the_first_run_that_lifts_a_size():
-    symbolic.import_what_symbols_need.cache_clear()
-    made = symbolic.import_what_symbols_need.cache_info
+    environment.import_what_symbols_need.cache_clear()
+    made = environment.import_what_symbols_need.cache_info
     traced = trace(lambda x: x.view(-1) * 2, backend="eager")
     traced(torch.randn(2, 6))
     traced(torch.randn(3, 6))

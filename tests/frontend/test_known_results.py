@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -124,3 +125,47 @@ def test_lifting_imports_no_compiler() -> None:
     command = [sys.executable, "-c", _LIFTED]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_further_run_takes_the_same_objects(fakes: Fakes) -> None:
+    x, y, _ = fakes
+    known, count = KnownResults(), 0
+
+    def run() -> list[Any]:
+        nonlocal count
+
+        def call(function: Callable[..., Any], *args: Any, writes: bool = False) -> Any:
+            def counted(*args: Any) -> Any:
+                nonlocal count
+                count += 1
+                return function(*args)
+
+            return known.call(function, counted, args, {}, writes=writes)
+
+        first, second = call(torch.add, x, 1), call(torch.add, x, 1)
+        view = call(torch.Tensor.t, second)
+        written = call(torch.Tensor.relu_, view)
+        part = call(operator.getitem, y, (..., slice(0, y.shape[1])))
+        call(operator.setitem, part, 0, 1.0, writes=True)
+        return [first, second, view, written, part]
+
+    before = run()
+    assert count == 5
+    assert before[0] is not before[1]
+    assert before[2] is before[3]
+    known.begin()
+    assert list(map(id, run())) == list(map(id, before))
+    assert count == 5
+    assert known.is_stable
+
+
+@pytest.mark.parametrize(
+    "function", [torch.Tensor.t_, lambda x: x.unsqueeze_(0), torch.Tensor.dim]
+)
+def test_what_changes_forms_or_modes_is_for_one_run(
+    fakes: Fakes, function: Callable[..., Any]
+) -> None:
+    x, known = fakes[0], KnownResults()
+    known.call("add", torch.add, (x, 1), {})
+    known.call("function", function, (x,), {})
+    assert not known.is_stable
