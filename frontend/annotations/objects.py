@@ -20,6 +20,7 @@ from magweld.frontend.monitor.annotation import (
     Entries,
     NativeCall,
     Result,
+    Rule,
     Use,
     Write,
     members,
@@ -29,7 +30,13 @@ from magweld.frontend.rules import attributes, natives
 from magweld.frontend.rules.functions import is_python, special_method
 from magweld.frontend.rules.hashing import take_keys
 from magweld.frontend.rules.protocols import iterate, read_referent, read_value
-from magweld.frontend.state.contents import Extent, before_write, builtin_base, read_all
+from magweld.frontend.state.contents import (
+    Extent,
+    before_write,
+    builtin_base,
+    read_all,
+    read_key,
+)
 from magweld.frontend.state.mro import (
     ABSENT,
     class_dict,
@@ -40,6 +47,7 @@ from magweld.frontend.state.mro import (
 from magweld.frontend.state.namespaces import namespace_of
 from magweld.frontend.state.natives import check_buffer_write, read_content
 from magweld.frontend.state.nodes import Kind
+from magweld.frontend.state.set_writes import note_set_operand, note_set_write
 
 _MAKE: Final = Annotation(rest=Use.KEEP, result=Result.NEW)
 _MAKE_OF_VALUES: Final = Annotation(rest=Use.VALUE, result=Result.FRESH)
@@ -60,10 +68,37 @@ def _from_keys(observer: Observer, call: NativeCall) -> None:
 def _update_set(observer: Observer, call: NativeCall) -> None:
     """`set.update`: what it takes lies where its value puts it."""
     target, *sources = call.args
+    graph = observer.session.graph
     for source in sources:
         iterate(observer, source)
         take_keys(observer, source, target)
-    before_write(observer.session.graph, target, Extent.WHOLE)
+    before_write(graph, target, Extent.WHOLE)
+    for source in sources:
+        note_set_operand(graph, target, set.update, source)
+
+
+def _write_set(method: Callable[..., Any]) -> Rule:
+    """Return the rule of a method of sets that takes one element, or none."""
+
+    def rule(observer: Observer, call: NativeCall) -> None:
+        graph, (target, *items) = observer.session.graph, call.args
+        for item in items:
+            read_key(graph, item)
+        before_write(graph, target, Extent.WHOLE)
+        note_set_write(graph, target, method, *items)
+
+    return rule
+
+
+def _pop_of_set(observer: Observer, call: NativeCall) -> None:
+    """`set.pop`, which goes on where it was the last time: nobody can see where."""
+    (target,) = call.args
+    graph = observer.session.graph
+    if graph.require(target).external:
+        raise StopRecordingError("native-call", call.name)
+    before_write(graph, target, Extent.WHOLE)
+    graph.drained.add(id(target))
+    observer.after = attributes.adopt_top
 
 
 def _count(observer: Observer, call: NativeCall) -> None:
@@ -182,7 +217,8 @@ def _reduce(observer: Observer, call: NativeCall) -> None:
     obj, protocol = call.args
     if protocol < _NEW_OBJECT_PROTOCOL or is_immutable(type(obj)):
         raise StopRecordingError("native-call", call.name)
-    _name_slots(type(obj))
+    if find_in_mro(type(obj), "__getstate__") is _HOOKS["__getstate__"]:
+        _name_slots(type(obj))
     for name, absent in _HOOKS.items():
         hook = special_method(observer, obj, name)
         if not is_python(hook) and hook is not absent:
@@ -206,6 +242,12 @@ OBJECTS: Final[Entries] = (
     (collections.defaultdict, _make_dict),
     (dict.__dict__["fromkeys"], _from_keys),
     (set.update, _update_set),
+    (set.pop, _pop_of_set),
+    (set.add, _write_set(set.add)),
+    (set.clear, _write_set(set.clear)),
+    (set.discard, _write_set(set.discard)),
+    # Where it raises, it has changed nothing.
+    (set.remove, _write_set(set.discard)),
     (collections._count_elements, _count),  # type: ignore[attr-defined]
     (types.FunctionType.__get__, _MAKE),
     *((vars(kind)["__new__"], Annotation((Use.KEEP,))) for kind in _SCALARS),

@@ -106,10 +106,6 @@ _LIST: Final[dict[Entry, str]] = {
     Annotation((Use.LENGTH,)): "__len__",
 }
 _SET: Final[dict[Entry, str]] = {
-    _CHANGE: "pop clear",
-    Annotation(
-        (Use.KEEP,), rest=Use.KEY, result=Result.FRESH, write=Write.WHOLE
-    ): "add discard remove",
     Annotation((Use.VALUE,), result=Result.FRESH): (
         "copy union intersection difference symmetric_difference issubset issuperset"
         " isdisjoint __iter__"

@@ -204,6 +204,25 @@ def _guard_identities(builder: Builder, graph: RefGraph) -> None:
         for other in external:
             if other is not node and type(other.obj) is type(node.obj):
                 builder.distinct(node, other, None)
+        if not node.constant:
+            _guard_apart(builder, graph, node)
+
+
+def _guard_apart(builder: Builder, graph: RefGraph, node: Node) -> None:
+    """Guard that what is written is no object that the record holds and has read."""
+    held = {
+        id(edge.container.obj): edge.container.obj
+        for edge in graph.edges.values()
+        if edge.container.constant and type(edge.container.obj) is type(node.obj)
+    }
+    if held:
+        builder.external(
+            Category.ALIAS,
+            path_of(node),
+            f"is none of {len(held)} objects that the record holds",
+            lambda obj: id(obj) not in held,
+            [node],
+        )
 
 
 def _guard_members(builder: Builder, graph: RefGraph) -> None:

@@ -74,6 +74,8 @@ def begin_call_ex(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     pairs = [(key, lifting.at(kwargs, Kind.ITEM, key)) for key in kwargs]
     lifted_kwargs = {key: found for key, found in pairs if found is not None}
     step.link = _link(function, values, kwargs, lifted, lifted_kwargs)
+    # What is in a sequence from before the run is known when it has been read.
+    step.link.spread = id(args), len(values)
 
 
 def _link(
@@ -166,7 +168,7 @@ def _compute(shadow: Shadow, step: Step, link: Link, stack: list[Any]) -> None:
         return
     lifting, function, result = shadow.lifting, _FUNCTIONS[link.callee], stack[-1]
     if len(link.args) == 1 and builtin_base(link.args[0]) is tuple:
-        tuple_of = packed(lifting, link.args[0])
+        tuple_of = packed(lifting, link.args[0], step.reads)
         if tuple_of is None or type(result) not in NUMBERS:
             return
         expression: Expression | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +11,7 @@ from magweld.frontend.expressions.expressions import Expression, Slot
 from magweld.frontend.lifting.join_expressions import ExpressionJoin, Noted
 from magweld.frontend.monitor.code_table import CALLS, Row
 from magweld.frontend.monitor.observer import Held, Observer
-from magweld.frontend.state.nodes import Node
+from magweld.frontend.state.nodes import Kind, Node
 
 if TYPE_CHECKING:
     from magweld.frontend.lifting.state import Lifting
@@ -62,6 +62,17 @@ def kind_of(held: Any) -> type:
     return held.kind if type(held) is Released else type(held)
 
 
+def elements_met(
+    source: Any, size: int, reads: Sequence[tuple[Slot, Expression]]
+) -> dict[int, Expression]:
+    """Return what reads of a sequence met, by the position of the element."""
+    return {
+        slot[2] % size: expression
+        for slot, expression in reads
+        if slot[:2] == (id(source), Kind.INDEX)
+    }
+
+
 @dataclass
 class Link:
     """A call: how expressions reach the frame that it runs, and come back.
@@ -75,6 +86,8 @@ class Link:
         returns: Whether the result of the call is what the function returns.
         entered: Whether the function was seen to start.
         result: Expression that came back.
+        spread: Id and length of the sequence that holds the last positional arguments,
+            if one does.
     """
 
     callee: int
@@ -85,6 +98,22 @@ class Link:
     returns: bool = True
     entered: bool = False
     result: Expression | None = None
+    spread: tuple[int, int] | None = None
+
+    def take(
+        self, holders: Sequence[Any], reads: Sequence[tuple[Slot, Expression]]
+    ) -> None:
+        """Give the arguments the expressions that reads of their holder met."""
+        for holder in holders:
+            if self.spread is None or id(holder) != self.spread[0]:
+                continue
+            count = self.spread[1]
+            met = elements_met(holder, count, reads)
+            first = len(self.lifted) - count
+            self.lifted = tuple(
+                met.get(place - first, expression)
+                for place, expression in enumerate(self.lifted)
+            )
 
 
 @dataclass(slots=True)
@@ -192,6 +221,8 @@ class Shadow:
         step.reads, lifting.reads = lifting.reads, []
         step.stores, lifting.stores = lifting.stores, []
         step.rewrites, lifting.rewrites = lifting.rewrites, []
+        if step.row.opname == "CALL_FUNCTION_EX" and step.link is not None:
+            step.link.take(step.before[-2:], step.reads)
 
     def finish(self, stack: list[Any], raised: bool) -> None:
         """Take note that the current instruction is done; `stack` is what it left."""

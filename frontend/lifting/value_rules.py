@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dis
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any, Final
 
@@ -12,9 +12,10 @@ from magweld.frontend.expressions.expressions import (
     NUMBERS,
     Expression,
     Literal,
+    Slot,
     pack,
 )
-from magweld.frontend.lifting.shadow import Link, Shadow, Step, kind_of
+from magweld.frontend.lifting.shadow import Link, Shadow, Step, elements_met, kind_of
 from magweld.frontend.lifting.stack_rules import claim, copy_elements
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.state.contents import builtin_base
@@ -155,23 +156,31 @@ def compare_op(shadow: Shadow, step: Step, stack: list[Any]) -> None:
 def _compare_tuples(
     shadow: Shadow, step: Step, stack: list[Any], function: Any
 ) -> None:
-    lifting = shadow.lifting
-    sides = [packed(lifting, side) for side in step.before[-2:]]
+    lifting, both = shadow.lifting, step.before[-2:]
+    sides = [packed(lifting, side, step.reads) for side in both]
     if type(stack[-1]) is bool and all(side is not None for side in sides):
         operands = [side for side in sides if side is not None]
         shadow.push(stack, lifting.make.apply(function, operands, stack[-1]))
-        _drop_known(shadow, step, *step.before[-2:])
+        for side in both:
+            step.forget(side)
 
 
-def packed(lifting: Lifting, obj: Any) -> Expression | None:
-    """Return the expression of a tuple of numbers, None for anything else."""
+def packed(
+    lifting: Lifting, obj: Any, reads: Sequence[tuple[Slot, Expression]]
+) -> Expression | None:
+    """Return the expression of a tuple of numbers, None for anything else.
+
+    Args:
+        reads: What the instruction has read, also of tuples from before the run.
+    """
     if builtin_base(obj) is not tuple:
         return None
     items = tuple(tuple.__iter__(obj))
     if not all(type(item) in NUMBERS for item in items):
         return None
+    met = elements_met(obj, len(items), reads)
     operands = [
-        lifting.at(obj, Kind.INDEX, index) or Literal(item)
+        met.get(index) or lifting.at(obj, Kind.INDEX, index) or Literal(item)
         for index, item in enumerate(items)
     ]
     return lifting.make.apply(pack, operands, items)

@@ -7,7 +7,6 @@ import types
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Any
 
 from magweld.frontend.catalogue import StopRecordingError
@@ -22,12 +21,13 @@ from magweld.frontend.state.contents import (
     keys_of,
     slot_value,
 )
-from magweld.frontend.state.iterators import advance
+from magweld.frontend.state.iterators import WALKING, advance, content_of, stands_in
 from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import ABSENT, find_in_mro, find_own, is_class
 from magweld.frontend.state.nodes import Kind, Node
 from magweld.frontend.state.paths import Paths
 from magweld.frontend.state.refgraph import RefGraph
+from magweld.frontend.state.set_writes import SetWrite
 from magweld.frontend.state.steps import Call, Constant, Fetched, Made, Mock, Output
 from magweld.frontend.state.values import is_identity, is_scalar
 
@@ -78,14 +78,15 @@ class Planner:
             check()
         source = self.source(result if lifted is None else Lifted(lifted))
         writes: list[Call] = []
+        # The run has not advanced an iterator whose container it had written.
+        for node in self.graph.advances:
+            writes += _placed(node, [Call(advance, self._fetch(node))])
         for key in self.graph.snapshots:
             node = self.graph.nodes[key]
             writes += _placed(node, self._writes(node))
         for (key, descriptor), before in self.graph.slot_snapshots.items():
             node = self.graph.nodes[key]
             writes += _placed(node, self._slot_write(node, descriptor, before))
-        for node in self.graph.advances:
-            writes += _placed(node, [Call(advance, self._fetch(node))])
         self._fill()
         everything = (*self._makes, *self._fills, *self.effects, *writes)
         return Mock(everything, source, len(self._made))
@@ -139,6 +140,10 @@ class Planner:
         if kind is not None and not kind.external:
             # Its class is another one on every call.
             raise StopRecordingError("result-object", type(obj).__qualname__)
+        if type(obj) in WALKING:
+            self._check_walk(obj)
+        if id(obj) in self.graph.drained:
+            raise StopRecordingError("result-object", "a set that was drained")
         recipe = recipe_for(obj)
         if self.graph.lifting is not None:
             recipe = lift_recipe(self.graph.lifting, obj, recipe)
@@ -158,6 +163,20 @@ class Planner:
         self._pending += [(made, *fill) for fill in recipe.fills]
         self._last += [(made, *fill) for fill in recipe.finals]
         return made
+
+    def _check_walk(self, iterator: Any) -> None:
+        """Refuse an iterator that the content from before the run has no place for.
+
+        A hit makes it before it repeats the writes.
+        """
+        content = content_of(iterator)
+        before = self.graph.snapshots.get(id(content))
+        if before is None:
+            return
+        node = self.graph.nodes[id(content)]
+        cleared = type(content) is dict and node.owned
+        if cleared or not stands_in(iterator, before):
+            raise StopRecordingError("result-object", "an iterator over written state")
 
     def _fill(self) -> None:
         hashing: list[steps.Step] = []
@@ -230,7 +249,7 @@ class Planner:
             )
             return [Call(list.extend, target, added, packed=True)]
         if base is set:
-            return self._set_writes(node, target, after)
+            return self._set_writes(node, target)
         items = tuple(
             self._at(node.obj, Kind.INDEX, index, item)
             for index, item in enumerate(after)
@@ -242,22 +261,24 @@ class Planner:
             ]
         return [Call(steps.replace_list, target, items, packed=True)]
 
-    def _set_writes(
-        self, node: Node, target: steps.Source, after: list[Any]
-    ) -> list[Call]:
-        # Step by step as in the run: the order of iteration depends on the history.
-        states = [*self.graph.set_states[id(node.obj)], after]
+    def _set_writes(self, node: Node, target: steps.Source) -> list[Call]:
         result: list[Call] = []
-        for old, new in pairwise(states):
-            gone = tuple(self.source(item) for item in old if item not in new)
-            come = tuple(self.source(item) for item in new if item not in old)
-            if old and not new:
-                result.append(Call(set.clear, target))
-            elif gone:
-                result.append(Call(set.difference_update, target, gone, packed=True))
-            if come:
-                result.append(Call(set.update, target, come, packed=True))
+        for write in self.graph.set_writes.get(id(node.obj), ()):
+            if write.twin is not None:
+                parts = (self._operand(write),)
+                result.append(Call(write.method, target, parts))
+            else:
+                parts = tuple(map(self.source, write.items))
+                packed = not write.spread
+                result.append(Call(write.method, target, parts, packed=packed))
         return result
+
+    def _operand(self, write: SetWrite) -> steps.Source:
+        node = self.graph.find(write.operand)
+        stays = id(write.operand) not in self.graph.snapshots
+        if node is not None and node.external and stays:
+            return self.source(write.operand)
+        return Constant(write.twin)
 
     def _dict_writes(self, node: Node, target: steps.Source) -> list[Call]:
         owner: Any = OrderedDict if isinstance(node.obj, OrderedDict) else dict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import Annotation, NativeCall, unbind
@@ -12,6 +12,7 @@ from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.attributes import adopt_top, bear_top, see_through
 from magweld.frontend.rules.functions import (
+    is_of_library,
     is_python,
     register_function,
     special_method,
@@ -31,6 +32,9 @@ from magweld.frontend.state.contents import builtin_base, read_all
 from magweld.frontend.state.draws import CachedAnswer
 from magweld.frontend.state.mro import ABSENT, find_in_mro, is_class, target_slot
 from magweld.frontend.state.values import is_identity, is_scalar
+
+if TYPE_CHECKING:
+    from magweld.frontend.session.session import Session
 
 Arguments = tuple[Any, ...]
 Keywords = dict[str, Any]
@@ -212,6 +216,7 @@ def _call_cached(
     session, graph = observer.session, observer.session.graph
     if session.in_branch or session.operators.in_opaque:
         raise StopRecordingError("native-call", "cached function in a branch")
+    _check_order(session, function)
     graph.hold(function)
     for argument in (*args, *kwargs.values()):
         _read_cache_key(observer, argument)
@@ -225,6 +230,22 @@ def _call_cached(
         graph.draws.append(CachedAnswer(function, args, dict(kwargs), result, where))
 
     observer.after = note
+
+
+def _check_order(session: Session, function: Any) -> None:
+    """Refuse a cached function behind effects of the program.
+
+    A hit calls it before it repeats them; what it computes then, and keeps, might
+    follow from the state that was before them.
+    """
+    graph = session.graph
+    written = graph.snapshots or graph.slot_snapshots or graph.advances
+    if written or session.effects or session.operators.has_effects:
+        inner = vars(function).get("__wrapped__")
+        if type(inner) is not types.FunctionType:
+            raise StopRecordingError("native-call", "cached function behind effects")
+        if not is_of_library(session, inner.__code__):
+            raise StopRecordingError("native-call", "cached function behind effects")
 
 
 def _read_cache_key(observer: Observer, argument: Any) -> None:

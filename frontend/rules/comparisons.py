@@ -17,6 +17,7 @@ from magweld.frontend.rules.operators import (
     runs_python,
 )
 from magweld.frontend.rules.protocols import (
+    is_view,
     iterate,
     read_referent,
     read_through,
@@ -75,6 +76,9 @@ def compare(observer: Observer, left: Any, right: Any, symbol: str) -> None:
         candidates += [(left, "__eq__"), (right, "__eq__")]
     if not runs_python(observer, symbol, candidates):
         _compare_native(observer, symbol, left, right)
+    elif left is not right and not has_tensor(observer, left, right):
+        # Where no method has an answer, identity decides.
+        observer.session.graph.distinct(left, right)
 
 
 def _compare_native(observer: Observer, symbol: str, left: Any, right: Any) -> None:
@@ -151,6 +155,7 @@ def contains(observer: Observer, container: Any, item: Any) -> None:
         read_held(observer, item)
         return
     if method is ABSENT:
+        _check_sought(item)
         iterate(observer, container)
         return
     base = builtin_base(container)
@@ -158,6 +163,8 @@ def contains(observer: Observer, container: Any, item: Any) -> None:
         read_item(observer.session.graph, container, item)
         return
     if base is None:
+        if not is_view(container):
+            _check_sought(item)
         iterate(observer, container)
         read_through(observer, container)
     else:
@@ -165,6 +172,16 @@ def contains(observer: Observer, container: Any, item: Any) -> None:
         members = (*elements(container), item)
         observer.session.graph.distinct_members(container, members)
     _check_comparable(observer, container, item)
+
+
+def _check_sought(item: Any) -> None:
+    """Refuse to look for an object among those that an iterator gives, unseen.
+
+    Which of them it is, or what lists of them hold, would decide.
+    """
+    if not is_scalar(item) and not is_identity(item):
+        kind = type(item).__qualname__
+        raise StopRecordingError("native-operator", f"{kind} in an iterator")
 
 
 def _check_comparable(observer: Observer, container: Any, item: Any) -> None:

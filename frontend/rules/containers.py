@@ -34,6 +34,7 @@ from magweld.frontend.state.contents import (
     Extent,
     before_write,
     builtin_base,
+    note_last_key,
     read_all,
     read_index,
     read_item,
@@ -177,7 +178,14 @@ def _make_default(observer: Observer, container: Any, key: Any) -> None:
     before_write(graph, container, Extent.KEY, key)
     observer.calls_native = True
     call_object(observer, factory, (), {})
-    observer.after = adopt_top
+    called = observer.after or adopt_top
+
+    def take(observer: Observer, stack: list[Any]) -> None:
+        # The factory may have written other keys before.
+        note_last_key(graph, container)
+        called(observer, stack)
+
+    observer.after = take
 
 
 def _read_element(observer: Observer, container: Any, key: Any) -> None:

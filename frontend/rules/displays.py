@@ -19,6 +19,7 @@ from magweld.frontend.state.contents import (
     read_all,
     read_key,
 )
+from magweld.frontend.state.set_writes import note_set_operand, note_set_write
 
 
 def each_part(observer: Observer, row: Row, stack: list[Any]) -> None:
@@ -93,7 +94,10 @@ def append(observer: Observer, row: Row, stack: list[Any]) -> None:
     taken = 2 if row.opname == "MAP_ADD" else 1
     if row.opname != "LIST_APPEND":
         read_key(observer.session.graph, stack[-taken])
-    _write_display(observer, stack[-row.arg - taken])
+    display = stack[-row.arg - taken]
+    _write_display(observer, display)
+    if row.opname == "SET_ADD":
+        note_set_write(observer.session.graph, display, set.add, stack[-1])
 
 
 def _write_display(observer: Observer, display: Any) -> None:
@@ -113,7 +117,9 @@ def extend(observer: Observer, row: Row, stack: list[Any]) -> None:
     else:
         iterate(observer, source)
     if row.opname == "SET_UPDATE":
-        take_keys(observer, source, stack[-row.arg - 1])
+        display = stack[-row.arg - 1]
+        take_keys(observer, source, display)
+        note_set_operand(observer.session.graph, display, set.update, source)
 
 
 def merge(observer: Observer, row: Row, stack: list[Any]) -> None:

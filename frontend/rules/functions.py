@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from types import FunctionType
-from typing import TYPE_CHECKING, Any
+import os
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.observer import Observer
@@ -84,3 +85,14 @@ def special_method(observer: Observer, obj: Any, name: str) -> Any:
 def is_python(method: Any) -> bool:
     """Return whether a special method runs as observed Python code."""
     return type(method) is FunctionType
+
+
+def is_of_library(session: Session, code: CodeType) -> bool:
+    """Return whether code belongs to Python or to torch."""
+    filename = code.co_filename
+    if filename.startswith(session.operators.library):
+        return True
+    return filename.startswith(_STDLIB) and "site-packages" not in filename
+
+
+_STDLIB: Final = os.path.dirname(os.path.abspath(os.__file__)) + os.sep

@@ -28,6 +28,7 @@ from magweld.frontend.rules.attributes import (
 )
 from magweld.frontend.rules.functions import register_function
 from magweld.frontend.rules.protocols import (
+    check_order,
     is_native_iterator,
     iterate,
     read_base,
@@ -46,6 +47,7 @@ from magweld.frontend.state.contents import (
     read_key,
     read_length,
 )
+from magweld.frontend.state.mro import is_immutable
 from magweld.frontend.state.natives import read_content, scalar_base
 from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.refgraph import RefGraph
@@ -158,6 +160,7 @@ def _base(observer: Observer, argument: Any) -> None:
 
 def _content(observer: Observer, argument: Any) -> None:
     if builtin_base(argument) is not None:
+        check_order(observer.session.graph, argument)
         take_elements(observer, argument)
     else:
         iterate(observer, argument)
@@ -237,6 +240,7 @@ def hand_over(observer: Observer, row: Row, stack: list[Any]) -> None:
     yields = row.opname == "YIELD_VALUE"
     if observer.native_caller or yields:
         _read_tree(observer, stack[-1])
+        _note_truth(observer, stack[-1])
     caller = observer.session.caller
     if caller is None or caller.previous is None or yields:
         return
@@ -251,6 +255,15 @@ def _test_result(session: Session, caller: Observer, result: Any) -> None:
         expect_operator(caller, "bool")
     elif result is not NotImplemented:
         test_truth(caller, result)
+
+
+def _note_truth(observer: Observer, obj: Any) -> None:
+    # The receiver may test the truth of an object whose class has no say in it today.
+    graph, kind = observer.session.graph, type(obj)
+    if not is_scalar(obj) and not observer.session.operators.is_tensor(kind):
+        if not is_immutable(kind):
+            for name in ("__bool__", "__len__"):
+                note_class(graph, kind, name)
 
 
 def _read_tree(observer: Observer, obj: Any) -> None:

@@ -25,6 +25,7 @@ from magweld.frontend.rules.protocols import (
 from magweld.frontend.rules.text import read_format_arguments
 from magweld.frontend.state.contents import (
     CONTAINERS,
+    SETS,
     Extent,
     before_write,
     builtin_base,
@@ -37,6 +38,7 @@ from magweld.frontend.state.natives import (
     scalar_base,
 )
 from magweld.frontend.state.python_operators import BINARY
+from magweld.frontend.state.set_writes import note_set_operand
 from magweld.frontend.state.values import is_identity, is_scalar
 
 # Containers whose native slots do what those of the built-in base do.
@@ -148,6 +150,16 @@ def _update(observer: Observer, symbol: str, left: Any, right: Any) -> None:
         return
     tail = symbol == "+=" and type(left) is list
     before_write(graph, left, Extent.TAIL if tail else Extent.WHOLE)
+    if builtin_base(left) is set and builtin_base(right) in SETS:
+        note_set_operand(graph, left, _OF_SETS[symbol], right)
+
+
+_OF_SETS: Final = {
+    "|=": set.update,
+    "&=": set.intersection_update,
+    "-=": set.difference_update,
+    "^=": set.symmetric_difference_update,
+}
 
 
 def _combine(observer: Observer, symbol: str, left: Any, right: Any) -> None:

@@ -235,12 +235,25 @@ def iterate(observer: Observer, obj: Any) -> None:
         return
     if is_python(special_method(observer, obj, "__iter__")):
         return
+    check_order(graph, obj)
     if builtin_base(obj) is dict:
         read_keys(graph, obj)
     elif builtin_base(obj) is not None:
         read_all(graph, obj)
     else:
         _iterate_class(observer, obj)
+
+
+def check_order(graph: RefGraph, obj: Any) -> None:
+    """Refuse to use the order of a set that the run has written.
+
+    It follows from the table of the set, and guards see no more than its order.
+
+    Raises:
+        StopRecordingError: It is such a set.
+    """
+    if id(obj) in graph.set_writes:
+        raise StopRecordingError("opaque-iterator", "a set that was written")
 
 
 def _iterate_class(observer: Observer, obj: Any) -> None:

@@ -12,7 +12,11 @@ from magweld.frontend.monitor.annotation import Annotation, Use
 from magweld.frontend.monitor.hooks import Resumed
 from magweld.frontend.monitor.observer import Observer, call_entry
 from magweld.frontend.monitor.stack import NULL
-from magweld.frontend.rules.functions import admit_special, register_function
+from magweld.frontend.rules.functions import (
+    admit_special,
+    is_of_library,
+    register_function,
+)
 from magweld.frontend.state.mro import find_in_mro, is_class
 from magweld.frontend.state.refgraph import RefGraph
 
@@ -24,7 +28,6 @@ if TYPE_CHECKING:
 OWN_CODE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 ENTRY: Final = call_entry.__code__
 _READS_NOTHING: Final = Annotation(rest=Use.KEEP)
-_STDLIB: Final = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 
 
 def is_own(code: CodeType) -> bool:
@@ -70,14 +73,8 @@ def connect(session: Session, observer: Observer, frame: FrameType) -> None:
     if parent.calls_native:
         observer.native_caller = True
         _adopt_delivered(session, frame, parent)
-    if _is_library(session, frame.f_code.co_filename):
+    if is_of_library(session, frame.f_code):
         observer.anchor = parent.where()
-
-
-def _is_library(session: Session, filename: str) -> bool:
-    if filename.startswith(session.operators.library):
-        return True
-    return filename.startswith(_STDLIB) and "site-packages" not in filename
 
 
 def _adopt_delivered(session: Session, frame: FrameType, parent: Observer) -> None:

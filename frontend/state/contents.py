@@ -14,6 +14,7 @@ from magweld.frontend.state.nodes import Kind, Node
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import (
     SCALAR_TYPES,
+    compares_by_code,
     is_identity,
     is_plain_key,
     is_scalar,
@@ -123,7 +124,17 @@ def read_item(graph: RefGraph, obj: Any, key: Any) -> None:
     node = graph.require(obj)
     if type(key) is not str:
         _use_key(graph, node, key)
+    if id(obj) not in graph.looked_up:
+        _check_comparisons(graph, obj)
     graph.read(node, Kind.ITEM, key, dict.get(obj, key, ABSENT))
+
+
+def _check_comparisons(graph: RefGraph, obj: Any) -> None:
+    """Refuse a dict with keys that a look-up might compare by code of the user's."""
+    for key in dict.keys(obj):
+        if type(key) not in SCALAR_TYPES and compares_by_code(key):
+            raise StopRecordingError("opaque-key", type(key).__qualname__)
+    graph.looked_up.add(id(obj))
 
 
 def _use_key(graph: RefGraph, node: Node, key: Any) -> None:
@@ -185,8 +196,11 @@ def read_keys(graph: RefGraph, obj: Any) -> None:
         raise StopRecordingError("opaque-key", "iteration over a dict")
     if node.written:
         _restrict_keys(graph, node)
-        return
-    graph.read(node, Kind.KEYS, None, keys)
+    else:
+        graph.read(node, Kind.KEYS, None, keys)
+    for key in keys:
+        for part in () if type(key) is str else _parts(key):
+            graph.keep(part)
 
 
 def _restrict_keys(graph: RefGraph, node: Node) -> None:
@@ -271,6 +285,7 @@ def before_write(graph: RefGraph, obj: Any, extent: Extent, key: Any = None) -> 
     """
     node = graph.require(obj)
     read_key(graph, key)
+    graph.looked_up.discard(id(obj))
     if graph.lifting is not None:
         graph.lifting.note_write(node, extent, key)
     graph.changes(node)
@@ -279,8 +294,6 @@ def before_write(graph: RefGraph, obj: Any, extent: Extent, key: Any = None) -> 
     if extent is Extent.WHOLE:
         _check_elements_dropped(graph, obj)
     _keep_content(graph, obj)
-    if builtin_base(obj) in SETS:
-        graph.set_states.setdefault(id(obj), []).append(elements(obj))
     if node.owned:
         return
     if isinstance_exactly(obj, deque):
@@ -317,6 +330,14 @@ def _note_key(node: Node, key: Any, deletes: bool) -> None:
     elif key in node.written and not dict.__contains__(node.obj, key):
         node.written[key] = node.written.pop(key)
     node.written[key] = deletes or node.written.get(key, False)
+
+
+def note_last_key(graph: RefGraph, obj: Any) -> None:
+    """Take note that the last key of a dict has come in just now."""
+    written = graph.require(obj).written
+    key = next(dict.__reversed__(obj))
+    if key in written:
+        written[key] = written.pop(key)
 
 
 def own(graph: RefGraph, node: Node) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import itertools
+import operator
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -29,9 +30,8 @@ _SPENDABLE: Final = frozenset(
 _ITEMS: Final = type(iter(_DICT.items()))
 # Iterators that take their items from other iterators.
 COMPOSED: Final = frozenset({enumerate, zip})
-PEEKABLE: Final = frozenset(
-    {*_SEQUENCE_ITERATORS, _REVERSED, *_DICT_ITERATORS} - {_ITEMS}
-)
+WALKING: Final = frozenset({*_SEQUENCE_ITERATORS, _REVERSED, *_DICT_ITERATORS})
+PEEKABLE: Final = WALKING - {_ITEMS}
 # Iterators that can be made again in the same state.
 REBUILDABLE: Final = frozenset(
     {
@@ -121,6 +121,22 @@ def peek(iterator: Any, number: int) -> Any:
 def has_more(iterator: Any, number: int) -> bool:
     """Return whether an iterator will give more than `number` items."""
     return peek(iterator, number) is not ABSENT
+
+
+def stands_in(iterator: Any, before: Any) -> bool:
+    """Return whether an iterator can be made again over an older content.
+
+    A list has to reach as far as the iterator has got, a dict must have the same keys.
+
+    Args:
+        iterator: One of `WALKING` over a list or a dict.
+        before: The content at an earlier time.
+    """
+    if type(iterator) in _DICT_ITERATORS:
+        keys = dict.keys(content_of(iterator))
+        return len(keys) == len(before) and all(map(operator.is_, keys, before))
+    position = (*iterator.__reduce__()[2:], 0)[0]
+    return position < len(before) + (type(iterator) is not _REVERSED)
 
 
 def content_of(iterator: Any) -> Any:

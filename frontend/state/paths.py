@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+import types
+from typing import Any, Final
 
 from magweld.frontend.state.mro import ABSENT
 from magweld.frontend.state.nodes import Edge, Kind, Node
+from magweld.frontend.state.values import text_of_key
 
 _FORMS = {
     Kind.INSTANCE_DICT: "{}.__dict__",
@@ -78,7 +80,7 @@ class Paths:
         if edge.kind is Kind.ITEM and owner is not None:
             if owner.kind is Kind.INSTANCE_DICT:
                 # What is not there may be found elsewhere under the same name.
-                inside = f".__dict__[{edge.key!r}]" if edge.value is ABSENT else ""
+                inside = f".__dict__[{text_of_key(edge.key)}]" if edge.value is ABSENT else ""
                 return f"{self.of(owner.container)}{inside or f'.{edge.key}'}"
             module = _module_of(owner)
             if module is not None and type(edge.key) is str:
@@ -91,7 +93,7 @@ class Paths:
             names = type(container.obj) is dict and "__name__" in container.obj
             if names and not owner:
                 return f"{base}.{edge.key}"
-            return f"{base}[{edge.key!r}]"
+            return f"{base}[{text_of_key(edge.key)}]"
         return _describe_rare(edge, base)
 
 
@@ -140,4 +142,14 @@ def _key_name(key: Any) -> str:
 def _constant_name(obj: Any) -> str:
     if type(obj) is dict:
         return str(obj.get("__name__", "<dict>"))
-    return str(getattr(obj, "__qualname__", f"<{type(obj).__qualname__}>"))
+    # Nothing else may be asked for a name: it could run code of the user's.
+    return str(obj.__qualname__) if type(obj) in _NAMED else text_of_key(obj)
+
+
+_NAMED: Final = (
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+)

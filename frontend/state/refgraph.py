@@ -22,10 +22,16 @@ from magweld.frontend.state.ends import (
 from magweld.frontend.state.mro import ABSENT, is_class
 from magweld.frontend.state.nodes import Edge, Kind, Node, Where, is_fixed, slot_of
 from magweld.frontend.state.plans import Plans
-from magweld.frontend.state.values import is_identity, is_scalar, same_scalar
+from magweld.frontend.state.values import (
+    is_identity,
+    is_scalar,
+    same_scalar,
+    text_of_key,
+)
 
 if TYPE_CHECKING:
     from magweld.frontend.lifting.state import Lifting
+    from magweld.frontend.state.set_writes import SetWrite
 
 
 @dataclass
@@ -43,7 +49,9 @@ class RefGraph:
         steps: How often each of them was asked for an item.
         slot_snapshots: Values in slots and of names in classes before the first write.
         class_names: Names that were written to some class.
-        set_states: Elements of external sets before each write.
+        set_writes: What was done to external sets, in order.
+        drained: New sets of which elements were taken without a choice.
+        looked_up: Dicts whose keys are known to compare without code of the user's.
         pinned: Scalars whose identity has mattered, by id.
         finalizers: Whether classes have a method that runs when an instance goes.
         checks: Run when the recording is complete; each may refuse it.
@@ -66,7 +74,9 @@ class RefGraph:
     snapshots: dict[int, Any] = field(default_factory=dict)
     slot_snapshots: dict[tuple[int, Any], Any] = field(default_factory=dict)
     class_names: set[str] = field(default_factory=set)
-    set_states: dict[int, list[list[Any]]] = field(default_factory=dict)
+    set_writes: dict[int, list[SetWrite]] = field(default_factory=dict)
+    drained: set[int] = field(default_factory=set)
+    looked_up: set[int] = field(default_factory=set)
     emptied: set[int] = field(default_factory=set)
     pinned: dict[int, Any] = field(default_factory=dict)
     finalizers: dict[type, bool] = field(default_factory=dict)
@@ -158,6 +168,8 @@ class RefGraph:
         node = self.nodes.get(id(obj))
         if node is None:
             node = self.nodes[id(obj)] = Node(obj, external=True)
+        if node.external:
+            # What else led to it has to lead to it again.
             node.constant = True
         return node
 
@@ -253,8 +265,8 @@ class RefGraph:
             node.obj = node.edge = None
         contents: tuple[Any, ...] = (
             *(self.nodes, self.edges, self.snapshots, self.slot_snapshots),
-            *(self.identities, self.members, self.set_states, self.pinned),
-            *(self.emptied, self.advances, self.steps, self.births, self.plans),
+            *(self.identities, self.members, self.set_writes, self.pinned),
+            *(self.drained, self.looked_up, self.emptied, self.advances, self.steps, self.births, self.plans),
         )
         for content in contents:
             content.clear()
@@ -313,6 +325,19 @@ class RefGraph:
             if node is not None and node.external:
                 group[id(obj)] = node
 
+    def keep(self, obj: Any) -> None:
+        """Register an object of which another guard tells that it is this one.
+
+        A run that gets at it so must not take it for one of its own.
+        """
+        if is_scalar(obj):
+            return
+        node = self.nodes.get(id(obj))
+        if node is None:
+            node = self._node(obj, external=True)
+        if node.external:
+            node.constant = True
+
     def hold(self, obj: Any) -> None:
         """Have the identity of an external object guarded, so a record may hold it."""
         node = self.require(obj)
@@ -324,6 +349,9 @@ class RefGraph:
         if value is ABSENT or is_scalar(value) or fixed:
             return Edge(container, kind, key, value, None, False, self.locate())
         target = self.nodes.get(id(value))
+        if target is not None and kind is Kind.CLASS_ATTRIBUTE:
+            # Guarded by identity, whatever else has led to it.
+            self.constant(value)
         if is_identity(value) or (target is None and is_fixed(container, kind, value)):
             target = target or self.constant(value)
             if target.constant:
@@ -334,7 +362,7 @@ class RefGraph:
             target.edge = edge
             return edge
         if not target.external:
-            raise StopRecordingError("read-after-write", str(key))
+            raise StopRecordingError("read-after-write", text_of_key(key))
         return Edge(container, kind, key, value, target, False, self.locate())
 
     def _check_same(self, known: Edge, value: Any) -> None:
@@ -345,7 +373,7 @@ class RefGraph:
         else:
             same = known.value is value
         if not same:
-            raise StopRecordingError("read-after-write", str(known.key))
+            raise StopRecordingError("read-after-write", text_of_key(known.key))
 
 
 def _check_kind(kind: type) -> None:

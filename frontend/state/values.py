@@ -199,6 +199,34 @@ _BITS: Final[dict[type, Callable[[Any], bytes]]] = {
 }
 
 
+def compares_by_code(key: Any) -> bool:
+    """Return whether a look-up that meets `key` may run code of the user's."""
+    if type(key) in (tuple, frozenset):
+        return any(map(compares_by_code, key))
+    equality = find_in_mro(type(key), "__eq__")
+    return type(equality) is types.FunctionType and not is_plain_key(key)
+
+
+def text_of_key(key: Any) -> str:
+    """Return a short text for a key of a dict, or for any object.
+
+    None but scalars are asked for it: that could run code of the user's.
+    """
+    kind = type(key)
+    if is_scalar(key):
+        return repr(key)
+    if kind is tuple:
+        return f"({', '.join(map(text_of_key, key))})"
+    if is_class(key):
+        return str(_CLASS_NAME(key))
+    if issubclass(kind, enum.Enum):
+        return f"{kind.__qualname__}.{object.__getattribute__(key, '_name_')}"
+    return f"<{kind.__qualname__}>"
+
+
+_CLASS_NAME: Final = vars(type)["__qualname__"].__get__
+
+
 def is_plain_key(key: Any) -> bool:
     """Return whether hashing and comparing `key` runs no code of the user's."""
     if is_scalar(key):
