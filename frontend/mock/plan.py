@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import operator
 import types
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
@@ -264,13 +265,11 @@ class Planner:
     def _set_writes(self, node: Node, target: steps.Source) -> list[Call]:
         result: list[Call] = []
         for write in self.graph.set_writes.get(id(node.obj), ()):
-            if write.twin is not None:
-                parts = (self._operand(write),)
-                result.append(Call(write.method, target, parts))
-            else:
-                parts = tuple(map(self.source, write.items))
-                packed = not write.spread
-                result.append(Call(write.method, target, parts, packed=packed))
+            whole = write.twin is not None
+            items = tuple(map(self.source, () if whole else write.items))
+            parts = (self._operand(write),) if whole else items
+            packed = not (whole or write.spread)
+            result.append(Call(write.method, target, parts, packed=packed))
         return result
 
     def _operand(self, write: SetWrite) -> steps.Source:
@@ -284,7 +283,11 @@ class Planner:
         owner: Any = OrderedDict if isinstance(node.obj, OrderedDict) else dict
         after = node.obj
         if node.owned:
-            result: list[Call] = [Call(owner.clear, target)]
+            before = [*self.graph.snapshots[id(after)]]
+            kept = keys_of(after)[: len(before)]
+            stays = len(kept) == len(before) and all(map(operator.is_, kept, before))
+            # Others may be in the middle of a loop over it.
+            result: list[Call] = [] if stays else [Call(owner.clear, target)]
             for key, value in zip(keys_of(after), elements(after), strict=True):
                 parts = (self.source(key), self._at(after, Kind.ITEM, key, value))
                 result.append(Call(owner.__setitem__, target, parts))

@@ -158,11 +158,15 @@ def contains(observer: Observer, container: Any, item: Any) -> None:
         _check_sought(item)
         iterate(observer, container)
         return
-    base = builtin_base(container)
-    if base is dict and is_plain(method):
+    if builtin_base(container) is dict and is_plain(method):
         read_item(observer.session.graph, container, item)
-        return
-    if base is None:
+    else:
+        _search(observer, container, item)
+
+
+def _search(observer: Observer, container: Any, item: Any) -> None:
+    """Record what native code reads that compares an object with all elements."""
+    if builtin_base(container) is None:
         if not is_view(container):
             _check_sought(item)
         iterate(observer, container)

@@ -11,7 +11,9 @@ from magweld.frontend.rules.functions import is_python, special_method
 from magweld.frontend.rules.protocols import ITERATORS, advance
 from magweld.frontend.state.iterators import (
     COMPOSED,
+    CONTENT,
     PEEKABLE,
+    changing_content,
     content_of,
     parts_of,
     peek,
@@ -69,6 +71,9 @@ def _read_next(
     except RuntimeError as error:
         raise StopRecordingError("opaque-iterator", str(error)) from error
     pending[id(iterator)] += 1
+    if number == 0:
+        # What the run writes must not be what is walked over, unless it was so here.
+        graph.read(node, Kind.PART, CONTENT, changing_content(iterator))
     if item is ABSENT or (is_scalar(item) and not used):
         graph.read(node, Kind.MORE, number, item is not ABSENT)
     else:

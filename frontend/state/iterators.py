@@ -135,7 +135,7 @@ def stands_in(iterator: Any, before: Any) -> bool:
     if type(iterator) in _DICT_ITERATORS:
         keys = dict.keys(content_of(iterator))
         return len(keys) == len(before) and all(map(operator.is_, keys, before))
-    position = (*iterator.__reduce__()[2:], 0)[0]
+    position: int = (*iterator.__reduce__()[2:], 0)[0]
     return position < len(before) + (type(iterator) is not _REVERSED)
 
 
@@ -152,9 +152,25 @@ def parts_of(iterator: Any) -> tuple[Any, ...]:
     return (*parts, bool(strict)) if type(iterator) is zip else tuple(parts)
 
 
-def part_of(iterator: Any, index: int) -> Any:
-    """Return one part of a composed iterator."""
+# The part of an iterator that is the container that it walks over.
+CONTENT: Final = "content"
+
+
+def part_of(iterator: Any, index: int | str) -> Any:
+    """Return one part of a composed iterator, or the container that may change."""
+    if isinstance(index, str):
+        return changing_content(iterator)
     return parts_of(iterator)[index]
+
+
+def changing_content(iterator: Any) -> Any:
+    """Return the list or dict that an iterator walks over; None for all others.
+
+    One that has met the end walks over nothing any more.
+    """
+    content = content_of(iterator)
+    spent = type(iterator) in _SPENDABLE and len(iterator.__reduce__()) < 3
+    return content if type(content) in (list, dict) and not spent else None
 
 
 def advance(iterator: Any) -> None:

@@ -80,7 +80,11 @@ class Paths:
         if edge.kind is Kind.ITEM and owner is not None:
             if owner.kind is Kind.INSTANCE_DICT:
                 # What is not there may be found elsewhere under the same name.
-                inside = f".__dict__[{text_of_key(edge.key)}]" if edge.value is ABSENT else ""
+                inside = (
+                    f".__dict__[{text_of_key(edge.key)}]"
+                    if edge.value is ABSENT
+                    else ""
+                )
                 return f"{self.of(owner.container)}{inside or f'.{edge.key}'}"
             module = _module_of(owner)
             if module is not None and type(edge.key) is str:

@@ -266,7 +266,15 @@ class RefGraph:
         contents: tuple[Any, ...] = (
             *(self.nodes, self.edges, self.snapshots, self.slot_snapshots),
             *(self.identities, self.members, self.set_writes, self.pinned),
-            *(self.drained, self.looked_up, self.emptied, self.advances, self.steps, self.births, self.plans),
+            *(
+                self.drained,
+                self.looked_up,
+                self.emptied,
+                self.advances,
+                self.steps,
+                self.births,
+                self.plans,
+            ),
         )
         for content in contents:
             content.clear()

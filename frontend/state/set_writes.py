@@ -17,7 +17,7 @@ from magweld.frontend.state.mro import find_in_mro
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_identity, is_plain_key, is_scalar
 
-_ORDERED: Final = (str, bytes, range, type({}.keys()))
+_ORDERED: Final[tuple[type, ...]] = (str, bytes, range, type({}.keys()))
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,14 @@ def note_set_write(
     Raises:
         StopRecordingError: The hash of an element runs code, or there is none.
     """
-    if graph.require(obj).external:
-        _note(graph, obj, SetWrite(method, items, spread=True))
+    if not graph.require(obj).external:
+        return
+    write = SetWrite(method, items, spread=True)
+    _check_plain(write)
+    # What is there cannot come, and what is not cannot go.
+    idle = {set.add: True, set.discard: False}.get(method)
+    if not items or (set.__contains__(obj, items[0]) is not idle):
+        _note(graph, obj, write)
 
 
 def note_set_operand(
@@ -68,13 +74,18 @@ def note_set_operand(
     # The table is made large enough for all elements of these at once.
     sized = type(operand) in (dict, *SETS)
     whole = (operand, _twin(operand, items)) if sized else (None, None)
-    _note(graph, obj, SetWrite(method, items, *whole))
+    write = SetWrite(method, items, *whole)
+    _check_plain(write)
+    _note(graph, obj, write)
 
 
-def _note(graph: RefGraph, obj: Any, write: SetWrite) -> None:
+def _check_plain(write: SetWrite) -> None:
     for item in write.items:
         if not is_plain_key(item):
             raise StopRecordingError("opaque-key", type(item).__qualname__)
+
+
+def _note(graph: RefGraph, obj: Any, write: SetWrite) -> None:
     graph.set_writes.setdefault(id(obj), []).append(write)
 
 

@@ -110,43 +110,51 @@ IMPORTS = "import torch, collections, functools, abc, contextvars, math\n"
 
 
 def play(
-    setup: str, body: str, calls: list[str], traced: bool
+    setup: str, body: str, calls: list[str], **options: Any
 ) -> tuple[list[Description], Any]:
-    """Run calls of a program; return what was there after each, and its callable."""
+    """Run calls of a program; return what was there after each, and its callable.
+
+    Args:
+        **options: How it is traced; it runs eagerly if there are none.
+    """
     module = types.ModuleType("twin")
     module.__file__ = "<twin>"
     space = vars(module)
     sys.modules["twin"] = module
     exec(f"{IMPORTS}{setup}\ndef f(x, v=None):\n    {body}", space)
-    function = trace(space["f"], backend="eager", check=True) if traced else space["f"]
+    function = trace(space["f"], **options) if options else space["f"]
     descriptions = []
+    results: list[Any] = []
+    space["results"] = results
     for call in calls:
         torch.default_generator.manual_seed(0)
         change, _, source = call.rpartition(" | ")
-        exec(change, space)
+        changed = run(functools.partial(exec, change, space))
         arguments = eval(f"({source},)", space)
         ending = run(functools.partial(function, *arguments))
-        error = None if ending.error is None else repr(ending.error)
+        results.append(ending.result)
+        errors = [repr(ended.error) for ended in (changed, ending)]
         state = [(k, v) for k, v in space.items() if k[0] != "_" and k != "f"]
-        roots = [("error", error), ("result", ending.result), ("args", arguments)]
+        roots = [("errors", errors), ("result", ending.result), ("args", arguments)]
         descriptions.append(Walk().describe([*roots, *state, *generator_states()]))
     del sys.modules["twin"]
     return descriptions, function
 
 
 @pytest.fixture
-def beside_twin() -> Callable[[str, str, list[str]], tuple[str | None, Traced]]:
+def beside_twin() -> Callable[..., tuple[str | None, Traced]]:
     """Return a function that plays calls traced and eagerly.
 
-    It takes the source of the state, the body of `f(x, v)`, and calls in the form
-    "changes before it | arguments"; it returns the first difference and the callable.
+    It takes the source of the state, the body of `f(x, v)`, calls in the form "changes
+    before it | arguments", and whether hits are compared with eager, too; it returns
+    the first difference and the callable.
     """
 
     def compare_twins(
-        setup: str, body: str, calls: list[str]
+        setup: str, body: str, calls: list[str], check: bool = True
     ) -> tuple[str | None, Traced]:
-        expected, _ = play(setup, body, calls, traced=False)
-        found, traced = play(setup, body, calls, traced=True)
+        expected, _ = play(setup, body, calls)
+        found, traced = play(setup, body, calls, backend="eager", check=check)
         for number, pair in enumerate(zip(expected, found, strict=True)):
             difference = compare(*pair)
             if difference is not None:

@@ -1,0 +1,1 @@
+"""Programs written to break the front end, each run traced beside an eager twin."""
