@@ -133,6 +133,11 @@ class Loops:
         self._appends = 0
         self._row_reads: Counter[int] = Counter()
 
+    @property
+    def are_open(self) -> bool:
+        """Whether what runs may become part of an operator."""
+        return any(loop.is_open for loop in self.all)
+
     # What the rules of instructions report.
 
     def follow(

@@ -16,11 +16,18 @@ from magweld.frontend.lifting.queries import Queries, Query, size_path
 from magweld.frontend.lifting.scalars import Scalars
 from magweld.frontend.lifting.shadow import Step, is_same
 from magweld.frontend.lifting.state import Lifting
+from magweld.frontend.lifting.tensor_numbers import (
+    TensorNumber,
+    number_in,
+    require_integers,
+)
 from magweld.frontend.monitor.code_table import CALLS
 from magweld.frontend.operators.kinds import name_of
 from magweld.frontend.operators.predicates import (
+    Memory,
     Predicate,
     is_liftable,
+    slice_of,
     text_of_predicate,
 )
 from magweld.frontend.operators.recorder import OperatorRecorder
@@ -169,6 +176,31 @@ class Operands:
         else:
             scalars.shape(found)
         return scalars.node_of(found)
+
+    @property
+    def in_loop(self) -> bool:
+        """Whether a loop is open that may become an operator."""
+        loops = self._lifting.loops
+        return loops is not None and loops.are_open
+
+    def number_in(self, read: fx.Node, memory: Memory) -> TensorNumber | None:
+        """Return the number that a node reads from a tensor, None if it is none."""
+        needed = slice_of(self._recorder.graph, read, memory)
+        return number_in(self._lifting, self._recorder.tensors, read, needed)
+
+    def take(self, number: TensorNumber, value_only: bool) -> Any:
+        """Return what stands in the graph for the number in a tensor.
+
+        Args:
+            value_only: Whether no shape depends on it.
+        """
+        scalars, expression = self._lifting.scalars, number.expression
+        require_integers(self._lifting, number.integers)
+        if value_only:
+            self.risky.add(expression)
+        else:
+            scalars.shape(expression)
+        return scalars.node_of(expression)
 
     def lifts(self, predicate: Predicate) -> bool:
         """Take note of a value that decides; return whether it needs no guard."""

@@ -28,8 +28,10 @@ _ON_INTEGERS: Final = frozenset(
 # Operators that are not element-wise.
 _OTHERS: Final = frozenset(
     (
+        # A number that is read: what takes it may refuse it, and is noted for that.
+        "_local_scalar_dense"
         # Views.
-        "_reshape_alias _unsafe_view alias as_strided chunk detach diagonal expand"
+        " _reshape_alias _unsafe_view alias as_strided chunk detach diagonal expand"
         " expand_as flatten lift lift_fresh movedim narrow numpy_T permute real imag"
         " reshape reshape_as select slice split split_with_sizes squeeze swapaxes"
         " swapdims t transpose unbind unfold unsafe_chunk unsafe_split"

@@ -168,6 +168,19 @@ def build_predicate(
     )
 
 
+def is_constant(graph: fx.Graph, read: fx.Node, memory: Memory) -> bool:
+    """Return whether a value follows from nothing but the program.
+
+    Args:
+        read: The node that makes the value.
+        memory: What the nodes did to memory.
+    """
+    needed = slice_of(graph, read, memory)
+    if switches_autocast(graph) or _may_share(graph, needed, memory):
+        return False
+    return not any(node.op == "placeholder" or has_effect(node) for node in needed)
+
+
 def _may_share(graph: fx.Graph, needed: set[fx.Node], memory: Memory) -> bool:
     """Return whether a tensor without a storage may show memory that was written."""
     hidden = any((memory.storage(node) or 0) < 0 for node in needed)

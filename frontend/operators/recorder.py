@@ -21,6 +21,7 @@ from magweld.frontend.operators.kinds import (
     kind_of,
     name_of,
 )
+from magweld.frontend.operators.numbers_taken import write_numbers
 from magweld.frontend.operators.opaque_operator import (
     adopt_deep,
     holds_tensor,
@@ -207,7 +208,17 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
             self._tested = args[0] if name == "__bool__" else None
             self._read_value(node, "tensor-value", result)
             return
+        if self.watch.numbers and not self._may_become_control():
+            write_numbers(self, self._memory(), made[0], node)
         self._keep(node, kind, name, result)
+
+    def _may_become_control(self) -> bool:
+        """Return whether operators belong to what may be a branch or loop at the end.
+
+        They must be alike then from iteration to iteration.
+        """
+        in_loop = self.operands is not None and self.operands.in_loop
+        return self._session.in_branch or in_loop
 
     def _keep(self, node: fx.Node, kind: CallKind, name: str, result: Any) -> None:
         """Take note of effects and results of an operator of the graph."""

@@ -34,6 +34,9 @@ _BATCH_NORMS = frozenset(
 _STATISTICS = (3, 4)
 _TRAINING = 5
 
+# Makes a number of a tensor of one element.
+_NUMBER = torch.ops.aten._local_scalar_dense.default
+
 
 # Operators of dynamic shape without the tag.
 _DYNAMIC = frozenset(
@@ -94,6 +97,8 @@ class OperatorWatch(_Mode):  # type: ignore[misc]
     Attributes:
         dynamic: Whether one of them had a result of dynamic shape.
         reads: Whether one of them made a Python value of a tensor.
+        compares: Whether such a value was no number in a tensor.
+        numbers: The numbers in tensors that they read, by the ids of the tensors.
         random: Whether one of them consumed random numbers.
         listed: Whether one of them had a list of tensors as a result.
         fallible: Whether one of them may raise for some values.
@@ -119,6 +124,8 @@ class OperatorWatch(_Mode):  # type: ignore[misc]
         """Forget what was noted."""
         self.dynamic = False
         self.reads = False
+        self.compares = False
+        self.numbers: dict[int, Any] = {}
         self.random = False
         self.listed = False
         self.fallible = False
@@ -140,6 +147,7 @@ class OperatorWatch(_Mode):  # type: ignore[misc]
             traits = self._known[func] = _traits(func)
         self.dynamic |= traits.dynamic and not _gathers(func, args)
         self.reads |= traits.reads
+        self.compares |= traits.reads and func is not _NUMBER
         self.random |= traits.random
         self.listed |= traits.listed
         self.fallible |= traits.fallible or (traits.floating and _are_integers(args))
@@ -153,6 +161,8 @@ class OperatorWatch(_Mode):  # type: ignore[misc]
             for index in _STATISTICS:
                 self._note_write(args[index], args)
         result = func(*args, **kwargs)
+        if func is _NUMBER:
+            self.numbers.setdefault(id(args[0]), result)
         if self.made is not None:
             self.made |= _storages(result) - _storages((args, tuple(kwargs.values())))
         return result
