@@ -14,6 +14,8 @@ from magweld.diagnostics import MagweldError
 _MODEL = "MODULE:FACTORY; MODULE is importable or a .py file, FACTORY() gives the model"
 _BUDGET = "bytes that a call may take, such as 2GiB; what does not fit is tiled"
 _INPUTS = "one for each input: 1x3x224x224xf32, 8x128xi64, f32, ..."
+_PRIVATE = "a PEM file with an Ed25519 key, as openssl genpkey makes it"
+_PUBLIC = "a PEM file with an Ed25519 key, as openssl pkey -pubout makes it"
 
 
 def _devices(parser: argparse.ArgumentParser) -> None:
@@ -43,6 +45,7 @@ def _compile(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", default="cpu", help="cpu, nvvm:sm_80[@DEVICE], ...")
     parser.add_argument("-o", dest="output", required=True, help="file to write")
     parser.add_argument("--memory-budget", help=_BUDGET)
+    parser.add_argument("--sign", metavar="PRIVATE", help=f"sign the file; {_PRIVATE}")
     portable = "make a file that runs without torch, in C or with numpy"
     parser.add_argument("--portable", action="store_true", help=portable)
     dynamic = "with --portable: all sizes that a .pt2 file is for, as one program"
@@ -66,6 +69,8 @@ def _run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", help="what `magweld compile` wrote")
     parser.add_argument("--inputs", default="random", help="random, or a .npz file")
     parser.add_argument("-o", dest="output", required=True, help=".npz file to write")
+    key = f"run nothing that the owner of the key has not signed; {_PUBLIC}"
+    parser.add_argument("--key", metavar="PUBLIC", help=key)
 
 
 def _explain(parser: argparse.ArgumentParser) -> None:
@@ -104,6 +109,18 @@ def _runtime(parser: argparse.ArgumentParser) -> None:
     """Show where the C runtime of portable artifacts is, for a C compiler."""
 
 
+def _sign(parser: argparse.ArgumentParser) -> None:
+    """Sign a compiled file: the signature is written beside it."""
+    parser.add_argument("file", help="what `magweld compile` wrote")
+    parser.add_argument("--key", metavar="PRIVATE", required=True, help=_PRIVATE)
+
+
+def _verify(parser: argparse.ArgumentParser) -> None:
+    """Check that the owner of a key signed a compiled file."""
+    parser.add_argument("file", help="what `magweld compile` wrote")
+    parser.add_argument("--key", metavar="PUBLIC", required=True, help=_PUBLIC)
+
+
 _COMMANDS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "bench": _bench,
     "compile": _compile,
@@ -112,6 +129,8 @@ _COMMANDS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "plans": _plans,
     "run": _run,
     "runtime": _runtime,
+    "sign": _sign,
+    "verify": _verify,
 }
 
 

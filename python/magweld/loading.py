@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from magweld.deploy.portable_artifact import PortableArtifact
 from magweld.deploy.portable_file import MAGIC, is_portable
-from magweld.deploy.signatures import read_signed
+from magweld.deploy.signatures import PublicKey
 
 if TYPE_CHECKING:
     import torch
@@ -34,8 +34,9 @@ def load(
         threads: How many threads a call of a portable artifact uses, by default one
             for each usable CPU. Other artifacts use those of torch.
         public_key: A file with an Ed25519 key as PEM: the artifact must be signed by
-            its owner with `magweld.deploy.signatures.sign`. It needs the package
-            cryptography, the extra `magweld[sign]`.
+            its owner, by `magweld sign` or `magweld.deploy.signatures.sign`. What is
+            checked are the bytes that are loaded, before they are looked at. It needs
+            the package cryptography, the extra `magweld[sign]`.
 
     Raises:
         ArtifactError: It is no intact artifact, or its code needs another CPU; with a
@@ -45,7 +46,7 @@ def load(
         OSError: The file cannot be read.
     """
     # What was signed is what is read: the file may change meanwhile.
-    content = None if public_key is None else read_signed(Path(path), public_key)
+    content = None if public_key is None else PublicKey(public_key).read(Path(path))
     if is_portable(Path(path)) if content is None else content.startswith(MAGIC):
         found = Path(path).read_bytes() if content is None else content
         return PortableArtifact(found, threads)

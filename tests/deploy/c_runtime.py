@@ -77,18 +77,27 @@ class Model:
     """A loaded model of the C runtime."""
 
     def __init__(
-        self, library: ctypes.CDLL, path: Path, threads: int = 2, level: int = 0
+        self,
+        library: ctypes.CDLL,
+        path: Path,
+        threads: int = 2,
+        level: int = 0,
+        public_key: Path | None = None,
     ) -> None:
+        load, names = library.magweld_load, [path]
+        if public_key is not None:
+            load, names = library.magweld_load_verified, [path, public_key]
         self._library = library
         self._model = ctypes.c_void_p()
         options, error = Options(threads, level), Error()
-        status = library.magweld_load(
-            str(path).encode(),
+        status = load(
+            *(str(name).encode() for name in names),
             ctypes.byref(options),
             ctypes.byref(self._model),
             ctypes.byref(error),
         )
         if status:
+            assert not self._model
             raise RuntimeFailure(error, status)
 
     def close(self) -> None:

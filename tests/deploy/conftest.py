@@ -1,4 +1,4 @@
-"""One artifact and the C runtime, each made once."""
+"""One artifact, the C runtime and keys, each made once; signed copies."""
 
 from __future__ import annotations
 
@@ -7,15 +7,21 @@ import sys
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ed25519
 from torch import nn
 
 import magweld
+from magweld.aot.files import write_archive
 from magweld.deploy.portable_artifact import PortableArtifact
+from magweld.deploy.signatures import sign
 
 # Test modules of a folder cannot import each other otherwise under importlib mode.
 sys.path.insert(0, str(Path(__file__).parent))
 import c_runtime
 from kinds import Kinds, inputs
+from signing import Keys, Signed, key_files
+
+LIBCRYPTO = ("libcrypto.so.4", "libcrypto.so.3", "libcrypto.so.1.1")
 
 
 @pytest.fixture(scope="session")
@@ -45,3 +51,44 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     source = c_runtime.SOURCES / "magweld.c"
     c_runtime.build(output, "-O2", "-shared", "-fPIC", source)
     return ctypes.CDLL(str(output))
+
+
+@pytest.fixture(scope="session")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Keys:
+    key = ed25519.Ed25519PrivateKey.generate()
+    return key_files(tmp_path_factory.mktemp("ours"), "ours", key)
+
+
+@pytest.fixture(scope="session")
+def others(tmp_path_factory: pytest.TempPathFactory) -> Keys:
+    key = ed25519.Ed25519PrivateKey.generate()
+    return key_files(tmp_path_factory.mktemp("others"), "others", key)
+
+
+@pytest.fixture
+def signed(path: Path, ours: Keys, tmp_path: Path) -> Signed:
+    one = Signed(tmp_path / "model.mwp", ours)
+    one.path.write_bytes(path.read_bytes())
+    assert sign(one.path, ours.private) == one.signature
+    return one
+
+
+@pytest.fixture
+def archive(ours: Keys, tmp_path: Path) -> Signed:
+    """An artifact of the other kind: what torch would run, without a program."""
+    one = Signed(tmp_path / "model.mw", ours)
+    write_archive(one.path, {"target": "cpu"}, {"program.bin": bytes(200)})
+    sign(one.path, ours.private)
+    return one
+
+
+@pytest.fixture(scope="session")
+def crypto(library: ctypes.CDLL) -> ctypes.CDLL:
+    """The C runtime where there is what checks signatures."""
+    for name in LIBCRYPTO:
+        try:
+            ctypes.CDLL(name)
+        except OSError:
+            continue
+        return library
+    pytest.skip("no libcrypto of OpenSSL: " + ", ".join(LIBCRYPTO))

@@ -112,6 +112,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "magweld.deploy": ("magweld",),
     "magweld.deploy.portable_artifact": (
         "magweld.aot.errors",
+        "magweld.aot.files",
         "magweld.deploy.portable_file",
     ),
     "magweld.deploy.portable_file": ("magweld.aot.errors",),

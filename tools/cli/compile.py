@@ -13,6 +13,7 @@ from magweld.aot.sources import Model
 from magweld.aot.torch_module import load_torch_module
 from magweld.artifact import HOST_TARGET
 from magweld.deploy.compile import compile_portable
+from magweld.deploy.signatures import PrivateKey
 from magweld.targets import parse_target
 from magweld.tools.cli.program import (
     CommandLineError,
@@ -22,13 +23,14 @@ from magweld.tools.cli.program import (
     memory_budget,
     require_runs,
 )
+from magweld.tools.cli.sign import signed
 
 _EXPORTED = ".pt2"
 _MODULES = (".mlir", ".mlirbc")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Compile a model for a target and write the artifact."""
+    """Compile a model for a target, write the artifact and sign it if asked to."""
     # What is wrong in the options is told before the model is loaded.
     parse_target(options.target)
     budget = memory_budget(options.memory_budget)
@@ -40,11 +42,23 @@ def run(options: argparse.Namespace) -> None:
         raise CommandLineError("only with --portable --inputs is given several times")
     if options.dynamic and not (options.portable and options.model.endswith(_EXPORTED)):
         raise CommandLineError("--dynamic is for --portable and a .pt2 file")
+    key = None if options.sign is None else PrivateKey(options.sign)
     inputs = [example_inputs(texts) for texts in options.inputs]
     model = _load(options.model, inputs)
     if options.portable:
         _compile_portable(options, model, inputs)
-        return
+    else:
+        _compile(options, model, inputs, budget)
+    if key is not None:
+        print(signed(Path(options.output), key))
+
+
+def _compile(
+    options: argparse.Namespace,
+    model: Model,
+    inputs: Sequence[Sequence[Tensor]],
+    budget: int | None,
+) -> None:
     artifact = compile(
         model,
         inputs[0] if inputs else None,

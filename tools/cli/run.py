@@ -24,7 +24,7 @@ _RANDOM = "random"
 
 def run(options: argparse.Namespace) -> None:
     """Call an artifact and write the tensors of its result as arrays."""
-    artifact = load(options.file)
+    artifact = load(options.file, public_key=options.key)
     if isinstance(artifact, PortableArtifact):
         arrays = _run_portable(artifact, options.inputs)
     else:

@@ -34,9 +34,18 @@ def write_archive(
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for name, data in {**whole, DIGEST: digest_of(whole)}.items():
             archive.writestr(name, data)
+    write_whole(path, buffer.getvalue())
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file in one step; what was there before stays if anything fails.
+
+    Raises:
+        OSError: It cannot be written.
+    """
     part = path.with_name(f".{path.name}.{uuid4().hex}.part")
     try:
-        part.write_bytes(buffer.getvalue())
+        part.write_bytes(content)
         os.replace(part, path)
     except OSError as error:
         reason = error.strerror or str(error)

@@ -3,7 +3,9 @@
 #define _GNU_SOURCE
 #include "magweld.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
@@ -26,6 +28,16 @@
 #define LISTED_FORMS 8 /* of more, errors tell the ranges */
 #define SPINS 2000
 #define LIMIT ((int64_t)1 << 48) /* where memory ends: no sum of two overflows */
+#define SIGNATURE_BYTES 64
+#define KEY_BYTES 32
+#define ED25519 1087 /* EVP_PKEY_ED25519 of OpenSSL */
+#ifndef MAGWELD_LIBCRYPTO /* names that are tried, in this order */
+#define MAGWELD_LIBCRYPTO "libcrypto.so.4", "libcrypto.so.3", "libcrypto.so.1.1"
+#endif
+
+/* A program that loads no signed artifact need not link with what has them. */
+#pragma weak dlopen
+#pragma weak dlsym
 
 enum { NONE, RUNTIME, INPUT, OUTPUT, FRAME, DATA };      /* kinds of places */
 enum { PLACE_WORDS = 3, COPY_WORDS = 8, AXIS_WORDS = 3 }; /* of the description */
@@ -641,23 +653,18 @@ static magweld_status load_owned(unsigned char *file, size_t bytes,
   return status;
 }
 
-magweld_status magweld_load_bytes(const void *bytes, size_t count,
-                                  const magweld_options *options,
-                                  magweld_model **model, magweld_error *error) {
-  if (!model || (!bytes && count))
-    return fail(error, MAGWELD_ERROR_ARGUMENT, "a null pointer");
-  *model = NULL;
+/* Copies an artifact of the caller to memory that a model can own. */
+static magweld_status copy_bytes(const void *bytes, size_t count, unsigned char **file,
+                                 magweld_error *error) {
   if (count > (size_t)LIMIT) return damaged(error, "it is too long");
-  unsigned char *file = aligned_memory(count);
-  if (!file) return no_memory(error);
-  if (count) memcpy(file, bytes, count);
-  return load_owned(file, count, options, model, error);
+  *file = aligned_memory(count);
+  if (!*file) return no_memory(error);
+  if (count) memcpy(*file, bytes, count);
+  return MAGWELD_OK;
 }
 
-magweld_status magweld_load(const char *path, const magweld_options *options,
-                            magweld_model **model, magweld_error *error) {
-  if (!model || !path) return fail(error, MAGWELD_ERROR_ARGUMENT, "a null pointer");
-  *model = NULL;
+static magweld_status read_file(const char *path, unsigned char **file, size_t *count,
+                                magweld_error *error) {
   FILE *stream = fopen(path, "rb");
   long bytes = -1;
   if (stream && fseek(stream, 0, SEEK_END) == 0) bytes = ftell(stream);
@@ -666,13 +673,224 @@ magweld_status magweld_load(const char *path, const magweld_options *options,
     if (stream) fclose(stream);
     return MAGWELD_ERROR_FILE;
   }
-  unsigned char *file = aligned_memory((size_t)bytes);
-  size_t found = file ? fread(file, 1, (size_t)bytes, stream) : 0;
+  *file = aligned_memory((size_t)bytes);
+  *count = *file ? fread(*file, 1, (size_t)bytes, stream) : 0;
   fclose(stream);
-  if (!file) return no_memory(error);
-  if (found == (size_t)bytes) return load_owned(file, found, options, model, error);
-  free(file);
+  if (!*file) return no_memory(error);
+  if (*count == (size_t)bytes) return MAGWELD_OK;
+  free(*file);
   return fail(error, MAGWELD_ERROR_FILE, "cannot read all of '%s'", path);
+}
+
+magweld_status magweld_load_bytes(const void *bytes, size_t count,
+                                  const magweld_options *options,
+                                  magweld_model **model, magweld_error *error) {
+  if (!model || (!bytes && count))
+    return fail(error, MAGWELD_ERROR_ARGUMENT, "a null pointer");
+  *model = NULL;
+  unsigned char *file;
+  magweld_status status = copy_bytes(bytes, count, &file, error);
+  return status ? status : load_owned(file, count, options, model, error);
+}
+
+magweld_status magweld_load(const char *path, const magweld_options *options,
+                            magweld_model **model, magweld_error *error) {
+  if (!model || !path) return fail(error, MAGWELD_ERROR_ARGUMENT, "a null pointer");
+  *model = NULL;
+  unsigned char *file;
+  size_t count;
+  magweld_status status = read_file(path, &file, &count, error);
+  return status ? status : load_owned(file, count, options, model, error);
+}
+
+/* Signatures: Ed25519, RFC 8032, over all bytes of a file, by libcrypto */
+
+/* Functions of libcrypto, in the order of their names below. */
+typedef struct {
+  int (*set_mark)(void);
+  int (*pop_to_mark)(void);
+  void *(*new_reader)(const void *bytes, int count);
+  int (*free_reader)(void *reader);
+  int (*read_pem)(void *reader, char **name, char **header, unsigned char **data,
+                  long *count);
+  void (*release)(void *memory, const char *file, int line);
+  void *(*new_key)(int kind, void *engine, const unsigned char *bytes, size_t count);
+  void (*free_key)(void *key);
+  void *(*new_context)(void);
+  void (*free_context)(void *context);
+  int (*begin)(void *context, void **inner, const void *digest, void *engine, void *key);
+  int (*verify)(void *context, const unsigned char *signature, size_t signature_count,
+                const unsigned char *bytes, size_t count);
+} libcrypto;
+
+static magweld_status open_libcrypto(libcrypto *crypto, magweld_error *error) {
+  static const char *const libraries[] = {MAGWELD_LIBCRYPTO};
+  static const char *const names[] = {
+      "ERR_set_mark",                "ERR_pop_to_mark",
+      "BIO_new_mem_buf",             "BIO_free",
+      "PEM_read_bio",                "CRYPTO_free",
+      "EVP_PKEY_new_raw_public_key", "EVP_PKEY_free",
+      "EVP_MD_CTX_new",              "EVP_MD_CTX_free",
+      "EVP_DigestVerifyInit",        "EVP_DigestVerify"};
+  enum { COUNT = sizeof names / sizeof *names };
+  _Static_assert(sizeof *crypto == COUNT * sizeof(void *), "each name has a function");
+  if (!dlopen || !dlsym)
+    return fail(error, MAGWELD_ERROR_LIBRARY,
+                "signatures cannot be checked: the program has no dlopen, link with -ldl");
+  for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
+    /* It stays open: it has functions that run when the process ends. */
+    void *library = dlopen(libraries[i], RTLD_NOW | RTLD_LOCAL);
+    size_t found = 0;
+    for (; library && found < COUNT; found++) {
+      void *function = dlsym(library, names[found]);
+      if (!function) break;
+      memcpy((unsigned char *)crypto + found * sizeof function, &function,
+             sizeof function);
+    }
+    if (found == COUNT) return MAGWELD_OK;
+  }
+  return fail(error, MAGWELD_ERROR_LIBRARY,
+              "signatures cannot be checked: there is no libcrypto of OpenSSL 1.1.1 or "
+              "newer; install it");
+}
+
+/* Reads a public key, RFC 8410, from the first block of a PEM; false if it is none. */
+static bool read_key(const libcrypto *crypto, const void *pem, size_t count,
+                     unsigned char *key) {
+  static const unsigned char start[] = {0x30, 0x2a, 0x30, 0x05, 0x06, 0x03,
+                                        0x2b, 0x65, 0x70, 0x03, 0x21, 0x00};
+  void *reader = count <= INT_MAX ? crypto->new_reader(pem, (int)count) : NULL;
+  char *name, *header;
+  unsigned char *data;
+  long bytes;
+  bool good = false;
+  if (reader && crypto->read_pem(reader, &name, &header, &data, &bytes) == 1) {
+    good = strcmp(name, "PUBLIC KEY") == 0 &&
+           bytes == (long)(sizeof start + KEY_BYTES) &&
+           memcmp(data, start, sizeof start) == 0;
+    if (good) memcpy(key, data + sizeof start, KEY_BYTES);
+    crypto->release(name, __FILE__, __LINE__);
+    crypto->release(header, __FILE__, __LINE__);
+    crypto->release(data, __FILE__, __LINE__);
+  }
+  if (reader) crypto->free_reader(reader);
+  return good;
+}
+
+/* Returns 1 if a signature fits, 0 if it does not; else libcrypto could not tell. */
+static int signature_fits(const libcrypto *crypto, const unsigned char *key,
+                          const unsigned char *signature, const unsigned char *file,
+                          size_t count) {
+  int fits = -1;
+  void *owner = crypto->new_key(ED25519, NULL, key, KEY_BYTES);
+  void *context = crypto->new_context();
+  if (owner && context && crypto->begin(context, NULL, NULL, NULL, owner) == 1)
+    fits = crypto->verify(context, signature, SIGNATURE_BYTES, file, count);
+  crypto->free_context(context);
+  crypto->free_key(owner);
+  return fits;
+}
+
+typedef struct {
+  const void *signature;
+  size_t signature_count;
+  const void *pem; /* of the key */
+  size_t pem_count;
+} verification;
+
+static magweld_status verify_signature(const verification *given,
+                                       const unsigned char *file, size_t count,
+                                       magweld_error *error) {
+  libcrypto crypto;
+  unsigned char key[KEY_BYTES];
+  int fits = 0;
+  magweld_status status = open_libcrypto(&crypto, error);
+  if (status) return status;
+  crypto.set_mark(); /* the errors that are kept for the thread are the caller's */
+  bool has_key = read_key(&crypto, given->pem, given->pem_count, key);
+  if (has_key && given->signature_count == SIGNATURE_BYTES)
+    fits = signature_fits(&crypto, key, given->signature, file, count);
+  crypto.pop_to_mark();
+  if (!has_key)
+    return fail(error, MAGWELD_ERROR_KEY, "the key is no public Ed25519 key as PEM");
+  if (fits == 1) return MAGWELD_OK;
+  if (fits == 0)
+    return fail(error, MAGWELD_ERROR_SIGNATURE,
+                "the signature does not fit: the artifact or the signature was changed, "
+                "or another key signed it");
+  return fail(error, MAGWELD_ERROR_LIBRARY,
+              "signatures cannot be checked: libcrypto refuses Ed25519");
+}
+
+/* Loads `file`, which the model owns from now on, if it is signed. */
+static magweld_status load_verified(unsigned char *file, size_t count,
+                                    const verification *given,
+                                    const magweld_options *options,
+                                    magweld_model **model, magweld_error *error) {
+  magweld_status status = verify_signature(given, file, count, error);
+  if (!status) return load_owned(file, count, options, model, error);
+  free(file);
+  return status;
+}
+
+magweld_status magweld_load_bytes_verified(const void *bytes, size_t count,
+                                           const void *signature, size_t signature_count,
+                                           const char *public_key,
+                                           const magweld_options *options,
+                                           magweld_model **model, magweld_error *error) {
+  if (!model || (!bytes && count) || (!signature && signature_count) || !public_key)
+    return fail(error, MAGWELD_ERROR_ARGUMENT, "a null pointer");
+  *model = NULL;
+  if (!signature_count)
+    return fail(error, MAGWELD_ERROR_UNSIGNED, "the artifact has no signature");
+  verification given = {signature, signature_count, public_key, strlen(public_key)};
+  unsigned char *file;
+  magweld_status status = copy_bytes(bytes, count, &file, error);
+  return status ? status : load_verified(file, count, &given, options, model, error);
+}
+
+/* Reads the signature beside an artifact, and one byte more if it is longer. */
+static magweld_status read_signature(const char *path, unsigned char *signature,
+                                     size_t *count, magweld_error *error) {
+  static const char suffix[] = ".sig";
+  size_t length = strlen(path);
+  char *beside = malloc(length + sizeof suffix);
+  if (!beside) return no_memory(error);
+  memcpy(beside, path, length);
+  memcpy(beside + length, suffix, sizeof suffix);
+  errno = 0;
+  FILE *stream = fopen(beside, "rb");
+  *count = stream ? fread(signature, 1, SIGNATURE_BYTES + 1, stream) : 0;
+  int reason = stream && !ferror(stream) ? 0 : errno ? errno : EIO;
+  if (stream) fclose(stream);
+  magweld_status status = MAGWELD_OK;
+  if (reason == ENOENT)
+    status = fail(error, MAGWELD_ERROR_UNSIGNED,
+                  "the artifact has no signature: there is no '%s'", beside);
+  else if (reason)
+    status = fail(error, MAGWELD_ERROR_FILE, "cannot read '%s': %s", beside,
+                  strerror(reason));
+  free(beside);
+  return status;
+}
+
+magweld_status magweld_load_verified(const char *path, const char *public_key,
+                                     const magweld_options *options,
+                                     magweld_model **model, magweld_error *error) {
+  if (!model || !path || !public_key)
+    return fail(error, MAGWELD_ERROR_ARGUMENT, "a null pointer");
+  *model = NULL;
+  unsigned char signature[SIGNATURE_BYTES + 1], *pem = NULL, *file = NULL;
+  verification given = {.signature = signature};
+  size_t count;
+  magweld_status status = read_file(public_key, &pem, &given.pem_count, error);
+  if (status) return status;
+  given.pem = pem;
+  status = read_signature(path, signature, &given.signature_count, error);
+  if (!status) status = read_file(path, &file, &count, error);
+  if (!status) status = load_verified(file, count, &given, options, model, error);
+  free(pem);
+  return status;
 }
 
 /* What the model takes and makes */

@@ -26,7 +26,11 @@ typedef enum magweld_status {
   MAGWELD_ERROR_MEMORY,   /* there is no memory, or no thread */
   MAGWELD_ERROR_INPUT,    /* an input has another type or shape */
   MAGWELD_ERROR_OUTPUT,   /* an output has, or shares memory with another tensor */
-  MAGWELD_ERROR_INDEX     /* an element that is used as an index is out of range */
+  MAGWELD_ERROR_INDEX,    /* an element that is used as an index is out of range */
+  MAGWELD_ERROR_UNSIGNED, /* the artifact has no signature */
+  MAGWELD_ERROR_SIGNATURE, /* the signature is none of the artifact by the key */
+  MAGWELD_ERROR_KEY,       /* the key is no public Ed25519 key as PEM */
+  MAGWELD_ERROR_LIBRARY    /* signatures cannot be checked: libcrypto is missing */
 } magweld_status;
 
 typedef struct magweld_error {
@@ -74,6 +78,25 @@ magweld_status magweld_load(const char *path, const magweld_options *options,
 magweld_status magweld_load_bytes(const void *bytes, size_t count,
                                   const magweld_options *options,
                                   magweld_model **model, magweld_error *error);
+
+/* Loads an artifact that the owner of a key has signed. `public_key` is the path of a
+ * file with an Ed25519 key as PEM; the signature is in the file beside the artifact that
+ * has ".sig" behind its name. What is checked is the memory that is loaded, before
+ * anything else in it is looked at.
+ *
+ * OpenSSL's libcrypto, 1.1.1 or newer, does it. It is opened when it is needed, stays
+ * open, and is nothing to link with; glibc before 2.34 needs -ldl. A signature that
+ * cannot be checked is an error. */
+magweld_status magweld_load_verified(const char *path, const char *public_key,
+                                     const magweld_options *options,
+                                     magweld_model **model, magweld_error *error);
+
+/* The same from memory, which is copied; `public_key` is the text of the PEM. */
+magweld_status magweld_load_bytes_verified(const void *bytes, size_t count,
+                                           const void *signature, size_t signature_count,
+                                           const char *public_key,
+                                           const magweld_options *options,
+                                           magweld_model **model, magweld_error *error);
 
 void magweld_free(magweld_model *model);
 

@@ -15,12 +15,12 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
 from magweld.aot.errors import ArtifactError
+from magweld.aot.files import write_whole
 from magweld.deploy.portable_file import (
     ALIGNMENT,
     Code,
@@ -90,13 +90,7 @@ class PortableArtifact:
         Raises:
             OSError: It cannot be written.
         """
-        path = Path(path)
-        part = path.with_name(f".{path.name}.{uuid4().hex}.part")
-        try:
-            part.write_bytes(self._content)
-            os.replace(part, path)
-        finally:
-            part.unlink(missing_ok=True)
+        write_whole(Path(path), self._content)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program.
