@@ -37,7 +37,7 @@ NO_KEYS: dict[str, Callable[[Keys], bytes]] = {
     "both": lambda keys: keys.private.read_bytes() + keys.public.read_bytes(),
     "truncated": lambda keys: keys.public.read_bytes()[:60],
     # Three bytes less than a key has.
-    "short": lambda keys: re.sub(rb".{4}\n-----E", b"\n-----E", keys.public.read_bytes()),
+    "short": lambda keys: re.sub(rb".{4}\n--", b"\n--", keys.public.read_bytes()),
     "renamed": lambda keys: keys.public.read_bytes().replace(b"PUBLIC", b"OTHER"),
     "binary": lambda keys: bytes(range(256)),
 }

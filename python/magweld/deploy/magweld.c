@@ -35,7 +35,8 @@
 #define MAGWELD_LIBCRYPTO "libcrypto.so.4", "libcrypto.so.3", "libcrypto.so.1.1"
 #endif
 
-/* A program that loads no signed artifact need not link with what has them. */
+/* A program that loads no signed artifact need not link with what has them. For a weak
+ * reference a linker does not keep a library: hence --no-as-needed below. */
 #pragma weak dlopen
 #pragma weak dlsym
 
@@ -736,7 +737,8 @@ static magweld_status open_libcrypto(libcrypto *crypto, magweld_error *error) {
   _Static_assert(sizeof *crypto == COUNT * sizeof(void *), "each name has a function");
   if (!dlopen || !dlsym)
     return fail(error, MAGWELD_ERROR_LIBRARY,
-                "signatures cannot be checked: the program has no dlopen, link with -ldl");
+                "signatures cannot be checked: the program has no dlopen; link it "
+                "dynamically, with -Wl,--no-as-needed -ldl before glibc 2.34");
   for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
     /* It stays open: it has functions that run when the process ends. */
     void *library = dlopen(libraries[i], RTLD_NOW | RTLD_LOCAL);

@@ -18,16 +18,16 @@ extern "C" {
 
 typedef enum magweld_status {
   MAGWELD_OK = 0,
-  MAGWELD_ERROR_ARGUMENT, /* a null pointer, or a number out of range */
-  MAGWELD_ERROR_FILE,     /* the file cannot be read */
-  MAGWELD_ERROR_DAMAGED,  /* it is no intact portable artifact */
-  MAGWELD_ERROR_VERSION,  /* it has a format that this runtime does not know */
-  MAGWELD_ERROR_CPU,      /* it has no code for this CPU */
-  MAGWELD_ERROR_MEMORY,   /* there is no memory, or no thread */
-  MAGWELD_ERROR_INPUT,    /* an input has another type or shape */
-  MAGWELD_ERROR_OUTPUT,   /* an output has, or shares memory with another tensor */
-  MAGWELD_ERROR_INDEX,    /* an element that is used as an index is out of range */
-  MAGWELD_ERROR_UNSIGNED, /* the artifact has no signature */
+  MAGWELD_ERROR_ARGUMENT,  /* a null pointer, or a number out of range */
+  MAGWELD_ERROR_FILE,      /* the file cannot be read */
+  MAGWELD_ERROR_DAMAGED,   /* it is no intact portable artifact */
+  MAGWELD_ERROR_VERSION,   /* it has a format that this runtime does not know */
+  MAGWELD_ERROR_CPU,       /* it has no code for this CPU */
+  MAGWELD_ERROR_MEMORY,    /* there is no memory, or no thread */
+  MAGWELD_ERROR_INPUT,     /* an input has another type or shape */
+  MAGWELD_ERROR_OUTPUT,    /* an output has, or shares memory with another tensor */
+  MAGWELD_ERROR_INDEX,     /* an element that is used as an index is out of range */
+  MAGWELD_ERROR_UNSIGNED,  /* the artifact has no signature */
   MAGWELD_ERROR_SIGNATURE, /* the signature is none of the artifact by the key */
   MAGWELD_ERROR_KEY,       /* the key is no public Ed25519 key as PEM */
   MAGWELD_ERROR_LIBRARY    /* signatures cannot be checked: libcrypto is missing */
@@ -85,8 +85,8 @@ magweld_status magweld_load_bytes(const void *bytes, size_t count,
  * anything else in it is looked at.
  *
  * OpenSSL's libcrypto, 1.1.1 or newer, does it. It is opened when it is needed, stays
- * open, and is nothing to link with; glibc before 2.34 needs -ldl. A signature that
- * cannot be checked is an error. */
+ * open, and is nothing to link with; glibc before 2.34 needs -Wl,--no-as-needed -ldl.
+ * A signature that cannot be checked is an error. */
 magweld_status magweld_load_verified(const char *path, const char *public_key,
                                      const magweld_options *options,
                                      magweld_model **model, magweld_error *error);
