@@ -174,6 +174,7 @@ def test_what_cannot_be_checked_is_refused_in_c(
     c_runtime.Model(library, signed.path).close()
 
     c_runtime.build(stub, *shared, Path(__file__).with_name("refusing_libcrypto.c"))
+
     def answer(**values: int) -> None:
         for name in ("KEY", "CONTEXT", "BEGIN", "VERIFY"):
             monkeypatch.setenv(name, str(values.get(name, 1)))

@@ -193,7 +193,8 @@ def test_no_bit_can_be_changed_in_c(crypto: ctypes.CDLL, signed: Signed) -> None
 def test_no_bit_of_an_archive_can_be_changed(archive: Signed) -> None:
     intact, public = archive.path.read_bytes(), PublicKey(archive.keys.public)
     assert public.read(archive.path) == intact
-    for at in range(len(intact)):
+    # Some of each of its headers, members and directories.
+    for at in (*range(0, len(intact), 7), len(intact) - 1):
         archive.path.write_bytes(flipped(intact, at))
         with pytest.raises(ArtifactError, match="artifact-signature"):
             public.read(archive.path)
