@@ -153,7 +153,10 @@ def _lock(observer: Observer, call: NativeCall) -> None:
     """
     lock = call.args[0]
     graph = observer.session.graph
-    graph.require(lock)
+    node = graph.require(lock)
+    if observer.session.in_branch:
+        # A way on trial may end before it gives the lock back.
+        graph.changes(node)
     owned = getattr(lock, "_is_owned", getattr(lock, "locked", None))
     assert owned is not None, "a lock tells whether it is taken"
     before = owned()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import gc
 import types
 from collections.abc import Iterable, Iterator
@@ -12,6 +13,7 @@ from magweld.frontend.monitor.code_table import CALLS
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.monitor.stack import NULL
 from magweld.frontend.state.ends import referents_of
+from magweld.frontend.state.lookup import instance_dict
 from magweld.frontend.state.mro import is_class
 from magweld.frontend.state.refgraph import RefGraph
 from magweld.frontend.state.values import is_identity, is_scalar
@@ -57,15 +59,25 @@ def may_escape(
         seen.add(id(obj))
         if len(seen) > MAX_OBJECTS:
             return True
-        work += referents_of(obj)
+        is_tensor = session.operators.is_tensor(type(obj))
+        work += _attributes_of(obj) if is_tensor else referents_of(obj)
     return False
+
+
+def _attributes_of(tensor: Any) -> list[Any]:
+    """Return what a tensor was given as attributes."""
+    namespace = instance_dict(tensor)
+    return [] if namespace is None else list(namespace.values())
 
 
 def _written(graph: RefGraph) -> Iterator[Any]:
     """Yield the content of containers from before the run that it wrote to."""
     yield from (gc.get_referents(graph.nodes[key].obj) for key in graph.snapshots)
     for key, _ in graph.slot_snapshots:
-        yield gc.get_referents(graph.nodes[key].obj)
+        obj = graph.nodes[key].obj
+        # The context holds what a variable is set to.
+        in_context = type(obj) is contextvars.ContextVar
+        yield obj.get(None) if in_context else gc.get_referents(obj)
 
 
 def _held_by(session: Session, observer: Observer) -> Iterator[Any]:
@@ -86,10 +98,13 @@ def _held_by(session: Session, observer: Observer) -> Iterator[Any]:
 
 
 def _may_lead_on(session: Session, obj: Any) -> bool:
-    if obj is NULL or is_scalar(obj) or is_identity(obj) or is_class(obj):
+    if obj is NULL or is_scalar(obj) or type(obj) is types.FrameType:
         return False
-    if session.operators.is_tensor(type(obj)) or type(obj) is types.FrameType:
-        return False
+    if session.operators.is_tensor(type(obj)):
+        return bool(_attributes_of(obj))
     node = session.graph.find(obj)
+    if node is None:
+        # A class or a descriptor that the run has made is known.
+        return not (is_identity(obj) or is_class(obj))
     # What was there before the run can hold nothing new, unless it was written to.
-    return node is None or not node.external
+    return not node.external

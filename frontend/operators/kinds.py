@@ -155,6 +155,9 @@ def check_undoable(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     name = name_of(func)
     if kwargs.get("out") is not None:
         raise StopRecordingError("tensor-value", "out= in a branch")
+    if any(issubclass(type(arg), torch.Generator) for arg in (*args, *kwargs.values())):
+        # Only the generators of the process are put back.
+        raise StopRecordingError("random-state", "a generator in a branch")
     refusal = REFUSALS.get(kind_of(name, args))
     if refusal is not None:
         raise StopRecordingError(refusal, name)

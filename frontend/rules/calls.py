@@ -30,6 +30,7 @@ from magweld.frontend.rules.protocols import iterate, read_value
 from magweld.frontend.state.class_reads import note_class
 from magweld.frontend.state.contents import builtin_base, read_all
 from magweld.frontend.state.draws import CachedAnswer
+from magweld.frontend.state.ends import has_finalizer
 from magweld.frontend.state.mro import ABSENT, find_in_mro, is_class, target_slot
 from magweld.frontend.state.values import is_identity, is_scalar
 
@@ -276,6 +277,9 @@ def construct(observer: Observer, cls: type, args: Arguments, kwargs: Keywords) 
     """Record what `type.__call__` reads for a class with or without `__new__`."""
     session = observer.session
     graph = session.graph
+    if session.in_branch and has_finalizer(cls):
+        # On trial it would be made, refused, and come to its end.
+        raise StopRecordingError("unknown-function", f"{cls.__qualname__}.__del__")
     maker = note_class(graph, cls, "__new__")
     if type(maker) is staticmethod:
         function = maker.__func__

@@ -41,6 +41,7 @@ def check_iterator(observer: Observer, iterator: Any, used: bool = True) -> None
             advance(observer.session.graph, iterator)
         else:
             _read_next(observer, node, used, Counter())
+            observer.session.graph.changes(node)
             observer.session.graph.advances.append(node)
     elif not is_python(special_method(observer, iterator, "__next__")):
         raise StopRecordingError("opaque-iterator", kind.__qualname__)

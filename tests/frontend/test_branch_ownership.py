@@ -14,15 +14,17 @@ import copy
 import dataclasses
 import functools
 import itertools
+import threading
 import types
 from collections.abc import Callable, Iterator
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import pytest
 import torch
 from torch import Tensor
 
 from magweld.frontend import trace
+from magweld.frontend.operators.predicates import MAX_OPERATORS
 from magweld.graphs.control_operators import IfOperator
 
 PROGRAMS: list[Callable[[Tensor, Tensor], Any]] = []
@@ -35,8 +37,8 @@ def program(function: Callable[[Tensor, Tensor], Any]) -> Callable[..., Any]:
 
 def holds(m: Tensor) -> Tensor:
     """Return a truth that follows from too many operators for a guard."""
-    for _ in range(12):
-        m = (m * 1.01).matmul(torch.eye(3))
+    for _ in range(MAX_OPERATORS + 1):
+        m = m * 1.01
     return m.sum() > 0
 
 
@@ -571,6 +573,101 @@ def test_a_way_that_writes_to_its_own_objects_is_an_operator() -> None:
     fast = trace(own_objects, backend="eager")
     for sign in (-1.0, 1.0, -1.0, 1.0):
         fast(torch.arange(1.0, 4.0), torch.full((3,), sign))
-    assert fast.stats()["hits"] == 2
+    assert fast.stats()["hits"] == 3
     targets = [node.target for node in fast.records[0].graph.graph.nodes]
     assert any(isinstance(target, IfOperator) for target in targets)
+
+
+OLDER_ITERATORS: dict[str, Callable[[], Iterator[Any]]] = {
+    "list": lambda: iter([1, 2, 3]),
+    "range": lambda: iter(range(3)),
+    "dict": lambda: iter({1: 2, 3: 4}),
+    "reversed": lambda: reversed([1, 2, 3]),
+    "enumerate": lambda: enumerate("abc"),
+    "zip": lambda: zip(iter("abc"), iter([1, 2]), strict=False),
+}
+
+
+@pytest.mark.parametrize("loops", [False, True], ids=["next", "for"])
+@pytest.mark.parametrize("make", OLDER_ITERATORS.values(), ids=OLDER_ITERATORS)
+def test_an_iterator_of_the_caller_is_not_advanced_on_trial(
+    make: Callable[[], Iterator[Any]], loops: bool
+) -> None:
+    older = make()
+
+    def advance(x: Tensor, m: Tensor) -> Tensor:
+        if holds(m):
+            if loops:
+                for _ in older:
+                    break
+            else:
+                next(older)
+            x = x + 1
+        return x
+
+    fast = trace(advance, backend="eager")
+    x = torch.arange(1.0, 4.0)
+    for _ in range(3):
+        assert torch.equal(fast(x, -x), x)
+    assert list(older) == list(make())
+
+
+def test_a_lock_is_not_left_taken_by_a_way_on_trial() -> None:
+    lock, kept = threading.Lock(), Plain()
+
+    def take(x: Tensor, m: Tensor) -> Tensor:
+        if holds(m):
+            lock.acquire()
+            kept.grow()
+            lock.release()
+        return x * 2
+
+    fast = trace(take, backend="eager")
+    x = torch.arange(1.0, 4.0)
+    for sign in (-1, 1, -1):
+        fast(x, x * sign)
+        assert not lock.locked()
+    assert kept.n == 1
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_generator_of_the_caller_gives_nothing_on_trial(in_place: bool) -> None:
+    generator = torch.Generator().manual_seed(3)
+    before = generator.get_state()
+
+    def draw(x: Tensor, m: Tensor) -> Tensor:
+        if holds(m):
+            if in_place:
+                x = torch.empty(3).uniform_(generator=generator)
+            else:
+                x = torch.rand(3, generator=generator)
+        return x * 2
+
+    fast = trace(draw, backend="eager")
+    x = torch.arange(1.0, 4.0)
+    assert torch.equal(fast(x, -x), x * 2)
+    assert torch.equal(generator.get_state(), before)
+
+
+class Ending:
+    """An object whose end can be seen."""
+
+    ended: ClassVar[list[str]] = []
+
+    def __del__(self) -> None:
+        self.ended.append("end")
+
+
+def test_no_object_comes_to_its_end_on_trial() -> None:
+    def make(x: Tensor, m: Tensor) -> Tensor:
+        if holds(m):
+            Ending()
+            x = x + 1
+        return x
+
+    fast = trace(make, backend="eager")
+    x = torch.arange(1.0, 4.0)
+    for sign in (-1, -1, 1, -1):
+        Ending.ended.clear()
+        fast(x, x * sign)
+        assert Ending.ended == ["end"] * (sign > 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import random
 
@@ -175,6 +176,37 @@ def test_one_record_answers_both_ways(checker, program, first):
     assert outcomes.index("record") <= 2
 
 
+def while_loop(x):
+    h = deep(x)
+    while h.sum() < 20:
+        h = h.abs() + 4
+    return h
+
+
+def for_loop(x):
+    for i in range(x.shape[0]):
+        x = x + i
+    return x
+
+
+@pytest.mark.parametrize("program", [both_arms, while_loop, for_loop])
+def test_sub_graphs_run_no_hooks_of_modules(program):
+    seen = []
+    traced = trace(program, backend="eager", dynamic={"x": (0,)})
+    inputs = [torch.ones(2 + size) * sign for size, sign in enumerate((1, -1, 1, -1))]
+    for x in inputs:
+        traced(x)
+    hits = traced.stats()["hits"]
+    hook = nn.modules.module.register_module_forward_hook(
+        lambda module, args, result: seen.append(module)
+    )
+    with hook:
+        for x in inputs:
+            assert torch.equal(traced(x), program(x))
+    assert traced.stats()["hits"] == hits + len(inputs), traced.explain()
+    assert seen == []
+
+
 def test_results_keep_their_identity():
     def program(x):
         h = deep(x)
@@ -220,6 +252,74 @@ def test_a_tensor_in_use_elsewhere_is_not_replaced(checker):
     assert check(x) == "record"
     assert check(-x) == "hit"
     assert check(x) == "hit"
+
+
+def as_attribute(h):
+    y = torch.ones(2)
+    y.note = h
+    return lambda: y.note
+
+
+def in_class(h):
+    class Holder:
+        held = h
+
+    return lambda: Holder.held
+
+
+def in_static_method(h):
+    method = staticmethod(lambda held=h: held)
+    return lambda: method()
+
+
+def in_property(h):
+    found = property(lambda self, held=h: held)
+    return lambda: found.fget(None)
+
+
+def in_context(h):
+    variable = contextvars.ContextVar("variable")
+    variable.set(h)
+    return variable.get
+
+
+@pytest.mark.parametrize(
+    "hold",
+    [as_attribute, in_class, in_static_method, in_property, in_context],
+    ids=lambda f: f.__name__,
+)
+def test_what_the_run_has_made_holds_a_tensor_that_a_branch_does_not_replace(
+    checker, hold
+):
+    def program(x):
+        h = x * 1
+        kept = hold(h)
+        if deep(x).sum() > 0:
+            h = h * 2
+        return h + kept()
+
+    check = checker(program)
+    x = torch.tensor([1.0, 2.0])
+    for scale in (-1.0, 1.0, -1.0, 2.0, -2.0):
+        check(x * scale)
+
+
+def test_a_context_variable_keeps_a_tensor_that_a_branch_does_not_replace():
+    variable = contextvars.ContextVar("variable", default=None)
+
+    def program(x):
+        h = x * 1
+        variable.set(h)
+        if deep(x).sum() > 0:
+            h = h * 2
+        return h + 1
+
+    traced = trace(program, backend="eager")
+    x = torch.tensor([1.0, 2.0])
+    for scale in (-1.0, 1.0, -1.0, 2.0):
+        assert torch.equal(traced(x * scale), program(x * scale))
+        traced(x * scale)
+        assert torch.equal(variable.get(), x * scale)
 
 
 def gate(h):

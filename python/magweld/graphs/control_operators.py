@@ -80,7 +80,7 @@ class IfOperator(ControlOperator):
     def __call__(self, *operands: torch.Tensor) -> Any:
         """Return the results of the sub-graph that is due; the test comes first."""
         predicate, *rest = operands
-        return self.bodies[0 if predicate else 1](*rest)
+        return _run(self.bodies[0 if predicate else 1], rest)
 
 
 class WhileOperator(ControlOperator):
@@ -102,7 +102,7 @@ class WhileOperator(ControlOperator):
         predicate, *rest = operands
         carried, invariant = rest[: self.carried], rest[self.carried :]
         while bool(predicate) is self.while_true:
-            *carried, predicate = self.step(*carried, *invariant)
+            *carried, predicate = _run(self.step, (*carried, *invariant))
         return tuple(carried)
 
 
@@ -134,7 +134,7 @@ class ForOperator(ControlOperator):
         values: tuple[Any, ...] = ()
         rows: list[tuple[Any, ...]] = []
         for number in range(start, stop, step):
-            values = self.step(number, *carried, *invariant)
+            values = _run(self.step, (number, *carried, *invariant))
             carried = values[: self.carried]
             rows.append(values[single:])
         return (*values[:single], *map(list, zip(*rows, strict=True)))
@@ -161,8 +161,19 @@ class CountedOperator(ControlOperator):
         carried = operands[1 : 1 + self.carried]
         invariant = operands[1 + self.carried :]
         for number in self.numbers:
-            carried = self.step(torch.tensor(number), *carried, *invariant)
+            operands = (torch.tensor(number), *carried, *invariant)
+            carried = _run(self.step, operands)
         return tuple(carried)
+
+
+def _run(body: Body, operands: Sequence[Any]) -> Any:
+    """Run a sub-graph.
+
+    A call of the module would run the hooks that the process has for all modules, and
+    would show on the stream of errors what an operator raises.
+    """
+    function = body.forward if isinstance(body, fx.GraphModule) else body
+    return function(*operands)
 
 
 def joined(*parts: Any) -> list[Any]:
