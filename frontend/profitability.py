@@ -16,6 +16,7 @@ from torch.utils import _pytree as pytree
 from magweld.comparison import CALLS, Turns
 from magweld.frontend.operators.history import gradient_node
 from magweld.frontend.records.record import Record
+from magweld.frontend.state.values import text_of_scalar
 
 # A hit may take longer than eager by this much.
 _TOLERATED: Final = 1.05
@@ -349,4 +350,8 @@ def _text(kind: Any) -> str:
     if isinstance(first, torch.Size):
         dtype = str(second).removeprefix("torch.")
         return f"{dtype}[{', '.join(map(str, first))}]"
-    return repr(second) if isinstance(first, type) else f"{first}={_text(second[0])}"
+    return (
+        text_of_scalar(second)
+        if isinstance(first, type)
+        else f"{first}={_text(second[0])}"
+    )

@@ -22,7 +22,7 @@ from magweld.frontend.state.python_operators import (
     UNARY,
     functions,
 )
-from magweld.frontend.state.values import exact
+from magweld.frontend.state.values import exact, text_of_scalar
 
 # Types whose values can be lifted; subclasses may have operators of their own.
 NUMBERS: Final = frozenset({bool, int, float})
@@ -173,7 +173,7 @@ _FORMS: Final[dict[Any, str]] = {
 def text_of(expression: Expression, depth: int = _SHOWN_DEPTH) -> str:
     """Return an expression as text, cut off where it is deep."""
     if isinstance(expression, Literal):
-        return repr(expression.value)
+        return text_of_scalar(expression.value)
     if isinstance(expression, Leaf):
         return expression.text
     if depth == 0:

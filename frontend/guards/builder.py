@@ -185,10 +185,10 @@ class Builder:
         names = self._names
         if id(value) in self._graph.pinned:
             test = f"{read} is {names.constant(value)}"
-            expected = f"is {value!r}"
+            expected = f"is {shown(value)}"
         elif is_scalar(value):
             test = emit.scalar_is(names, read, value)
-            expected = f"== {value!r}"
+            expected = f"== {shown(value)}"
         elif target is None or target.constant:
             test = f"{read} is {names.constant(value)}"
             expected = f"is {shown(value)}"

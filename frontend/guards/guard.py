@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from magweld.frontend.guards.versions import Shortcut
 from magweld.frontend.state.draws import Draws
 from magweld.frontend.state.mro import ABSENT, Absent, is_class
-from magweld.frontend.state.values import is_scalar
+from magweld.frontend.state.values import is_scalar, text_of_scalar
 from magweld.short_repr import short_repr
 
 
@@ -218,7 +218,7 @@ def shown(value: Any) -> str:
     if value is ABSENT:
         return "absent"
     if is_scalar(value):
-        return repr(value)
+        return text_of_scalar(value)
     if type(value) is frozenset:
         return f"{{{', '.join(sorted(map(shown, value))[:4])}}}"
     if type(value) is tuple:

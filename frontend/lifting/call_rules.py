@@ -168,7 +168,7 @@ def _compute(shadow: Shadow, step: Step, link: Link, stack: list[Any]) -> None:
         return
     lifting, function, result = shadow.lifting, _FUNCTIONS[link.callee], stack[-1]
     if len(link.args) == 1 and builtin_base(link.args[0]) is tuple:
-        tuple_of = packed(lifting, link.args[0], step.reads)
+        tuple_of = packed(lifting, link.args[0], ("__iter__",), step.reads)
         if tuple_of is None or type(result) not in NUMBERS:
             return
         expression: Expression | None

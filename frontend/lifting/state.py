@@ -311,15 +311,32 @@ class Lifting:
         self._demand(expression, True)
 
     def conditions(self, simplify: Simplifier) -> list[Condition]:
-        """Return what must hold beside the guards of pinned reads."""
-        found = [
-            Condition(simplify.subject(expression), expression.value, where)
+        """Return what must hold beside the guards of pinned reads.
+
+        What the program has computed first comes first. So a hit computes nothing that
+        the program would not: `2**n` behind `if n < 9` is computed for small `n` only.
+        """
+        pins = [
+            (
+                expression,
+                Condition(simplify.subject(expression), expression.value, where),
+            )
             for expression, where in self.pinned.items()
         ]
-        for condition in self._conditions.values():
-            expression = simplify(condition.expression)
-            found.append(Condition(expression, condition.expected, condition.where))
-        return [c for c in found if not isinstance(c.expression, Literal)]
+        others = [
+            (
+                one.expression,
+                Condition(simplify(one.expression), one.expected, one.where),
+            )
+            for one in self._conditions.values()
+        ]
+        ordered = sorted([*pins, *others], key=lambda pair: _serial_of(pair[0]))
+        return [c for _, c in ordered if not isinstance(c.expression, Literal)]
+
+
+def _serial_of(expression: Expression) -> int:
+    assert not isinstance(expression, Literal), "nothing is demanded of literals"
+    return expression.serial
 
 
 Saved = tuple[

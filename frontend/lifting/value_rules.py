@@ -12,6 +12,7 @@ from magweld.frontend.expressions.expressions import (
     NUMBERS,
     Expression,
     Literal,
+    Operation,
     Slot,
     pack,
 )
@@ -157,23 +158,50 @@ def _compare_tuples(
     shadow: Shadow, step: Step, stack: list[Any], function: Any
 ) -> None:
     lifting, both = shadow.lifting, step.before[-2:]
-    sides = [packed(lifting, side, step.reads) for side in both]
-    if type(stack[-1]) is bool and all(side is not None for side in sides):
-        operands = [side for side in sides if side is not None]
-        shadow.push(stack, lifting.make.apply(function, operands, stack[-1]))
-        for side in both:
-            step.forget(side)
+    methods = methods_of(step.row.argval)
+    sides = [packed(lifting, side, methods, step.reads) for side in both]
+    if type(stack[-1]) is not bool or not all(map(_is_ordered, sides)):
+        return
+    operands = [side for side in sides if side is not None]
+    for side in operands:
+        _require_order(lifting, side)
+    shadow.push(stack, lifting.make.apply(function, operands, stack[-1]))
+    for held in both:
+        step.forget(held)
+
+
+def _is_ordered(side: Expression | None) -> bool:
+    """Return whether a side is a tuple of numbers that are equal to themselves."""
+    return side is not None and all(item == item for item in side.value)
+
+
+def _require_order(lifting: Lifting, side: Expression) -> None:
+    """Demand that no number that a hit computes for a tuple is a NaN.
+
+    Tuples find a NaN equal to itself if it is one object. The program may have computed
+    two where a hit computes one.
+    """
+    items = side.operands if isinstance(side, Operation) else ()
+    for item in items:
+        if isinstance(item, Operation) and type(item.value) is float:
+            lifting.require(lifting.make.apply(operator.eq, (item, item), True))
 
 
 def packed(
-    lifting: Lifting, obj: Any, reads: Sequence[tuple[Slot, Expression]]
+    lifting: Lifting,
+    obj: Any,
+    methods: Sequence[str],
+    reads: Sequence[tuple[Slot, Expression]],
 ) -> Expression | None:
     """Return the expression of a tuple of numbers, None for anything else.
 
     Args:
+        methods: Special methods that have to be those of `tuple`.
         reads: What the instruction has read, also of tuples from before the run.
     """
     if builtin_base(obj) is not tuple:
+        return None
+    if any(find_in_mro(type(obj), name) is not vars(tuple)[name] for name in methods):
         return None
     items = tuple(tuple.__iter__(obj))
     if not all(type(item) in NUMBERS for item in items):

@@ -27,6 +27,9 @@ SCALAR_TYPES: Final = frozenset(
     }
 )
 
+# A longer integer is not written out.
+_MOST_BITS: Final = 1024
+
 # Objects whose meaning is their identity: what can be read of them is either fixed
 # at creation or read through an edge of its own.
 _IDENTITY_TYPES: Final = frozenset(
@@ -159,6 +162,16 @@ def same_scalar(left: object, right: object) -> bool:
     return left is right or bool(left == right)
 
 
+def text_of_scalar(value: object) -> str:
+    """Return the text of a scalar; of a very long integer how long it is.
+
+    Python writes out no integers of thousands of digits, and nobody could read them.
+    """
+    if type(value) is int and value.bit_length() > _MOST_BITS:
+        return f"<an integer of {value.bit_length()} bits>"
+    return repr(value)
+
+
 def exact(value: object) -> tuple[type, Any]:
     """Return what is equal for scalars of one type with the same bits, and hashable."""
     kind = type(value)
@@ -214,7 +227,7 @@ def text_of_key(key: Any) -> str:
     """
     kind = type(key)
     if is_scalar(key):
-        return repr(key)
+        return text_of_scalar(key)
     if kind is tuple:
         return f"({', '.join(map(text_of_key, key))})"
     if is_class(key):

@@ -408,6 +408,116 @@ def test_operator_that_declines_a_lifted_number(x):
     run(add, *((x, n) for n in range(7)))
 
 
+class Configured:
+    """Numbers in a tuple of the caller, another one for each call."""
+
+    def __init__(self):
+        self.numbers = (1, 2.0)
+
+
+def weighted(a, b, *rest):
+    return a * 2 + b
+
+
+class Weighted:
+    def __init__(self, a, b):
+        self.value = a * 2 + b
+
+
+SPREAD = {
+    "function": lambda c: weighted(*c.numbers),
+    "rest": lambda c: (lambda *rest: rest[0] * 3 + rest[1])(*c.numbers),
+    "class": lambda c: Weighted(*c.numbers).value,
+    "native": lambda c: math.hypot(*c.numbers) + max(*c.numbers),
+    "maximum": lambda c: max(c.numbers),
+    "sum": lambda c: sum(c.numbers),
+    "product": lambda c: math.prod(c.numbers),
+    "comparison": lambda c: c.numbers < (4, 5.0),
+    "copy": lambda c: sum(tuple(c.numbers)[:1]),
+    "joined": lambda c: weighted(*(c.numbers + c.numbers)),
+    "after a loop": lambda c: sum([n * 2 for n in c.numbers]) + max(c.numbers),
+}
+
+
+@pytest.mark.parametrize("read", SPREAD.values(), ids=SPREAD)
+def test_numbers_in_a_tuple_of_the_caller_that_is_taken_as_a_whole(x, read):
+    def program(x, c):
+        return x * read(c)
+
+    traced, c = trace(program, backend="eager"), Configured()
+    for number in (1, 2, 3, 4, 5, 9, 6, 3):
+        c.numbers = (number, number / 2)
+        assert exact(traced(x, c), program(x, c)), traced.explain()
+
+
+class Unlike(tuple):
+    """Tuples that are equal to nothing, and less than everything."""
+
+    __slots__ = ()
+    __hash__ = tuple.__hash__
+
+    def __eq__(self, other):
+        return False
+
+    def __lt__(self, other):
+        return True
+
+
+def test_a_tuple_compares_by_methods_of_its_own(x):
+    def program(x, c):
+        total = 0
+        for number in c.numbers:
+            total += number
+        equal, less = c.numbers == (1, 0.5), c.numbers < (0, 0.0)
+        return x * total, equal, less
+
+    traced, c = trace(program, backend="eager"), Configured()
+    for number in (1, 2, 3, 4, 1, 5, 1):
+        c.numbers = Unlike((number, number / 2))
+        assert exact(traced(x, c), program(x, c)), traced.explain()
+
+
+def test_tuples_of_numbers_that_are_not_equal_to_themselves(x):
+    def program(x, n):
+        left, right = (n * 1.0, 0), (n * 1.0, 0)
+        return x + 1 if left == right else x - 1
+
+    run(program, *((x, n) for n in (1.5, 2.5, 3.5, 4.5, math.nan, 5.5, math.nan)))
+
+
+def test_a_hit_computes_nothing_that_the_program_would_not(x):
+    def program(x, n):
+        if n > 9:
+            return x
+        return x * len(str(math.factorial(n)))
+
+    traced = trace(program, backend="eager")
+    for n in (1, 2, 3, 4, 5):
+        assert exact(traced(x, n), program(x, n))
+    orders = [
+        [guard.path for guard in record.guards if "args[1]" in guard.path]
+        for record in traced.records
+    ]
+    computed = [order for order in orders if any("factorial" in p for p in order)]
+    assert computed, traced.explain()
+    for order in computed:
+        first = next(i for i, path in enumerate(order) if "factorial" in path)
+        assert any(path == "(args[1] > 9)" for path in order[:first]), order
+
+
+def test_integers_too_long_to_be_written_out(x):
+    def program(x, n, keys):
+        longest = n * 10**5000
+        return x * (longest % 7), keys.get(n), longest > 3, {longest: n}
+
+    traced = trace(program, backend="eager")
+    keys = {10**6000: 5}
+    for n in (10**6000, 10**6000, 1, 2, 3, 10**6001, 10**6002):
+        assert exact(traced(x, n, keys), program(x, n, keys))
+    assert [refused.id for refused in traced.breaks] == [], traced.explain()
+    assert traced.stats()["hits"] == 1, traced.explain(recompiles=True)
+
+
 def test_attribute_of_a_new_tensor(x):
     def mark(x, n):
         y = x * 2
