@@ -36,17 +36,25 @@ def note_decision(observer: Observer, symbol: str, stack: list[Any]) -> None:
     """Record a comparison as a use of the random numbers in it."""
     held = observer.drawn
     observer.drawn = ()
+    places = {holding.place for holding in held}
     for holding in held:
-        observer.drawn += _after(observer, holding, symbol, stack)
+        observer.drawn += _after(observer, holding, places, symbol, stack)
 
 
 def _after(
-    observer: Observer, holding: Holding, symbol: str, stack: list[Any]
+    observer: Observer,
+    holding: Holding,
+    places: set[int | None],
+    symbol: str,
+    stack: list[Any],
 ) -> tuple[Holding, ...]:
     place, last = holding.place, len(stack) - 1
     if place is None or place < last - 1:
         return (holding,)
     other = 2 * last - 1 - place
+    if other in places:
+        # Another number is drawn there on each call: then both are to be the same.
+        return ()
     # What is to be compared with is another number in each call if it is lifted.
     shadow = observer.shadow
     lifted = shadow is not None and shadow.operand(other) is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
@@ -238,6 +239,8 @@ def _is_method_of_container(observer: Observer, method: Any) -> bool:
 def hand_over(observer: Observer, row: Row, stack: list[Any]) -> None:
     """YIELD_VALUE, and RETURN_VALUE to native code: the receiver may look inside."""
     yields = row.opname == "YIELD_VALUE"
+    if yields:
+        _check_holders(observer, row)
     if observer.native_caller or yields:
         _read_tree(observer, stack[-1])
         _note_truth(observer, stack[-1])
@@ -246,6 +249,41 @@ def hand_over(observer: Observer, row: Row, stack: list[Any]) -> None:
         return
     if caller.previous.tests_result:
         _test_result(observer.session, caller, stack[-1])
+
+
+# What handlers begin with that no code of the program has.
+_OWN_HANDLERS: Final = ("CALL_INTRINSIC_1", "CLEANUP_THROW")
+
+
+def _check_holders(observer: Observer, row: Row) -> None:
+    """Refuse a generator whose end runs code while a native iterator holds it.
+
+    The program lets go of the iterator, which the recording keeps: the end of the
+    generator would come late.
+
+    Raises:
+        StopRecordingError: There is such an iterator.
+    """
+    rows = (observer.rows[at >> 1] for at in row.handlers)
+    if all(first is None or first.opname in _OWN_HANDLERS for first in rows):
+        return
+    for node in observer.session.graph.nodes.values():
+        if is_native_iterator(node.obj) and _leads_to(node.obj, observer.frame):
+            raise StopRecordingError("unknown-function", "the end of a generator")
+
+
+def _leads_to(iterator: Any, frame: types.FrameType) -> bool:
+    """Return whether a native iterator takes its items from what a frame yields."""
+    for part in gc.get_referents(iterator):
+        generator = part
+        while type(generator) is types.GeneratorType:
+            if generator.gi_frame is frame:
+                return True
+            generator = generator.gi_yieldfrom
+        if type(part) is tuple or is_native_iterator(part):
+            if _leads_to(part, frame):
+                return True
+    return False
 
 
 def _test_result(session: Session, caller: Observer, result: Any) -> None:

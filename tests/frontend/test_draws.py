@@ -87,6 +87,23 @@ def test_a_number_that_only_decides(program):
     assert found.count(False) == 2
 
 
+def decides_by_another(x):
+    return x * 2.0 if random.random() < random.random() else x * 3.0
+
+
+def decides_by_another_variable(x):
+    number, other = random.random(), np.random.rand()
+    if number > other:
+        return x * 2.0
+    return x * 3.0
+
+
+@pytest.mark.parametrize("program", [decides_by_another, decides_by_another_variable])
+def test_numbers_that_are_compared_with_each_other_are_values(program):
+    found = outcomes(program, [*range(24), 3])
+    assert found == [False] * 24 + [True]
+
+
 def test_the_limit_of_a_decision_is_guarded(monkeypatch):
     traced = trace(decides, backend="eager")
     random.seed(1)

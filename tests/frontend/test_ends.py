@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import contextvars
+import itertools
 import weakref
 from types import SimpleNamespace
 from typing import Any
@@ -278,3 +279,43 @@ def test_an_object_with_a_callback_may_be_read_and_kept() -> None:
     assert fast.stats()["hits"] == 2
     assert reference() is box.item
     assert not log
+
+
+def counted(log: list[str], depth: int = 0) -> Any:
+    try:
+        if depth:
+            yield from counted(log, depth - 1)
+        yield 1.0
+        yield 2.0
+    finally:
+        log.append("closed")
+
+
+ITERATED = {
+    "generator": lambda g: g,
+    "enumerate": lambda g: (v for _, v in enumerate(g)),
+    "zip": lambda g: (v for v, _ in zip(g, "ab", strict=False)),
+    "map": lambda g: map(abs, g),
+    "slice": lambda g: itertools.islice(g, 5),
+    "chain": lambda g: map(abs, itertools.chain([3.0], g)),
+}
+
+
+@pytest.mark.parametrize("depth", [0, 1])
+@pytest.mark.parametrize("name", ITERATED)
+def test_a_generator_that_a_native_iterator_holds_ends_with_it(
+    name: str, depth: int
+) -> None:
+    def program(x: Any, log: list[str]) -> Any:
+        for number in ITERATED[name](counted(log, depth)):
+            x = x + number
+            break
+        log.append("behind")
+        return x
+
+    fast = trace(program, backend="eager")
+    for _ in range(3):
+        mine: list[str] = []
+        eager: list[str] = []
+        assert torch.equal(fast(torch.ones(2), mine), program(torch.ones(2), eager))
+        assert mine == eager, fast.explain()

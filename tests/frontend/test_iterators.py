@@ -200,3 +200,53 @@ def test_an_iterator_at_its_end_stays_there(begin):
         assert list(items_left) == []
         items.clear()
     assert traced.stats()["hits"] == 2
+
+
+class Walked:
+    """An iterator of the caller, and what it walks over, changed behind it."""
+
+    def __init__(self, items, change):
+        self.items, self.change = items, change
+        self.left = iter(items)
+
+    def step(self, x):
+        number = next(self.left, 5.0)
+        if self.change == "append":
+            self.items.append(9.0)
+        elif self.change == "insert":
+            self.items.insert(0, 9.0)
+        elif self.change == "clear":
+            self.items.clear()
+        else:
+            self.items[9.0] = 1
+        return x * number
+
+
+WALKED = {
+    "at its end": lambda: Walked([], "append"),
+    "list grows": lambda: Walked([1.0, 2.0], "insert"),
+    "list shrinks": lambda: Walked([1.0, 2.0], "clear"),
+    "dict grows": lambda: Walked({1.0: 1, 2.0: 2}, "set"),
+}
+
+
+def rest_of(walked):
+    if isinstance(walked.items, list):
+        walked.items += [7.0, 8.0]
+    try:
+        return list(walked.left)
+    except RuntimeError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("make", WALKED.values(), ids=WALKED)
+def test_an_iterator_goes_on_before_what_it_walks_over_changes(make):
+    walked, twin = make(), make()
+    traced = trace(lambda walked, x: walked.step(x), backend="eager")
+    for _ in range(4):
+        walked, twin = make(), make()
+        x = torch.ones(2)
+        assert torch.equal(traced(walked, x), twin.step(x))
+        assert walked.items == twin.items
+        assert rest_of(walked) == rest_of(twin)
+    assert traced.stats()["hits"] == 3, traced.explain()
