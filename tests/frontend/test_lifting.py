@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 
+from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.traced import trace
 
 
@@ -675,3 +676,68 @@ def test_a_recording_leaves_no_tensors_to_the_collector() -> None:
 
 def _tensors() -> int:
     return sum(issubclass(type(obj), torch.Tensor) for obj in gc.get_objects())
+
+
+def test_a_lifted_run_follows_no_more_instructions_than_a_plain_one(monkeypatch):
+    """Members of modules and what moves no expression are seen as in other runs."""
+    steps = 0
+    step = Observer._step
+
+    def counted(*args):
+        nonlocal steps
+        steps += 1
+        step(*args)
+
+    monkeypatch.setattr(Observer, "_step", counted)
+    model = nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3), nn.Dropout()).eval()
+    traced = trace(model, backend="eager")
+    found = []
+    for size in (4, 5, 6):
+        steps = 0
+        traced(torch.randn(size, 3))
+        found.append(steps)
+    assert traced.stats()["records"] == 3
+    assert found[2] == found[1]
+
+
+def test_a_number_among_the_members_of_a_module():
+    """A member that is a number is followed through `nn.Module.__getattr__`."""
+
+    class Scaled(nn.Module):
+        def forward(self, x):
+            return x.sum(0) * self.factor + self.bias
+
+    def run(compiled):
+        made = Scaled()
+        made.bias = nn.Parameter(torch.ones(3))
+        made.__dict__["_buffers"]["factor"] = 1
+        run = compiled(made)
+        results = []
+        with torch.no_grad():
+            for size in range(3, 12):
+                made.__dict__["_buffers"]["factor"] = size % 4
+                results.append(run(torch.arange(3.0 * size).view(size, 3)))
+        return results
+
+    traced = run(lambda made: trace(made, backend="eager"))
+    for mine, other in zip(traced, run(lambda made: made), strict=True):
+        assert torch.equal(mine, other)
+
+
+def test_a_class_that_changes_within_a_lifted_run():
+    class Table:
+        factor = 1
+
+    def program(x, n):
+        before = Table.factor
+        Table.factor = n
+        return x * before + Table.factor + Table.__dict__["factor"]
+
+    traced = trace(program, backend="eager")
+    for run in (program, traced):
+        Table.factor = 1
+        results = [run(torch.ones(n + 2), n) for n in range(8)]
+        if run is program:
+            expected = results
+    for mine, other in zip(results, expected, strict=True):
+        assert torch.equal(mine, other)
