@@ -209,8 +209,9 @@ class Shadow:
         seen = max(0, min(floor, len(stack) - 1))
         before = [None] * seen + [hold(obj) for obj in stack[seen:]]
         step = self.step = Step(row, before)
-        for position in [p for p in self.stack if p >= floor]:
-            step.operands[position] = self.stack.pop(position)
+        if self.stack:
+            for position in [p for p in self.stack if p >= floor]:
+                step.operands[position] = self.stack.pop(position)
         if row.instruction.begin is not None:
             row.instruction.begin(self, step, stack)
         return step
@@ -218,9 +219,13 @@ class Shadow:
     def collect(self, step: Step) -> None:
         """Take what the handler of an instruction has read and written."""
         lifting = self.lifting
-        step.reads, lifting.reads = lifting.reads, []
-        step.stores, lifting.stores = lifting.stores, []
-        step.rewrites, lifting.rewrites = lifting.rewrites, []
+        # Most instructions have met nothing.
+        if lifting.reads:
+            step.reads, lifting.reads = lifting.reads, []
+        if lifting.stores:
+            step.stores, lifting.stores = lifting.stores, []
+        if lifting.rewrites:
+            step.rewrites, lifting.rewrites = lifting.rewrites, []
         if step.row.opname == "CALL_FUNCTION_EX" and step.link is not None:
             step.link.take(step.before[-2:], step.reads)
 
