@@ -29,7 +29,12 @@ from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules import attributes, natives
 from magweld.frontend.rules.functions import is_python, special_method
 from magweld.frontend.rules.hashing import take_keys
-from magweld.frontend.rules.protocols import iterate, read_referent, read_value
+from magweld.frontend.rules.protocols import (
+    check_addresses,
+    iterate,
+    read_referent,
+    read_value,
+)
 from magweld.frontend.state.contents import (
     Extent,
     before_write,
@@ -96,6 +101,7 @@ def _pop_of_set(observer: Observer, call: NativeCall) -> None:
     graph = observer.session.graph
     if graph.require(target).external:
         raise StopRecordingError("native-call", call.name)
+    check_addresses(graph, target)
     before_write(graph, target, Extent.WHOLE)
     graph.drained.add(id(target))
     observer.after = attributes.adopt_top

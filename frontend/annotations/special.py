@@ -5,13 +5,16 @@ from __future__ import annotations
 import builtins
 import math
 import string
+from collections.abc import Iterator
 from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import (
+    Annotation,
     Entries,
     NativeCall,
     PureRule,
+    Result,
     Rule,
     on_arguments,
 )
@@ -109,13 +112,34 @@ def _callable(observer: Observer, call: NativeCall) -> None:
 
 def _hash(observer: Observer, call: NativeCall) -> None:
     (obj,) = call.args
-    if is_python(special_method(observer, obj, "__hash__")):
+    method = special_method(observer, obj, "__hash__")
+    if is_python(method):
+        _check_hash(observer, method)
         return
     if type(obj) in (tuple, frozenset) or scalar_base(obj) is not None:
+        for part in _parts(obj):
+            if not is_scalar(part):
+                _check_hash(observer, special_method(observer, part, "__hash__"))
         protocols.read_value(observer, obj)
     elif not is_scalar(obj) and not is_identity(obj):
         # It would be made of the address of the object.
         raise StopRecordingError("opaque-key", "hash of an object")
+
+
+def _check_hash(observer: Observer, method: Any) -> None:
+    """Refuse a hash that is not observed and made of an address: a tensor's."""
+    entry = observer.session.annotations.find(method)
+    if isinstance(entry, Annotation) and entry.result is Result.ADDRESS:
+        raise StopRecordingError("opaque-key", "hash of an object")
+
+
+def _parts(obj: Any) -> Iterator[Any]:
+    """Yield what a hash of nested tuples and frozensets is made of."""
+    if type(obj) not in (tuple, frozenset):
+        yield obj
+        return
+    for part in elements(obj):
+        yield from _parts(part)
 
 
 def _text(methods: tuple[str, ...]) -> Rule:

@@ -73,7 +73,7 @@ TORCH: Final[Entries] = (
     *((native, _FOLLOWS) for native in _named(_FOLLOWING)),
     *((native, query(native)) for native in _named(_QUERIES)),
     # Sets of tensors tell them apart by identity, which is guarded.
-    (torch.Tensor.__hash__, _FOLLOWS),
+    (torch.Tensor.__hash__, Annotation(rest=Use.KEEP, result=Result.ADDRESS)),
     # Hands the call to the recorder, which reads the arguments itself.
     (torch.overrides.handle_torch_function, _FOLLOWS),
     (torch.overrides.has_torch_function, _FOLLOWS),

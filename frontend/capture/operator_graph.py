@@ -15,6 +15,7 @@ from magweld.frontend.operators.effects import needed
 from magweld.frontend.operators.put_back import UNKNOWN, Failing, failing
 from magweld.frontend.operators.recorder import OperatorRecorder
 from magweld.frontend.operators.tensors import GraphInput
+from magweld.frontend.operators.torch_state import has_forward_gradients
 from magweld.graphs.autocast import SWITCHES, switches_autocast
 from magweld.graphs.control_operators import all_nodes, bodies_of
 from magweld.graphs.cuts import leave_to_torch
@@ -104,7 +105,7 @@ def build_graph(
     graph.lint()
     leaves = _makes_leaves(recorder, kept, outputs, trains)
     torch_only = "new-leaf" if leaves else _torch_only(recorder, graph)
-    may_cut = bool(torch_only) and not leaves and not trains
+    may_cut = bool(torch_only) and not (leaves or trains or has_forward_gradients())
     is_cut = may_cut and _cut(recorder, graph, mapping)
     module = _without_fixed_loops(fx.GraphModule({}, graph))
     module = without_numbers(module)
@@ -158,6 +159,8 @@ def _keeps_loops(module: fx.GraphModule, numbers: Sequence[Expression]) -> str:
 def _torch_only(recorder: OperatorRecorder, graph: fx.Graph) -> str:
     if recorder.tensors.shapes:
         return "dynamic-shape"  # a backend would bake in the shapes of the example
+    if has_forward_gradients():
+        return "training-graph"
     if switches_autocast(graph):
         return "autocast-region"
     if any(node.target is setattr for node in graph.nodes):

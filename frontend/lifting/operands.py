@@ -31,7 +31,11 @@ from magweld.frontend.operators.predicates import (
     text_of_predicate,
 )
 from magweld.frontend.operators.recorder import OperatorRecorder
-from magweld.frontend.operators.values_only import TOTAL, is_value_only
+from magweld.frontend.operators.values_only import (
+    PASSES_AT_ZERO,
+    TOTAL,
+    is_value_only,
+)
 from magweld.frontend.state.nodes import Node
 from magweld.frontend.state.paths import path_of
 
@@ -173,6 +177,8 @@ class Operands:
             floating = all(tensor.is_floating_point() for tensor in tensors)
             if name not in TOTAL or not floating:
                 self.risky.add(found)
+            if name in PASSES_AT_ZERO:
+                self._lifting.truth(found, bool(value))
         else:
             scalars.shape(found)
         return scalars.node_of(found)

@@ -37,6 +37,7 @@ class Result(Enum):
     VALUE = auto()  # a scalar or identity that follows from what was read
     FRESH = auto()  # a new object, or one that a read has made known
     NEW = auto()  # an object that nobody else has
+    ADDRESS = auto()  # a number made of the address of an argument
 
 
 class Write(Enum):

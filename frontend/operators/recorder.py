@@ -40,8 +40,16 @@ from magweld.storages import is_alias, storage_of
 if TYPE_CHECKING:
     from magweld.frontend.session.session import Session
 
-# Calls that tell where in its storage a tensor begins.
+# Calls that tell where in its storage a tensor begins, and those that count from the
+# begin of the storage: at which argument they say where.
 OFFSET_READERS: Final = frozenset({"storage_offset"})
+_ADDRESSES: Final = ("data_ptr", "const_data_ptr")
+_PLACING: Final = {
+    "as_strided": 3,
+    "as_strided_": 3,
+    "as_strided_copy": 3,
+    "as_strided_scatter": 4,
+}
 _EFFECTS: Final = (CallKind.STATE, CallKind.FORM, CallKind.MEMORY)
 Consider = Callable[[torch.Tensor | None, Any, Predicate | None], bool]
 
@@ -202,8 +210,12 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
         if kind is CallKind.METADATA:
             self._read_metadata(func, name, args, kwargs, result)
             return
+        self.tensors.reads_offsets |= _counts_from_storage(name, args, kwargs)
         made = self.tensors.arrays.replaced(func, args, kwargs, result)
         node = self._create(made[0], name_of(made[0]), *made[1:])
+        if name in _ADDRESSES and self.tensors.is_own(args[0]):
+            # A hit would compute the tensor once more, somewhere else.
+            raise StopRecordingError("tensor-value", name)
         if kind is CallKind.VALUE or (self.watch.reads and _is_value(result)):
             self._tested = args[0] if name == "__bool__" else None
             self._read_value(node, "tensor-value", result)
@@ -304,6 +316,14 @@ class OperatorRecorder(Recording, TorchFunctionMode):  # type: ignore[misc, unus
             raise StopRecordingError(refusal, self.last)
         self.rely_on(predicate)
         adopt_deep(session, result)
+
+
+def _counts_from_storage(name: str, args: Any, kwargs: Any) -> bool:
+    place = _PLACING.get(name)
+    if place is None:
+        return False
+    offset = args[place] if len(args) > place else kwargs.get("storage_offset")
+    return offset is not None
 
 
 def _is_value(result: Any) -> bool:

@@ -107,7 +107,11 @@ class TensorMap:
         node = self._nodes.get(id(tensor))
         if node is None or node.op == "placeholder":
             return False
-        return name not in RESIZES or not self._storages.get(storage_of(tensor), True)
+        return name not in RESIZES or self.is_own(tensor)
+
+    def is_own(self, tensor: torch.Tensor) -> bool:
+        """Return whether the memory of a tensor was made by the run."""
+        return not self._storages.get(storage_of(tensor), True)
 
     def known_node(self, tensor: torch.Tensor) -> fx.Node | None:
         """Return the node of a tensor as `node` does, None if nothing explains it."""

@@ -7,10 +7,16 @@ from functools import partial
 from typing import Any, Final
 
 import torch
+from torch.autograd import forward_ad
 
 
 def _is_not_traced() -> bool:
     return torch._C._get_tracing_state() is None
+
+
+def has_forward_gradients() -> bool:
+    """Return whether tensors may have gradients that go forward with them."""
+    return forward_ad._current_level >= 0
 
 
 # Each mode, and whether a `GlobalStateGuard` knows it: those that a program can switch,
@@ -31,6 +37,7 @@ _AROUND: Final[tuple[tuple[Callable[[], Any], bool], ...]] = (
     (torch._C._len_torch_dispatch_stack, False),
     (torch._C._is_torch_function_enabled, True),
     (_is_not_traced, False),
+    (has_forward_gradients, False),
 )
 _UNKNOWN_TO_GUARD: Final = tuple(
     mode for mode, is_known in (*_SWITCHED, *_AROUND) if not is_known

@@ -24,6 +24,8 @@ TOTAL: Final = frozenset(
         " __rtruediv__ add_ sub_ mul_ div_ eq ne lt le gt ge clamp clamp_min clamp_max"
     ).split()
 )
+# Those of them that give back an operand itself where a number is zero.
+PASSES_AT_ZERO: Final = frozenset({"dropout"})
 # Arguments that decide about values only, of operators that also take sizes.
 VALUES: Final[dict[str, tuple[Any, ...]]] = {
     "__setitem__": (2,),

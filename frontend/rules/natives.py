@@ -108,7 +108,13 @@ _NAMED: Final = (
 
 
 def apply(observer: Observer, annotation: Annotation, call: NativeCall) -> None:
-    """Record reads and writes of a call as its annotation tells them."""
+    """Record reads and writes of a call as its annotation tells them.
+
+    Raises:
+        StopRecordingError: The program gets a number that no later call finds again.
+    """
+    if annotation.result is Result.ADDRESS:
+        raise StopRecordingError("opaque-key", "hash of an object")
     uses = annotation.uses
     callbacks = []
     for index, argument in enumerate(call.args):

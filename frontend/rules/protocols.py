@@ -13,11 +13,13 @@ from magweld.frontend.rules.functions import is_python, special_method
 from magweld.frontend.state.class_reads import note_class
 from magweld.frontend.state.contents import (
     EXACT_CONTAINERS,
+    SETS,
     builtin_base,
     elements,
     read_all,
     read_keys,
     read_truth,
+    size_of,
 )
 from magweld.frontend.state.mro import ABSENT, find_in_mro
 from magweld.frontend.state.natives import (
@@ -29,7 +31,11 @@ from magweld.frontend.state.natives import (
 )
 from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.refgraph import RefGraph
-from magweld.frontend.state.values import is_identity, is_scalar
+from magweld.frontend.state.values import (
+    is_hashed_by_address,
+    is_identity,
+    is_scalar,
+)
 
 
 def read_value(observer: Observer, argument: Any, within: tuple[int, ...] = ()) -> None:
@@ -43,7 +49,8 @@ def read_value(observer: Observer, argument: Any, within: tuple[int, ...] = ()) 
     if is_scalar(argument) or is_identity(argument) or id(argument) in within:
         return
     if builtin_base(argument) is not None:
-        take_elements(observer, argument)
+        note_iteration(observer, argument)
+        read_all(graph, argument)
         for value in elements(argument):
             if not observer.session.operators.is_tensor(type(value)):
                 read_value(observer, value, (*within, id(argument)))
@@ -192,8 +199,13 @@ def advance(graph: RefGraph, iterator: Any) -> None:
 
 
 def take_elements(observer: Observer, obj: Any) -> None:
-    """Record that native code took all elements of a container."""
+    """Record that native code took all elements of a container.
+
+    Raises:
+        StopRecordingError: Their order follows from addresses.
+    """
     note_iteration(observer, obj)
+    check_addresses(observer.session.graph, obj)
     read_all(observer.session.graph, obj)
 
 
@@ -208,6 +220,23 @@ def note_iteration(observer: Observer, obj: Any) -> None:
     entries = ("keys", "__getitem__") if builtin_base(obj) is dict else ()
     for name in ("__iter__", *entries):
         special_method(observer, obj, name)
+
+
+def check_addresses(graph: RefGraph, obj: Any) -> None:
+    """Refuse a set whose order follows from the addresses of its elements.
+
+    On a hit other objects take their places, at other addresses.
+
+    Raises:
+        StopRecordingError: It is such a set.
+    """
+    if builtin_base(obj) not in SETS or size_of(obj) < 2:
+        return
+    for item in elements(obj):
+        node = graph.find(item)
+        fixed = is_identity(item) or (node is not None and node.constant)
+        if not fixed and is_hashed_by_address(item):
+            raise StopRecordingError("opaque-key", "the order of a set of objects")
 
 
 def iterate(observer: Observer, obj: Any) -> None:
@@ -245,13 +274,15 @@ def iterate(observer: Observer, obj: Any) -> None:
 
 
 def check_order(graph: RefGraph, obj: Any) -> None:
-    """Refuse to use the order of a set that the run has written.
+    """Refuse to use the order of a set that the run has written, or of objects.
 
-    It follows from the table of the set, and guards see no more than its order.
+    It follows from the table of the set, and guards see no more than its order, or from
+    addresses.
 
     Raises:
         StopRecordingError: It is such a set.
     """
+    check_addresses(graph, obj)
     if id(obj) in graph.set_writes:
         raise StopRecordingError("opaque-iterator", "a set that was written")
 

@@ -8,7 +8,7 @@ from types import CellType, CodeType, FrameType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.monitor.annotation import Annotation, Use
+from magweld.frontend.monitor.annotation import Annotation, Result, Use
 from magweld.frontend.monitor.hooks import Resumed
 from magweld.frontend.monitor.observer import Observer, call_entry
 from magweld.frontend.monitor.stack import NULL
@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 # Code of the front end itself is not part of the program, but for the call of it.
 OWN_CODE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 ENTRY: Final = call_entry.__code__
-_READS_NOTHING: Final = Annotation(rest=Use.KEEP)
+# What they return is known, or native code alone sees it.
+_READS_NOTHING: Final = (
+    Annotation(rest=Use.KEEP),
+    Annotation(rest=Use.KEEP, result=Result.ADDRESS),
+)
 
 
 def is_own(code: CodeType) -> bool:
@@ -41,7 +45,7 @@ def is_opaque(session: Session, frame: FrameType) -> bool:
     Native code may call one that the program does not name, e.g. a hash.
     """
     function = session.reader.function(frame)
-    return session.annotations.find(function) == _READS_NOTHING
+    return session.annotations.find(function) in _READS_NOTHING
 
 
 def explain_frame(session: Session, frame: FrameType, function: Any) -> None:

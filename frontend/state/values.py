@@ -258,6 +258,16 @@ def is_plain_key(key: Any) -> bool:
     return hashing is object.__hash__ and equality is object.__eq__
 
 
+def is_hashed_by_address(obj: object) -> bool:
+    """Return whether the hash of an object, or of what is in it, is its address."""
+    if type(obj) in (tuple, frozenset):
+        return any(map(is_hashed_by_address, obj))  # type: ignore[call-overload]
+    if is_scalar(obj):
+        return False
+    hashing = find_in_mro(type(obj), "__hash__")
+    return hashing is object.__hash__ or _names_function(hashing) in _IDENTITY_HASHES
+
+
 def _names_function(function: Any) -> tuple[str, str]:
     if type(function) is not types.FunctionType:
         return "", ""

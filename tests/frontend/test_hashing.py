@@ -7,6 +7,7 @@ one that the program has made of a lifted number.
 from __future__ import annotations
 
 import collections
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -213,3 +214,42 @@ def test_members_of_sets_are_compared_as_often_as_in_eager(use):
         return seen
 
     assert calls(fast=True) == calls(fast=False)
+
+
+ORDERS: dict[str, Callable[..., Any]] = {
+    "for": lambda x, y, z: [t * 2 for t in {x, y, z}],
+    "list": lambda x, y, z: list({x, y, z}),
+    "display": lambda x, y, z: [*{x, y}, z],
+    "tuples": lambda x, y, z: [t for t, _ in {(x, 1), (y, 1), (z, 1)}],
+    "frozenset": lambda x, y, z: tuple(frozenset([x, y, z])),
+    "pop": lambda x, y, z: {x, y, z}.pop() * 2,
+    "keys": lambda x, y, z: list(dict.fromkeys({x, y, z})),
+    "new": lambda x, y, z: [t + 1 for t in {x, y, z, x}],
+    "number": lambda x, y, z: (x * len({x, y, z}), x in {y, z}),
+}
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_the_order_of_a_set_of_tensors_is_that_of_their_addresses(name: str) -> None:
+    program = ORDERS[name]
+    traced = trace(program, backend="eager")
+    tensors = [torch.full((2,), float(number)) for number in range(6)]
+    for chosen in itertools.permutations(tensors[:3]):
+        for some in (chosen, (*chosen[:1], *tensors[3:5])):
+            mine, theirs = traced(*some), program(*some)
+            for left, right in zip(list(mine), list(theirs), strict=True):
+                same = left == right
+                assert same if isinstance(same, bool) else same.all(), traced.explain()
+    assert name != "number" or traced.stats()["hits"] > 5
+
+
+def test_the_address_of_a_new_tensor() -> None:
+    def program(x: torch.Tensor) -> Any:
+        y = x * 2
+        return y, y.data_ptr(), x.data_ptr()
+
+    traced = trace(program, backend="eager")
+    for _ in range(6):
+        x = torch.ones(3)
+        y, new, given = traced(x)
+        assert (y.data_ptr(), x.data_ptr()) == (new, given)

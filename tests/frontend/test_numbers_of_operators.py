@@ -190,3 +190,20 @@ def test_losses_that_torch_takes_apart_above_autograd(name: str) -> None:
             loss.sum().backward()
             found.append((loss.detach(), x.grad))
         torch.testing.assert_close(*found)
+
+
+def test_a_rate_for_which_an_operator_gives_back_its_operand() -> None:
+    def program(x: Tensor, rate: float) -> tuple[bool, Tensor]:
+        y = torch.nn.functional.dropout(x, rate, True)
+        return y is x, y * 2
+
+    fast = trace(program, backend="eager")
+    x = torch.ones(3)
+    for rate in (0.5, 0.4, 0.3, 0.2, 0.0, 0.0, 0.1, 0.0):
+        torch.manual_seed(0)
+        found = fast(x, rate)
+        torch.manual_seed(0)
+        same, result = program(x, rate)
+        assert found[0] is same, fast.explain()
+        assert torch.equal(found[1], result)
+    assert fast.stats()["hits"] >= 2, fast.explain()

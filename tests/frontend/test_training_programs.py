@@ -158,6 +158,32 @@ def test_forward_mode_runs_through_torch() -> None:
     torch.testing.assert_close(tangent, w.detach())
 
 
+def forgetful(graph: Any, inputs: Any) -> Callable[..., Any]:
+    """Return what runs a graph on values alone, as compiled code does."""
+
+    def run(*tensors: torch.Tensor) -> Any:
+        results = graph(*tensors)
+        return tuple(torch.tensor(result.tolist()) for result in results)
+
+    return run
+
+
+def test_forward_mode_without_other_gradients() -> None:
+    """A tensor tells nothing of a gradient that goes forward with it."""
+    weight = torch.eye(3)
+    traced = trace(lambda x: (x @ weight).sin(), backend=forgetful)
+    x = torch.randn(3)
+    forward_ad = torch.autograd.forward_ad
+    for _ in range(2):
+        traced(x), traced(x)
+        for _ in range(2):
+            with forward_ad.dual_level():
+                y = traced(forward_ad.make_dual(x, torch.ones(3)))
+                tangent = forward_ad.unpack_dual(y).tangent
+            torch.testing.assert_close(tangent, x.cos())
+    assert traced.stats()["hits"] >= 5, traced.explain()
+
+
 @pytest.mark.parametrize("transform", ["grad", "vmap", "jvp"])
 def test_transforms_around_a_traced_callable(transform: str) -> None:
     traced = trace(lambda x: x.pow(3).sum(-1), backend=Halves())

@@ -104,6 +104,22 @@ CASES = {
         ["B[0:2]", "B[0:2]", "B[1:3]"],
         hits=1,
     ),
+    "place counted from the begin of the storage": Case(
+        "B = torch.arange(6.0)",
+        "return torch.as_strided(x, (2,), (1,), 1) * 2, x.as_strided((1,), (1,))",
+        ["B[0:2]", "B[0:2]", "B[2:4]", "B[2:4]"],
+        hits=2,
+    ),
+    "hash of a tensor": Case(
+        "A = torch.ones(2)",
+        "return (x if hash(x) == hash(v) else -x)",
+        [f"{X}, {X}"] * 2 + ["A, A"] * 2,
+    ),
+    "hash of a tuple with a tensor": Case(
+        "A = torch.ones(2)",
+        "return x + 1, hash((x, (1,))) == hash((v, (1,))), x.__hash__() == hash(v)",
+        [f"{X}, {X}"] * 2 + ["A, A"] * 2,
+    ),
     "new plain objects": Case(
         "R = []", "R.append(object()); return object(), x + 1", [X] * 3, hits=2
     ),

@@ -173,6 +173,87 @@ def test_writes_after_the_call_show_in_aliases(run: Any) -> None:
     assert second.ne(0).any()
 
 
+SHARED: dict[str, Callable[..., Any]] = {
+    "views": lambda a, b: (a * 2, b[1:], a[:2]),
+    "itself": lambda a, b: (b, a + b),
+    "written": lambda a, b: (a.add_(1)[1:], b.detach()[:2]),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_a_view_is_one_of_its_own_input(run: Any, name: str) -> None:
+    """That inputs share memory at the import tells nothing of later calls."""
+    base, other = tensor(12), tensor(12)
+    example = [base[:4], base[4:8]]
+    for inputs in ((tensor(4), -tensor(4)), (other[6:10], other[1:5])):
+        theirs = [x.clone() for x in inputs]
+        found = run(SHARED[name], *inputs, example=example)
+        expected = SHARED[name](*theirs)
+        for mine, wanted in zip(found, expected, strict=True):
+            assert torch.equal(mine, wanted)
+        shows = [[mine.data_ptr() - x.data_ptr() for x in inputs] for mine in found]
+        wants = [[mine.data_ptr() - x.data_ptr() for x in theirs] for mine in expected]
+        close = [[abs(n) < 16 for n in row] for row in wants]
+        for mine, wanted, near in zip(shows, wants, close, strict=True):
+            assert [m for m, n in zip(mine, near, strict=True) if n] == [
+                w for w, n in zip(wanted, near, strict=True) if n
+            ]
+
+
+COUNTED: dict[str, Callable[[torch.Tensor], Any]] = {
+    "input": lambda x: x.add_(1),
+    "detached": lambda x: x.detach().add_(1),
+    "data": lambda x: x.data.add_(1),
+    "view of data": lambda x: x.data[0].mul_(2),
+    "both": lambda x: x.data.add_(1) + x.mul_(2),
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_versions_count_the_writes_that_eager_counts(run: Any, name: str) -> None:
+    mine, theirs = tensor(3, 4), tensor(3, 4)
+    run(lambda x: (COUNTED[name](x), x * 3)[1], mine)
+    COUNTED[name](theirs)
+    assert torch.equal(mine, theirs)
+    assert (mine._version > 0) == (theirs._version > 0)
+
+
+def test_a_version_counts_no_writes_to_data(run: Any) -> None:
+    for function in (lambda x: (x.data, x.detach()), lambda x: (x.data[1:], x + 1)):
+        told = []
+        for call in (lambda x, f=function: run(f, x), function):
+            x = tensor(3, 4)
+            for result in call(x):
+                result.zero_()
+                told.append(x._version)
+        assert told[: len(told) // 2] == told[len(told) // 2 :]
+
+
+RELATED: dict[str, Callable[[torch.Tensor], Any]] = {
+    "result and view": lambda x: (lambda y: (y, y[1:]))(x * 2),
+    "view and result": lambda x: (lambda y: (y[1:], y))(x * 2),
+    "views of a result": lambda x: (lambda y: (y[1:], y[:2], y, y.t()))(x * 2),
+    "views of nothing else": lambda x: (lambda y: (y[1:], y[:2]))(x * 2),
+    "view of an input": lambda x: (x[1:], x * 2, x.t()),
+    "result and copy": lambda x: (lambda y: (y, y.detach()))(x * 2),
+}
+
+
+@pytest.mark.parametrize("name", RELATED)
+def test_a_write_with_gradients_reaches_what_shows_it(run: Any, name: str) -> None:
+    function = RELATED[name]
+    count = len(function(tensor(3, 4)))
+    for written in range(count):
+        told = []
+        for call in (lambda x: run(function, x), function):
+            x = tensor(3, 4)
+            results = call(x)
+            factor = torch.full((1,), 3.0, requires_grad=True)
+            results[written].mul_(factor)
+            told.append([t.requires_grad for t in (x, *results)])
+        assert told[0] == told[1]
+
+
 RANDOM: dict[str, Callable[[torch.Tensor], Any]] = {
     "rand": lambda x: x + torch.rand(4, 6),
     "randn-like": lambda x: (torch.randn_like(x), torch.randn_like(x.t())),

@@ -87,7 +87,12 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "magweld.tile_graphs",
         "magweld.training",
     ),
-    "magweld.importer": (*DESCRIPTIONS, "magweld.layouts", "magweld.paced"),
+    "magweld.importer": (
+        *DESCRIPTIONS,
+        "magweld.layouts",
+        "magweld.paced",
+        "magweld.storages",
+    ),
     "magweld.training": (
         *DESCRIPTIONS,
         "magweld.frontend.capture",

@@ -87,6 +87,7 @@ class CallPlan:
             "converted": self.converted,
             "externals": {k: call.to_json() for k, call in self.externals.items()},
             "writes": epilogue.writes,
+            "silently": sorted(epilogue.silently),
             "carried": [[n, _dtype_name(dtype)] for n, dtype in epilogue.carried],
             "buffers": [
                 [_dtype_name(b.dtype), b.count, [[r, asdict(w)] for r, w in b.fills]]
@@ -105,6 +106,7 @@ class CallPlan:
             outputs=outputs,
             structure=pytree.tree_structure(tuple(range(len(outputs)))),
             carried=tuple((n, getattr(torch, name)) for n, name in data["carried"]),
+            silently=frozenset(data.get("silently", ())),
         )
         return CallPlan(
             tuple((held, index) for held, index in data["feeds"]),
@@ -152,7 +154,7 @@ _OUTPUTS: dict[str, Callable[[Any], Output]] = {
     "InputOutput": lambda d: InputOutput(d["input"]),
     "InputViewOutput": lambda d: InputViewOutput(d["input"], _window(d["window"])),
     "DetachedOutput": lambda d: DetachedOutput(
-        d["input"], _optional_window(d["window"])
+        d["input"], _optional_window(d["window"]), d.get("counted", True)
     ),
     "SameOutput": lambda d: SameOutput(d["position"]),
     "ResultOutput": lambda d: ResultOutput(
@@ -160,6 +162,6 @@ _OUTPUTS: dict[str, Callable[[Any], Output]] = {
     ),
     "ChoiceOutput": _choice,
     "BufferOutput": lambda d: BufferOutput(
-        d["buffer"], _window(d["window"]), d.get("own", False)
+        d["buffer"], _window(d["window"]), d.get("own", False), d.get("base")
     ),
 }

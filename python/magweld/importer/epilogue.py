@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor
+from torch.autograd.grad_mode import _unsafe_preserve_version_counter
 from torch.utils import _pytree as pytree
 
 from magweld.short_repr import short_repr
@@ -92,14 +93,20 @@ class InputViewOutput:
 
 @dataclass(frozen=True)
 class DetachedOutput:
-    """An input without its gradient, or a view of that where there is a window."""
+    """An input without its gradient, or a view of that where there is a window.
+
+    Attributes:
+        counted: Whether the version of the input counts what is written to the output.
+    """
 
     input: int
     window: Window | None
+    counted: bool = True
 
     def make(self, call: Call) -> Any:
         """Return a new tensor on the memory of the input."""
-        source = call.inputs[self.input].detach()
+        whole = call.inputs[self.input]
+        source = whole.detach() if self.counted else whole.data
         return source if self.window is None else self.window.of(source)
 
 
@@ -168,15 +175,23 @@ class BufferOutput:
         buffer: Its number.
         window: The part.
         own: Whether the output is no view in eager; see `_no_view`.
+        base: Position of the output that it is a view of, None if that is none.
     """
 
     buffer: int
     window: Window
     own: bool = False
+    base: int | None = None
 
     def make(self, call: Call) -> Any:
         """Return a tensor on the memory of the buffer."""
-        return _no_view(self.window.of(call.buffers[self.buffer]), self.own)
+        memory = call.buffers[self.buffer]
+        if self.base is None:
+            return _no_view(self.window.of(memory), self.own)
+        # What is written to one with gradients gives the other a history, too.
+        start = memory.storage_offset() + self.window.offset
+        base = call.outputs[self.base]
+        return base.as_strided(self.window.shape, self.window.stride, start)
 
 
 @dataclass(frozen=True)
@@ -211,6 +226,7 @@ class Epilogue:
         outputs: One for each leaf of the output.
         structure: How the leaves make up the output.
         carried: Results that have another dtype in compiled code, and torch's dtype.
+        silently: Inputs whose versions do not count the writes, as with `x.data += 1`.
     """
 
     __repr__ = short_repr
@@ -220,6 +236,7 @@ class Epilogue:
     outputs: tuple[Output, ...]
     structure: Any
     carried: tuple[tuple[int, torch.dtype], ...] = ()
+    silently: frozenset[int] = frozenset()
 
     def finish(
         self,
@@ -255,12 +272,34 @@ class Epilogue:
             # Before anything is written: a result may be an input that is written to.
             results = results if fresh else _fresh(results, inputs)
             for input, result in self.writes:
-                inputs[input].copy_(results[result])
+                self._write(inputs[input], results[result], input in self.silently)
             buffers = [buffer.make(results) for buffer in self.buffers]
-            call = Call(inputs, results, buffers, [])
-            for output in self.outputs:
-                call.outputs.append(output.make(call))
+        # In the caller's mode: torch refuses to write to a view that was made without
+        # gradients where they are recorded.
+        call = Call(inputs, results, buffers, [None] * len(self.outputs))
+        for position in self._order:
+            call.outputs[position] = self.outputs[position].make(call)
         return call.outputs
+
+    def _write(self, target: Tensor, values: Tensor, silently: bool) -> None:
+        if not silently:
+            target.copy_(values)
+            return
+        # Another run may have kept it for a backward pass that does not read it.
+        with _unsafe_preserve_version_counter(target):
+            target.copy_(values)
+
+    @functools.cached_property
+    def _order(self) -> tuple[int, ...]:
+        """Positions of the outputs, those that are made of others behind these."""
+
+        def depth(position: int) -> int:
+            output = self.outputs[position]
+            if isinstance(output, SameOutput):
+                return 1 + depth(output.position)
+            return int(isinstance(output, BufferOutput) and output.base is not None)
+
+        return tuple(sorted(range(len(self.outputs)), key=depth))
 
     @property
     def kept_inputs(self) -> frozenset[int]:

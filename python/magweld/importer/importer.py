@@ -262,7 +262,7 @@ def import_graph(
     written = take_writes(aten.graph)
     simplify(aten.graph)
     evaluate_uniform(aten.graph)
-    epilogue = plan_epilogue(aten.graph, written, observation)
+    epilogue = plan_epilogue(aten.graph, written, observation, inputs)
     if fixed:
         every = [*example_inputs, *constants]
         constants += evaluate_fixed(aten, every, len(example_inputs), fixed)

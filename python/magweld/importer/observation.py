@@ -18,6 +18,7 @@ from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
 )
+from torch.autograd.graph import increment_version
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -35,6 +36,7 @@ from magweld.layouts import (
 )
 from magweld.logs import expected_errors
 from magweld.paced import checkpoint
+from magweld.storages import storage_of
 
 aten = torch.ops.aten
 
@@ -77,11 +79,16 @@ class Observation:
         inputs: Facts of each input before the run.
         outputs: Leaves of the output in order; what is no tensor stands for itself.
         structure: How the leaves make up the output.
+        silently: Inputs whose version is what it was, whether or not they were written.
+        uncounted: Outputs on the memory of an input whose version does not count what
+            is written to them, as with `x.data`.
     """
 
     inputs: tuple[TensorFacts, ...]
     outputs: tuple[TensorFacts | object, ...]
     structure: Any
+    silently: frozenset[int] = frozenset()
+    uncounted: frozenset[int] = frozenset()
 
 
 class GraphRunner(fx.Interpreter):
@@ -208,7 +215,7 @@ def observe(
     inputs: Sequence[torch.Tensor],
     device: torch.device = CPU,
 ) -> Observation:
-    """Run a graph once on tensors without data that alias as the inputs do.
+    """Run a graph once on tensors without data, none of which shares memory.
 
     Args:
         graph: A graph at torch level; it may write to its inputs.
@@ -222,6 +229,7 @@ def observe(
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     fakes = tensors_without_data(mode, inputs, device)
     before = tuple(_facts(fake) for fake in fakes)
+    versions = [_version(fake) for fake in fakes]
     with undisturbed(), mode, _EagerStrides():  # type: ignore[no-untyped-call]
         output = _OverlapWatcher(graph).run(*fakes)
     if before != tuple(_facts(fake) for fake in fakes):
@@ -233,7 +241,23 @@ def observe(
     outputs = tuple(
         _facts(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves
     )
-    return Observation(before, outputs, structure)
+    silently = frozenset(
+        number
+        for number, (fake, version) in enumerate(zip(fakes, versions, strict=True))
+        if not fake.is_inference() and _version(fake) == version
+    )
+    uncounted = frozenset(n for n, t in enumerate(leaves) if _is_uncounted(t, fakes))
+    return Observation(before, outputs, structure, silently, uncounted)
+
+
+def _is_uncounted(output: Any, inputs: Sequence[torch.Tensor]) -> bool:
+    if not isinstance(output, torch.Tensor) or output.is_inference():
+        return False
+    storage = storage_of(output)
+    shown = [x for x in inputs if storage_of(x) == storage and not x.is_inference()]
+    versions = [tensor._version for tensor in shown]
+    increment_version(output)
+    return any(x._version == n for x, n in zip(shown, versions, strict=True))
 
 
 def as_recorded(

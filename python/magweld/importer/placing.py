@@ -12,24 +12,48 @@ from torch._subclasses import FakeTensor, FakeTensorMode
 from torch._subclasses.meta_utils import MetaConverter
 from torch.utils import _pytree as pytree
 
+from magweld.storages import storage_of
+
 CPU: Final = torch.device("cpu")
 
 
 def tensors_without_data(
-    mode: FakeTensorMode, tensors: Sequence[torch.Tensor], device: torch.device
+    mode: FakeTensorMode, tensors: Sequence[torch.Tensor], device: torch.device | None
 ) -> list[torch.Tensor]:
-    """Return tensors on a device that share memory as the given ones do.
+    """Return tensors on a device, of the given forms, each in memory of its own.
+
+    Which of the given ones share memory may be another in each call, so a view of one
+    must not be taken for a view of another: see `planning`.
 
     Args:
         mode: What they are made in.
         tensors: Tensors of the device, or of the CPU.
-        device: Where they are to be; it need not be there.
+        device: Where they are to be; it need not be there. None for where they are.
     """
-    if all(tensor.device == device for tensor in tensors):
-        return [mode.from_tensor(tensor, static_shapes=True) for tensor in tensors]
     convert: Any = MetaConverter()
-    metas = [convert(tensor.detach()) for tensor in tensors]
-    return [FakeTensor(mode, meta, device) for meta in metas]
+    met: set[int] = set()
+    found: list[torch.Tensor] = []
+    for tensor in tensors:
+        place, storage = device or tensor.device, storage_of(tensor)
+        if storage in met:
+            found.append(FakeTensor(mode, _alone(tensor), place))
+        elif tensor.device == place:
+            found.append(mode.from_tensor(tensor, static_shapes=True))
+        else:
+            found.append(FakeTensor(mode, convert(tensor.detach()), place))
+        met.add(storage)
+    return found
+
+
+def _alone(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor of the same form in memory of its own, without data."""
+    size = tensor.untyped_storage().nbytes()
+    place = (tensor.storage_offset(), tensor.shape, tensor.stride())
+    with torch.no_grad(), torch.inference_mode(False):
+        memory = torch.empty(size, dtype=torch.uint8, device="meta")
+        alone: torch.Tensor = torch.empty((), dtype=tensor.dtype, device="meta")
+        alone.set_(memory.untyped_storage(), *place)
+    return alone.requires_grad_(tensor.requires_grad)
 
 
 def stand_ins(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:

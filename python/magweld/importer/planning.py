@@ -26,6 +26,7 @@ from magweld.importer.epilogue import (
 )
 from magweld.importer.nodes import operand, output_of, results_of
 from magweld.importer.observation import Observation, TensorFacts
+from magweld.storages import neighbours
 
 aten = torch.ops.aten
 
@@ -34,6 +35,7 @@ def plan_epilogue(
     graph: fx.Graph,
     written: Sequence[int],
     observation: Observation,
+    inputs: Sequence[torch.Tensor],
 ) -> Epilogue:
     """Plan the end of a call and make the graph return what the plan needs.
 
@@ -41,12 +43,13 @@ def plan_epilogue(
         graph: A functional ATen graph that returns the values to write, then the
             leaves of the output; what it returns is replaced.
         written: Positions of the inputs to write to.
-        observation: What eager torch returns for the same graph.
+        observation: What eager torch returns for the same graph, its inputs apart.
+        inputs: The inputs as they lie in memory.
 
     Raises:
         UnsupportedError: An alias cannot be made: see the refusals for aliases.
     """
-    _require_private(written, observation)
+    _require_private(written, inputs)
     planner = _Planner(graph, observation)
     values = results_of(graph)
     copies = [
@@ -63,6 +66,7 @@ def plan_epilogue(
         tuple(planner.outputs),
         observation.structure,
         tuple(planner.carried()),
+        observation.silently,
     )
 
 
@@ -120,7 +124,8 @@ class _Planner:
             if facts.root == source.root:
                 return InputViewOutput(position, window)
             whole = facts.root == facts.identity and _form(facts) == _form(source)
-            return DetachedOutput(position, None if whole else window)
+            counted = len(self.outputs) not in self.observation.uncounted
+            return DetachedOutput(position, None if whole else window, counted)
         return None
 
     def _of_output(self, leaf: fx.Node, facts: TensorFacts) -> Output:
@@ -156,6 +161,7 @@ class _Planner:
         window = Window(facts.shape, facts.stride, facts.offset if shared else 0)
         fill = (self.shared(leaf), window)
         own = facts.root == facts.identity
+        base = None if own else self._position(facts.root)
         number = self.buffer_of.get(facts.storage)
         if number is None:
             number = self.buffer_of[facts.storage] = len(self.buffers)
@@ -163,13 +169,20 @@ class _Planner:
             self.buffers.append(
                 Buffer(facts.dtype, count if shared else _span(facts), (fill,))
             )
-            return BufferOutput(number, window, own)
+            return BufferOutput(number, window, own, base)
         buffer = self.buffers[number]
         if buffer.dtype != facts.dtype:
             raise refusals.VIEW_DTYPE.at("the graph's outputs")
         fills = (*buffer.fills, fill)
         self.buffers[number] = Buffer(buffer.dtype, buffer.count, fills)
-        return BufferOutput(number, window, own)
+        return BufferOutput(number, window, own, base)
+
+    def _position(self, identity: int) -> int | None:
+        """Return the position of the output that is a tensor, None if none is it."""
+        for position, facts in enumerate(self.observation.outputs):
+            if isinstance(facts, TensorFacts) and facts.identity == identity:
+                return position
+        return None
 
     def _own(self, node: fx.Node) -> int:
         """Return the number of a result that becomes an output's memory."""
@@ -193,15 +206,12 @@ class _Planner:
         return node
 
 
-def _require_private(written: Sequence[int], observation: Observation) -> None:
+def _require_private(written: Sequence[int], inputs: Sequence[torch.Tensor]) -> None:
     """Refuse writes to memory that another input shows as well."""
-    for position in written:
-        mine = observation.inputs[position]
-        for other, facts in enumerate(observation.inputs):
-            if other == position or facts.storage != mine.storage:
-                continue
-            first, second = sorted([mine, facts], key=lambda entry: entry.offset)
-            if second.offset < first.offset + _span(first):
+    beside = neighbours(inputs, written)
+    for position, others in zip(written, beside, strict=True):
+        for other, place in others:
+            if place is not None:
                 raise refusals.ALIASED_MUTATION.at(f"inputs {position} and {other}")
 
 

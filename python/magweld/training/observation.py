@@ -17,6 +17,7 @@ from magweld.frontend.operators.watch import OperatorWatch
 from magweld.importer.epilogue import Window
 from magweld.importer.nodes import draws
 from magweld.importer.observation import GraphRunner
+from magweld.importer.placing import tensors_without_data
 from magweld.logs import expected_errors
 from magweld.storages import storage_of
 from magweld.training import refusals
@@ -119,12 +120,14 @@ def elements_of(result: Any) -> int:
 def stand_ins(
     mode: FakeTensorMode, inputs: Sequence[torch.Tensor]
 ) -> list[torch.Tensor]:
-    """Return leaves without data that need gradients where the inputs do."""
+    """Return leaves without data that need gradients where the inputs do.
+
+    Each is in memory of its own: which inputs share memory may be another in each call.
+    """
+    fakes = tensors_without_data(mode, [tensor.detach() for tensor in inputs], None)
     return [
-        mode.from_tensor(tensor.detach(), static_shapes=True).requires_grad_(
-            tensor.requires_grad
-        )
-        for tensor in inputs
+        fake.requires_grad_(tensor.requires_grad)
+        for fake, tensor in zip(fakes, inputs, strict=True)
     ]
 
 
