@@ -13,6 +13,7 @@ from .attributes import ATTRIBUTES
 from .caches import CACHES
 from .case import Case
 from .comparisons import COMPARISONS
+from .control import CONTROL
 from .functions import FUNCTIONS
 from .iterators import ITERATORS
 from .keys import KEYS
@@ -26,6 +27,7 @@ GROUPS = {
     "attributes": ATTRIBUTES,
     "caches": CACHES,
     "comparisons": COMPARISONS,
+    "control": CONTROL,
     "functions": FUNCTIONS,
     "iterators": ITERATORS,
     "keys": KEYS,
