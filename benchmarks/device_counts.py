@@ -180,11 +180,19 @@ _DRIVERS = {"nvvm": _nvidia_driver, "rocdl": _amd_driver}
 def count(case: str, target: str, dtype: str) -> Counts:
     """Compile a case, run it and count its kernels."""
     one = captured(case, DTYPES[dtype])
-    graph, program = compile_in_process(one.graph, target)
+    kernels, _ = counted(one.graph, one.tensors, target)
+    return Counts(case, target, dtype, kernels)
+
+
+def counted(
+    graph: ImportedGraph, tensors: Sequence[Any], target: str
+) -> tuple[list[KernelCounts], Any]:
+    """Compile a graph, run it, and return its kernels and its results."""
+    graph, program = compile_in_process(graph, target)
     driver = _DRIVERS[target.partition(":")[0]](graph, target)
     machine = EmulatedGpu(driver)  # type: ignore[arg-type]
-    emulated(graph, program, machine)(*one.tensors)
-    return Counts(case, target, dtype, list(_by_step(program, driver.counted)))
+    results = emulated(graph, program, machine)(*tensors)
+    return list(_by_step(program, driver.counted)), results
 
 
 def _by_step(

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-_BANKS = 32
+BANKS = 32
 _WORD = 4
-_PASS_BYTES = _BANKS * _WORD
+_PASS_BYTES = BANKS * _WORD
 # Words behind a row that are tried. Odd ones help who walks down a column by words,
 # even ones who walks down several columns at once, or by accesses of two or four words.
 _WORDS = (1, 2, 4)
@@ -82,7 +82,7 @@ class ThreadAccess:
                 for at in first[start : start + at_once]
                 for byte in range(at, at + size, min(size, _WORD))
             }
-            banks = Counter(word % _BANKS for word in words)
+            banks = Counter(word % BANKS for word in words)
             total += max(banks.values())
         return total * self.accesses(strides)
 

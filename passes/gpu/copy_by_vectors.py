@@ -1,4 +1,4 @@
-"""Owns copy-by-vectors: operands of products move to shared memory in 16 bytes."""
+"""Owns copy-by-vectors: tiles in shared memory are filled in pieces of 16 bytes."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from magweld.passes.gpu.linalg_structure import (
     loop_nest_of,
     operations_on_buffers,
     outputs_of,
+    reads_transposed,
 )
 from magweld.passes.gpu.row_alignment import has_contiguous_rows, row_alignment
 from magweld.passes.gpu.structure import (
@@ -38,19 +39,19 @@ _VIEWS = (memref.CollapseShapeOp, memref.ExpandShapeOp, memref.SubViewOp)
 
 @dataclass(frozen=True)
 class CopyByVectors(Pass):
-    """Let each thread copy pieces of 16 bytes of what products read.
+    """Let each thread copy pieces of 16 bytes of what products or transposes read.
 
         linalg.copy ins(%x : memref<64x32xf32, strided<[48, 1], offset: ?>>)
                     outs(%t : memref<64x32xf32, #gpu.address_space<workgroup>>)
             =>   the copy of memref<64x8x4xf32, ...>, `magweld.vector_loop = 2`
 
     The tile stays as it is for its readers. A copy from global memory to a tile in
-    workgroup memory is split if a product or windows read the tile, so that it cannot
-    be kept in registers; if the elements of a row lie side by side at both ends; if
-    all rows begin at multiples of a piece at both ends (`row_alignment.py`); and if
-    rows are whole pieces. Pieces are of 16 bytes, or of 8, 4 or 2 where a thread has no
-    fewer accesses with wider ones or these are not aligned. Other copies are left to
-    map-tiles-to-threads, one element at a time.
+    workgroup memory is split if a product or windows read the tile, or others across
+    its rows, so that it cannot be kept in registers; if the elements of a row lie side
+    by side at both ends; if all rows begin at multiples of a piece at both ends
+    (`row_alignment.py`); and if rows are whole pieces. Pieces are of 16 bytes, or of 8,
+    4 or 2 where a thread has no fewer accesses with wider ones or these are not
+    aligned. Other copies are left to map-tiles-to-threads, one element at a time.
     """
 
     name: ClassVar[str] = "copy-by-vectors"
@@ -92,7 +93,7 @@ def _fitting_widths(op: Any, row: int) -> Iterator[int]:
 
 
 def _is_staged_operand(op: Any) -> bool:
-    """Tell whether `op` copies rows from global memory that a product reads."""
+    """Tell whether `op` copies rows from global memory that threads read otherwise."""
     if not isinstance(op, linalg.CopyOp):
         return False
     (source,), (target,) = inputs_of(op), outputs_of(op)
@@ -103,18 +104,21 @@ def _is_staged_operand(op: Any) -> bool:
     return (
         all(map(has_contiguous_rows, (source, target)))
         and not isinstance(storage, ir.BlockArgument)
-        and any(map(_is_product, _readers_of(storage)))
+        and any(_is_shared(op, value) for op, value in _readers_of(storage))
     )
 
 
-def _readers_of(value: ir.Value) -> Iterator[Any]:
-    """Yield the operations that read a buffer, or a view of it, as an input."""
+def _readers_of(value: ir.Value) -> Iterator[tuple[Any, ir.Value]]:
+    """Yield the operations that read a buffer, or a view of it, with what they read."""
     for user in users_of(value):
         if isinstance(user, _VIEWS):
             yield from _readers_of(user.result)
         elif is_structured(user) and value in inputs_of(user):
-            yield user
+            yield user, value
 
 
-def _is_product(op: Any) -> bool:
-    return FRAGMENT in op.operation.attributes or is_contraction(op) or has_windows(op)
+def _is_shared(op: Any, value: ir.Value) -> bool:
+    """Tell whether threads read elements of an input that others have copied."""
+    if FRAGMENT in op.operation.attributes or is_contraction(op) or has_windows(op):
+        return True
+    return reads_transposed(op, value)

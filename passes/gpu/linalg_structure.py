@@ -82,6 +82,33 @@ class LoopNest:
         return tuple(i for i in range(len(self.extents)) if i not in parallel)
 
 
+def reads_across_rows(nest: LoopNest, position: int) -> bool:
+    """Tell whether an operand is read in another order than results are written in.
+
+    That is so if its last dimension moves with another loop than the innermost one that
+    it shares with the first output. Loops of one iteration count for nothing. Not of
+    reductions and windows, which go along rows of their own.
+    """
+    if nest.reduction or nest.has_windows:
+        return False
+
+    def moving(loops: tuple[int | None, ...]) -> list[int]:
+        return [loop for loop in loops if loop is not None and nest.extents[loop] > 1]
+
+    own = moving(nest.maps[position])
+    shared = [loop for loop in moving(nest.output_maps[0]) if loop in own]
+    return bool(shared) and shared[-1] != own[-1]
+
+
+def reads_transposed(op: Any, value: ir.Value) -> bool:
+    """Tell whether `op` reads a value across its rows, see `reads_across_rows`."""
+    nest = loop_nest_of(op)
+    return any(
+        one == value and reads_across_rows(nest, position)
+        for position, one in enumerate(inputs_of(op))
+    )
+
+
 def linalg_operations_in(root: Any) -> list[Any]:
     """Return the structured linalg operations below `root` in program order."""
     return [op for op in operations_of(root, ir.OpView) if is_structured(op)]

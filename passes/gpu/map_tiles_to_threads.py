@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from magweld.bindings import ir, memref
+from magweld.bindings import ir, linalg, memref
+from magweld.passes.gpu.bank_conflicts import BANKS
 from magweld.passes.gpu.cross_thread_reduction import (
     Combiner,
     Partials,
@@ -18,9 +19,12 @@ from magweld.passes.gpu.linalg_structure import (
     LoopNest,
     has_windows,
     is_contraction,
+    is_structured,
     loop_nest_of,
     operations_on_buffers,
     outputs_of,
+    reads_across_rows,
+    reads_transposed,
 )
 from magweld.passes.gpu.structure import (
     VECTOR_LOOP,
@@ -38,13 +42,14 @@ from magweld.passes.gpu.thread_layout import (
     ThreadLayout,
     balanced_layout,
     coalesced_layout,
+    divisors,
     merge_threads,
     window_layout,
 )
 from magweld.passes.gpu.thread_loop import build_thread_loop
 from magweld.passes.gpu.thread_slices import thread_loop_around
 from magweld.passes.infrastructure.base import Pass
-from magweld.passes.ir.utils import located_error
+from magweld.passes.ir.utils import located_error, users_of
 
 # Partial results that one thread merges alone; more are merged in two rounds.
 _SERIAL_MERGE = 8
@@ -58,12 +63,13 @@ class MapTilesToThreads(Pass):
     `#gpu.thread<linear_dim_*>` around the same operation on strided slices: thread t
     of T takes elements t, t + T, ... The output tile of a contraction is shared in
     near-square pieces, everything that works on such a tile follows it, and the rest
-    is shared so that neighbours read neighbours; a loop that is named by
-    `magweld.vector_loop` no threads share. A reduction that several threads
-    share writes one partial result a thread to workgroup memory, which further
-    operations merge. Where the threads of a result lie side by side in full subgroups,
-    lanes combine theirs first: `tile_graph.subgroup_reduction` says how many, and the
-    first of them writes the result, or one partial result for all.
+    is shared so that neighbours read neighbours, or write neighbours where a copy is
+    read across its rows; a loop that is named by `magweld.vector_loop` no threads
+    share. A reduction that several threads share writes one partial result a thread to
+    workgroup memory, which further operations merge. Where the threads of a result lie
+    side by side in full subgroups, lanes combine theirs first:
+    `tile_graph.subgroup_reduction` says how many, and the first of them writes the
+    result, or one partial result for all.
     """
 
     name: ClassVar[str] = "map-tiles-to-threads"
@@ -178,7 +184,12 @@ class _Mapping:
         whole = op.operation.attributes.get(VECTOR_LOOP)
         number = None if whole is None else ir.IntegerAttr(whole).value
         extents = tuple(e for i, e in enumerate(nest.extents) if i != number)
-        layout = coalesced_layout(extents, options.threads, options.subgroup)
+        along = options.subgroup
+        if number is not None and _is_transpose(nest):
+            least = max(1, BANKS // nest.extents[number])
+            # Fewer neighbours would write parts of transactions.
+            along = min((d for d in divisors(extents[-1]) if d >= least), default=least)
+        layout = coalesced_layout(extents, options.threads, along)
         counts = list(layout.threads)
         if number is not None:
             counts.insert(number, 1)
@@ -203,9 +214,29 @@ class _Mapping:
             is_allocation = not isinstance(value, ir.BlockArgument) and isinstance(
                 value.owner.opview, memref.AllocOp
             )
-            if is_allocation:
+            if is_allocation and not _is_transposing_copy(op, value):
                 counts = tuple(1 if i is None else layout.threads[i] for i in loops)
                 self._buffers.setdefault(value, counts)
+
+
+def _is_transpose(nest: LoopNest) -> bool:
+    """Tell whether an input is read across its rows, all elements on their own.
+
+    Threads that are neighbours along a row of the result are pieces of a column apart
+    there: as many of them as have banks of their own, others beside them.
+    """
+    inputs = range(len(nest.maps) - nest.outputs)
+    return any(reads_across_rows(nest, position) for position in inputs)
+
+
+def _is_transposing_copy(op: Any, tile: ir.Value) -> bool:
+    """Tell whether `op` copies a tile that others read across its rows.
+
+    They share it by the rows that they write.
+    """
+    return isinstance(op, linalg.CopyOp) and any(
+        is_structured(user) and reads_transposed(user, tile) for user in users_of(tile)
+    )
 
 
 def _is_accumulation(op: Any) -> bool:

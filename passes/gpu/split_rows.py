@@ -41,7 +41,9 @@ class SplitRows(Pass):
 
     An operation is split if its rows lie in the last dimension of all operands that
     have them, begin at multiples of a piece, and leave work for at least half of the
-    threads. Contractions and windows are not.
+    threads. What has them in another dimension and lies in shared memory, such as the
+    input of a transpose, is read one element at a time. Contractions and windows are
+    not split.
     """
 
     name: ClassVar[str] = "split-rows"
@@ -99,9 +101,9 @@ class _Rows:
 
     @property
     def values(self) -> list[ir.Value]:
-        """Operands that have the rows."""
+        """Operands that have the rows in their last dimension."""
         pairs = zip(self.op.operands, self.nest.maps, strict=True)
-        return [value for value, loops in pairs if self.loop in loops]
+        return [value for value, loops in pairs if loops and loops[-1] == self.loop]
 
     @property
     def element(self) -> int:
@@ -128,12 +130,26 @@ def _rows_of(op: Any) -> _Rows | None:
     pairs = list(zip(op.operands, nest.maps, strict=True))
     last = [loops[-1] for _, loops in pairs if loops]
     for loop in dict.fromkeys(one for one in last if one is not None):
-        having = [(value, loops) for value, loops in pairs if loop in loops]
-        if all(loops.index(loop) == len(loops) - 1 for _, loops in having) and all(
-            has_contiguous_rows(value) for value, _ in having
+        having = [
+            (value, loops)
+            for number, (value, loops) in enumerate(pairs)
+            if loop in loops and not _is_read_across(nest, number, value, loop)
+        ]
+        if (
+            having
+            and all(loops.index(loop) == len(loops) - 1 for _, loops in having)
+            and all(has_contiguous_rows(value) for value, _ in having)
         ):
             return _Rows(op, nest, loop) if nest.extents[loop] > 1 else None
     return None
+
+
+def _is_read_across(nest: LoopNest, number: int, value: ir.Value, loop: int) -> bool:
+    """Tell whether an operand is an input in shared memory, its rows along others."""
+    is_input = number < len(nest.maps) - nest.outputs
+    if not is_input or nest.reduction or nest.maps[number][-1] == loop:
+        return False
+    return is_in_space(value, workgroup_space())
 
 
 # ---- groups --------------------------------------------------------------------------
@@ -158,7 +174,11 @@ def _groups(operations: Iterable[Any]) -> Iterator[list[_Rows]]:
             found[op] = rows
             for buffer in _tiles(rows):
                 whole &= _is_split_alike(buffer, every)
-                pending += [user.operation for user in users_of(buffer)]
+                pending += [
+                    user.operation
+                    for user in users_of(buffer)
+                    if not _is_of_other_rows(every.get(user.operation), buffer)
+                ]
         for op in found:
             left.pop(op)
         if whole:
@@ -169,6 +189,11 @@ def _tiles(rows: _Rows) -> list[Any]:
     """Return the operands in workgroup memory that have the rows."""
     space = workgroup_space()
     return [value for value in rows.values if is_in_space(value, space)]
+
+
+def _is_of_other_rows(rows: _Rows | None, buffer: Any) -> bool:
+    """Tell whether an operation is split along others than the rows of a tile."""
+    return rows is not None and buffer not in rows.values
 
 
 def _is_split_alike(buffer: Any, every: dict[Any, _Rows | None]) -> bool:

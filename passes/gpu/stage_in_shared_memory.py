@@ -9,11 +9,14 @@ from typing import Annotated, Any, ClassVar
 from magweld.bindings import bufferization, ir, linalg, scf, tensor
 from magweld.diagnostics import UnsupportedError
 from magweld.passes.gpu.linalg_structure import (
+    LoopNest,
     inputs_of,
     is_contraction,
+    is_structured,
     linalg_operations_in,
     loop_nest_of,
     outputs_of,
+    reads_across_rows,
     reads_output,
 )
 from magweld.passes.gpu.structure import (
@@ -24,7 +27,7 @@ from magweld.passes.gpu.structure import (
     workgroup_space,
 )
 from magweld.passes.infrastructure.base import Pass
-from magweld.passes.ir.utils import node_of
+from magweld.passes.ir.utils import node_of, users_of
 
 _PASSED_THROUGH = (
     "tensor.collapse_shape",
@@ -59,9 +62,12 @@ class StageInSharedMemory(Pass):
       `reuse-bytes`: copied there once, where the footprint that was planned leaves
       room for it in `capacity`,
     - accumulators of reductions that would otherwise lie in global memory,
-    - every tile that an operation of the block hands to the next (`tensor.empty`).
+    - every tile that an operation of the block hands to the next (`tensor.empty`), the
+      copies that the plan makes of what is read across rows among them.
 
-    What of it needs no sharing is moved to registers by keep-tiles-in-registers.
+    Of such a copy dimensions that are one row in memory become one: threads move rows
+    in wide pieces, and behind rows padding lies. What of all this needs no sharing is
+    moved to registers by keep-tiles-in-registers.
     """
 
     name: ClassVar[str] = "stage-in-shared-memory"
@@ -76,6 +82,7 @@ class StageInSharedMemory(Pass):
             _check_operations(loop)
             self._stage_operands(loop)
             self._stage_reused(loop, self.capacity - _planned_bytes(kernel))
+            _join_rows(loop)
             _stage_accumulators(loop)
             _place_temporaries(loop)
 
@@ -101,7 +108,79 @@ class StageInSharedMemory(Pass):
             with ir.InsertionPoint.after(value.owner), value.location:
                 staged = _copy_of(value)
             for op, position in uses:
-                op.operands[position] = staged
+                if _is_planned_copy(op):
+                    op.results[0].replace_all_uses_with(staged)
+                    op.operation.erase()
+                else:
+                    op.operands[position] = staged
+
+
+def _is_planned_copy(op: Any) -> bool:
+    return isinstance(op, linalg.CopyOp) and _is_empty(outputs_of(op)[0])
+
+
+def _join_rows(loop: Any) -> None:
+    """Copy dimensions that are one row in memory as one, for who reads across rows."""
+    for op in linalg_operations_in(loop):
+        if not isinstance(op, linalg.CopyOp) or not _is_global(inputs_of(op)[0]):
+            continue
+        (source,), across = inputs_of(op), _across(op.results[0])
+        shape = list(source.type.shape)
+        first = len(shape) if across is None else _first_of_row(source, across)
+        if first < len(shape) - 1:
+            with ir.InsertionPoint(op), op.location:
+                joined = _copy_with_rows(source, first)
+            op.results[0].replace_all_uses_with(joined)
+            op.operation.erase()
+
+
+def _across(tile: ir.Value) -> int | None:
+    """Return the last dimension along which readers of a tile have rows of their own.
+
+    None where all of them go along its rows.
+    """
+    found: list[int] = []
+    for op in filter(is_structured, users_of(tile)):
+        nest = loop_nest_of(op)
+        for position, value in enumerate(inputs_of(op)):
+            if value == tile and reads_across_rows(nest, position):
+                loops = nest.maps[position]
+                found.append(loops.index(_innermost(nest, loops)))
+    return max(found, default=None)
+
+
+def _innermost(nest: LoopNest, loops: tuple[int | None, ...]) -> int:
+    """Return the innermost loop of the first output that is one of some."""
+    return [i for i in nest.parallel if i in loops and nest.extents[i] > 1][-1]
+
+
+def _first_of_row(value: ir.Value, across: int) -> int:
+    """Return the first dimension behind one of those that are one row in memory."""
+    sizes = list(value.type.shape)
+    first, whole, strides = len(sizes) - 1, sizes, [1] * len(sizes)
+    if not isinstance(value, ir.BlockArgument):
+        op = value.owner.opview
+        if not isinstance(op, tensor.ExtractSliceOp):
+            return first
+        whole, strides = list(op.source.type.shape), list(op.static_strides)
+    if len(whole) != len(sizes):
+        return first
+    while first - 1 > across and sizes[first] == whole[first]:
+        if strides[first - 1] != 1:
+            break
+        first -= 1
+    return first
+
+
+def _copy_with_rows(value: ir.Value, first: int) -> ir.Value:
+    """Return a copy of which the dimensions from `first` on are a row."""
+    shape = list(value.type.shape)
+    groups = [*([i] for i in range(first)), list(range(first, len(shape)))]
+    rows = [*shape[:first], math.prod(shape[first:])]
+    type_ = ir.RankedTensorType.get(rows, value.type.element_type)
+    copied = _copy_of(tensor.CollapseShapeOp(type_, value, groups).result)
+    made: ir.Value = tensor.ExpandShapeOp(value.type, copied, groups, [], shape).result
+    return made
 
 
 def _planned_bytes(kernel: Any) -> int:

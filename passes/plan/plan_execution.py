@@ -31,8 +31,9 @@ class PlanExecution(FunctionPass):
     sizes do not divide extents, have a block of their own. Tiles get places in the
     level of the subgraph by best fit over their lifetimes, which is the footprint that
     the schedule promised. Where the units that work on a tile share that memory,
-    barriers stand between what some write and others read. Subgraphs of libraries stay
-    as they are.
+    barriers stand between what some write and others read, and what element-wise nests
+    read across the rows that they write is copied there first, row by row. Subgraphs of
+    libraries stay as they are.
     """
 
     name: ClassVar[str] = "plan-execution"

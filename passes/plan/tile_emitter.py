@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
-from magweld.bindings import ir
+from magweld.bindings import ir, linalg
 from magweld.dialects.tile_graph import (
     INTERIOR,
     Role,
@@ -345,12 +345,21 @@ class TileEmitter:
         first = self._nests.first_read(self._root, number, position)
         if first not in self._taken:
             read = self._body.models[number].reads[position]
-            self._taken[first] = (
-                self._padded(number, position, value, box)
-                if read.padded
-                else self._part_of(number, position, read.box(box))
-            )
+            if read.padded:
+                taken = self._padded(number, position, value, box)
+            elif (self._root, number, position) in self._memory.placement.rows:
+                taken = self._copied(number, position, read.box(box))
+            else:
+                taken = self._part_of(number, position, read.box(box))
+            self._taken[first] = taken
         return self._taken[first]
+
+    def _copied(self, number: int, position: int, region: Box) -> Any:
+        """A copy of what a read takes from outside across the rows of a tile."""
+        tile = self._load(number, position, region)
+        slot = self._memory.placement.rows[self._root, number, position]
+        into = self.allocate(tile.type, slot)
+        return self.part(number, tile.type, lambda: linalg.copy(tile, outs=[into]))
 
     def _part_of(self, number: int, position: int, region: Box) -> Any:
         """A region of what a read reads: of a tile, or from outside."""

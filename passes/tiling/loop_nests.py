@@ -18,6 +18,7 @@ from magweld.passes.tiling.regions import (
     OperatorKind,
     OperatorModel,
 )
+from magweld.passes.tiling.transposed_reads import TransposedRead, transposed_read
 
 if TYPE_CHECKING:
     from magweld.passes.tiling.group import Group
@@ -125,6 +126,37 @@ class LoopNests:
     def first_read(self, root: int, node: int, number: int) -> tuple[int, int]:
         """Return the first read, by node and number, of a nest that equals one."""
         return self._first_reads(root).get((node, number), (node, number))
+
+    def transposed_reads(self, root: int) -> tuple[TransposedRead, ...]:
+        """Return what a nest reads from outside of the group across its rows.
+
+        Reductions go along the rows that they read, whatever is written.
+        """
+        if root not in self._transposed:
+            self._transposed[root] = tuple(self._find_transposed(root))
+        return self._transposed[root]
+
+    @cached_property
+    def _transposed(self) -> dict[int, tuple[TransposedRead, ...]]:
+        return {}
+
+    def _find_transposed(self, root: int) -> Iterator[TransposedRead]:
+        group, model = self.group, self.group.nodes[root]
+        if model.kind is not OperatorKind.ELEMENTWISE:
+            return
+        written = model.writes[0].index
+        for node in self.members[root]:
+            loops = self.loops[node][root]
+            for number, read in enumerate(group.nodes[node].reads):
+                inside = group.sources[node][number].producer is not None
+                if inside or read.gathered or read.padded:
+                    continue
+                index = _composed(read, loops)
+                found = transposed_read(
+                    node, number, index, read.shape, written, model.extents
+                )
+                if found is not None:
+                    yield found
 
     def _first_reads(self, root: int) -> dict[tuple[int, int], tuple[int, int]]:
         if root not in self._first_reads_of:

@@ -3,7 +3,8 @@
 Welder's MemFootprint (section 4.2): what a tile needs at its worst moment, by best fit
 in the order in which the operators run. A cache holds all operands of a tile, of a long
 product those of one block of its reduction. Explicit memory holds what is staged there:
-the operands of contractions, a step of the reduction long, and reuse tiles.
+the operands of contractions, a step of the reduction long, what is read across the rows
+of a tile, and reuse tiles.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ from magweld.targets.device import Level, LevelKind
 # One buffer starts on a line of its own: 64 bytes is a cache line of the CPUs and a
 # whole number of banks of the GPUs in devices.toml.
 ALIGNMENT_BYTES = 64
-# Whose operands are staged in explicit memory; others stream through registers.
+# Whose operands are staged in explicit memory; those of others stream through
+# registers, but for what is read across rows.
 STAGED_KINDS = frozenset({OperatorKind.CONTRACTION, OperatorKind.CONVOLUTION})
 
 
@@ -59,6 +61,7 @@ class Placement:
         reads: Of what is read from outside, by the root of the loop nest, the node and
             the number of the read.
         windows: Of windows with a border around them, likewise.
+        rows: Of copies of what is read across the rows of a tile, likewise.
         tiles: Of what is made, by node and number of the result.
         lasting: Whether windows keep their places from tile to tile, so that their
             borders are filled once.
@@ -74,6 +77,7 @@ class Placement:
 
     reads: dict[tuple[int, int, int], Slot] = field(default_factory=dict)
     windows: dict[tuple[int, int, int], Slot] = field(default_factory=dict)
+    rows: dict[tuple[int, int, int], Slot] = field(default_factory=dict)
     tiles: dict[tuple[int, int], Slot] = field(default_factory=dict)
     overwritten: dict[int, int] = field(default_factory=dict)
     lasting: bool = False
@@ -121,7 +125,8 @@ def place_tile(
     """Return places for the buffers of one tile.
 
     Windows last from tile to tile where all tiles have one shape, and what operators
-    have beside their tiles lies with them, if the level has room for that.
+    have beside their tiles lies with them, if the level has room for that. So are
+    copies of what is read across rows: a tile that somebody else chose may leave none.
 
     Args:
         group: The operators.
@@ -131,9 +136,16 @@ def place_tile(
         stages: How many such steps it holds.
     """
 
-    def placed(*, lasting: bool, apart: bool) -> Placement:
+    def placed(*, lasting: bool, apart: bool, rows: bool = True) -> Placement:
         return _placed(
-            group, tiles, level, step, lasting=lasting, apart=apart, stages=stages
+            group,
+            tiles,
+            level,
+            step,
+            lasting=lasting,
+            apart=apart,
+            rows=rows,
+            stages=stages,
         )
 
     least = placed(lasting=False, apart=True)
@@ -143,7 +155,7 @@ def place_tile(
             found = placed(lasting=lasting, apart=apart)
             if not level.capacity or found.size <= level.capacity:
                 return found
-    return least
+    return placed(lasting=False, apart=True, rows=False) if least.rows else least
 
 
 def _have_one_shape(group: Group, tiles: Tiles) -> bool:
@@ -165,11 +177,23 @@ def _placed(
     *,
     lasting: bool,
     apart: bool,
+    rows: bool = True,
     stages: int = 1,
 ) -> Placement:
-    """Place everything in one way, see `Placement`."""
+    """Place everything in one way, see `Placement`.
+
+    Args:
+        group: The operators.
+        tiles: What each of them computes.
+        level: The memory that holds the tiles.
+        step: How much of a reduction is staged at a time in explicit memory.
+        lasting: Whether windows keep their places.
+        apart: Whether what operators have beside their tiles lies further out.
+        rows: Whether what is read across rows is copied.
+        stages: How many such steps it holds.
+    """
     placement = Placement(lasting=lasting, apart=apart)
-    placer = _Placer(group, tiles, level, step, placement, stages)
+    placer = _Placer(group, tiles, level, step, placement, stages, rows=rows)
     if tiles.blocks is None:
         placer.one_after_another()
     else:
@@ -195,6 +219,8 @@ class _Placer:
         step: int,
         placement: Placement,
         stages: int,
+        *,
+        rows: bool,
     ) -> None:
         self.group = group
         self.nests = nests_of(group, tiles.blocks)
@@ -202,6 +228,7 @@ class _Placer:
         self.grid = tiles.grid
         self.blocks = tiles.blocks
         self.explicit = level.kind is LevelKind.EXPLICIT
+        self.rows = rows and self.explicit
         self.step = step
         self.stages = stages
         self.memory = BestFit(ALIGNMENT_BYTES)
@@ -322,7 +349,19 @@ class _Placer:
                     found[first] = self._allocate(size)
                 slots = self.placement.windows if is_window else self.placement.reads
                 slots[root, node, number] = found[first]
+        for read in self.nests.transposed_reads(root) if self.rows else ():
+            if not lasting and read.is_across(self.parts[root].box):
+                node, number = read.node, read.number
+                first = self.nests.first_read(root, node, number)
+                if first not in found:
+                    found[first] = self._allocate(self._tile_bytes(node, number))
+                self.placement.rows[root, node, number] = found[first]
         return list(found.values())
+
+    def _tile_bytes(self, node: int, number: int) -> int:
+        """Bytes of the tile that a read takes."""
+        part = self.parts[node]
+        return _bytes_of(part.model.reads[number], part.box)
 
     def _beside(self, node: int) -> list[Slot]:
         """Place what an operator has beside its tiles."""

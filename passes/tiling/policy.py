@@ -248,10 +248,14 @@ def rank(
         fastest = min(plans, key=lambda plan: plan.cost.seconds)
         plans += refined(fastest, trials, MODEL_ACCURACY)
     least = min((plan.cost.seconds for plan in plans), default=0.0)
+    nests = trials.group.nests()
+    transposed = trials.device.threads > 1 and any(
+        nests.transposed_reads(number) for number in nests.members
+    )
 
     def order(plan: Plan) -> tuple[float, ...]:
         if plan.cost.seconds <= least * (1 + MODEL_ACCURACY):
-            return (0.0, *preference(root, plan))
+            return (0.0, *preference(root, plan, transposed=transposed))
         return (1.0, plan.cost.seconds)
 
     fast = [plan for plan in plans if plan.cost.seconds <= least * (1 + slack)]

@@ -11,16 +11,27 @@ from magweld.passes.tiling.trials import Plan
 LONG_RUN = 1024
 
 
-def preference(root: OperatorModel, plan: Plan) -> tuple[float, ...]:
+def preference(
+    root: OperatorModel, plan: Plan, *, transposed: bool = False
+) -> tuple[float, ...]:
     """Return what is less for a better one of the plans of a group that ends in `root`.
 
     One shape of tiles, few blocks, whole rows, rows that follow each other, then a
     small footprint.
+
+    Args:
+        root: The operator.
+        plan: The plan.
+        transposed: Whether threads stage what they read across its rows: long rows of
+            results are short ones there, so that transactions and footprint count.
     """
     shapes = shapes_of_tiles(root.whole_tile, plan.tile, root.runtime)
     rows = plan.tile[-1] / root.grid_extents[-1] if plan.tile else 1.0
     blocks = 0 if plan.tiles.blocks is None else plan.tiles.blocks.count
     run = min(_run(root, plan.tile), LONG_RUN)
+    if transposed:
+        cost = plan.cost
+        return (shapes, blocks, cost.tile_traffic, -run, cost.footprint, cost.seconds)
     return (shapes, blocks, -rows, -run, plan.cost.footprint, plan.cost.seconds)
 
 

@@ -9,6 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch import fx
+
+from magweld.importer.importer import import_graph
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 sys.path[:0] = [str(BENCHMARKS), str(BENCHMARKS.parent / "examples")]
@@ -99,3 +103,30 @@ def test_kernels_for_nvidia_are_counted() -> None:
 @needs_emulator
 def test_kernels_for_amd_are_counted() -> None:
     check_norm("rocdl:gfx942")
+
+
+def check_transpose(target: str) -> None:
+    """Halves, of which neighbours are a row apart: tiles go through shared memory."""
+
+    def transposed(x: torch.Tensor) -> torch.Tensor:
+        return x.transpose(1, 2).contiguous()
+
+    x = torch.randn(2, 48, 64).bfloat16()
+    graph = import_graph(
+        fx.symbolic_trace(transposed), [x], device=torch.device("meta")
+    )
+    counts = importlib.import_module("device_counts")
+    (kernel,), result = counts.counted(graph, [x], target)
+    torch.testing.assert_close(result, transposed(x), rtol=0, atol=0)
+    assert kernel.counters.reads.ratio <= 1.1
+    assert kernel.counters.writes.ratio <= 1.1
+    assert kernel.counters.passes.done
+
+
+def test_transposes_for_nvidia_move_the_least() -> None:
+    check_transpose("nvvm:sm_80")
+
+
+@needs_emulator
+def test_transposes_for_amd_move_the_least() -> None:
+    check_transpose("rocdl:gfx942")

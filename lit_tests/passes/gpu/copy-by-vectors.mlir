@@ -90,3 +90,27 @@ func.func @elementwise(%x: memref<4x32xf32>, %y: memref<4x32xf32>) attributes {t
   } {mapping = [#gpu.block<linear_dim_0>]}
   return
 }
+
+// -----
+
+// So does a tile that is read across its rows; one that is read along them may stay in
+// registers.
+// CHECK-LABEL: func.func @transposed(
+func.func @transposed(%x: memref<16x32xf32>, %y: memref<32x16xf32>, %z: memref<16x32xf32>) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (8) {
+    // CHECK:       %[[A:.+]] = memref.alloc() : memref<16x32xf32, #gpu.address_space<workgroup>>
+    %a = memref.alloc() : memref<16x32xf32, #gpu.address_space<workgroup>>
+    %b = memref.alloc() : memref<16x32xf32, #gpu.address_space<workgroup>>
+    // CHECK:       %[[P:.+]] = memref.expand_shape %[[A]] {{\[}}[0], [1, 2]] output_shape [16, {{[0-9]+}}, {{[0-9]+}}]
+    // CHECK:       linalg.generic
+    // CHECK-SAME:    outs(%[[P]]
+    // CHECK-SAME:    magweld.vector_loop = 2 : i64
+    linalg.copy ins(%x : memref<16x32xf32>) outs(%a : memref<16x32xf32, #gpu.address_space<workgroup>>)
+    // CHECK:       linalg.copy
+    linalg.copy ins(%x : memref<16x32xf32>) outs(%b : memref<16x32xf32, #gpu.address_space<workgroup>>)
+    // CHECK:       linalg.transpose ins(%[[A]]
+    linalg.transpose ins(%a : memref<16x32xf32, #gpu.address_space<workgroup>>) outs(%y : memref<32x16xf32>) permutation = [1, 0]
+    linalg.exp ins(%b : memref<16x32xf32, #gpu.address_space<workgroup>>) outs(%z : memref<16x32xf32>)
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}

@@ -267,6 +267,39 @@ func.func @depthwise(%x: memref<1x4x3x10xf32>, %w: memref<4x3x3xf32>, %zero: f32
 
 // -----
 
+// Who reads a copy across its rows is shared by the rows that are written; who reads it
+// along them follows the copy.
+// CHECK-LABEL: func.func @transposed(
+// CHECK:           scf.forall (%{{.+}}, %{{.+}}) in (2, 8)
+// CHECK:             linalg.copy
+// CHECK:           scf.forall (%[[I:.+]], %[[J:.+]]) in (2, 8)
+// CHECK-DAG:         memref.subview %[[TILE:.+]][%[[J]], %[[I]]] [1, 8] [8, 2]
+// CHECK-DAG:         memref.subview %{{.+}}[%[[I]], %[[J]]] [8, 1] [2, 8]
+// CHECK:             linalg.transpose
+// CHECK-LABEL: func.func @along(
+// CHECK:           scf.forall (%{{.+}}, %{{.+}}) in (2, 8)
+// CHECK:             linalg.copy
+// CHECK:           scf.forall (%{{.+}}, %{{.+}}) in (2, 8)
+// CHECK:             linalg.exp
+func.func @transposed(%x: memref<8x16xf32>, %out: memref<16x8xf32>) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    %t = memref.alloc() : memref<8x16xf32, #gpu.address_space<workgroup>>
+    linalg.copy ins(%x : memref<8x16xf32>) outs(%t : memref<8x16xf32, #gpu.address_space<workgroup>>)
+    linalg.transpose ins(%t : memref<8x16xf32, #gpu.address_space<workgroup>>) outs(%out : memref<16x8xf32>) permutation = [1, 0]
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+func.func @along(%x: memref<8x16xf32>, %out: memref<8x16xf32>) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    %t = memref.alloc() : memref<8x16xf32, #gpu.address_space<workgroup>>
+    linalg.copy ins(%x : memref<8x16xf32>) outs(%t : memref<8x16xf32, #gpu.address_space<workgroup>>)
+    linalg.exp ins(%t : memref<8x16xf32, #gpu.address_space<workgroup>>) outs(%out : memref<8x16xf32>)
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// -----
+
 #mirror = affine_map<(d0, d1) -> (-d0 + d1 + 7)>
 #out = affine_map<(d0, d1) -> (d0)>
 #points = affine_map<(d0, d1) -> (d1)>

@@ -63,15 +63,40 @@ func.func @widths(%x: memref<64x64xf32>, %y: memref<64x65xf32>, %h: memref<64x64
 
 !tile = memref<32x32xf32, #gpu.address_space<workgroup>>
 
-// A tile whose columns are read as well stays as it is.
+// A tile whose columns are read as well stays as it is; who reads them writes pieces.
 // CHECK-LABEL: func.func @transposed(
-// CHECK-NOT:     expand_shape
-// CHECK-NOT:     magweld.vector_loop
+// CHECK:         linalg.exp
+// CHECK:         memref.expand_shape
+// CHECK:         linalg.generic
+// CHECK-SAME:      magweld.vector_loop = 2 : i64
 func.func @transposed(%x: memref<32x32xf32>, %y: memref<32x32xf32>) attributes {tile_graph.kernel} {
   scf.forall (%n) in (1) {
     %t = memref.alloc() : !tile
     linalg.exp ins(%x : memref<32x32xf32>) outs(%t : !tile)
     linalg.transpose ins(%t : !tile) outs(%y : memref<32x32xf32>) permutation = [1, 0]
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// -----
+
+// A transpose writes pieces of a row; its tile is read one element at a time, and seen
+// with the parts of the loop. In global memory it would stay whole.
+// CHECK-LABEL: func.func @transposed_pieces(
+func.func @transposed_pieces(%x: memref<32x8xf32>, %y: memref<8x32xf32>, %z: memref<8x32xf32>) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (16) {
+    // CHECK:       %[[T:.+]] = memref.alloc() : memref<32x8xf32, #gpu.address_space<workgroup>>
+    %t = memref.alloc() : memref<32x8xf32, #gpu.address_space<workgroup>>
+    linalg.copy ins(%x : memref<32x8xf32>) outs(%t : memref<32x8xf32, #gpu.address_space<workgroup>>)
+    // CHECK-DAG:   %[[S:.+]] = memref.expand_shape %[[T]] {{\[}}[0, 1], [2]] output_shape [8, 4, 8]
+    // CHECK-DAG:   %[[D:.+]] = memref.expand_shape %{{.+}} {{\[}}[0], [1, 2]] output_shape [8, 8, 4]
+    // CHECK:       linalg.generic
+    // CHECK-SAME:    ins(%[[S]]
+    // CHECK-SAME:    outs(%[[D]]
+    // CHECK-SAME:    magweld.vector_loop = 2 : i64
+    linalg.transpose ins(%t : memref<32x8xf32, #gpu.address_space<workgroup>>) outs(%y : memref<8x32xf32>) permutation = [1, 0]
+    // CHECK:       linalg.transpose
+    linalg.transpose ins(%x : memref<32x8xf32>) outs(%z : memref<8x32xf32>) permutation = [1, 0]
   } {mapping = [#gpu.block<linear_dim_0>]}
   return
 }

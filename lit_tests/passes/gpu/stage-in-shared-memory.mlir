@@ -88,3 +88,83 @@ func.func @no_room(%x: tensor<64x32xf32>, %out: tensor<64x32xf32>) -> tensor<64x
   }
   return %r : tensor<64x32xf32>
 }
+
+// -----
+
+// Of a copy that the plan makes for who reads across rows, dimensions that are one row
+// in memory become one.
+// CHECK-LABEL: func.func @transposed(
+// CHECK-SAME:      %[[X:[a-z0-9]+]]: tensor<4x8x2x16xf32>
+// CHECK:           %[[TILE:.+]] = tensor.extract_slice %[[X]]
+// CHECK:           %[[ROWS:.+]] = tensor.collapse_shape %[[TILE]] {{\[}}[0], [1], [2, 3]] : tensor<1x8x2x16xf32> into tensor<1x8x32xf32>
+// CHECK:           %[[T:.+]] = bufferization.alloc_tensor() {memory_space = #gpu.address_space<workgroup>} : tensor<1x8x32xf32>
+// CHECK:           %[[S:.+]] = linalg.copy {{.*}}ins(%[[ROWS]] : {{.+}}) outs(%[[T]] :
+// CHECK:           %[[BACK:.+]] = tensor.expand_shape %[[S]] {{\[}}[0], [1], [2, 3]]
+// CHECK-NOT:       linalg.copy
+// CHECK:           linalg.transpose ins(%[[BACK]] :
+func.func @transposed(%x: tensor<4x8x2x16xf32>, %out: tensor<4x2x16x8xf32>) -> tensor<4x2x16x8xf32> attributes {tile_graph.kernel} {
+  %r = scf.forall (%i) in (4) shared_outs(%o = %out) -> (tensor<4x2x16x8xf32>) {
+    %t = tensor.extract_slice %x[%i, 0, 0, 0] [1, 8, 2, 16] [1, 1, 1, 1] : tensor<4x8x2x16xf32> to tensor<1x8x2x16xf32>
+    %e = tensor.empty() : tensor<1x8x2x16xf32>
+    %c = linalg.copy ins(%t : tensor<1x8x2x16xf32>) outs(%e : tensor<1x8x2x16xf32>) -> tensor<1x8x2x16xf32>
+    %d = tensor.extract_slice %o[%i, 0, 0, 0] [1, 2, 16, 8] [1, 1, 1, 1] : tensor<4x2x16x8xf32> to tensor<1x2x16x8xf32>
+    %y = linalg.transpose ins(%c : tensor<1x8x2x16xf32>) outs(%d : tensor<1x2x16x8xf32>) permutation = [0, 2, 3, 1]
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %y into %o[%i, 0, 0, 0] [1, 2, 16, 8] [1, 1, 1, 1] : tensor<1x2x16x8xf32> into tensor<4x2x16x8xf32>
+    }
+  }
+  return %r : tensor<4x2x16x8xf32>
+}
+
+// -----
+
+// Rows that are parts of those in memory stay as they are. What the plan does not copy
+// is read where it is.
+// CHECK-LABEL: func.func @part(
+// CHECK-SAME:      %[[X:[a-z0-9]+]]: tensor<8x2x64xf32>, %[[Y:[a-z0-9]+]]: tensor<8x2x16xf32>
+// CHECK-NOT:       tensor.collapse_shape
+// CHECK:           %[[T:.+]] = bufferization.alloc_tensor() {memory_space = #gpu.address_space<workgroup>} : tensor<8x2x16xf32>
+// CHECK:           %[[S:.+]] = linalg.copy {{.*}}outs(%[[T]] :
+// CHECK:           linalg.transpose ins(%[[S]] :
+// CHECK-NOT:       bufferization.alloc_tensor
+// CHECK:           linalg.transpose ins(%[[Y]] :
+func.func @part(%x: tensor<8x2x64xf32>, %y: tensor<8x2x16xf32>, %out: tensor<2x64x8xf32>, %other: tensor<2x16x8xf32>) -> (tensor<2x64x8xf32>, tensor<2x16x8xf32>) attributes {tile_graph.kernel} {
+  %r:2 = scf.forall (%i) = (0) to (64) step (16) shared_outs(%o = %out, %p = %other) -> (tensor<2x64x8xf32>, tensor<2x16x8xf32>) {
+    %t = tensor.extract_slice %x[0, 0, %i] [8, 2, 16] [1, 1, 1] : tensor<8x2x64xf32> to tensor<8x2x16xf32>
+    %e = tensor.empty() : tensor<8x2x16xf32>
+    %c = linalg.copy ins(%t : tensor<8x2x16xf32>) outs(%e : tensor<8x2x16xf32>) -> tensor<8x2x16xf32>
+    %d = tensor.extract_slice %o[0, %i, 0] [2, 16, 8] [1, 1, 1] : tensor<2x64x8xf32> to tensor<2x16x8xf32>
+    %u = linalg.transpose ins(%c : tensor<8x2x16xf32>) outs(%d : tensor<2x16x8xf32>) permutation = [1, 2, 0]
+    %v = linalg.transpose ins(%y : tensor<8x2x16xf32>) outs(%p : tensor<2x16x8xf32>) permutation = [1, 2, 0]
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %u into %o[0, %i, 0] [2, 16, 8] [1, 1, 1] : tensor<2x16x8xf32> into tensor<2x64x8xf32>
+      tensor.parallel_insert_slice %v into %p[0, 0, 0] [2, 16, 8] [1, 1, 1] : tensor<2x16x8xf32> into tensor<2x16x8xf32>
+    }
+  }
+  return %r#0, %r#1 : tensor<2x64x8xf32>, tensor<2x16x8xf32>
+}
+
+// -----
+
+// Others that read such a tile read the copy, where there is room for it as long.
+// CHECK-LABEL: func.func @others(
+// CHECK:           %[[S:.+]] = linalg.copy
+// CHECK-NOT:       linalg.copy
+// CHECK:           linalg.exp ins(%[[S]] :
+// CHECK:           linalg.transpose ins(%[[S]] :
+func.func @others(%x: tensor<64x16xf32>, %out: tensor<64x16xf32>, %other: tensor<16x64xf32>) -> (tensor<64x16xf32>, tensor<16x64xf32>) attributes {tile_graph.kernel} {
+  %r:2 = scf.forall (%i) = (0) to (64) step (8) shared_outs(%o = %out, %p = %other) -> (tensor<64x16xf32>, tensor<16x64xf32>) {
+    %t = tensor.extract_slice %x[%i, 0] [8, 16] [1, 1] : tensor<64x16xf32> to tensor<8x16xf32>
+    %d = tensor.extract_slice %o[%i, 0] [8, 16] [1, 1] : tensor<64x16xf32> to tensor<8x16xf32>
+    %u = linalg.exp ins(%t : tensor<8x16xf32>) outs(%d : tensor<8x16xf32>) -> tensor<8x16xf32>
+    %e = tensor.empty() : tensor<8x16xf32>
+    %c = linalg.copy ins(%t : tensor<8x16xf32>) outs(%e : tensor<8x16xf32>) -> tensor<8x16xf32>
+    %f = tensor.extract_slice %p[0, %i] [16, 8] [1, 1] : tensor<16x64xf32> to tensor<16x8xf32>
+    %v = linalg.transpose ins(%c : tensor<8x16xf32>) outs(%f : tensor<16x8xf32>) permutation = [1, 0]
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %u into %o[%i, 0] [8, 16] [1, 1] : tensor<8x16xf32> into tensor<64x16xf32>
+      tensor.parallel_insert_slice %v into %p[0, %i] [16, 8] [1, 1] : tensor<16x8xf32> into tensor<16x64xf32>
+    }
+  }
+  return %r#0, %r#1 : tensor<64x16xf32>, tensor<16x64xf32>
+}
