@@ -23,6 +23,8 @@ _SUSPENDED: Final = (
 _MOST: Final = 20_000
 WATCHED: Final = "the callback of a weak reference"
 _CALLBACK: Final = vars(weakref.ref)["__callback__"]
+# The module whose dictionaries by weak references hold them.
+_NOTES: Final = "torch._dynamo.utils"
 
 
 def has_finalizer(kind: type) -> bool:
@@ -41,13 +43,20 @@ def code_at_end(obj: Any) -> str:
 
 
 def is_watched(obj: Any) -> bool:
-    """Return whether a weak reference to an object has a callback."""
+    """Return whether a weak reference to an object has a callback.
+
+    The notes that torch's compiler takes of every module since it was first used are
+    not counted: that they go later changes nothing for a program.
+    """
     return any(map(_has_callback, weakref.getweakrefs(obj)))
 
 
 def _has_callback(reference: Any) -> bool:
     if issubclass(type(reference), weakref.ref):
-        return _CALLBACK.__get__(reference) is not None
+        callback = _CALLBACK.__get__(reference)
+        if type(callback) is types.FunctionType:
+            return callback.__globals__.get("__name__") != _NOTES
+        return callback is not None
     # A proxy refers to nothing else, and its attributes are those of the object.
     return bool(gc.get_referents(reference))
 

@@ -17,6 +17,7 @@ import pytest
 import torch
 
 from magweld.frontend import trace
+from magweld.frontend.state.ends import WATCHED, code_at_end
 
 
 class Box:
@@ -319,3 +320,17 @@ def test_a_generator_that_a_native_iterator_holds_ends_with_it(
         eager: list[str] = []
         assert torch.equal(fast(torch.ones(2), mine), program(torch.ones(2), eager))
         assert mine == eager, fast.explain()
+
+
+def test_notes_of_torch_are_no_end_that_runs_code():
+    from torch._dynamo.utils import ExactWeakKeyDictionary
+
+    module, notes = torch.nn.Linear(2, 2), ExactWeakKeyDictionary()
+    notes[module] = 1
+    assert code_at_end(module) == ""
+    watched = weakref.ref(module, lambda reference: None)
+    assert code_at_end(module) == WATCHED
+    del watched
+    notes_of_others = weakref.WeakKeyDictionary({module: 1})
+    assert code_at_end(module) == WATCHED
+    del notes_of_others
