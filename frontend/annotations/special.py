@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 import math
 import string
-from collections.abc import Iterator
 from typing import Any, Final
 
 from magweld.frontend.catalogue import StopRecordingError
@@ -37,7 +36,7 @@ from magweld.frontend.rules.attribute_writes import (
 )
 from magweld.frontend.rules.functions import is_python, special_method
 from magweld.frontend.state.class_reads import note_class
-from magweld.frontend.state.contents import builtin_base, elements
+from magweld.frontend.state.contents import builtin_base, elements, parts_of_key
 from magweld.frontend.state.lookup import lookup_generic
 from magweld.frontend.state.mro import is_class
 from magweld.frontend.state.natives import scalar_base
@@ -117,7 +116,7 @@ def _hash(observer: Observer, call: NativeCall) -> None:
         _check_hash(observer, method)
         return
     if type(obj) in (tuple, frozenset) or scalar_base(obj) is not None:
-        for part in _parts(obj):
+        for part in parts_of_key(obj):
             if not is_scalar(part):
                 _check_hash(observer, special_method(observer, part, "__hash__"))
         protocols.read_value(observer, obj)
@@ -131,15 +130,6 @@ def _check_hash(observer: Observer, method: Any) -> None:
     entry = observer.session.annotations.find(method)
     if isinstance(entry, Annotation) and entry.result is Result.ADDRESS:
         raise StopRecordingError("opaque-key", "hash of an object")
-
-
-def _parts(obj: Any) -> Iterator[Any]:
-    """Yield what a hash of nested tuples and frozensets is made of."""
-    if type(obj) not in (tuple, frozenset):
-        yield obj
-        return
-    for part in elements(obj):
-        yield from _parts(part)
 
 
 def _text(methods: tuple[str, ...]) -> Rule:

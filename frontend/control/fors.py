@@ -133,11 +133,6 @@ class Loops:
         self._appends = 0
         self._row_reads: Counter[int] = Counter()
 
-    @property
-    def are_open(self) -> bool:
-        """Whether what runs may become part of an operator."""
-        return any(loop.is_open for loop in self.all)
-
     # What the rules of instructions report.
 
     def follow(
@@ -237,7 +232,7 @@ class Loops:
 
     @property
     def is_open(self) -> bool:
-        """Whether the run is within a loop that is followed."""
+        """Whether the run is within a loop that may become an operator."""
         return any(loop.is_open for loop in self.all)
 
     def note_read(self, obj: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -204,25 +205,30 @@ def _guard_identities(builder: Builder, graph: RefGraph) -> None:
         for other in external:
             if other is not node and type(other.obj) is type(node.obj):
                 builder.distinct(node, other, None)
-        if not node.constant:
-            _guard_apart(builder, graph, node)
+    _guard_apart(builder, graph, [node for node in written if not node.constant])
 
 
-def _guard_apart(builder: Builder, graph: RefGraph, node: Node) -> None:
+def _guard_apart(builder: Builder, graph: RefGraph, written: Sequence[Node]) -> None:
     """Guard that what is written is no object that the record holds and has read."""
-    held = {
-        id(edge.container.obj): edge.container.obj
-        for edge in graph.edges.values()
-        if edge.container.constant and type(edge.container.obj) is type(node.obj)
-    }
-    if held:
-        builder.external(
-            Category.ALIAS,
-            path_of(node),
-            f"is none of {len(held)} objects that the record holds",
-            lambda obj: id(obj) not in held,
-            [node],
-        )
+    held: dict[type, dict[int, Any]] = {type(node.obj): {} for node in written}
+    for edge in graph.edges.values() if held else ():
+        container = edge.container
+        if container.constant and type(container.obj) in held:
+            held[type(container.obj)][id(container.obj)] = container.obj
+    for node in written:
+        others = held[type(node.obj)]
+        if others:
+            builder.external(
+                Category.ALIAS,
+                path_of(node),
+                f"is none of {len(others)} objects that the record holds",
+                functools.partial(_is_none_of, others),
+                [node],
+            )
+
+
+def _is_none_of(held: Mapping[int, Any], obj: Any) -> bool:
+    return id(obj) not in held
 
 
 def _guard_members(builder: Builder, graph: RefGraph) -> None:

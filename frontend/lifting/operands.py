@@ -186,8 +186,7 @@ class Operands:
     @property
     def in_loop(self) -> bool:
         """Whether a loop is open that may become an operator."""
-        loops = self._lifting.loops
-        return loops is not None and loops.are_open
+        return self._lifting.in_loop
 
     def number_in(self, read: fx.Node, memory: Memory) -> TensorNumber | None:
         """Return the number that a node reads from a tensor, None if it is none."""

@@ -125,7 +125,7 @@ def outline_of(recorder: OperatorRecorder, lifting: Lifting) -> Outline | None:
     numbers = {node: copies.of(found) for node, found in scalars.expressions.items()}
     return Outline(
         inputs,
-        tuple(_operators(graph, lifting)),
+        tuple(operators_of(graph, lifting)),
         numbers,
         frozenset(copies.of(part) for part in parts if part in scalars.shaping),
         tuple(_asked(lifting)),
@@ -143,16 +143,16 @@ def _is_of_forms(part: Expression, placeholders: Mapping[Node, fx.Node]) -> bool
     return isinstance(part.source, (ArgumentSource, EdgeSource))
 
 
-def _operators(graph: fx.Graph, lifting: Lifting) -> Iterable[fx.Node]:
+def operators_of(graph: fx.Graph, lifting: Lifting) -> Iterable[fx.Node]:
+    """Yield the operators that sizes may follow from, in order.
+
+    They run on fake tensors, which need no gradients.
+    """
     for node in graph.nodes:
-        is_run = runs_on_fakes(node)
-        if is_run and not lifting.operands.is_unused(node):
-            yield node
-
-
-def runs_on_fakes(node: fx.Node) -> bool:
-    """Whether a node is an operator; that on fake tensors needs no gradients."""
-    return node.op != "placeholder" and node.target is not torch._C._set_grad_enabled
+        switches = node.target is torch._C._set_grad_enabled
+        if node.op == "placeholder" or switches or lifting.operands.is_unused(node):
+            continue
+        yield node
 
 
 def _asked(lifting: Lifting) -> Iterable[tuple[fx.Node, int]]:

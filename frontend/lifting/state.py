@@ -151,8 +151,8 @@ class Lifting:
     # What the RefGraph reports.
 
     @property
-    def follows_reads(self) -> bool:
-        """Whether reads of objects without expressions matter, as in an open loop."""
+    def in_loop(self) -> bool:
+        """Whether a loop is open that may become an operator; all reads matter then."""
         return self.loops is not None and self.loops.is_open
 
     def note_read(self, node: Node, kind: Kind, key: Any, value: Any) -> None:

@@ -29,7 +29,7 @@ from magweld.frontend.lifting.loop_shapes import (
     loop_results,
     run_list_operator,
 )
-from magweld.frontend.lifting.outline import Outline, form_of, runs_on_fakes
+from magweld.frontend.lifting.outline import Outline, form_of, operators_of
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.lifting.symbolic_calls import (
     RECURRENT,
@@ -262,9 +262,8 @@ class Replay(FakeRun):
     def run(self) -> None:
         """Run the graph, then check what else Python has asked about its tensors."""
         operands = self._lifting.operands
-        for node in self._recorder.graph.nodes:
-            if runs_on_fakes(node) and not operands.is_unused(node):
-                self._run(node)
+        for node in operators_of(self._recorder.graph, self._lifting):
+            self._run(node)
         for node in self._lifting.scalars.expressions:
             self.number(node)
         if self._estranged and (operands.queries or self._lifting.scalars.same):

@@ -243,9 +243,8 @@ def _check_order(session: Session, function: Any) -> None:
     written = graph.snapshots or graph.slot_snapshots or graph.advances
     if written or session.effects or session.operators.has_effects:
         inner = vars(function).get("__wrapped__")
-        if type(inner) is not types.FunctionType:
-            raise StopRecordingError("native-call", "cached function behind effects")
-        if not is_of_library(session, inner.__code__):
+        is_seen = type(inner) is types.FunctionType
+        if not (is_seen and is_of_library(session, inner.__code__)):
             raise StopRecordingError("native-call", "cached function behind effects")
 
 

@@ -27,7 +27,7 @@ def note_class(graph: RefGraph, cls: type, name: str, start: type | None = None)
     """
     # A class that has not changed since is known, unless reads mean more than guards.
     lifting = graph.lifting
-    followed = lifting is not None and lifting.follows_reads
+    followed = lifting is not None and lifting.in_loop
     plain = not (followed or graph.choices.merged) and start is None
     if plain and name not in graph.class_names:
         known = graph.plans.noted.get((id(cls), name))

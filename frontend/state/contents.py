@@ -151,19 +151,20 @@ def _compare_key(graph: RefGraph, node: Node, key: Any) -> None:
     # An object as key is found by identity: in a dict of the program, the key must be
     # this object; in one that the run has made, another object than the keys in it.
     if node.external:
-        for part in (key, *_parts(key)):
+        for part in (key, *parts_of_key(key)):
             if graph.find(part) is not None:
                 graph.hold(part)
     else:
         keys = (*dict.keys(node.obj), key)
-        parts = [part for known in keys for part in _parts(known)]
+        parts = [part for known in keys for part in parts_of_key(known)]
         graph.distinct_members(node.obj, parts)
 
 
-def _parts(key: Any) -> list[Any]:
+def parts_of_key(key: Any) -> list[Any]:
+    """Return what a key is made of that may lie in nested tuples and frozensets."""
     if type(key) not in _HASHED_BY_VALUE:
         return [key]
-    return [part for item in key for part in _parts(item)]
+    return [part for item in key for part in parts_of_key(item)]
 
 
 def read_key(graph: RefGraph, key: Any) -> None:
@@ -199,7 +200,7 @@ def read_keys(graph: RefGraph, obj: Any) -> None:
     else:
         graph.read(node, Kind.KEYS, None, keys)
     for key in keys:
-        for part in () if type(key) is str else _parts(key):
+        for part in () if type(key) is str else parts_of_key(key):
             graph.keep(part)
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -33,11 +35,9 @@ class PrivateKey:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        ed25519, serialization, _ = _library()
-        self._key = _read_key(path, serialization, "private")
-        if not isinstance(self._key, ed25519.Ed25519PrivateKey):
-            raise _no_key(path, "private", f"it is a {type(self._key).__name__}")
-        self._serialization = serialization
+        ed25519, self._serialization, _ = _library()
+        read = partial(self._serialization.load_pem_private_key, password=None)
+        self._key = _read_key(path, "private", read, ed25519.Ed25519PrivateKey)
 
     @property
     def fingerprint(self) -> str:
@@ -66,12 +66,10 @@ class PublicKey:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        ed25519, serialization, self._exceptions = _library()
-        self._key = _read_key(path, serialization, "public")
-        if not isinstance(self._key, ed25519.Ed25519PublicKey):
-            raise _no_key(path, "public", f"it is a {type(self._key).__name__}")
+        ed25519, self._serialization, self._exceptions = _library()
+        read = self._serialization.load_pem_public_key
+        self._key = _read_key(path, "public", read, ed25519.Ed25519PublicKey)
         self._path = path
-        self._serialization = serialization
 
     @property
     def fingerprint(self) -> str:
@@ -167,15 +165,18 @@ def _library() -> tuple[ModuleType, ModuleType, ModuleType]:
     return ed25519, serialization, exceptions
 
 
-def _read_key(path: str | os.PathLike[str], serialization: Any, kind: str) -> Any:
+def _read_key(
+    path: str | os.PathLike[str], kind: str, read: Callable[[bytes], Any], wanted: type
+) -> Any:
     content = Path(path).read_bytes()
     try:
-        if kind == "public":
-            return serialization.load_pem_public_key(content)
-        return serialization.load_pem_private_key(content, password=None)
+        key = read(content)
     except Exception as error:
         # Its readers raise ValueError, TypeError and errors of their own.
         raise _no_key(path, kind, str(error)) from error
+    if not isinstance(key, wanted):
+        raise _no_key(path, kind, f"it is a {type(key).__name__}")
+    return key
 
 
 def _no_key(path: str | os.PathLike[str], kind: str, reason: str) -> ArtifactError:

@@ -4,6 +4,18 @@ from __future__ import annotations
 
 from .case import Case
 
+# Calls with another number each, which is lifted on the way.
+CHANGING = """
+    _x(), 1
+    _x(), 2
+    _x(), 3
+    _x(), 4
+    _x(), 5
+    2: _x(), 6
+    _x(), 7
+    _x(), 9
+"""
+
 NUMBERS = {
     "number: in a list with an alias": Case(
         "S = [0]; T = S",
@@ -56,16 +68,7 @@ NUMBERS = {
         H.t = (*H.t[1:], v)
         return x * sum(H.t)
         """,
-        """
-        _x(), 1
-        _x(), 2
-        _x(), 3
-        _x(), 4
-        _x(), 5
-        2: _x(), 6
-        _x(), 7
-        _x(), 9
-        """,
+        CHANGING,
         hits=0,
     ),
     "number: exchanged": Case(
@@ -74,16 +77,7 @@ NUMBERS = {
         H.a, H.b = H.b, H.a + v
         return x * H.a - H.b
         """,
-        """
-        _x(), 1
-        _x(), 2
-        _x(), 3
-        _x(), 4
-        _x(), 5
-        2: _x(), 6
-        _x(), 7
-        _x(), 9
-        """,
+        CHANGING,
     ),
     "number: toggles": Case(
         "H = NS(on=False, n=0)",
@@ -103,16 +97,7 @@ NUMBERS = {
         object.__setattr__(H, 'd', H.c + H.a)
         return x * H.d
         """,
-        """
-        _x(), 1
-        _x(), 2
-        _x(), 3
-        _x(), 4
-        _x(), 5
-        2: _x(), 6
-        _x(), 7
-        _x(), 9
-        """,
+        CHANGING,
     ),
     "number: carried by an exception": Case(
         """
@@ -127,16 +112,7 @@ NUMBERS = {
             H.n = e.n + e.args[0]
         return x * H.n
         """,
-        """
-        _x(), 1
-        _x(), 2
-        _x(), 3
-        _x(), 4
-        _x(), 5
-        2: _x(), 6
-        _x(), 7
-        _x(), 9
-        """,
+        CHANGING,
     ),
     "number: through stars": Case(
         """
@@ -147,16 +123,7 @@ NUMBERS = {
         H.n = g(H.n, v, k=2, **{'z': v})
         return x * H.n
         """,
-        """
-        _x(), 1
-        _x(), 2
-        _x(), 3
-        _x(), 4
-        _x(), 5
-        2: _x(), 6
-        _x(), 7
-        _x(), 9
-        """,
+        CHANGING,
     ),
     "number: big and small": Case(
         "H = NS(n=2**62)",
@@ -164,16 +131,7 @@ NUMBERS = {
         H.n = H.n * 2 + v
         return x * 2, H.n, H.n % 7
         """,
-        """
-        _x(), 1
-        _x(), 2
-        _x(), 3
-        _x(), 4
-        _x(), 5
-        2: _x(), 6
-        _x(), 7
-        _x(), 9
-        """,
+        CHANGING,
     ),
     "text: made of a number": Case(
         "H = NS(n=0, tag='')",
