@@ -119,6 +119,8 @@ RUNS = (
     _figure("ablation", 8, "--cases", "nerf", "bsrn", "minilm", "nafnet"),
     _figure("patterns", 10),
     _figure("input_sizes", 15),
+    _figure("hand_fused", 3),
+    Run("traffic", minutes=20),
     _figure("host_memory", 2),
     _figure("accelerators", 10, "--cases", "nerf", "bsrn", "minilm", "mobilenetv2"),
 )

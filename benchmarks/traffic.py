@@ -157,7 +157,18 @@ def run_case(name: str, target: HostTarget) -> list[dict[str, Any]]:
                 "counted": counted(objects, kernel.launch, kernel.operands),
             }
         )
-    return results
+    return [result | {"cells": _cells(result)} for result in results]
+
+
+def _cells(result: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns of a kernel in tables of results."""
+    cells: dict[str, Any] = {name: result[name] for name in ("operators", "slowest")}
+    for level in reversed(levels()):
+        for column in ("predicted", "counted"):
+            megabytes = result[column].get(level.name, 0) / 1e6
+            cells[f"{level.name} {column} MB"] = megabytes
+        cells[f"{level.name} ratio"] = _ratio(result, level.name)
+    return cells
 
 
 def summary(results: list[dict[str, Any]]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ are left out. Weights are random.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +115,7 @@ def time_models(
     script: str,
     run_case: Callable[..., dict[str, Any]],
     layers: int,
+    names: Iterable[str] = CASES,
 ) -> int:
     """Time the models that the command line chooses; report after each.
 
@@ -125,12 +126,13 @@ def time_models(
         run_case: Takes name, layers, rounds and threads. It runs in a process of its
             own, and gives `times`, and the reasons of those that are `absent`.
         layers: Default of `--layers`.
+        names: What may be chosen.
 
     Returns:
         1 if something has no times, else 0.
     """
     numbers = {"layers": layers}
-    options = benchmark_options(description, cases(), rounds, script, numbers=numbers)
+    options = benchmark_options(description, names, rounds, script, numbers=numbers)
     results: list[dict[str, Any]] = []
     for name in options.cases:
         settings = (name, options.layers, options.rounds, options.threads)
