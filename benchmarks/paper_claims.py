@@ -167,7 +167,10 @@ def _beside_dynamo(report: Report) -> list[float]:
 
     def speeds(peer: str) -> Mapping[str, float]:
         rows = [row for row in report.rows if {"eager", peer} <= set(row.times)]
-        return {row.name: row.times["eager"] / row.times[peer] for row in rows}
+        return {
+            row.name.removesuffix(f" {peer}"): row.times["eager"] / row.times[peer]
+            for row in rows
+        }
 
     theirs = speeds("torch.compile")
     return [s / theirs[name] for name, s in speeds(OURS).items() if name in theirs]
