@@ -4,8 +4,9 @@
 
 Each figure is the first call in a process of its own, imports and the making of the
 model excluded: recording, compiling, one run. `compiled` and `tuned` begin with an
-empty cache; `... again` is another process with the cache of the one before; `plans`
-has the plans of `tuned`, and no programs. `ms` is the least time of later calls.
+empty cache; `... again` is another process with the cache of the one before, in which
+the compiler has nothing to do; `plans` has the plans of `tuned`, and no programs. `ms`
+is the least time of later calls.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def first_call(case: str, rounds: int) -> dict[str, Any]:
     traced = frontend.trace(model, compile="now")
     with torch.no_grad():
         eager = model(tokens)
-        compile_service()
+        service = compile_service()
         seconds = seconds_of(lambda: traced(tokens))
         calls = {"eager": lambda: model(tokens), "magweld": lambda: traced(tokens)}
         times = interleaved(calls, rounds)
@@ -70,6 +71,7 @@ def first_call(case: str, rounds: int) -> dict[str, Any]:
     difference = (got[0] - eager[0]).abs().max() / eager[0].abs().max()
     return {
         "seconds": seconds,
+        "compiler_runs": service.statistics.misses,
         "times": {name: t.as_dict() for name, t in times.items()},
         "difference": float(difference),
         "stats": traced.stats(),
@@ -111,13 +113,17 @@ def run_case(case: str, rounds: int, threads: int) -> dict[str, Any]:
 
 def show(results: list[dict[str, Any]]) -> None:
     """Print the results as a table."""
-    table = Table("case", "run", "first call s", "ms", "eager ms", "difference")
+    table = Table(
+        *("case", "run", "first call s", "compiler runs", "ms", "eager ms"),
+        "difference",
+    )
     for result in results:
         for name, run in result["runs"].items():
             table.add_row(
                 result["case"],
                 name,
                 f"{run['seconds']:.1f}",
+                f"{run['compiler_runs']}",
                 f"{run['times']['magweld']['min_ms']:.1f}",
                 f"{run['times']['eager']['min_ms']:.1f}",
                 f"{run['difference']:.0e}",

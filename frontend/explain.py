@@ -174,7 +174,9 @@ def describe_plan(found: dict[str, Any]) -> str:
     """Return where the plan of equal parts of a graph is from, and its times."""
     begin = f"plan of {found['units']} unit(s), "
     if "chosen" not in found:
-        return f"{begin}of the model alone: {found['reason']}"
+        text = f"{begin}of the model alone: {found['reason']}"
+        seconds = found.get("open_after")
+        return text if seconds is None else f"{text}; more than {seconds:g} s go on"
     seconds, model = found["seconds"], found["seconds_of_prediction"]
     origin = "measured" if found["plan"] == "measured" else "measured before"
     return (

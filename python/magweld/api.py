@@ -54,6 +54,7 @@ from magweld.tiers import Compiled, Race, TieredGraph, Tiers, Work, exit_gate
 from magweld.tile_graphs import describe_graph
 from magweld.tuning.entry import tuned
 from magweld.tuning.options import Tune, TuneOptions, tune_options
+from magweld.tuning.outcome import would_stay
 from magweld.verdicts import verdict_cache
 
 _COMPILES: Final = topic("compiles")
@@ -634,9 +635,10 @@ class _Making:
         verdicts = verdict_cache()
         if verdicts is None:
             return Race()
+        tune = tune_options(env.TUNE.get() if self.tune is None else self.tune)
         settings = (
             self.options.text(),
-            f"tune {tune_options(env.TUNE.get() if self.tune is None else self.tune)}",
+            "untuned" if tune is None else f"tuned in {tune.text()}",
             f"{torch.get_num_threads()} threads of torch {torch.__version__}",
             torch.backends.cpu.get_cpu_capability(),
         )
@@ -738,9 +740,8 @@ def compile_imported(
 
 
 def _compile_for_device(text: str, target: str, service: CompileService) -> Program:
-    def make() -> tuple[Program, bool]:
-        answer = service.run(_DEVICE_TASK, encode_request(target, text))
-        return decode_answer(answer), True
+    def make() -> Program:
+        return decode_answer(service.run(_DEVICE_TASK, encode_request(target, text)))
 
     # The numbers behind a name are those of a file, which may change.
     return service.compile(text, target, make, str(parse_target(target).device))
@@ -760,16 +761,17 @@ def _compile_text(
         if len(text) < LARGE_TEXT or most == 1:
             return service.compile(text, settings, facts=facts)
 
-        def side_by_side() -> tuple[Program, bool]:
+        def side_by_side() -> Program:
             parts = (settings, text, str(most))
             payload = encode_parts([part.encode() for part in parts])
-            return decode_answer(service.run(_SIDE_BY_SIDE_TASK, payload)), True
+            return decode_answer(service.run(_SIDE_BY_SIDE_TASK, payload))
 
         return service.compile(text, settings, side_by_side, facts)
     threads = torch.get_num_threads()
 
-    def make() -> tuple[Program, bool]:
+    def make() -> Program:
         return tuned(service.runner, tune, text, settings, threads)
 
     key = f"{settings}\ntuned for {threads} threads of torch {torch.__version__}"
-    return service.compile(text, key, make, facts)
+    suffices = partial(would_stay, seconds=tune.seconds)
+    return service.compile(text, key, make, facts, suffices)

@@ -85,6 +85,47 @@ def test_concurrent_requests_for_one_key_compile_once(
     assert service.statistics.memory_hits == 7
 
 
+def ask(service: CompileService, number: int) -> int:
+    """Return the number of a program that is to have at least so high a one."""
+
+    def make() -> Program:
+        return Program((), (), (), arena_bytes=0, report={"number": number})
+
+    found = service.compile(
+        "text", make=make, suffices=lambda program: program.report["number"] >= number
+    )
+    return int(found.report["number"])
+
+
+def test_what_does_not_suffice_is_made_again(pool: WorkerPool, tmp_path: Path) -> None:
+    cache = DiskCache(tmp_path / "cache", LIMIT)
+    first, second = (CompileService("", pool, cache) for _ in range(2))
+    assert [ask(first, number) for number in (1, 1, 2, 1)] == [1, 1, 2, 2]
+    assert [ask(second, number) for number in (2, 1, 3)] == [2, 2, 3]
+    mine, others = first.statistics, second.statistics
+    assert (mine.memory_hits, mine.disk_hits, mine.misses) == (2, 0, 2)
+    assert (others.memory_hits, others.disk_hits, others.misses) == (1, 1, 1)
+    assert ask(CompileService("", pool, cache), 1) == 3
+
+
+def test_who_waits_for_what_does_not_suffice_makes_it(pool: WorkerPool) -> None:
+    service = CompileService("", pool)
+    started, go_on = threading.Event(), threading.Event()
+
+    def make() -> Program:
+        started.set()
+        go_on.wait(60)
+        return Program((), (), (), arena_bytes=0, report={"number": 1})
+
+    with ThreadPoolExecutor(2) as executor:
+        leader = executor.submit(service.compile, "text", make=make)
+        assert started.wait(60)
+        follower = executor.submit(ask, service, 2)
+        go_on.set()
+        assert leader.result(60).report == {"number": 1}
+        assert follower.result(60) == 2
+
+
 def test_failures_reach_every_waiter_and_are_not_kept(
     pool: WorkerPool, tasks: str, log: Path, tmp_path: Path
 ) -> None:

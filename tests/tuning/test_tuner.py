@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import logging
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from magweld.artifact import Program
+from magweld.runtime.cache import DiskCache
 from magweld.runtime.container import decode_parts, decode_request, encode_program
 from magweld.runtime.errors import TaskFailedError, WorkerDiedError, WorkerError
 from magweld.runtime.plans import MeasuredPlan, plan_cache
+from magweld.runtime.service import CompileService
 from magweld.tuning.contest import Contest, Contestant
 from magweld.tuning.options import TuneOptions
+from magweld.tuning.outcome import would_stay
 from magweld.tuning.tuner import (
     COMPILE_ALTERNATIVE,
     COMPILE_PLANNED,
@@ -115,9 +121,13 @@ class FakeContest(Contest):
         if self.result is not None:
             found: MeasuredPlan | None = self.result(list(contestants))
             return found
-        last = contestants[-1]
-        times = {c.label: 2.0 - i for i, c in enumerate(contestants)}
-        return MeasuredPlan(last.text, last.label, identity, times)
+        return last_of(contestants, identity)
+
+
+def last_of(contestants: Sequence[Contestant], identity: str = "") -> MeasuredPlan:
+    last = contestants[-1]
+    times = {c.label: 2.0 - i for i, c in enumerate(contestants)}
+    return MeasuredPlan(last.text, last.label, identity, times)
 
 
 UNITS = [("one", 1.0), ("two", 1.5), ("one", 1.0)]
@@ -130,8 +140,7 @@ def tuner(compiler: FakeCompiler, contest: Contest, **more: Any) -> Tuner:
 
 def test_equal_units_are_tuned_once() -> None:
     compiler, contest = FakeCompiler(UNITS, PLANS), FakeContest()
-    program, is_final = tuner(compiler, contest).compile("module", "settings")
-    assert is_final
+    program = tuner(compiler, contest).compile("module", "settings")
     # "one" stands twice in the graph and takes longest together.
     assert compiler.asked == ["one", "two"]
     assert compiler.compiled == ["plan 1a", "plan 2a", "plan 1b", "plan 2b"]
@@ -162,10 +171,7 @@ def test_plans_come_from_the_cache(tmp_path: Path) -> None:
     first = FakeCompiler(UNITS, PLANS)
     tuner(first, FakeContest(), cache=cache).compile("module", "settings")
     second, contest = FakeCompiler(UNITS, PLANS), FakeContest()
-    program, is_final = tuner(second, contest, cache=cache).compile(
-        "module", "settings"
-    )
-    assert is_final
+    program = tuner(second, contest, cache=cache).compile("module", "settings")
     assert second.asked == []
     assert contest.held == []
     assert second.applied == first.applied
@@ -196,8 +202,7 @@ def test_a_plan_that_crashes_the_compiler_is_left_out() -> None:
     plans = {"one": ["1a", "1b", "1c"], "two": ["2a"]}
     compiler = FakeCompiler(UNITS, plans, {"plan 1b": WorkerDiedError("as told")})
     contest = FakeContest()
-    program, is_final = tuner(compiler, contest).compile("module", "settings")
-    assert is_final
+    program = tuner(compiler, contest).compile("module", "settings")
     assert [labels for labels, _ in contest.held] == [["1a", "1c"]]
     assert compiler.applied == [["plan 1c"]]
     assert program.report["tuning"][1] == {
@@ -208,34 +213,33 @@ def test_a_plan_that_crashes_the_compiler_is_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("broken", "result", "reason", "is_final"),
+    ("broken", "result", "reason"),
     [
         pytest.param(
-            "plan 1a", None, "the predicted plan does not compile", True, id="predicted"
+            "plan 1a", None, "the predicted plan does not compile", id="predicted"
         ),
+        pytest.param("plan 1b", None, "no other plan compiles", id="others"),
         pytest.param(
-            FIND_ALTERNATIVES, None, "its plans could not be found", True, id="none"
+            FIND_ALTERNATIVES, None, "its plans could not be found", id="none"
         ),
         pytest.param(
             "",
             lambda contestants: None,
             "the noise was larger than the gain",
-            False,
             id="noise",
         ),
     ],
 )
 def test_the_prediction_stays(
-    broken: str, result: Any, reason: str, is_final: bool, tmp_path: Path
+    broken: str, result: Any, reason: str, tmp_path: Path
 ) -> None:
     compiler = FakeCompiler(
         UNITS[:1], PLANS, {broken: TaskFailedError("Error", "as told", "")}
     )
     cache = plan_cache(tmp_path)
-    program, final = tuner(compiler, FakeContest(result), cache=cache).compile(
+    program = tuner(compiler, FakeContest(result), cache=cache).compile(
         "module", "settings"
     )
-    assert final is is_final
     assert compiler.applied == [[]]
     assert program.report["tuning"][0]["reason"] == reason
     assert cache.keys() == []
@@ -244,12 +248,9 @@ def test_the_prediction_stays(
 def test_the_prediction_stays_where_measuring_fails(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def crash(contestants: list[Contestant]) -> None:
-        raise WorkerDiedError("as told")
-
     compiler = FakeCompiler(UNITS[:1], PLANS)
     with caplog.at_level(logging.WARNING):
-        program, _ = tuner(compiler, FakeContest(crash)).compile("module", "settings")
+        program = tuner(compiler, FakeContest(crash)).compile("module", "settings")
     assert program.report["tuning"][0]["reason"] == "measuring failed"
     assert "as told" in caplog.text
 
@@ -257,17 +258,95 @@ def test_the_prediction_stays_where_measuring_fails(
 def test_what_there_is_no_time_for_is_predicted() -> None:
     now = iter(range(1000))
     compiler, contest = FakeCompiler(UNITS, PLANS), FakeContest()
-    program, is_final = tuner(
+    program = tuner(
         compiler,
         contest,
         clock=lambda: float(next(now)),
         options=TuneOptions(seconds=3.0),
     ).compile("module", "settings")
-    assert not is_final
     assert len(compiler.compiled) < 4
     assert contest.held == []
     reasons = {unit["reason"] for unit in program.report["tuning"]}
     assert reasons == {"the time was over"}
+
+
+def no_winner(contestants: list[Contestant]) -> None:
+    """The noise is too large."""
+
+
+def test_noise_is_measured_once_more() -> None:
+    results: list[Callable[[list[Contestant]], Any]] = [no_winner, last_of, last_of]
+    contest = FakeContest(lambda contestants: results.pop(0)(contestants))
+    program = tuner(FakeCompiler(UNITS, PLANS), contest).compile("module", "settings")
+    held = [labels for labels, _ in contest.held]
+    assert held == [["1a", "1b"], ["2a", "2b"], ["1a", "1b"]]
+    origins = [unit["plan"] for unit in program.report["tuning"]]
+    assert origins == ["measured", "measured"]
+
+
+def test_plans_are_kept_as_soon_as_they_are_measured(tmp_path: Path) -> None:
+    def end(contestants: list[Contestant]) -> None:
+        raise RuntimeError("the process ends")
+
+    results: list[Callable[[list[Contestant]], Any]] = [last_of, end]
+    contest = FakeContest(lambda contestants: results.pop(0)(contestants))
+    cache = plan_cache(tmp_path)
+    with pytest.raises(RuntimeError, match="the process ends"):
+        tuner(FakeCompiler(UNITS, PLANS), contest, cache=cache).compile(
+            "module", "settings"
+        )
+    again = FakeCompiler(UNITS, PLANS)
+    tuner(again, FakeContest(), cache=cache).compile("module", "settings")
+    assert again.asked == ["two"]
+
+
+def crash(contestants: list[Contestant]) -> None:
+    raise WorkerDiedError("as told")
+
+
+@pytest.mark.parametrize(
+    ("broken", "result", "tick", "is_open"),
+    [
+        pytest.param("", None, 0.0, False, id="measured"),
+        pytest.param("", no_winner, 0.0, True, id="noise"),
+        pytest.param("", None, 1.0, True, id="no time"),
+        pytest.param("plan 1a", None, 0.0, False, id="the predicted plan fails"),
+        pytest.param("plan 1b", None, 0.0, False, id="other plans fail"),
+        pytest.param(FIND_ALTERNATIVES, None, 0.0, False, id="no plans"),
+        pytest.param("", crash, 0.0, False, id="measuring fails"),
+        pytest.param("apply plan 1b", None, 0.0, False, id="a plan is refused"),
+    ],
+)
+def test_another_process_does_not_tune_again(
+    broken: str, result: Any, tick: float, is_open: bool, tmp_path: Path
+) -> None:
+    """However tuning ends: a program is open for who gives more time, and kept."""
+
+    def compilations(seconds: float) -> int:
+        compiler = FakeCompiler(
+            UNITS, PLANS, {broken: TaskFailedError("Error", "as told", "")}
+        )
+        process = tuner(
+            compiler,
+            FakeContest(result),
+            cache=plan_cache(tmp_path),
+            clock=partial(next, itertools.count(0.0, tick)),
+            options=TuneOptions(seconds=seconds),
+        )
+        programs = DiskCache(tmp_path, 1 << 20)
+        service = CompileService("", compiler, programs, identity=lambda: "")
+        service.compile(
+            "module",
+            "settings",
+            lambda: process.compile("module", "settings"),
+            suffices=partial(would_stay, seconds=seconds),
+        )
+        return service.statistics.misses
+
+    assert compilations(3.0) == 1
+    assert compilations(3.0) == compilations(2.0) == 0
+    assert compilations(4.0) == int(is_open)
+    assert compilations(4.0) == compilations(3.0) == 0
 
 
 def test_plans_that_the_compiler_refuses_are_left_out(
@@ -287,6 +366,14 @@ def test_a_graph_that_the_compiler_refuses_is_an_error() -> None:
         compiler = FakeCompiler(UNITS, PLANS, {task: failed})
         with pytest.raises(TaskFailedError):
             tuner(compiler, FakeContest()).compile("module", "settings")
+
+
+def test_who_computes_them_is_no_part_of_results() -> None:
+    with ThreadPoolExecutor(1) as executor:
+        elsewhere = TuneOptions(executor=executor, progress=True)
+    assert elsewhere.text() == TuneOptions().text()
+    others = (TuneOptions(), TuneOptions(seconds=5.0), TuneOptions(candidates=2))
+    assert len({one.text() for one in others}) == 3
 
 
 def test_options() -> None:

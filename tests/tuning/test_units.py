@@ -149,6 +149,11 @@ def test_an_executor_and_a_second_process(model: nn.Module, tmp_path: Path) -> N
     origins = [unit["plan"] for unit in again.report()["tuning"]]
     kept = len(list((tmp_path / "cache").glob("plans-*/*")))
     assert origins.count("cache") == kept
+    # What there was no time for is no reason to tune in every process.
+    api.compile_service.cache_clear()
+    third = magweld.compile(model, (x,), tune=TuneOptions(seconds=1e-9))
+    assert third.report()["tuning"] == again.report()["tuning"]
+    assert api.compile_service().statistics.misses == 0
 
 
 def test_no_tuning_of_other_machines(model: nn.Module) -> None:

@@ -31,9 +31,14 @@ from magweld.targets.host import host_device
 _logger: Final = topic("compiles")
 
 COMPILE_SECONDS = 600.0
-# Returns a program, and whether the disk cache may keep it.
-MakeProgram = Callable[[], tuple[Program, bool]]
+MakeProgram = Callable[[], Program]
+# Tells whether a program that is kept is taken.
+Suffices = Callable[[Program], bool]
 _PROGRAMS_IN_MEMORY = 64
+
+
+def _always(program: Program) -> bool:
+    return True
 
 
 @dataclass(frozen=True)
@@ -152,6 +157,7 @@ class CompileService:
         options: str = "",
         make: MakeProgram | None = None,
         facts: str = "",
+        suffices: Suffices = _always,
     ) -> Program:
         """Return the program of a module.
 
@@ -160,6 +166,8 @@ class CompileService:
             options: Canonical text of the options that the task takes.
             make: What compiles it instead of the task; the options tell them apart.
             facts: What else the program depends on, such as what options name.
+            suffices: Whether a program that is kept is taken. One that is not is made
+                again and replaced.
 
         Raises:
             WorkerError: The compiler refused it or did not come back.
@@ -169,27 +177,36 @@ class CompileService:
         key = program_key(self._identity(), settings, text)
         while True:
             with self._lock:
-                if key in self._programs:
+                kept = self._programs.get(key)
+                if kept is not None and suffices(kept):
                     self._programs.move_to_end(key)
                     self._statistics += ServiceStatistics(memory_hits=1)
-                    return self._programs[key]
+                    return kept
                 future = self._pending.get(key)
                 is_leader = future is None
                 if future is None:
                     future = self._pending[key] = Future()
             if is_leader:
-                return self._lead(key, make, future)
+                return self._lead(key, make, suffices, future)
             try:
                 program = future.result()
             except CancelledError:
                 continue  # the thread that compiled was interrupted: take over
+            if not suffices(program):
+                continue  # that thread wanted less
             with self._lock:
                 self._statistics += ServiceStatistics(memory_hits=1)
             return program
 
-    def _lead(self, key: str, make: MakeProgram, future: Future[Program]) -> Program:
+    def _lead(
+        self,
+        key: str,
+        make: MakeProgram,
+        suffices: Suffices,
+        future: Future[Program],
+    ) -> Program:
         try:
-            program = self._find(key, make)
+            program = self._find(key, make, suffices)
         except BaseException as error:
             with self._lock:
                 del self._pending[key]
@@ -206,9 +223,11 @@ class CompileService:
         future.set_result(program)
         return program
 
-    def _find(self, key: str, make: MakeProgram) -> Program:
+    def _find(self, key: str, make: MakeProgram, suffices: Suffices) -> Program:
         start = time.perf_counter()
         program = self._cache.get(key) if self._cache else None
+        if program is not None and not suffices(program):
+            program = None
         seconds = time.perf_counter() - start
         with self._lock:
             self._statistics += ServiceStatistics(
@@ -217,8 +236,8 @@ class CompileService:
         if program is not None:
             _logger.info("program %.12s: from the disk cache, %.3f s", key, seconds)
             return program
-        program, is_final = self._run_compiler(key, make)
-        if self._cache and is_final:
+        program = self._run_compiler(key, make)
+        if self._cache:
             start = time.perf_counter()
             self._cache.put(key, program)
             seconds = time.perf_counter() - start
@@ -226,7 +245,7 @@ class CompileService:
                 self._statistics += ServiceStatistics(disk_seconds=seconds)
         return program
 
-    def _run_compiler(self, key: str, make: MakeProgram) -> tuple[Program, bool]:
+    def _run_compiler(self, key: str, make: MakeProgram) -> Program:
         start = time.perf_counter()
         failures = 1
         try:
@@ -242,9 +261,9 @@ class CompileService:
             outcome = "failed" if failures else "compiled"
             _logger.info("program %.12s: %s in %.3f s", key, outcome, seconds)
 
-    def _run_task(self, text: str, options: str) -> tuple[Program, bool]:
+    def _run_task(self, text: str, options: str) -> Program:
         payload = encode_request(options, text)
-        return decode_answer(self.run(self._task, payload)), True
+        return decode_answer(self.run(self._task, payload))
 
 
 def decode_answer(data: bytes) -> Program:

@@ -22,7 +22,7 @@ _EXECUTOR_TASKS = 32
 
 def tuned(
     runner: TaskRunner, options: TuneOptions, text: str, settings: str, threads: int
-) -> tuple[Program, bool]:
+) -> Program:
     """Compile a module with plans that are measured.
 
     Args:
@@ -31,9 +31,6 @@ def tuned(
         text: The module in the torch dialect.
         settings: Text of the `CompileOptions`.
         threads: That the program will run with.
-
-    Returns:
-        The program, and whether more time would change nothing.
 
     Raises:
         WorkerError: The compiler refused it or did not come back.

@@ -34,6 +34,10 @@ class TuneOptions:
         if self.candidates < 1:
             raise ValueError(f"expected at least one candidate, got {self.candidates}")
 
+    def text(self) -> str:
+        """Return as canonical text what results depend on: not who computes them."""
+        return f"{self.seconds} s, {self.candidates} candidates"
+
 
 Tune = bool | float | TuneOptions
 

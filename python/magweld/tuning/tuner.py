@@ -42,11 +42,13 @@ class _Unit:
 
     Attributes:
         structure: Their text.
+        key: Of their plan in the cache.
         seconds: Their predicted time together.
         contestants: Their plans, that of the model first; the ones in time compiled.
     """
 
     structure: str
+    key: str
     seconds: float
     contestants: list[Contestant] = field(default_factory=list)
 
@@ -77,15 +79,12 @@ class Tuner:
     watcher: Watcher = field(default_factory=Unwatched)
     clock: Callable[[], float] = time.monotonic
 
-    def compile(self, text: str, settings: str) -> tuple[Program, bool]:
+    def compile(self, text: str, settings: str) -> Program:
         """Compile a module in the torch dialect.
 
         Args:
             text: The module.
             settings: Text of the `CompileOptions`.
-
-        Returns:
-            The program, and whether more time would change nothing.
 
         Raises:
             WorkerError: The compiler refused it or did not come back.
@@ -93,7 +92,7 @@ class Tuner:
         answer = json.loads(self._run(FIND_UNITS, encode_request(settings, text)))
         if "unlowered" in answer:
             nodes = tuple(answer["unlowered"])
-            return Program((), (), (), arena_bytes=0, unlowered=nodes), True
+            return Program((), (), (), arena_bytes=0, unlowered=nodes)
         counts = Counter(unit["structure"] for unit in answer["units"])
         seconds: Counter[str] = Counter()
         for unit in answer["units"]:
@@ -101,8 +100,7 @@ class Tuner:
         outcomes = self._decide(seconds, settings)
         program = self._program(answer["graph"], outcomes, settings)
         report = {**program.report, "tuning": summary(outcomes, counts)}
-        is_final = all(outcome.is_final for outcome in outcomes.values())
-        return replace(program, report=report), is_final
+        return replace(program, report=report)
 
     def _run(self, task: str, payload: bytes) -> bytes:
         return self.runner.run(task, payload, COMPILE_SECONDS)
@@ -116,13 +114,13 @@ class Tuner:
             plan = self.cache.get(key) if self.cache else None
             if plan is not None:
                 outcomes[unit] = Outcome("cache", plan)
-        missing = [_Unit(u, s) for u, s in seconds.items() if u not in outcomes]
+        missing = [
+            _Unit(unit, keys[unit], predicted)
+            for unit, predicted in seconds.items()
+            if unit not in outcomes
+        ]
         missing.sort(key=lambda unit: -unit.seconds)
-        for unit, outcome in self._measure(missing, settings).items():
-            outcomes[unit] = outcome
-            if self.cache and outcome.plan is not None:
-                self.cache.put(keys[unit], outcome.plan)
-        return outcomes
+        return outcomes | self._measure(missing, settings)
 
     def _measure(self, units: Sequence[_Unit], settings: str) -> dict[str, Outcome]:
         if not units:
@@ -139,11 +137,18 @@ class Tuner:
             deadline = start + COMPILE_SHARE * self.options.seconds
             self._compile_all(pool, units, settings, deadline)
         deadline = start + self.options.seconds
-        self.watcher.begin(len(units))
         _logger.info("plans compiled after %.1f s", self.clock() - start)
+        outcomes = self._contests(units, deadline)
+        # Noise may have been a burst of it. Where there is no time, nothing happens.
+        left = [u for u in units if outcomes[u.structure].open_after is not None]
+        outcomes |= self._contests(left, deadline)
+        _logger.info("%d units tuned in %.1f s", len(units), self.clock() - start)
+        return outcomes
+
+    def _contests(self, units: Sequence[_Unit], deadline: float) -> dict[str, Outcome]:
+        self.watcher.begin(len(units))
         with ThreadPoolExecutor(self.parallel_contests) as pool:
             outcomes = list(pool.map(lambda u: self._outcome(u, deadline), units))
-        _logger.info("%d units tuned in %.1f s", len(units), self.clock() - start)
         return {u.structure: o for u, o in zip(units, outcomes, strict=True)}
 
     def _contestants(self, unit: _Unit, settings: str) -> list[Contestant]:
@@ -193,6 +198,9 @@ class Tuner:
         outcome = self._contend(unit, deadline)
         message = outcome.reason
         if outcome.plan is not None:
+            # At once: the process may end before all units are measured.
+            if self.cache:
+                self.cache.put(unit.key, outcome.plan)
             best = outcome.plan.measured[outcome.plan.label] * 1e3
             message = f"best {best:.3f} ms: {outcome.plan.label}"
         self.watcher.step(message)
@@ -206,19 +214,24 @@ class Tuner:
             return Outcome("prediction", reason="there is one plan only")
         if contestants[0].failed:
             return Outcome("prediction", reason="the predicted plan does not compile")
+        if all(contestant.failed for contestant in contestants[1:]):
+            return Outcome("prediction", reason="no other plan compiles")
         left = deadline - self.clock()
         ready = [c for c in contestants if c.program is not None]
         if left <= 0 or not contestants[0].program or len(ready) < 2:
-            return Outcome("prediction", reason="the time was over", is_final=False)
+            return self._open("the time was over")
         try:
             plan = self.contest.hold(ready, left, self.digest)
         except WorkerError as error:
             _logger.warning("a unit is not tuned, measuring failed: %s", error)
             return Outcome("prediction", reason="measuring failed")
         if plan is None:
-            reason = "the noise was larger than the gain"
-            return Outcome("prediction", reason=reason, is_final=False)
+            return self._open("the noise was larger than the gain")
         return Outcome("measured", plan)
+
+    def _open(self, reason: str) -> Outcome:
+        seconds = self.options.seconds
+        return Outcome("prediction", reason=reason, open_after=seconds)
 
     def _program(
         self, graph: str, outcomes: Mapping[str, Outcome], settings: str
