@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from magweld.bindings import affine, arith, gpu, ir, memref, nvgpu, scf
+from magweld.bindings import affine, arith, gpu, ir, memref, nvvm, scf
 from magweld.dialects.tile_graph import ASYNC_COPY, captured_values
 from magweld.passes.gpu.linalg_structure import (
     inputs_of,
@@ -233,7 +233,11 @@ _Needed = tuple[Any, tuple[Any, ...]]
 
 
 class _Pipeline:
-    """Builds the pipeline of one loop."""
+    """Builds the pipeline of one loop.
+
+    Groups and waits are those of nvvm. nvgpu has its own, whose text does not parse
+    where a group has no tokens: the result of the next line is read as one.
+    """
 
     def __init__(self, loop: StepLoop, copies: Sequence[_Copy], stages: int) -> None:
         self._loop = loop
@@ -249,7 +253,8 @@ class _Pipeline:
             (copy.threads, _needed_before(copy.threads, self._loop) or ())
             for copy in self._copies
         ]
-        self._copy_ahead(needed, self._copy_first(needed))
+        self._copy_first(needed)
+        self._copy_ahead(needed)
         for threads, before in needed:
             threads.operation.erase()
             for op in reversed(before):
@@ -258,29 +263,26 @@ class _Pipeline:
         for copy in self._copies:
             copy.tile.owner.erase()
 
-    def _copy_first(self, needed: Sequence[_Needed]) -> ir.Value:
-        """Copy the first steps in front of the loop, each a group; return the first."""
-        groups = []
+    def _copy_first(self, needed: Sequence[_Needed]) -> None:
+        """Copy the first steps in front of the loop, each a group."""
         with ir.InsertionPoint(self._loop.op):
             for index in self._loop.indices[: self._stages - 1]:
                 start = arith.ConstantOp(ir.IndexType.get(), index).result
                 self._copy(needed, start)
-                groups.append(nvgpu.DeviceAsyncCreateGroupOp([]).result)
-        first: ir.Value = groups[0]
-        return first
+                nvvm.CpAsyncCommitGroupOp()
 
-    def _copy_ahead(self, needed: Sequence[_Needed], group: ir.Value) -> None:
+    def _copy_ahead(self, needed: Sequence[_Needed]) -> None:
         """Wait for the copies of a step, and make those of a later one."""
         loop, variable = self._loop, self._loop.op.induction_variable
         index = ir.IndexType.get()
         ahead = (self._stages - 1) * loop.step
         with ir.InsertionPoint.at_block_begin(loop.op.body):
-            nvgpu.DeviceAsyncWaitOp(group, numGroups=self._stages - 2)
+            nvvm.CpAsyncWaitGroupOp(self._stages - 2)
             gpu.BarrierOp()
             end = arith.ConstantOp(index, loop.upper - ahead).result
             is_there = arith.CmpIOp(arith.CmpIPredicate.slt, variable, end).result
             conditional = scf.IfOp(is_there)
-            nvgpu.DeviceAsyncCreateGroupOp([])
+            nvvm.CpAsyncCommitGroupOp()
         with ir.InsertionPoint(conditional.then_block):
             later = ir.AffineMap.get(1, 0, [ir.AffineExpr.get_dim(0) + ahead])
             self._copy(needed, affine.AffineApplyOp(later, [variable]).result)

@@ -101,12 +101,11 @@ def _create_group(op: Any, block: Block) -> None:
 
 def _wait(op: Any, block: Block) -> None:
     assert block.mask.all(), "a wait that some threads skip"
-    left = 0 if op.numGroups is None else ir.IntegerAttr(op.numGroups).value
-    block.copies.wait(left, block)
+    block.copies.wait(ir.IntegerAttr(op.n).value, block)
 
 
 HANDLERS = {
     "nvgpu.device_async_copy": _copy,
-    "nvgpu.device_async_create_group": _create_group,
-    "nvgpu.device_async_wait": _wait,
+    "nvvm.cp.async.commit.group": _create_group,
+    "nvvm.cp.async.wait.group": _wait,
 }

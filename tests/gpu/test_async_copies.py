@@ -40,16 +40,16 @@ module attributes {{gpu.container_module}} {{
       %other = arith.muli %mirrored, %c4 : index
       %a = nvgpu.device_async_copy %x[%c0, %own], %s[%c0, %own], 4 {{bypassL1}}
         : memref<8x128xf32> to !tile
-      %first = nvgpu.device_async_create_group %a
+      nvvm.cp.async.commit.group
       %b = nvgpu.device_async_copy %x[%c1, %own], %s[%c1, %own], 4 {{bypassL1}}
         : memref<8x128xf32> to !tile
-      %second = nvgpu.device_async_create_group %b
-      nvgpu.device_async_wait %first {{numGroups = {first} : i32}}
+      nvvm.cp.async.commit.group
+      nvvm.cp.async.wait.group {first}
       {barrier}
       %u = memref.load %s[%c0, %other] : memref<2x128xf32, #shared>
       memref.store %u, %y[%c0, %t] : memref<8x128xf32>
       {again}
-      nvgpu.device_async_wait %second {{numGroups = {second} : i32}}
+      nvvm.cp.async.wait.group {second}
       gpu.barrier
       %v = memref.load %s[%c1, %other] : memref<2x128xf32, #shared>
       memref.store %v, %y[%c1, %t] : memref<8x128xf32>
@@ -62,7 +62,7 @@ module attributes {{gpu.container_module}} {{
 # The first step is copied to once more, where threads may still read it.
 AGAIN = """%z = nvgpu.device_async_copy %x[%c0, %own], %s[%c0, %own], 4 {bypassL1}
         : memref<8x128xf32> to !tile
-      %third = nvgpu.device_async_create_group %z"""
+      nvvm.cp.async.commit.group"""
 
 
 def run(

@@ -13,12 +13,12 @@
 // CHECK:           %[[RING:.*]] = memref.alloc() : memref<24x4xf32, #gpu.address_space<workgroup>>
 // CHECK:           arith.constant 0 : index
 // CHECK:           linalg.generic {{.*}}magweld.vector_loop = 1 : i64, tile_graph.async_copy}
-// CHECK:           %[[GROUP:.*]] = nvgpu.device_async_create_group
+// CHECK:           nvvm.cp.async.commit.group
 // CHECK:           arith.constant 4 : index
 // CHECK:           linalg.generic {{.*}}tile_graph.async_copy}
-// CHECK:           nvgpu.device_async_create_group
+// CHECK:           nvvm.cp.async.commit.group
 // CHECK:           scf.for %[[K:.*]] = %{{.*}} to %{{.*}} step %{{.*}} {
-// CHECK-NEXT:        nvgpu.device_async_wait %[[GROUP]] {numGroups = 1 : i32}
+// CHECK-NEXT:        nvvm.cp.async.wait.group 1
 // CHECK-NEXT:        gpu.barrier
 // CHECK-NEXT:        %[[END:.*]] = arith.constant 56 : index
 // CHECK-NEXT:        %[[MORE:.*]] = arith.cmpi slt, %[[K]], %[[END]] : index
@@ -28,7 +28,7 @@
 // CHECK-NEXT:          %[[NEXT:.*]] = affine.apply #[[$SLOT]](%[[LATER]])
 // CHECK-NEXT:          memref.subview %[[RING]][%[[NEXT]], 0] [8, 4] [1, 1]
 // CHECK:               linalg.generic {{.*}}tile_graph.async_copy}
-// CHECK:             nvgpu.device_async_create_group
+// CHECK:             nvvm.cp.async.commit.group
 // CHECK-NEXT:        %[[NOW:.*]] = affine.apply #[[$SLOT]](%[[K]])
 // CHECK-NEXT:        memref.subview %[[RING]][%[[NOW]], 0] [8, 4] [1, 1]
 // CHECK-NOT:         linalg.generic
@@ -69,7 +69,7 @@ func.func @steps(%x: memref<8x64xf32>, %r: memref<1x4xf32>)
 // A slot has 2 KiB, and there are 4: two of them.
 // CHECK-LABEL: func.func @room(
 // CHECK:           memref.alloc() : memref<16x64xf32, #gpu.address_space<workgroup>>
-// CHECK:           nvgpu.device_async_wait %{{.*}} {numGroups = 0 : i32}
+// CHECK:           nvvm.cp.async.wait.group 0
 func.func @room(%x: memref<8x256xf32>, %r: memref<8x64xf32>)
     attributes {tile_graph.kernel, tile_graph.copy_stages = 3 : i64} {
   %c0 = arith.constant 0 : index
