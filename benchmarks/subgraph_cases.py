@@ -1,4 +1,4 @@
-"""The twenty subgraphs that schedules are judged by, written from the papers.
+"""The 21 subgraphs that schedules are judged by, written from the papers.
 
 They cover what the Welder paper names (sections 2 and 6.2): reductions that feed row
 operators, matrix products in chains, windows with and without overlap, gathers, and

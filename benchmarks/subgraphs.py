@@ -1,4 +1,4 @@
-"""Twenty subgraphs: eager, torch.compile, and magweld with less and more fusion.
+"""21 subgraphs: eager, torch.compile, and magweld with less and more fusion.
 
     python benchmarks/subgraphs.py [--cases NAME ...] [--rounds N]
         [--dtype f32|bf16|f16] [-o FILE]

@@ -1,11 +1,13 @@
 """Sentence embeddings by a C program, compared with torch: no Python where it runs.
 
 It compiles MiniLM to a portable artifact, builds `sentences.c` with the C compiler `cc`
-and runs it on the sentences of the demo.
+and runs it on the sentences of the demo. What it makes stays in the folder that is named
+on the command line, if one is.
 """
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import tempfile
 from importlib import resources
@@ -76,5 +78,10 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="MiniLM in C, compared with torch.")
+    parser.add_argument("folder", nargs="?", type=Path, help="where the files go")
+    folder = parser.parse_args().folder
     with tempfile.TemporaryDirectory() as name:
-        main(Path(name))
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+        main(folder or Path(name))

@@ -136,7 +136,7 @@ _COMMANDS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a sub-command and return the exit code: 1 with one message if it fails."""
-    options = _parser().parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     try:
         # Imported late: showing the help must not load torch.
         command = importlib.import_module(f"magweld.tools.cli.{options.command}")
@@ -149,7 +149,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line: a command, then its own options."""
     parser = argparse.ArgumentParser(
         prog="magweld", description="Compile PyTorch programs and look inside."
     )

@@ -30,7 +30,7 @@ class ConnectOperators(FunctionPass):
 
     Groups grow backwards from each operator as long as the predicted time falls
     (Welder's GraphConnecting, section 4.3). An edge inside a group gets the level of
-    the group's plan, or "register" where the producer melts into its only reader;
+    the group's plan, or "register" where its only reader computes the producer itself;
     every other edge stays at the outermost level and gets `refused`, the rule that
     kept it there and its numbers. Library operators are never connected.
 
@@ -49,7 +49,7 @@ class ConnectOperators(FunctionPass):
     the one is taken whose groups have the least predicted time.
 
     Options:
-        fusion: "all" as above; "registers" connects only what melts into its reader
+        fusion: "all" as above; "registers" connects only what its reader computes
             element by element, "none" leaves every operator to itself.
         width: How many groupings are carried on; 1 gives nothing back.
         trials: How often a group of a graph may be tried without a part of it.

@@ -35,8 +35,8 @@ class CompileOptions:
     Attributes:
         device: A device as `magweld.targets.device` takes it; "cpu" is this machine.
         library: Whether library calls may compute operators.
-        fusion: Which operators may share a kernel: all that pay, those that melt into
-            their reader element by element, or none.
+        fusion: Which operators may share a kernel: all that pay, those that their
+            reader computes element by element, or none.
         memory_budget: Bytes that a call may take beside its arguments and results;
             0 is no limit.
         loops: Whether alike iterations become loops.

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import re
 import runpy
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from pages import DOCS, MARK, Page, is_printed
 
-DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("index.md", "start.md", "migration.md", "recipes/*.md")
+PAGES = (
+    *("index.md", "start.md", "migration.md", "recipes/*.md"),
+    *("tutorial.md", "adding_a_pass.md", "adding_a_rule.md", "devices.md"),
+)
 RUN = [page for pattern in PAGES for page in sorted(DOCS.glob(pattern))]
 EXAMPLES = DOCS.parent / "examples"
-CODE = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 def test_the_site_builds_and_its_links_lead_somewhere(tmp_path: Path) -> None:
@@ -43,14 +47,63 @@ def torchvision_operators() -> Iterator[None]:
 # In one process: each page has names of its own, while starting Python, torch, the
 # packages of models and the compiler's workers once more would take longer than a page.
 @pytest.mark.usefixtures("torchvision_operators")
-@pytest.mark.parametrize("page", RUN, ids=lambda page: page.stem)
-def test_the_code_of_a_page_runs(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("path", RUN, ids=lambda path: path.stem)
+def test_the_code_of_a_page_runs_and_prints_what_the_page_says(
+    path: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    blocks = CODE.findall(page.read_text())
-    assert blocks
+    page = Page.read(path)
+    assert page.script
+    page.write_files(tmp_path)
     # In a file: the front end looks up the lines of what it watches.
-    script = tmp_path / "page.py"
-    script.write_text("\n".join(blocks))
+    script = tmp_path / "page_as_a_program.py"
+    script.write_text(page.script)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     runpy.run_path(str(script), run_name="__main__")
+    printed = capsys.readouterr().out.split(MARK)
+    for number, said in page.printed().items():
+        assert is_printed(said, printed[number]), printed[number]
+
+
+def test_the_c_program_of_a_page_needs_no_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not shutil.which("cc"):
+        pytest.skip("no C compiler cc")
+    page = Page.read(DOCS / "recipes" / "without_python.md")
+    page.write_files(tmp_path)
+    names: dict[str, Any] = {}
+    monkeypatch.chdir(tmp_path)
+    exec(page.blocks[0].text, names)
+    (command,) = (b.text for b in page.blocks if b.text.startswith("R=$("))
+    # The command of this environment.
+    ours = f'magweld() {{ "{sys.executable}" -m magweld.tools.magweld_cli "$@"; }}\n'
+    subprocess.run(["sh", "-euc", ours + command], check=True)
+    main = tmp_path / "main"
+    said = subprocess.run(main, check=True, capture_output=True, text=True).stdout
+    x = torch.zeros(4, 64)
+    x[0, 0] = 1.0
+    assert float(said) == pytest.approx(names["model"](x)[0, 0].item(), abs=1e-4)
+    ldd = ["ldd", main]
+    linked = subprocess.run(ldd, check=True, capture_output=True, text=True).stdout
+    assert "libc.so" in linked
+    assert not re.search("python|torch|LLVM", linked)
+
+
+@pytest.mark.parametrize(
+    ("said", "found", "expected"),
+    [
+        ("a\nb\n", "a\nb\n", True),
+        ("a\n", "a\nb\n", False),
+        ("a\n...\nc\n", "a\nb\nb\nc\n", True),
+        ("a\n...\nd\n", "a\nb\nc\n", False),
+        ("a.c\n", "abc\n", False),
+    ],
+)
+def test_what_is_printed_is_compared_line_by_line(
+    said: str, found: str, expected: bool
+) -> None:
+    assert is_printed(said, found) is expected

@@ -22,7 +22,7 @@ class AllocateOp(Operation, name="allocate"):
 
     Attributes:
         place: Optional; where the tile lies until it is released. Without one it is
-            kept in registers, or melts into what reads it.
+            kept in registers, or computed by its reader, element by element.
         role: Optional; what it is for, if it is no plain tile: a `window` with a border
             around it, or what the next computation has beside its tiles. This may lie
             in a level further out.
