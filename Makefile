@@ -52,13 +52,16 @@ test: $(VENV)/.test browser ## All tests: pytest and lit.
 	$(BIN)/lit -sv -j $(JOBS) lit_tests
 
 # Each further interpreter has an environment of its own and runs what depends on
-# bytecode.
+# bytecode. What pyenv puts on PATH may only report that a version is not switched on:
+# that version lies beside it.
 MATRIX ?= 3.12 3.13
 SMOKE := $(addprefix tests/frontend/test_,monitor.py branches.py while.py segments.py)
 test-matrix: ## A few tests with each further Python on PATH.
 	@for version in $(MATRIX); do \
-	  python=$$(command -v python$$version) && $$python -c "" 2>/dev/null \
-	    || { echo "no python$$version"; continue; }; \
+	  python=$$(command -v python$$version) || { echo "no python$$version"; continue; }; \
+	  $$python -c "" 2>/dev/null \
+	    || python=$$(ls "$${python%/*}"/../versions/$$version.*/bin/python$$version | tail -n 1); \
+	  [ -x "$$python" ] || { echo "no python$$version"; continue; }; \
 	  venv=.venv-$$version; \
 	  $(MAKE) PYTHON=$$python VENV=$$venv $$venv/.test \
 	    && $$venv/bin/python -m pytest -n $(JOBS) $(SMOKE) || exit 1; \

@@ -1,8 +1,8 @@
 """Sentence embeddings by a C program, compared with torch: no Python where it runs.
 
 It compiles MiniLM to a portable artifact, builds `sentences.c` with the C compiler `cc`
-and runs it on the sentences of the demo. What it makes stays in the folder that is named
-on the command line, if one is.
+and runs it on the sentences of the demo. What it makes stays in the folder that the
+command line names, if it names one.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from magweld.passes.pipelines.middle import graph_steps
 from magweld.targets.target import parse_target
 from magweld.tools.dialect_page import dialect_page
 from magweld.tools.pipeline_page import pipeline_page
+from magweld.tools.refusals_page import refusals_page
 
 NOTICE = "<!-- Written by `python -m magweld.tools.gen_docs`; do not edit. -->"
 
@@ -105,6 +106,7 @@ def main() -> None:
         "env_vars.md": env_vars_page(),
         "pipeline.md": pipeline_page(folder.resolve().parent, NOTICE),
         "tile_graph.md": dialect_page(folder.resolve().parent, NOTICE),
+        "refusals.md": refusals_page(NOTICE),
     }
     for name, page in pages.items():
         (folder / name).write_text(page, encoding="utf-8")

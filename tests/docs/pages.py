@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DOCS = Path(__file__).parents[2] / "docs"
-_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_BLOCK = re.compile(r"^```([^`\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 # First line of a block that is a file.
 _NAME = re.compile(r"(?:# |/\* )([\w-]+\.(?:py|toml|c))(?: \*/)?\n")
 # Printed between the pieces of code of a page.

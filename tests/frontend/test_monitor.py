@@ -35,9 +35,26 @@ def run_script(interpreter, script):
 
 
 def is_version(interpreter, version):
-    # A version manager may leave a command on PATH that only reports an error.
     code = f"import sys; sys.exit(sys.version_info[:2] != {version})"
-    return subprocess.run([interpreter, "-c", code], check=False).returncode == 0
+    done = subprocess.run([interpreter, "-c", code], capture_output=True, check=False)
+    return done.returncode == 0
+
+
+def interpreter_of(version):
+    """Return a command that runs a version of Python, None if there is none.
+
+    What pyenv puts on PATH runs the versions that are switched on, and reports an error
+    for the others, which lie beside it.
+    """
+    major, minor = version
+    name = f"python{major}.{minor}"
+    found = os.environ.get(f"MAGWELD_TEST_PYTHON{major}{minor}", shutil.which(name))
+    if found is None:
+        return None
+    versions = Path(found).parent.parent / "versions"
+    others = sorted(versions.glob(f"{major}.{minor}.*/bin/{name}"))
+    known = (str(one) for one in (found, *others))
+    return next((one for one in known if is_version(one, version)), None)
 
 
 @SCRIPTS
@@ -49,10 +66,9 @@ def test_on_this_interpreter(script):
 @pytest.mark.parametrize("version", [(3, 12), (3, 13)])
 def test_on_another_interpreter(script, version):
     major, minor = version
-    variable = f"MAGWELD_TEST_PYTHON{major}{minor}"
-    default = shutil.which(f"python{major}.{minor}")
-    interpreter = os.environ.get(variable, default)
-    if interpreter is None or not is_version(interpreter, version):
+    interpreter = interpreter_of(version)
+    if interpreter is None:
+        variable = f"MAGWELD_TEST_PYTHON{major}{minor}"
         pytest.skip(f"no python{major}.{minor} on PATH; set {variable}")
     assert run_script(interpreter, script) == f"ok {version}\n"
 
