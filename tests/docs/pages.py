@@ -1,11 +1,18 @@
-"""Pages of the documentation as programs: their code, files, and what code prints."""
+"""Pages of the documentation as programs: their code, files, and what code prints.
+
+`python tests/docs/pages.py` writes anew what code prints, after a change to a pass.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
+import runpy
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 DOCS = Path(__file__).parents[2] / "docs"
 _BLOCK = re.compile(r"^```([^`\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -13,8 +20,6 @@ _BLOCK = re.compile(r"^```([^`\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _NAME = re.compile(r"(?:# |/\* )([\w-]+\.(?:py|toml|c))(?: \*/)?\n")
 # Printed between the pieces of code of a page.
 MARK = "\0"
-# Stands for any lines in what a page says that code prints.
-ANY = "..."
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,21 @@ class Page:
                 found[number] = block.text
         return found
 
+    def saying(self, printed: list[str], path: Path) -> str:
+        """Return the text of the page with what its code prints now.
+
+        Args:
+            printed: What each piece of code prints.
+            path: The file of the page.
+        """
+        text, found, start = path.read_text(encoding="utf-8"), "", 0
+        for number, said in self.printed().items():
+            place = text.index(f"```text\n{said}```", start)
+            end = place + len(f"```text\n{said}```")
+            found += f"{text[start:place]}```text\n{printed[number]}```"
+            start = end
+        return found + text[start:]
+
     def write_files(self, folder: Path) -> None:
         """Write the files of the page into a folder, and install what they describe."""
         for block in self.blocks:
@@ -96,8 +116,26 @@ def _install(project: dict[str, object], folder: Path) -> None:
     (info / "entry_points.txt").write_text("\n".join(lines))
 
 
-def is_printed(said: str, found: str) -> bool:
-    """Whether a text is what was printed; a line `...` stands for any lines."""
-    parts = [re.escape(line) for line in said.splitlines()]
-    pattern = "\n".join(r"(.*\n)*?.*" if p == re.escape(ANY) else p for p in parts)
-    return re.fullmatch(pattern, found.rstrip("\n")) is not None
+def run(page: Page, name: str, folder: Path) -> None:
+    """Run the code of a page in the folder with its files, which is the current one."""
+    # In a file: the front end looks up the lines of what it watches.
+    script = folder / f"{name}_as_a_program.py"
+    script.write_text(page.script, encoding="utf-8")
+    runpy.run_path(str(script), run_name="__main__")
+
+
+def main() -> None:
+    """Write what code prints into the pages that say so."""
+    for path in DOCS.glob("**/*.md"):
+        page = Page.read(path)
+        if page.printed():
+            with TemporaryDirectory() as name, contextlib.chdir(name):
+                page.write_files(Path(name))
+                output = io.StringIO()
+                with contextlib.redirect_stdout(output):
+                    run(page, path.stem, Path(name))
+            path.write_text(page.saying(output.getvalue().split(MARK), path))
+
+
+if __name__ == "__main__":
+    main()

@@ -57,12 +57,12 @@ def require(words: list[str]) -> None:
     """Check that a command and its options exist.
 
     Raises:
-        SystemExit: `magweld` does not know them; 0 if it would print something.
+        SystemExit: `magweld` does not know them.
         MagweldError: `magweld-opt` does not know them.
         AssertionError: There is no such file, or target of make.
     """
     match words:
-        case ["magweld", *rest]:
+        case ["magweld", *rest] if rest != ["--version"]:
             make_parser().parse_args(rest)
         case ["magweld-opt", *rest] if not any(map(PLACEHOLDER.search, rest)):
             parse_arguments(rest)
@@ -75,10 +75,7 @@ def require(words: list[str]) -> None:
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_commands_and_their_options_exist(path: Path) -> None:
     for words in commands_of(path):
-        try:
-            require(words)
-        except SystemExit as end:
-            assert not end.code, words
+        require(words)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
