@@ -6,6 +6,7 @@ examples take to generate, which Hypothesis would count as a failure.
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -29,6 +30,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run whole grids and counts where a part of them is usual",
     )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _imports_are_not_collected() -> None:
+    """Keep all that was imported out of collections: each would look at it again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,17 @@ from gpu_arithmetic import (
     bf16_bits,
     unsigned,
 )
-from gpu_memory import Block, Memory, Observer, View, dtype_of, load, store, whole_view
+from gpu_memory import (
+    Block,
+    Code,
+    Memory,
+    Observer,
+    View,
+    dtype_of,
+    load,
+    store,
+    whole_view,
+)
 
 from magweld.bindings import arith, func, gpu, ir, memref
 
@@ -72,16 +82,20 @@ def launch(
         for i in (operand.arg_number for operand in launched.kernelOperands)
     ]
     epoch = 0
+    code: Code = {}
     for number in range(blocks):
         shared = Memory(np.full(shared_bytes, 0xFF, np.uint8), "shared memory")
         mask = np.ones(threads, bool)
         observer = None if observer_of is None else observer_of(number)
         copies = gpu_async_copies.CopyGroups()
-        block = Block(number, threads, epoch + 1, {}, mask, shared, copies, observer)
+        block = Block(
+            number, threads, epoch + 1, {}, mask, shared, copies, code, observer
+        )
         body = function.entry_block
         for argument, memory in zip(body.arguments, memories, strict=True):
             block.values[argument] = whole_view(argument.type, memory)
-        _run(body, block)
+        with np.errstate(all="ignore"):
+            _run(body, block)
         copies.check_all_arrived()
         epoch = block.epoch
 
@@ -103,23 +117,33 @@ def _constant(value: ir.Value) -> int:
 
 
 def _run(body: ir.Block, block: Block) -> None:
-    for op in body.operations:
-        name = op.operation.name
-        handler = _HANDLERS.get(name)
-        if handler is not None:
-            handler(op, block)
-            continue
-        operands = [block.values[v] for v in op.operands]
-        with np.errstate(all="ignore"):
-            result = _compute(op, name, operands)
-        block.values[op.results[0]] = result
+    key = body.owner
+    if key not in block.code:  # looked at once, not in each iteration and block
+        block.code[key] = [_decoded(op) for op in body.operations]
+    values = block.values
+    for function, operands, result in block.code[key]:
+        if result is None:
+            function(operands, block)
+        else:
+            values[result] = function(*[values[operand] for operand in operands])
 
 
-def _compute(op: Any, name: str, operands: list[Any]) -> Any:
+def _decoded(op: Any) -> tuple[Callable[..., Any], Any, Any]:
+    """Return what runs an operation and on what, and the value that it sets.
+
+    That is None for operations whose handlers set their results themselves.
+    """
+    name = op.operation.name
+    if name in _HANDLERS:
+        return _HANDLERS[name], op, None
+    return _pure(op, name), list(op.operands), op.results[0]
+
+
+def _pure(op: Any, name: str) -> Callable[..., Any]:
     if name == "llvm.call_intrinsic":
         known = INTRINSICS | gpu_fragments.INTRINSICS
-        return known[ir.StringAttr(op.intrin).value](*operands)
-    return PURE[name](*operands)
+        return known[ir.StringAttr(op.intrin).value]
+    return PURE[name]
 
 
 def _alloca(op: Any, block: Block) -> None:
@@ -204,6 +228,8 @@ def _nothing(op: Any, block: Block) -> None:
 
 
 def _constant_op(op: arith.ConstantOp, block: Block) -> None:
+    if op.result in block.values:
+        return  # of an iteration before
     attribute = op.operation.attributes["value"]
     type_ = op.result.type
     is_vector = isinstance(type_, ir.VectorType)
@@ -239,8 +265,7 @@ def _compare(op: Any, block: Block) -> None:
 
 def _cast(op: Any, block: Block) -> None:
     value = np.asarray(block.values[op.operands[0]])
-    with np.errstate(all="ignore"):
-        block.values[op.results[0]] = value.astype(dtype_of(op.results[0].type))
+    block.values[op.results[0]] = value.astype(dtype_of(op.results[0].type))
 
 
 def _extend_unsigned(op: Any, block: Block) -> None:
@@ -251,12 +276,11 @@ def _extend_unsigned(op: Any, block: Block) -> None:
 def _convert_float(op: Any, block: Block) -> None:
     value = np.asarray(block.values[op.operands[0]])
     source, target = op.operands[0].type, op.results[0].type
-    with np.errstate(all="ignore"):
-        if isinstance(source, ir.BF16Type):
-            value = (value.astype(np.uint32) << 16).view(np.float32)
-        if isinstance(target, ir.BF16Type):
-            value = bf16_bits(value)
-        block.values[op.results[0]] = value.astype(dtype_of(target))
+    if isinstance(source, ir.BF16Type):
+        value = (value.astype(np.uint32) << 16).view(np.float32)
+    if isinstance(target, ir.BF16Type):
+        value = bf16_bits(value)
+    block.values[op.results[0]] = value.astype(dtype_of(target))
 
 
 def _bitcast(op: Any, block: Block) -> None:

@@ -50,6 +50,11 @@ class View:
 Observer = Callable[[bool, Memory, np.ndarray, np.ndarray, int], None]
 
 
+# The operations of each block of a region, by the operation around it, as the
+# interpreter runs them.
+Code = dict[Any, list[tuple[Callable[..., Any], Any, Any]]]
+
+
 @dataclass
 class Block:
     """The state of one block of threads."""
@@ -61,6 +66,7 @@ class Block:
     mask: np.ndarray
     shared: Memory
     copies: Any  # those on their way, see gpu_async_copies.py
+    code: Code
     observer: Observer | None = None
 
     def observe(self, is_store: bool, memory: Memory, where: np.ndarray) -> None:
@@ -180,11 +186,11 @@ def note_read(memory: Memory, where: np.ndarray, block: Block) -> None:
     _check_writer(memory, where, who, block, "reads")
     again = memory.read_at[where] == block.epoch
     other = again & (memory.reader[where] != who)
-    # One thread of several at the same byte is kept by the assignment: that several
-    # read it within one instruction is seen by counting.
-    flat, counts = np.unique(where, return_counts=True)
-    memory.reader[where] = np.where(other, _SEVERAL, who)
-    memory.reader[flat[counts > 1]] = _SEVERAL
+    noted = np.where(other, _SEVERAL, who)
+    memory.reader[where] = noted
+    # One thread of several at the same byte is kept, and the others do not find
+    # themselves.
+    memory.reader[where[memory.reader[where] != noted]] = _SEVERAL
     blocks = memory.reader_block[where]
     known = (blocks == _NOBODY) | (blocks == block.number)
     memory.reader_block[where] = np.where(known, block.number, _SEVERAL)
@@ -199,14 +205,14 @@ def note_write(memory: Memory, where: np.ndarray, block: Block) -> None:
     """
     who = np.broadcast_to(block.identities[block.mask][:, None], where.shape)
     _check_writer(memory, where, who, block, "writes")
-    if np.unique(where).size != where.size:
+    memory.writer[where] = who
+    if (memory.writer[where] != who).any():
         raise RaceError(f"two threads write one byte of {memory.name}")
     blocks = memory.reader_block[where]
     elsewhere = (blocks != _NOBODY) & (blocks != block.number)
     now = memory.read_at[where] == block.epoch
     if (elsewhere | (now & (memory.reader[where] != who))).any():
         raise RaceError(f"a thread writes to {memory.name} what another still reads")
-    memory.writer[where] = who
     memory.written_at[where] = block.epoch
 
 

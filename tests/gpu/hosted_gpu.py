@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from math import prod
@@ -117,20 +117,27 @@ class HostedGpu:
         return torch.empty_strided(shape, stride, dtype=dtype)
 
 
+Interpreted = Callable[..., None]
+Launches = Mapping[str, Callable[[Any], None]]
+
+
 def compile_interpreted(
-    imported: ImportedGraph, target: str, driver: MockDriver
-) -> tuple[ImportedGraph, Program]:
-    """Compile a graph, and let the interpreter compute what the driver launches."""
+    imported: ImportedGraph, target: str
+) -> tuple[ImportedGraph, Program, Launches]:
+    """Compile a graph, also for the interpreter.
+
+    Returns:
+        The graph, its program, and for each kernel what computes its launches: a
+        function of the array of parameters that a driver gets.
+    """
     imported, program = compile_imported(imported, CompileOptions(), target=target)
     kernels = interpreted_kernels(imported.text, target)
     tables = {launch.kernel: launch.members for launch in program.launches}
-    for name, run in kernels.items():
-        is_table = tables.get(name, 1) > 1
-        driver.kernels[name] = _of_table(run) if is_table else _of_cells(run)
-    return imported, program
-
-
-Interpreted = Callable[..., None]
+    launches = {
+        name: _of_table(run) if tables.get(name, 1) > 1 else _of_cells(run)
+        for name, run in kernels.items()
+    }
+    return imported, program, launches
 
 
 def interpreted_kernels(text: str, target: str) -> dict[str, Interpreted]:

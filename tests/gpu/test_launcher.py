@@ -8,13 +8,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
-from hosted_gpu import STREAM, HostedGpu, MockDriver, compile_interpreted
+from hosted_gpu import STREAM, HostedGpu, Launches, MockDriver, compile_interpreted
 from torch import Tensor, fx
 
 from magweld.artifact import Place, Program
@@ -119,12 +120,19 @@ def imported(function: Callable[..., Any], inputs: list[Tensor]) -> ImportedGrap
     return import_graph(graph, inputs, look_ups=True, device=CUDA_DEVICE)
 
 
-def loaded(
-    name: str, mock: MockDriver, hosted: HostedGpu, target: str = "nvvm:sm_80"
-) -> tuple[ImportedGraph, Program, LoadedProgram, list[Tensor]]:
+@cache  # each takes seconds, and no test changes one
+def compiled(name: str) -> tuple[ImportedGraph, Program, Launches]:
     function, shapes = CASES[name]
     inputs = [torch.randn(shape) for shape in shapes]
-    graph, program = compile_interpreted(imported(function, inputs), target, mock)
+    return compile_interpreted(imported(function, inputs), "nvvm:sm_80")
+
+
+def loaded(
+    name: str, mock: MockDriver, hosted: HostedGpu
+) -> tuple[ImportedGraph, Program, LoadedProgram, list[Tensor]]:
+    graph, program, launches = compiled(name)
+    mock.kernels.update(launches)
+    inputs = [torch.randn(shape) for shape in CASES[name][1]]
 
     def run_external(node: str, tensors: Any) -> Any:
         # The graph names a GPU, and there is none.
@@ -341,7 +349,8 @@ def test_arguments_that_begin_anywhere_are_copied(
 ) -> None:
     """Kernels access up to 16 bytes at once, which the interpreter wants aligned."""
     graph = imported(lambda x: x.relu() + 1, [torch.randn(4, 8)])
-    _, program = compile_interpreted(graph, "nvvm:sm_80", mock)
+    _, program, launches = compile_interpreted(graph, "nvvm:sm_80")
+    mock.kernels.update(launches)
     call = LoadedProgram(program, no_external, hosted)
     for start in (1, 4):
         x = torch.randn(40)[start : start + 32].view(4, 8)

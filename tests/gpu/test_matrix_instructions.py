@@ -107,7 +107,12 @@ class Product:
         return torch.allclose(result.double(), product.relu(), rtol=eps, atol=8 * eps)
 
 
-PRODUCTS = (Product(), Product(is_transposed=False), Product(rows=16, columns=16))
+# Two tiles of rows and of columns: the interpreter runs each block of threads.
+PRODUCTS = (
+    Product(),
+    Product(is_transposed=False),
+    Product(m=32, n=32, rows=16, columns=16),
+)
 
 
 def lowered(text: str, shape: BlockShape) -> ir.Module:
@@ -170,7 +175,7 @@ def test_wrong_lanes_are_noticed(
     for module in (lower_matrix_instructions, map_to_matrix_instructions):
         if hasattr(module, "instruction_of"):
             monkeypatch.setattr(module, "instruction_of", lambda name: bad)
-    product = Product()
+    product = Product(m=32)
     found = interpreted(product, element, SHAPES[family])
     assert not product.is_right(found, product.inputs(element))
 
@@ -178,8 +183,8 @@ def test_wrong_lanes_are_noticed(
 @pytest.mark.parametrize(
     "product",
     [
-        Product(rows=8, columns=48),
-        Product(n=72, columns=12),
+        Product(m=16, rows=8),
+        Product(n=24, columns=12),
         Product(k=40),
     ],
     ids=str,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
 
 import pytest
 
@@ -15,8 +14,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _only_programs_are_collected() -> Iterator[None]:
-    """Keep torch out of collections, which programs ask for: that is half the time."""
+def _only_programs_are_collected() -> None:
+    """Keep torch out of collections, which programs ask for: that is half the time.
+
+    What earlier tests have imported as well; it stays to the end of the process.
+    """
     gc.freeze()
-    yield
-    gc.unfreeze()
