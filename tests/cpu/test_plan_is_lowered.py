@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -52,18 +53,27 @@ DELICATE = (
 )
 
 
-def tiled(case: Case, until: Phase = Phase.TILED) -> str:
-    """Return a subgraph at a phase, its kernels alone once there are any."""
+@cache  # several tests look at each
+def planned(case: Case) -> str:
+    """Return a planned subgraph."""
     inputs = case.arguments()
     graph = make_fx(case.function, tracing_mode="fake")(*inputs)
     text = import_graph(graph, inputs, look_ups=True).text
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(text)
-        lower_to_tiles(module, CompileOptions(), until)
-        if until is Phase.TILED:
-            for op in list(module.body.operations):
-                if not is_kernel(op):
-                    op.erase()
+        lower_to_tiles(module, CompileOptions(), Phase.PLANNED)
+        return str(module)
+
+
+@cache
+def tiled(case: Case) -> str:
+    """Return the tiled kernels of a subgraph."""
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(planned(case))
+        lower_to_tiles(module, CompileOptions(), Phase.TILED, Phase.PLANNED)
+        for op in list(module.body.operations):
+            if not is_kernel(op):
+                op.erase()
         return str(module)
 
 
@@ -107,17 +117,16 @@ def test_clean_up_between_steps_changes_no_decision(name: str) -> None:
 def test_blocks_of_reductions_are_those_of_the_plan() -> None:
     """The plan names them, the lowering makes loops of that step and no others."""
     (case,) = (case for case in CASES if case.name == "feed-forward")
-    plan = tiled(case, Phase.PLANNED)
-    planned = re.findall(r"reduction_block = (\d+) : i64", plan)
-    assert planned
+    blocks = re.findall(r"reduction_block = (\d+) : i64", planned(case))
+    assert blocks
     kernel = tiled(case)
-    assert re.findall(rf"{REDUCTION_BLOCK} = (\d+) : i64", kernel) == planned
+    assert re.findall(rf"{REDUCTION_BLOCK} = (\d+) : i64", kernel) == blocks
     steps = list(cpu_steps())
     names = [getattr(step, "name", "") for step in steps]
     until = names.index("block-reductions") + 1
-    for block in (int(planned[0]), 64):
+    for block in (int(blocks[0]), 64):
         text = kernel.replace(
-            f"{REDUCTION_BLOCK} = {planned[0]} ", f"{REDUCTION_BLOCK} = {block} "
+            f"{REDUCTION_BLOCK} = {blocks[0]} ", f"{REDUCTION_BLOCK} = {block} "
         )
         shapes = decided(steps[:until], text)["shapes"]
         assert any(f", {block}]" in shape for shape in shapes), (block, shapes)
@@ -149,7 +158,7 @@ def is_fill(op: ir.Operation) -> bool:
 def test_computations_of_the_plan_are_the_loop_nests_that_run(case: Case) -> None:
     """Nothing behind the plan fuses, repeats or drops one, and clean-up neither."""
     with make_context(), ir.Location.unknown():
-        module = ir.Module.parse(tiled(case, Phase.PLANNED))
+        module = ir.Module.parse(planned(case))
         computes: list[ir.Operation] = []
 
         def visit(op: ir.Operation) -> ir.WalkResult:
@@ -158,10 +167,10 @@ def test_computations_of_the_plan_are_the_loop_nests_that_run(case: Case) -> Non
             return ir.WalkResult.ADVANCE
 
         module.operation.walk(visit)
-        planned = [nests_in(op) for op in computes]
+        nests = [nests_in(op) for op in computes]
         # Tiles that are put together have none.
-        assert planned
-        assert max(planned) == 1
+        assert nests
+        assert max(nests) == 1
         run_pipeline(Pipeline((LowerSubgraphs(),)), module)
         kernels = {
             op.attributes["sym_name"].value: op
@@ -175,7 +184,7 @@ def test_computations_of_the_plan_are_the_loop_nests_that_run(case: Case) -> Non
             for op in operations_of(function.operation, func.CallOp)
             if OPERATORS in op.attributes
         ]
-        assert sum(nests_in(kernels[name]) for name in calls) == sum(planned)
+        assert sum(nests_in(kernels[name]) for name in calls) == sum(nests)
         for op in list(module.body.operations):
             if not is_kernel(op):
                 op.erase()
@@ -202,10 +211,10 @@ def test_buffers_take_no_more_than_the_footprint_of_the_plan(case: Case) -> None
         for kernel in module.body.operations:
             attributes = kernel.attributes
             if "tile_graph.footprint" in attributes and PLACED in attributes:
-                planned = attributes["tile_graph.footprint"].value
+                footprint = attributes["tile_graph.footprint"].value
                 places = _places(kernel)
                 assert sum(places) == attributes[PLACED].value
-                assert attributes[PLACED].value <= planned
+                assert attributes[PLACED].value <= footprint
 
 
 def _places(kernel: Any) -> list[int]:

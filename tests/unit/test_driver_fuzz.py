@@ -9,11 +9,16 @@ from pathlib import Path
 
 import pytest
 
+# Each line runs in a process of its own: what all of them import, the first one does.
 FUZZ = """
-import os, random
+import gc, os, random
+from magweld.passes.infrastructure.registry import PASSES
 from magweld.tools.driver import OptDriver
 from magweld.tools.supervision import run_supervised
 
+for name in PASSES.names():
+    PASSES.get(name)
+gc.freeze()
 generator = random.Random(2)
 for arguments in {generator}:
     line = [*arguments, "-o", os.devnull]
