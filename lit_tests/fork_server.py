@@ -1,12 +1,14 @@
 """Owns the server that forks a ready process for each command of the lit suite.
 
-A test runs `magweld-opt` and `filecheck` a few times on a few lines: starting Python
-and importing MLIR's bindings would take nearly all of its time. The server imports
-them once. What a command runs is the tool's entry point, in a process of its own.
+A test runs `magweld-opt` and `filecheck` a few times on a few lines: starting Python,
+importing MLIR's bindings and passes would take nearly all of its time. The server
+imports them once. What a command runs is the tool's entry point, in a process of its
+own.
 """
 
 from __future__ import annotations
 
+import gc
 import importlib
 import marshal
 import os
@@ -19,19 +21,21 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-# Entry points as pyproject.toml and the filecheck package declare them.
+# Entry points as pyproject.toml and the filecheck package declare them, and a tool that
+# is run as a module.
 TOOLS = {
+    "device-code": "magweld.tools.device_code",
     "filecheck": "filecheck.main",
     "magweld-opt": "magweld.tools.magweld_opt",
 }
 _PRELOADED = ("magweld.tools.driver", "magweld.tools.installed_passes")
+_REGISTRY = "magweld.passes.infrastructure.registry"
 _DESCRIPTORS = 3  # stdin, stdout and stderr of the client
 
 
 def serve(listener: socket.socket) -> None:
     """Answer requests until nothing can come from stdin any more."""
-    for module in (*TOOLS.values(), *_PRELOADED):
-        importlib.import_module(module)
+    _preload()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the children
     while True:
         ready, _, _ = select.select([listener, sys.stdin.fileno()], [], [])
@@ -44,6 +48,21 @@ def serve(listener: socket.socket) -> None:
             connection.sendall(bytes([_answer(connection)]))
             os._exit(0)
         connection.close()
+
+
+def _preload() -> None:
+    """Import what commands import, each of which would do so anew."""
+    for module in (*TOOLS.values(), *_PRELOADED):
+        importlib.import_module(module)
+    passes = importlib.import_module(_REGISTRY).PASSES
+    for name in passes.names():
+        passes.get(name)
+    for name in passes.pipeline_names():
+        passes.pipeline(name)
+    # All of that stays: collections neither look at it nor write to its pages, which
+    # processes share until then.
+    gc.collect()
+    gc.freeze()
 
 
 def _answer(connection: socket.socket) -> int:

@@ -83,7 +83,7 @@ config.maxIndividualTestTime = TIMEOUT_SECONDS
 
 config.environment["PATH"] = os.pathsep.join(
     [
-        _start_fork_server(("filecheck", "magweld-opt")),
+        _start_fork_server(("device-code", "filecheck", "magweld-opt")),
         str(Path(sys.prefix, "bin")),
         os.environ["PATH"],
     ]

@@ -1,8 +1,8 @@
 // An element-wise chain becomes one pass over memory: no shared memory, no barrier.
-// RUN: %python -m magweld.tools.device_code --target nvvm:sm_80 --emit gpu %s | filecheck %s
-// RUN: %python -m magweld.tools.device_code --target nvvm:sm_80 --emit llvm %s | filecheck --check-prefix=LLVM %s
-// RUN: %python -m magweld.tools.device_code --target nvvm:sm_80 %s | filecheck --check-prefix=PTX %s
-// RUN: %python -m magweld.tools.device_code --target nvvm:sm_90a %s | filecheck --check-prefix=PTX90 %s
+// RUN: device-code --target nvvm:sm_80 --emit gpu %s | filecheck %s
+// RUN: device-code --target nvvm:sm_80 --emit llvm %s | filecheck --check-prefix=LLVM %s
+// RUN: device-code --target nvvm:sm_80 %s | filecheck --check-prefix=PTX %s
+// RUN: device-code --target nvvm:sm_90a %s | filecheck --check-prefix=PTX90 %s
 
 // CHECK:         gpu.launch_func @chain_kernel::@chain_kernel blocks in (%c16, %c1, %c1) threads in (%c256, %c1, %c1)
 // CHECK-LABEL: gpu.func @chain_kernel(

@@ -1,9 +1,9 @@
 // relu(a b + bias) in one kernel: operands are staged in shared memory step by step,
 // the tile of the result stays in registers until it is stored.
-// RUN: %python -m magweld.tools.device_code --target nvvm:sm_80 --emit gpu %s | filecheck %s
-// RUN: %python -m magweld.tools.device_code --target nvvm:sm_80 --emit llvm %s | filecheck --check-prefix=LLVM %s
-// RUN: %python -m magweld.tools.device_code --target nvvm:sm_80 %s | filecheck --check-prefix=PTX %s
-// RUN: %python -m magweld.tools.device_code --target nvvm:sm_90a %s | filecheck --check-prefix=PTX90 %s
+// RUN: device-code --target nvvm:sm_80 --emit gpu %s | filecheck %s
+// RUN: device-code --target nvvm:sm_80 --emit llvm %s | filecheck --check-prefix=LLVM %s
+// RUN: device-code --target nvvm:sm_80 %s | filecheck --check-prefix=PTX %s
+// RUN: device-code --target nvvm:sm_90a %s | filecheck --check-prefix=PTX90 %s
 
 // CHECK:         gpu.launch_func @linear_kernel::@linear_kernel blocks in (%c12, %c1, %c1) threads in (%c256, %c1, %c1) dynamic_shared_memory_size %c8192_i32
 // CHECK-LABEL: gpu.func @linear_kernel(

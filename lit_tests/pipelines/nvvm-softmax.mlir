@@ -1,9 +1,9 @@
 // Softmax of rows in one kernel: a warp has a row in its registers, and its lanes combine
 // maxima and sums by shuffles.
-// RUN: %python -m magweld.tools.device_code --target nvvm:sm_80 --emit gpu %s | filecheck %s
-// RUN: %python -m magweld.tools.device_code --target nvvm:sm_80 --emit llvm %s | filecheck --check-prefix=LLVM %s
-// RUN: %python -m magweld.tools.device_code --target nvvm:sm_80 %s | filecheck --check-prefix=PTX %s
-// RUN: %python -m magweld.tools.device_code --target nvvm:sm_90a %s | filecheck --check-prefix=PTX90 %s
+// RUN: device-code --target nvvm:sm_80 --emit gpu %s | filecheck %s
+// RUN: device-code --target nvvm:sm_80 --emit llvm %s | filecheck --check-prefix=LLVM %s
+// RUN: device-code --target nvvm:sm_80 %s | filecheck --check-prefix=PTX %s
+// RUN: device-code --target nvvm:sm_90a %s | filecheck --check-prefix=PTX90 %s
 
 // CHECK:         gpu.launch_func @softmax_kernel::@softmax_kernel blocks in (%c8, %c1, %c1) threads in (%c256, %c1, %c1) args(
 // CHECK-LABEL: gpu.func @softmax_kernel(

@@ -1,8 +1,8 @@
 // The same kernels for AMD: wavefronts of 64 threads, local data share, fences.
-// RUN: %python -m magweld.tools.device_code --target rocdl:gfx942 --emit llvm %S/nvvm-matmul.mlir | filecheck %s
-// RUN: %python -m magweld.tools.device_code --target rocdl:gfx942 %S/nvvm-softmax.mlir | filecheck --check-prefix=SOFTMAX %s
-// RUN: %python -m magweld.tools.device_code --target rocdl:gfx942 %S/nvvm-matmul.mlir | filecheck --check-prefix=MATMUL %s
-// RUN: %python -m magweld.tools.device_code --target rocdl:gfx942 %S/nvvm-elementwise.mlir | filecheck --check-prefix=CHAIN %s
+// RUN: device-code --target rocdl:gfx942 --emit llvm %S/nvvm-matmul.mlir | filecheck %s
+// RUN: device-code --target rocdl:gfx942 %S/nvvm-softmax.mlir | filecheck --check-prefix=SOFTMAX %s
+// RUN: device-code --target rocdl:gfx942 %S/nvvm-matmul.mlir | filecheck --check-prefix=MATMUL %s
+// RUN: device-code --target rocdl:gfx942 %S/nvvm-elementwise.mlir | filecheck --check-prefix=CHAIN %s
 
 // CHECK:       llvm.mlir.global external @__dynamic_shmem__{{[0-9]+}}() {addr_space = 3 : i32, alignment = 16 : i64}
 // CHECK-LABEL: llvm.func @linear_kernel(
