@@ -102,24 +102,23 @@ def generated(record: frontend.Record) -> dict[str, Any]:
     """Return how many operators of each half are generated, and which are not."""
     if not isinstance(record.compiled, TrainingGraph):
         return {}
-    compiled = {
-        "forward": record.compiled.forward,
-        "backward": next(iter(record.compiled.backward.compiled.values()), None),
+    stages = [half for one in record.compiled.backward for half in one.compiled.values()]
+    halves = {"forward": [record.compiled.forward], "backward": stages}
+    return {name: shares_of(graphs) for name, graphs in halves.items()}
+
+
+def shares_of(graphs: list[Any]) -> dict[str, Any] | None:
+    """Return the same of the graphs of one half, None where one is not compiled."""
+    if not graphs or not all(hasattr(graph, "imported") for graph in graphs):
+        return None
+    imported = [graph.imported for graph in graphs]
+    nodes = [node for one in imported for node in one.aten.graph.nodes]
+    externals = [item for one in imported for item in one.externals.values()]
+    return {
+        "operators": sum(node.op == "call_function" for node in nodes),
+        "through_torch": len(externals),
+        "kinds": sorted({str(item.node.target) for item in externals}),
     }
-    shares: dict[str, Any] = {}
-    for name, half in compiled.items():
-        if not hasattr(half, "imported"):
-            shares[name] = None
-            continue
-        nodes = [n for n in half.imported.aten.graph.nodes if n.op == "call_function"]
-        externals = half.imported.externals
-        kinds = sorted({str(item.node.target) for item in externals.values()})
-        shares[name] = {
-            "operators": len(nodes),
-            "through_torch": len(externals),
-            "kinds": kinds,
-        }
-    return shares
 
 
 def run_case(name: str, rounds: int, names: list[str]) -> dict[str, Any]:

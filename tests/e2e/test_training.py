@@ -102,7 +102,8 @@ def test_models_train_in_compiled_code(name: str) -> None:
     (record,) = traced.records
     assert not record.breaks, traced.explain()
     assert isinstance(record.compiled, TrainingGraph)
-    halves = [record.compiled.forward, *record.compiled.backward.compiled.values()]
+    (backward,) = record.compiled.backward
+    halves = [record.compiled.forward, *backward.compiled.values()]
     assert [type(half) for half in halves] == [api.CompiledGraph] * 2
     report = record.compiled.report()
     assert len(report["graphs"]) == 2

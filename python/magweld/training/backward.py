@@ -1,4 +1,4 @@
-"""Owns the backward half at run time, compiled for the tangents that it gets."""
+"""Owns a stage of the backward half at run time, compiled for the tangents it gets."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from torch import Tensor, fx
 from magweld.importer.externals import with_strides
 from magweld.importer.nodes import values_of
 from magweld.tiers import tier_of
-from magweld.training.joint import Halves
+from magweld.training.cut import separate
 from magweld.training.missing import without_tangents
+from magweld.training.stages import Stage
 
 CompileHalf = Callable[[fx.GraphModule, list[Tensor]], Callable[..., Any]]
 Report = Callable[[Exception], None]
@@ -23,37 +24,37 @@ Pattern = tuple[bool, ...]
 _MAX_COMPILED: Final = 4
 
 
-class BackwardHalf:
-    """Gives the gradients of inputs for the tangents of computed outputs.
+class BackwardStage:
+    """Gives the gradients that a stage makes for the tangents that it gets.
 
-    A half that the backend refuses runs through torch: nothing is raised into the
+    A stage that the backend refuses runs through torch: nothing is raised into the
     user's `backward()` that eager torch would not raise.
 
     Args:
-        halves: The graphs.
+        stage: The graph.
         compile_half: What the backend does with a graph.
         report: Gets what the backend raised.
     """
 
     def __init__(
-        self, halves: Halves, compile_half: CompileHalf, report: Report
+        self, stage: Stage, compile_half: CompileHalf, report: Report
     ) -> None:
         self.compiled: dict[Pattern, Callable[..., Any]] = {}
-        self._halves = halves
+        self._stage = stage
         self._compile_half = compile_half
         self._report = report
         self._lock = threading.Lock()
-        placeholders = halves.backward.graph.find_nodes(op="placeholder")
+        placeholders = stage.graph.graph.find_nodes(op="placeholder")
         self._strides = [tuple(values_of(node).stride()) for node in placeholders]
 
     def __call__(
         self, saved: Sequence[Tensor], tangents: Sequence[Tensor | None]
     ) -> Sequence[Tensor | None]:
-        """Return a gradient or None for each input.
+        """Return a gradient or None for each of `Stage.ends`.
 
         Args:
-            saved: What `Halves.saved` names.
-            tangents: One for each differentiable output, None where there is none.
+            saved: What `Stage.saved` names.
+            tangents: One for each of `Stage.tangents`, None where there is none.
         """
         pattern = tuple(tangent is not None for tangent in tangents)
         arguments = [
@@ -69,14 +70,14 @@ class BackwardHalf:
         return gradients
 
     def compile_ahead(self) -> None:
-        """Compile the half for gradients of all outputs."""
-        placeholders = self._halves.backward.graph.find_nodes(op="placeholder")
+        """Compile the stage for all tangents."""
+        placeholders = self._stage.graph.graph.find_nodes(op="placeholder")
         values = map(values_of, placeholders)
         examples = [
             torch.empty_strided(v.shape, v.stride(), dtype=v.dtype, device=v.device)
             for v in values
         ]
-        self._prepare((True,) * len(self._halves.tangents), examples)
+        self._prepare((True,) * len(self._stage.tangents), examples)
 
     def _prepare(self, pattern: Pattern, arguments: list[Tensor]) -> Callable[..., Any]:
         with self._lock:
@@ -89,13 +90,15 @@ class BackwardHalf:
             return self.compiled[pattern]
 
     def _half(self, pattern: Pattern) -> fx.GraphModule:
-        backward, tangents = self._halves.backward, self._halves.tangents
+        graph, tangents = self._stage.graph, self._stage.tangents
         missing = [
             name for name, given in zip(tangents, pattern, strict=True) if not given
         ]
         if not missing:
-            return backward
-        return without_tangents(backward, tangents, missing)
+            return graph
+        half = without_tangents(graph, tangents, missing)
+        separate(half, may_repeat=True)
+        return half
 
     def _compiled(
         self, half: fx.GraphModule, arguments: list[Tensor]

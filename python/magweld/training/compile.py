@@ -13,7 +13,7 @@ from torch import Tensor, fx
 from magweld.frontend.capture.operator_graph import OperatorGraph
 from magweld.tiers import tier_of
 from magweld.training import refusals
-from magweld.training.backward import BackwardHalf, CompileHalf, Report
+from magweld.training.backward import BackwardStage, CompileHalf, Report
 from magweld.training.joint import Halves, trace_halves
 from magweld.training.observation import TrainingFacts, observe_training
 from magweld.training.step import TrainingGraph, top_hooks
@@ -49,11 +49,14 @@ class TrainingPlan:
             if self.halves is None:
                 return torch.no_grad()(compile_half(self.graph, self.inputs))
             forward = compile_half(self.halves.forward, self.inputs)
-        backward = BackwardHalf(self.halves, compile_half, report)
+        backward = tuple(
+            BackwardStage(stage, compile_half, report) for stage in self.halves.stages
+        )
         tier = tier_of(forward)
         if tier is not None and tier.is_pending:
             # Imported now, as the first call may wait: backward() should not.
-            backward.compile_ahead()
+            for stage in backward:
+                stage.compile_ahead()
         return TrainingGraph(self.graph, self.facts, self.halves, forward, backward)
 
 

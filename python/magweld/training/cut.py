@@ -26,24 +26,24 @@ Saved = tuple[tuple[str, int], ...]
 
 
 def cut(
-    joint: fx.GraphModule, computed: int, written: int
+    joint: fx.GraphModule, computed: int, written: int, gradients: int
 ) -> tuple[fx.GraphModule, fx.GraphModule, Saved, tuple[str, ...]]:
     """Cut a joint graph where least must be kept.
 
     Args:
         joint: Takes primals and tangents; returns the results of the forward half, then
-            copies of what nobody reads, then a gradient for each primal.
+            copies of what nobody reads, then gradients.
         computed: How many results the forward half has that are no written inputs.
             They were copied for the tracing alone.
         written: How many written inputs it returns behind them.
+        gradients: How many gradients there are, None among them.
 
     Returns:
         Forward half, backward half, what the backward half takes first, and the names
         of its arguments for tangents. No two results of a half share memory, but that
         a gradient may be a tangent or stand for several inputs.
     """
-    primals = [node for node in placeholders(joint) if "tangents" not in node.name]
-    count = len(results_of(joint.graph)) - len(primals)
+    count = len(results_of(joint.graph)) - gradients
     forward, backward = min_cut_rematerialization_partition(
         joint, None, num_fwd_outputs=count
     )
@@ -54,8 +54,8 @@ def cut(
     origin = _save_bases(forward, backward, tangents)
     saved = _bind((forward, backward), origin, count)
     saved = _drop_unread(forward, range(computed + written, count), saved)
-    _separate(forward, may_repeat=False)
-    _separate(backward, may_repeat=True)
+    separate(forward, may_repeat=False)
+    separate(backward, may_repeat=True)
     for half in (forward, backward):
         _loosen_views(half)
     return forward, backward, saved, tangents
@@ -206,7 +206,7 @@ def _bind(
     return tuple(saved)
 
 
-def _separate(half: fx.GraphModule, *, may_repeat: bool) -> None:
+def separate(half: fx.GraphModule, *, may_repeat: bool) -> None:
     """Copy results that share memory with an argument or an earlier result.
 
     Args:

@@ -17,6 +17,8 @@ from magweld.diagnostics import UnsupportedError
 from magweld.importer.capture import AtenRunner
 from magweld.importer.nodes import (
     is_random,
+    operand,
+    replace_by,
     results_of,
     runs_for_itself,
     values_of,
@@ -26,12 +28,18 @@ from magweld.importer.substitutions import SUBSTITUTIONS
 from magweld.layouts import hand_on_layouts
 from magweld.training import refusals
 from magweld.training.cut import cut, placeholders
+from magweld.training.intermediates import (
+    Intermediate,
+    find_intermediates,
+    with_results_as_inputs,
+)
 from magweld.training.observation import (
     Form,
     TrainingFacts,
     elements_of,
     stand_ins,
 )
+from magweld.training.stages import Stage, split
 
 aten = torch.ops.aten
 
@@ -77,22 +85,20 @@ _REFUSED: Final = {F.multilabel_margin_loss: _refuse}
 
 @dataclass(frozen=True)
 class Halves:
-    """A graph as two functional ATen graphs.
+    """A graph as functional ATen graphs.
 
     Attributes:
         forward: Takes the inputs; returns the computed outputs, the values to write
             to inputs, and whatever else the backward half needs.
-        backward: Takes what `saved` names, then one tangent for each differentiable
-            computed output; returns a gradient or None for each input.
-        saved: What the backward half takes first: ("input", position) or
-            ("result", number of a result of the forward half).
-        tangents: Names of the backward half's placeholders for tangents.
+        stages: The backward half; what they keep is ("input", position) or ("result",
+            number of a result of the forward half).
+        references: For each stage the captured graph, which takes the results
+            `Stage.results` as further inputs.
     """
 
     forward: fx.GraphModule
-    backward: fx.GraphModule
-    saved: tuple[tuple[str, int], ...]
-    tangents: tuple[str, ...]
+    stages: tuple[Stage, ...]
+    references: tuple[fx.GraphModule, ...]
 
 
 def trace_halves(
@@ -108,21 +114,38 @@ def trace_halves(
     Raises:
         UnsupportedError: There are no halves that do the same.
     """
-    joint = _trace_joint(graph, inputs, facts)
+    intermediates = find_intermediates(graph, inputs, facts)
+    joint = _trace_joint(graph, inputs, facts, intermediates)
     draws = [node.name for node in joint.graph.nodes if is_random(node)]
+    count = len(inputs) + len(intermediates)
     forward, backward, saved, tangents = cut(
-        joint, len(facts.values), len(facts.written)
+        joint, len(facts.values), len(facts.written), count
     )
     _check_forms(forward, facts.values)
     _check_draws(forward, backward, draws, facts)
     _hand_on_layouts(graph, forward, facts.values)
-    return Halves(forward, backward, saved, tangents)
+    numbers = [n for n, form in enumerate(facts.values) if form.differentiable]
+    by_name = dict(zip(tangents, numbers, strict=True))
+    by_number = {one.number: one for one in intermediates}
+    stages = split(backward, saved, by_name, len(inputs), tuple(by_number))
+    references = tuple(
+        with_results_as_inputs(graph, [by_number[n] for n in stage.results])
+        if stage.results
+        else graph
+        for stage in stages
+    )
+    return Halves(forward, stages, references)
 
 
 def _trace_joint(
-    graph: fx.GraphModule, inputs: Sequence[torch.Tensor], facts: TrainingFacts
+    graph: fx.GraphModule,
+    inputs: Sequence[torch.Tensor],
+    facts: TrainingFacts,
+    intermediates: Sequence[Intermediate],
 ) -> fx.GraphModule:
     positions = [form.position for form in facts.values]
+    if intermediates:
+        graph = with_results_as_inputs(graph, intermediates)
 
     def run(*arguments: torch.Tensor) -> tuple[torch.Tensor, ...]:
         values = list(arguments)
@@ -136,7 +159,10 @@ def _trace_joint(
         return (*computed, *written, *runner.unread)
 
     mode = FakeTensorMode(allow_non_fake_inputs=True)
-    fakes = tuple(stand_ins(mode, inputs))
+    fakes = (
+        *stand_ins(mode, inputs),
+        *(one.stand_in(mode) for one in intermediates),
+    )
     try:
         with undisturbed(), torch.enable_grad():
             joint: Any = aot_export_joint_simple(
@@ -147,7 +173,31 @@ def _trace_joint(
     except Exception as error:
         detail = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
         raise refusals.JOINT.at("the graph", detail) from error
-    return _plain(joint)
+    joint = _plain(joint)
+    _read_results(joint, len(inputs), intermediates)
+    return joint
+
+
+def _read_results(
+    joint: fx.GraphModule, inputs: int, intermediates: Sequence[Intermediate]
+) -> None:
+    """Let what follows from a result read the result, not an input in its place.
+
+    Raises:
+        UnsupportedError: It comes before the result.
+    """
+    results = results_of(joint.graph)
+    order = {node: place for place, node in enumerate(joint.graph.nodes)}
+    given = placeholders(joint)[inputs : inputs + len(intermediates)]
+    for one, placeholder in zip(intermediates, given, strict=True):
+        copied = results[one.number]
+        result = operand(copied) if copied.target is aten.clone.default else copied
+        if any(order[user] < order[result] for user in placeholder.users):
+            raise refusals.INTERMEDIATE.at(
+                f"output {one.form.position}", "and is only then what it is in the end"
+            )
+        replace_by(placeholder, result)
+    joint.recompile()
 
 
 class _JointRunner(AtenRunner):

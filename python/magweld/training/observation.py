@@ -21,6 +21,7 @@ from magweld.importer.placing import tensors_without_data
 from magweld.logs import expected_errors
 from magweld.storages import storage_of
 from magweld.training import refusals
+from magweld.training.edges import edge_of, edges_behind
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class Form:
 
     position: int
     differentiable: bool
+    device: torch.device
     dtype: torch.dtype
     shape: tuple[int, ...]
     stride: tuple[int, ...]
@@ -82,6 +84,7 @@ class TrainingFacts:
     Attributes:
         outputs: How each output comes about.
         values: The computed outputs.
+        intermediate: Numbers of those that another one follows from.
         written: Inputs that are written to.
         silently: Those of them that are written without their version being counted.
         draws: Number of elements of each draw of random numbers, in order.
@@ -89,6 +92,7 @@ class TrainingFacts:
 
     outputs: tuple[Output, ...]
     values: tuple[Form, ...]
+    intermediate: tuple[int, ...]
     written: tuple[int, ...]
     silently: frozenset[int]
     draws: tuple[int, ...]
@@ -147,18 +151,46 @@ def observe_training(
     fakes = stand_ins(mode, inputs)
     versions = [fake._version for fake in fakes]
     watch = _Watch()
-    with torch.random.fork_rng(devices=[]), torch.enable_grad():
-        with mode, watch, expected_errors():
-            results = GraphRunner(graph).run(*fakes)
-        if not torch.is_grad_enabled():
-            raise refusals.GRAD_MODE.at("the graph")
+    results = run_with_gradients(GraphRunner(graph), mode, watch, fakes)
     written = _written(inputs, fakes, watch)
     outputs, forms = _outputs(fakes, results)
+    intermediate = _intermediate([results[form.position] for form in forms])
     silently = frozenset(i for i in written if fakes[i]._version == versions[i])
     with torch.enable_grad(), mode:
         for form in forms:
             _require_writable(results[form.position])
-    return TrainingFacts(outputs, forms, written, silently, tuple(watch.draws))
+    draws = tuple(watch.draws)
+    return TrainingFacts(outputs, forms, intermediate, written, silently, draws)
+
+
+def run_with_gradients(
+    runner: GraphRunner,
+    mode: FakeTensorMode,
+    watch: OperatorWatch,
+    inputs: Sequence[torch.Tensor],
+) -> Sequence[torch.Tensor]:
+    """Return the results of a graph on tensors without data, which draws nothing.
+
+    Args:
+        runner: Runs the graph.
+        mode: What the tensors are made in.
+        watch: Sees each operator.
+        inputs: One tensor without data per placeholder.
+
+    Raises:
+        UnsupportedError: It cannot be run so, or leaves another grad mode.
+    """
+    with torch.random.fork_rng(devices=[]), torch.enable_grad():
+        with mode, watch, expected_errors():
+            results: Sequence[torch.Tensor] = runner.run(*inputs)
+        if not torch.is_grad_enabled():
+            raise refusals.GRAD_MODE.at("the graph")
+    return results
+
+
+def _intermediate(results: Sequence[torch.Tensor]) -> tuple[int, ...]:
+    edges = edges_behind(results)
+    return tuple(n for n, result in enumerate(results) if edge_of(result) in edges)
 
 
 def _written(
@@ -212,6 +244,7 @@ def _form(position: int, tensor: torch.Tensor) -> Form:
     return Form(
         position,
         tensor.requires_grad,
+        tensor.device,
         tensor.dtype,
         tuple(tensor.shape),
         tuple(tensor.stride()),

@@ -21,6 +21,11 @@ OUTPUT_VIEW: Final = Refusal(
     "an output that needs gradients shares memory with {detail}",
     "return a copy of it, or only one of them",
 )
+INTERMEDIATE: Final = Refusal(
+    "training-intermediate-output",
+    "another output follows from it, {detail}",
+    "return a copy of it, which no other output follows from",
+)
 RESTRICTED_VIEW: Final = Refusal(
     "training-restricted-view",
     "an output that needs gradients is a view that torch does not let be written to",

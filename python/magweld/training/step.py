@@ -1,4 +1,4 @@
-"""Owns the call of a graph that needs gradients: both halves in an autograd node."""
+"""Owns the call of a graph that needs gradients: an autograd node for each stage."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from magweld.reports import joined_reports, joined_texts
 from magweld.short_repr import short_repr
 from magweld.tiers import TieredGraph, tier_of
 from magweld.training.again import check_not_shared, is_freed
-from magweld.training.backward import BackwardHalf
+from magweld.training.backward import BackwardStage
 from magweld.training.joint import Halves
 from magweld.training.observation import (
     InputItself,
@@ -36,7 +36,7 @@ class TrainingGraph:
         facts: What eager torch does with it.
         halves: The graphs of both halves.
         forward: The compiled forward half.
-        backward: The backward half, compiled when it first runs.
+        backward: The stages of the backward half, compiled when they first run.
     """
 
     __repr__ = short_repr
@@ -45,7 +45,7 @@ class TrainingGraph:
     facts: TrainingFacts
     halves: Halves
     forward: Callable[..., Any]
-    backward: BackwardHalf
+    backward: tuple[BackwardStage, ...]
 
     def __call__(self, *inputs: Tensor) -> Any:
         """Run the graph; gradients flow through the results as in eager torch."""
@@ -57,8 +57,27 @@ class TrainingGraph:
         if self.tiered is not None and self.tiered.runs_through_torch:
             self.tiered.torch_calls += 1
             return self.reference(*inputs)
-        values = _apply(self, *inputs)
+        values = self._run(inputs)
         return tuple(_make(output, inputs, values) for output in self.facts.outputs)
+
+    def _run(self, inputs: Sequence[Tensor]) -> Sequence[Tensor]:
+        """Return the computed outputs, with their autograd nodes."""
+        facts, count = self.facts, len(self.facts.values)
+        with torch.no_grad():
+            state = _State.of(facts, inputs)
+            made = list(self.forward(*inputs))
+            _write(facts, inputs, made[count:])
+            made[:count] = map(_no_view, made[:count])
+        passed: dict[int, Tensor] = {}
+        kinds: dict[str, Any] = {"input": inputs, "result": made, "passed": passed}
+        for number, stage in enumerate(self.halves.stages):
+            sources = [kinds[kind][n] for kind, n in (*stage.ends, *stage.behind)]
+            outputs = iter(_apply(self, number, state, made, *sources))
+            for n in stage.values:
+                made[n] = next(outputs)
+            for gradient in stage.received:
+                passed[gradient.number] = next(outputs)
+        return made[:count]
 
     @property
     def tiered(self) -> TieredGraph | None:
@@ -78,7 +97,8 @@ class TrainingGraph:
         return joined_reports(self._compiled())
 
     def _compiled(self) -> tuple[Callable[..., Any], ...]:
-        return (self.forward, *self.backward.compiled.values())
+        backward = (half for one in self.backward for half in one.compiled.values())
+        return (self.forward, *backward)
 
     def mlir(self, stage: str) -> str:
         """Return the modules of the halves that are compiled, at a stage.
@@ -111,65 +131,83 @@ def _make(output: Output, inputs: Sequence[Tensor], values: Sequence[Tensor]) ->
             return window.of(source.detach() if detached else source)
 
 
-class _Halves(torch.autograd.Function):
-    """The autograd node of one call."""
+class _Stage(torch.autograd.Function):
+    """The autograd node of a stage of one call.
+
+    Its outputs are results of the call, which have been computed before, and what stands
+    for the gradients that other stages pass to it.
+    """
 
     @staticmethod
-    def forward(ctx: Any, graph: TrainingGraph, *inputs: Tensor) -> Any:
-        """Run the forward half and keep what the backward half needs."""
-        facts = graph.facts
+    def forward(
+        ctx: Any,
+        graph: TrainingGraph,
+        number: int,
+        state: _State,
+        made: Sequence[Tensor],
+        *sources: Tensor,
+    ) -> Any:
+        """Keep what the stage needs."""
+        stage = graph.halves.stages[number]
         ctx.set_materialize_grads(False)
         ctx.graph = graph
-        ctx.state = _State.of(facts, inputs)
+        ctx.number = number
+        ctx.state = state
         ctx.done = []
-        results = graph.forward(*inputs)
-        count = len(facts.values)
-        _write(facts, inputs, results[count:])
-        values = tuple(_no_view(result) for result in results[:count])
-        before, made = ctx.state.inputs, (*values, *results[count:])
+        if stage.results:
+            ctx.state = state.and_results([made[n] for n in stage.results])
+        count = len(graph.facts.values)
         ctx.save_for_backward(
             *(
-                before[number] if kind == "input" else made[number]
-                for kind, number in graph.halves.saved
+                state.inputs[n]
+                if kind == "input"
+                # A node must not keep the results of those that lead to it.
+                else (made[n] if n >= count or n in stage.values else made[n].detach())
+                for kind, n in stage.saved
             )
         )
-        ctx.mark_non_differentiable(
-            *(
-                value
-                for value, form in zip(values, facts.values, strict=True)
-                if not form.differentiable
-            )
-        )
-        return values
+        stand_ins = (gradient.stand_in() for gradient in stage.received)
+        return (*(made[n] for n in stage.values), *stand_ins)
 
     @staticmethod
     def backward(ctx: Any, *tangents: Tensor | None) -> Any:
-        """Return the gradients of the inputs."""
-        graph: TrainingGraph = ctx.graph
-        given = [
-            tangent
-            for tangent, form in zip(tangents, graph.facts.values, strict=True)
-            if form.differentiable
-        ]
-        try:
-            saved = ctx.saved_tensors
-        except RuntimeError as error:
-            if not is_freed(error):
-                raise
-            saved = None
-        else:
-            # What ran before has kept everything.
-            ctx.done.clear()
-        before = list(ctx.done)
-        ctx.done += [n for n, tangent in enumerate(given) if tangent is not None]
-        if torch.is_grad_enabled():
-            return (None, *_through_torch(graph, ctx.state, given, before, True))
-        if saved is None:
-            return (None, *_through_torch(graph, ctx.state, given, before, False))
-        return (None, *graph.backward(saved, given))
+        """Return the gradients of what the stage follows from."""
+        return (None, None, None, None, *_gradients(ctx, tangents))
 
 
-_apply: Callable[..., tuple[Tensor, ...]] = _Halves.apply
+_apply: Callable[..., tuple[Tensor, ...]] = _Stage.apply
+
+
+def _gradients(
+    ctx: Any, tangents: Sequence[Tensor | None]
+) -> Sequence[Tensor | None]:
+    """Return gradients for `ends` of a stage, then for what is behind it."""
+    graph: TrainingGraph = ctx.graph
+    stage = graph.halves.stages[ctx.number]
+    if all(tangent is None for tangent in tangents):
+        return [None] * len((*stage.ends, *stage.behind))
+    freed: RuntimeError | None = None
+    saved: Sequence[Tensor] = ()
+    try:
+        saved = ctx.saved_tensors
+    except RuntimeError as error:
+        if not is_freed(error):
+            raise
+        freed = error
+    else:
+        # What ran before has kept everything.
+        ctx.done.clear()
+    given, received = tangents[: len(stage.values)], tangents[len(stage.values) :]
+    before = list(ctx.done)
+    ctx.done += [n for n, tangent in enumerate(given) if tangent is not None]
+    if any(tangent is not None for tangent in received):
+        if freed is not None and stage.saved:
+            raise freed
+    elif freed is not None or torch.is_grad_enabled():
+        differentiable = torch.is_grad_enabled()
+        return _through_torch(ctx, given, before, differentiable)
+    gradients = graph.backward[ctx.number](saved, tangents)
+    return [*gradients, *[None] * len(stage.behind)]
 
 
 @dataclass(frozen=True)
@@ -177,7 +215,8 @@ class _State:
     """What a second forward run needs, if gradients are to be differentiated.
 
     Attributes:
-        inputs: The inputs of the call, with copies of those that were written.
+        inputs: The inputs of the call, with copies of those that were written, and
+            results of it that further ones follow from.
         versions: Their versions.
         random: State of the generator, None where nothing was drawn.
     """
@@ -187,15 +226,20 @@ class _State:
     random: Tensor | None
 
     @staticmethod
-    def of(facts: TrainingFacts, inputs: tuple[Tensor, ...]) -> _State:
+    def of(facts: TrainingFacts, inputs: Sequence[Tensor]) -> _State:
         """Return the state before a call."""
         if facts.written:
             copied = list(inputs)
             for number in facts.written:
                 copied[number] = inputs[number].clone()
-            inputs = tuple(copied)
+            inputs = copied
         random = torch.get_rng_state() if facts.draws else None
-        return _State(inputs, tuple(x._version for x in inputs), random)
+        return _State(tuple(inputs), tuple(x._version for x in inputs), random)
+
+    def and_results(self, results: Sequence[Tensor]) -> _State:
+        """Return the state behind some results of the call."""
+        versions = (*self.versions, *(result._version for result in results))
+        return _State((*self.inputs, *results), versions, self.random)
 
 
 def _no_view(result: Tensor) -> Tensor:
@@ -221,8 +265,7 @@ def _write(
 
 @torch.enable_grad()
 def _through_torch(
-    graph: TrainingGraph,
-    state: _State,
+    ctx: Any,
     tangents: Sequence[Tensor | None],
     before: Sequence[int],
     differentiable: bool,
@@ -230,9 +273,8 @@ def _through_torch(
     """Return gradients: torch runs the graph once more.
 
     Args:
-        graph: The graph.
-        state: The state before the call.
-        tangents: Of the results that can be differentiated.
+        ctx: The node of a stage.
+        tangents: Of the results of the stage.
         before: Numbers of those whose backward has freed what was kept.
         differentiable: Whether the gradients shall have gradients.
 
@@ -240,6 +282,10 @@ def _through_torch(
         RuntimeError: An input was changed in the meantime, or eager torch would not
             have kept what is needed.
     """
+    facts: TrainingFacts = ctx.graph.facts
+    halves: Halves = ctx.graph.halves
+    state: _State = ctx.state
+    stage = halves.stages[ctx.number]
     for number, (tensor, version) in enumerate(
         zip(state.inputs, state.versions, strict=True)
     ):
@@ -250,30 +296,30 @@ def _through_torch(
                 f" version {tensor._version}; expected version {version} instead"
             )
     inputs = [_alias(tensor) for tensor in state.inputs]
-    for number in graph.facts.written:
+    outside = [tensor.grad_fn for tensor in inputs if tensor.grad_fn is not None]
+    for number in facts.written:
         inputs[number] = inputs[number].clone()
     with _random_state(state.random):
-        results = graph.reference(*inputs)
-    forms = [form for form in graph.facts.values if form.differentiable]
-    values = [results[form.position] for form in forms]
+        results = halves.references[ctx.number](*inputs)
+    values = [results[facts.values[number].position] for number in stage.values]
     now = [n for n, tangent in enumerate(tangents) if tangent is not None]
-    check_not_shared(values, before, now)
-    pairs = [
-        (results[form.position], tangent)
-        for form, tangent in zip(forms, tangents, strict=True)
-        if tangent is not None
-    ]
-    sources = [tensor for tensor in inputs if tensor.requires_grad]
-    gradients = iter(
-        torch.autograd.grad(
-            [result for result, _ in pairs],
-            sources,
-            [tangent for _, tangent in pairs],
-            create_graph=differentiable,
-            allow_unused=True,
-        )
+    check_not_shared(values, before, now, outside)
+    own = len(inputs) - len(stage.results)
+    sources = dict(zip(stage.results, inputs[own:], strict=True))
+    leaves = {
+        (kind, n): inputs[n] if kind == "input" else sources[n]
+        for kind, n in stage.leaves
+    }
+    gradients = torch.autograd.grad(
+        [values[n] for n in now],
+        list(leaves.values()),
+        [tangent for tangent in tangents if tangent is not None],
+        create_graph=differentiable,
+        allow_unused=True,
     )
-    return [next(gradients) if x.requires_grad else None for x in inputs]
+    found = dict(zip(leaves, gradients, strict=True))
+    # What it passes on goes to the leaves behind at once.
+    return [found.get(end) for end in (*stage.ends, *stage.behind)]
 
 
 def _alias(tensor: Tensor) -> Tensor:

@@ -1,0 +1,47 @@
+"""Owns the walk over the graph that autograd keeps behind tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from torch import Tensor
+from torch.autograd.graph import Node
+
+Edge = tuple[Node, int]
+"""Where the gradient of a tensor arrives: a node, and which of its results it is."""
+
+
+def edge_of(tensor: Tensor) -> Edge | None:
+    """Return where the gradient of a tensor arrives, None if it is made of no other."""
+    node = tensor.grad_fn
+    return None if node is None else (node, tensor.output_nr)
+
+
+def nodes_behind(tensors: Iterable[Tensor], stop: Collection[Node] = ()) -> set[Node]:
+    """Return the nodes that a backward from tensors runs.
+
+    Args:
+        tensors: Where it begins.
+        stop: Nodes that are left out, with those that are reached through them alone.
+    """
+    work = [tensor.grad_fn for tensor in tensors]
+    found: set[Node] = set()
+    while work:
+        node = work.pop()
+        if node is not None and node not in found and node not in stop:
+            found.add(node)
+            work += [source for source, _ in node.next_functions]
+    return found
+
+
+def edges_behind(tensors: Iterable[Tensor]) -> set[Edge]:
+    """Return where gradients go that a backward from tensors makes.
+
+    The tensors' own edges are among them where another of the tensors follows from one.
+    """
+    return {
+        (source, number)
+        for node in nodes_behind(tensors)
+        for source, number in node.next_functions
+        if source is not None
+    }
