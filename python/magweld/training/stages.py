@@ -91,8 +91,8 @@ def split(
     tangents: Mapping[str, int],
     inputs: int,
     intermediates: Sequence[int],
-) -> tuple[Stage, ...]:
-    """Split a backward half into stages, in the order of their autograd nodes.
+) -> tuple[tuple[Stage, ...], tuple[int, ...]]:
+    """Split a backward half into stages.
 
     Args:
         backward: Takes what `saved` names, then tangents; returns gradients or None
@@ -101,6 +101,10 @@ def split(
         tangents: Number of the computed output for each placeholder for tangents.
         inputs: How many inputs there are.
         intermediates: Numbers of the computed outputs that others follow from.
+
+    Returns:
+        The stages in the order of their autograd nodes, and the positions of inputs to
+        which not all results lead a backward that lead one to such a node.
 
     Raises:
         UnsupportedError: There are too many, or a gradient depends on none of them.
@@ -111,9 +115,11 @@ def split(
     gradients = {end: node for end, node in leaves if isinstance(node, fx.Node)}
     if not gradients:
         raise refusals.JOINT.at("the graph", "no input gets a gradient")
+    splitter = _Splitter(backward, saved, tangents, gradients, intermediates)
+    partly = splitter.partly_reached()
     if not intermediates:
-        return (_whole(backward, saved, tangents, gradients),)
-    return _Splitter(backward, saved, tangents, gradients, intermediates).stages()
+        return (_whole(backward, saved, tangents, gradients),), partly
+    return splitter.stages(), partly
 
 
 def _whole(
@@ -147,7 +153,13 @@ class _Splitter:
         self._tangents = {
             node: tangents[node.name] for node in arguments if node.name in tangents
         }
-        self._keys = self._find_keys()
+        leading = self._find_leading()
+        self._groups = self._find_groups(leading)
+        self._leading = self._propagate(leading)
+        self._keys = {
+            node: frozenset(self._groups[number] for number in key)
+            for node, key in self._leading.items()
+        }
         # A number for each gradient that leaves its stage, and for who receives it.
         self._passed: dict[tuple[fx.Node, Key], int] = {}
         for node, key in self._keys.items():
@@ -174,12 +186,20 @@ class _Splitter:
             made[key] = self._stage(key, made)
         return tuple(made.values())
 
-    def _find_keys(self) -> dict[fx.Node, Key]:
-        """Return for each operator on gradients which results lead a backward to it.
+    def partly_reached(self) -> tuple[int, ...]:
+        """Return the inputs that some results of a node lead to and others do not."""
+        if len(self._groups) == 1:
+            return ()
+        found = []
+        for (kind, position), node in self._gradients.items():
+            key = self._keys.get(node, frozenset())
+            led = {number for number, group in self._groups.items() if group in key}
+            if kind == "input" and (not led or led != self._leading[node]):
+                found.append(position)
+        return tuple(found)
 
-        Results that no other follows from stand for one if they lead to the same
-        intermediate ones.
-        """
+    def _find_leading(self) -> dict[int, Key]:
+        """Return for each result which ones lead a backward to it, itself among them."""
         leading = {number: frozenset({number}) for number in self._tangents.values()}
         while True:
             keys = self._propagate(leading)
@@ -189,24 +209,24 @@ class _Splitter:
                 if gradient is not None:
                     found[number] |= keys.get(gradient, frozenset())
             if found == leading:
-                break
+                return found
             leading = found
-        groups = self._groups(leading)
-        return {
-            node: frozenset(groups[number] for number in key)
-            for node, key in keys.items()
-        }
 
     def _propagate(self, leading: Mapping[int, Key]) -> dict[fx.Node, Key]:
+        """Return for each operator on gradients which results lead a backward to it."""
         keys = {node: leading[number] for node, number in self._tangents.items()}
         for node in self._backward.graph.nodes:
             known = [keys[x] for x in node.all_input_nodes if x in keys]
             if known and node.op == "call_function":
-                keys[node] = frozenset().union(*known)
+                keys[node] = frozenset[int]().union(*known)
         return keys
 
-    def _groups(self, leading: Mapping[int, Key]) -> dict[int, int]:
-        """Return which results stand for one, by the first of them."""
+    def _find_groups(self, leading: Mapping[int, Key]) -> dict[int, int]:
+        """Return for each result the first one of those that share its node.
+
+        They are the ones that no other follows from and that lead to the same
+        intermediate ones.
+        """
         groups: dict[int, int] = {}
         firsts: dict[Key, int] = {}
         for number in leading:
