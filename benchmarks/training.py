@@ -102,7 +102,9 @@ def generated(record: frontend.Record) -> dict[str, Any]:
     """Return how many operators of each half are generated, and which are not."""
     if not isinstance(record.compiled, TrainingGraph):
         return {}
-    stages = [half for one in record.compiled.backward for half in one.compiled.values()]
+    stages = [
+        half for one in record.compiled.backward for half in one.compiled.values()
+    ]
     halves = {"forward": [record.compiled.forward], "backward": stages}
     return {name: shares_of(graphs) for name, graphs in halves.items()}
 

@@ -21,7 +21,15 @@ from magweld.graphs.control_operators import all_nodes, bodies_of
 from magweld.graphs.cuts import leave_to_torch
 from magweld.graphs.numbers import without_numbers
 from magweld.graphs.unroll import has_loops, iterations_in, unroll
-from magweld.layouts import keep_final_layout, layout_of, note_layout, noted_layout
+from magweld.layouts import (
+    creation_of,
+    keep_final_layout,
+    layout_of,
+    note_creation,
+    note_layout,
+    noted_layout,
+)
+from magweld.storages import storage_of
 
 _NO_SCALARS: Final[Mapping[fx.Node, Expression]] = MappingProxyType({})
 
@@ -87,8 +95,7 @@ def build_graph(
         for item in recorder.inputs
         if item.placeholder in kept or item.placeholder in outputs
     )
-    for node in outputs:
-        keep_final_layout(node, recorder.tensors.tensor(node))
+    _note_results(recorder, outputs, inputs, grad_enabled)
     graph = fx.Graph()
     mapping: dict[fx.Node, Any] = _copies_of_inputs(graph, inputs)
     numbers = []
@@ -121,6 +128,23 @@ def build_graph(
         failing=failing(nodes, inputs),
         is_cut=is_cut,
     )
+
+
+def _note_results(
+    recorder: OperatorRecorder,
+    outputs: Sequence[fx.Node],
+    inputs: Sequence[GraphInput],
+    grad_enabled: bool,
+) -> None:
+    """Note at nodes what their tensors are at the end of the run."""
+    given = [item.node.obj for item in inputs]
+    views = {storage_of(tensor) for tensor in given if tensor._is_view()}
+    for node in outputs:
+        tensor = recorder.tensors.tensor(node)
+        keep_final_layout(node, tensor)
+        # A view of a view has its restrictions, which are no matter of the graph.
+        if tensor is not None and storage_of(tensor) not in views:
+            note_creation(node, creation_of(tensor, grad_enabled=grad_enabled))
 
 
 def _copies_of_inputs(

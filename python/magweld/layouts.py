@@ -14,6 +14,7 @@ import torch
 from torch import fx
 
 _KEY: Final = "layout"
+_CREATION: Final = "creation"
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,35 @@ def keep_final_layout(node: fx.Node, tensor: torch.Tensor | None) -> None:
     """Note that it is not known if a node's tensor looks different by now."""
     if tensor is None or node.meta.get(_KEY) != layout_of(tensor):
         node.meta[_KEY] = None
+
+
+def creation_of(tensor: torch.Tensor, *, grad_enabled: bool) -> str:
+    """Return how autograd says that a view came about: a name of its `CreationMeta`.
+
+    It asks that before a view is written to with gradients: a part of `split` must not
+    be, nor a view that was made while gradients were off.
+
+    Returns:
+        "" for what is no view, and where a view that is made now has the same.
+    """
+    if not tensor._is_view() or tensor.is_inference():
+        return ""
+    if not (tensor.is_floating_point() or tensor.is_complex()):
+        return ""  # nothing with gradients can be written to it
+    creation: str = torch._C._autograd._get_creation_meta(tensor).name
+    return (
+        "" if creation == ("DEFAULT" if grad_enabled else "NO_GRAD_MODE") else creation
+    )
+
+
+def note_creation(node: fx.Node, creation: str) -> None:
+    """Note what `creation_of` a node's tensor is at the end of the captured run."""
+    node.meta[_CREATION] = creation
+
+
+def noted_creation(node: Any) -> str:
+    """Return what was noted of how a node's tensor came about."""
+    return str(node.meta.get(_CREATION, "")) if isinstance(node, fx.Node) else ""
 
 
 def noted_layout(node: Any) -> Layout | None:

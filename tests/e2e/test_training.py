@@ -134,6 +134,32 @@ def test_gradients_of_inputs_and_of_gradients() -> None:
     assert isinstance(traced.records[0].compiled, TrainingGraph)
 
 
+def test_results_that_follow_from_each_other() -> None:
+    def function(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        trunk = torch.tanh(x @ w)
+        h = trunk.exp() @ w
+        scores = h * trunk + 1
+        return h, scores, scores.square().mean()
+
+    traced = trace(function)
+    for _ in range(3):
+        outcomes = []
+        x, w = torch.randn(4, 3), torch.randn(3, 3)
+        for call in (traced, function):
+            leaves = [t.clone().requires_grad_() for t in (x, w)]
+            results = call(*leaves)
+            for result in results[:2]:
+                result.register_hook(lambda gradient: gradient * 2)
+                result.retain_grad()
+            sum(result.sum() for result in results).backward()
+            outcomes.append([t.grad for t in (*leaves, *results[:2])])
+        torch.testing.assert_close(*outcomes)
+    compiled = traced.records[0].compiled
+    assert isinstance(compiled, TrainingGraph)
+    halves = [half for one in compiled.backward for half in one.compiled.values()]
+    assert [type(half) for half in halves] == [api.CompiledGraph] * 3
+
+
 def test_a_backward_that_the_compiler_refuses_runs_through_torch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from halves import Halves, Heads, halved, leaf
+from halves import Halves, Heads, halved, leaf, pair, same_state
 from torch import Tensor
 
 from magweld.frontend.traced import trace
@@ -286,6 +286,45 @@ def test_a_result_can_be_written_to_with_gradients() -> None:
         (h + y).sum().backward()
         assert h.grad.tolist() == [1.0] * 3
         assert x.grad.tolist() == [5.0] * 3
+
+
+def doubled(parameter: Tensor) -> None:
+    parameter.grad.mul_(2)
+
+
+def hooked(model: Any, call: Any, x: Tensor, number: int) -> list[str]:
+    """Return which hooks a backward from one of two results runs."""
+    names: list[str] = []
+    if number == 2:
+        weight = model.right.weight
+        weight.register_hook(lambda g: g * 3)
+        weight.register_post_accumulate_grad_hook(doubled)
+    left, right = call(x)
+    left.register_hook(lambda g: names.append(f"left {g.shape}"))
+    right.register_hook(lambda g: names.append(f"right {g.shape}"))
+    (left, right)[number % 2].sum().backward()
+    return names
+
+
+def test_hooks_run_for_what_gets_a_gradient() -> None:
+    mine, twin, traced = pair(Heads())
+    x = torch.randn(4, 3)
+    traced(x)
+    for number in range(4):
+        names = hooked(mine, traced, x, number)
+        assert names == hooked(twin, twin, x, number)
+        assert len(names) == 1
+        same_state(mine, twin)
+
+
+def test_gradients_of_some_results_do_not_share_memory() -> None:
+    traced = trace(lambda x, y: ((x.view(6) + y) * 2, y * 3), backend=Halves())
+    for _ in range(2):
+        x, y = leaf(2, 3), leaf(6)
+        traced(x, y)[0].square().sum().backward()
+        before = y.grad.clone()
+        x.grad.zero_()
+        assert torch.equal(y.grad, before)
 
 
 def test_results_end_when_they_are_dropped() -> None:

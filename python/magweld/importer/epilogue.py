@@ -227,6 +227,7 @@ class Epilogue:
         structure: How the leaves make up the output.
         carried: Results that have another dtype in compiled code, and torch's dtype.
         silently: Inputs whose versions do not count the writes, as with `x.data += 1`.
+        creations: Positions of outputs and what `creation_of` them is in eager.
     """
 
     __repr__ = short_repr
@@ -237,6 +238,7 @@ class Epilogue:
     structure: Any
     carried: tuple[tuple[int, torch.dtype], ...] = ()
     silently: frozenset[int] = frozenset()
+    creations: tuple[tuple[int, str], ...] = ()
 
     def finish(
         self,
@@ -277,8 +279,12 @@ class Epilogue:
         # In the caller's mode: torch refuses to write to a view that was made without
         # gradients where they are recorded.
         call = Call(inputs, results, buffers, [None] * len(self.outputs))
+        creations = dict(self.creations)
         for position in self._order:
-            call.outputs[position] = self.outputs[position].make(call)
+            output = self.outputs[position].make(call)
+            if position in creations:
+                output = as_created(output, creations[position])
+            call.outputs[position] = output
         return call.outputs
 
     def _write(self, target: Tensor, values: Tensor, silently: bool) -> None:
@@ -318,7 +324,7 @@ class Epilogue:
     @functools.cached_property
     def _plain(self) -> tuple[int, ...] | None:
         """The results that are the outputs, if they are that as they come."""
-        if self.writes or self.buffers or self.carried:
+        if self.writes or self.buffers or self.carried or self.creations:
             return None
         found = [o for o in self.outputs if isinstance(o, ResultOutput)]
         if len(found) < len(self.outputs) or any(o.window for o in found):
@@ -340,6 +346,19 @@ def _no_view(tensor: Tensor, own: bool) -> Tensor:
     Torch allows more on such a one: `detach_()`, and to write to it with gradients.
     """
     return tensor.detach() if own and tensor._is_view() else tensor
+
+
+def as_created(tensor: Tensor, creation: str) -> Tensor:
+    """Return a view of which torch says that it came about in another way.
+
+    Args:
+        tensor: Is changed if it is a view.
+        creation: See `creation_of`.
+    """
+    view = tensor if tensor._is_view() else tensor.view_as(tensor)
+    kind = torch._C._autograd.CreationMeta.__members__[creation]
+    torch._C._autograd._set_creation_meta(view, kind)
+    return view
 
 
 def _inputs_of(output: Output) -> Iterator[int]:

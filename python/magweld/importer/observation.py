@@ -32,6 +32,7 @@ from magweld.layouts import (
     is_captured,
     is_noted,
     layout_of,
+    noted_creation,
     noted_layout,
 )
 from magweld.logs import expected_errors
@@ -59,6 +60,7 @@ class TensorFacts:
         storage: Equal for tensors that share memory.
         storage_bytes: Size of that memory.
         root: Equal for tensors that are views of one, as autograd knows it.
+        creation: How autograd says that an output came about, see `creation_of`.
     """
 
     dtype: torch.dtype
@@ -69,6 +71,7 @@ class TensorFacts:
     storage: int
     storage_bytes: int
     root: int
+    creation: str = ""
 
 
 @dataclass(frozen=True)
@@ -282,14 +285,13 @@ def as_recorded(
     pairs = [(one, other) for one, other in zip(noted, now, strict=True)]
     same = all(one and other and one.form == other.form for one, other in pairs)
     with_layout = _with_layout if same else _with_likely_layout
-    outputs = [
-        facts
-        if not isinstance(facts, TensorFacts)
-        or not is_noted(leaf)
-        or _is_input(facts, observation)
-        else with_layout(facts, noted_layout(leaf), observation)
-        for leaf, facts in zip(results_of(graph), observation.outputs, strict=True)
-    ]
+    outputs: list[TensorFacts | object] = []
+    for leaf, facts in zip(results_of(graph), observation.outputs, strict=True):
+        if isinstance(facts, TensorFacts) and not _is_input(facts, observation):
+            facts = replace(facts, creation=noted_creation(leaf))
+            if is_noted(leaf):
+                facts = with_layout(facts, noted_layout(leaf), observation)
+        outputs.append(facts)
     return replace(observation, outputs=tuple(outputs))
 
 

@@ -67,6 +67,7 @@ def plan_epilogue(
         observation.structure,
         tuple(planner.carried()),
         observation.silently,
+        tuple(planner.creations.items()),
     )
 
 
@@ -82,6 +83,7 @@ class _Planner:
     buffers: list[Buffer] = field(default_factory=list)
     buffer_of: dict[int, int] = field(default_factory=dict)
     position_of: dict[int, int] = field(default_factory=dict)
+    creations: dict[int, str] = field(default_factory=dict)
 
     def add(self, leaf: fx.Node | object, facts: TensorFacts | object) -> None:
         """Plan the next output."""
@@ -90,6 +92,8 @@ class _Planner:
             return
         assert isinstance(leaf, fx.Node), f"a tensor output without a node: {leaf}"
         self.outputs.append(self._of_input(facts) or self._of_output(leaf, facts))
+        if facts.creation and not isinstance(self.outputs[-1], SameOutput):
+            self.creations[len(self.outputs) - 1] = facts.creation
         self.position_of.setdefault(facts.identity, len(self.outputs) - 1)
 
     def shared(self, node: fx.Node) -> int:

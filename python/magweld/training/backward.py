@@ -36,9 +36,7 @@ class BackwardStage:
         report: Gets what the backend raised.
     """
 
-    def __init__(
-        self, stage: Stage, compile_half: CompileHalf, report: Report
-    ) -> None:
+    def __init__(self, stage: Stage, compile_half: CompileHalf, report: Report) -> None:
         self.compiled: dict[Pattern, Callable[..., Any]] = {}
         self._stage = stage
         self._compile_half = compile_half

@@ -176,9 +176,9 @@ def _trace_joint(
     except Exception as error:
         detail = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
         raise refusals.JOINT.at("the graph", detail) from error
-    joint = _plain(joint)
-    _read_results(joint, len(inputs), intermediates)
-    return joint
+    plain = _plain(joint)
+    _read_results(plain, len(inputs), intermediates)
+    return plain
 
 
 def _read_results(

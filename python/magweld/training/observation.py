@@ -18,6 +18,7 @@ from magweld.importer.epilogue import Window
 from magweld.importer.nodes import draws
 from magweld.importer.observation import GraphRunner
 from magweld.importer.placing import tensors_without_data
+from magweld.layouts import creation_of
 from magweld.logs import expected_errors
 from magweld.storages import storage_of
 from magweld.training import refusals
@@ -39,11 +40,13 @@ class InputView:
         input: Its position.
         window: The part of its memory.
         detached: Whether the output is out of the input's autograd graph.
+        creation: See `creation_of`.
     """
 
     input: int
     window: Window
     detached: bool
+    creation: str
 
 
 @dataclass(frozen=True)
@@ -67,10 +70,12 @@ class Form:
     Attributes:
         position: Of the first output that is this tensor.
         differentiable: Whether a gradient may come back for it.
+        creation: See `creation_of`; "" where a gradient may come back.
     """
 
     position: int
     differentiable: bool
+    creation: str
     device: torch.device
     dtype: torch.dtype
     shape: tuple[int, ...]
@@ -154,11 +159,11 @@ def observe_training(
     results = run_with_gradients(GraphRunner(graph), mode, watch, fakes)
     written = _written(inputs, fakes, watch)
     outputs, forms = _outputs(fakes, results)
-    intermediate = _intermediate([results[form.position] for form in forms])
     silently = frozenset(i for i in written if fakes[i]._version == versions[i])
     with torch.enable_grad(), mode:
         for form in forms:
             _require_writable(results[form.position])
+    intermediate = _intermediate(graph, inputs, forms)
     draws = tuple(watch.draws)
     return TrainingFacts(outputs, forms, intermediate, written, silently, draws)
 
@@ -188,7 +193,17 @@ def run_with_gradients(
     return results
 
 
-def _intermediate(results: Sequence[torch.Tensor]) -> tuple[int, ...]:
+def _intermediate(
+    graph: fx.GraphModule, inputs: Sequence[torch.Tensor], forms: Sequence[Form]
+) -> tuple[int, ...]:
+    """Return the numbers of results that another one follows from."""
+    if sum(form.differentiable for form in forms) < 2:
+        return ()
+    # A run of its own: views are other ones for torch once their history was asked.
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    runner = GraphRunner(graph)
+    found = run_with_gradients(runner, mode, _Watch(), stand_ins(mode, inputs))
+    results = [found[form.position] for form in forms]
     edges = edges_behind(results)
     return tuple(n for n, result in enumerate(results) if edge_of(result) in edges)
 
@@ -237,13 +252,15 @@ def _view(number: int, source: torch.Tensor, tensor: torch.Tensor) -> Output:
         raise refusals.OUTPUT_VIEW.at("the graph's outputs", "an input")
     offset = int(tensor.storage_offset()) - int(source.storage_offset())
     window = Window(tuple(tensor.shape), tuple(tensor.stride()), offset)
-    return InputView(number, window, source.requires_grad)
+    creation = creation_of(tensor, grad_enabled=True)
+    return InputView(number, window, source.requires_grad, creation)
 
 
 def _form(position: int, tensor: torch.Tensor) -> Form:
     return Form(
         position,
         tensor.requires_grad,
+        "" if tensor.requires_grad else creation_of(tensor, grad_enabled=True),
         tensor.device,
         tensor.dtype,
         tuple(tensor.shape),

@@ -18,6 +18,7 @@ from torch import Tensor, fx
 from magweld.importer.nodes import output_of, results_of, values_of
 from magweld.training import refusals
 from magweld.training.cut import Saved, placeholders, separate
+from magweld.training.observation import Form
 
 Key = frozenset[int]
 End = tuple[str, int]
@@ -42,12 +43,13 @@ class Passed:
     dtype: torch.dtype
     device: torch.device
 
-    def stand_in(self) -> Tensor:
-        """Return a tensor of its form that takes no memory, whose gradient it is."""
-        strides = [0] * len(self.shape)
-        return torch.empty_strided(
-            self.shape, strides, dtype=self.dtype, device=self.device
-        )
+
+def stand_in(form: Form | Passed) -> Tensor:
+    """Return a tensor without elements in memory, whose gradient has a form."""
+    strides = [0] * len(form.shape)
+    return torch.empty_strided(
+        form.shape, strides, dtype=form.dtype, device=form.device
+    )
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,11 @@ class Stage:
     received: tuple[Passed, ...]
     ends: tuple[End, ...]
     behind: tuple[End, ...]
+
+    @cached_property
+    def is_single(self) -> bool:
+        """Whether it takes the gradient of one result at most."""
+        return len(self.values) < 2
 
     @cached_property
     def leaves(self) -> tuple[End, ...]:
@@ -199,7 +206,7 @@ class _Splitter:
         return tuple(found)
 
     def _find_leading(self) -> dict[int, Key]:
-        """Return for each result which ones lead a backward to it, itself among them."""
+        """Return for each result which ones lead a backward to it, and itself."""
         leading = {number: frozenset({number}) for number in self._tangents.values()}
         while True:
             keys = self._propagate(leading)

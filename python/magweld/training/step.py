@@ -12,6 +12,7 @@ from torch import Tensor, fx
 from torch.autograd import forward_ad
 from torch.autograd.grad_mode import _unsafe_preserve_version_counter
 
+from magweld.importer.epilogue import as_created
 from magweld.reports import joined_reports, joined_texts
 from magweld.short_repr import short_repr
 from magweld.tiers import TieredGraph, tier_of
@@ -25,6 +26,7 @@ from magweld.training.observation import (
     TrainingFacts,
     Value,
 )
+from magweld.training.stages import stand_in
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class TrainingGraph:
         if top_hooks(True) is not None:
             # They are to see what eager torch keeps, in its order.
             return self.reference(*inputs)
-        if any(inputs[n]._backward_hooks for n in self.halves.partly_reached):
+        if any(_has_hooks(inputs[n]) for n in self.halves.partly_reached):
             # A node calls them with None where eager torch does not call them.
             return self.reference(*inputs)
         if self.tiered is not None and self.tiered.runs_through_torch:
@@ -77,9 +79,13 @@ class TrainingGraph:
             sources = [kinds[kind][n] for kind, n in (*stage.ends, *stage.behind)]
             outputs = iter(_apply(self, number, state, made, *sources))
             for n in stage.values:
-                made[n] = next(outputs)
+                output = next(outputs)
+                made[n] = output if stage.is_single else _gate(made, n, output)
             for gradient in stage.received:
                 passed[gradient.number] = next(outputs)
+        for n, form in enumerate(facts.values):
+            if form.creation:
+                made[n] = as_created(made[n], form.creation)
         return made[:count]
 
     @property
@@ -120,6 +126,11 @@ top_hooks: Callable[[bool], tuple[Any, Any] | None] = (
 )
 """Returns the innermost hooks on tensors that autograd keeps, None without any."""
 
+
+def _has_hooks(tensor: Tensor) -> bool:
+    return bool(tensor._backward_hooks or tensor._post_accumulate_grad_hooks)
+
+
 _transforms_active: Callable[[], bool] = torch._C._are_functorch_transforms_active
 
 
@@ -129,16 +140,17 @@ def _make(output: Output, inputs: Sequence[Tensor], values: Sequence[Tensor]) ->
             return values[number]
         case InputItself(number):
             return inputs[number]
-        case InputView(number, window, detached):
+        case InputView(number, window, detached, creation):
             source = inputs[number]
-            return window.of(source.detach() if detached else source)
+            view = window.of(source.detach() if detached else source)
+            return as_created(view, creation) if creation else view
 
 
 class _Stage(torch.autograd.Function):
     """The autograd node of a stage of one call.
 
-    Its outputs are results of the call, which have been computed before, and what stands
-    for the gradients that other stages pass to it.
+    Its outputs are results of the call, which have been computed before, and what
+    stands for the gradients that other stages pass to it.
     """
 
     @staticmethod
@@ -159,18 +171,21 @@ class _Stage(torch.autograd.Function):
         ctx.done = []
         if stage.results:
             ctx.state = state.and_results([made[n] for n in stage.results])
-        count = len(graph.facts.values)
+        count, own = len(graph.facts.values), stage.values if stage.is_single else ()
         ctx.save_for_backward(
             *(
                 state.inputs[n]
                 if kind == "input"
                 # A node must not keep the results of those that lead to it.
-                else (made[n] if n >= count or n in stage.values else made[n].detach())
+                else (made[n] if n >= count or n in own else made[n].detach())
                 for kind, n in stage.saved
             )
         )
-        stand_ins = (gradient.stand_in() for gradient in stage.received)
-        return (*(made[n] for n in stage.values), *stand_ins)
+        received = (stand_in(gradient) for gradient in stage.received)
+        if stage.is_single:
+            return (*(made[n] for n in own), *received)
+        forms = graph.facts.values
+        return (*(stand_in(forms[n]) for n in stage.values), *received)
 
     @staticmethod
     def backward(ctx: Any, *tangents: Tensor | None) -> Any:
@@ -181,9 +196,28 @@ class _Stage(torch.autograd.Function):
 _apply: Callable[..., tuple[Tensor, ...]] = _Stage.apply
 
 
-def _gradients(
-    ctx: Any, tangents: Sequence[Tensor | None]
-) -> Sequence[Tensor | None]:
+class _Gate(torch.autograd.Function):
+    """The node of a result that shares the one of its stage with other results.
+
+    Autograd calls all hooks on the results of a node that it runs.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, made: Sequence[Tensor], number: int, source: Tensor) -> Any:
+        """Return the result."""
+        ctx.set_materialize_grads(False)
+        return made[number]
+
+    @staticmethod
+    def backward(ctx: Any, *tangents: Tensor | None) -> Any:
+        """Return the gradient of the result."""
+        return (None, None, *tangents)
+
+
+_gate: Callable[..., Tensor] = _Gate.apply
+
+
+def _gradients(ctx: Any, tangents: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
     """Return gradients for `ends` of a stage, then for what is behind it."""
     graph: TrainingGraph = ctx.graph
     stage = graph.halves.stages[ctx.number]
