@@ -20,8 +20,8 @@ from magweld.progress import progress
 
 _COMPILES: Final = topic("compiles")
 _FALLBACKS: Final = topic("fallbacks")
-# Seconds that a call may prepare for compiling a graph, and that pass from one such
-# call to the next.
+# Seconds that a call may prepare for compiling the graphs of a program, and that pass
+# from one such call to the next.
 _SLICE: Final = 0.02
 _PAUSE: Final = 0.01
 # Threads that wait for compile workers, for each traced callable.
@@ -144,6 +144,22 @@ class Job:
         return self.outcome is not None
 
 
+class Pace:
+    """When calls of a program prepare for compiling its graphs."""
+
+    def __init__(self) -> None:
+        self._last: float | None = None
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a call may prepare: none has for a while, for whichever graph."""
+        return self._last is None or time.perf_counter() - self._last > _PAUSE
+
+    def note(self) -> None:
+        """Take note that a call has just prepared."""
+        self._last = time.perf_counter()
+
+
 class TieredGraph:
     """A graph that torch runs until its compiled code is there and has won.
 
@@ -153,6 +169,7 @@ class TieredGraph:
     Args:
         reference: Runs the graph through torch.
         name: For the log.
+        pace: When calls prepare for compiling; one for the graphs of a program.
 
     Attributes:
         compiled: The compiled code; None before it is there, and if torch is faster.
@@ -166,7 +183,9 @@ class TieredGraph:
         on_taken: Gets the compiled code when it is to run all further calls.
     """
 
-    def __init__(self, reference: Call, name: str = "a graph") -> None:
+    def __init__(
+        self, reference: Call, name: str = "a graph", pace: Pace | None = None
+    ) -> None:
         self.reference = reference
         self._name = name
         self.compiled: Compiled | None = None
@@ -182,7 +201,7 @@ class TieredGraph:
         self._presumed: Verdict | None = None
         self._work: Callable[[], Compiled] | None = None
         self._preparation: Paced[Work] | None = None
-        self._prepared_at = 0.0
+        self._pace = pace or Pace()
         self._enqueue: Callable[[Job], None] | None = None
         self._job: Job | None = None
         self._lock = threading.Lock()
@@ -259,17 +278,21 @@ class TieredGraph:
 
     def wait(self, seconds: float | None) -> bool:
         """Wait for the compiled code or its failure; return whether it is there."""
-        self._prepare(float("inf") if seconds is None else seconds)
+        self.prepare(seconds)
         job = self._job
         if job is not None and job.wait(seconds):
             self.settle()
         return not self.is_pending
 
+    def prepare(self, seconds: float | None) -> None:
+        """Do what has to be done in a thread of the program, for so long at most."""
+        self._prepare(float("inf") if seconds is None else seconds)
+
     def advance(self) -> bool:
         """Prepare a little more or take the code; return whether nothing is awaited."""
         if not self.is_pending:
             return True
-        if time.perf_counter() - self._prepared_at > _PAUSE:
+        if self._pace.is_due:
             self._prepare(_SLICE)
         job = self._job
         if job is not None and job.outcome is not None:
@@ -315,19 +338,16 @@ class TieredGraph:
     ) -> None:
         """Have the compiled code made behind the calls.
 
-        Args:
-            preparation: Goes on in calls, a little in each.
-            enqueue: Takes the job that it leads to.
+        The call that has made the graph has taken long enough, and a graph that no
+        further call runs needs no code.
 
-        Raises:
-            Exception: What the preparation raises, if it has ended at once.
+        Args:
+            preparation: Goes on in calls that run the graph, a little in each.
+            enqueue: Takes the job that it leads to.
         """
         self._enqueue = enqueue
         self._preparation = preparation
         self._run = self._until_ready
-        self._prepare(_SLICE)
-        if self.error is not None:
-            raise self.error
 
     def _prepare(self, seconds: float) -> None:
         """Let the preparation go on for a while, if there is one."""
@@ -335,8 +355,8 @@ class TieredGraph:
         if preparation is None:
             return
         has_ended = preparation.go_on(seconds)
-        self._prepared_at = time.perf_counter()
-        self.seconds_behind += self._prepared_at - start
+        self._pace.note()
+        self.seconds_behind += time.perf_counter() - start
         # Another thread may be at it.
         if not has_ended or not self._lock.acquire(blocking=False):
             return
@@ -495,6 +515,7 @@ class Tiers:
     def __init__(self, in_background: bool, races: bool) -> None:
         self.in_background = in_background
         self.races = races
+        self._pace = Pace()
         self._reset()
 
     def _reset(self) -> None:
@@ -521,13 +542,14 @@ class Tiers:
         Args:
             reference: Runs the graph through torch.
             prepare: Returns what makes the code; it calls `magweld.paced.checkpoint`.
+                Behind the calls it goes on in those that run the graph.
             surroundings: What it takes from the thread that it runs in.
             name: For the log and the line that tells of a long wait.
 
         Raises:
             Exception: What making the code raises, unless that is behind the calls.
         """
-        graph = TieredGraph(reference, name)
+        graph = TieredGraph(reference, name, self._pace)
         if not self.in_background:
             with progress(f"compiling {name}"):
                 graph.compile(prepare)
@@ -556,9 +578,12 @@ class Tiers:
         """
         end = None if seconds is None else time.monotonic() + seconds
         with progress("waiting for compiled code"):
-            for graph in list(self._unsettled):
-                left = None if end is None else max(0.0, end - time.monotonic())
-                graph.wait(left)
+            graphs = list(self._unsettled)
+            # What is prepared first is compiled beside the others.
+            for act in (TieredGraph.prepare, TieredGraph.wait):
+                for graph in graphs:
+                    left = None if end is None else max(0.0, end - time.monotonic())
+                    act(graph, left)
         return not self.pending
 
     def _start(self) -> None:

@@ -252,6 +252,31 @@ def test_the_import_goes_on_in_calls(compiler: Compiler, short_slices: None) -> 
     calls_until(fast, lambda: fast.stats()["hits"] > fast.stats()["torch_hits"])
 
 
+def test_only_what_a_call_hits_is_imported(
+    compiler: Compiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiler.error = RuntimeError("not wanted here")
+    imported: list[tuple[int, ...]] = []
+    import_graph = api.import_graph
+
+    def watched(graph: Any, inputs: Any, **options: Any) -> Any:
+        imported.append(tuple(inputs[0].shape))
+        return import_graph(graph, inputs, **options)
+
+    monkeypatch.setattr(api, "import_graph", watched)
+    fast = trace(program, compile="background", dynamic=False)
+    for size in (5, 6, 7):
+        x, bias = torch.randn(size, 7), torch.randn(7)
+        torch.testing.assert_close(fast(x, bias), program(x, bias))
+    # Each of these calls was observed; no other call has run its graph.
+    assert imported == []
+    x, bias = torch.randn(6, 7), torch.randn(7)
+    torch.testing.assert_close(fast(x, bias), program(x, bias))
+    assert imported == [(6, 7)]
+    fast.wait(0)
+    assert sorted(imported) == [(5, 7), (6, 7), (7, 7)]
+
+
 def test_the_import_goes_on_in_its_own_modes_only(
     compiler: Compiler, short_slices: None
 ) -> None:

@@ -186,6 +186,7 @@ def test_many_jobs_end_in_few_threads() -> None:
     gates = [Gate(Code(Clock(), 1.0)) for _ in range(20)]
     graphs = [tiers.graph(print, partial(Work, gate)) for gate in gates]
     assert tiers.pending == 20
+    assert not tiers.wait(0.0)
     for gate in gates:
         gate.open.set()
     assert tiers.wait()
@@ -225,7 +226,8 @@ def test_each_call_prepares_a_little(slices: None) -> None:
     graph = tiers.graph(lambda x: ("torch", x), preparation)
     ready: list[None] = []
     graph.on_ready = lambda: ready.append(None)
-    for done in range(1, 5):
+    # The call that has made the graph has waited for that.
+    for done in range(5):
         assert preparation.done == done
         assert tiers.pending == 1
         assert graph(1) == ("torch", 1)
@@ -240,22 +242,35 @@ def test_waiting_ends_a_preparation(slices: None) -> None:
     tiers = Tiers(in_background=True, races=False)
     preparation = Preparation(50, Code(Clock(), 1.0))
     graph = tiers.graph(lambda x: ("torch", x), preparation)
-    assert preparation.done == 1
+    assert preparation.done == 0
     assert tiers.wait()
     assert preparation.done == 50
     assert graph(1) == (1,)
 
 
-def test_a_preparation_that_fails_at_once_is_raised(slices: None) -> None:
+def test_a_call_prepares_for_one_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiers_module, "_SLICE", 0.0)
+    monkeypatch.setattr(tiers_module, "_PAUSE", float("inf"))
     tiers = Tiers(in_background=True, races=False)
-    with pytest.raises(ValueError, match="refused"):
-        tiers.graph(print, Preparation(0, ValueError("refused")))
-    assert not tiers.pending
+    preparations = [Preparation(3, Code(Clock(), 1.0)) for _ in "abc"]
+    graphs = [tiers.graph(lambda x: ("torch", x), one) for one in preparations]
+    # Its pieces, a form and the program for all sizes: one call runs them all.
+    assert [graph(1) for graph in graphs] == [("torch", 1)] * 3
+    assert [one.done for one in preparations] == [1, 0, 0]
+    # Another program has a pace of its own.
+    other = Preparation(3, Code(Clock(), 1.0))
+    graph = Tiers(in_background=True, races=False).graph(lambda x: ("torch", x), other)
+    graph(1)
+    assert other.done == 1
+    assert tiers.wait()
+    assert [graph(1) for graph in graphs] == [(1,)] * 3
 
 
-def test_a_preparation_that_fails_later_is_told(slices: None) -> None:
+@pytest.mark.parametrize("steps", [0, 3])
+def test_a_preparation_that_fails_is_told(slices: None, steps: int) -> None:
     tiers = Tiers(in_background=True, races=False)
-    graph = tiers.graph(lambda x: ("torch", x), Preparation(3, ValueError("refused")))
+    preparation = Preparation(steps, ValueError("refused"))
+    graph = tiers.graph(lambda x: ("torch", x), preparation)
     told: list[Exception] = []
     graph.on_failure = told.append
     for _ in range(5):
@@ -289,6 +304,7 @@ def work():
     begun.set()
     threading.Event().wait()
 graph = tiers.graph(lambda x: ("torch", x), lambda: Work(work))
+assert graph(1) == ("torch", 1)
 assert begun.wait(60)
 """
 

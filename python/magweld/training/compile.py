@@ -54,7 +54,7 @@ class TrainingPlan:
         )
         tier = tier_of(forward)
         if tier is not None and tier.is_pending:
-            # Imported now, as the first call may wait: backward() should not.
+            # Who waits for the program waits for these as well.
             for stage in backward:
                 stage.compile_ahead()
         return TrainingGraph(self.graph, self.facts, self.halves, forward, backward)
