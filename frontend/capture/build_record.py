@@ -192,7 +192,7 @@ class Run:
 
     def _check_guards(self, program: GuardProgram) -> None:
         """Refuse a run that has written nothing, but whose guards do not hold now."""
-        verdict = program.check(self.arguments.args, self.arguments.kwargs)
+        verdict = program.check_all(self.arguments.args, self.arguments.kwargs)
         if type(verdict) is not list:
             path = program.guards[verdict.number].path
             raise StopRecordingError("guard-failed", path)

@@ -144,7 +144,15 @@ def capture(
     run = Run(session, recorder, program.arguments, torch_state(), known)
     split = Split(session, sources, places, run.finish_early)
     try:
-        return _observed(program, run, split)
+        with collector_paused():
+            outcome = _observed(program, run, split)
+            # A collection would go through all that was recorded: it ends before one.
+            session.close()
+        return outcome
+    except StopRecordingError as stop:
+        # Raised before the program began: another tool holds the events.
+        refusal = Break(stop.refusal, stop.detail, "")
+        return Outcome(program.run(), None, refusal)
     finally:
         session.close()
 
@@ -157,10 +165,8 @@ def _observed(program: Program, run: Run, split: Split) -> Outcome:
                 modes.enter_context(mode)
             session.hooks.leave_modes = functools.partial(_leave, modes, recorder)
             result = program.observe(session, event_source())
-    except StopRecordingError as stop:
-        # Raised before the program began: another tool holds the events.
-        refusal = Break(stop.refusal, stop.detail, "")
-        return Outcome(program.run(), None, refusal)
+    except StopRecordingError:
+        raise  # the program has not run
     except ProgramLeftError:
         return Outcome(split.left, split.part, session.stopped, split.form)
     except BaseException as error:
@@ -177,8 +183,7 @@ def _observed(program: Program, run: Run, split: Split) -> Outcome:
 def _finished(run: Run, split: Split, result: Any) -> Outcome:
     """Return what a run has given whose program has come to its end."""
     try:
-        with collector_paused():
-            finished = run.finish(result)
+        finished = run.finish(result)
     except SizesAwaitedError as awaited:
         return Outcome(result, None, None, outline=awaited.outline)
     except StopRecordingError as stop:

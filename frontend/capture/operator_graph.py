@@ -19,6 +19,7 @@ from magweld.frontend.operators.torch_state import has_forward_gradients
 from magweld.graphs.autocast import SWITCHES, switches_autocast
 from magweld.graphs.control_operators import all_nodes, bodies_of
 from magweld.graphs.cuts import leave_to_torch
+from magweld.graphs.lazy_code import LazyGraphModule
 from magweld.graphs.numbers import without_numbers
 from magweld.graphs.unroll import has_loops, iterations_in, unroll
 from magweld.layouts import (
@@ -114,7 +115,7 @@ def build_graph(
     torch_only = "new-leaf" if leaves else _torch_only(recorder, graph)
     may_cut = bool(torch_only) and not (leaves or trains or has_forward_gradients())
     is_cut = may_cut and _cut(recorder, graph, mapping)
-    module = _without_fixed_loops(fx.GraphModule({}, graph))
+    module = _without_fixed_loops(LazyGraphModule({}, graph))
     module = without_numbers(module)
     _forget_origins(module)
     return OperatorGraph(

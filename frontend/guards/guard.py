@@ -124,18 +124,32 @@ class GuardProgram:
     def check(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Return the fetched objects as a list, or a `Failure`; never raises."""
         shortcut = self.shortcut
+        if shortcut is None:
+            return self.check_all(args, kwargs)
         try:
-            if shortcut is None:
-                return self.run(args, kwargs)
             verdict = shortcut.run(args, kwargs)
             return self._decide(shortcut, args, kwargs) if verdict is None else verdict
         except Exception as error:
-            # A guard that cannot be evaluated does not hold: the path ends early.
-            line, is_last = _place_of(error)
-            number = min(number_at(line), len(self.guards) - 1)
-            if type(error) is not AssertionError or not is_last:
-                return failure(number)
-            return failure(number, *error.args)
+            return self._failure(error)
+
+    def check_all(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Test every condition; there is no shortcut behind it that was not before it.
+
+        Returns:
+            The same as `check`.
+        """
+        try:
+            return self.run(args, kwargs)
+        except Exception as error:
+            return self._failure(error)
+
+    def _failure(self, error: Exception) -> Failure:
+        # A guard that cannot be evaluated does not hold: the path ends early.
+        line, is_last = _place_of(error)
+        number = min(number_at(line), len(self.guards) - 1)
+        if type(error) is not AssertionError or not is_last:
+            return failure(number)
+        return failure(number, *error.args)
 
     def _decide(
         self, shortcut: Shortcut, args: Sequence[Any], kwargs: dict[str, Any]

@@ -7,6 +7,7 @@ instead, and the line of the exception tells which condition it is.
 
 from __future__ import annotations
 
+import functools
 import types
 from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any, Final, NamedTuple
@@ -29,7 +30,7 @@ from magweld.frontend.guards.guard import (
     shown,
 )
 from magweld.frontend.guards.versions import UNCHANGED
-from magweld.frontend.state.nodes import Where
+from magweld.frontend.state.nodes import PlaceTexts, Where
 from magweld.frontend.state.values import is_scalar
 
 _HEAD: Final = "def guards(args, kwargs, everything=False):"
@@ -75,7 +76,7 @@ class Listing:
         self.reads_begin: int | None = None
         self._setups: list[str] = []
         self._tests: list[Test | None] = []
-        self._places: dict[tuple[int, int], str] = {}
+        self._places = PlaceTexts()
 
     def guard(
         self,
@@ -88,18 +89,10 @@ class Listing:
         lifts: tuple[str, type] | None = None,
     ) -> None:
         """Append one condition: simple statements and the test behind them."""
-        at = "" if where is None else self._place(where)
+        at = "" if where is None else self._places.of(where)
         self.guards.append(Guard(category, path, expected, at, lifts))
         self._setups.append("; ".join(setup))
         self._tests.append(test)
-
-    def _place(self, where: Where) -> str:
-        # Many reads share an instruction, and looking its line up takes long.
-        key = id(where.code), where.offset
-        known = self._places.get(key)
-        if known is None:
-            known = self._places[key] = str(where)
-        return known
 
     def compile(self, result: Sequence[str]) -> tuple[Callable[..., Any], str]:
         """Return the function `(args, kwargs, everything=False)` and its source.
@@ -159,13 +152,28 @@ class Listing:
         return f"{setup}; {test.asserted()}" if setup else test.asserted()
 
 
-def _compile(source: str, namespace: dict[str, Any]) -> Callable[..., Any]:
+def _compile(source: str, constants: dict[str, Any]) -> Callable[..., Any]:
+    # A code object of its own: the interpreter keeps in it what it learns of constants.
+    code = _code_of(source).replace()
+    return types.FunctionType(code, constants, argdefs=_DEFAULTS)
+
+
+# Code is kept for so many texts: those of the records that were made last.
+_KEPT: Final = 8
+_DEFAULTS: Final = (False,)  # of `everything`
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def _code_of(source: str) -> types.CodeType:
+    """Return the code of a guard function.
+
+    Records of one program that differ in sizes alone have one text, and compiling it
+    takes long.
+    """
     # Asserts are the guards: no option of the interpreter may leave them out.
-    code = compile(source, FILENAME, "exec", dont_inherit=True, optimize=0)
-    exec(code, namespace)
-    run = namespace.pop("guards")
-    assert isinstance(run, types.FunctionType), "the module defines one function"
-    return run
+    module = compile(source, FILENAME, "exec", dont_inherit=True, optimize=0)
+    (code,) = (item for item in module.co_consts if isinstance(item, types.CodeType))
+    return code
 
 
 class ExpressionWriter:

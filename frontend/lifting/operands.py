@@ -37,7 +37,6 @@ from magweld.frontend.operators.values_only import (
     is_value_only,
 )
 from magweld.frontend.state.nodes import Node
-from magweld.frontend.state.paths import path_of
 
 if TYPE_CHECKING:
     from magweld.frontend.session.session import Session
@@ -98,7 +97,7 @@ class Operands:
 
     def lifted_dims(self, node: Node) -> frozenset[int]:
         """Return the lifted dimensions of a graph input; 0 and 1 stay as they are."""
-        path, wanted = path_of(node), self._lifting.wanted
+        path, wanted = self._lifting.paths.of(node), self._lifting.wanted
         return frozenset(
             dim
             for dim, size in enumerate(node.obj.shape)

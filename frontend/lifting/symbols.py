@@ -64,6 +64,8 @@ class Translator:
     def __init__(self, make: Expressions, symbols: Mapping[str, Expression]) -> None:
         self._make = make
         self._symbols = symbols
+        # Sizes of a run are few expressions, each of many tensors.
+        self._known: dict[Any, Expression] = {}
 
     def __call__(self, expression: Any) -> Expression:
         """Return the translation.
@@ -80,7 +82,10 @@ class Translator:
             return Literal(int(expression))
         if expression.is_Symbol:
             return self._symbol(expression)
-        return self._call(name, expression.args)
+        known = self._known.get(expression)
+        if known is None:
+            known = self._known[expression] = self._call(name, expression.args)
+        return known
 
     def _symbol(self, symbol: Any) -> Expression:
         known = self._symbols.get(symbol.name)

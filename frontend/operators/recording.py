@@ -15,7 +15,7 @@ from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.operators.predicates import Memory, Predicate
 from magweld.frontend.operators.tensors import GraphInput, TensorMap
 from magweld.frontend.operators.watch import OperatorWatch
-from magweld.frontend.state.nodes import Node
+from magweld.frontend.state.nodes import Node, PlaceTexts
 
 if TYPE_CHECKING:
     from magweld.frontend.lifting.operands import Operands
@@ -43,6 +43,7 @@ class Recording(OperatorLayer):
         self.operands: Operands | None = None
         self._session = session
         self._modules = ModuleNames()
+        self._places = PlaceTexts()
 
     @property
     def differentiates(self) -> bool:
@@ -100,7 +101,7 @@ class Recording(OperatorLayer):
     def where_text(self) -> str:
         """Return the user's file:line, "" if there is none."""
         where = self._session.where()
-        return "" if where is None else str(where)
+        return "" if where is None else self._places.of(where)
 
     def place(self) -> dict[str, Any]:
         """Return where the program is: the user's line, frames and modules.
@@ -119,7 +120,8 @@ class Recording(OperatorLayer):
 
         Frames of torch only count where there are no others.
         """
-        places = [str(where) for observer in observers if (where := observer.where())]
+        known = (observer.where() for observer in observers)
+        places = [self._places.of(where) for where in known if where is not None]
         own = [place for place in places if not place.startswith(self.library)]
         return "\n".join(
             f'File "{file}", line {line}'

@@ -24,7 +24,7 @@ class Replacements:
     """Inputs of one run, and assignments of memory to them."""
 
     def __init__(self) -> None:
-        self._inputs: list[tuple[torch.Tensor, tuple[Any, ...]]] = []
+        self._inputs: dict[int, tuple[torch.Tensor, tuple[Any, ...]]] = {}
         self._before: _Before | None = None
         self._flags: dict[int, tuple[Any, ...]] = {}
         self._moved: list[tuple[torch.Tensor, int]] = []
@@ -32,7 +32,7 @@ class Replacements:
     def note_input(self, tensor: torch.Tensor) -> None:
         """Take note of a tensor from before the run; the last call was its first."""
         flags = self._flags.get(id(tensor))
-        self._inputs.append((tensor, flags or _flags_of(tensor)))
+        self._inputs.setdefault(id(tensor), (tensor, flags or _flags_of(tensor)))
 
     def note(self, func: Any, args: Any) -> None:
         """Take note of a torch call that is about to happen."""
@@ -75,7 +75,7 @@ class Replacements:
             StopRecordingError: It has another form or other flags, or it took memory
                 from or gave it to another input: nothing would tell which ones share.
         """
-        for tensor, flags in self._inputs:
+        for tensor, flags in self._inputs.values():
             if _flags_of(tensor) not in (flags, (*flags[:-1], True)):
                 raise StopRecordingError("tensor-write", "form of an input")
             for moved, storage in self._moved:
@@ -85,9 +85,9 @@ class Replacements:
 
     def before(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return an input with the flags that it had: a write may need gradients."""
-        for known, flags in self._inputs:
-            if known is tensor and tensor.requires_grad != flags[-1]:
-                return tensor.detach()
+        known = self._inputs.get(id(tensor))
+        if known is not None and tensor.requires_grad != known[1][-1]:
+            return tensor.detach()
         return tensor
 
 

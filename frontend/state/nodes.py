@@ -59,6 +59,22 @@ class Where(NamedTuple):
         return f"{self.code.co_filename}:{line}"
 
 
+class PlaceTexts:
+    """Texts of places in the program; to look a line up takes long."""
+
+    def __init__(self) -> None:
+        # The places are kept, so that the ids of their code objects stay their own.
+        self._known: dict[tuple[int, int], tuple[Where, str]] = {}
+
+    def of(self, where: Where) -> str:
+        """Return file and line of an instruction."""
+        key = id(where.code), where.offset
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = where, str(where)
+        return known[1]
+
+
 class Node:
     """One object of the run; kept alive so that its id stays its own.
 

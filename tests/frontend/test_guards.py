@@ -9,6 +9,8 @@ import pytest
 import torch
 from torch import nn
 
+from magweld.frontend.guards.guard import Category
+from magweld.frontend.guards.listing import _code_of
 from magweld.frontend.traced import trace
 
 SCALE = 2.0
@@ -501,6 +503,29 @@ def test_explain_names_the_tensor_that_failed(x):
     traced(x, torch.ones(3, dtype=torch.float64))
     assert "args[1]" in traced.explain().partition("last miss")[2]
     assert "dtype" in traced.explain().partition("last miss")[2]
+
+
+def test_records_with_one_text_have_guards_of_their_own(x):
+    model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)).eval()
+    traced = trace(lambda x: model(x) * SCALE, backend="eager", dynamic=False)
+    compiled = _code_of.cache_info().misses
+    for rows in (2, 3, 4):
+        traced(torch.ones(rows, 3))
+    programs = [record.program for record in traced.records]
+    assert len({program.text for program in programs}) == 1
+    assert _code_of.cache_info().misses == compiled + 1
+    # The interpreter keeps what it learns of a function in its code object.
+    assert len({id(program.run.__code__) for program in programs}) == 3
+    assert len({id(program.run.__globals__) for program in programs}) == 3
+    for rows in (4, 2, 3, 2):
+        y = torch.randn(rows, 3)
+        for _ in range(3):
+            assert torch.equal(traced(y), model(y) * SCALE)
+    assert traced.stats()["misses"] == 3
+    failures = [program.check((torch.ones(5, 3),), {}) for program in programs]
+    assert len({failure.number for failure in failures}) == 1
+    (number,) = {failure.number for failure in failures}
+    assert programs[0].guards[number].category is Category.TENSOR
 
 
 def test_explain_names_the_guard_that_failed(x):

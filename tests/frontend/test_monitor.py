@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
@@ -12,9 +13,13 @@ import pytest
 import torch
 
 from magweld.frontend import trace
+from magweld.frontend.capture import capture as capture_module
 from magweld.frontend.capture.capture import can_read_frames, frame_reader
+from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor import stack
+from magweld.frontend.monitor.events import EventSource
 from magweld.frontend.monitor.stack import FrameReader
+from magweld.frontend.state.nodes import Edge, PlaceTexts, Where
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = pytest.mark.parametrize(
@@ -114,3 +119,58 @@ def test_torch_is_not_needed_to_import_the_package():
     )
     assert done.stdout.strip() == "False"
     assert torch.__version__
+
+
+def test_no_collection_goes_through_a_recording():
+    found = []
+
+    def look(phase, info):
+        if phase == "start":
+            youngest = gc.get_objects(generation=0)
+            found.append(sum(type(obj) is Edge for obj in youngest))
+
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())
+    traced, x = trace(model, backend="eager"), torch.ones(2, 3)
+    before = gc.get_threshold()
+    gc.callbacks.append(look)
+    # Whatever is made is looked at, but never the older objects.
+    gc.set_threshold(1, 1 << 30)
+    try:
+        traced(x)
+        assert gc.isenabled()
+    finally:
+        gc.set_threshold(*before)
+        gc.callbacks.remove(look)
+    assert len(traced.records) == 1
+    assert found
+    assert not any(found)
+
+
+def test_a_call_that_is_not_observed_is_collected_as_ever(monkeypatch):
+    collects = []
+
+    def program(x):
+        collects.append(gc.isenabled())
+        return x + 1
+
+    class Busy(EventSource):
+        def run(self, sink, call):
+            raise StopRecordingError("tool-busy")
+
+    monkeypatch.setattr(capture_module, "event_source", Busy)
+    traced = trace(program, backend="eager")
+    assert torch.equal(traced(torch.zeros(2)), torch.ones(2))
+    assert collects == [True]
+    assert [found.id for found in traced.breaks] == ["tool-busy"]
+
+
+def test_texts_of_places_tell_equal_code_objects_apart():
+    text = "x = 1\n\ny = 2\n"
+    first, second = (compile(text, name, "exec") for name in ("a.py", "b.py"))
+    assert first == second
+    last = len(first.co_code) - 2
+    texts = PlaceTexts()
+    for _ in range(2):
+        assert texts.of(Where(first, last)) == "a.py:3"
+        assert texts.of(Where(second, last)) == "b.py:3"
+        assert texts.of(Where(first, 2)) == "a.py:1"
