@@ -120,7 +120,7 @@ class Builder:
         if edge.kind is Kind.CLASS_ATTRIBUTE:
             return
         begin = self._read_begins()
-        if self._lifted:
+        if self._lifted and type(edge.value) in NUMBERS:
             slot = slot_of(edge.container.obj, edge.kind, edge.key)
             if EdgeSource(slot) in self._lifted:
                 source = emit.fetch(edge, self.variable(edge.container), self._names)
@@ -317,7 +317,8 @@ class Builder:
 
         watched = [(self._source(node), how) for node, how in stability.watched]
         typed = [self._source(node) for node in stability.typed]
-        return Shortcut(watched, typed, self.listing.rest(result), collect)
+        parts = [(self._source(node), place) for node, place in stability.parts]
+        return Shortcut(watched, typed, parts, self.listing.rest(result), collect)
 
     def _source(self, node: Node) -> Source:
         if node.constant:

@@ -3,6 +3,7 @@
 CPython gives every state of a dict a version of its own. While the versions of all
 dicts that a record has read are those of the last full check, what was found in them
 is still there, so only the arguments, the modes, and what is no dict must be tested.
+Code and defaults of functions are words of memory as well.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, Final
 
 import numpy as np
@@ -38,11 +39,13 @@ class Stability:
     Attributes:
         watched: What versions must be taken of; whether by its instance dict.
         typed: Objects behind covered reads whose class could be replaced.
+        parts: Functions, and where in them what was read of them is.
     """
 
     def __init__(self, written: Iterable[int]) -> None:
         self.watched: list[tuple[Node, bool]] = []
         self.typed: list[Node] = []
+        self.parts: list[tuple[Node, int]] = []
         self._unwatched = set(written)
         self._stable: set[int] = set()
         self._known: set[int] = set()
@@ -75,6 +78,8 @@ class Stability:
             return self._watch_namespace(edge)
         if type(obj) is tuple:
             return edge.kind in _TUPLE_READS
+        if type(obj) is FunctionType:
+            return self._watch_part(edge)
         if id(obj) in self._unwatched or edge.kind not in _DICT_READS.get(
             type(obj), ()
         ):
@@ -85,6 +90,14 @@ class Stability:
             self._known.add(id(obj))
             self.watched.append((edge.container, False))
         return True
+
+    def _watch_part(self, edge: Edge) -> bool:
+        if edge.kind is Kind.CLOSURE:
+            return True  # nothing can replace it
+        place = _FUNCTION_PARTS.get(edge.kind)
+        if place is not None:
+            self.parts.append((edge.container, place))
+        return place is not None
 
     def _watch_namespace(self, edge: Edge) -> bool:
         kind = type(edge.container.obj)
@@ -107,12 +120,20 @@ class Versions:
     Args:
         watched: Dicts, and objects whose instance dict is meant.
         typed: Objects of which only the class is watched.
+        parts: Functions, and where in them the part is that is watched. Somebody else
+            holds that part: another one would have another address.
     """
 
-    def __init__(self, watched: list[tuple[Any, bool]], typed: list[Any]) -> None:
+    def __init__(
+        self,
+        watched: list[tuple[Any, bool]],
+        typed: list[Any],
+        parts: list[tuple[Any, int]],
+    ) -> None:
         # Kept alive, so that their memory stays theirs.
-        self._kept: list[Any] = [watched, typed]
+        self._kept: list[Any] = [watched, typed, parts]
         addresses = [id(obj) + _CLASS for obj in typed]
+        addresses += [id(function) + place for function, place in parts]
         for obj, by_namespace in watched:
             namespace = obj
             if by_namespace:
@@ -126,17 +147,19 @@ class Versions:
         self._expected = self._memory.take(self._places).tobytes()
 
     def unchanged(self) -> bool:
-        """Return whether no dict and no class has changed."""
+        """Return whether no dict, no class and no function has changed."""
         return bool(self._memory.take(self._places).tobytes() == self._expected)
 
 
-# Layout of CPython 3.11 and 3.12 (Include/object.h, Include/cpython/dictobject.h,
-# Include/internal/pycore_object.h); `versions_work` checks it before the first use.
+# Layout of CPython 3.11 and 3.12 (Include/object.h, Include/internal/pycore_object.h,
+# Include/cpython/dictobject.h, Include/cpython/funcobject.h); `versions_work` checks it
+# before the first use.
 _WORD: Final = 8
 _CLASS: Final = 8
 _VERSION: Final = 24
 _INSTANCE_DICT: Final = -24
 _MANAGED_DICT: Final = 1 << 4  # flag of a class: its instances have the word above
+_FUNCTION_PARTS: Final = {Kind.CODE: 48, Kind.DEFAULTS: 56, Kind.KWDEFAULTS: 64}
 
 
 class _Memory:
@@ -170,17 +193,25 @@ def versions_work() -> bool:
     def change_class() -> None:
         namespace.__class__ = type("Other", (_Probe,), {})
 
+    def function() -> None:
+        pass
+
     changes: tuple[Callable[[], Any], ...] = (
         lambda: setattr(namespace, "x", 1),
         lambda: plain.update(x=[1]),
         lambda: plain.update(y=[]),
         lambda: plain.clear(),
         lambda: setattr(namespace, "__dict__", dict(namespace.__dict__)),
+        lambda: setattr(function, "__code__", function.__code__.replace()),
+        lambda: setattr(function, "__defaults__", (1,)),
+        lambda: setattr(function, "__kwdefaults__", {"x": 1}),
+        lambda: setattr(function, "__defaults__", None),
         change_class,
     )
+    parts = [(function, place) for place in _FUNCTION_PARTS.values()]
     for change in changes:
         assert namespace.__dict__ is not None, "reading it makes the dict"
-        versions = Versions([(namespace, True), (plain, False)], [])
+        versions = Versions([(namespace, True), (plain, False)], [], parts)
         before = versions.unchanged()
         change()
         if not before or versions.unchanged():
@@ -226,6 +257,7 @@ class Shortcut:
     Args:
         watched: What versions are taken of; whether by its instance dict.
         typed: Objects of which the class is watched.
+        parts: Functions, and where in them the part is that is watched.
         compile_rest: Compiles the part; takes its global variables.
         collect: Gives the stable variables of a full check of a call.
 
@@ -237,12 +269,14 @@ class Shortcut:
         self,
         watched: list[tuple[Source, bool]],
         typed: list[Source],
+        parts: list[tuple[Source, int]],
         compile_rest: Callable[[Variables], Callable[..., Any]],
         collect: Callable[[Sequence[Any], dict[str, Any]], Variables],
     ) -> None:
         self.run: Callable[[Sequence[Any], dict[str, Any]], Any] = _undecided
         self._watched = watched
         self._typed = typed
+        self._parts = parts
         self._compile_rest = compile_rest
         self._collect = collect
         self._wait = self._left = _FIRST_WAIT
@@ -259,7 +293,9 @@ class Shortcut:
         self._wait = self._left = min(2 * self._wait, _LAST_WAIT)
         variables = self._collect(args, kwargs)
         watched = [(item.value(variables), how) for item, how in self._watched]
-        versions = Versions(watched, [item.value(variables) for item in self._typed])
+        typed = [item.value(variables) for item in self._typed]
+        parts = [(item.value(variables), place) for item, place in self._parts]
+        versions = Versions(watched, typed, parts)
         # What another thread has written before the versions were taken is in them.
         again = self._collect(args, kwargs)
         if all(again[name] is value for name, value in variables.items()):

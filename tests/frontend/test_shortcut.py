@@ -137,6 +137,71 @@ def test_global_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     assert torch.equal(traced(x), model(x))
 
 
+FUNCTION = """
+def inner(x, a=2.0, *, b=3.0):
+    return x * a + b
+"""
+PARTS: dict[str, Callable[[Any], Any]] = {
+    "defaults": lambda f: setattr(f, "__defaults__", (5.0,)),
+    "no defaults": lambda f: setattr(f, "__defaults__", None),
+    "keyword defaults": lambda f: setattr(f, "__kwdefaults__", {"b": 7.0}),
+    "a keyword default": lambda f: f.__kwdefaults__.update(b=7.0),
+    "code": lambda f: setattr(f, "__code__", (lambda x, a, *, b: x - a * b).__code__),
+    "equal code": lambda f: setattr(f, "__code__", f.__code__.replace()),
+    "equal defaults": lambda f: setattr(f, "__defaults__", (float("2"),)),
+}
+
+
+@pytest.mark.parametrize("held", ["attribute", "closure"])
+@pytest.mark.parametrize("part", PARTS)
+def test_part_of_a_function(part: str, held: str) -> None:
+    """Code and defaults are words of memory; a hit asks no function that stays."""
+    namespace: dict[str, Any] = {}
+    exec(FUNCTION, namespace)
+    inner = namespace["inner"]
+    model = Model().eval()
+    model.function = inner if held == "attribute" else lambda x: inner(x)
+    x = torch.randn(2, 4)
+    traced = _armed(model, x)
+    asked = {*traced.records[0].program.shortcut.run.__code__.co_names}
+    # What is in a cell may be another one each time.
+    parts = {"__code__", "__defaults__", "__kwdefaults__"} & asked
+    assert bool(parts) == (held == "closure")
+    PARTS[part](inner)
+    for _ in range(3):
+        try:
+            expected = model(x)
+        except TypeError:
+            with pytest.raises(TypeError):
+                traced(x)
+        else:
+            assert torch.equal(traced(x), expected)
+
+
+def test_closure_variable_behind_the_shortcut() -> None:
+    """The cell of a closure stays, what is in it does not."""
+
+    def program() -> Any:
+        factor = torch.tensor(2.0)
+
+        def inner(x: torch.Tensor) -> torch.Tensor:
+            return x * factor
+
+        def change(value: float) -> None:
+            nonlocal factor
+            factor = torch.tensor(value)
+
+        return inner, change
+
+    model = Model().eval()
+    model.function, change = program()
+    x = torch.randn(2, 4)
+    traced = _armed(model, x)
+    for value in (3.0, 4.0):
+        change(value)
+        assert torch.equal(traced(x), model(x))
+
+
 def _never(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     raise NotImplementedError
 
