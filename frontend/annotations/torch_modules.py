@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import builtins
 import sys
 from collections import OrderedDict
 from types import FunctionType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import torch
 
+from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.annotation import (
     Annotation,
     Entries,
@@ -18,12 +20,17 @@ from magweld.frontend.monitor.annotation import (
 )
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.operators.arrays import OLD_CLASSES
-from magweld.frontend.rules.attributes import read_found
+from magweld.frontend.rules.attributes import bear_top, note_lookup, read_found
 from magweld.frontend.rules.functions import register_function
 from magweld.frontend.rules.natives import record_operator
-from magweld.frontend.state.contents import read_item
-from magweld.frontend.state.lookup import Lookup
-from magweld.frontend.state.mro import class_dict
+from magweld.frontend.state.class_reads import note_class
+from magweld.frontend.state.contents import read_all, read_item
+from magweld.frontend.state.lookup import Found, Lookup
+from magweld.frontend.state.mro import class_dict, find_in_mro
+from magweld.frontend.state.refgraph import RefGraph
+
+if TYPE_CHECKING:
+    from magweld.frontend.session.session import Session
 
 
 def _operator(func: Any) -> Rule:
@@ -100,7 +107,146 @@ def _read_member(observer: Observer, module: Any, name: str) -> bool:
     return True
 
 
-TORCH_MODULES: Final[Entries] = ((_GETTER, _getattr),)
+_WALK: Final[Any] = class_dict(torch.nn.Module)["modules"]
+_NAMED: Final[Any] = class_dict(torch.nn.Module)["named_modules"]
+# Functions that were given other code or defaults are observed, and so are those of a
+# version of torch that walks otherwise.
+_WALKERS: Final = tuple((f, f.__code__, f.__defaults__) for f in (_WALK, _NAMED))
+_IS_KNOWN: Final = (
+    _WALK.__code__.co_names == ("named_modules",)
+    and _NAMED.__code__.co_names == ("set", "add", "_modules", "items", "named_modules")
+    and (_WALK.__defaults__, _NAMED.__defaults__) == ((True,), (None, "", True))
+)
+
+
+_MEMBERS: Final = "_modules"
+_COMPARED: Final = ("__hash__", "__eq__")
+
+
+class _Walked(NamedTuple):
+    """A module that a walk comes to.
+
+    Attributes:
+        module: The module.
+        walker: How `named_modules` is found.
+        members: How `_modules` is found; its value is a dict.
+    """
+
+    module: Any
+    walker: Found
+    members: Found
+
+
+def _modules(observer: Observer, call: NativeCall) -> None:
+    """`Module.modules`: a generator that walks through the modules below one.
+
+    The walk is recorded when it begins, as a whole. Observed, each module takes eighty
+    instructions in three generators, and all that were met before it are compared.
+    """
+    session = observer.session
+    register_function(session, _WALK)
+    walked = _walk(session, call)
+    if walked is None:
+        session.opaque_caller = None
+        observer.callee = _WALK
+        observer.after = bear_top
+        return
+    _read_walk(observer, walked)
+
+    def leave_alone(observer: Observer, stack: list[Any]) -> None:
+        bear_top(observer, stack)
+        session.leave_alone(stack[-1].gi_frame, _NAMED.__code__)
+
+    observer.after = leave_alone
+
+
+def _walk(session: Session, call: NativeCall) -> list[_Walked] | None:
+    """Return what a walk comes to, in order; None if it is to be observed."""
+    graph = session.graph
+    plain = _IS_KNOWN and len(call.args) == 1 and not call.kwargs
+    followed = graph.lifting is not None and graph.lifting.in_loop
+    choices = graph.choices.merged or graph.choices.sealed
+    if not plain or followed or choices or session.in_branch:
+        return None
+    if any(f.__code__ is not c or f.__defaults__ is not d for f, c, d in _WALKERS):
+        return None
+    if "set" in _NAMED.__globals__:
+        return None
+    found: dict[int, _Walked] = {}
+    waiting = [call.args[0]]
+    while waiting:
+        module = waiting.pop()
+        if id(module) in found:
+            continue
+        walked = _walked(graph, module)
+        if walked is None:
+            return None
+        found[id(module)] = walked
+        below = [one for one in walked.members.value.values() if one is not None]
+        waiting += below[::-1]
+    return list(found.values())
+
+
+def _walked(graph: RefGraph, module: Any) -> _Walked | None:
+    """Return how a walk looks at a module; None if that is not known."""
+    kind = type(module)
+    if not issubclass(kind, torch.nn.Module):
+        return None
+    for name in _COMPARED:
+        if find_in_mro(kind, name) is not class_dict(object)[name]:
+            return None
+    walker = graph.plans.lookup(module, _NAMED.__name__)
+    members = graph.plans.lookup(module, _MEMBERS)
+    if walker.how is not Lookup.METHOD or walker.value is not _NAMED:
+        return None
+    if members.how is not Lookup.INSTANCE or type(members.value) not in _PLAIN:
+        return None
+    if not all(type(key) is str for key in members.value):
+        return None
+    walked = _Walked(module, walker, members)
+    return None if _has_changed(graph, walked) else walked
+
+
+def _has_changed(graph: RefGraph, one: _Walked) -> bool:
+    """Return whether the run has made a module, or written what a walk reads of it."""
+    table = one.members.value
+    namespace = graph.find(graph.plans.instance_dict(one.module))
+    nodes = graph.find(one.module), namespace, graph.find(table)
+    if any(node is not None and (not node.external or node.owned) for node in nodes):
+        return True
+    # Other keys of the instance dict may be written.
+    moved = namespace is not None and _MEMBERS in namespace.written
+    return moved or id(table) in graph.snapshots
+
+
+def _read_walk(observer: Observer, walked: list[_Walked]) -> None:
+    """Record what a walk reads, and that nothing of it changes while it goes on."""
+    graph = observer.session.graph
+    for namespace in (_NAMED.__globals__, vars(builtins)):
+        graph.constant(namespace)
+        read_item(graph, namespace, "set")
+    for one in walked:
+        kind = type(one.module)
+        note_lookup(graph, one.module, _NAMED.__name__, one.walker)
+        register_function(observer.session, one.walker.value)
+        # A set has those that were met. Who gets a module may ask for its truth.
+        for name in (*_COMPARED, "__bool__", "__len__"):
+            note_class(graph, kind, name)
+        read_found(observer, one.module, _MEMBERS, one.members)
+        read_all(graph, one.members.value)
+    modules = [one.module for one in walked]
+    met = set(modules)
+    graph.bear(met)
+    graph.distinct_members(met, modules)
+
+    def check() -> None:
+        if any(_has_changed(graph, one) for one in walked):
+            raise StopRecordingError("opaque-iterator", "modules that change")
+
+    graph.checks.append(check)
+
+
+TORCH_MODULES: Final[Entries] = ((_GETTER, _getattr), (_WALK, _modules))
 
 
 DYNAMO_MODULE: Final = "torch._dynamo.mutation_guard"

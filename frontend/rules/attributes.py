@@ -90,11 +90,12 @@ def read_attribute(observer: Observer, obj: Any, name: str) -> Found:
 
 def read_found(observer: Observer, obj: Any, name: str, found: Found) -> None:
     """Record what an attribute access reads that was looked up before."""
-    _note_lookup(observer.session.graph, obj, name, found)
+    note_lookup(observer.session.graph, obj, name, found)
     _READERS.get(found.how, _read_nothing)(observer, obj, name, found)
 
 
-def _note_lookup(graph: RefGraph, obj: Any, name: str, found: Found) -> None:
+def note_lookup(graph: RefGraph, obj: Any, name: str, found: Found) -> None:
+    """Record where an attribute was looked for, but not what was made of it."""
     kind = type(obj)
     if kind is super:
         _note_super(graph, obj, name)

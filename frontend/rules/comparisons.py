@@ -201,17 +201,24 @@ def _check_comparable(observer: Observer, container: Any, item: Any) -> None:
     candidates = [item]
     if builtin_base(container) is not None:
         candidates += elements(container)
+    known: set[type] = set()
     for candidate in candidates:
+        if type(candidate) in known:
+            continue
         if builtin_base(candidate) is not None:
             read_value(observer, candidate)
-        elif not has_tensor(observer, candidate):
-            _check_membership(observer, candidate)
+        elif not has_tensor(observer, candidate) and _check_membership(
+            observer, candidate
+        ):
+            known.add(type(candidate))
 
 
-def _check_membership(observer: Observer, candidate: Any) -> None:
+def _check_membership(observer: Observer, candidate: Any) -> bool:
+    """Record how an object compares; return whether its class has decided."""
     if is_scalar(candidate) or is_identity(candidate):
-        return
+        return False
     equality = special_method(observer, candidate, "__eq__")
     if equality is not object.__eq__ and not is_python(equality):
         name = type(candidate).__qualname__
         raise StopRecordingError("native-operator", f"in with {name}")
+    return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from types import FrameType, FunctionType
+from types import CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from magweld.frontend.catalogue import SPLITTING, Break, StopRecordingError
@@ -81,6 +81,7 @@ class Session:
         self._active: list[Observer] = []
         self._observers: dict[FrameType, Observer] = {}
         self._resumed: list[Any] = []
+        self._alone: dict[FrameType, CodeType] = {}
 
     def run(
         self,
@@ -180,6 +181,7 @@ class Session:
             observer.release()
         self._observers.clear()
         self._active.clear()
+        self._alone.clear()
         self.graph.release()
         self.operators.release()
         if self.graph.lifting is not None:
@@ -255,6 +257,25 @@ class Session:
         finally:
             self.pause_events()
 
+    def leave_alone(self, frame: FrameType, inner: CodeType) -> None:
+        """Do not observe the frame of a generator: what it reads is recorded.
+
+        Args:
+            frame: Its frame.
+            inner: Code of the only frames of Python that it begins, and they begin.
+        """
+        self._alone[frame] = inner
+
+    def _is_alone(self, frame: FrameType) -> bool:
+        if frame in self._alone:
+            return True
+        outer = frame.f_back
+        inner = None if outer is None else self._alone.get(outer)
+        if inner is not frame.f_code:
+            return False
+        self._alone[frame] = inner
+        return True
+
     def admit(self, frame: FrameType, observer: Observer) -> None:
         """Take an observer for a frame that is about to run, observed."""
         self._observers[frame] = observer
@@ -268,7 +289,7 @@ class Session:
                 return observe
         if self.stopped is not None or self.opaque_caller is not None:
             return None
-        if is_own(frame.f_code):
+        if is_own(frame.f_code) or (self._alone and self._is_alone(frame)):
             return None
         try:
             observer = self._observers.get(frame)

@@ -274,6 +274,7 @@ class RefGraph:
                 self.steps,
                 self.births,
                 self.plans,
+                self.checks,
             ),
         )
         for content in contents:
