@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
@@ -39,6 +40,10 @@ class SplitRows(Pass):
     workgroup memory get a dimension more; all operations that work on such a tile are
     split alike, so that it stays in registers where it did.
 
+    Where types differ, the widest of what is largest in global memory has pieces of 16
+    bytes: neighbours would leave gaps between wider ones, and touch each sector several
+    times.
+
     An operation is split if its rows lie in the last dimension of all operands that
     have them, begin at multiples of a piece, and leave work for at least half of the
     threads. What has them in another dimension and lies in shared memory, such as the
@@ -63,7 +68,12 @@ class SplitRows(Pass):
 
     def _width(self, group: Sequence[_Rows]) -> int:
         """Return how many elements a piece has, 1 for rows that stay whole."""
-        width = VECTOR_BYTES // min(rows.element for rows in group)
+        # Not of what is read again for each row, such as the weights of a norm.
+        _, element = max(
+            (size for rows in group for size in rows.streamed),
+            default=(0, min(rows.element for rows in group)),
+        )
+        width = VECTOR_BYTES // element
         while width > 1 and not all(self._fits(rows, width) for rows in group):
             width //= 2
         return width
@@ -109,6 +119,16 @@ class _Rows:
     def element(self) -> int:
         """Bytes of an element of these, the fewest."""
         return min(element_bytes(value.type.element_type) for value in self.values)
+
+    @property
+    def streamed(self) -> list[tuple[int, int]]:
+        """How many elements those in global memory have, and bytes of one."""
+        space = workgroup_space()
+        return [
+            (math.prod(value.type.shape), element_bytes(value.type.element_type))
+            for value in self.values
+            if not is_in_space(value, space)
+        ]
 
     def is_aligned(self, width: int) -> bool:
         """Tell whether pieces of so many elements are aligned in all rows."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -111,20 +112,33 @@ def check_transpose(target: str) -> None:
     def transposed(x: torch.Tensor) -> torch.Tensor:
         return x.transpose(1, 2).contiguous()
 
-    x = torch.randn(2, 48, 64).bfloat16()
-    graph = import_graph(
-        fx.symbolic_trace(transposed), [x], device=torch.device("meta")
-    )
+    kernel = check_least(transposed, torch.randn(2, 48, 64).bfloat16(), target)
+    assert kernel.counters.passes.done
+
+
+def check_least(
+    function: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor, target: str
+) -> Any:
+    graph = import_graph(fx.symbolic_trace(function), [x], device=torch.device("meta"))
     counts = importlib.import_module("device_counts")
     (kernel,), result = counts.counted(graph, [x], target)
-    torch.testing.assert_close(result, transposed(x), rtol=0, atol=0)
+    torch.testing.assert_close(result, function(x), rtol=0, atol=0)
     assert kernel.counters.reads.ratio <= 1.1
     assert kernel.counters.writes.ratio <= 1.1
-    assert kernel.counters.passes.done
+    return kernel
 
 
 def test_transposes_for_nvidia_move_the_least() -> None:
     check_transpose("nvvm:sm_80")
+
+
+@pytest.mark.parametrize(
+    ("source", "made"),
+    [(torch.bfloat16, torch.float32), (torch.float32, torch.bfloat16)],
+    ids=str,
+)
+def test_conversions_move_the_least(source: torch.dtype, made: torch.dtype) -> None:
+    check_least(lambda x: x.to(made), torch.randn(16, 256).to(source), "nvvm:sm_80")
 
 
 @needs_emulator

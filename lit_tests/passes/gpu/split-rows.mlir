@@ -100,3 +100,33 @@ func.func @transposed_pieces(%x: memref<32x8xf32>, %y: memref<8x32xf32>, %z: mem
   } {mapping = [#gpu.block<linear_dim_0>]}
   return
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#column = affine_map<(d0, d1) -> (d1)>
+
+// What becomes wider or narrower on the way has pieces of the wider type; what is wide in
+// a tile alone, or in one row of weights, has those of the narrow one.
+// CHECK-LABEL: func.func @conversions(
+func.func @conversions(%h: memref<64x64xf16>, %f: memref<64x64xf32>, %w: memref<64xf32>) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    // CHECK:       linalg.generic
+    // CHECK-SAME:    ins(%{{.+}} : memref<64x16x4xf16>) outs(%{{.+}} : memref<64x16x4xf32>)
+    linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%h : memref<64x64xf16>) outs(%f : memref<64x64xf32>) {
+    ^bb0(%p: f16, %u: f32):
+      %0 = arith.extf %p : f16 to f32
+      linalg.yield %0 : f32
+    }
+    %t = memref.alloc() : memref<64x64xf32, #gpu.address_space<workgroup>>
+    // CHECK:       linalg.generic
+    // CHECK-SAME:    ins(%{{.+}}, %{{.+}} : memref<64x8x8xf16>, memref<8x8xf32>)
+    linalg.generic {indexing_maps = [#id, #column, #id], iterator_types = ["parallel", "parallel"]} ins(%h, %w : memref<64x64xf16>, memref<64xf32>) outs(%t : memref<64x64xf32, #gpu.address_space<workgroup>>) {
+    ^bb0(%p: f16, %q: f32, %u: f32):
+      %0 = arith.extf %p : f16 to f32
+      %1 = arith.mulf %0, %q : f32
+      linalg.yield %1 : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
