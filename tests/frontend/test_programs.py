@@ -462,18 +462,21 @@ def test_callable_backend_gets_graph_and_inputs():
     seen = []
 
     def backend(gm, inputs):
-        seen.append((gm, inputs))
+        seen.append((gm, inputs, gm.forward))
         return gm.forward
 
     weight = torch.ones(3)
     traced = trace(lambda x: x * weight + 1.0, backend=backend)
     traced(x)
     assert torch.equal(traced(x), x + 1.0)
-    ((gm, inputs),) = seen
+    ((gm, inputs, returned),) = seen
     assert isinstance(gm, torch.fx.GraphModule)
     assert inputs[0] is x
     assert inputs[1] is weight
-    assert traced.records[0].compiled == gm.forward
+    assert traced.records[0].compiled == returned
+    # Its code is there since it has run.
+    assert torch.equal(gm.forward(x, weight)[0], x + 1.0)
+    assert gm.forward != returned
 
 
 def test_unknown_backend_and_bad_arguments():
