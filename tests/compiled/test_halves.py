@@ -16,7 +16,7 @@ from magweld.api import CompiledGraph, compile_graph
 from magweld.importer import halves
 
 DTYPES = (torch.bfloat16, torch.float16)
-GRAPHS = 6  # `--random-graphs` for more
+GRAPHS = (4, 6)  # usually, and with `--whole`; `--random-graphs` for more
 
 of_both = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 
@@ -189,8 +189,11 @@ def test_large_sums_overflow_as_torchs_do(dtype: torch.dtype) -> None:
 
 
 @of_both
-def test_random_graphs_are_eager(request: pytest.FixtureRequest, dtype: Any) -> None:
-    count = request.config.getoption("--random-graphs", default=None) or GRAPHS
+def test_random_graphs_are_eager(
+    request: pytest.FixtureRequest, dtype: Any, whole: bool
+) -> None:
+    asked = request.config.getoption("--random-graphs", default=None)
+    count = asked or GRAPHS[whole]
     first = request.config.getoption("--random-seed", default=None) or 0
     for seed in range(first, first + count):
         options = options_of(seed)

@@ -14,10 +14,10 @@ from torch import Tensor, fx
 from torch_calls import branched_graph, large_graph, random_graph
 from torch_graphs import Graph
 
-# `--random-graphs` for more.
-GRAPHS = 12
-LARGE_GRAPHS = 3
-BRANCHED_GRAPHS = 3
+# Usually, and with `--whole`; `--random-graphs` for more.
+GRAPHS = (8, 12)
+LARGE_GRAPHS = (2, 3)
+BRANCHED_GRAPHS = (2, 3)
 
 
 @pytest.mark.parametrize(
@@ -29,9 +29,13 @@ BRANCHED_GRAPHS = 3
     ],
 )
 def test_compiled_is_eager(
-    request: pytest.FixtureRequest, make: Callable[[int], Graph], usual: int
+    request: pytest.FixtureRequest,
+    make: Callable[[int], Graph],
+    usual: tuple[int, int],
+    whole: bool,
 ) -> None:
-    count = request.config.getoption("--random-graphs", default=None) or usual
+    asked = request.config.getoption("--random-graphs", default=None)
+    count = asked or usual[whole]
     first = request.config.getoption("--random-seed", default=None) or 0
     refused: Counter[str] = Counter()
     for seed in range(first, first + count):

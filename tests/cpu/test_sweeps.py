@@ -18,7 +18,7 @@ from magweld.passes.cpu.register_tile import VectorUnit
 from magweld.passes.pipelines.cpu import cpu_steps
 
 SIZE = 20
-PROGRAMS = 8
+PROGRAMS, WHOLE_PROGRAMS = 5, 8
 INPUTS, RESULTS = ("%x0", "%x1"), ("%y0", "%y1")
 OWN, PARTS = ("%t0", "%t1"), ("%s0", "%s1")
 BUFFERS = (*INPUTS, *RESULTS, *OWN, *PARTS)
@@ -144,8 +144,10 @@ class Program:
         )
 
 
-@pytest.mark.parametrize("seed", range(PROGRAMS))
-def test_joined_programs_give_the_same(build, seed: int) -> None:
+@pytest.mark.parametrize("seed", range(WHOLE_PROGRAMS))
+def test_joined_programs_give_the_same(build, seed: int, whole: bool) -> None:
+    if seed >= PROGRAMS and not whole:
+        pytest.skip("a program of `--whole`")
     target = HostTarget.detect()
     unit = VectorUnit(target.vector_bits, target.vector_registers)
     joined = list(cpu_steps(unit))

@@ -16,14 +16,21 @@ from .minimise import blocks, minimise
 from .program import Program
 from .running import run_program
 
-PROGRAMS = {"state": 40, "control": 20, "values": 20, "ambient": 30}
+# Usually, and with `--whole`; `--fuzz-programs` for more.
+PROGRAMS = {
+    "state": (30, 40),
+    "control": (12, 20),
+    "values": (14, 20),
+    "ambient": (20, 30),
+}
 
 
 @pytest.mark.parametrize("grammar", GRAMMARS)
-def test_generated_programs(request: pytest.FixtureRequest, grammar: str) -> None:
-    count = (
-        request.config.getoption("--fuzz-programs", default=None) or PROGRAMS[grammar]
-    )
+def test_generated_programs(
+    request: pytest.FixtureRequest, grammar: str, whole: bool
+) -> None:
+    asked = request.config.getoption("--fuzz-programs", default=None)
+    count = asked or PROGRAMS[grammar][whole]
     first = request.config.getoption("--fuzz-seed", default=None) or 0
     totals: Counter[str] = Counter()
     for seed in range(first, first + count):
