@@ -168,7 +168,7 @@ class Run:
             *graph.scalars,
             *map(settled.final, planner.fetched),
         ]
-        lifted = (settled.conditions, settled.dims)
+        lifted = (settled.conditions, settled.dims, settled.scalars)
         # The steps of the graph switch autocast; the guards are for the entry.
         with autocast_as(autocast_of(state)):
             program = derive_guards(

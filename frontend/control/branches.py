@@ -146,7 +146,7 @@ class Branches(Trials):
 
     def _is_better(self, predicate: Predicate) -> bool:
         """Return whether a branch of the graph is better than a guard."""
-        # A number that it takes would have to stay as it is.
+        # A number that it takes would have to stay as it is, unless it is a size.
         fixes = predicate.copies or bool(predicate.numbers)
         return self._preferred or fixes
 

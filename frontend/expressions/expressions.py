@@ -161,6 +161,19 @@ def topological(expressions: Iterable[Expression]) -> list[Leaf | Operation]:
     return [found[serial] for serial in sorted(found)]
 
 
+_OF_SIZES: Final = frozenset({operator.add, operator.mul, operator.sub})
+
+
+def is_of_sizes(expression: Expression) -> bool:
+    """Return whether an expression is sums and products of sizes and numbers."""
+    return all(
+        isinstance(part.source, SizeSource)
+        if isinstance(part, Leaf)
+        else part.function in _OF_SIZES
+        for part in topological([expression])
+    )
+
+
 _INFIX: Final = {**functions(BINARY), **functions(COMPARISONS)}
 _FORMS: Final[dict[Any, str]] = {
     **{function: f"({{}} {symbol} {{}})" for symbol, function in _INFIX.items()},

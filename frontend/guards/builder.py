@@ -243,6 +243,7 @@ class Builder:
         reason: Callable[..., Any] | None = None,
         lifts: tuple[str, type] | None = None,
         *,
+        numbers: Sequence[Expression] = (),
         shares: bool = False,
     ) -> None:
         """Guard by a function of fetched objects; it returns whether they fit.
@@ -253,11 +254,13 @@ class Builder:
             expected: What must come out, for the reader.
             reason: Function of the same arguments that tells why they do not fit.
             lifts: Path and type of the number that is tested, if it is one.
+            numbers: Lifted numbers that the function takes behind the objects.
             shares: Whether the function takes a list first, which all that do share
                 and which is empty at the first of them.
         """
-        arguments = [self.variable(node) for node in nodes]
-        setup = [] if self._shares or not shares else ["shared = []"]
+        setup, values = self.expressions.operands(numbers)
+        arguments = [*map(self.variable, nodes), *values]
+        setup += [] if self._shares or not shares else ["shared = []"]
         self._shares |= shares
         taken = ["shared", *arguments] if shares else arguments
         test = emit.call(self._names.constant(check), *taken)

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import torch
+from torch import fx
 from torch._C._dynamo.guards import GlobalStateGuard, TensorGuards
 
 from magweld.frontend.expressions.expressions import Condition, Expression
@@ -109,6 +110,7 @@ class OverlapCheck:
 
 
 _NO_DIMS: Final[Mapping[Node, frozenset[int]]] = MappingProxyType({})
+_NO_NUMBERS: Final[Mapping[fx.Node, Expression]] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,7 @@ def derive_guards(
     fetched: Sequence[Node | Expression],
     conditions: Sequence[Condition] = (),
     dims: Mapping[Node, frozenset[int]] = _NO_DIMS,
+    numbers: Mapping[fx.Node, Expression] = _NO_NUMBERS,
 ) -> GuardProgram:
     """Turn what a run has read into the guards of its record.
 
@@ -147,6 +150,7 @@ def derive_guards(
         fetched: External objects and lifted values that a hit needs, in this order.
         conditions: What must hold of lifted values.
         dims: Lifted dimensions of graph inputs.
+        numbers: What the numbers are that operators take.
 
     Returns:
         Guards in the order: arguments, modes, classes, reads, aliases, tensors,
@@ -172,7 +176,7 @@ def derive_guards(
         builder.edge(edge)
     _guard_identities(builder, graph)
     _guard_tensors(builder, recorder, dims)
-    guard_predicates(builder, recorder)
+    guard_predicates(builder, recorder, numbers)
     for condition in conditions:
         builder.expressions.condition(condition)
     for draw in graph.draws:

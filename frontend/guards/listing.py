@@ -210,6 +210,13 @@ class ExpressionWriter:
             test=Test(test, value),
         )
 
+    def operands(
+        self, expressions: Sequence[Expression]
+    ) -> tuple[list[str], list[str]]:
+        """Return the statements that compute expressions, and their variables."""
+        statements = self._compute(expressions)
+        return statements, list(map(self.value, expressions))
+
     def values(self, expressions: Iterable[Expression]) -> None:
         """Compute the expressions that a hit needs."""
         needed: Sequence[Expression] = list(expressions)

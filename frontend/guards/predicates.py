@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import fx
 
+from magweld.frontend.expressions.expressions import (
+    Condition,
+    Expression,
+    Literal,
+    is_of_sizes,
+)
 from magweld.frontend.guards.builder import Builder
 from magweld.frontend.guards.guard import Category
 from magweld.frontend.operators.predicates import (
@@ -20,15 +26,25 @@ from magweld.frontend.operators.predicates import (
 from magweld.frontend.operators.recorder import OperatorRecorder
 
 
-def guard_predicates(builder: Builder, recorder: OperatorRecorder) -> None:
+def guard_predicates(
+    builder: Builder,
+    recorder: OperatorRecorder,
+    numbers: Mapping[fx.Node, Expression],
+) -> None:
     """Guard the values of tensors that a run has read, in the order of the reads.
 
     A loop that ends as soon as a tensor is small has a predicate for each iteration,
     which follows from all iterations before.
+
+    Args:
+        builder: Builds the guards.
+        recorder: Has the values.
+        numbers: The final form of the lifted numbers that operators take.
     """
     shared = SharedSteps(recorder.predicates)
     for predicate in recorder.predicates:
         nodes = recorder.tensors_of(predicate)
+        taken = [_number(builder, node, numbers) for node in predicate.numbers]
         path = text_of_predicate(predicate, nodes)
         step = shared.step(predicate)
         builder.external(
@@ -39,15 +55,28 @@ def guard_predicates(builder: Builder, recorder: OperatorRecorder) -> None:
             nodes,
             predicate.compute,
             (path, type(predicate.value)) if is_liftable(predicate) else None,
+            numbers=taken,
             shares=step is not None,
         )
+
+
+def _number(
+    builder: Builder, node: fx.Node, numbers: Mapping[fx.Node, Expression]
+) -> Expression:
+    """Return a lifted number; one that does not follow from sizes must be as it was."""
+    recorded = Literal(node.meta["number"])
+    number = numbers.get(node, recorded)
+    if isinstance(number, Literal) or is_of_sizes(number):
+        return number
+    builder.expressions.condition(Condition(number, recorded.value, None))
+    return recorded
 
 
 def _whole(predicate: Predicate) -> Callable[..., bool]:
     compute, expected = predicate.compute, predicate.value
 
-    def holds(*tensors: torch.Tensor) -> bool:
-        return same_value(compute(*tensors), expected)
+    def holds(*taken: Any) -> bool:
+        return same_value(compute(*taken), expected)
 
     return holds
 
@@ -70,8 +99,8 @@ class SharedSteps:
     def step(self, predicate: Predicate) -> Callable[..., bool] | None:
         """Return the test of a predicate; None if it has nothing in common with others.
 
-        Tests have to run in the order in which they were made. A test takes the list
-        and the tensors of the predicate.
+        Tests have to run in the order in which they were made. A test takes the list,
+        and the tensors and numbers of the predicate.
         """
         if predicate.copies or self._several.isdisjoint(_origins(predicate)):
             return None
@@ -111,15 +140,15 @@ def _step(
     """Return a test that adds values to a list and compares one of the list.
 
     Args:
-        module: Computes the values from earlier ones and from tensors.
+        module: Computes the values from earlier ones, and from tensors and numbers.
         places: Of the earlier values in the list.
         at: Place of the value to compare.
         expected: What it must be.
     """
 
-    def holds(values: list[Any], *tensors: torch.Tensor) -> bool:
+    def holds(values: list[Any], *taken: Any) -> bool:
         with torch.no_grad():
-            values += module.forward(*[values[place] for place in places], *tensors)
+            values += module.forward(*[values[place] for place in places], *taken)
         return same_value(values[at], expected)
 
     return holds

@@ -11,7 +11,12 @@ from torch import fx
 from torch.overrides import handle_torch_function
 
 from magweld.frontend.control.rolling import Rolled
-from magweld.frontend.expressions.expressions import Expression, SizeSource, ValueSource
+from magweld.frontend.expressions.expressions import (
+    Expression,
+    SizeSource,
+    ValueSource,
+    is_of_sizes,
+)
 from magweld.frontend.lifting.queries import Queries, Query, size_path
 from magweld.frontend.lifting.scalars import Scalars
 from magweld.frontend.lifting.shadow import Step, is_same
@@ -217,8 +222,22 @@ class Operands:
             self._asked().answer(leaf)
             return True
         for number in predicate.numbers:
-            lifting.pin(lifting.scalars.expressions.get(number))
+            expression = lifting.scalars.expressions.get(number)
+            if not self._is_taken_anew(predicate, expression):
+                lifting.pin(expression)
         return False
+
+    def _is_taken_anew(
+        self, predicate: Predicate, expression: Expression | None
+    ) -> bool:
+        """Return whether a guard computes the number that a predicate takes.
+
+        A guard of tensors runs in front of conditions on numbers. What follows from
+        sizes by sums and products neither raises nor takes long.
+        """
+        is_part = self._session.in_branch or self._lifting.in_loop
+        is_known = expression is not None and is_of_sizes(expression)
+        return bool(predicate.placeholders) and is_known and not is_part
 
     def _value_leaf(self, lifting: Lifting, predicate: Predicate) -> Expression | None:
         """Return what stands for a value of tensors, None where it is guarded."""

@@ -30,14 +30,14 @@ class Predicate:
     """A Python value computed from graph inputs.
 
     Attributes:
-        module: Computes it; no effects, no random numbers.
+        module: Computes it from tensors, then numbers; no effects, no random numbers.
         placeholders: Nodes of the recorded graph whose tensors it takes, in order.
         value: What it was in the recorded run.
         where: The user's file:line of the read.
         name: The torch call that made the value.
         copies: Whether it works on copies, of tensors that the run has written.
         needed: Operators of the recorded graph that have made the value.
-        numbers: Lifted numbers among what they take; they are as they were.
+        numbers: Lifted numbers that it takes behind the tensors.
         origins: The operator of the recorded graph for each operator of the module.
     """
 
@@ -55,13 +55,13 @@ class Predicate:
 
     @property
     def compute(self) -> Callable[..., Any]:
-        """Function that computes the value for other tensors."""
+        """Function that computes the value for other tensors and numbers."""
         return functools.partial(_compute, self.module)
 
 
-def _compute(module: fx.GraphModule, *tensors: torch.Tensor) -> Any:
+def _compute(module: fx.GraphModule, *taken: Any) -> Any:
     with torch.no_grad():
-        return module.forward(*tensors)
+        return module.forward(*taken)
 
 
 @dataclass(frozen=True)
@@ -118,8 +118,8 @@ def build_predicate(
         memory: What the nodes did to memory.
 
     Returns:
-        The predicate, with numbers as they were, and without placeholders for a value
-        that is always the same; None if it is too large or has effects. A truth that
+        The predicate, without placeholders for a value that is always the same if
+        numbers are as they were; None if it is too large or has effects. A truth that
         follows from state that the run has written is computed on copies of it; other
         values are not, they would differ on every call.
     """
@@ -134,7 +134,7 @@ def build_predicate(
         and _write_only(effects, {memory.storage(node) for node in copied})
     ):
         return None
-    numbers = {node for node in needed if "number" in node.meta}
+    numbers = [n for n in graph.nodes if n in needed and "number" in n.meta]
     placeholders = [
         node
         for node in graph.nodes
@@ -143,8 +143,7 @@ def build_predicate(
     if placeholders and len(needed) > MAX_OPERATORS + len(placeholders):
         return None
     copy = fx.Graph()
-    mapping: dict[fx.Node, Any] = {node: node.meta["number"] for node in numbers}
-    mapping |= {node: copy.placeholder(node.name) for node in placeholders}
+    mapping = {n: copy.placeholder(n.name) for n in (*placeholders, *numbers)}
     for node in copied:
         mapping[node] = copy.call_method("clone", (mapping[node],))
     origins: dict[fx.Node, fx.Node] = {}

@@ -244,6 +244,20 @@ def test_growing_cache(twins):
     assert outcomes[-4:] == ["hit"] * 4, pair.traced.explain()
 
 
+def test_a_check_of_all_elements_takes_their_number_anew():
+    def scaled(x, mask):
+        if mask.sum() == mask.numel():
+            return x * 2, "all"
+        return x * mask, "some"
+
+    sizes = (2, 3, 4, 5, 6, 9)
+    calls = [(torch.randn(n), torch.ones(n, dtype=torch.bool)) for n in sizes]
+    hidden = torch.ones(7, dtype=torch.bool)
+    hidden[2] = False
+    traced = run(scaled, *calls, (torch.randn(7), hidden))
+    assert traced.stats()["hits"] == 3, traced.explain()
+
+
 def test_integers_that_make_shapes():
     calls = [(torch.randn(6, 4), n) for n in (2, 3, 4, 5, 1, 0, 2)]
     run(lambda x, n: torch.zeros(n, 4) + n, *calls)
