@@ -154,3 +154,30 @@ def test_a_value_that_others_read_is_an_external_of_its_own() -> None:
     assert [node.name for node in first.beside] == []
     assert len(others) == 2
     assert all(first.node in external.operands for external in others)
+
+
+def test_what_is_read_behind_a_region_is_a_result_of_it() -> None:
+    def function(x: Tensor, more: Tensor) -> Any:
+        longer = torch.cat((x, more), 1)
+        return torch.relu(longer.sum(1)), longer
+
+    found = imported(function, (3, 37, 8), (3, 37, 8))
+    (external,) = found.externals.values()
+    assert [str(node.target) for node in external.shown] == ["aten.cat.default"]
+    assert [tuple(one.shape) for one in external.results] == [(3, 74, 8), (3, 8)]
+    x, more = torch.randn(3, 5, 8), torch.randn(3, 5, 8)
+    shown, result = found.at((5, 1)).run_external(external.node.name, [x, more])
+    torch.testing.assert_close((torch.relu(result), shown), function(x, more))
+
+
+def test_what_is_read_in_front_of_a_region_is_an_external_of_its_own() -> None:
+    def function(x: Tensor) -> Tensor:
+        total = x.sum(1)
+        rows = torch.relu(total)
+        return (x * total[:, None] * rows[:, None]).sum(1)
+
+    found = imported(function, (3, 37, 8))
+    first, second = found.externals.values()
+    assert [first.node.name, second.node.name] == ["sum_1", "sum_2"]
+    assert first.node in second.operands
+    assert (first.shown, second.shown) == ((), ())

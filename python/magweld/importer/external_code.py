@@ -31,12 +31,14 @@ class ExternalCode:
     Attributes:
         node: The operator.
         beside: Operators that run before it.
+        shown: Those of them whose results others read.
         operands: What the code takes, without strides of their own.
         stand_ins: What stands for sizes of the call.
     """
 
     node: fx.Node
     beside: tuple[fx.Node, ...]
+    shown: tuple[fx.Node, ...]
     operands: tuple[fx.Node, ...]
     stand_ins: StandIns
     _made: dict[frozenset[fx.Node], _Made] = field(
@@ -44,7 +46,10 @@ class ExternalCode:
     )
 
     def at(self, sizes: Sequence[int]) -> Callable[..., Any]:
-        """Return what runs the operator on its operands, for some sizes."""
+        """Return what runs the operator on its operands, for some sizes.
+
+        It returns a tuple: the results of `shown`, then that of the operator.
+        """
         views = self._views(sizes)
         made = self._made.get(frozenset(views))
         if made is None:
@@ -98,7 +103,7 @@ class ExternalCode:
         for node in self.beside:
             if node not in views:
                 making.value(node)
-        return making.end(self.node)
+        return making.end((*self.shown, self.node))
 
 
 @dataclass(frozen=True)
@@ -136,9 +141,9 @@ class _Making:
             self._copies[node] = self._view(node) if is_view else self._copy(node)
         return self._copies[node]
 
-    def end(self, node: fx.Node) -> _Made:
-        """Return the code, whose result is that of a node."""
-        self._body.output(self.value(node))
+    def end(self, nodes: Sequence[fx.Node]) -> _Made:
+        """Return the code, whose results are those of some nodes."""
+        self._body.output(tuple(map(self.value, nodes)))
         module = fx.GraphModule(torch.nn.Module(), self._body)
         return _Made(module.forward, tuple(self._further))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -53,9 +54,9 @@ class External:
             that it is given in the place of such views.
         strides: Strides to give each operand, where the operator depends on them.
         positions: Which parts of its result are read, None if it has no parts.
-        beside: Operators that run with it, whose results nothing else reads, in order.
+        beside: Operators that run with it, in order.
         code: Runs it for some sizes of the call, where it was made for these; it takes
-            operands that are contiguous.
+            operands that are contiguous, and returns `shown` and what it results in.
     """
 
     node: fx.Node
@@ -65,12 +66,19 @@ class External:
     beside: tuple[fx.Node, ...] = ()
     code: Callable[..., Any] | None = field(default=None, repr=False, compare=False)
 
+    @functools.cached_property
+    def shown(self) -> tuple[fx.Node, ...]:
+        """Operators beside it whose results others read; each results in a tensor."""
+        run = {*self.beside, self.node}
+        return tuple(node for node in self.beside if not run >= {*node.users})
+
     @property
     def results(self) -> list[torch.Tensor]:
-        """The tensors that are read of its result, without data."""
+        """The tensors that are read of its results, without data: `shown` first."""
+        shown = [values_of(node) for node in self.shown]
         if self.positions is None:
-            return tensors_of(self.node)
-        return [values_of(self.node)[position] for position in self.positions]
+            return [*shown, *tensors_of(self.node)]
+        return [*shown, *(values_of(self.node)[n] for n in self.positions)]
 
     @property
     def index_check(self) -> IndexCheck | None:
@@ -110,14 +118,15 @@ class External:
         if self.strides is not None:
             strided = zip(tensors, self.strides, strict=True)
             tensors = [with_strides(tensor, stride) for tensor, stride in strided]
-        pairs = zip(self.operands, tensors, strict=True)
         # Unsigned elements come as signed ones.
-        values = {
-            node: tensor if tensor.dtype == _dtype(node) else tensor.view(_dtype(node))
-            for node, tensor in pairs
-        }
+        tensors = [
+            tensor if tensor.dtype is dtype else tensor.view(dtype)
+            for tensor, dtype in zip(tensors, self._dtypes, strict=True)
+        ]
         if self.code is not None:
-            return tensors_read(self.code(*values.values()), self.positions)
+            *shown, result = self.code(*tensors)
+            return (*map(carried, shown), *tensors_read(result, self.positions))
+        values = dict(zip(self.operands, tensors, strict=True))
 
         def value(node: fx.Node) -> Any:
             if node not in values:
@@ -127,7 +136,14 @@ class External:
 
         arguments = fx.map_arg((self.node.args, self.node.kwargs), value)
         target: Callable[..., Any] = self.node.target  # type: ignore[assignment]
-        return tensors_read(target(*arguments[0], **arguments[1]), self.positions)
+        result = target(*arguments[0], **arguments[1])
+        shown = map(carried, map(value, self.shown))
+        return (*shown, *tensors_read(result, self.positions))
+
+    @functools.cached_property
+    def _dtypes(self) -> tuple[torch.dtype, ...]:
+        """Element types of the operands."""
+        return tuple(values_of(node).dtype for node in self.operands)
 
     def sized(self, stand_ins: StandIns) -> ExternalCode | None:
         """Return what runs it for sizes of a call; None if it needs no such code.
@@ -139,7 +155,9 @@ class External:
         return (
             None
             if alone
-            else ExternalCode(self.node, self.beside, self.operands, stand_ins)
+            else ExternalCode(
+                self.node, self.beside, self.shown, self.operands, stand_ins
+            )
         )
 
 
@@ -235,11 +253,6 @@ def _sources(node: fx.Node, absorbed: set[fx.Node]) -> Iterator[fx.Node]:
             yield source
         elif source.target in _VIEWS:
             yield from _sources(source, absorbed)
-
-
-def _dtype(node: fx.Node) -> torch.dtype:
-    dtype: torch.dtype = values_of(node).dtype
-    return dtype
 
 
 def with_strides(tensor: torch.Tensor, stride: tuple[int, ...]) -> torch.Tensor:

@@ -92,17 +92,17 @@ def inner_regions(
         stand_ins: Extents that stand for sizes of the call.
 
     Returns:
-        The last operator of each region, and those before it that nothing else reads,
-        in their order.
+        The last operator of each region, and those before it in their order. What reads
+        one of these beside the region comes behind it.
     """
     inner = _inner_nodes(graph, stand_ins)
+    order = {node: number for number, node in enumerate(graph.nodes)}
     last: dict[fx.Node, fx.Node] = {}
     regions: dict[fx.Node, list[fx.Node]] = {}
     for node in reversed(graph.nodes):
         if node not in inner and not _may_join(node, inner):
             continue
-        readers = {last.get(user) for user in node.users}
-        reader = readers.pop() if len(readers) == 1 else None
+        reader = _reader(node, last, order)
         if reader is not None and _is_joined(node, reader):
             last[node] = reader
             regions[reader].append(node)
@@ -110,6 +110,35 @@ def inner_regions(
             last[node] = node
             regions[node] = []
     return {node: tuple(reversed(beside)) for node, beside in regions.items()}
+
+
+def _reader(
+    node: fx.Node, last: Mapping[fx.Node, fx.Node], order: Mapping[fx.Node, int]
+) -> fx.Node | None:
+    """Return the region that a node can be made in, by its last operator.
+
+    That is the one that reads it, if others have the result of the region behind it.
+
+    Args:
+        node: A node whose readers were visited.
+        last: The regions of these.
+        order: The positions of all nodes.
+    """
+    readers = {last[user] for user in node.users if user in last}
+    if len(readers) != 1:
+        return None
+    (reader,) = readers
+    others = [order[user] for user in node.users if user not in last]
+    if not others or (_has_memory(node) and min(others) > order[reader]):
+        return reader
+    return None
+
+
+def _has_memory(node: fx.Node) -> bool:
+    """Whether a node is an operator with one result, which is no view."""
+    is_view = node.target in _VIEWS or node.target in SHAPED
+    is_tensor = isinstance(values_of(node), torch.Tensor)
+    return isinstance(node.target, OpOverload) and is_tensor and not is_view
 
 
 def _may_join(node: fx.Node, inner: set[fx.Node]) -> bool:

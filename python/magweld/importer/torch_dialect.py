@@ -143,6 +143,8 @@ class _NodeImporter(GraphNodeImporter):  # type: ignore[misc]
         return not may_be_absorbed(user) or not user.users or self._is_read(user)
 
     def _bind_results(self, external: External, results: list[ir.Value]) -> None:
+        for node in external.shown:
+            self.bind_node_value(node, results.pop(0))
         if external.positions is None:
             for result in results:
                 self.bind_node_value(external.node, result)
