@@ -482,7 +482,6 @@ def _sized(
             "torch runs every operator: sizes of the call lie inside of its tensors",
             hint="a program is compiled for each size that comes back",
         )
-    kernels = HOST_MACHINE.load(compiled.program)
 
     def at(sizes: Sequence[int]) -> SizedForm:
         program = program_at(compiled.program, sizes)
@@ -490,8 +489,8 @@ def _sized(
         loaded = LoadedProgram(
             program,
             imported.run_external,
-            kernels=kernels,
             checks=imported.index_checks,
+            like=compiled.loaded,
         )
         form = replace(compiled, imported=imported, program=program, loaded=loaded)
         return SizedForm(form, len(relation.shapes), program.arena_bytes)

@@ -6,6 +6,7 @@ runtime executes. It refers to nothing of torch or MLIR.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -424,6 +425,13 @@ class Program:
     stand_ins: StandIns = StandIns()
     runtime: tuple[RuntimeExtent, ...] = ()
     scheduled: str = field(default="", repr=False)
+
+    @functools.cached_property
+    def runtime_values(self) -> tuple[int, ...]:
+        """Ids of the values whose shapes depend on sizes of the call."""
+        is_runtime = self.stand_ins.is_runtime
+        numbered = enumerate(self.values)
+        return tuple(n for n, value in numbered if any(map(is_runtime, value.shape)))
 
     @property
     def held_bytes(self) -> int:

@@ -45,11 +45,7 @@ def require_sizes(program: Program, extents: frozenset[int]) -> None:
 def _faults(program: Program, extents: frozenset[int]) -> list[str]:
     if program.parts:
         return ["a part of the program is a program of its own"]
-    told = {
-        number
-        for number, value in enumerate(program.values)
-        if any(map(program.stand_ins.is_runtime, value.shape))
-    }
+    told = {*program.runtime_values}
     found = [
         f"a constant of shape {value.shape} has an extent of the call"
         for number, value in enumerate(program.values)
@@ -91,12 +87,11 @@ def program_at(program: Program, sizes: Sequence[int]) -> Program:
         program: One with stand-ins that `require_sizes` has let pass.
         sizes: What the stand-ins stand for, each at least one.
     """
-    stand_ins = program.stand_ins
-    values = [
-        replace(value, shape=tuple(stand_ins.at(n, sizes) for n in value.shape))
-        for value in program.values
-    ]
-    constants = list(program.constants)
+    stand_ins, told = program.stand_ins, program.runtime_values
+    values, constants = list(program.values), list(program.constants)
+    for number in told:
+        shape = tuple(stand_ins.at(n, sizes) for n in values[number].shape)
+        values[number] = replace(values[number], shape=shape)
     for runtime in program.runtime:
         extent = stand_ins.at(runtime.extent, sizes)
         tiles = RuntimeTiles(runtime.extent, runtime.tile, runtime.beside)
@@ -105,17 +100,17 @@ def program_at(program: Program, sizes: Sequence[int]) -> Program:
         threads = 0 if moved >= PARALLEL_BYTES else 1
         words = struct.pack(f"={WORDS}q", extent, tiles.count(extent), threads)
         constants[values[runtime.words].index] = words
-    values, arena = _placed(program, values)
-    return replace(
-        program,
-        values=tuple(values),
-        constants=tuple(constants),
-        arena_bytes=arena,
-    )
+    found = replace(program, values=tuple(values))
+    if program.runtime:
+        found = replace(found, constants=tuple(constants))
+    # One token and a cache of any length: the arena is the same for all.
+    moves = any(values[number].place is Place.ARENA for number in told)
+    return _placed(found) if moves else found
 
 
-def _placed(program: Program, values: list[Value]) -> tuple[list[Value], int]:
-    """Place what lies in the arena, as `plan-memory` does; return its size as well."""
+def _placed(program: Program) -> Program:
+    """Place what lies in the arena, as `plan-memory` does."""
+    values = list(program.values)
     roots = list(range(len(values)))
     for number, value in enumerate(values):
         if value.place is Place.VIEW:
@@ -135,7 +130,7 @@ def _placed(program: Program, values: list[Value]) -> tuple[list[Value], int]:
     packing = pack(buffers, ARENA_ALIGNMENT)
     for number, offset in zip(placed, packing.offsets, strict=True):
         values[number] = replace(values[number], offset=offset)
-    return values, packing.size
+    return replace(program, values=tuple(values), arena_bytes=packing.size)
 
 
 def _bytes(value: Value) -> int:

@@ -83,9 +83,7 @@ class Frame:
         self.constants = constants
         self._owned = {b.storage_address for b in (self.arena, constants.block)}
         for value_id in layout.values_in(Place.ARENA):
-            offset = layout.program.values[value_id].offset
-            view = self.arena.view(offset, layout.signatures[value_id])
-            self.place(value_id, view)
+            self._place_in_arena(value_id, value_id in needed)
         for value_id, tensor in constants.of(layout).items():
             self.place(value_id, tensor)
         signatures = ((i, layout.signatures[i]) for i in layout.values_in(Place.OUTPUT))
@@ -110,6 +108,18 @@ class Frame:
     def is_static(self, value_id: int) -> bool:
         """Whether a value is at the same address in all calls on this frame."""
         return self.layout.root_value(value_id).place in _STATIC
+
+    def _place_in_arena(self, root: int, as_tensor: bool) -> None:
+        """Give a root of the arena its address, and a tensor where one is needed.
+
+        Tensors take longer than all else here, and kernels need none.
+        """
+        offset, views = self.layout.program.values[root].offset, self._views[root]
+        if as_tensor or any(view.as_tensor for view in views):
+            self.place(root, self.arena.view(offset, self.layout.signatures[root]))
+            return
+        for value_id in (root, *(view.value_id for view in views)):
+            self.table[value_id] = self.arena.address + offset
 
     def place(self, root: int, tensor: Tensor) -> None:
         """Give a root its tensor, and its views theirs."""

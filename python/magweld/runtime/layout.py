@@ -50,11 +50,17 @@ class Layout:
     A *root* is a value that is no view; the root of a view is the value whose bytes
     it shows. Construct only from checked programs (`validation.check_program`) or
     for checking one.
+
+    Attributes:
+        program: The program.
+        like: The layout of the program with stand-ins that this one is of, where it
+            differs in the shapes that depend on sizes alone.
     """
 
     __repr__ = short_repr
 
     program: Program
+    like: Layout | None = None
 
     @cached_property
     def signatures(self) -> tuple[Signature, ...]:
@@ -63,10 +69,12 @@ class Layout:
         Raises:
             ProgramError: An element type has no torch dtype.
         """
-        return tuple(
-            Signature(torch.Size(v.shape), torch_dtype(v.dtype))
-            for v in self.program.values
-        )
+        if self.like is None:
+            return tuple(map(_signature, self.program.values))
+        signatures = list(self.like.signatures)
+        for value_id in self.like.program.runtime_values:
+            signatures[value_id] = _signature(self.program.values[value_id])
+        return tuple(signatures)
 
     @cached_property
     def roots(self) -> tuple[int, ...]:
@@ -75,6 +83,8 @@ class Layout:
         Raises:
             ProgramError: A view leads nowhere or back to itself.
         """
+        if self.like is not None:
+            return self.like.roots
         return tuple(self._root(i) for i in range(len(self.program.values)))
 
     def _root(self, start: int) -> int:
@@ -95,6 +105,8 @@ class Layout:
     @cached_property
     def aliases(self) -> tuple[tuple[int, ...], ...]:
         """For every root the views of it, in order of id; () for views."""
+        if self.like is not None:
+            return self.like.aliases
         views: list[list[int]] = [[] for _ in self.program.values]
         for value_id, root in enumerate(self.roots):
             if value_id != root:
@@ -104,6 +116,8 @@ class Layout:
     @cached_property
     def inputs(self) -> tuple[int, ...]:
         """Value id of every argument, in order of arguments."""
+        if self.like is not None:
+            return self.like.inputs
         found = (
             (value.index, value_id)
             for value_id, value in enumerate(self.program.values)
@@ -117,6 +131,8 @@ class Layout:
 
         Results live one step longer than the last.
         """
+        if self.like is not None:
+            return self.like.lifetimes
         spans: dict[int, tuple[int, int]] = {}
         for number, step in enumerate(self.program.steps):
             for root in {self.roots[i] for i in step.writes}:
@@ -172,3 +188,7 @@ class Layout:
         for value_id, value in enumerate(self.program.values):
             if value.place in places:
                 yield value_id
+
+
+def _signature(value: Value) -> Signature:
+    return Signature(torch.Size(value.shape), torch_dtype(value.dtype))

@@ -31,6 +31,11 @@ class Block:
             self._bytes = spare[start : start + nbytes]
         self.storage_address = spare.untyped_storage().data_ptr()
 
+    @property
+    def address(self) -> int:
+        """Where it begins."""
+        return self._bytes.data_ptr()
+
     def part(self, offset: int, nbytes: int) -> Block:
         """Return a piece of this block as a block; `offset` keeps the alignment."""
         part = Block.__new__(Block)

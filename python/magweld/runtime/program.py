@@ -27,11 +27,11 @@ from magweld.runtime.frame import Frame
 from magweld.runtime.index_checks import load_checker, native_checks
 from magweld.runtime.isolation import TorchIsolation, modes_are_active
 from magweld.runtime.layout import Layout
-from magweld.runtime.machine import HOST, LoadedKernels, Machine
+from magweld.runtime.machine import HOST, Machine
 from magweld.runtime.memory import Constants
 from magweld.runtime.names import step_names
 from magweld.runtime.tiling import Action
-from magweld.runtime.validation import check_parts, check_program
+from magweld.runtime.validation import check_parts, check_program, check_sizes
 
 _logger = logging.getLogger(__name__)
 
@@ -70,8 +70,9 @@ class LoadedProgram:
         run_external: Runs one operator of the captured graph by its node's name on
             the tensors that the step reads; returns its tensor results.
         machine: Where the program runs, by default the CPU of this process.
-        kernels: Its code, if that is loaded already.
         checks: External steps that check indices, by node.
+        like: The program with stand-ins of which this one was made for some sizes:
+            they share their code, and what does not depend on sizes.
 
     Attributes:
         program: What was loaded.
@@ -89,18 +90,22 @@ class LoadedProgram:
         program: Program,
         run_external: RunExternal,
         machine: Machine = HOST,
-        kernels: LoadedKernels | None = None,
         checks: Mapping[str, NativeCheck] = _NO_CHECKS,
+        like: LoadedProgram | None = None,
     ) -> None:
         self.program = program
         self.machine = machine
-        self._layout = check_program(program)
+        self._layout = (
+            check_program(program)
+            if like is None
+            else check_sizes(program, like._layout)
+        )
         self._admission = Admission(
             [self._layout.signatures[i] for i in self._layout.inputs], machine.device
         )
         parts = check_parts(program)
         self._code = Code(
-            kernels=kernels or machine.load(program),
+            kernels=machine.load(program) if like is None else like._code.kernels,
             operations=check_library_steps(self._layout),
             parts=tuple((part, check_library_steps(part)) for part in parts),
             run_external=run_external,
@@ -108,7 +113,11 @@ class LoadedProgram:
         )
         if self._code.checks:
             load_checker()
-        self._constants = Constants(program.constants, machine.device)
+        self._constants = (
+            Constants(program.constants, machine.device)
+            if like is None or program.constants is not like.program.constants
+            else like._constants
+        )
         self._idle: dict[Hashable, deque[_BoundFrame]] = defaultdict(
             partial(deque, maxlen=_IDLE_FRAMES)
         )

@@ -37,6 +37,30 @@ def check_program(program: Program) -> Layout:
     return _check(Layout(program), check_parts(program))
 
 
+def check_sizes(program: Program, checked: Layout) -> Layout:
+    """Check a program for some sizes of a call and return its layout.
+
+    Where the arena holds no size, places and the order of steps are as safe as those
+    of the program with stand-ins, of which `program_at` has made this one.
+
+    Args:
+        program: The program.
+        checked: The layout of the one with stand-ins, which was checked.
+
+    Raises:
+        ProgramError: With the id of the first rule that is broken.
+    """
+    sized = checked.program.runtime_values
+    moves = any(program.values[i].place is Place.ARENA for i in sized)
+    if moves or program.parts or program.arena_bytes != checked.program.arena_bytes:
+        return check_program(program)
+    layout = Layout(program, checked)
+    _check_shapes(layout)
+    _check_views(layout)
+    _check_constants(layout)
+    return layout
+
+
 def check_parts(program: Program) -> list[Layout]:
     """Check the parts of a program and return their layouts.
 
