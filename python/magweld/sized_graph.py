@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from torch import Tensor
 
 from magweld import env
+from magweld.comparison import Turns
 from magweld.graphs.forms import Forms, key_of
 from magweld.graphs.size_relation import SizeRelation
 from magweld.tiers import Compiled, Race, TieredGraph, Work, common_verdict
+
+# Kinds of sizes that are compared each by itself.
+_FEW: Final = 16
+# Steps of equal ratio, for each doubling of a size, within which sizes are about equal.
+_STEPS: Final = 4
 
 Call = Callable[..., Any]
 
@@ -49,7 +56,9 @@ class SizedGraph:
     """A graph as one program for all sizes; call it with tensors, then numbers.
 
     Memory is planned and addresses are bound for each kind of sizes when a call first
-    has them, in a few milliseconds. For each kind the code is timed against torch.
+    has them, in a few milliseconds. For each kind the code is timed against torch; of
+    many, those of about equal sizes are timed together: a cache that grows comes back
+    to one length once in a text.
 
     Attributes:
         relation: How inputs follow from the sizes.
@@ -68,6 +77,7 @@ class SizedGraph:
     races: bool
     is_whole: bool
     forms: Forms = field(default_factory=lambda: Forms(env.FORMS_BYTES.get()))
+    _turns: dict[tuple[int, ...], Turns] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, *inputs: Any) -> Any:
@@ -137,6 +147,15 @@ class SizedGraph:
         verdict = common_verdict(self.forms.values())
         if verdict is not None:
             form.presume(verdict)
-        race = Race() if self.races else None
+        race = self._race(sizes) if self.races else None
         form.compile(lambda: Work(lambda: self.at(sizes), race))
         return form
+
+    def _race(self, sizes: tuple[int, ...]) -> Race:
+        """Return how the form for some sizes is compared with torch."""
+        if self.forms.made < _FEW:
+            return Race()
+        free = sizes[: len(self.relation.places)]
+        about = tuple(round(_STEPS * math.log2(size)) for size in free)
+        turns = self._turns.setdefault(about, Turns())
+        return Race(turns=turns, is_shared=True)

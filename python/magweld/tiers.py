@@ -10,7 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from magweld.comparison import Turns
@@ -77,6 +77,11 @@ class Verdict:
         times = (self.compiled_seconds, self.torch_seconds)
         return max(times) / max(min(times), 1e-9)
 
+    @property
+    def is_clear(self) -> bool:
+        """Whether it tells of forms for other values as well."""
+        return self.ratio >= _CLEAR
+
     def __str__(self) -> str:
         ours, theirs = self.compiled_seconds * 1e3, self.torch_seconds * 1e3
         return f"compiled {ours:.3g} ms, through torch {theirs:.3g} ms"
@@ -90,11 +95,15 @@ class Race:
         known: The verdict of an earlier process.
         remember: Keeps a verdict for later processes.
         clock: Seconds.
+        turns: Whose turn it is, and the times.
+        is_shared: Whether graphs like this one take turns with it.
     """
 
     known: Verdict | None = None
     remember: Callable[[Verdict], None] | None = None
     clock: Clock = time.perf_counter
+    turns: Turns = field(default_factory=Turns)
+    is_shared: bool = False
 
 
 @dataclass(frozen=True)
@@ -205,7 +214,7 @@ class TieredGraph:
         self._enqueue: Callable[[Job], None] | None = None
         self._job: Job | None = None
         self._lock = threading.Lock()
-        self._turns = Turns()
+        self._is_bound = False
         self._report: dict[str, Any] = {}
         self._run: Call = self._through_torch
 
@@ -240,6 +249,12 @@ class TieredGraph:
     def taken(self) -> Compiled | None:
         """The compiled code if it runs all further calls."""
         return self.compiled if self._run is self.compiled else None
+
+    @property
+    def is_clearly_compiled(self) -> bool:
+        """Whether the code runs all further calls, by a clear verdict if by any."""
+        is_clear = self.verdict is None or self.verdict.is_clear
+        return self.taken is not None and is_clear
 
     @property
     def held_bytes(self) -> int:
@@ -436,18 +451,22 @@ class TieredGraph:
         return self._through_torch(*inputs)
 
     def _in_turn(self, race: Race, compiled: Compiled, *inputs: Any) -> Any:
-        # The first call binds the code to an arena, and is not counted.
-        by_torch = self._turns.way
+        by_torch = race.turns.way
         run = self._through_torch if by_torch else compiled
         start = race.clock()
         result = run(*inputs)
-        self._turns.add(by_torch, race.clock() - start)
+        seconds = race.clock() - start
+        # The first call binds the code to an arena. It is not counted, as none is that
+        # begins a turn; among turns of several graphs it may be any.
+        if by_torch or self._is_bound or not race.is_shared:
+            race.turns.add(by_torch, seconds)
+        self._is_bound |= not by_torch
         self._compare(race)
         return result
 
     def _compare(self, race: Race) -> None:
-        least = self._turns.least
-        if self._turns.ratio is None or least is None:
+        least = race.turns.least
+        if race.turns.ratio is None or least is None:
             return
         verdict = Verdict(*least)
         if not self._lock.acquire(blocking=False):
@@ -499,7 +518,7 @@ def common_verdict(forms: Iterable[object]) -> Verdict | None:
     """
     tiers = [tier_of(form) for form in forms]
     found = [tier.verdict for tier in tiers if tier and tier.verdict is not None]
-    clear = all(verdict.ratio >= _CLEAR for verdict in found)
+    clear = all(verdict.is_clear for verdict in found)
     agree = len({verdict.is_for_torch for verdict in found}) == 1
     return found[-1] if clear and agree else None
 

@@ -322,37 +322,51 @@ def test_one_program_has_any_number_of_steps() -> None:
 
 
 class Cached(nn.Module):
-    """Attention of new tokens to themselves and those before; the cache grows."""
+    """Attention of new tokens to themselves and those before; the cache grows.
+
+    A mask is as long as the cache and the new tokens.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.inputs = nn.ModuleList(nn.Linear(16, 16) for _ in range(3))
 
-    def forward(self, x: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, ...]:
+    def forward(
+        self, x: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None
+    ) -> tuple[Tensor, ...]:
         """Return rows as those of x, and keys and values that are longer by them.
 
         Args:
             x: (batch, new, 16).
             keys: (batch, 4, length, 4).
             values: The same shape.
+            mask: (batch, length + new), true where a token counts.
         """
         batch, new, width = x.shape
         parts = [
             linear(x).view(batch, new, 4, 4).transpose(1, 2) for linear in self.inputs
         ]
         keys, values = torch.cat((keys, parts[1]), 2), torch.cat((values, parts[2]), 2)
-        mixed = F.scaled_dot_product_attention(parts[0], keys, values)
+        seen = None if mask is None else mask[:, None, None]
+        mixed = F.scaled_dot_product_attention(parts[0], keys, values, seen)
         x = x + mixed.transpose(1, 2).reshape(batch, new, width)
         return torch.tanh(x), keys, values
 
 
-@pytest.mark.parametrize("new", [1, 3])
-def test_one_program_has_a_cache_that_grows(new: int) -> None:
+def cached(length: int, new: int, *, masked: bool = False) -> Inputs:
+    """Return new tokens of two texts, and keys and values of those before."""
+    mask = torch.rand(2, length + new) > 0.3
+    mask[:, -1] = True
+    cache = torch.randn(2, 2, 4, length, 4)
+    return torch.randn(2, new, 16), *cache, *([mask] if masked else [])
+
+
+@pytest.mark.parametrize(("new", "masked"), [(1, False), (3, True)])
+def test_one_program_has_a_cache_that_grows(new: int, masked: bool) -> None:
     torch.manual_seed(0)
 
     def inputs(length: int) -> Inputs:
-        cache = torch.randn(2, 2, 4, length, 4)
-        return torch.randn(2, new, 16), *cache
+        return cached(length, new, masked=masked)
 
     program = run(Cached(), inputs, (*FIRST, *SIZES))
     (graph,) = [graph for graph in lifted(program) if tiers_of(graph)]
@@ -360,8 +374,19 @@ def test_one_program_has_a_cache_that_grows(new: int) -> None:
     (tier,) = tiers_of(graph)
     sized: Any = tier.compiled
     assert sized.relation.offsets == ((0, new),)
-    assert "generated" in sized.compiled.program.step_kinds()
+    kinds = sized.compiled.program.step_kinds()
+    assert kinds.count("external") == 1, "attention gives the longer keys and values"
+    assert "generated" in kinds
     assert "magweld.batch" in sized.mlir("tiled"), "kernels without sizes are batched"
+
+
+def test_no_length_of_a_cache_gets_a_program_of_its_own() -> None:
+    torch.manual_seed(0)
+    text = [*range(12, 32)]
+    calls = (*FIRST, *text * (COMPILE_AFTER + 1))
+    program = run(Cached(), lambda length: cached(length, 1), calls)
+    (graph,) = [graph for graph in lifted(program) if tiers_of(graph)]
+    assert (graph.compiled, graph.made) == (0, 1)
 
 
 def test_sizes_soon_get_a_program_that_torch_runs_no_part_of() -> None:

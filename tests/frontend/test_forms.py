@@ -62,6 +62,16 @@ def test_what_is_wanted_is_made_at_the_next_use() -> None:
     assert not forms.is_wanted("b", after=64)
 
 
+def test_of_many_keys_those_that_are_used_often_get_a_form() -> None:
+    forms = Forms(limit=1000)
+    assert not any(forms.is_wanted(n % 50, after=3, most=16) for n in range(300))
+    assert (forms.kinds, forms.uses) == (50, 300)
+    wanted = [forms.is_wanted("often", after=3, most=16) for _ in range(40)]
+    assert wanted.index(True) == 19  # the 20th of 320 uses
+    forms.want(7)
+    assert forms.is_wanted(7, after=3, most=16)
+
+
 def test_one_form_is_kept_however_large_it_is() -> None:
     forms = Forms(limit=10)
     for key in "ab":

@@ -144,6 +144,29 @@ def test_a_size_may_be_another_one_and_a_constant() -> None:
     assert not {*other.stand_ins.numbers} & {*found.stand_ins.numbers}
 
 
+def test_a_mask_is_longer_than_the_cache_by_a_token() -> None:
+    calls = [(((b, t, 8), (b, t + 1)), (t + 3, b)) for b, t in ((2, 9), (3, 7), (5, 4))]
+    found = relation(*calls)
+    batch, length, longer, longest = found.stand_ins.numbers
+    assert (longer, longest) == (length + 1, length + 3)
+    assert found.shapes == ((batch, length, 8), (batch, longer))
+    assert found.sizes_of([(4, 6, 8), (4, 7)], (9, 4)) == (4, 6, 7, 9)
+    assert found.sizes_of([(4, 6, 8), (4, 6)], (9, 4)) is None
+    other = relate(calls, avoided=found.stand_ins.numbers)
+    assert isinstance(other, SizeRelation)
+    # What the graph has of these is no further offset.
+    shapes = zip(found.shapes, other.shapes, strict=True)
+    assert offsets_between(found, other, shapes) == ()
+    assert found.offsets == other.offsets == ((1, 1), (1, 3))
+
+
+def test_two_calls_tell_of_no_offset() -> None:
+    calls = [(((b, 8), (t, 8)), ()) for b, t in ((2, 9), (3, 10))]
+    assert relation(*calls).offsets == ()
+    assert relation(*calls, (((7, 8), (5, 8)), ())).offsets == ()
+    assert relation(*calls, (((7, 8), (14, 8)), ())).offsets == ((0, 7),)
+
+
 def test_a_chance_sum_is_no_offset() -> None:
     first = relation((((3, 8),), ()), (((5, 8),), ()))
     second = relate([(((3, 8),), ()), (((5, 8),), ())], avoided=first.stand_ins.numbers)

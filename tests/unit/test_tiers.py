@@ -13,6 +13,7 @@ import pytest
 
 from magweld import progress as progress_module
 from magweld import tiers as tiers_module
+from magweld.comparison import Turns
 from magweld.paced import checkpoint
 from magweld.progress import progress
 from magweld.runtime.container import ContainerError
@@ -77,6 +78,24 @@ def test_the_faster_tier_stays(ours: float, theirs: float, calls: int) -> None:
     assert (graph.compiled is None) == torch_wins
     assert graph.report() == {"groups": [1]}
     assert ("torch runs it" in graph.describe()) == torch_wins
+
+
+def test_graphs_that_are_alike_take_turns_together() -> None:
+    """Each is called a few times: only together are their calls enough to decide."""
+    turns = Turns()
+    graphs = [raced(1.0, 3.0, turns=turns, is_shared=True) for _ in range(4)]
+    for _ in range(4):
+        assert not any(graph.is_decided for graph, _, _ in graphs)
+        for graph, _, _ in graphs:
+            graph()
+    # The first call of each was not counted.
+    calls = [(code.calls, torch.calls) for _, code, torch in graphs]
+    assert calls == [(3, 1), (2, 2), (3, 1), (2, 2)]
+    for graph, code, _ in graphs:
+        graph()
+        assert graph.taken is code
+        assert graph.verdict == Verdict(1.0, 3.0)
+        assert graph.is_clearly_compiled
 
 
 @pytest.mark.parametrize(("theirs", "kept"), [(9.0, 1), (1.05, 0), (0.2, 1)])

@@ -40,10 +40,17 @@ def _exact(number: Any) -> tuple[type, Any]:
 
 @dataclass
 class _Uses:
-    """Uses since a form was made or dropped, and how often it was dropped."""
+    """Uses of a key.
+
+    Attributes:
+        count: Since its form was dropped, or all if it had none.
+        dropped: How often its form was dropped.
+        is_asked: Whether a form was asked for since then.
+    """
 
     count: int = 0
     dropped: int = 0
+    is_asked: bool = False
 
 
 class Forms:
@@ -60,6 +67,7 @@ class Forms:
     Attributes:
         made: How many forms were made.
         dropped: How many of them have gone.
+        uses: How often keys without a form were used.
     """
 
     def __init__(self, limit: int) -> None:
@@ -69,9 +77,15 @@ class Forms:
         self._bytes = 0
         self.made = 0
         self.dropped = 0
+        self.uses = 0
 
     def __len__(self) -> int:
         return len(self._forms)
+
+    @property
+    def kinds(self) -> int:
+        """How many keys were used without a form, as far as that is remembered."""
+        return len(self._uses)
 
     def values(self) -> list[Form]:
         """Return the forms, the most recently used last."""
@@ -85,21 +99,28 @@ class Forms:
         self._forms.move_to_end(key)
         return found[0]
 
-    def is_wanted(self, key: Hashable, after: int = COMPILE_AFTER) -> bool:
+    def is_wanted(
+        self, key: Hashable, after: int = COMPILE_AFTER, most: int | None = None
+    ) -> bool:
         """Count a use of a key without a form; return whether one should be made.
 
         Args:
             key: Sizes and numbers.
             after: How many uses a form is worth that was never dropped.
+            most: Of how many uses of all keys one must be of this key; None does not
+                matter. At about so many keys at most a form is made then.
         """
         uses = self._uses_of(key)
         uses.count += 1
-        return uses.count >= after << uses.dropped
+        self.uses += 1
+        if uses.is_asked:
+            return True
+        is_often = most is None or uses.count * most >= self.uses
+        return is_often and uses.count >= after << uses.dropped
 
     def want(self, key: Hashable) -> None:
-        """Have a form made at the next use of a key, as if it had been used often."""
-        uses = self._uses_of(key)
-        uses.count = max(uses.count, COMPILE_BESIDE << uses.dropped)
+        """Have a form made at the next use of a key, however seldom it is used."""
+        self._uses_of(key).is_asked = True
 
     def _uses_of(self, key: Hashable) -> _Uses:
         uses = self._uses.get(key)
@@ -130,3 +151,4 @@ class Forms:
             self.dropped += 1
             uses = self._uses.setdefault(gone, _Uses())
             uses.count, uses.dropped = 0, uses.dropped + 1
+            uses.is_asked = False

@@ -31,6 +31,10 @@ from magweld.tiers import TieredGraph, Verdict, common_verdict, tier_of
 
 _FALLBACKS: Final = topic("fallbacks")
 
+# Kinds of sizes that may each have a program of its own soon beside one for all sizes;
+# of more, those have one to which one of so many calls belongs.
+_FEW: Final = 16
+
 Compile = Callable[[fx.GraphModule, list[torch.Tensor]], Callable[..., Any]]
 
 
@@ -207,13 +211,18 @@ class LiftedGraph:
         self, key: Any, tensors: list[torch.Tensor], numbers: tuple[Any, ...]
     ) -> tuple[Any, bool]:
         """Return the program for all sizes, if any, and whether to make a form."""
-        sized, uses = None, COMPILE_AFTER
-        if self.all_sizes is not None:
-            sized = self.all_sizes.find(key, tensors, numbers)
-            # The program for all sizes is slower than one for the sizes of a call, and
-            # much slower where torch runs a part of it.
-            if sized is not None and self.all_sizes.is_whole:
-                uses = COMPILE_BESIDE
+        sizes = self.all_sizes
+        sized = None if sizes is None else sizes.find(key, tensors, numbers)
+        if sizes is None or sized is None:
+            return None, self.forms.is_wanted(key)
+        # No program is made for each length of a cache that grows, unless that for all
+        # sizes has turned out to be no faster than torch.
+        is_slow = sized.is_decided and not sized.is_clearly_compiled
+        if self.forms.kinds > _FEW and not is_slow:
+            return sized, self.forms.is_wanted(key, COMPILE_BESIDE, _FEW)
+        # The program for all sizes is slower than one for the sizes of a call, and much
+        # slower where torch runs a part of it.
+        uses = COMPILE_BESIDE if sizes.is_whole else COMPILE_AFTER
         return sized, self.forms.is_wanted(key, uses)
 
     def _beside(

@@ -25,6 +25,9 @@ _MOST_ADDED: Final = 64
 _MOST_FACTOR: Final = 8
 # Sizes that follow from others, of one graph.
 _MOST_OFFSETS: Final = 4
+# Values that were seen of a size before it is another one plus a constant: those of two
+# sizes may be as far apart in two calls by chance.
+_FEWEST_SEEN: Final = 3
 
 Shapes = tuple[tuple[int, ...], ...]
 Offsets = tuple[tuple[int, int], ...]
@@ -111,7 +114,8 @@ def relate(
     Args:
         calls: Shapes and numbers of calls that differ in sizes; two at least.
         avoided: The numbers that stand for the same sizes in another relation.
-        offsets: Sizes that follow from others, see `SizeRelation.offsets`.
+        offsets: Sizes that follow from others, see `SizeRelation.offsets`, beside those
+            that are sizes or numbers of the calls.
         is_within: Whether what stands for a size is no larger than those of the calls,
             where they are large enough; else it is no smaller than the largest.
     """
@@ -138,6 +142,8 @@ def relate(
     constants += [seen[0] for seen in numbers if type(seen[0]) is int]
     if not symbols:
         return "no size of a tensor changes"
+    symbols, following = _based(symbols, numbers)
+    offsets = tuple(dict.fromkeys((*following, *offsets)))
     chosen = _stand_ins(symbols, constants, avoided, offsets, is_within=is_within)
     if chosen is None:
         return "no primes are left"
@@ -184,7 +190,7 @@ def offsets_between(
     """Return which extents of a graph are a size and a constant.
 
     Args:
-        first: A relation without offsets.
+        first: A relation.
         second: The same sizes with other numbers that stand for them.
         shapes: Those of each tensor of the graph, for the numbers of both.
     """
@@ -195,11 +201,49 @@ def offsets_between(
             if extent == twin or ours.at(extent, theirs.numbers) == twin:
                 continue
             pairs = zip(ours.numbers, theirs.numbers, strict=True)
-            for number, (prime, second_prime) in enumerate(pairs):
+            bases = itertools.islice(pairs, len(first.places))
+            for number, (prime, second_prime) in enumerate(bases):
                 added = extent - prime
                 if added == twin - second_prime and abs(added) <= _MOST_ADDED:
                     found.setdefault((number, added))
     return tuple(found) if len(found) <= _MOST_OFFSETS else ()
+
+
+def _based(
+    symbols: Sequence[tuple[int, ...]], numbers: Sequence[tuple[Any, ...]]
+) -> tuple[list[tuple[int, ...]], Offsets]:
+    """Return the sizes that follow from no other one, and those that do.
+
+    These are a size and a constant, as the mask of a cache and a token more is.
+
+    Args:
+        symbols: Sizes of tensors, one of each call.
+        numbers: Beside them.
+    """
+    bases: list[tuple[int, ...]] = []
+    for symbol in symbols:
+        if _offset(symbol, bases) is None:
+            bases.append(symbol)
+    others = [
+        seen
+        for seen in numbers
+        if all(type(n) is int for n in seen) and _product(seen, bases) is None
+    ]
+    found = (_offset(seen, bases) for seen in (*symbols, *others))
+    return bases, tuple(offset for offset in found if offset is not None)
+
+
+def _offset(
+    seen: tuple[int, ...], bases: Sequence[tuple[int, ...]]
+) -> tuple[int, int] | None:
+    """Return the number of the size, and the constant, that seen numbers are."""
+    if len(set(seen)) < _FEWEST_SEEN:
+        return None
+    for number, base in enumerate(bases):
+        added = {n - size for n, size in zip(seen, base, strict=True)}
+        if len(added) == 1 and 0 < abs(min(added)) <= _MOST_ADDED:
+            return number, added.pop()
+    return None
 
 
 def _written(
