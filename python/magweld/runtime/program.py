@@ -95,7 +95,7 @@ class LoadedProgram:
     ) -> None:
         self.program = program
         self.machine = machine
-        self._layout = (
+        self._layout: Layout = (
             check_program(program)
             if like is None
             else check_sizes(program, like._layout)
@@ -104,7 +104,7 @@ class LoadedProgram:
             [self._layout.signatures[i] for i in self._layout.inputs], machine.device
         )
         parts = check_parts(program)
-        self._code = Code(
+        self._code: Code = Code(
             kernels=machine.load(program) if like is None else like._code.kernels,
             operations=check_library_steps(self._layout),
             parts=tuple((part, check_library_steps(part)) for part in parts),
@@ -113,7 +113,7 @@ class LoadedProgram:
         )
         if self._code.checks:
             load_checker()
-        self._constants = (
+        self._constants: Constants = (
             Constants(program.constants, machine.device)
             if like is None or program.constants is not like.program.constants
             else like._constants
