@@ -9,6 +9,7 @@ Code and defaults of functions are words of memory as well.
 from __future__ import annotations
 
 import functools
+import operator
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
@@ -120,8 +121,7 @@ class Versions:
     Args:
         watched: Dicts, and objects whose instance dict is meant.
         typed: Objects of which only the class is watched.
-        parts: Functions, and where in them the part is that is watched. Somebody else
-            holds that part: another one would have another address.
+        parts: Functions, and where in them the part is that is watched.
     """
 
     def __init__(
@@ -130,8 +130,9 @@ class Versions:
         typed: list[Any],
         parts: list[tuple[Any, int]],
     ) -> None:
-        # Kept alive, so that their memory stays theirs.
-        self._kept: list[Any] = [watched, typed, parts]
+        # Kept alive, so that their memory stays theirs: a class or a part that comes
+        # after the next one could have the address of one that is gone.
+        self._kept: list[Any] = [watched, typed, parts, _held(watched, typed, parts)]
         addresses = [id(obj) + _CLASS for obj in typed]
         addresses += [id(function) + place for function, place in parts]
         for obj, by_namespace in watched:
@@ -145,10 +146,26 @@ class Versions:
         self._memory = _view(lowest, max(addresses) + _WORD)
         self._places = (np.array(addresses, np.int64) - lowest) // _WORD
         self._expected = self._memory.take(self._places).tobytes()
+        again = _held(watched, typed, parts)
+        if not all(map(operator.is_, self._kept[3], again)):
+            # Another thread has changed one meanwhile; nothing equals this.
+            self._expected = b""
 
     def unchanged(self) -> bool:
         """Return whether no dict, no class and no function has changed."""
         return bool(self._memory.take(self._places).tobytes() == self._expected)
+
+
+def _held(
+    watched: list[tuple[Any, bool]], typed: list[Any], parts: list[tuple[Any, int]]
+) -> list[Any]:
+    """Return what words of memory point to: classes of objects, parts of functions."""
+    objects = [*typed, *(obj for obj, _ in watched)]
+    names = {place: name for name, place in _PLACES.items()}
+    return [
+        *map(type, objects),
+        *(getattr(function, names[place]) for function, place in parts),
+    ]
 
 
 # Layout of CPython 3.11 and 3.12 (Include/object.h, Include/internal/pycore_object.h,
@@ -159,7 +176,12 @@ _CLASS: Final = 8
 _VERSION: Final = 24
 _INSTANCE_DICT: Final = -24
 _MANAGED_DICT: Final = 1 << 4  # flag of a class: its instances have the word above
-_FUNCTION_PARTS: Final = {Kind.CODE: 48, Kind.DEFAULTS: 56, Kind.KWDEFAULTS: 64}
+_PLACES: Final = {"__code__": 48, "__defaults__": 56, "__kwdefaults__": 64}
+_FUNCTION_PARTS: Final = {
+    Kind.CODE: _PLACES["__code__"],
+    Kind.DEFAULTS: _PLACES["__defaults__"],
+    Kind.KWDEFAULTS: _PLACES["__kwdefaults__"],
+}
 
 
 class _Memory:

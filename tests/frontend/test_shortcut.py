@@ -301,3 +301,19 @@ def test_namespaces_of_functions_are_not_watched() -> None:
     assert shortcut is None or type(shortcut.run((x,), {})) is list
     namespace["table"] = {"scale": 3.0}
     assert torch.equal(traced(x), x * 3.0)
+
+
+def test_parts_that_are_exchanged_twice() -> None:
+    """The memory of what was exchanged is not that of what comes after the next."""
+    namespace: dict[str, Any] = {}
+    exec(FUNCTION, namespace)
+    model = Model().eval()
+    model.function = inner = namespace["inner"]
+    x = torch.randn(2, 4)
+    traced = _armed(model, x)
+    was = id(inner.__defaults__)
+    inner.__defaults__ = None
+    made = [(float(n),) for n in range(3, 2000)]
+    assert was not in map(id, made)
+    inner.__defaults__ = made[0]
+    assert torch.equal(traced(x), model(x))
