@@ -123,8 +123,9 @@ def check_least(
     counts = importlib.import_module("device_counts")
     (kernel,), result = counts.counted(graph, [x], target)
     torch.testing.assert_close(result, function(x), rtol=0, atol=0)
-    assert kernel.counters.reads.ratio <= 1.1
-    assert kernel.counters.writes.ratio <= 1.1
+    # Numbers alone: counters know every byte, which pytest would print.
+    reads, writes = kernel.counters.reads.ratio, kernel.counters.writes.ratio
+    assert max(reads, writes) <= 1.1
     return kernel
 
 
