@@ -36,6 +36,16 @@ def test_any_executor_can_run_tasks(tasks: str, kind: str) -> None:
         runner.run(f"{tasks}:echo", b"", PATIENCE)
 
 
+def test_threads_of_an_executor_run_one_task_at_a_time(tasks: str) -> None:
+    """MLIR's bindings crash where one thread loads dialects and another reads."""
+    with ThreadPoolExecutor(3) as executor, ThreadPoolExecutor(3) as callers:
+        runner = ExecutorRunner(executor)
+        counts = callers.map(
+            lambda _: runner.run(f"{tasks}:count_running", b"", PATIENCE), range(3)
+        )
+        assert {*counts} == {b"\x01"}
+
+
 def test_executor_that_does_not_answer() -> None:
     class Never(ThreadPoolExecutor):
         def submit(self, *arguments: Any, **keywords: Any) -> Future[Any]:

@@ -36,10 +36,13 @@ from magweld.runtime.protocol import (
 Task = Callable[[bytes], bytes]
 
 _PARENT_CHECK_SECONDS = 1.0
+# An executor of the user's may have threads, and MLIR's bindings crash where one thread
+# loads dialects and another reads operations.
+_ONE_BY_ONE = threading.Lock()
 
 
 def run_task(target: str, payload: bytes) -> bytes:
-    """Run `target`, "module:function", on a payload.
+    """Run `target`, "module:function", on a payload; a process runs one at a time.
 
     Raises:
         ValueError: `target` has another form.
@@ -49,7 +52,8 @@ def run_task(target: str, payload: bytes) -> bytes:
     if not separator:
         raise ValueError(f"task {target!r} is not of the form 'module:function'")
     task: Task = getattr(importlib.import_module(module_name), function_name)
-    result: object = task(payload)
+    with _ONE_BY_ONE:
+        result: object = task(payload)
     if not isinstance(result, bytes):
         raise TypeError(f"task {target!r} returned {type(result).__name__}, not bytes")
     return result
