@@ -15,13 +15,12 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from magpy_models import cases, time_models
+from magpy_models import TOLERANCE, cases, time_models
 from timing import interleaved, seconds_of
 from whole_models import difference
 
 from magweld import frontend
 
-TOLERANCE = 1e-3
 LAYERS = 4
 BATCHES = (2, 3, 4, 5)
 PASSES = 3

@@ -12,22 +12,23 @@ that differs from eager's is an error.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import torch
-from magpy_models import cases, time_models
-from timing import interleaved, seconds_of
+from magpy_models import cases, time_models, time_peers
 from torch import nn
-from whole_models import difference
 
 from magweld import frontend
 from magweld.dynamo import dynamo_backend
 
-TOLERANCE = 1e-3
 LAYERS = 4
 Wrap = Callable[[nn.Module], Any]
+
+
+def _call(wrap: Wrap, model: nn.Module, inputs: Sequence[Any]) -> Callable[[], Any]:
+    return partial(wrap(model), *inputs)
 
 
 def _dynamo(backend: Any, model: nn.Module) -> Any:
@@ -52,28 +53,8 @@ def run_case(name: str, layers: int, rounds: int, threads: int) -> dict[str, Any
     torch.set_num_threads(threads)
     model, inputs = cases(layers)[name].make(1)
     expected = model(*inputs)
-    calls: dict[str, Callable[[], Any]] = {}
-    absent: dict[str, str] = {}
-    first: dict[str, float] = {}
-    for pair, wrap in PAIRS.items():
-        # What goes wrong in a pair is its row, whatever it is.
-        try:
-            call = partial(wrap(model), *inputs)
-            first[pair] = seconds_of(call)
-            error = difference(call(), expected)
-        except Exception as reason:
-            absent[pair] = f"{type(reason).__name__}: {reason}".splitlines()[0][:200]
-            continue
-        if not error <= TOLERANCE:
-            absent[pair] = f"wrong result: differs by {error:.1e}"
-            continue
-        calls[pair] = call
-    times = interleaved(calls, rounds)
-    return {
-        "times": {pair: t.as_dict() for pair, t in times.items()},
-        "first_call_s": first,
-        "absent": absent,
-    }
+    make = {pair: partial(_call, wrap, model, inputs) for pair, wrap in PAIRS.items()}
+    return time_peers(make, expected, rounds)
 
 
 def main() -> int:

@@ -13,16 +13,14 @@ from __future__ import annotations
 
 import copy
 import warnings
+from functools import partial
 from typing import Any
 
 import torch
-from magpy_models import time_models
+from magpy_models import time_models, time_peers
 from model_peers import PEERS, Call, Inputs
-from timing import interleaved
 from torch import nn
-from whole_models import difference
 
-TOLERANCE = 1e-3
 LAYERS = 4
 WIDTH, HEADS, INNER, TOKENS = 768, 12, 3072, 128
 BATCHES = {"encoder-1x128": 1, "encoder-8x128": 8}
@@ -62,25 +60,8 @@ def run_case(name: str, layers: int, rounds: int, threads: int) -> dict[str, Any
     inputs = (torch.randn(BATCHES[name], TOKENS, WIDTH),)
     expected = model(*inputs)
     makers = {peer: PEERS[peer] for peer in COMPARED} | {"hand-fused": hand_fused}
-    calls: dict[str, Call] = {}
-    absent: dict[str, str] = {}
-    for peer, make in makers.items():
-        # What goes wrong in a peer is its row, whatever it is.
-        try:
-            call = make(model, inputs)
-            error = difference(call(), expected)
-        except Exception as reason:
-            absent[peer] = f"{type(reason).__name__}: {reason}".splitlines()[0][:200]
-            continue
-        if not error <= TOLERANCE:
-            absent[peer] = f"wrong result: differs by {error:.1e}"
-            continue
-        calls[peer] = call
-    times = interleaved(calls, rounds)
-    return {
-        "times": {peer: t.as_dict() for peer, t in times.items()},
-        "absent": absent,
-    }
+    make = {peer: partial(maker, model, inputs) for peer, maker in makers.items()}
+    return time_peers(make, expected, rounds)
 
 
 def main() -> int:

@@ -7,7 +7,7 @@ are left out. Weights are random.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import torch
 from model_cases import Case, models
 from reporting import benchmark_options, write_report
+from timing import interleaved, seconds_of
 from torch import Tensor, nn
-from whole_models import alone
+from whole_models import alone, difference
 
+# Of a result, relative to the largest that is expected.
+TOLERANCE = 1e-3
 TOKENS = 256
 ALIGN_TOKENS = 64
 ALIGN_SIDE = 289
@@ -107,6 +110,43 @@ def cases(layers: int = 12) -> dict[str, Case]:
 
 
 CASES = cases()
+
+
+def time_peers(
+    make: Mapping[str, Callable[[], Callable[[], Any]]], expected: Tensor, rounds: int
+) -> dict[str, Any]:
+    """Time calls in turns.
+
+    Args:
+        make: Makes the call of each peer.
+        expected: What it returns.
+        rounds: How often each is timed.
+
+    Returns:
+        `times`, seconds of first calls, and why peers are `absent`: what goes wrong in
+        a peer, whatever it is, or a result that differs.
+    """
+    calls: dict[str, Callable[[], Any]] = {}
+    absent: dict[str, str] = {}
+    first: dict[str, float] = {}
+    for peer, made in make.items():
+        try:
+            call = made()
+            first[peer] = seconds_of(call)
+            error = difference(call(), expected)
+        except Exception as reason:
+            absent[peer] = f"{type(reason).__name__}: {reason}".splitlines()[0][:200]
+            continue
+        if not error <= TOLERANCE:
+            absent[peer] = f"wrong result: differs by {error:.1e}"
+            continue
+        calls[peer] = call
+    times = interleaved(calls, rounds)
+    return {
+        "times": {peer: t.as_dict() for peer, t in times.items()},
+        "first_call_s": first,
+        "absent": absent,
+    }
 
 
 def time_models(

@@ -320,7 +320,7 @@ class Builder:
 
         watched = [(self._source(node), how) for node, how in stability.watched]
         typed = [self._source(node) for node in stability.typed]
-        parts = [(self._source(node), place) for node, place in stability.parts]
+        parts = [(self._source(node), name) for node, name in stability.parts]
         return Shortcut(watched, typed, parts, self.listing.rest(result), collect)
 
     def _source(self, node: Node) -> Source:

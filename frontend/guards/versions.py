@@ -40,13 +40,13 @@ class Stability:
     Attributes:
         watched: What versions must be taken of; whether by its instance dict.
         typed: Objects behind covered reads whose class could be replaced.
-        parts: Functions, and where in them what was read of them is.
+        parts: Functions, and the attribute that was read of them.
     """
 
     def __init__(self, written: Iterable[int]) -> None:
         self.watched: list[tuple[Node, bool]] = []
         self.typed: list[Node] = []
-        self.parts: list[tuple[Node, int]] = []
+        self.parts: list[tuple[Node, str]] = []
         self._unwatched = set(written)
         self._stable: set[int] = set()
         self._known: set[int] = set()
@@ -95,10 +95,10 @@ class Stability:
     def _watch_part(self, edge: Edge) -> bool:
         if edge.kind is Kind.CLOSURE:
             return True  # nothing can replace it
-        place = _FUNCTION_PARTS.get(edge.kind)
-        if place is not None:
-            self.parts.append((edge.container, place))
-        return place is not None
+        name = _FUNCTION_PARTS.get(edge.kind)
+        if name is not None:
+            self.parts.append((edge.container, name))
+        return name is not None
 
     def _watch_namespace(self, edge: Edge) -> bool:
         kind = type(edge.container.obj)
@@ -121,20 +121,21 @@ class Versions:
     Args:
         watched: Dicts, and objects whose instance dict is meant.
         typed: Objects of which only the class is watched.
-        parts: Functions, and where in them the part is that is watched.
+        parts: Functions, and the attribute of each that is watched.
     """
 
     def __init__(
         self,
         watched: list[tuple[Any, bool]],
         typed: list[Any],
-        parts: list[tuple[Any, int]],
+        parts: list[tuple[Any, str]],
     ) -> None:
         # Kept alive, so that their memory stays theirs: a class or a part that comes
         # after the next one could have the address of one that is gone.
-        self._kept: list[Any] = [watched, typed, parts, _held(watched, typed, parts)]
+        held = _held(watched, typed, parts)
+        self._kept: list[Any] = [watched, typed, parts, held]
         addresses = [id(obj) + _CLASS for obj in typed]
-        addresses += [id(function) + place for function, place in parts]
+        addresses += [id(function) + _PLACES[name] for function, name in parts]
         for obj, by_namespace in watched:
             namespace = obj
             if by_namespace:
@@ -146,8 +147,7 @@ class Versions:
         self._memory = _view(lowest, max(addresses) + _WORD)
         self._places = (np.array(addresses, np.int64) - lowest) // _WORD
         self._expected = self._memory.take(self._places).tobytes()
-        again = _held(watched, typed, parts)
-        if not all(map(operator.is_, self._kept[3], again)):
+        if not all(map(operator.is_, held, _held(watched, typed, parts))):
             # Another thread has changed one meanwhile; nothing equals this.
             self._expected = b""
 
@@ -157,15 +157,11 @@ class Versions:
 
 
 def _held(
-    watched: list[tuple[Any, bool]], typed: list[Any], parts: list[tuple[Any, int]]
+    watched: list[tuple[Any, bool]], typed: list[Any], parts: list[tuple[Any, str]]
 ) -> list[Any]:
     """Return what words of memory point to: classes of objects, parts of functions."""
     objects = [*typed, *(obj for obj, _ in watched)]
-    names = {place: name for name, place in _PLACES.items()}
-    return [
-        *map(type, objects),
-        *(getattr(function, names[place]) for function, place in parts),
-    ]
+    return [*map(type, objects), *(getattr(*part) for part in parts)]
 
 
 # Layout of CPython 3.11 and 3.12 (Include/object.h, Include/internal/pycore_object.h,
@@ -178,9 +174,9 @@ _INSTANCE_DICT: Final = -24
 _MANAGED_DICT: Final = 1 << 4  # flag of a class: its instances have the word above
 _PLACES: Final = {"__code__": 48, "__defaults__": 56, "__kwdefaults__": 64}
 _FUNCTION_PARTS: Final = {
-    Kind.CODE: _PLACES["__code__"],
-    Kind.DEFAULTS: _PLACES["__defaults__"],
-    Kind.KWDEFAULTS: _PLACES["__kwdefaults__"],
+    Kind.CODE: "__code__",
+    Kind.DEFAULTS: "__defaults__",
+    Kind.KWDEFAULTS: "__kwdefaults__",
 }
 
 
@@ -230,7 +226,7 @@ def versions_work() -> bool:
         lambda: setattr(function, "__defaults__", None),
         change_class,
     )
-    parts = [(function, place) for place in _FUNCTION_PARTS.values()]
+    parts = [(function, name) for name in _FUNCTION_PARTS.values()]
     for change in changes:
         assert namespace.__dict__ is not None, "reading it makes the dict"
         versions = Versions([(namespace, True), (plain, False)], [], parts)
@@ -279,7 +275,7 @@ class Shortcut:
     Args:
         watched: What versions are taken of; whether by its instance dict.
         typed: Objects of which the class is watched.
-        parts: Functions, and where in them the part is that is watched.
+        parts: Functions, and the attribute of each that is watched.
         compile_rest: Compiles the part; takes its global variables.
         collect: Gives the stable variables of a full check of a call.
 
@@ -291,7 +287,7 @@ class Shortcut:
         self,
         watched: list[tuple[Source, bool]],
         typed: list[Source],
-        parts: list[tuple[Source, int]],
+        parts: list[tuple[Source, str]],
         compile_rest: Callable[[Variables], Callable[..., Any]],
         collect: Callable[[Sequence[Any], dict[str, Any]], Variables],
     ) -> None:
@@ -316,7 +312,7 @@ class Shortcut:
         variables = self._collect(args, kwargs)
         watched = [(item.value(variables), how) for item, how in self._watched]
         typed = [item.value(variables) for item in self._typed]
-        parts = [(item.value(variables), place) for item, place in self._parts]
+        parts = [(item.value(variables), name) for item, name in self._parts]
         versions = Versions(watched, typed, parts)
         # What another thread has written before the versions were taken is in them.
         again = self._collect(args, kwargs)

@@ -434,6 +434,11 @@ class Program:
         return tuple(n for n, value in numbered if any(map(is_runtime, value.shape)))
 
     @property
+    def arena_depends_on_sizes(self) -> bool:
+        """Whether shapes of values in the arena depend on sizes of the call."""
+        return any(self.values[n].place is Place.ARENA for n in self.runtime_values)
+
+    @property
     def held_bytes(self) -> int:
         """Bytes that a loaded program holds: code, constants, its text, one arena."""
         held = (*self.objects, *self.constants, self.scheduled)

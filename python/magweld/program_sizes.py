@@ -87,9 +87,9 @@ def program_at(program: Program, sizes: Sequence[int]) -> Program:
         program: One with stand-ins that `require_sizes` has let pass.
         sizes: What the stand-ins stand for, each at least one.
     """
-    stand_ins, told = program.stand_ins, program.runtime_values
+    stand_ins = program.stand_ins
     values, constants = list(program.values), list(program.constants)
-    for number in told:
+    for number in program.runtime_values:
         shape = tuple(stand_ins.at(n, sizes) for n in values[number].shape)
         values[number] = replace(values[number], shape=shape)
     for runtime in program.runtime:
@@ -104,8 +104,7 @@ def program_at(program: Program, sizes: Sequence[int]) -> Program:
     if program.runtime:
         found = replace(found, constants=tuple(constants))
     # One token and a cache of any length: the arena is the same for all.
-    moves = any(values[number].place is Place.ARENA for number in told)
-    return _placed(found) if moves else found
+    return _placed(found) if program.arena_depends_on_sizes else found
 
 
 def _placed(program: Program) -> Program:

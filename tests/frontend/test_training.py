@@ -114,8 +114,17 @@ def test_gradients_accumulate_in_place_and_in_part() -> None:
     torch.testing.assert_close(kept, 4 * x.sum(0).expand(2, 3))
 
 
-def test_gradients_do_not_share_memory() -> None:
-    traced = trace(lambda x, y: (x.view(6) + y,), backend=Halves())
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: (x.view(6) + y,),
+        lambda x, y: ((x.view(6) + y) * 2, y * 3),  # one of two results is used
+    ],
+)
+def test_gradients_do_not_share_memory(
+    function: Callable[[Tensor, Tensor], tuple[Tensor, ...]],
+) -> None:
+    traced = trace(function, backend=Halves())
     for _ in range(2):
         x, y = leaf(2, 3), leaf(6)
         traced(x, y)[0].square().sum().backward()

@@ -50,9 +50,9 @@ def check_sizes(program: Program, checked: Layout) -> Layout:
     Raises:
         ProgramError: With the id of the first rule that is broken.
     """
-    sized = checked.program.runtime_values
-    moves = any(program.values[i].place is Place.ARENA for i in sized)
-    if moves or program.parts or program.arena_bytes != checked.program.arena_bytes:
+    base = checked.program
+    is_same = program.arena_bytes == base.arena_bytes and not program.parts
+    if base.arena_depends_on_sizes or not is_same:
         return check_program(program)
     layout = Layout(program, checked)
     _check_shapes(layout)

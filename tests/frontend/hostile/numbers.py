@@ -23,18 +23,11 @@ NUMBERS = {
         S[0] += v
         return x * T[0]
         """,
-        """
-        _x(), 1
-        _x(), 2
-        _x(), 3
-        _x(), 4
-        _x(), 5
-        2: _x(), 6
-        _x(), 7
-        _x(), 9
-        T = [5] | _x(), 3
-        _x(), 4
-        """,
+        CHANGING
+        + """\
+    T = [5] | _x(), 3
+    _x(), 4
+""",
     ),
     "number: state in a dataclass": Case(
         """
@@ -49,18 +42,11 @@ NUMBERS = {
         H.p.t.append(v)
         return x * H.p.n * len(H.p.t)
         """,
-        """
-        _x(), 1
-        _x(), 2
-        _x(), 3
-        _x(), 4
-        _x(), 5
-        2: _x(), 6
-        _x(), 7
-        _x(), 9
-        H.p.t.clear() | _x(), 3
-        H.p = P() | _x(), 3
-        """,
+        CHANGING
+        + """\
+    H.p.t.clear() | _x(), 3
+    H.p = P() | _x(), 3
+""",
     ),
     "number: state in a tuple window": Case(
         "H = NS(t=(0, 0, 0))",
