@@ -66,6 +66,7 @@ class MemoryCounters:
         passes: Passes of shared memory, against those without conflicts.
         instructions: Instructions of subgroups on global memory.
         block_bytes: Bytes of the sectors that each block touched, once, over all.
+        kernel_bytes: Bytes of the sectors that any block touched, once.
     """
 
     sector: int
@@ -74,9 +75,11 @@ class MemoryCounters:
     passes: Transactions = field(default_factory=Transactions)
     instructions: int = 0
     block_bytes: int = 0
+    kernel_bytes: int = 0
 
     def __post_init__(self) -> None:
         self._block: dict[bool, list[np.ndarray]] = {False: [], True: []}
+        self._kernel = {kind: np.empty(0, np.int64) for kind in self._block}
 
     def note(self, access: Access) -> None:
         """Count an instruction."""
@@ -91,10 +94,14 @@ class MemoryCounters:
 
     def end_block(self) -> None:
         """Count what the block whose accesses were noted has touched."""
-        for touched in self._block.values():
+        for kind, touched in self._block.items():
             if touched:
                 sectors = np.unique(np.concatenate(touched))
                 self.block_bytes += len(sectors) * self.sector
+                known = self._kernel[kind]
+                self._kernel[kind] = np.union1d(known, sectors)
+                new = len(self._kernel[kind]) - len(known)
+                self.kernel_bytes += new * self.sector
             touched.clear()
 
     def add(self, other: MemoryCounters) -> None:
@@ -104,6 +111,7 @@ class MemoryCounters:
         self.passes += other.passes
         self.instructions += other.instructions
         self.block_bytes += other.block_bytes
+        self.kernel_bytes += other.kernel_bytes
 
 
 def _words(access: Access) -> tuple[np.ndarray, int]:

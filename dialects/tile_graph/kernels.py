@@ -55,6 +55,7 @@ REPORTS: dict[str, tuple[type, str]] = {
     "copy_stages": (ir.IntegerAttr, "steps of staged operands that are held"),
     "footprint": (ir.IntegerAttr, "bytes that its tiles take at a time"),
     "level": (ir.StringAttr, "memory level of its tiles"),
+    "moved_after": (ir.DictAttr, "bytes to and from each level down to that"),
     "predicted_seconds": (ir.FloatAttr, "predicted time"),
     "recompute": (ir.FloatAttr, "arithmetic over that without fusion"),
     "reduction_step": (ir.IntegerAttr, "elements of a reduction that are held"),

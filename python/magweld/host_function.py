@@ -362,6 +362,8 @@ def _plain(attribute: Any) -> dict[str, Any]:
 def _python_value(attribute: Any) -> Any:
     if isinstance(attribute, ir.ArrayAttr):
         return [_python_value(item) for item in attribute]
+    if isinstance(attribute, ir.DictAttr):
+        return _plain(attribute)
     return attribute.value
 
 

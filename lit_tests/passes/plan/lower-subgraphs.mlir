@@ -48,7 +48,8 @@ func.func @fused(%x: tensor<64x128xf32>) -> tensor<64x128xf32>
     gpu.yield %2 : tensor<64x128xf32>
   }) {subgraph_name = "rows", level = "l2",
       tile = #tile_graph.tile<[8, 128]>,
-      footprint = 8256, implementation = "generated"}
+      footprint = 8256, implementation = "generated",
+      moved_after = {dram = 65536 : i64, l2 = 66048 : i64}}
       : () -> tensor<64x128xf32>
   return %out : tensor<64x128xf32>
 }
@@ -126,7 +127,8 @@ func.func @twice(%x: tensor<64x128xf32>) -> tensor<64x128xf32>
     gpu.yield %2 : tensor<64x128xf32>
   }) {subgraph_name = "rows", level = "l2",
       tile = #tile_graph.tile<[8, 128]>,
-      footprint = 8256, implementation = "generated"}
+      footprint = 8256, implementation = "generated",
+      moved_after = {dram = 65536 : i64, l2 = 66048 : i64}}
       : () -> tensor<64x128xf32>
   %e = "tile_graph.connect"(%a) {level = "dram"}
       : (tensor<64x128xf32>) -> tensor<64x128xf32>
@@ -160,7 +162,8 @@ func.func @twice(%x: tensor<64x128xf32>) -> tensor<64x128xf32>
     gpu.yield %2 : tensor<64x128xf32>
   }) {subgraph_name = "rows", level = "l2",
       tile = #tile_graph.tile<[8, 128]>,
-      footprint = 8256, implementation = "generated"}
+      footprint = 8256, implementation = "generated",
+      moved_after = {dram = 65536 : i64, l2 = 66048 : i64}}
       : () -> tensor<64x128xf32>
   return %b : tensor<64x128xf32>
 }
@@ -303,7 +306,7 @@ func.func @right_half(%x: tensor<16x12xf32>) -> tensor<16x6xf32>
 
 // CHECK-LABEL: func.func private @kernel_0(
 // CHECK-SAME:      %[[X:.+]]: tensor<64x128xf32>, %[[OUT:.+]]: tensor<64x128xf32>) -> tensor<64x128xf32>
-// CHECK-SAME:      tile_graph.footprint = 8256 : i64, tile_graph.kernel, tile_graph.level = "l2", tile_graph.tile = #tile_graph.tile<[8, 128]>
+// CHECK-SAME:      tile_graph.footprint = 8256 : i64, tile_graph.kernel, tile_graph.level = "l2", tile_graph.moved_after = {dram = 65536 : i64, l2 = 66048 : i64}, tile_graph.tile = #tile_graph.tile<[8, 128]>
 // CHECK-NEXT:    %[[R:.+]] = scf.forall (%[[I:.+]]) = (0) to (64) step (8) shared_outs(%[[O:.+]] = %[[OUT]])
 // CHECK:           tensor.extract_slice %[[X]][%[[I]], 0] [8, 128] [1, 1]
 // CHECK:           %[[SUM:.+]] = linalg.reduce
