@@ -7,18 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from magweld.bindings import ir, linalg, memref
-from magweld.dialects.tile_graph import FRAGMENT
+from magweld.bindings import ir, linalg
 from magweld.passes.gpu.expanded_loops import split_loop
 from magweld.passes.gpu.linalg_structure import (
-    has_windows,
     inputs_of,
-    is_contraction,
-    is_structured,
     loop_nest_of,
     operations_on_buffers,
     outputs_of,
-    reads_transposed,
 )
 from magweld.passes.gpu.row_alignment import has_contiguous_rows, row_alignment
 from magweld.passes.gpu.structure import (
@@ -31,10 +26,8 @@ from magweld.passes.gpu.structure import (
     workgroup_space,
 )
 from magweld.passes.gpu.thread_layout import coalesced_layout
+from magweld.passes.gpu.tile_readers import is_read_by_others, readers_of
 from magweld.passes.infrastructure.base import Pass
-from magweld.passes.ir.utils import users_of
-
-_VIEWS = (memref.CollapseShapeOp, memref.ExpandShapeOp, memref.SubViewOp)
 
 
 @dataclass(frozen=True)
@@ -104,21 +97,5 @@ def _is_staged_operand(op: Any) -> bool:
     return (
         all(map(has_contiguous_rows, (source, target)))
         and not isinstance(storage, ir.BlockArgument)
-        and any(_is_shared(op, value) for op, value in _readers_of(storage))
+        and any(is_read_by_others(op, value) for op, value in readers_of(storage))
     )
-
-
-def _readers_of(value: ir.Value) -> Iterator[tuple[Any, ir.Value]]:
-    """Yield the operations that read a buffer, or a view of it, with what they read."""
-    for user in users_of(value):
-        if isinstance(user, _VIEWS):
-            yield from _readers_of(user.result)
-        elif is_structured(user) and value in inputs_of(user):
-            yield user, value
-
-
-def _is_shared(op: Any, value: ir.Value) -> bool:
-    """Tell whether threads read elements of an input that others have copied."""
-    if FRAGMENT in op.operation.attributes or is_contraction(op) or has_windows(op):
-        return True
-    return reads_transposed(op, value)

@@ -26,12 +26,16 @@ from magweld.passes.gpu.linalg_structure import (
     reads_across_rows,
     reads_transposed,
 )
+from magweld.passes.gpu.row_alignment import start_alignment
 from magweld.passes.gpu.structure import (
+    VECTOR_BYTES,
     VECTOR_LOOP,
     block_loop_of,
+    element_bytes,
     is_in_space,
     kernels_of,
     phases_in,
+    storage_of,
     workgroup_space,
 )
 from magweld.passes.gpu.subgroup_reduction import (
@@ -39,15 +43,19 @@ from magweld.passes.gpu.subgroup_reduction import (
     subgroup_reduction_of,
 )
 from magweld.passes.gpu.thread_layout import (
+    Stream,
+    Subgroup,
     ThreadLayout,
     balanced_layout,
     coalesced_layout,
     divisors,
     merge_threads,
+    streaming_layout,
     window_layout,
 )
 from magweld.passes.gpu.thread_loop import build_thread_loop
 from magweld.passes.gpu.thread_slices import thread_loop_around
+from magweld.passes.gpu.tile_readers import is_read_by_others, readers_of
 from magweld.passes.infrastructure.base import Pass
 from magweld.passes.ir.utils import located_error, users_of
 
@@ -65,9 +73,11 @@ class MapTilesToThreads(Pass):
     near-square pieces, everything that works on such a tile follows it, and the rest
     is shared so that neighbours read neighbours, or write neighbours where a copy is
     read across its rows; a loop that is named by `magweld.vector_loop` no threads
-    share. A reduction that several threads share writes one partial result a thread to
-    workgroup memory, which further operations merge. Where the threads of a result lie
-    side by side in full subgroups, lanes combine theirs first:
+    share. Where counts that divide rows would have neighbours in several rows, and no
+    tile can stay in registers, fewer threads may work, so that instructions touch fewer
+    sectors. A reduction that several threads share writes one partial result a thread
+    to workgroup memory, which further operations merge. Where the threads of a result
+    lie side by side in full subgroups, lanes combine theirs first:
     `tile_graph.subgroup_reduction` says how many, and the first of them writes the
     result, or one partial result for all.
     """
@@ -76,6 +86,7 @@ class MapTilesToThreads(Pass):
 
     threads: Annotated[int, "threads of a block"] = 256
     subgroup: Annotated[int, "threads that execute in lockstep"] = 32
+    sector: Annotated[int, "bytes of a transaction of global memory"] = 32
 
     def run(self, module: Any) -> None:
         """Share the operations of all kernels."""
@@ -183,17 +194,24 @@ class _Mapping:
         options = self._options
         whole = op.operation.attributes.get(VECTOR_LOOP)
         number = None if whole is None else ir.IntegerAttr(whole).value
-        extents = tuple(e for i, e in enumerate(nest.extents) if i != number)
+        streams = _streams(op, nest, number)
+        # Threads are numbered along what is written.
+        numbered = nest.parallel if streams else range(len(nest.extents))
+        loops = [loop for loop in numbered if loop != number]
+        extents = tuple(nest.extents[loop] for loop in loops)
         along = options.subgroup
         if number is not None and _is_transpose(nest):
             least = max(1, BANKS // nest.extents[number])
             # Fewer neighbours would write parts of transactions.
             along = min((d for d in divisors(extents[-1]) if d >= least), default=least)
-        layout = coalesced_layout(extents, options.threads, along)
-        counts = list(layout.threads)
-        if number is not None:
-            counts.insert(number, 1)
-        return ThreadLayout(nest.extents, tuple(counts))
+        layout = streaming_layout(
+            extents,
+            options.threads,
+            along,
+            [one.along(loops) for one in streams],
+            Subgroup(options.subgroup, options.sector),
+        )
+        return _on_loops(nest, dict(zip(loops, layout.threads, strict=True)))
 
     def _output_layout(self, nest: LoopNest) -> ThreadLayout:
         """Return how threads share the output of a product or of windows."""
@@ -217,6 +235,63 @@ class _Mapping:
             if is_allocation and not _is_transposing_copy(op, value):
                 counts = tuple(1 if i is None else layout.threads[i] for i in loops)
                 self._buffers.setdefault(value, counts)
+
+
+def _streams(op: Any, nest: LoopNest, whole: int | None) -> list[Stream]:
+    """Return how loops walk through operands in global memory.
+
+    None where other operations may have the same elements of a tile by thread, which
+    stay in registers then, or where how far rows lie apart is not known.
+
+    Args:
+        op: The operation.
+        nest: Its loops.
+        whole: The loop that each thread runs whole, None for none.
+    """
+    if not _is_apart(op, nest):
+        return []
+    marker = ir.ShapedType.get_dynamic_stride_or_offset()
+    found = []
+    for value, loops in zip(op.operands, nest.maps, strict=True):
+        if not _is_buffer(value) or is_in_space(value, workgroup_space()):
+            continue
+        strides, _ = value.type.get_strides_and_offset()
+        if marker in strides:
+            return []
+        element = element_bytes(value.type.element_type)
+        steps = [0] * len(nest.extents)
+        for loop, stride in zip(loops, strides, strict=True):
+            if loop is not None:
+                steps[loop] += stride * element
+        width = element
+        if whole is not None and steps[whole] == element:
+            width *= nest.extents[whole]
+        alignment = start_alignment(value)
+        # No more is known of what begins at a multiple of the widest access.
+        known = alignment if alignment < VECTOR_BYTES else 0
+        found.append(Stream(tuple(steps), width, known))
+    return found
+
+
+def _is_apart(op: Any, nest: LoopNest) -> bool:
+    """Tell whether no tile is read or written here as its other users have it."""
+    if nest.reduction or nest.has_windows:
+        return False
+    for position, value in enumerate(op.operands):
+        if not _is_buffer(value) or not is_in_space(value, workgroup_space()):
+            continue
+        if position < len(nest.maps) - nest.outputs:
+            apart = reads_across_rows(nest, position)
+        else:
+            readers = list(readers_of(storage_of(value)))
+            apart = all(is_read_by_others(*reader) for reader in readers)
+        if not apart:
+            return False
+    return True
+
+
+def _is_buffer(value: ir.Value) -> bool:
+    return isinstance(value.type, ir.MemRefType)
 
 
 def _is_transpose(nest: LoopNest) -> bool:

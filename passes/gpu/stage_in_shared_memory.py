@@ -10,6 +10,7 @@ from magweld.bindings import bufferization, ir, linalg, scf, tensor
 from magweld.diagnostics import UnsupportedError
 from magweld.passes.gpu.linalg_structure import (
     LoopNest,
+    has_windows,
     inputs_of,
     is_contraction,
     is_structured,
@@ -37,6 +38,8 @@ _PASSED_THROUGH = (
 )
 _SCALAR_DIALECTS = ("affine", "arith", "linalg", "math")
 _FOOTPRINT = "tile_graph.footprint"
+# Two words: the least that is copied at once where rows are of whole pieces.
+_PAIR_BYTES = 8
 _ALLOWED = frozenset(
     {
         *_PASSED_THROUGH,
@@ -66,8 +69,10 @@ class StageInSharedMemory(Pass):
       copies that the plan makes of what is read across rows among them.
 
     Of such a copy dimensions that are one row in memory become one: threads move rows
-    in wide pieces, and behind rows padding lies. What of all this needs no sharing is
-    moved to registers by keep-tiles-in-registers.
+    in wide pieces, and behind rows padding lies. So are dimensions of what products
+    read whose rows are no whole pairs of words: pieces are no wider than these, and who
+    goes down a column of an odd number of words meets no bank twice without padding.
+    What of all this needs no sharing is moved to registers by keep-tiles-in-registers.
     """
 
     name: ClassVar[str] = "stage-in-shared-memory"
@@ -120,11 +125,17 @@ def _is_planned_copy(op: Any) -> bool:
 
 
 def _join_rows(loop: Any) -> None:
-    """Copy dimensions that are one row in memory as one, for who reads across rows."""
+    """Copy dimensions that are one row in memory as one.
+
+    For who reads across rows those behind the rows, for products and windows all, if
+    the rows are odd.
+    """
     for op in linalg_operations_in(loop):
         if not isinstance(op, linalg.CopyOp) or not _is_global(inputs_of(op)[0]):
             continue
         (source,), across = inputs_of(op), _across(op.results[0])
+        if across is None and _has_odd_rows(source) and _is_operand(op.results[0]):
+            across = -1
         shape = list(source.type.shape)
         first = len(shape) if across is None else _first_of_row(source, across)
         if first < len(shape) - 1:
@@ -132,6 +143,21 @@ def _join_rows(loop: Any) -> None:
                 joined = _copy_with_rows(source, first)
             op.results[0].replace_all_uses_with(joined)
             op.operation.erase()
+
+
+def _has_odd_rows(value: ir.Value) -> bool:
+    """Tell whether rows of a tensor are no whole pairs of words."""
+    type_ = ir.RankedTensorType(value.type)
+    rows = list(type_.shape)[-1:]
+    return any(row * element_bytes(type_.element_type) % _PAIR_BYTES for row in rows)
+
+
+def _is_operand(tile: ir.Value) -> bool:
+    """Tell whether products or windows are all that reads a tile."""
+    readers = list(users_of(tile))
+    return bool(readers) and all(
+        is_structured(op) and (is_contraction(op) or has_windows(op)) for op in readers
+    )
 
 
 def _across(tile: ir.Value) -> int | None:
@@ -156,20 +182,47 @@ def _innermost(nest: LoopNest, loops: tuple[int | None, ...]) -> int:
 
 def _first_of_row(value: ir.Value, across: int) -> int:
     """Return the first dimension behind one of those that are one row in memory."""
-    sizes = list(value.type.shape)
-    first, whole, strides = len(sizes) - 1, sizes, [1] * len(sizes)
-    if not isinstance(value, ir.BlockArgument):
-        op = value.owner.opview
-        if not isinstance(op, tensor.ExtractSliceOp):
-            return first
-        whole, strides = list(op.source.type.shape), list(op.static_strides)
-    if len(whole) != len(sizes):
-        return first
-    while first - 1 > across and sizes[first] == whole[first]:
-        if strides[first - 1] != 1:
+    dimensions = _dimensions_of(value)
+    first = len(dimensions) - 1
+    while first - 1 > across and dimensions[first].is_whole:
+        if not dimensions[first - 1].is_dense:
             break
         first -= 1
     return first
+
+
+@dataclass(frozen=True)
+class _Dimension:
+    """What a slice of a tensor in global memory has of a dimension.
+
+    Attributes:
+        is_whole: Whether it has all of it.
+        is_dense: Whether it leaves none out between those that it has.
+    """
+
+    is_whole: bool
+    is_dense: bool
+
+
+def _dimensions_of(value: ir.Value) -> list[_Dimension]:
+    """Return what a value has of each dimension; of unknown ones nothing is whole."""
+    shape = list(value.type.shape)
+    if isinstance(value, ir.BlockArgument):
+        return [_Dimension(True, True)] * len(shape)
+    op = value.owner.opview
+    is_slice = isinstance(op, tensor.ExtractSliceOp)
+    if not is_slice or len(op.source.type.shape) != len(shape):
+        return [_Dimension(False, False)] * len(shape)
+    return [
+        _Dimension(outer.is_whole and size == whole, outer.is_dense and stride == 1)
+        for outer, size, whole, stride in zip(
+            _dimensions_of(op.source),
+            shape,
+            op.source.type.shape,
+            op.static_strides,
+            strict=True,
+        )
+    ]
 
 
 def _copy_with_rows(value: ir.Value, first: int) -> ir.Value:

@@ -59,6 +59,7 @@ class BlockShape:
         shared_bytes: Shared memory of a block.
         matrix: Family of its matrix instructions, "" for none.
         has_async_copies: Whether threads go on while they copy to shared memory.
+        sector: Bytes of a transaction of global memory.
     """
 
     threads: int
@@ -66,6 +67,7 @@ class BlockShape:
     shared_bytes: int
     matrix: str = ""
     has_async_copies: bool = False
+    sector: int = 32
 
     @staticmethod
     def of(target: Target, threads: int = BLOCK_THREADS) -> BlockShape:
@@ -77,6 +79,7 @@ class BlockShape:
             device.level("shared").capacity,
             _MATRIX[target.backend],
             target.has_async_copies,
+            device.level("global").transaction,
         )
 
 
@@ -101,7 +104,7 @@ def block_steps(shape: BlockShape) -> tuple[Step, ...]:
         MapToMatrixInstructions(shape.matrix, shape.threads, shape.subgroup),
         SplitRows(shape.threads, shape.subgroup),
         CopyByVectors(shape.threads, shape.subgroup),
-        MapTilesToThreads(shape.threads, shape.subgroup),
+        MapTilesToThreads(shape.threads, shape.subgroup, shape.sector),
         KeepTilesInRegisters(),
         *(pipeline if shape.has_async_copies else ()),
         SelectMatrixLoads(),

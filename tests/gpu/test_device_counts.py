@@ -82,6 +82,7 @@ def test_a_byte_counts_once_a_block() -> None:
     counters.note(read)
     counters.end_block()
     assert counters.block_bytes == 2 * 128
+    assert counters.kernel_bytes == 128
     assert counters.reads.done == 3 * 4
 
 
@@ -90,7 +91,7 @@ def check_norm(target: str) -> None:
     counts = importlib.import_module("device_counts").count("add-norm", target, "f32")
     added, norm = counts.kernels
     assert added.counters.block_bytes == 3 * 32 * 96 * 4
-    assert added.of_prediction == 1
+    assert added.of_blocks == added.of_memory == 1
     for kernel in (added, norm):
         assert kernel.counters.reads.ratio <= 1.1
         assert kernel.counters.writes.ratio <= 1.1
@@ -127,6 +128,22 @@ def check_least(
     reads, writes = kernel.counters.reads.ratio, kernel.counters.writes.ratio
     assert max(reads, writes) <= 1.1
     return kernel
+
+
+def test_products_copy_odd_rows_side_by_side() -> None:
+    """Rows of 49 halves: as one row they move in pieces, as many bytes as planned."""
+
+    def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return a @ b
+
+    tensors = [torch.randn(1, 16, 16).bfloat16(), torch.randn(1, 16, 49).bfloat16()]
+    meta = torch.device("meta")
+    graph = import_graph(fx.symbolic_trace(product), tensors, device=meta)
+    counts = importlib.import_module("device_counts")
+    (kernel,), result = counts.counted(graph, tensors, "nvvm:sm_80")
+    torch.testing.assert_close(result, product(*tensors), rtol=1e-2, atol=1e-2)
+    assert kernel.counters.reads.ratio <= 1.1
+    assert abs(kernel.of_blocks - 1) <= counts.AGREEMENT
 
 
 def test_transposes_for_nvidia_move_the_least() -> None:

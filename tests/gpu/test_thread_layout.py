@@ -9,11 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magweld.passes.gpu.thread_layout import (
+    Stream,
+    Subgroup,
     ThreadLayout,
     balanced_layout,
     coalesced_layout,
     merge_threads,
+    streaming_layout,
 )
+
+WARP = Subgroup(lanes=32, sector=32)
 
 # Layouts are looked for among all divisors of all extents.
 EXTENTS = st.one_of(
@@ -45,11 +50,33 @@ def test_contractions_are_shared_in_squares(extents, threads, expected) -> None:
     assert balanced_layout(extents, threads).threads == expected
 
 
+@pytest.mark.parametrize(
+    ("extents", "steps", "width", "expected"),
+    [
+        ((32, 49), (98, 2), 2, (4, 49)),  # rows of 98 bytes: 196 threads, not 224
+        ((32, 49), (196, 4), 4, (4, 49)),
+        ((8, 9, 9), (784, 56, 4), 4, (8, 3, 9)),  # a part of an image
+        ((16, 384), (1536, 4), 4, (8, 32)),
+        ((32, 6), (96, 16), 16, (32, 6)),  # pieces of rows of 96 bytes
+    ],
+)
+def test_threads_lie_side_by_side_in_odd_rows(extents, steps, width, expected) -> None:
+    streams = [Stream(steps, width)]
+    assert streaming_layout(extents, 256, 32, streams, WARP).threads == expected
+
+
+def test_without_streams_as_many_threads_as_divide_rows_work() -> None:
+    assert streaming_layout((32, 49), 256, 32, [], WARP).threads == (32, 7)
+
+
 @given(EXTENTS, st.integers(1, 256))
 def test_layouts_use_no_more_threads_than_there_are(extents, threads) -> None:
+    side_by_side = [math.prod(extents[i + 1 :]) * 4 for i in range(len(extents))]
+    stream = Stream(tuple(side_by_side), 4)
     for layout in (
         coalesced_layout(extents, threads, 32),
         balanced_layout(extents, threads),
+        streaming_layout(extents, threads, 32, [stream], WARP),
     ):
         assert layout.total <= threads
         pairs = zip(layout.threads, layout.per_thread, strict=True)

@@ -300,6 +300,54 @@ func.func @along(%x: memref<8x16xf32>, %out: memref<8x16xf32>) attributes {tile_
 
 // -----
 
+// Twelve threads would have three neighbours in four rows of 36 bytes; nine have a row,
+// and touch fewer sectors. Rows of whole sectors are shared by as many as there are.
+// CHECK-LABEL: func.func @odd_rows(
+// CHECK:           scf.forall (%[[T:.+]]) in (9) {
+// CHECK:             memref.subview %{{.+}}[0, %[[T]]] [8, 1] [1, 9]
+// CHECK:             linalg.exp
+// CHECK-LABEL: func.func @even_rows(
+// CHECK:           scf.forall (%{{.+}}, %{{.+}}) in (2, 8) {
+// CHECK:             linalg.exp
+func.func @odd_rows(%x: memref<8x9xf32>, %out: memref<8x9xf32>) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    linalg.exp ins(%x : memref<8x9xf32>) outs(%out : memref<8x9xf32>)
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+func.func @even_rows(%x: memref<8x24xf32>, %out: memref<8x24xf32>) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    linalg.exp ins(%x : memref<8x24xf32>) outs(%out : memref<8x24xf32>)
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+
+// A tile that a reduction reads keeps its threads: it may stay in their registers.
+// CHECK-LABEL: func.func @odd_rows_in_registers(
+// CHECK:           scf.forall (%{{.+}}, %{{.+}}) in (4, 3) {
+// CHECK:             linalg.exp
+// CHECK:           scf.forall (%{{.+}}, %{{.+}}) in (4, 3) {
+// CHECK:             linalg.generic
+func.func @odd_rows_in_registers(%x: memref<8x9xf32>, %out: memref<8xf32>) attributes {tile_graph.kernel} {
+  scf.forall (%n) in (1) {
+    %t = memref.alloc() : memref<8x9xf32, #gpu.address_space<workgroup>>
+    linalg.exp ins(%x : memref<8x9xf32>) outs(%t : memref<8x9xf32, #gpu.address_space<workgroup>>)
+    linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]} ins(%t : memref<8x9xf32, #gpu.address_space<workgroup>>) outs(%out : memref<8xf32>) {
+    ^bb0(%p: f32, %acc: f32):
+      %0 = arith.addf %p, %acc : f32
+      linalg.yield %0 : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// -----
+
 #mirror = affine_map<(d0, d1) -> (-d0 + d1 + 7)>
 #out = affine_map<(d0, d1) -> (d0)>
 #points = affine_map<(d0, d1) -> (d1)>

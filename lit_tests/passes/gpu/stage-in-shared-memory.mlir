@@ -168,3 +168,62 @@ func.func @others(%x: tensor<64x16xf32>, %out: tensor<64x16xf32>, %other: tensor
   }
   return %r#0, %r#1 : tensor<64x16xf32>, tensor<16x64xf32>
 }
+
+// -----
+
+// Rows of seven words that lie side by side are copied as one for a product; a part of
+// wider rows, and rows of eight words, stay rows.
+// CHECK-LABEL: func.func @odd_rows(
+// CHECK-SAME:      %[[A:[a-z0-9]+]]: tensor<16x12xf32>, %[[B:[a-z0-9]+]]: tensor<12x7xf32>, %[[C:[a-z0-9]+]]: tensor<12x14xf32>, %[[D:[a-z0-9]+]]: tensor<12x8xf32>
+// CHECK:           %[[TILE:.+]] = tensor.extract_slice %[[B]][0, 0] [4, 7]
+// CHECK:           linalg.copy {{.*}}outs(%{{.+}} : tensor<16x4xf32>)
+// CHECK:           %[[ROW:.+]] = tensor.collapse_shape %[[TILE]] {{\[}}[0, 1]] : tensor<4x7xf32> into tensor<28xf32>
+// CHECK:           %[[T:.+]] = bufferization.alloc_tensor() {memory_space = #gpu.address_space<workgroup>} : tensor<28xf32>
+// CHECK:           %[[S:.+]] = linalg.copy {{.*}}ins(%[[ROW]] : {{.+}}) outs(%[[T]] :
+// CHECK:           %[[BACK:.+]] = tensor.expand_shape %[[S]] {{\[}}[0, 1]]
+// CHECK:           linalg.matmul ins(%{{.+}}, %[[BACK]] :
+// CHECK-NOT:       tensor.collapse_shape
+// CHECK:           linalg.matmul
+// CHECK-NOT:       tensor.collapse_shape
+// CHECK:           linalg.matmul
+func.func @odd_rows(%a: tensor<16x12xf32>, %b: tensor<12x7xf32>, %c: tensor<12x14xf32>, %d: tensor<12x8xf32>, %o: tensor<16x7xf32>, %p: tensor<16x7xf32>, %q: tensor<16x8xf32>) -> (tensor<16x7xf32>, tensor<16x7xf32>, tensor<16x8xf32>) attributes {tile_graph.kernel} {
+  %r:3 = scf.forall (%n) in (1) shared_outs(%u = %o, %v = %p, %w = %q) -> (tensor<16x7xf32>, tensor<16x7xf32>, tensor<16x8xf32>) {
+    %ka = tensor.extract_slice %a[0, 0] [16, 4] [1, 1] : tensor<16x12xf32> to tensor<16x4xf32>
+    %kb = tensor.extract_slice %b[0, 0] [4, 7] [1, 1] : tensor<12x7xf32> to tensor<4x7xf32>
+    %kc = tensor.extract_slice %c[0, 7] [4, 7] [1, 1] : tensor<12x14xf32> to tensor<4x7xf32>
+    %kd = tensor.extract_slice %d[0, 0] [4, 8] [1, 1] : tensor<12x8xf32> to tensor<4x8xf32>
+    %x = linalg.matmul ins(%ka, %kb : tensor<16x4xf32>, tensor<4x7xf32>) outs(%u : tensor<16x7xf32>) -> tensor<16x7xf32>
+    %y = linalg.matmul ins(%ka, %kc : tensor<16x4xf32>, tensor<4x7xf32>) outs(%v : tensor<16x7xf32>) -> tensor<16x7xf32>
+    %z = linalg.matmul ins(%ka, %kd : tensor<16x4xf32>, tensor<4x8xf32>) outs(%w : tensor<16x8xf32>) -> tensor<16x8xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %x into %u[0, 0] [16, 7] [1, 1] : tensor<16x7xf32> into tensor<16x7xf32>
+      tensor.parallel_insert_slice %y into %v[0, 0] [16, 7] [1, 1] : tensor<16x7xf32> into tensor<16x7xf32>
+      tensor.parallel_insert_slice %z into %w[0, 0] [16, 8] [1, 1] : tensor<16x8xf32> into tensor<16x8xf32>
+    }
+  }
+  return %r#0, %r#1, %r#2 : tensor<16x7xf32>, tensor<16x7xf32>, tensor<16x8xf32>
+}
+
+// -----
+
+// A slice of a slice is a row where the outer one has whole rows.
+// CHECK-LABEL: func.func @slices_of_slices(
+// CHECK:           tensor.collapse_shape %{{.+}} {{\[}}[0], [1, 2]] : tensor<1x4x7xf32> into tensor<1x28xf32>
+// CHECK-NOT:       tensor.collapse_shape
+// CHECK:           return
+func.func @slices_of_slices(%a: tensor<2x16x4xf32>, %b: tensor<2x12x7xf32>, %c: tensor<2x12x14xf32>, %o: tensor<1x16x7xf32>, %p: tensor<1x16x7xf32>) -> (tensor<1x16x7xf32>, tensor<1x16x7xf32>) attributes {tile_graph.kernel} {
+  %r:2 = scf.forall (%n) in (2) shared_outs(%u = %o, %v = %p) -> (tensor<1x16x7xf32>, tensor<1x16x7xf32>) {
+    %ka = tensor.extract_slice %a[%n, 0, 0] [1, 16, 4] [1, 1, 1] : tensor<2x16x4xf32> to tensor<1x16x4xf32>
+    %nb = tensor.extract_slice %b[%n, 0, 0] [1, 12, 7] [1, 1, 1] : tensor<2x12x7xf32> to tensor<1x12x7xf32>
+    %kb = tensor.extract_slice %nb[0, 4, 0] [1, 4, 7] [1, 1, 1] : tensor<1x12x7xf32> to tensor<1x4x7xf32>
+    %nc = tensor.extract_slice %c[%n, 0, 0] [1, 12, 7] [1, 1, 1] : tensor<2x12x14xf32> to tensor<1x12x7xf32>
+    %kc = tensor.extract_slice %nc[0, 4, 0] [1, 4, 7] [1, 1, 1] : tensor<1x12x7xf32> to tensor<1x4x7xf32>
+    %x = linalg.batch_matmul ins(%ka, %kb : tensor<1x16x4xf32>, tensor<1x4x7xf32>) outs(%u : tensor<1x16x7xf32>) -> tensor<1x16x7xf32>
+    %y = linalg.batch_matmul ins(%ka, %kc : tensor<1x16x4xf32>, tensor<1x4x7xf32>) outs(%v : tensor<1x16x7xf32>) -> tensor<1x16x7xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %x into %u[0, 0, 0] [1, 16, 7] [1, 1, 1] : tensor<1x16x7xf32> into tensor<1x16x7xf32>
+      tensor.parallel_insert_slice %y into %v[0, 0, 0] [1, 16, 7] [1, 1, 1] : tensor<1x16x7xf32> into tensor<1x16x7xf32>
+    }
+  }
+  return %r#0, %r#1 : tensor<1x16x7xf32>, tensor<1x16x7xf32>
+}
