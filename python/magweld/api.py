@@ -495,7 +495,7 @@ def _sized(
         form = replace(compiled, imported=imported, program=program, loaded=loaded)
         return SizedForm(form, len(relation.shapes), program.arena_bytes)
 
-    is_whole = known == set(compiled.imported.index_checks)
+    is_whole = not compiled.imported.has_inner_extents
     return SizedGraph(relation, compiled, at, reference, races, is_whole)
 
 

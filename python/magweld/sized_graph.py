@@ -66,7 +66,8 @@ class SizedGraph:
         at: Makes it for some sizes.
         reference: Runs the graph through torch.
         races: Whether the code must be faster than torch to be used.
-        is_whole: Whether torch runs no part of the graph.
+        is_whole: Whether torch runs no part of the graph for its sizes: none that it
+            would not run in a program for one size as well.
         forms: What was made for sizes, by those of the calls.
     """
 

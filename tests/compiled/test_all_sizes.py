@@ -404,6 +404,25 @@ def test_sizes_soon_get_a_program_that_torch_runs_no_part_of() -> None:
     assert graph.compiled == 1
 
 
+def test_what_torch_runs_at_any_size_is_no_reason_for_programs_of_each() -> None:
+    """Torch gathers the row of kinds in a program for one size as well."""
+    torch.manual_seed(0)
+    make, inputs = ONE_PROGRAM["a row for all rows"]
+    program = run(make(), inputs, (*FIRST, *[12] * (COMPILE_AFTER + 1)))
+    (graph,) = lifted(program)
+    (tier,) = tiers_of(graph)
+    sized: Any = tier.compiled
+    kinds = [str(one.node.target) for one in _externals(sized).values()]
+    assert "aten.gather.default" in kinds
+    assert sized.is_whole
+    assert (graph.compiled, graph.made) == (0, 1)
+
+
+def _externals(sized: SizedGraph) -> Any:
+    compiled: Any = sized.compiled
+    return compiled.imported.externals
+
+
 def tiers_of(graph: LiftedGraph) -> list[Any]:
     """Return the programs for all sizes of a graph."""
     return [] if graph.all_sizes is None else graph.all_sizes.tiers

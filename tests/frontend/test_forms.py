@@ -9,7 +9,9 @@ import torch
 from torch import Tensor, fx
 
 from magweld.frontend import trace
-from magweld.graphs.forms import Forms
+from magweld.graphs.forms import COMPILE_AFTER, COMPILE_BESIDE, Forms
+from magweld.graphs.lifted_graph import Example, LiftedGraph
+from magweld.tiers import Race, TieredGraph, Verdict, Work
 
 
 class Form:
@@ -135,3 +137,41 @@ def test_records_without_changing_sizes_are_counted() -> None:
     for _ in range(3):
         through_torch(torch.ones(2, 4))
     assert through_torch.stats()["torch_hits"] == through_torch.stats()["hits"] == 2
+
+
+class ForAllSizes:
+    """Stands for a program that answers all sizes; it has been timed against torch."""
+
+    tiers = ()
+    reason = ""
+    is_whole = True
+
+    def __init__(self, run: Any, verdict: Verdict) -> None:
+        self._tier = TieredGraph(run)
+        compiled: Any = run
+        self._tier.compile(lambda: Work(lambda: compiled, Race(known=verdict)))
+
+    def find(self, key: object, tensors: object, numbers: object) -> TieredGraph:
+        """Return it for any call."""
+        return self._tier
+
+
+@pytest.mark.parametrize(
+    ("ours", "uses"), [(2.0, COMPILE_AFTER), (0.5, COMPILE_BESIDE)]
+)
+def test_sizes_soon_get_a_program_where_that_for_all_has_lost(
+    ours: float, uses: int
+) -> None:
+    compiled: list[int] = []
+    given = torch.randn(12, 4)
+    module = fx.symbolic_trace(lambda x: (torch.relu(x),))
+    example = Example.of([given], ())
+    graph = LiftedGraph(module, 0, counting(compiled), example)
+    verdict = Verdict(compiled_seconds=ours, torch_seconds=1.0)
+    graph.all_sizes = ForAllSizes(module.forward, verdict)  # type: ignore[assignment]
+    for _ in range(uses - 1):
+        graph(given)
+    assert not compiled
+    (result,) = graph(given)
+    assert compiled == [12]
+    torch.testing.assert_close(result, torch.relu(given))

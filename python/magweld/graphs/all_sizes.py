@@ -108,7 +108,7 @@ class AllSizes:
 
     @property
     def is_whole(self) -> bool:
-        """Whether torch runs no part of the programs, as far as they are there."""
+        """Whether torch runs no part of the programs that are there for its sizes."""
         made: list[Any] = [tier.compiled for tier in self._tiers]
         return all(sized is None or sized.is_whole for sized in made)
 

@@ -221,8 +221,10 @@ class LiftedGraph:
         if self.forms.kinds > _FEW and not is_slow:
             return sized, self.forms.is_wanted(key, COMPILE_BESIDE, _FEW)
         # The program for all sizes is slower than one for the sizes of a call, and much
-        # slower where torch runs a part of it.
-        uses = COMPILE_BESIDE if sizes.is_whole else COMPILE_AFTER
+        # slower where torch runs a part of it. Where it has lost it is of no use.
+        has_lost = sized.is_decided and sized.compiled is None
+        is_fast = sizes.is_whole and not has_lost
+        uses = COMPILE_BESIDE if is_fast else COMPILE_AFTER
         return sized, self.forms.is_wanted(key, uses)
 
     def _beside(

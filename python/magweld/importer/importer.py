@@ -25,7 +25,7 @@ from magweld.importer.external_code import ExternalCode
 from magweld.importer.externals import External, find_externals, index_checks_of
 from magweld.importer.fixed import evaluate_fixed
 from magweld.importer.gathers import check_look_ups
-from magweld.importer.inner_extents import left_whole
+from magweld.importer.inner_extents import inner_regions, left_whole
 from magweld.importer.nodes import REASON, tensors_of
 from magweld.importer.observation import as_recorded, observe
 from magweld.importer.placing import CPU, made_on, placed_graph
@@ -141,6 +141,14 @@ class ImportedGraph:
             for node in nodes
             if REASON in node.meta
         ]
+
+    @property
+    def has_inner_extents(self) -> bool:
+        """Whether torch runs operators for sizes of the call inside of their tensors.
+
+        What else it runs it runs in a graph for one size as well.
+        """
+        return bool(inner_regions(self.aten.graph, self.stand_ins))
 
     def with_externals(self, nodes: Sequence[str]) -> ImportedGraph:
         """Return the same graph with more nodes running through torch.
