@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from magweld.artifact import StandIns
 from magweld.importer.importer import ImportedGraph, import_graph
+from magweld.importer.nodes import values_of
 
 SIZES = StandIns((37, 41))
 Shapes = tuple[tuple[int, ...], ...]
@@ -181,3 +182,55 @@ def test_what_is_read_in_front_of_a_region_is_an_external_of_its_own() -> None:
     assert [first.node.name, second.node.name] == ["sum_1", "sum_2"]
     assert first.node in second.operands
     assert (first.shown, second.shown) == ((), ())
+
+
+def gathered(batch: int) -> Callable[[Tensor, Tensor], Tensor]:
+    """Return what gathers by the same indices in each batch and head."""
+
+    def gather(x: Tensor, index: Tensor) -> Tensor:
+        return torch.relu(torch.gather(x, -1, index.expand(batch, 4, 8, 6)))
+
+    return gather
+
+
+@pytest.mark.parametrize("stand_ins", [SIZES, StandIns()], ids=["any size", "one size"])
+def test_a_broadcast_that_torch_alone_reads_is_none_of_memory(
+    stand_ins: StandIns,
+) -> None:
+    index = torch.randint(0, 9, (1, 1, 8, 6))
+    given = [torch.zeros(37, 4, 8, 9), index]
+    graph = fx.symbolic_trace(gathered(37))
+    found = import_graph(graph, given, stand_ins=stand_ins)
+    (external,) = found.externals.values()
+    assert [node.op for node in external.operands] == ["placeholder"] * 2
+    assert not found.has_inner_extents
+    for batch in (2, 5) if stand_ins else (37,):
+        sized = found.at((batch, 1)) if stand_ins else found
+        x = torch.randn(batch, 4, 8, 9)
+        (result,) = sized.run_external(external.node.name, [x, index])
+        torch.testing.assert_close(torch.relu(result), gathered(batch)(x, index))
+
+
+def test_a_broadcast_that_a_kernel_reads_as_well_is_made_once() -> None:
+    def function(x: Tensor, index: Tensor) -> Tensor:
+        wide = index.expand(4, 8, 6)
+        return torch.gather(x, -1, wide) + wide
+
+    given = [torch.zeros(4, 8, 9), torch.zeros(1, 8, 6, dtype=torch.int64)]
+    found = import_graph(fx.symbolic_trace(function), given)
+    (external,) = found.externals.values()
+    assert [tuple(values_of(node).shape) for node in external.operands] == [
+        (4, 8, 9),
+        (4, 8, 6),
+    ]
+
+
+def test_indices_that_are_broadcast_are_checked_in_memory() -> None:
+    """Native code compares all of them, where a check alone reads them."""
+
+    def function(table: Tensor, index: Tensor) -> Tensor:
+        return torch.relu(F.embedding(index.expand(5, 8), table))
+
+    given = [torch.zeros(9, 16), torch.zeros(1, 8, dtype=torch.int64)]
+    found = import_graph(fx.symbolic_trace(function), given, look_ups=True)
+    assert len(found.index_checks) == 1

@@ -18,6 +18,7 @@ from magweld.importer.gathers import CHECKED_BOUNDS, LEAST_INDEX
 from magweld.importer.inner_extents import inner_regions
 from magweld.importer.nodes import (
     RUNS_FOR_ITSELF,
+    operand,
     positions_read,
     tensors_of,
     values_of,
@@ -190,8 +191,8 @@ def find_externals(
     """Return the external operators of a graph by node name, in their order.
 
     Tensors without values that only external operators take are made by those, and so
-    are views of elements that generated code does not compute with: a product is given
-    a transposed weight as eager torch has it, not a copy.
+    are views of elements that generated code does not compute with, and broadcasts: a
+    product is given a transposed weight as eager torch has it, not a copy.
 
     Args:
         graph: A functional ATen graph.
@@ -216,10 +217,16 @@ def find_externals(
         for node in chosen
         if node.target in WITHOUT_VALUES and node.users and readers >= {*node.users}
     }
+    # Native code compares the indices that lie in memory.
+    plain = {node for node in among if not _is_native_check(node)}
     for node in reversed(graph.nodes):
-        if may_be_absorbed(node) and node.users and among >= {*node.users}:
+        if node in regions or not node.users or not may_be_absorbed(node):
+            continue
+        takers = plain if values_of(node).dtype in GENERATED else among
+        if takers >= {*node.users}:
             absorbed.add(node)
             among.add(node)
+            plain.add(node)
     return {
         node.name: _external(node, absorbed, regions.get(node, ()))
         for node in chosen
@@ -228,10 +235,27 @@ def find_externals(
 
 
 def may_be_absorbed(node: fx.Node) -> bool:
-    """Tell whether a node is a view that the externals that read it may make."""
+    """Tell whether a node is a view that the externals that read it may make.
+
+    That are views of elements that generated code does not compute with, and those
+    that have more elements than there are in memory: a kernel would write them all.
+    """
     if node.target not in _VIEWS or node.op != "call_function":
         return False
-    return values_of(node).dtype not in GENERATED and RUNS_FOR_ITSELF not in node.meta
+    if RUNS_FOR_ITSELF in node.meta:
+        return False
+    return values_of(node).dtype not in GENERATED or _is_broadcast(node)
+
+
+def _is_broadcast(node: fx.Node) -> bool:
+    """Whether a view has elements of its operand more than once."""
+    if node.target is not aten.expand.default:
+        return False
+    return bool(values_of(node).numel() > values_of(operand(node)).numel())
+
+
+def _is_native_check(node: fx.Node) -> bool:
+    return str(node.target) in LEAST_INDEX or node.target is CHECKED_BOUNDS
 
 
 def _external(
