@@ -180,7 +180,26 @@ class BoundsCheck:
     bounds: int
 
 
-NativeCheck = IndexCheck | BoundsCheck
+@dataclass(frozen=True)
+class RowOrder:
+    """What a step does that sorts indices, and raises if one is out of range.
+
+    It writes, for each index but those that are skipped, in the order of indices and
+    of places, its place over a size; and for each row where the places of its index
+    begin, and behind the last row where they end. How many rows there are, this tells.
+
+    Attributes:
+        indices: Which of the step's reads has the indices.
+        size: What places are divided by.
+        padding: The index that is skipped, negative for none.
+    """
+
+    indices: int
+    size: int
+    padding: int
+
+
+NativeCheck = IndexCheck | BoundsCheck | RowOrder
 """What native code does instead of a step, as long as it finds nothing wrong."""
 
 

@@ -52,6 +52,23 @@ class Encoder(nn.Module):
         return F.linear(h + self.mix(self.norms[1](h)), self.table.weight)
 
 
+class Tables(nn.Module):
+    """Sums of rows of tables, with and without an index that is skipped."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bags = nn.ModuleList(
+            nn.EmbeddingBag(11, 8, mode="sum", padding_idx=padding)
+            for padding in (None, 3)
+        )
+        self.rows = nn.Embedding(11, 8, padding_idx=2)
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        found = [bags(tokens) for bags in self.bags]
+        return self.head(torch.tanh(sum(found) + self.rows(tokens).mean(1)))
+
+
 CASES: dict[str, tuple[Callable[[], nn.Module], Callable[[], Tensor], set[str]]] = {
     "normalized": (
         Normalized,
@@ -61,7 +78,12 @@ CASES: dict[str, tuple[Callable[[], nn.Module], Callable[[], Tensor], set[str]]]
     "encoder": (
         Encoder,
         lambda: torch.randint(0, 11, (2, 5)),
-        {"checked", "embedding", "", "clone"},
+        {"checked", "places", "", "clone"},
+    ),
+    "tables": (
+        Tables,
+        lambda: torch.randint(0, 11, (4, 5), dtype=torch.int32),
+        {"checked", "places"},
     ),
     "recurrent": (
         lambda: nn.Sequential(

@@ -17,8 +17,10 @@ from magweld.artifact import (
     NativeCheck,
     Place,
     Program,
+    RowOrder,
     Value,
 )
+from magweld.importer.row_gradients import PLACES_BY_ROW
 from magweld.runtime import index_scan
 from magweld.runtime.frame import Frame
 from magweld.runtime.index_checks import bind_index_checks, native_checks
@@ -205,3 +207,83 @@ def test_bounds_that_are_none_are_left_to_torch(
     count = len(bounds)
     expected = [7] * (count + behind), ["check"]
     assert bounds_of(kind, count, count + behind, bounds) == expected
+
+
+class Orders:
+    """An order of indices on a frame, and the nodes that torch was asked to run."""
+
+    def __init__(self, count: int, kind: str, order: RowOrder) -> None:
+        values = (
+            Value((count,), kind, Place.INPUT, 0),
+            Value((count,), kind, Place.ADOPTED),
+            Value((ROWS + 1,), kind, Place.ADOPTED),
+        )
+        self.shapes = [torch.empty(v.shape, dtype=KINDS[kind]) for v in values[1:]]
+        step = ExternalStep("order", (0,), (1, 2))
+        layout = Layout(Program(values, (step,), (), arena_bytes=0))
+        checks: dict[str, NativeCheck] = {"order": order}
+        assert native_checks(layout, checks) == {0: order}
+        constants = Constants((), torch.device("cpu"))
+        self.frame = Frame(layout, constants, checks={0: order})
+        self.ran: list[str] = []
+        self.act = bind_index_checks(self.frame, [(step, order)], self.run)
+
+    def run(self, node: str, tensors: Sequence[Tensor]) -> list[Tensor]:
+        self.ran.append(node)
+        return [torch.full_like(shape, 7) for shape in self.shapes]
+
+    def __call__(self, indices: Tensor) -> tuple[Tensor, Tensor]:
+        self.frame.begin([indices], [indices.data_ptr()])
+        self.act()
+        places, bounds = (
+            _read(self.frame.table[1 + number], shape)
+            for number, shape in enumerate(self.shapes)
+        )
+        return places, bounds
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("count", "size"), [(1, 1), (24, 1), (24, 3), (60, 60)])
+@pytest.mark.parametrize("padding", [-1, 4])
+def test_indices_are_sorted_as_torch_sorts_them(
+    kind: str, count: int, size: int, padding: int
+) -> None:
+    orders = Orders(count, kind, RowOrder(0, size, padding))
+    for seed in range(3):
+        generator = torch.Generator().manual_seed(seed)
+        indices = torch.randint(0, ROWS, (count,), generator=generator)
+        indices = indices.to(KINDS[kind])
+        indices[-1] = ROWS - 1
+        places, bounds = orders(indices)
+        expected, ends = PLACES_BY_ROW(indices, ROWS, size, padding)
+        assert torch.equal(bounds, ends)
+        kept = int(ends[-1])
+        assert kept == int((indices != padding).sum())
+        assert torch.equal(places[:kept], expected[:kept])
+    assert not orders.ran
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_order_of_an_index_out_of_range_is_left_to_torch(kind: str) -> None:
+    orders = Orders(4, kind, RowOrder(0, 2, -1))
+    limits = torch.iinfo(KINDS[kind])
+    for bad in (-1, ROWS, limits.min, limits.max):
+        for place in range(4):
+            indices = torch.zeros(4, dtype=KINDS[kind])
+            indices[place] = bad
+            places, bounds = orders(indices)
+            assert orders.ran == ["order"]
+            # What torch returned where it raised nothing is what kernels read.
+            assert places.eq(7).all()
+            assert bounds.eq(7).all()
+            orders.ran.clear()
+
+
+def test_an_order_with_one_result_alone_is_left_to_torch() -> None:
+    values = (
+        Value((4,), "i64", Place.INPUT, 0),
+        Value((4,), "i64", Place.ADOPTED),
+    )
+    step = ExternalStep("order", (0,), (1,))
+    layout = Layout(Program(values, (step,), (), arena_bytes=0))
+    assert not native_checks(layout, {"order": RowOrder(0, 1, -1)})

@@ -75,7 +75,7 @@ class CallPlan:
 
     @property
     def index_checks(self) -> dict[str, NativeCheck]:
-        """The externals that check indices, by node name."""
+        """The externals that check or sort indices, by node name."""
         return index_checks_of(self.externals)
 
     def to_json(self) -> Any:

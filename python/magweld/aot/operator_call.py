@@ -12,10 +12,11 @@ from torch._ops import OpOverload
 
 from magweld.aot.errors import EXTERNAL_CALL, ArtifactError
 from magweld.aot.template import PLAIN
-from magweld.artifact import BoundsCheck, IndexCheck
+from magweld.artifact import BoundsCheck, IndexCheck, RowOrder
 from magweld.importer.external_code import absorbed_operator
 from magweld.importer.externals import External, tensors_read, with_strides
 from magweld.importer.gathers import CHECKED_BOUNDS, LEAST_INDEX
+from magweld.importer.row_gradients import PLACES_BY_ROW
 
 # Kind of object -> how it is named in torch's namespace.
 _NAMED: dict[type, str] = {
@@ -75,6 +76,17 @@ class OperatorCall:
         places = _places(self.call["args"][1:3])
         known = self.call["operator"] == str(CHECKED_BOUNDS) and self.strides is None
         return BoundsCheck(*places) if known and len(places) == 2 else None
+
+    @property
+    def row_order(self) -> RowOrder | None:
+        """How it sorts, if all that it does is to sort indices by what they name."""
+        if self.call["operator"] != str(PLACES_BY_ROW) or self.strides is not None:
+            return None
+        indices, _, size, padding = self.call["args"]
+        places = _places([indices])
+        if len(places) != 1 or self.positions != (0, 1):
+            return None
+        return RowOrder(places[0], size, padding)
 
     def __call__(
         self, tensors: Sequence[Tensor], device: torch.device

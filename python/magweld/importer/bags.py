@@ -28,6 +28,7 @@ from magweld.importer.nodes import (
     values_of,
 )
 from magweld.importer.ragged_bags import expand_ragged_bags
+from magweld.importer.row_gradients import size_of_bags
 from magweld.importer.simplify import simplify
 from magweld.importer.tracer import Recorder, trace_aten
 
@@ -99,7 +100,8 @@ def _bags_of(node: fx.Node) -> _Bags | str | None:
         argument(node, "padding_idx"),
     )
     mode, rows = argument(node, "mode"), values_of(table)
-    size = _size_of_bags(node, values_of(indices).numel())
+    ends = bool(argument(node, "include_last_offset"))
+    size = 0 if ends else size_of_bags(offsets, values_of(indices).numel())
     if positions_read(node) != (0,):
         return "bag-gradient: its gradient reads more than the bags"
     if not rows.numel() or not values_of(indices).numel():
@@ -111,16 +113,6 @@ def _bags_of(node: fx.Node) -> _Bags | str | None:
     if rows.dtype is torch.bfloat16 and mode != _MAX and padding < 0:
         return "bag-rounding: torch rounds sums of bf16 as nothing else does"
     return _Bags(table, indices, offsets, weights, size, mode, padding)
-
-
-def _size_of_bags(node: fx.Node, count: int) -> int:
-    """Return how many indices each bag has, 0 where they are not all of one size."""
-    offsets = operand(node, 2)
-    if offsets.target is not aten.arange.start_step:
-        return 0
-    begin, end, step = (argument(offsets, name) for name in ("start", "end", "step"))
-    last = argument(node, "include_last_offset")
-    return step if begin == 0 and end == count and not last and count % step == 0 else 0
 
 
 def _expand(node: fx.Node, bags: _Bags) -> None:

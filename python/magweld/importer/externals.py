@@ -11,7 +11,13 @@ from typing import Any
 import torch
 from torch import fx
 
-from magweld.artifact import BoundsCheck, IndexCheck, NativeCheck, StandIns
+from magweld.artifact import (
+    BoundsCheck,
+    IndexCheck,
+    NativeCheck,
+    RowOrder,
+    StandIns,
+)
 from magweld.importer.dtypes import GENERATED, carried
 from magweld.importer.external_code import ExternalCode, absorbed_operator
 from magweld.importer.gathers import CHECKED_BOUNDS, LEAST_INDEX
@@ -24,6 +30,7 @@ from magweld.importer.nodes import (
     values_of,
 )
 from magweld.importer.operators import is_generated
+from magweld.importer.row_gradients import PLACES_BY_ROW
 from magweld.importer.simplify import (
     OPERAND_STRIDES,
     WITHOUT_VALUES,
@@ -110,6 +117,17 @@ class External:
         indices, bounds = map(self.operands.index, sources)
         return BoundsCheck(indices, bounds)
 
+    @property
+    def row_order(self) -> RowOrder | None:
+        """How it sorts, if all that it does is to sort indices by what they name."""
+        alone = self.strides is None and not self.beside
+        if self.node.target is not PLACES_BY_ROW or not alone:
+            return None
+        indices, _, size, padding = self.node.args
+        if indices not in self.operands or self.positions != (0, 1):
+            return None
+        return RowOrder(self.operands.index(indices), size, padding)
+
     def __call__(self, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
         """Run the operator on real operands.
 
@@ -152,10 +170,10 @@ class External:
         Args:
             stand_ins: What stands for the sizes.
         """
-        alone = self.strides is not None or self.index_check or self.bounds_check
+        checks = self.index_check or self.bounds_check or self.row_order
         return (
             None
-            if alone
+            if self.strides is not None or checks
             else ExternalCode(
                 self.node, self.beside, self.shown, self.operands, stand_ins
             )
@@ -163,13 +181,14 @@ class External:
 
 
 def index_checks_of(externals: Mapping[str, Any]) -> dict[str, NativeCheck]:
-    """Return what operators compare that only check indices or bounds, by node name.
+    """Return what operators do that only check or sort indices, by node name.
 
     Args:
         externals: Each an `External`, or one as data, which has the same checks.
     """
     found = {
-        name: one.index_check or one.bounds_check for name, one in externals.items()
+        name: one.index_check or one.bounds_check or one.row_order
+        for name, one in externals.items()
     }
     return {name: check for name, check in found.items() if check is not None}
 

@@ -31,6 +31,7 @@ from magweld.importer.observation import as_recorded, observe
 from magweld.importer.placing import CPU, made_on, placed_graph
 from magweld.importer.planning import plan_epilogue
 from magweld.importer.resizing import RESIZING
+from magweld.importer.row_gradients import expand_row_gradients
 from magweld.importer.simplify import (
     remove_dead,
     simplify,
@@ -129,7 +130,7 @@ class ImportedGraph:
 
     @property
     def index_checks(self) -> dict[str, NativeCheck]:
-        """The externals that check indices or bounds, by node name."""
+        """The externals that check or sort indices, by node name."""
         return index_checks_of(self.externals)
 
     @property
@@ -279,6 +280,7 @@ def import_graph(
     if look_ups:
         expand_bags(aten.graph, stand_ins)
         check_look_ups(aten.graph)
+        expand_row_gradients(aten.graph, stand_ins)
     _require_real(aten.graph, device)
     externals = find_externals(aten.graph, frozenset(), stand_ins)
     text = to_torch_dialect(aten.graph, externals, stand_ins)

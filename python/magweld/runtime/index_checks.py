@@ -1,4 +1,4 @@
-"""Owns checks of indices and bounds in native code: neighbours are one call.
+"""Owns checks and orders of indices in native code: neighbours are one call.
 
 An index is in range in every call that goes well, and bounds of bags follow each other.
 Torch runs, and raises its error, only where one does not: a check through torch takes
@@ -20,6 +20,7 @@ from magweld.artifact import (
     IndexCheck,
     NativeCheck,
     Place,
+    RowOrder,
 )
 from magweld.runtime.errors import ProgramError
 from magweld.runtime.frame import Frame
@@ -32,7 +33,8 @@ def native_checks(
 ) -> dict[int, NativeCheck]:
     """Return the steps of a program that native code can do, by number.
 
-    They are those whose copy kernels alone read: it has the same place in all calls.
+    They are those whose copies kernels alone read: each has the same place in all
+    calls.
 
     Args:
         layout: The program.
@@ -43,14 +45,16 @@ def native_checks(
         for number, step in enumerate(layout.program.steps)
         if isinstance(step, ExternalStep)
         and step.node in checks
-        and _is_for_kernels(layout, step)
+        and len(step.writes) == _copies_of(checks[step.node])
+        and all(_is_for_kernels(layout, value_id) for value_id in step.writes)
     }
 
 
-def _is_for_kernels(layout: Layout, step: ExternalStep) -> bool:
-    if len(step.writes) != 1:
-        return False
-    (root,) = step.writes
+def _copies_of(check: NativeCheck) -> int:
+    return 2 if isinstance(check, RowOrder) else 1
+
+
+def _is_for_kernels(layout: Layout, root: int) -> bool:
     shown = {root, *layout.aliases[root]}
     readers = (s for s in layout.program.steps if shown & {*s.reads})
     return (
@@ -66,32 +70,40 @@ class _BoundCheck:
 
     Attributes:
         step: The step.
-        copy: Where its indices or bounds go.
+        copies: Where its indices or bounds go.
         words: What the native code reads.
     """
 
     step: ExternalStep
-    copy: Tensor
+    copies: tuple[Tensor, ...]
     words: tuple[int, ...]
 
     @classmethod
     def of(cls, frame: Frame, step: ExternalStep, check: NativeCheck) -> _BoundCheck:
-        """Give the copy its place on a frame."""
-        (target,) = step.writes
-        signature: Signature = frame.layout.signatures[target]
-        copy = torch.empty(signature.shape, dtype=signature.dtype)
-        for value_id in (target, *frame.layout.aliases[target]):
-            frame.table[value_id] = copy.data_ptr()
+        """Give the copies their places on a frame."""
+        copies = []
+        for target in step.writes:
+            signature: Signature = frame.layout.signatures[target]
+            # Kernels follow what is there, written or not.
+            copy = torch.zeros(signature.shape, dtype=signature.dtype)
+            for value_id in (target, *frame.layout.aliases[target]):
+                frame.table[value_id] = copy.data_ptr()
+            copies.append(copy)
         words = _words(frame.layout, step, check)
-        return cls(step, copy, words)
+        return cls(step, tuple(copies), words)
 
 
 def _words(layout: Layout, step: ExternalStep, check: NativeCheck) -> tuple[int, ...]:
-    from magweld.runtime.index_scan import SCANS
+    from magweld.runtime.index_scan import SCANS, WORDS
 
-    (target,) = step.writes
+    target, *others = step.writes
     bits = 8 * layout.signatures[target].dtype.itemsize
-    if isinstance(check, IndexCheck):
+    rest: tuple[int, ...]
+    if isinstance(check, RowOrder):
+        source, (bounds,) = step.reads[check.indices], others
+        rows = prod(layout.signatures[bounds].shape) - 1
+        rest = SCANS["rows", bits], rows, check.size, check.padding, bounds
+    elif isinstance(check, IndexCheck):
         source = step.reads[check.indices]
         rows = layout.signatures[step.reads[check.table]].shape[0]
         least = -rows if check.lowest is None else check.lowest
@@ -102,7 +114,8 @@ def _words(layout: Layout, step: ExternalStep, check: NativeCheck) -> tuple[int,
         behind = prod(layout.signatures[target].shape)
         behind -= prod(layout.signatures[source].shape)
         rest = SCANS["bounds", bits], limit, behind
-    return source, target, prod(layout.signatures[source].shape), *rest
+    words = (source, target, prod(layout.signatures[source].shape), *rest)
+    return (*words, *[0] * (WORDS - len(words)))
 
 
 def load_checker() -> None:
@@ -118,7 +131,7 @@ def bind_index_checks(
     steps: Sequence[tuple[ExternalStep, NativeCheck]],
     run_external: Callable[[str, Sequence[Tensor]], Sequence[Tensor]],
 ) -> Callable[[], None]:
-    """Return a function that does some checks, in order.
+    """Return a function that does some checks and orders, in order.
 
     Args:
         frame: What they read and write.
@@ -147,8 +160,9 @@ def bind_index_checks(
             with TorchIsolation():
                 results = run_external(one.step.node, reads)
             # Another thread has written to the indices since.
-            if len(results) != 1 or results[0].shape != one.copy.shape:
+            if [r.shape for r in results] != [copy.shape for copy in one.copies]:
                 raise ProgramError("bad-result", f"no indices of '{one.step.node}'")
-            one.copy.copy_(results[0])
+            for copy, result in zip(one.copies, results, strict=True):
+                copy.copy_(result)
 
     return run

@@ -24,6 +24,7 @@ from magweld.importer.nodes import (
     values_of,
 )
 from magweld.importer.observation import undisturbed
+from magweld.importer.row_gradients import replace_bag_gradients
 from magweld.importer.substitutions import SUBSTITUTIONS
 from magweld.layouts import hand_on_layouts
 from magweld.training import refusals
@@ -177,6 +178,7 @@ def _trace_joint(
         detail = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
         raise refusals.JOINT.at("the graph", detail) from error
     plain = _plain(joint)
+    replace_bag_gradients(plain)
     _read_results(plain, len(inputs), intermediates)
     return plain
 
