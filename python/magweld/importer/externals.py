@@ -123,7 +123,8 @@ class External:
         alone = self.strides is None and not self.beside
         if self.node.target is not PLACES_BY_ROW or not alone:
             return None
-        indices, _, size, padding = self.node.args
+        arguments: Any = self.node.args
+        indices, _, size, padding = arguments
         if indices not in self.operands or self.positions != (0, 1):
             return None
         return RowOrder(self.operands.index(indices), size, padding)

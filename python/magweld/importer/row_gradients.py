@@ -216,7 +216,7 @@ def _register() -> tuple[torch._ops.OpOverload, torch._ops.OpOverload]:
 
 
 ROW_GRADIENTS, PLACES_BY_ROW = _register()
-_PADDING: Final = {
+_PADDING: Final[dict[Any, str]] = {
     ROW_GRADIENTS: "padding",
     aten.embedding_dense_backward.default: "padding_idx",
 }
