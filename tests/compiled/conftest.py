@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from magweld import api
+from magweld.runtime import service
+from magweld.runtime.worker_pool import WorkerPool
 
 # Test modules of a folder cannot import each other otherwise under importlib mode.
 sys.path.insert(0, str(Path(__file__).parent))
@@ -21,10 +23,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def no_cache() -> Iterator[None]:
+def no_cache(compile_workers: WorkerPool) -> Iterator[None]:
     """Compile every graph anew, whatever an earlier run has left."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MAGWELD_CACHE", "0")
+        patch.setattr(service, "WorkerPool", lambda *args, **more: compile_workers)
         api.compile_service.cache_clear()
         yield
         api.compile_service.cache_clear()

@@ -18,7 +18,7 @@ from magweld.passes.cpu.register_tile import VectorUnit
 from magweld.passes.pipelines.cpu import cpu_steps
 
 SIZE = 20
-PROGRAMS, WHOLE_PROGRAMS = 5, 8
+PROGRAMS, WHOLE_PROGRAMS = 3, 8
 INPUTS, RESULTS = ("%x0", "%x1"), ("%y0", "%y1")
 OWN, PARTS = ("%t0", "%t1"), ("%s0", "%s1")
 BUFFERS = (*INPUTS, *RESULTS, *OWN, *PARTS)

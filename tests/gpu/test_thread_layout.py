@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from magweld.passes.gpu.thread_layout import (
@@ -69,6 +69,7 @@ def test_without_streams_as_many_threads_as_divide_rows_work() -> None:
     assert streaming_layout((32, 49), 256, 32, [], WARP).threads == (32, 7)
 
 
+@settings(max_examples=40)
 @given(EXTENTS, st.integers(1, 256))
 def test_layouts_use_no_more_threads_than_there_are(extents, threads) -> None:
     side_by_side = [math.prod(extents[i + 1 :]) * 4 for i in range(len(extents))]

@@ -39,10 +39,13 @@ def samples() -> list[ir.Module]:
 
 @pytest.mark.parametrize("name", PASSES.names())
 def test_a_pass_changes_a_module_or_says_where_it_cannot(
-    name: str, samples: list[ir.Module]
+    name: str, samples: list[ir.Module], whole: bool
 ) -> None:
+    # Usually a pass takes every second module, its neighbours in the list the others.
+    first = [*PASSES.names()].index(name) % 2
+    taken = samples if whole else samples[first::2]
     with samples[0].context, ir.Location.unknown():
-        complaints = [found for one in samples if (found := complaint(name, one))]
+        complaints = [found for one in taken if (found := complaint(name, one))]
     assert complaints == []
 
 

@@ -6,7 +6,6 @@ import pytest
 from llvmlite import binding
 
 from magweld.artifact import KernelStep, LibraryStep, Place, Program, Step, Value
-from magweld.runtime.errors import WorkerDiedError
 from magweld.runtime.worker_pool import WorkerPool
 from magweld.tuning.contest import Contest, Contestant
 
@@ -49,7 +48,5 @@ def test_the_others_are_measured(usual: Contestant, deadly: Contestant) -> None:
         plan = Contest(pool, 1).hold([usual, deadly], 0.01, "")
         assert plan is not None
         assert list(plan.measured) == ["usual"]
-        with pytest.raises(WorkerDiedError):
-            Contest(pool, 1).hold([deadly, usual], 0.01, "")
     finally:
         pool.close()
