@@ -49,7 +49,8 @@ class VectorizeAccesses(Pass):
     16 bytes; what is added to them is looked through (`index_divisors.py`). Loads move
     up to the first and stores down to the last of them. Nothing moves across a barrier,
     a region or an access that may be to the same memory. Loads of one element become
-    one as well. What remains is scalar.
+    one as well, so that rows which loaded numbers tell are known to be the same behind
+    cse. What remains is scalar.
     """
 
     name: ClassVar[str] = "vectorize-accesses"
@@ -102,6 +103,7 @@ class _Group:
         is_store: Whether they are stores.
         leading: Indices of the other dimensions, numbers where they are constants.
         base: What the number is added to.
+        is_row: Whether elements of neighbouring numbers lie side by side.
         members: Accesses by number; several loads may be of one element.
     """
 
@@ -109,6 +111,7 @@ class _Group:
     is_store: bool
     leading: tuple[ir.Value | int, ...]
     base: ir.Value | None
+    is_row: bool = True
     members: dict[int, list[Any]] = field(default_factory=dict)
 
     @property
@@ -185,13 +188,13 @@ def _group_for(op: Any) -> _Group | None:
     """Return an empty group that an access belongs to, None if it stays alone."""
     type_ = ir.MemRefType(op.memref.type)
     strides, _ = type_.get_strides_and_offset()
-    if not strides or strides[-1] != 1 or not _is_vector_element(type_.element_type):
+    if not strides or not _is_vector_element(type_.element_type):
         return None
     *others, last = op.indices
     numbers = [(_constant(index), index) for index in others]
     leading = tuple(index if n is None else n for n, index in numbers)
     is_store = isinstance(op, memref.StoreOp)
-    return _Group(op.memref, is_store, leading, _Last.of(last).base)
+    return _Group(op.memref, is_store, leading, _Last.of(last).base, strides[-1] == 1)
 
 
 def _is_vector_element(type_: ir.Type) -> bool:
@@ -282,7 +285,7 @@ def _runs(group: _Group) -> Iterator[list[int]]:
     place = _place_of(group)
     left = sorted(group.members)
     while left:
-        first, width = left[0], VECTOR_BYTES // size
+        first, width = left[0], VECTOR_BYTES // size if group.is_row else 1
         while width > 1:
             at = _Place(place.divisor, place.number + first)
             run = list(range(first, first + width))

@@ -129,7 +129,10 @@ def block_steps(shape: BlockShape) -> tuple[Step, ...]:
         ContractMultiplyAdd(),
         ExpandGpuMath(),
         Upstream(f"gpu.module({_ADDRESSES},lower-affine,canonicalize,cse)"),
-        # Addresses are constants or sums that are known to be aligned.
+        # Addresses are constants or sums that are known to be aligned. Rows that loaded
+        # numbers tell are one row to the second once the first has loaded these once.
+        VectorizeAccesses(),
+        Upstream("gpu.module(cse)"),
         VectorizeAccesses(),
         Upstream("gpu.module(canonicalize,cse)"),
     )

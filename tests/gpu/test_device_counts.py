@@ -146,6 +146,22 @@ def test_products_copy_odd_rows_side_by_side() -> None:
     assert abs(kernel.of_blocks - 1) <= counts.AGREEMENT
 
 
+def test_rows_of_tables_are_read_side_by_side() -> None:
+    """The number of a row is loaded once, and pieces of the row at once."""
+
+    def looked_up(numbers: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.embedding(numbers, table) * 2
+
+    tensors = [torch.randint(0, 50, (2, 8)), torch.randn(50, 96).bfloat16()]
+    meta = torch.device("meta")
+    traced = fx.symbolic_trace(looked_up)
+    graph = import_graph(traced, tensors, look_ups=True, device=meta)
+    counts = importlib.import_module("device_counts")
+    (kernel,), result = counts.counted(graph, tensors, "nvvm:sm_80")
+    torch.testing.assert_close(result, looked_up(*tensors), rtol=0, atol=0)
+    assert kernel.counters.reads.ratio <= 1.1
+
+
 def test_transposes_for_nvidia_move_the_least() -> None:
     check_transpose("nvvm:sm_80")
 

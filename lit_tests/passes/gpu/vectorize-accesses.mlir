@@ -1,4 +1,4 @@
-// RUN: magweld-opt --split-input-file --vectorize-accesses --canonicalize --cse %s | filecheck %s
+// RUN: magweld-opt --split-input-file --vectorize-accesses --cse --vectorize-accesses --canonicalize --cse %s | filecheck %s
 
 gpu.module @module {
   // CHECK-LABEL: gpu.func @copy(
@@ -82,6 +82,53 @@ gpu.module @module {
     memref.store %2, %z[%c0] : memref<4xf16>
     memref.store %3, %z[%i] : memref<4xf16>
     memref.store %4, %z[%c1] : memref<4xf16>
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @rows {
+  // A number that is loaded again tells the same row: the row is loaded at once. Its
+  // neighbours in a column are not side by side.
+  // CHECK-LABEL: gpu.func @looked_up(
+  // CHECK-SAME:      %[[TABLE:[a-z0-9]+]]: memref<100x96xbf16>
+  // CHECK-COUNT-1:   memref.load %{{.+}} : memref<1x1xi64, strided<[8, 4], offset: ?>>
+  // CHECK:           vector.load %[[TABLE]][%{{.+}}, %{{.+}}] {alignment = 4 : i64} : memref<100x96xbf16>, vector<2xbf16>
+  // CHECK-NOT:       memref.load
+  // CHECK:           gpu.return
+  gpu.func @looked_up(%table: memref<100x96xbf16>, %rows: memref<2x8xi64>, %out: memref<2xbf16>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %t = gpu.thread_id x
+    %row = memref.reinterpret_cast %rows to offset: [%t], sizes: [1, 1], strides: [8, 4] : memref<2x8xi64> to memref<1x1xi64, strided<[8, 4], offset: ?>>
+    %first = arith.muli %t, %c2 : index
+    %i = memref.load %row[%c0, %c0] : memref<1x1xi64, strided<[8, 4], offset: ?>>
+    %r = arith.index_cast %i : i64 to index
+    %0 = memref.load %table[%r, %first] : memref<100x96xbf16>
+    %j = memref.load %row[%c0, %c0] : memref<1x1xi64, strided<[8, 4], offset: ?>>
+    %s = arith.index_cast %j : i64 to index
+    %second = arith.addi %first, %c1 : index
+    %1 = memref.load %table[%s, %second] : memref<100x96xbf16>
+    %2 = arith.addf %0, %1 : bf16
+    memref.store %2, %out[%c0] : memref<2xbf16>
+    gpu.return
+  }
+
+  // What is written between may be the number.
+  // CHECK-LABEL: gpu.func @written_between(
+  // CHECK-COUNT-2:   memref.load %{{.+}} : memref<2x1xf32, strided<[8, 4]>>
+  // CHECK-NOT:       vector.
+  // CHECK:           gpu.return
+  gpu.func @written_between(%x: memref<2x8xf32>, %i: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %a = memref.reinterpret_cast %x to offset: [0], sizes: [2, 1], strides: [8, 4] : memref<2x8xf32> to memref<2x1xf32, strided<[8, 4]>>
+    %0 = memref.load %a[%c0, %c0] : memref<2x1xf32, strided<[8, 4]>>
+    memref.store %0, %x[%i, %c1] : memref<2x8xf32>
+    %1 = memref.load %a[%c0, %c0] : memref<2x1xf32, strided<[8, 4]>>
+    memref.store %1, %x[%i, %c0] : memref<2x8xf32>
     gpu.return
   }
 }
