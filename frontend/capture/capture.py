@@ -15,6 +15,7 @@ from magweld.frontend.annotations.arrays import ARRAYS
 from magweld.frontend.annotations.autocast import AUTOCAST
 from magweld.frontend.annotations.autograd import AUTOGRAD, TRAINING
 from magweld.frontend.annotations.core import CORE
+from magweld.frontend.annotations.module_calls import MODULE_CALLS
 from magweld.frontend.annotations.randomness import RANDOMNESS
 from magweld.frontend.annotations.torch_functions import TORCH
 from magweld.frontend.annotations.torch_modules import (
@@ -56,7 +57,7 @@ def shipped_annotations() -> AnnotationTable:
 @functools.cache
 def _annotations(beside_dynamo: bool) -> AnnotationTable:
     dynamo = (dynamo_entries(),) if beside_dynamo else ()
-    classes = (*TORCH_CLASSES, *TORCH_MODULES)
+    classes = (*TORCH_CLASSES, *TORCH_MODULES, *MODULE_CALLS)
     torch_entries = (TORCH, RANDOMNESS, classes, AUTOGRAD, AUTOCAST, TRAINING)
     return AnnotationTable(CORE, ARRAYS, *torch_entries, *dynamo)
 

@@ -55,7 +55,7 @@ def attach_shadow(session: Session, lifting: Lifting, observer: Observer) -> Non
     shadow = observer.shadow = Shadow(observer, lifting)
     if frame.f_code is call_entry.__code__:
         shadow.caller = lifting.root
-    parent = session.current
+    parent = session.calling
     outer = None if parent is None else parent.shadow
     step = None if outer is None else outer.step
     link = None if step is None else step.link

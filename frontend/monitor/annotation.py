@@ -110,7 +110,23 @@ class PureRule:
         self.rule(observer, call)
 
 
-Entry = Annotation | PureRule | Rule
+@dataclass(frozen=True)
+class ForwardingRule:
+    """A rule for a Python function that mostly hands its call on to another one.
+
+    Its frames are observed, or passed by: the rule decides.
+
+    Attributes:
+        rule: What a call reads.
+    """
+
+    rule: Rule
+
+    def __call__(self, observer: Observer, call: NativeCall) -> None:
+        self.rule(observer, call)
+
+
+Entry = Annotation | PureRule | ForwardingRule | Rule
 # Callables with what is known of them.
 Entries = tuple[tuple[Any, Entry], ...]
 
@@ -178,6 +194,11 @@ class AnnotationTable:
         if held is None and type(function) is types.FunctionType:
             held = self._entries.get(id(function.__code__))
         return None if held is None else held[1]
+
+    def is_observed(self, function: Any) -> bool:
+        """Return whether a Python function runs observed, as far as entries tell."""
+        entry = self.find(function)
+        return entry is None or isinstance(entry, ForwardingRule)
 
     def extended(self, entries: Iterable[tuple[Any, Entry]]) -> AnnotationTable:
         """Return a table with more entries, which take the place of known ones."""

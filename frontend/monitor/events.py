@@ -16,6 +16,10 @@ TraceFunction = Callable[[FrameType, str, Any], Any]
 Observe = Callable[[FrameType, int], None]
 
 
+def end_alone(frame: FrameType, offset: int) -> None:
+    """Stand for what to call before each instruction, where only the end is told."""
+
+
 class Sink(Protocol):
     """Receives the events of one thread; none of its methods raises."""
 
@@ -23,7 +27,8 @@ class Sink(Protocol):
         """Take note of a frame that starts or resumes.
 
         Returns:
-            What to call before each instruction, None to leave the frame alone.
+            What to call before each instruction, `end_alone` if only the end of the
+            frame is to be told, None to leave the frame alone.
         """
 
     def leave(self, frame: FrameType) -> None:
@@ -113,7 +118,7 @@ class TraceEvents(EventSource):
         observe = sink.enter(frame)
         if observe is None:
             return None
-        frame.f_trace_opcodes = True
+        frame.f_trace_opcodes = observe is not end_alone
         frame.f_trace_lines = False
         leave = sink.leave
 
@@ -189,7 +194,7 @@ class MonitoringEvents(EventSource):
         if observe is None:
             return
         self._observers[frame] = observe
-        if id(code) not in self._codes:
+        if observe is not end_alone and id(code) not in self._codes:
             self._codes[id(code)] = code
             monitoring: Any = sys.monitoring  # type: ignore[attr-defined, unused-ignore]
             kind = monitoring.events.INSTRUCTION

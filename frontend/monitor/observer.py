@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from inspect import CO_GENERATOR
-from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any, Final
+from types import CodeType, FrameType, FunctionType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from magweld.frontend.catalogue import StopRecordingError
 from magweld.frontend.monitor.code_table import CALLS, Row, looks_at_frames
@@ -99,6 +99,20 @@ RESULT: Final = object()
 Held = Sequence[tuple[int, Any, Any]]
 
 
+class Passed(NamedTuple):
+    """A frame that is passed by.
+
+    Attributes:
+        function: Its function.
+        offset: Offset of the instruction that runs the next function.
+        callee: The next function.
+    """
+
+    function: FunctionType
+    offset: int
+    callee: FunctionType
+
+
 class Observer:
     """Watches one frame.
 
@@ -115,6 +129,9 @@ class Observer:
         native_caller: Whether native code called this frame.
         keyword_names: Names of the keyword arguments of the coming call.
         callee: Python function that the current call runs and whose result it gives.
+        passed: The frames that the current call begins and that are passed by.
+        passes: Whether the frame is one: what it reads is recorded, and it does nothing
+            but call `callee` and give its result.
         function: The function object that the frame runs.
         constructing: Class whose instance the current call makes.
         anchor: The user's instruction that led here, when this is library code.
@@ -137,6 +154,8 @@ class Observer:
         "function",
         "keyword_names",
         "native_caller",
+        "passed",
+        "passes",
         "previous",
         "rows",
         "session",
@@ -156,6 +175,8 @@ class Observer:
         self.after: After | None = None
         self.awaits_operator = ""
         self.callee: Any = None
+        self.passed: tuple[Passed, ...] = ()
+        self.passes = False
         self.calls_native = False
         self.native_caller = False
         self.keyword_names: tuple[str, ...] = ()
@@ -241,6 +262,7 @@ class Observer:
     def release(self) -> None:
         """Let go of the frame and of what belongs to it."""
         self.frame = self.function = self.callee = None
+        self.passed = ()
         self.after = self.testing = self.shadow = self.constructing = None
         self.drawn = ()
 
@@ -284,11 +306,28 @@ class Observer:
         """Forget the expected result: the instruction raised."""
         awaited, self.awaits_operator = self.awaits_operator, ""
         self.after = None
+        self.passed = ()
         self.constructing = None
         self.keyword_names = ()
         self.drawn = ()
         if awaited:
             raise StopRecordingError("operator-raised", awaited)
+
+    def pass_by(self, caller: Observer) -> None:
+        """Pass this frame by, if that is what the call of another frame is about.
+
+        Raises:
+            StopRecordingError: That frame is passed by, and begins another one than it
+                was to.
+        """
+        if caller.passes and caller.callee is not self.function:
+            raise StopRecordingError("lost-events", caller.code.co_qualname)
+        passed, caller.passed = caller.passed, ()
+        if not passed or not (passed[0].function is caller.callee is self.function):
+            return
+        self.previous = self.rows[passed[0].offset >> 1]
+        self.callee, self.passed = passed[0].callee, passed[1:]
+        self.passes = True
 
     @property
     def is_suspended(self) -> bool:

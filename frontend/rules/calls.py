@@ -7,7 +7,12 @@ import types
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from magweld.frontend.catalogue import StopRecordingError
-from magweld.frontend.monitor.annotation import Annotation, NativeCall, unbind
+from magweld.frontend.monitor.annotation import (
+    Annotation,
+    ForwardingRule,
+    NativeCall,
+    unbind,
+)
 from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.monitor.observer import Observer
 from magweld.frontend.rules.attributes import adopt_top, bear_top, see_through
@@ -153,7 +158,7 @@ def _runs_observed(observer: Observer, function: Any) -> bool:
     if kind is types.MethodType:
         return _runs_observed(observer, function.__func__)
     if kind is types.FunctionType:
-        return observer.session.annotations.find(function) is None
+        return observer.session.annotations.is_observed(function)
     if kind in _BY_TYPE or is_class(function):
         return False
     if target_slot(kind) is not None:
@@ -324,6 +329,10 @@ def _call_instance(
     method = note_class(session.graph, type(obj), "__call__")
     if type(method) is types.FunctionType:
         session.graph.require(obj)
+        entry = session.annotations.find(method)
+        if isinstance(entry, ForwardingRule):
+            entry(observer, NativeCall(native_name(method), (obj, *args), kwargs))
+            return
         register_function(session, method)
         observer.callee = method
     elif method is not ABSENT:

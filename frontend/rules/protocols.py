@@ -118,8 +118,9 @@ def _is_observed(observer: Observer, mapped: Any) -> bool:
     function = mapped.__reduce__()[1][0]
     if type(function) is types.MethodType:
         function = function.__func__
-    known = observer.session.annotations.find(function) is not None
-    return type(function) is types.FunctionType and not known
+    if type(function) is not types.FunctionType:
+        return False
+    return observer.session.annotations.is_observed(function)
 
 
 def is_native_iterator(obj: Any) -> bool:

@@ -13,7 +13,7 @@ from magweld.frontend.lifting.frames import attach_shadow, lift_arguments, lift_
 from magweld.frontend.lifting.state import Lifting
 from magweld.frontend.monitor.annotation import AnnotationTable, Entry, NativeCall
 from magweld.frontend.monitor.code_table import CodeTables, Row
-from magweld.frontend.monitor.events import EventSource, Observe
+from magweld.frontend.monitor.events import EventSource, Observe, end_alone
 from magweld.frontend.monitor.hooks import (
     OperatorLayer,
     Resumed,
@@ -214,6 +214,12 @@ class Session:
         return self._active[-1] if self._active else None
 
     @property
+    def calling(self) -> Observer | None:
+        """The same, but for frames that are passed by: it has called what runs now."""
+        observers = reversed(self._active)
+        return next((observer for observer in observers if not observer.passes), None)
+
+    @property
     def caller(self) -> Observer | None:
         """Observer of the frame that the innermost observed frame goes back to."""
         return self._active[-2] if len(self._active) > 1 else None
@@ -310,7 +316,13 @@ class Session:
             self.stop(StopRecordingError("monitor-error", repr(error)))
             return None
         self._active.append(observer)
-        begins = self.hooks.begins(frame.f_code)
+        return self._observe_of(observer)
+
+    def _observe_of(self, observer: Observer) -> Observe:
+        """Return what is told about the frame of an observer."""
+        if observer.passes:
+            return end_alone
+        begins = self.hooks.begins(observer.frame.f_code)
         return observer.observe_from(begins) if begins else observer.observe
 
     def leave(self, frame: FrameType) -> None:
@@ -347,9 +359,11 @@ class Session:
         explain_frame(self, frame, function)
         rows = self.hooks.rows(frame.f_code, self.tables.table(frame.f_code).rows)
         observer = Observer(self, frame, rows)
-        if self.graph.lifting is not None:
-            attach_shadow(self, self.graph.lifting, observer)
         observer.function = function
+        if self.current is not None:
+            observer.pass_by(self.current)
+        if self.graph.lifting is not None and not observer.passes:
+            attach_shadow(self, self.graph.lifting, observer)
         connect(self, observer, frame)
         self._observers[frame] = observer
         return observer

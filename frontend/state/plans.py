@@ -74,13 +74,26 @@ class Plans:
     def __init__(self) -> None:
         self.noted: dict[tuple[int, str], tuple[ClassState, Any]] = {}
         self._attributes: dict[tuple[int, str], _Plan] = {}
+        self._groups: dict[tuple[int, tuple[str, ...]], ClassState] = {}
         self._namespaces: dict[int, tuple[ClassState, Any]] = {}
 
     def clear(self) -> None:
         """Forget everything."""
         self.noted.clear()
         self._attributes.clear()
+        self._groups.clear()
         self._namespaces.clear()
+
+    def note(self, cls: type, names: tuple[str, ...]) -> None:
+        """Take note that names were looked up in a class, if `noted` has them all."""
+        known = [self.noted.get((id(cls), name)) for name in names]
+        if all(one is not None and one[0].stays() for one in known):
+            self._groups[id(cls), names] = ClassState(cls)
+
+    def is_noted(self, cls: type, names: tuple[str, ...]) -> bool:
+        """Return whether names were looked up in a class that is as it was then."""
+        state = self._groups.get((id(cls), names))
+        return state is not None and state.stays()
 
     def lookup(self, obj: Any, name: str) -> Found:
         """Return what `lookup` returns."""
