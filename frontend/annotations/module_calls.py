@@ -1,8 +1,8 @@
-"""Annotation of `torch.nn.Module.__call__`, which mostly does nothing but run `forward`.
+"""Annotation of `torch.nn.Module.__call__`, which mostly only runs `forward`.
 
 Without hooks two functions of torch hand the call on, the second one after ten tests.
-What they read is recorded when the call begins, with the guards of an observed call, and
-their frames are passed by: observed, each call of a module takes 45 instructions more.
+What they read is recorded when the call begins, with the guards of an observed call,
+and their frames are passed by: observed, each call takes 45 instructions more.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CALL: Final[Any] = class_dict(torch.nn.Module)["__call__"]
 _TRACING_STATE: Final = torch._C._get_tracing_state
 # Whose truth is the number of their elements.
 _PLAIN: Final = (dict, OrderedDict)
-# Flags of code that takes `*args` and `**kwargs`, and of code that does not run at once.
+# Flags of code that takes `*args` and `**kwargs`, and of what does not run at once.
 _VARIADIC: Final = 0x04 | 0x08
 _SUSPENDABLE: Final = 0x20 | 0x80 | 0x100 | 0x200
 
@@ -312,13 +312,6 @@ def _tracer(observer: Observer, namespace: dict[str, Any]) -> Any:
 def _read(observer: Observer, module: Any, known: _Calls, plain: _Plain) -> None:
     """Record what the functions read of a module, and of what all modules share."""
     session, graph = observer.session, observer.session.graph
-    register_function(session, known.second)
-    globals_ = known.second.__globals__
-    graph.constant(globals_)
-    for name in ("torch", *known.shared):
-        read_item(graph, globals_, name)
-    for owner, name in ((torch, "_C"), (plain.tracer, _TRACING_STATE.__name__)):
-        read_found(observer, owner, name, graph.plans.lookup(owner, name))
     namespace = namespace_of(graph, module)
     assert namespace is not None, "a module has its hooks there"
     kind = type(module)
@@ -328,9 +321,15 @@ def _read(observer: Observer, module: Any, known: _Calls, plain: _Plain) -> None
         graph.plans.note(kind, known.names)
     for name in known.names:
         read_item(graph, namespace.obj, name)
+    for function in (known.second, plain.forward):
+        register_function(session, function)
+    shared = known.second.__globals__
+    for name in ("torch", *known.shared):
+        read_item(graph, shared, name)
+    for owner, name in ((torch, "_C"), (plain.tracer, _TRACING_STATE.__name__)):
+        read_found(observer, owner, name, graph.plans.lookup(owner, name))
     for table in plain.tables:
         read_truth(graph, table)
-    register_function(session, plain.forward)
 
 
 MODULE_CALLS: Final[Entries] = ((_CALL, ForwardingRule(_call)),)

@@ -20,8 +20,10 @@ from magweld.frontend.lifting.stack_rules import (
 )
 from magweld.frontend.lifting.value_rules import evaluate, packed
 from magweld.frontend.monitor.annotation import unbind
+from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.rules.calls import called_at
 from magweld.frontend.state.contents import builtin_base
+from magweld.frontend.state.lookup import Lookup
 from magweld.frontend.state.mro import find_in_mro, is_class, target_slot
 from magweld.frontend.state.nodes import Kind
 from magweld.frontend.state.values import is_static_builtin
@@ -121,6 +123,14 @@ def begin_load(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     getter = found.fget if type(found) is property else None
     if type(getter) is FunctionType:
         step.link = Link(id(getter), (), {}, (None,), {})
+
+
+def loads_plainly(shadow: Shadow, row: Row, stack: list[Any]) -> bool:
+    """LOAD_ATTR of what is no tensor, whose form may be asked for, and no property."""
+    session, obj = shadow.observer.session, stack[-1]
+    if session.operators.is_tensor(type(obj)):
+        return False
+    return session.graph.plans.lookup(obj, row.argval).how is not Lookup.PROPERTY
 
 
 def begin_store(shadow: Shadow, step: Step, stack: list[Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from magweld.frontend.expressions.expressions import Expression, Slot
@@ -26,7 +26,6 @@ _HELD: Final = frozenset(
 )
 
 
-@dataclass(frozen=True)
 class Released:
     """Stands for an object that is not held.
 
@@ -35,8 +34,11 @@ class Released:
         kind: Its type.
     """
 
-    address: int
-    kind: type
+    __slots__ = ("address", "kind")
+
+    def __init__(self, address: int, kind: type) -> None:
+        self.address = address
+        self.kind = kind
 
 
 def hold(obj: Any) -> Any:
@@ -116,7 +118,6 @@ class Link:
             )
 
 
-@dataclass(slots=True)
 class Step:
     """One instruction between its two events.
 
@@ -133,15 +134,30 @@ class Step:
         aligned: Number of tensor operators that took over the operands.
     """
 
-    row: Row
-    before: list[Any]
-    operands: dict[int, Expression] = field(default_factory=dict)
-    reads: list[tuple[Slot, Expression]] = field(default_factory=list)
-    stores: list[Slot] = field(default_factory=list)
-    rewrites: list[Node] = field(default_factory=list)
-    link: Link | None = None
-    answer: Expression | None = None
-    aligned: int = 0
+    __slots__ = (
+        "aligned",
+        "answer",
+        "before",
+        "link",
+        "operands",
+        "reads",
+        "rewrites",
+        "row",
+        "stores",
+    )
+
+    def __init__(
+        self, row: Row, before: list[Any], operands: dict[int, Expression]
+    ) -> None:
+        self.row = row
+        self.before = before
+        self.operands = operands
+        self.reads: list[tuple[Slot, Expression]] = []
+        self.stores: list[Slot] = []
+        self.rewrites: list[Node] = []
+        self.link: Link | None = None
+        self.answer: Expression | None = None
+        self.aligned = 0
 
     def take_answer(self) -> Expression | None:
         """Remove and return the expression of what a query of a tensor gave."""
@@ -169,6 +185,7 @@ class Step:
 
 
 Rule = Callable[["Shadow", Step, list[Any]], None]
+Stepless = Callable[["Shadow", Row, list[Any]], bool]
 
 
 class Shadow:
@@ -202,23 +219,45 @@ class Shadow:
         held = row.parts or (self.names and row.argval in self.names)
         return not self.stack and not held
 
-    def begin(self, row: Row, stack: list[Any]) -> Step:
-        """Return the step of an instruction that is about to run."""
+    def begin(self, row: Row, stack: list[Any]) -> Step | None:
+        """Return the step of an instruction that is about to run.
+
+        None if it needs none, unless its handler meets an expression.
+        """
         self.lifting.flush()
+        stepless = row.instruction.stepless
+        if stepless is None or self.stack or row.parts:
+            return self._begin(row, stack)
+        if (self.names and row.argval in self.names) or not stepless(self, row, stack):
+            return self._begin(row, stack)
+        return None
+
+    def _begin(self, row: Row, stack: list[Any]) -> Step:
         floor = len(stack) - row.taken
         seen = max(0, min(floor, len(stack) - 1))
-        before = [None] * seen + [hold(obj) for obj in stack[seen:]]
-        step = self.step = Step(row, before)
+        before = [None] * seen
+        before += [hold(obj) for obj in stack[seen:]]
+        operands = {}
         if self.stack:
             for position in [p for p in self.stack if p >= floor]:
-                step.operands[position] = self.stack.pop(position)
+                operands[position] = self.stack.pop(position)
+        step = self.step = Step(row, before, operands)
         if row.instruction.begin is not None:
             row.instruction.begin(self, step, stack)
         return step
 
-    def collect(self, step: Step) -> None:
-        """Take what the handler of an instruction has read and written."""
+    def collect(self, step: Step | None, row: Row, stack: list[Any]) -> None:
+        """Take what the handler of an instruction has read and written.
+
+        Args:
+            step: What `begin` gave for it.
+            stack: The values before it.
+        """
         lifting = self.lifting
+        if step is None:
+            if not (lifting.reads or lifting.stores or lifting.rewrites):
+                return
+            step = self._begin(row, stack)
         # Most instructions have met nothing.
         if lifting.reads:
             step.reads, lifting.reads = lifting.reads, []

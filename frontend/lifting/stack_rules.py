@@ -7,6 +7,7 @@ from typing import Any
 
 from magweld.frontend.expressions.expressions import Expression, Slot
 from magweld.frontend.lifting.shadow import Shadow, Step, address_of
+from magweld.frontend.monitor.code_table import Row
 from magweld.frontend.state.mro import find_in_mro
 from magweld.frontend.state.nodes import Kind, slot_of
 from magweld.frontend.state.values import same_scalar
@@ -17,6 +18,11 @@ _SLICE = ("start", "stop", "step")
 def nothing(shadow: Shadow, step: Step, stack: list[Any]) -> None:
     """The values that are taken are not looked at."""
     step.operands.clear()
+
+
+def always(shadow: Shadow, row: Row, stack: list[Any]) -> bool:
+    """Where nothing has an expression nothing is to be followed."""
+    return True
 
 
 def load_local(shadow: Shadow, step: Step, stack: list[Any]) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from magweld.frontend.catalogue import StopRecordingError
 
 if TYPE_CHECKING:
-    from magweld.frontend.lifting.shadow import Rule
+    from magweld.frontend.lifting.shadow import Rule, Stepless
 
 # 3.11 traces a prefixed instruction once, at its first EXTENDED_ARG; 3.12 reports the
 # prefixes and the instruction itself.
@@ -66,12 +66,16 @@ class Instruction:
         finish: What becomes of the expressions of these values when it is done;
             without it they are pinned.
         begin: Looks at them before it runs.
+        stepless: Whether nothing need be followed where none of them, and no variable
+            that is named, has an expression, and the handler meets none; None if it is
+            always followed.
     """
 
     handler: Handler | None
     pops: int | Callable[[Row], int] | None = None
     finish: Rule | None = None
     begin: Rule | None = None
+    stepless: Stepless | None = None
 
 
 class Row:

@@ -239,12 +239,12 @@ class Observer:
             control.arrive(self, row)
         if self.drawn:
             self.drawn = followed(self.drawn, row, self.code)
-        step = None
-        if shadow is not None and not (idle and shadow.passes(row)):
-            step = shadow.begin(row, stack)
+        if shadow is None or (idle and shadow.passes(row)):
+            self.handle(row, stack)
+            return
+        step = shadow.begin(row, stack)
         self.handle(row, stack)
-        if shadow is not None and step is not None:
-            shadow.collect(step)
+        shadow.collect(step, row, stack)
 
     def end(self) -> None:
         """Take note that the frame has come to its end."""

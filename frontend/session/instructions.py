@@ -102,7 +102,12 @@ _TABLE: Final = {
     "COMPARE_OP": Instruction(
         comparisons.compare_op, 2, value_rules.compare_op, value_rules.begin_compare
     ),
-    "CONTAINS_OP": Instruction(comparisons.contains_op, 2, value_rules.contains_op),
+    "CONTAINS_OP": Instruction(
+        comparisons.contains_op,
+        2,
+        value_rules.contains_op,
+        stepless=stack_rules.always,
+    ),
     "CONVERT_VALUE": Instruction(text.convert_value, 1),
     "DELETE_ATTR": Instruction(attribute_writes.delete_attribute, 1),
     "DELETE_DEREF": Instruction(names.store_deref, 0, stack_rules.nothing),
@@ -123,34 +128,56 @@ _TABLE: Final = {
     "GET_ITER": Instruction(containers.get_iter, 1, stack_rules.get_iter),
     "GET_LEN": Instruction(statements.get_length),
     "GET_YIELD_FROM_ITER": Instruction(containers.get_iter, 1),
-    "IMPORT_FROM": Instruction(names.import_from, 0, stack_rules.nothing),
+    "IMPORT_FROM": Instruction(
+        names.import_from, 0, stack_rules.nothing, stepless=stack_rules.always
+    ),
     "IMPORT_NAME": Instruction(names.import_name, 2),
-    "IS_OP": Instruction(comparisons.is_op, 2, value_rules.is_op),
+    "IS_OP": Instruction(
+        comparisons.is_op, 2, value_rules.is_op, stepless=stack_rules.always
+    ),
     "JUMP_IF_FALSE_OR_POP JUMP_IF_TRUE_OR_POP": Instruction(
         operators.truth_op, 1, value_rules.test_or_pop
     ),
-    "KW_NAMES": Instruction(calls.keyword_names, 0, stack_rules.nothing),
+    "KW_NAMES": Instruction(
+        calls.keyword_names, 0, stack_rules.nothing, stepless=stack_rules.always
+    ),
     "LIST_APPEND": Instruction(displays.append, 1, stack_rules.append),
     "LIST_EXTEND": Instruction(displays.extend, 1, stack_rules.extend),
     "LIST_TO_TUPLE": Instruction(displays.list_to_tuple, 1, stack_rules.list_to_tuple),
     "LOAD_ATTR": Instruction(
-        attributes.load_attribute, 1, stack_rules.claim, call_rules.begin_load
+        attributes.load_attribute,
+        1,
+        stack_rules.claim,
+        call_rules.begin_load,
+        call_rules.loads_plainly,
     ),
     "LOAD_BUILD_CLASS": Instruction(class_statements.load_build_class),
     "LOAD_CLASSDEREF": Instruction(class_statements.load_class_deref),
-    "LOAD_CLOSURE": Instruction(names.load_closure, 0, stack_rules.nothing),
-    "LOAD_CONST": Instruction(displays.load_constant, 0, stack_rules.nothing),
-    "LOAD_DEREF": Instruction(names.load_deref, 0, stack_rules.claim),
-    "LOAD_FAST": Instruction(displays.load_local, 0, stack_rules.load_local),
+    "LOAD_CLOSURE": Instruction(
+        names.load_closure, 0, stack_rules.nothing, stepless=stack_rules.always
+    ),
+    "LOAD_CONST": Instruction(
+        displays.load_constant, 0, stack_rules.nothing, stepless=stack_rules.always
+    ),
+    "LOAD_DEREF": Instruction(
+        names.load_deref, 0, stack_rules.claim, stepless=stack_rules.always
+    ),
+    "LOAD_FAST": Instruction(
+        displays.load_local, 0, stack_rules.load_local, stepless=stack_rules.always
+    ),
     "LOAD_FAST_LOAD_FAST STORE_FAST_LOAD_FAST STORE_FAST_STORE_FAST": Instruction(
         displays.each_part, _of_parts, stack_rules.each_part
     ),
     "LOAD_FROM_DICT_OR_DEREF LOAD_FROM_DICT_OR_GLOBALS": Instruction(
         class_statements.load_from_dict
     ),
-    "LOAD_GLOBAL": Instruction(names.load_global, 0, stack_rules.claim),
+    "LOAD_GLOBAL": Instruction(
+        names.load_global, 0, stack_rules.claim, stepless=stack_rules.always
+    ),
     "LOAD_LOCALS": Instruction(class_statements.load_locals),
-    "LOAD_METHOD": Instruction(attributes.load_attribute, 1, stack_rules.claim),
+    "LOAD_METHOD": Instruction(
+        attributes.load_attribute, 1, stack_rules.claim, stepless=stack_rules.always
+    ),
     "LOAD_NAME": Instruction(class_statements.load_name),
     "LOAD_SUPER_ATTR": Instruction(
         attributes.load_super_attribute, 3, stack_rules.claim
@@ -166,8 +193,12 @@ _TABLE: Final = {
         "POP_JUMP_BACKWARD_IF_FALSE POP_JUMP_BACKWARD_IF_TRUE"
         " POP_JUMP_FORWARD_IF_FALSE POP_JUMP_FORWARD_IF_TRUE"
         " POP_JUMP_IF_FALSE POP_JUMP_IF_TRUE"
-    ): Instruction(operators.truth_op, 1, value_rules.test),
-    "PRECALL": Instruction(calls.precall, 0, stack_rules.nothing),
+    ): Instruction(
+        operators.truth_op, 1, value_rules.test, stepless=stack_rules.always
+    ),
+    "PRECALL": Instruction(
+        calls.precall, 0, stack_rules.nothing, stepless=stack_rules.always
+    ),
     "PUSH_EXC_INFO": Instruction(statements.push_exc_info, 1, stack_rules.nothing),
     "RAISE_VARARGS": Instruction(statements.raise_varargs, _counted),
     "RETURN_VALUE": Instruction(natives.hand_over, 1),
