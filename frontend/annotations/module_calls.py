@@ -221,13 +221,15 @@ class _Plain(NamedTuple):
 
     Attributes:
         found: How the attributes of the module are found that the functions read.
-        tables: The hooks of the module, and those of all modules.
+        tables: The hooks of the module.
+        shared: The hooks of all modules.
         forward: The function that runs in the end.
         tracer: The module that tells whether something traces.
     """
 
     found: list[Found]
     tables: list[Any]
+    shared: list[Any]
     forward: FunctionType
     tracer: Any
 
@@ -272,10 +274,10 @@ def _plain(observer: Observer, call: NativeCall, known: _Calls) -> _Plain | None
     if any(table.how is not Lookup.INSTANCE for table in tables):
         return None
     values = [table.value for table in tables]
-    values += [known.second.__globals__.get(name) for name in known.shared]
-    if any(type(value) not in _PLAIN or value for value in values):
+    shared = [known.second.__globals__.get(name) for name in known.shared]
+    if any(type(value) not in _PLAIN or value for value in (*values, *shared)):
         return None
-    return _Plain(found, values, forward, tracer)
+    return _Plain(found, values, shared, forward, tracer)
 
 
 def _forward(
@@ -323,12 +325,24 @@ def _read(observer: Observer, module: Any, known: _Calls, plain: _Plain) -> None
         read_item(graph, namespace.obj, name)
     for function in (known.second, plain.forward):
         register_function(session, function)
-    shared = known.second.__globals__
+    for table in plain.tables:
+        read_truth(graph, table)
+    # Once read they are guarded, and the run has left them as they are.
+    shared = (plain.tracer, *plain.shared)
+    if not graph.plans.has_read(_read_shared, shared):
+        _read_shared(observer, known, plain)
+        graph.plans.note_read(_read_shared, shared)
+
+
+def _read_shared(observer: Observer, known: _Calls, plain: _Plain) -> None:
+    """Record what the functions read that all modules share."""
+    graph, namespace = observer.session.graph, known.second.__globals__
+    graph.constant(namespace)
     for name in ("torch", *known.shared):
-        read_item(graph, shared, name)
+        read_item(graph, namespace, name)
     for owner, name in ((torch, "_C"), (plain.tracer, _TRACING_STATE.__name__)):
         read_found(observer, owner, name, graph.plans.lookup(owner, name))
-    for table in plain.tables:
+    for table in plain.shared:
         read_truth(graph, table)
 
 

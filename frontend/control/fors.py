@@ -233,7 +233,7 @@ class Loops:
     @property
     def is_open(self) -> bool:
         """Whether the run is within a loop that may become an operator."""
-        return any(loop.is_open for loop in self.all)
+        return bool(self.all) and any(loop.is_open for loop in self.all)
 
     def note_read(self, obj: Any) -> None:
         """Take note that the content of a container is looked at."""

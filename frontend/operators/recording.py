@@ -44,6 +44,7 @@ class Recording(OperatorLayer):
         self._session = session
         self._modules = ModuleNames()
         self._places = PlaceTexts()
+        self._tracebacks: dict[tuple[str, ...], str] = {}
 
     @property
     def differentiates(self) -> bool:
@@ -121,19 +122,22 @@ class Recording(OperatorLayer):
         Frames of torch only count where there are no others.
         """
         known = (observer.where() for observer in observers)
-        places = [self._places.of(where) for where in known if where is not None]
-        own = [place for place in places if not place.startswith(self.library)]
-        return "\n".join(
-            f'File "{file}", line {line}'
-            for file, _, line in (
-                place.rpartition(":") for place in dict.fromkeys(own or places[-1:])
-            )
-        )
+        places = tuple(self._places.of(where) for where in known if where is not None)
+        text = self._tracebacks.get(places)
+        if text is None:
+            text = self._tracebacks[places] = _traceback(places, self.library)
+        return text
 
     def _memory(self) -> Memory:
         return Memory(
             self.tensors.storage, self.tensors.is_stale, self.tensors.is_dense
         )
+
+
+def _traceback(places: Sequence[str], library: str) -> str:
+    own = [place for place in places if not place.startswith(library)]
+    parts = (place.rpartition(":") for place in dict.fromkeys(own or places[-1:]))
+    return "\n".join(f'File "{file}", line {line}' for file, _, line in parts)
 
 
 class ModuleNames:
@@ -146,6 +150,8 @@ class ModuleNames:
     def __init__(self) -> None:
         self._root: int | None = None
         self._names: dict[int, str] = {}
+        # By the frame that got it: one that has begun is asked once.
+        self._entries: dict[Observer, tuple[str, str] | None] = {}
 
     def stack(self, observers: Sequence[Observer]) -> dict[str, tuple[str, str]]:
         """Return the modules whose methods run, the outermost first.
@@ -155,16 +161,24 @@ class ModuleNames:
         """
         found: dict[str, tuple[str, str]] = {}
         for observer in observers:
-            module = _first_argument(observer)
-            if module is None:
-                continue
-            if self._root is None:
-                self._root, self._names = id(module), dict(_named(module))
-            name = self._names.get(id(module))
-            if name is not None:
-                kind = type(module)
-                found[name] = (name, f"{kind.__module__}.{kind.__qualname__}")
+            if observer not in self._entries:
+                self._entries[observer] = self._entry(observer)
+            entry = self._entries[observer]
+            if entry is not None:
+                found[entry[0]] = entry
         return found
+
+    def _entry(self, observer: Observer) -> tuple[str, str] | None:
+        """Return name and class of the module whose method a frame runs, if any."""
+        module = _first_argument(observer)
+        if module is None:
+            return None
+        if self._root is None:
+            self._root, self._names = id(module), dict(_named(module))
+        name = self._names.get(id(module))
+        kind = type(module)
+        text = f"{kind.__module__}.{kind.__qualname__}"
+        return None if name is None else (name, text)
 
 
 def _first_argument(observer: Observer) -> nn.Module | None:

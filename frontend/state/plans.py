@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from magweld.frontend.state.lookup import (
@@ -74,6 +75,7 @@ class Plans:
     def __init__(self) -> None:
         self.noted: dict[tuple[int, str], tuple[ClassState, Any]] = {}
         self._attributes: dict[tuple[int, str], _Plan] = {}
+        self._found: dict[object, tuple[Any, ...]] = {}
         self._groups: dict[tuple[int, tuple[str, ...]], ClassState] = {}
         self._namespaces: dict[int, tuple[ClassState, Any]] = {}
 
@@ -81,6 +83,7 @@ class Plans:
         """Forget everything."""
         self.noted.clear()
         self._attributes.clear()
+        self._found.clear()
         self._groups.clear()
         self._namespaces.clear()
 
@@ -94,6 +97,15 @@ class Plans:
         """Return whether names were looked up in a class that is as it was then."""
         state = self._groups.get((id(cls), names))
         return state is not None and state.stays()
+
+    def note_read(self, rule: object, found: tuple[Any, ...]) -> None:
+        """Take note of the objects that a rule has found where it always looks."""
+        self._found[rule] = found
+
+    def has_read(self, rule: object, found: tuple[Any, ...]) -> bool:
+        """Return whether a rule has found the same objects before in this run."""
+        known = self._found.get(rule, ())
+        return len(known) == len(found) and all(map(operator.is_, known, found))
 
     def lookup(self, obj: Any, name: str) -> Found:
         """Return what `lookup` returns."""
