@@ -139,7 +139,7 @@ class _Calls:
         shared: Global variables that it tests: the hooks of all modules.
     """
 
-    second: FunctionType
+    second: Any
     codes: tuple[CodeType, CodeType]
     offsets: tuple[int, int]
     names: tuple[str, ...]
@@ -230,7 +230,7 @@ class _Plain(NamedTuple):
     found: list[Found]
     tables: list[Any]
     shared: list[Any]
-    forward: FunctionType
+    forward: Any
     tracer: Any
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from inspect import CO_GENERATOR
-from types import CodeType, FrameType, FunctionType
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from magweld.frontend.catalogue import StopRecordingError
@@ -108,9 +108,9 @@ class Passed(NamedTuple):
         callee: The next function.
     """
 
-    function: FunctionType
+    function: Any
     offset: int
-    callee: FunctionType
+    callee: Any
 
 
 class Observer:
