@@ -10,7 +10,9 @@ import torch
 from torch import Tensor, fx, nn
 from torch.nn import functional as F
 
+from magweld import api
 from magweld.frontend import trace
+from magweld.frontend.records.backends import run_eagerly
 from magweld.graphs.all_sizes import AllSizes
 from magweld.graphs.forms import COMPILE_AFTER, COMPILE_BESIDE, key_of
 from magweld.graphs.lifted_graph import LiftedGraph
@@ -29,6 +31,20 @@ Inputs = tuple[Tensor, ...]
 def compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """Use compiled code whether or not it is faster, and no gradients."""
     monkeypatch.setenv("MAGWELD_RACE", "0")
+
+
+@pytest.fixture
+def only_for_all_sizes(monkeypatch: pytest.MonkeyPatch, whole: bool) -> None:
+    """Compile programs for all sizes alone, and with `--whole` those of first calls.
+
+    Graphs for one size are what other modules compile, and take most of the time here.
+    """
+    if not whole:
+
+        def by_torch(graph: fx.GraphModule, inputs: Any, **_: Any) -> Any:
+            return run_eagerly(graph, inputs)
+
+        monkeypatch.setattr(api, "compile_graph", by_torch)
 
 
 class Residual(nn.Module):
@@ -158,6 +174,7 @@ def run(model: Any, inputs: Callable[[int], Inputs], sizes: Sequence[int]) -> An
     return program
 
 
+@pytest.mark.usefixtures("only_for_all_sizes")
 @pytest.mark.parametrize("name", ONE_PROGRAM)
 def test_one_program_answers_all_sizes(name: str) -> None:
     torch.manual_seed(0)
@@ -211,6 +228,7 @@ TWO_SIZES: dict[str, tuple[Callable[[], Any], Callable[[int, int], Inputs]]] = {
 }
 
 
+@pytest.mark.usefixtures("only_for_all_sizes")
 @pytest.mark.parametrize("name", TWO_SIZES)
 def test_one_program_answers_two_sizes(name: str) -> None:
     torch.manual_seed(0)
@@ -272,6 +290,7 @@ ATTENTION: dict[str, tuple[Callable[..., Tensor], Callable[..., tuple[int, ...]]
 }
 
 
+@pytest.mark.usefixtures("only_for_all_sizes")
 @pytest.mark.parametrize("name", ATTENTION)
 def test_one_program_attends_to_any_number_of_keys(name: str) -> None:
     torch.manual_seed(0)
@@ -310,6 +329,7 @@ class LastStep(nn.Module):
         return torch.relu(self.head(outputs[:, -1]))
 
 
+@pytest.mark.usefixtures("only_for_all_sizes")
 def test_one_program_has_any_number_of_steps() -> None:
     torch.manual_seed(0)
     steps = [n for n in SIZES if n]
@@ -361,6 +381,7 @@ def cached(length: int, new: int, *, masked: bool = False) -> Inputs:
     return torch.randn(2, new, 16), *cache, *([mask] if masked else [])
 
 
+@pytest.mark.usefixtures("only_for_all_sizes")
 @pytest.mark.parametrize(("new", "masked"), [(1, False), (3, True)])
 def test_one_program_has_a_cache_that_grows(new: int, masked: bool) -> None:
     torch.manual_seed(0)
@@ -380,6 +401,7 @@ def test_one_program_has_a_cache_that_grows(new: int, masked: bool) -> None:
     assert "magweld.batch" in sized.mlir("tiled"), "kernels without sizes are batched"
 
 
+@pytest.mark.usefixtures("only_for_all_sizes")
 def test_no_length_of_a_cache_gets_a_program_of_its_own() -> None:
     torch.manual_seed(0)
     text = [*range(12, 32)]
@@ -389,6 +411,7 @@ def test_no_length_of_a_cache_gets_a_program_of_its_own() -> None:
     assert (graph.compiled, graph.made) == (0, 1)
 
 
+@pytest.mark.usefixtures("only_for_all_sizes")
 def test_sizes_soon_get_a_program_that_torch_runs_no_part_of() -> None:
     torch.manual_seed(0)
     attend, shape = ATTENTION["mask of keys"]
@@ -428,6 +451,7 @@ def tiers_of(graph: LiftedGraph) -> list[Any]:
     return [] if graph.all_sizes is None else graph.all_sizes.tiers
 
 
+@pytest.mark.usefixtures("only_for_all_sizes")
 def test_kernels_are_generated_and_have_a_dynamic_extent() -> None:
     torch.manual_seed(0)
     program = run(feed_forward(), rows, FIRST)
@@ -439,6 +463,7 @@ def test_kernels_are_generated_and_have_a_dynamic_extent() -> None:
     assert "tensor<?x16xf32>" in sized.mlir("tiled")
 
 
+@pytest.mark.usefixtures("only_for_all_sizes")
 def test_many_rows_are_shared_by_threads() -> None:
     torch.manual_seed(0)
     program = run(feed_forward(), rows, (*FIRST, 5000, 4999, 2))
@@ -500,6 +525,7 @@ def positioned(x: Tensor, table: Tensor) -> Tensor:
     return torch.tanh(x + table[: x.shape[1]]) * 2
 
 
+@pytest.mark.usefixtures("only_for_all_sizes")
 @pytest.mark.parametrize(
     ("model", "table", "calls", "refused"),
     [
@@ -550,6 +576,7 @@ def test_tensors_with_gaps_get_their_own_program() -> None:
                 )
 
 
+@pytest.mark.usefixtures("only_for_all_sizes")
 def test_a_hit_looks_up_its_form_and_follows_evictions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -584,6 +611,7 @@ def test_a_hit_looks_up_its_form_and_follows_evictions(
     assert graph.compiled == 0
 
 
+@pytest.mark.usefixtures("only_for_all_sizes")
 def test_sizes_that_agree_by_chance_are_told_apart() -> None:
     torch.manual_seed(0)
 

@@ -15,9 +15,9 @@ from torch_calls import branched_graph, large_graph, random_graph
 from torch_graphs import Graph
 
 # Usually, and with `--whole`; `--random-graphs` for more.
-GRAPHS = (8, 12)
-LARGE_GRAPHS = (2, 3)
-BRANCHED_GRAPHS = (2, 3)
+GRAPHS = (5, 12)
+LARGE_GRAPHS = (1, 3)
+BRANCHED_GRAPHS = (1, 3)
 
 
 @pytest.mark.parametrize(

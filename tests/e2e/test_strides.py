@@ -49,9 +49,12 @@ PROGRAMS: dict[str, Callable[[Tensor], Any]] = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_hits_have_the_strides_of_eager(name: str) -> None:
+def test_hits_have_the_strides_of_eager(name: str, whole: bool) -> None:
     program = PROGRAMS[name]
-    for label, x in INPUTS.items():
+    inputs = [*INPUTS.items()]
+    if not whole:  # every second one, and the others for the next program
+        inputs = inputs[[*PROGRAMS].index(name) % 2 :: 2]
+    for label, x in inputs:
         try:
             expected = program(x)
         except (IndexError, RuntimeError):
