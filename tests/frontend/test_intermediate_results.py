@@ -161,10 +161,27 @@ def test_gradients_through_other_results(function: Callable[..., Any]) -> None:
     assert traced.stats()["hits"] == len(USES), traced.explain()
 
 
+def apart(x: Tensor, w: Tensor) -> tuple[Tensor, ...]:
+    return x.exp() * 2, w.sin()
+
+
+def overlapping(x: Tensor, w: Tensor) -> tuple[Tensor, ...]:
+    trunk = x.sin()
+    return trunk * w, trunk.cos(), x.exp() * w
+
+
+def equally_far(x: Tensor, w: Tensor) -> tuple[Tensor, ...]:
+    trunk = (x * w).sin()
+    return trunk * w, trunk * 2
+
+
 def test_only_such_results_have_nodes_of_their_own() -> None:
-    for function, count in ((Heads(), 1), (kept, 2), (chained, 3), (bypassed, 2)):
+    for function, count in (
+        *((Heads(), 3), (kept, 2), (chained, 3), (bypassed, 2)),
+        *((apart, 2), (overlapping, 3), (equally_far, 1)),
+    ):
         traced = trace(function, backend=Halves())
-        arguments = (torch.randn(4, 3),) if count == 1 else (leaf(3, 3), leaf(3, 3))
+        arguments = (leaf(3, 3), leaf(3, 3))[: 1 if isinstance(function, Heads) else 2]
         traced(*arguments)
         assert len(traced.records[0].compiled.backward) == count
 

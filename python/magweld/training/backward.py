@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
 from torch import Tensor, fx
 
 from magweld.importer.externals import with_strides
-from magweld.importer.nodes import values_of
+from magweld.importer.nodes import output_of, results_of, values_of
 from magweld.tiers import tier_of
-from magweld.training.cut import separate
+from magweld.training.cut import separate, viewed_argument
 from magweld.training.missing import without_tangents
 from magweld.training.stages import Stage
 
@@ -22,6 +25,79 @@ Pattern = tuple[bool, ...]
 
 # Which outputs get gradients hardly ever changes; more patterns run through torch.
 _MAX_COMPILED: Final = 4
+# Views that only autograd sees.
+_ITSELF: Final = (torch.ops.aten.alias.default, torch.ops.aten.detach.default)
+
+
+@dataclass(frozen=True)
+class _Views:
+    """Gradients that are tangents or views of them, as eager torch returns them.
+
+    Attributes:
+        graph: Takes all tangents of a stage; returns these gradients. None if there are
+            none.
+        places: Their positions among the gradients.
+        others: How many further ones there are.
+    """
+
+    graph: fx.GraphModule | None
+    places: tuple[int, ...]
+    others: int
+
+    def among(
+        self, computed: Sequence[Tensor | None], tangents: Sequence[Tensor | None]
+    ) -> Sequence[Tensor | None]:
+        """Return all gradients.
+
+        Args:
+            computed: The other ones.
+            tangents: All tangents of the stage.
+        """
+        if self.graph is None:
+            return computed
+        gradients = list(computed)
+        for place, made in zip(self.places, self.graph.forward(*tangents), strict=True):
+            gradients.insert(place, made)
+        return gradients
+
+
+def _take_views(half: fx.GraphModule, tangents: Sequence[str]) -> _Views:
+    """Take gradients that are views of tangents out of a half.
+
+    A backend would get tangents with other strides, and return other tensors.
+
+    Args:
+        half: Changed in place.
+        tangents: Names of the stage's placeholders for tangents.
+    """
+    results = results_of(half.graph)
+    viewed = {
+        place: viewed_argument(result)
+        for place, result in enumerate(results)
+        if result is not None
+    }
+    uses = Counter(base for base, _ in viewed.values())
+    found: dict[int, fx.Node] = {}
+    graph = fx.Graph()
+    copies = {name: graph.placeholder(name) for name in tangents}
+    for place, (base, chain) in viewed.items():
+        # Autograd gives a leaf what nobody else holds, and does not look at memory: a
+        # view of what is handed on as well stays a copy.
+        if base is None or base.name not in copies or (chain and uses[base] > 1):
+            continue
+        found[place] = copies[base.name]
+        for view in reversed(chain):
+            if view.target not in _ITSELF:
+                taken = {view.all_input_nodes[0]: found[place]}
+                found[place] = graph.node_copy(view, taken.__getitem__)
+    if not found:
+        return _Views(None, (), len(results))
+    graph.output(tuple(found.values()))
+    left = tuple(node for place, node in enumerate(results) if place not in found)
+    output_of(half.graph).args = (left,)
+    half.graph.eliminate_dead_code()
+    half.recompile()
+    return _Views(fx.GraphModule(half, graph), tuple(found), len(left))
 
 
 class BackwardStage:
@@ -38,6 +114,7 @@ class BackwardStage:
 
     def __init__(self, stage: Stage, compile_half: CompileHalf, report: Report) -> None:
         self.compiled: dict[Pattern, Callable[..., Any]] = {}
+        self._views: dict[Pattern, _Views] = {}
         self._stage = stage
         self._compile_half = compile_half
         self._report = report
@@ -60,12 +137,11 @@ class BackwardStage:
             for tensor, stride in zip([*saved, *tangents], self._strides, strict=True)
             if tensor is not None
         ]
+        views = self._views.get(pattern) or self._prepare(pattern, arguments)
         run = self.compiled.get(pattern)
-        if run is None:
-            run = self._prepare(pattern, arguments)
         with torch.no_grad():
-            gradients: Sequence[Tensor | None] = run(*arguments)
-        return gradients
+            computed = [None] * views.others if run is None else run(*arguments)
+            return views.among(computed, tangents)
 
     def compile_ahead(self) -> None:
         """Compile the stage for all tangents."""
@@ -77,15 +153,18 @@ class BackwardStage:
         ]
         self._prepare((True,) * len(self._stage.tangents), examples)
 
-    def _prepare(self, pattern: Pattern, arguments: list[Tensor]) -> Callable[..., Any]:
+    def _prepare(self, pattern: Pattern, arguments: list[Tensor]) -> _Views:
         with self._lock:
-            if pattern not in self.compiled:
-                half = self._half(pattern)
-                run: Callable[..., Any] = half.forward
-                if len(self.compiled) < _MAX_COMPILED:
-                    run = self._compiled(half, arguments)
-                self.compiled[pattern] = run
-            return self.compiled[pattern]
+            if pattern not in self._views:
+                half = copy.deepcopy(self._half(pattern))
+                views = _take_views(half, self._stage.tangents)
+                if any(node is not None for node in results_of(half.graph)):
+                    run: Callable[..., Any] = half.forward
+                    if len(self.compiled) < _MAX_COMPILED:
+                        run = self._compiled(half, arguments)
+                    self.compiled[pattern] = run
+                self._views[pattern] = views
+            return self._views[pattern]
 
     def _half(self, pattern: Pattern) -> fx.GraphModule:
         graph, tangents = self._stage.graph, self._stage.tangents

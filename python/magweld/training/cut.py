@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import fx
@@ -23,6 +23,9 @@ from magweld.importer.observation import TensorFacts, observe
 aten = torch.ops.aten
 
 Saved = tuple[tuple[str, int], ...]
+
+# Marks a copy of a result that shares memory with another one or with an argument.
+_SEPARATES: Final = "separates"
 
 
 def cut(
@@ -237,7 +240,22 @@ def _copy(half: fx.GraphModule, node: fx.Node) -> fx.Node:
     with half.graph.inserting_before(output_of(half.graph)):
         made: fx.Node = half.graph.call_function(aten.clone.default, (node,))
     made.meta["val"] = values_of(node).clone()
+    made.meta[_SEPARATES] = True
     return made
+
+
+def viewed_argument(result: fx.Node) -> tuple[fx.Node | None, list[fx.Node]]:
+    """Return the argument of which a result is a view, and the views that lead to it.
+
+    Args:
+        result: Of a half whose results were separated.
+
+    Returns:
+        The argument itself or None, and the last view first.
+    """
+    chain = _views(operand(result) if _SEPARATES in result.meta else result)
+    base = chain[-1].all_input_nodes[0] if chain else result
+    return (base, chain) if base.op == "placeholder" else (None, chain)
 
 
 def _empty(value: torch.Tensor) -> torch.Tensor:

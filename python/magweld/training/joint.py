@@ -95,14 +95,11 @@ class Halves:
             number of a result of the forward half).
         references: For each stage the captured graph, which takes the results
             `Stage.results` as further inputs.
-        partly_reached: Positions of inputs to which not all results lead a backward
-            that lead one to the node of their gradient.
     """
 
     forward: fx.GraphModule
     stages: tuple[Stage, ...]
     references: tuple[fx.GraphModule, ...]
-    partly_reached: tuple[int, ...]
 
 
 def trace_halves(
@@ -131,14 +128,14 @@ def trace_halves(
     numbers = [n for n, form in enumerate(facts.values) if form.differentiable]
     by_name = dict(zip(tangents, numbers, strict=True))
     by_number = {one.number: one for one in intermediates}
-    stages, partly = split(backward, saved, by_name, len(inputs), tuple(by_number))
+    stages = split(backward, saved, by_name, len(inputs), tuple(by_number))
     references = tuple(
         with_results_as_inputs(graph, [by_number[n] for n in stage.results])
         if stage.results
         else graph
         for stage in stages
     )
-    return Halves(forward, stages, references, partly)
+    return Halves(forward, stages, references)
 
 
 def _trace_joint(

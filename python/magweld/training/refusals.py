@@ -26,6 +26,11 @@ INTERMEDIATE: Final = Refusal(
     "another output follows from it, {detail}",
     "return a copy of it, which no other output follows from",
 )
+PARTS: Final = Refusal(
+    "training-backward-parts",
+    "its outputs lead gradients to different inputs, {detail}",
+    "return fewer outputs that need gradients from one call",
+)
 RESTRICTED_VIEW: Final = Refusal(
     "training-restricted-view",
     "an output that needs gradients is a view that torch does not let be written to",

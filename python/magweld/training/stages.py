@@ -1,8 +1,10 @@
 """Owns the stages of a backward half: which autograd node runs which operators.
 
-There is one stage where no result follows from another. Else each such result has a
-stage of its own, so that its hooks run between what makes its gradient and what reads
-it. Operators are in one stage if the same results lead a backward to them.
+There is one stage where no result follows from another and all lead to the same inputs.
+Else a backward from some of them must not come to the other inputs: autograd runs all
+that is behind a node. A result that others follow from has a stage of its own, so that
+its hooks run between what makes its gradient and what reads it. Operators are in one
+stage if the same results lead a backward to them.
 """
 
 from __future__ import annotations
@@ -98,7 +100,7 @@ def split(
     tangents: Mapping[str, int],
     inputs: int,
     intermediates: Sequence[int],
-) -> tuple[tuple[Stage, ...], tuple[int, ...]]:
+) -> tuple[Stage, ...]:
     """Split a backward half into stages.
 
     Args:
@@ -110,8 +112,7 @@ def split(
         intermediates: Numbers of the computed outputs that others follow from.
 
     Returns:
-        The stages in the order of their autograd nodes, and the positions of inputs to
-        which not all results lead a backward that lead one to such a node.
+        The stages in the order of their autograd nodes.
 
     Raises:
         UnsupportedError: There are too many, or a gradient depends on none of them.
@@ -123,10 +124,9 @@ def split(
     if not gradients:
         raise refusals.JOINT.at("the graph", "no input gets a gradient")
     splitter = _Splitter(backward, saved, tangents, gradients, intermediates)
-    partly = splitter.partly_reached()
-    if not intermediates:
-        return (_whole(backward, saved, tangents, gradients),), partly
-    return splitter.stages(), partly
+    if splitter.is_whole:
+        return (_whole(backward, saved, tangents, gradients),)
+    return splitter.stages()
 
 
 def _whole(
@@ -142,7 +142,11 @@ def _whole(
 
 
 class _Splitter:
-    """Finds the stages of a backward half that has several."""
+    """Finds the stages of a backward half that has several.
+
+    Attributes:
+        is_whole: Whether one stage is enough.
+    """
 
     def __init__(
         self,
@@ -160,12 +164,13 @@ class _Splitter:
         self._tangents = {
             node: tangents[node.name] for node in arguments if node.name in tangents
         }
-        leading = self._find_leading()
-        self._groups = self._find_groups(leading)
-        self._leading = self._propagate(leading)
+        leading = self._propagate(self._find_leading())
+        groups = self._find_groups(leading)
+        self.is_whole = not intermediates and len({*groups.values()}) < 2
+        self._refusal = refusals.INTERMEDIATE if intermediates else refusals.PARTS
         self._keys = {
-            node: frozenset(self._groups[number] for number in key)
-            for node, key in self._leading.items()
+            node: frozenset(groups[number] for number in key)
+            for node, key in leading.items()
         }
         # A number for each gradient that leaves its stage, and for who receives it.
         self._passed: dict[tuple[fx.Node, Key], int] = {}
@@ -184,26 +189,14 @@ class _Splitter:
         keys = sorted(dict.fromkeys(self._keys.values()), key=len, reverse=True)
         if len(keys) > _MAX_STAGES:
             detail = f"and there are {len(keys)} parts of the backward half"
-            raise refusals.INTERMEDIATE.at("the graph's outputs", detail)
+            raise self._refusal.at("the graph's outputs", detail)
         if any(node not in self._keys for node in self._gradients.values()):
             detail = "and a gradient is a constant"
-            raise refusals.INTERMEDIATE.at("the graph's outputs", detail)
+            raise self._refusal.at("the graph's outputs", detail)
         made: dict[Key, Stage] = {}
         for key in keys:
             made[key] = self._stage(key, made)
         return tuple(made.values())
-
-    def partly_reached(self) -> tuple[int, ...]:
-        """Return the inputs that some results of a node lead to and others do not."""
-        if len(self._groups) == 1:
-            return ()
-        found = []
-        for (kind, position), node in self._gradients.items():
-            key = self._keys.get(node, frozenset())
-            led = {number for number, group in self._groups.items() if group in key}
-            if kind == "input" and (not led or led != self._leading[node]):
-                found.append(position)
-        return tuple(found)
 
     def _find_leading(self) -> dict[int, Key]:
         """Return for each result which ones lead a backward to it, and itself."""
@@ -228,19 +221,26 @@ class _Splitter:
                 keys[node] = frozenset[int]().union(*known)
         return keys
 
-    def _find_groups(self, leading: Mapping[int, Key]) -> dict[int, int]:
+    def _find_groups(self, leading: Mapping[fx.Node, Key]) -> dict[int, int]:
         """Return for each result the first one of those that share its node.
 
-        They are the ones that no other follows from and that lead to the same
-        intermediate ones.
+        They are the ones that no other follows from and that lead to the same inputs
+        and intermediate results.
+
+        Args:
+            leading: See `_propagate`.
         """
         groups: dict[int, int] = {}
-        firsts: dict[Key, int] = {}
-        for number in leading:
+        firsts: dict[frozenset[End], int] = {}
+        for number in self._tangents.values():
             if number in self._intermediates:
                 groups[number] = number
                 continue
-            led = frozenset(n for n in self._intermediates if number in leading[n])
+            led = frozenset(
+                end
+                for end, node in self._gradients.items()
+                if number in leading.get(node, ())
+            )
             groups[number] = firsts.setdefault(led, number)
         return groups
 
@@ -260,7 +260,7 @@ class _Splitter:
                 received[node] = number
         if not ends:
             detail = "and gets no gradient from it"
-            raise refusals.INTERMEDIATE.at("the graph's outputs", detail)
+            raise self._refusal.at("the graph's outputs", detail)
         graph, saved = self._graph(key, list(ends.values()), received)
         values = [n for node, n in self._tangents.items() if self._keys[node] == key]
         return Stage(
@@ -268,7 +268,7 @@ class _Splitter:
             saved,
             tuple(node.name for node in placeholders(graph)[len(saved) :]),
             tuple(values),
-            tuple(_passed(number, node) for node, number in received.items()),
+            tuple(self._passed_on(number, n) for n, number in received.items()),
             tuple(ends),
             tuple(end for end in behind if end not in ends),
         )
@@ -299,11 +299,10 @@ class _Splitter:
         separate(module, may_repeat=True)
         return module, tuple(saved.values())
 
-
-def _passed(number: int, node: fx.Node) -> Passed:
-    value = values_of(node)
-    dtype = value.dtype if isinstance(value, Tensor) else torch.int64
-    if not (dtype.is_floating_point or dtype.is_complex):
-        detail = f"and {node.name} follows from the gradients of both"
-        raise refusals.INTERMEDIATE.at("the graph's outputs", detail)
-    return Passed(number, tuple(value.shape), value.dtype, value.device)
+    def _passed_on(self, number: int, node: fx.Node) -> Passed:
+        value = values_of(node)
+        dtype = value.dtype if isinstance(value, Tensor) else torch.int64
+        if not (dtype.is_floating_point or dtype.is_complex):
+            detail = f"and {node.name} follows from the gradients of both"
+            raise self._refusal.at("the graph's outputs", detail)
+        return Passed(number, tuple(value.shape), value.dtype, value.device)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, fx
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch.autograd import forward_ad
 from torch.autograd.grad_mode import _unsafe_preserve_version_counter
+from torch.utils._python_dispatch import _disable_current_modes
 
 from magweld.importer.epilogue import as_created
 from magweld.reports import joined_reports, joined_texts
@@ -55,9 +58,6 @@ class TrainingGraph:
             return self.reference(*inputs)
         if top_hooks(True) is not None:
             # They are to see what eager torch keeps, in its order.
-            return self.reference(*inputs)
-        if any(_has_hooks(inputs[n]) for n in self.halves.partly_reached):
-            # A node calls them with None where eager torch does not call them.
             return self.reference(*inputs)
         if self.tiered is not None and self.tiered.runs_through_torch:
             self.tiered.torch_calls += 1
@@ -125,10 +125,6 @@ top_hooks: Callable[[bool], tuple[Any, Any] | None] = (
     torch._C._autograd._top_saved_tensors_default_hooks
 )
 """Returns the innermost hooks on tensors that autograd keeps, None without any."""
-
-
-def _has_hooks(tensor: Tensor) -> bool:
-    return bool(tensor._backward_hooks or tensor._post_accumulate_grad_hooks)
 
 
 _transforms_active: Callable[[], bool] = torch._C._are_functorch_transforms_active
@@ -237,14 +233,53 @@ def _gradients(ctx: Any, tangents: Sequence[Tensor | None]) -> Sequence[Tensor |
     given, received = tangents[: len(stage.values)], tangents[len(stage.values) :]
     before = list(ctx.done)
     ctx.done += [n for n, tangent in enumerate(given) if tangent is not None]
-    if any(tangent is not None for tangent in received):
-        if freed is not None and stage.saved:
-            raise freed
-    elif freed is not None or torch.is_grad_enabled():
-        differentiable = torch.is_grad_enabled()
-        return _through_torch(ctx, given, before, differentiable)
+    is_alone = all(tangent is None for tangent in received)
+    if freed is not None and stage.saved and not is_alone:
+        raise freed
+    seen = _is_seen_by_torch(given)
+    found: list[Tensor | None] = [None] * len((*stage.ends, *stage.behind))
+    if seen or (is_alone and (freed is not None or torch.is_grad_enabled())):
+        found = _through_torch(ctx, given, before, torch.is_grad_enabled())
+        tangents = (*[None] * len(given), *received)
+        if is_alone:
+            return found
     gradients = graph.backward[ctx.number](saved, tangents)
-    return [*gradients, *[None] * len(stage.behind)]
+    return list(map(_sum, [*gradients, *[None] * len(stage.behind)], found))
+
+
+def _sum(left: Tensor | None, right: Tensor | None) -> Tensor | None:
+    if left is None or right is None:
+        return right if left is None else left
+    return left + right
+
+
+def _is_seen_by_torch(tangents: Sequence[Tensor | None]) -> bool:
+    """Return whether compiled code cannot take tangents, or a mode sees operators.
+
+    Tangents may be sparse, of a class of the user's, or many at once, as with
+    `is_grads_batched`. Autocast makes operators of a backward run in another type.
+    """
+    given = [tangent for tangent in tangents if tangent is not None]
+    if not given:
+        return False
+    if torch._C._len_torch_dispatch_stack() or torch.is_autocast_enabled("cpu"):
+        return True
+    return not all(map(_is_plain, given))
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    keys = torch._C._dispatch_keys(tensor).raw_repr()
+    return type(tensor) is Tensor and keys in _plain_keys(tensor.device.type)
+
+
+@functools.cache
+def _plain_keys(device: str) -> frozenset[int]:
+    """Return the sets of dispatch keys of tensors that are nothing but their memory."""
+    with _disable_current_modes():
+        plain = [torch.empty(0, device=device)]
+        with torch.inference_mode():
+            plain.append(torch.empty(0, device=device))
+    return frozenset(torch._C._dispatch_keys(tensor).raw_repr() for tensor in plain)
 
 
 @dataclass(frozen=True)
@@ -336,7 +371,7 @@ def _through_torch(
     outside = [tensor.grad_fn for tensor in inputs if tensor.grad_fn is not None]
     for number in facts.written:
         inputs[number] = inputs[number].clone()
-    with _random_state(state.random):
+    with _random_state(state.random), _without_modes():
         results = halves.references[ctx.number](*inputs)
     values = [results[facts.values[number].position] for number in stage.values]
     now = [n for n, tangent in enumerate(tangents) if tangent is not None]
@@ -362,6 +397,22 @@ def _through_torch(
 def _alias(tensor: Tensor) -> Tensor:
     # Hooks of the input itself are for the gradient that is returned.
     return tensor.view_as(tensor) if tensor.requires_grad else tensor
+
+
+@contextlib.contextmanager
+def _without_modes() -> Iterator[None]:
+    """Run operators of the forward half outside of what is there for the backward."""
+    off = torch.autocast("cpu", enabled=False)
+    with off, _disable_current_modes(), temporarily_clear_interpreter_stack():
+        # What `is_grads_batched` counts forbids random operators.
+        depth = torch._C._vmapmode_increment_nesting()
+        for _ in range(depth):
+            torch._C._vmapmode_decrement_nesting()
+        try:
+            yield
+        finally:
+            for _ in range(depth - 1):
+                torch._C._vmapmode_increment_nesting()
 
 
 @contextlib.contextmanager
