@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from reporting import benchmark_options, write_report
+from reporting import benchmark_options, reported
 from rich.console import Console
 from rich.table import Table
 from timing import interleaved, seconds_of
@@ -139,11 +139,8 @@ def main() -> None:
         print(json.dumps(first_call(case, int(rounds))))
         return
     options = benchmark_options(__doc__, CASES, 10, __file__)
-    results = [
-        run_case(case, options.rounds, options.threads) for case in options.cases
-    ]
-    show(results)
-    write_report(options.o, options.threads, results)
+    runs = (run_case(case, options.rounds, options.threads) for case in options.cases)
+    show(reported(runs, options, show))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -194,22 +194,31 @@ def table_of(results: list[dict[str, Any]]) -> Table:
 def main() -> None:
     """Measure the chosen cases, print the table and write the report."""
     options = benchmark_options(__doc__, CASES, 8, __file__)
-    results = []
+    results: list[dict[str, Any]] = []
     console = Console(width=140)
     for name in options.cases:
         console.print(f"{name} ...", end="\r")
         results.append(measure(name, options.rounds, not options.no_torch_compile))
         console.print(table_of(results[-1:]) if len(options.cases) < 4 else "", end="")
+        found = summary(results)
+        # After each case: an interrupted run keeps what it has.
+        write_report(options.o, options.threads, results, **found)
     console.print(table_of(results))
-    slower = [
-        row["case"]
-        for row in results
-        if row["milliseconds"]["magweld"] > 1.05 * row["milliseconds"]["eager"]
-    ]
-    stalled = [row["case"] for row in results if row["stall_ms"] > 50]
-    console.print(f"slower than eager by more than 5 %: {', '.join(slower) or 'none'}")
-    console.print(f"a later call waits more than 50 ms: {', '.join(stalled) or 'none'}")
-    write_report(options.o, options.threads, results, slower=slower, stalled=stalled)
+    slower, stalled = (", ".join(names) or "none" for names in found.values())
+    console.print(f"slower than eager by more than 5 %: {slower}")
+    console.print(f"a later call waits more than 50 ms: {stalled}")
+
+
+def summary(results: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
+    """Return the cases that are slower than eager, and those that stall a call."""
+    return {
+        "slower": [
+            row["case"]
+            for row in results
+            if row["milliseconds"]["magweld"] > 1.05 * row["milliseconds"]["eager"]
+        ],
+        "stalled": [row["case"] for row in results if row["stall_ms"] > 50],
+    }
 
 
 if __name__ == "__main__":

@@ -103,7 +103,7 @@ RUNS = (
     Run("loops", minutes=9),
     Run("compile_time", minutes=8),
     Run("memory_budget", minutes=8),
-    Run("horizontal", ("--group-batch",), minutes=15),
+    Run("horizontal", ("--group-batch",), minutes=26),
     Run("training", minutes=8),
     Run(
         "coverage",

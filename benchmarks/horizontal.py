@@ -33,7 +33,7 @@ from horizontal_models import (
     norm,
     perceptron,
 )
-from reporting import report_file, write_report
+from reporting import report_file, reported
 from rich.console import Console
 from rich.table import Table
 from timing import interleaved
@@ -207,13 +207,12 @@ def main() -> None:
     torch.manual_seed(0)
     options = parsed()
     with torch.no_grad():
-        results = [
+        runs = (
             run_case(name, members, options)
             for name in options.cases
             for members in options.members
-        ]
-    show(results)
-    write_report(options.o, options.threads, results)
+        )
+        show(reported(runs, options, show))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from reporting import benchmark_options, write_report
+from reporting import benchmark_options, reported
 from rich.console import Console
 from rich.table import Table
 from timing import interleaved, seconds_of
@@ -195,11 +195,10 @@ def main() -> None:
     options = benchmark_options(__doc__, every, 200, __file__)
     peer = not options.no_torch_compile
     with torch.no_grad():
-        results = [
+        runs = (
             run_case(name, every[name], options.rounds, peer) for name in options.cases
-        ]
-    show(results)
-    write_report(options.o, options.threads, results)
+        )
+        show(reported(runs, options, show))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from reporting import benchmark_options, write_report
+from reporting import benchmark_options, reported
 from rich.console import Console
 from rich.table import Table
 from timing import interleaved
@@ -241,13 +241,13 @@ def main() -> None:
         return
     options = benchmark_options(__doc__, CASES, rounds=15, script=__file__)
     peers = PEERS[:1] if options.no_torch_compile else PEERS
-    results = [
+    runs = (
         measured_apart(case, peer, options.rounds, options.threads)
         for case in options.cases
         for peer in peers
-    ]
+    )
+    results = reported(runs, options)
     Console().print(table_of(results))
-    write_report(options.o, options.threads, results)
     failed = [f"{r['case']}: {r['error']}" for r in results if "error" in r]
     if failed:
         raise SystemExit("\n".join(failed))

@@ -23,7 +23,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from reporting import report_file, write_report
+from reporting import report_file, reported
 from timing import seconds_of
 from torch import Tensor, fx, nn
 
@@ -316,8 +316,8 @@ def main() -> None:
         return
     print("".join(heading.rjust(13) for heading in HEADINGS))
     with tempfile.TemporaryDirectory() as folder:
-        results = [measure(n, options.threads, Path(folder)) for n in options.cases]
-    write_report(options.o, options.threads, results)
+        runs = (measure(n, options.threads, Path(folder)) for n in options.cases)
+        reported(runs, options)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from reporting import benchmark_options, write_report
+from reporting import benchmark_options, reported
 from rich.console import Console
 from rich.table import Table
 from traffic import NAMES, compiled
@@ -68,15 +68,15 @@ def main() -> None:
     """Measure the chosen cases."""
     options = benchmark_options(__doc__, NAMES, 30, __file__)
     with torch.no_grad():
-        results = [
+        runs = (
             result
             for name in options.cases
             for result in run_case(name, options.rounds)
-        ]
+        )
+        results = reported(runs, options)
     show(results)
     print(f"the {SHOWN} that are most wrong:")
     show(sorted(results, key=error, reverse=True)[:SHOWN])
-    write_report(options.o, options.threads, results)
 
 
 if __name__ == "__main__":

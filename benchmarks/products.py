@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from reporting import benchmark_options, write_report
+from reporting import benchmark_options, reported
 from rich.console import Console
 from rich.table import Table
 from timing import interleaved
@@ -95,9 +95,8 @@ def main() -> None:
     """Run the chosen sizes."""
     options = benchmark_options(__doc__, CASES, 15, __file__)
     with torch.no_grad():
-        results = [run_case(name, options.rounds) for name in options.cases]
-    show(results)
-    write_report(options.o, options.threads, results)
+        runs = (run_case(name, options.rounds) for name in options.cases)
+        show(reported(runs, options, show))
 
 
 if __name__ == "__main__":

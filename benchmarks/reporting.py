@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -74,6 +74,31 @@ def write_report(
     report = provenance() | {"threads": threads} | summary | {"results": results}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(report, indent=2) + "\n")
+
+
+def reported(
+    results: Iterable[dict[str, Any]],
+    options: argparse.Namespace,
+    show: Callable[[list[dict[str, Any]]], object] = lambda rows: None,
+    **summary: Any,
+) -> list[dict[str, Any]]:
+    """Write the report anew after each result: an interrupted run keeps what it has.
+
+    Args:
+        results: What is measured, case by case as it is asked for.
+        options: Has the file as `o`, and `threads`.
+        show: Prints rows; called with each result.
+        summary: Further fields of the report.
+
+    Returns:
+        All results.
+    """
+    found: list[dict[str, Any]] = []
+    for result in results:
+        found.append(result)
+        show([result])
+        write_report(options.o, options.threads, found, **summary)
+    return found
 
 
 def show_cells(results: Sequence[dict[str, Any]]) -> None:

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from reporting import DTYPES, benchmark_options, write_report
+from reporting import DTYPES, benchmark_options, reported
 from rich.console import Console
 from rich.table import Table
 from subgraph_cases import CASES, Case
@@ -128,12 +128,11 @@ def main() -> None:
     chosen = [] if options.no_torch_compile else ["torch.compile"]
     dtype = DTYPES[options.dtype]
     with torch.no_grad():
-        results = []
-        for name in options.cases:
-            results.append(run_case(by_name[name], options.rounds, chosen, dtype))
-            show(results[-1:])
-    show(results)
-    write_report(options.o, options.threads, results, dtype=options.dtype)
+        runs = (
+            run_case(by_name[name], options.rounds, chosen, dtype)
+            for name in options.cases
+        )
+        show(reported(runs, options, show, dtype=options.dtype))
 
 
 if __name__ == "__main__":

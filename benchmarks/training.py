@@ -28,7 +28,7 @@ from torch import Tensor, nn
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
 import models
 from horizontal_models import WIDTH, Dhen
-from reporting import benchmark_options, write_report
+from reporting import benchmark_options, reported
 
 from magweld import frontend
 from magweld.training.step import TrainingGraph
@@ -185,9 +185,8 @@ def main() -> None:
     options = benchmark_options(__doc__, CASES, 10, __file__)
     names = ["eager", "magweld"]
     names += [] if options.no_torch_compile else ["torch.compile"]
-    results = [run_case(name, options.rounds, names) for name in options.cases]
-    show(results)
-    write_report(options.o, options.threads, results)
+    runs = (run_case(name, options.rounds, names) for name in options.cases)
+    show(reported(runs, options, show))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from magpy_models import cases
 from overhead import constant_backend
-from reporting import benchmark_options, show_cells, write_report
+from reporting import benchmark_options, reported, show_cells
 from timing import interleaved, seconds_of
 from whole_models import alone
 
@@ -70,12 +70,12 @@ def main() -> int:
     options = benchmark_options(
         __doc__, cases(), 20, __file__, numbers={"layers": LAYERS}
     )
-    results: list[dict[str, Any]] = []
-    for name in options.cases:
-        settings = (name, options.layers, options.rounds, options.threads)
-        results.append({"case": name, "cells": alone(run_case, *settings)})
-        show_cells(results[-1:])
-        write_report(options.o, options.threads, results, layers=options.layers)
+    settings = (options.layers, options.rounds, options.threads)
+    runs = (
+        {"case": name, "cells": alone(run_case, name, *settings)}
+        for name in options.cases
+    )
+    results = reported(runs, options, show_cells, layers=options.layers)
     show_cells(results)
     return int(any("died" in result["cells"] for result in results))
 
