@@ -104,7 +104,7 @@ RUNS = (
     Run("compile_time", minutes=8),
     Run("memory_budget", minutes=8),
     Run("horizontal", ("--group-batch",), minutes=26),
-    Run("training", minutes=8),
+    Run("training", minutes=10),
     Run(
         "coverage",
         ("--every", "8", "--by", "magweld", "torch.compile", "--fresh", "-j", "2"),

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
+import importlib
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 IMPORT_ALL = """
@@ -41,3 +47,24 @@ def test_full_run_names_scripts_and_every_claim_has_a_run() -> None:
     )
     claims, *runs = done.stdout.splitlines()
     assert set(claims.split()) <= {line.split()[0] for line in runs}
+
+
+def test_an_interrupted_benchmark_keeps_what_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    reporting = importlib.import_module("reporting")
+    reports = importlib.import_module("reports")
+    shown: list[list[dict[str, Any]]] = []
+
+    def runs() -> Iterator[dict[str, Any]]:
+        yield {"case": "first", "times": {}}
+        raise KeyboardInterrupt
+
+    options = argparse.Namespace(o=tmp_path / "runs" / "some.json", threads=1)
+    with pytest.raises(KeyboardInterrupt):
+        reporting.reported(runs(), options, shown.append, dtype="f32")
+    kept = reports.read_report(options.o)
+    assert [row.name for row in kept.rows] == ["first"]
+    assert kept.facts["dtype"] == "f32"
+    assert shown == [[{"case": "first", "times": {}}]]
